@@ -26,7 +26,7 @@ $(VENV)/.built: $(VENV)/.requirements pyproject.toml $(RUST_SOURCES)
 
 # The main job on a small program of the casebook: record it, see what is found, record it mended, see what that
 # has brought, write the report.
-DEMO ?= src/iodock/casebook/cases/open-close
+DEMO ?= src/iodock/program/casebook/cases/open-close
 demo: setup
 	$(BIN)/iodock record --force -o demo-before.iodock -- $(BIN)/python $(DEMO)/before.py demo.log 8000
 	$(BIN)/iodock record --force -o demo-after.iodock -- $(BIN)/python $(DEMO)/after.py demo.log 8000
@@ -42,19 +42,19 @@ test: setup
 	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist worksteal
 
 # Thousands of inputs that were damaged by chance, for every reader: no crash, no hang, no silent loss. A case that
-# fails is made again by what it prints: tests/mutated.py --seed S --only N.
+# fails is made again by what it prints: tests/trials/mutated.py --seed S --only N.
 MUTATIONS ?= 2000
 SEED ?= 1
 test-mutations: setup
 	cargo build --quiet --locked -p iodock-agent
-	$(BIN)/python tests/mutated.py --count $(MUTATIONS) --seed $(SEED)
+	PYTHONPATH=tests/kit $(BIN)/python tests/trials/mutated.py --count $(MUTATIONS) --seed $(SEED)
 
 # Prometheus itself scrapes real agents while a collector takes their pushes: what is read back must agree. Where there
 # is none it is fetched: release 2.53.3 of github.com/prometheus/prometheus, against its sha256sums.txt, or Debian's.
 test-prometheus: setup
 	cargo build --quiet --locked -p iodock-agent
 	@if program=$$(tools/prometheus.sh); then \
-		IODOCK_PROMETHEUS="$$program" $(BIN)/python -m pytest tests/test_prometheus_real.py tests/test_collector_metrics.py; \
+		IODOCK_PROMETHEUS="$$program" $(BIN)/python -m pytest tests/centre/prometheus/test_prometheus_real.py tests/centre/portal/test_collector_metrics.py; \
 	elif [ $$? = 3 ]; then echo "skipped: test-prometheus, there is no Prometheus to be had here"; \
 	else exit 1; fi
 
@@ -62,13 +62,13 @@ test-prometheus: setup
 # slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libslurm-dev. Says so and passes where they are missing.
 test-slurm: setup
 	cargo build --quiet --locked -p iodock-agent
-	$(BIN)/python -m pytest -rs tests/whole_slurm.py tests/whole_slurm_health.py
+	$(BIN)/python -m pytest -rs tests/trials/whole_slurm.py tests/trials/whole_slurm_health.py
 
 # More than 100 real programs, each by every back end: output, files, status and calls beside those alone and under
 # strace. Takes an hour or more, wants strace and root (for bpf); programs that are not here are skipped, and it says which.
-# One alone: tests/programs_everywhere.py --only NAME.
+# One alone: tests/trials/programs_everywhere.py --only NAME.
 test-programs: setup
-	$(BIN)/python tests/programs_everywhere.py
+	PYTHONPATH=tests/kit $(BIN)/python tests/trials/programs_everywhere.py
 
 check: setup
 	cargo fmt --check

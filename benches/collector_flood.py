@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from collector_load import usage
 
 from batches import COUNT, Entry, Part, frame
-from iodock.monitor.access import Role, add_token
-from iodock.portal.door import TYPE
+from iodock.centre.monitor.access import Role, add_token
+from iodock.centre.portal.door import TYPE
 
 NEW_JOBS, BATCHES = 2000, 80
 """Of each connection, the same again and again: all together more than may be new at once."""

@@ -26,8 +26,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from batches import BYTES, COUNT, Entry, Part, frame
-from iodock.portal.door import TYPE
-from iodock.store.monitored import MonitorStore
+from iodock.centre.portal.door import TYPE
+from iodock.centre.store import MonitorStore
 
 SECOND = 1_000_000_000
 THREADS = 32

@@ -35,8 +35,8 @@ from typing import Any
 
 from measure import table
 
-from iodock.health import engine, readers
-from iodock.health.measurements import Unit
+from iodock.file_system.health import engine, readers
+from iodock.file_system.health.measurements import Unit
 
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = (4 * KIB, 64 * KIB, MIB)

@@ -24,11 +24,11 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from iodock.monitor.collector import Collector
-from iodock.monitor.history import write_history
+from iodock.centre.monitor.collector import Collector
+from iodock.centre.store import MonitorStore
 from iodock.simulation.centre import Centre
+from iodock.simulation.history import write_history
 from iodock.simulation.scenarios import named
-from iodock.store.monitored import MonitorStore
 
 SECOND = 1_000_000_000
 TEND_EVERY_S, READ_EVERY_S = 120.0, 10.0

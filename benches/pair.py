@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iodock.casebook.case import Version
+from iodock.program.casebook.case import Version
 
 FOLDER = Path(__file__).parent / "pairs"
 ALWAYS = frozenset({"any", "administrator"})

@@ -19,12 +19,12 @@ from typing import Any
 from labelled_runs import Failed, Unrunnable, checked
 from pair import FOLDER, Pair
 
-from iodock.diagnosis import diagnose
-from iodock.language import language_in
-from iodock.settings import Settings
-from iodock.store import Store
-from iodock.store.manifest import read_manifest
-from iodock.views.diagnosis_json import diagnosis_json
+from iodock.program.diagnosis import diagnose
+from iodock.program.store import Store
+from iodock.program.store.manifest import read_manifest
+from iodock.program.views.diagnosis_json import diagnosis_json
+from iodock.shared.language import language_in
+from iodock.shared.settings import Settings
 
 REQUIREMENTS = FOLDER / "requirements.txt"
 SIDES = ("before", "after")

@@ -21,9 +21,9 @@ import urllib.request
 from pathlib import Path
 
 from iodock import _native
-from iodock.monitor.questions.ids import JobIds
-from iodock.monitor.summaries import summarise
-from iodock.store.monitored import MonitorStore, counters
+from iodock.centre.monitor.questions.ids import JobIds
+from iodock.centre.monitor.summaries import summarise
+from iodock.centre.store import MonitorStore, counters
 
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND

@@ -12,10 +12,10 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from iodock.monitor.questions.ids import JobIds
-from iodock.monitor.questions.jobs import Wanted, jobs
-from iodock.monitor.questions.spans import SECOND, Span
-from iodock.store.prometheus import Client, PrometheusStore, parsed
+from iodock.centre.monitor.questions.ids import JobIds
+from iodock.centre.monitor.questions.jobs import Wanted, jobs
+from iodock.centre.monitor.questions.spans import SECOND, Span
+from iodock.centre.prometheus import Client, PrometheusStore, parsed
 
 BEGIN_S = 1_790_000_000
 SCRAPES, EVERY_S = 240, 15

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from random import Random
 
-from iodock.monitor.usual import Run, Verdict, judged
+from iodock.centre.monitor.usual import Run, Verdict, judged
 
 SPREADS = (0.02, 0.05, 0.2, 0.5)
 RUNS = (5, 10, 30, 100)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from iodock.run import Run
-from iodock.store import Store
+from iodock.program.run import Run
+from iodock.program.store import Store
 from made_up import mixed_store
+from places import ROOT
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -37,3 +40,14 @@ def mixed_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mixed(mixed_path: Path) -> Run:
     """The same, opened."""
     return Run(Store.open(mixed_path))
+
+
+@pytest.fixture(scope="session")
+def agent() -> Path:
+    """The agent that was built last: `make test` builds it for Rust's tests, which come first."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    places = [target / kind / "iodock-agent" for kind in ("debug", "release")]
+    if not any(place.is_file() for place in places):
+        build = ["cargo", "build", "--quiet", "--locked", "-p", "iodock-agent"]
+        subprocess.run(build, cwd=ROOT, check=True, timeout=280)
+    return max((place for place in places if place.is_file()), key=lambda place: place.stat().st_mtime)

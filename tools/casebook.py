@@ -18,13 +18,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from iodock.casebook import Case, every
-from iodock.casebook.case import Version
-from iodock.casebook.run import effect, missing, run_case
-from iodock.language import Language, language_in
-from iodock.settings import Settings
-from iodock.store.manifest import read_manifest
-from iodock.views.case_text import case_page
+from iodock.program.casebook import Case, every
+from iodock.program.casebook.case import Version
+from iodock.program.casebook.run import effect, missing, run_case
+from iodock.program.store.manifest import read_manifest
+from iodock.program.views.case_text import case_page
+from iodock.shared.language import Language, language_in
+from iodock.shared.settings import Settings
 
 FOLDER = Path(__file__).parent.parent / "docs" / "cases"
 MEASURED = FOLDER / "measured.json"

@@ -19,7 +19,7 @@ from babel.messages.extract import extract_from_file
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
-from iodock.casebook.case import TEXTS as CASE_TEXTS
+from iodock.program.casebook.case import TEXTS as CASE_TEXTS
 
 SOURCE = Path(__file__).parent.parent / "src" / "iodock"
 LOCALE = SOURCE / "locale"
@@ -34,17 +34,16 @@ _HEADER = "Texts of iodock: translate `msgstr`, keep the {places}; terms are in 
 
 def sources() -> list[tuple[str, Path]]:
     """(Language of the source, file) of every file that may hold texts, sorted."""
-    scripts = sorted((SOURCE / "views" / "report" / "assets" / "js").glob("*.js"))
-    cases = sorted((SOURCE / "casebook" / "cases").glob("*/case.toml"))
+    scripts = sorted((SOURCE / "shared" / "pages" / "assets" / "js").glob("*.js"))
+    cases = sorted((SOURCE / "program" / "casebook" / "cases").glob("*/case.toml"))
     # The programs of cases are not part of iodock.
-    code = [
-        path for path in sorted(SOURCE.rglob("*.py")) if SOURCE / "casebook" / "cases" not in path.parents
-    ]
+    own = SOURCE / "program" / "casebook" / "cases"
+    code = [path for path in sorted(SOURCE.rglob("*.py")) if own not in path.parents]
     return [
         *(("python", path) for path in code),
         *(("javascript", path) for path in scripts),
         *(("case", path) for path in cases),
-        *(("jinja2", path) for path in sorted((SOURCE / "portal" / "templates").glob("*.html"))),
+        *(("jinja2", path) for path in sorted((SOURCE / "centre" / "portal" / "templates").glob("*.html"))),
     ]
 
 

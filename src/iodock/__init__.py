@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from iodock.errors import IodockError, MissingPackage, QueryError, RequestError, StoreError
+from iodock.shared.errors import IodockError, MissingPackage, QueryError, RequestError, StoreError
 
 # As typing's, whose import takes as long as Python's own start: part of what recording a program costs.
 TYPE_CHECKING = False
@@ -15,8 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from iodock.results import Chart, Findings, Page, Result
-    from iodock.run import Run, open
+    from iodock.program.results import Chart, Findings, Page, Result
+    from iodock.program.run import Run, open
+    from iodock.shared.settings import load as load_settings
 
 __all__ = [
     "Chart",
@@ -29,6 +30,7 @@ __all__ = [
     "Result",
     "Run",
     "StoreError",
+    "load_settings",
     "open",
 ]
 __version__ = "0.1.0"
@@ -37,11 +39,15 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     # The engine takes a while to load, and `iodock --help` does not need it.
     if name in ("Run", "open"):
-        from iodock import run
+        from iodock.program import run
 
         return getattr(run, name)
     if name in ("Chart", "Findings", "Page", "Result"):
-        from iodock import results
+        from iodock.program import results
 
         return getattr(results, name)
+    if name == "load_settings":
+        from iodock.shared.settings import load
+
+        return load
     raise AttributeError(f"module 'iodock' has no attribute {name!r}")

@@ -1,7 +1,7 @@
 //! Stored events, folded: what rules ask of all events of a run, counted in one pass over the columns that it
 //! takes.
 //!
-//! The SQL engine can answer the same (`src/iodock/relations/profile.py` says it in SQL, and a test compares
+//! The SQL engine can answer the same (`src/iodock/program/relations/profile.py` says it in SQL, and a test compares
 //! both), but it makes a vector of each column first and looks up a group once for each sum. A [`Folding`] reads
 //! row groups on two threads. Where there are many groups it gives them in several tables, so that it holds no more
 //! than those of a row group; whoever takes these adds up groups of the same key. Events that are not as iodock

@@ -14,7 +14,7 @@ from iodock.cli.streams import say
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from iodock.health.measurements import Measurements
+    from iodock.file_system.health.measurements import Measurements
 
 _EXAMPLES = (
     "iodock bench show ior-*.txt mdtest.out",
@@ -48,8 +48,8 @@ def show(
 ) -> None:
     """Read results of benchmarks, whichever program wrote them, into one table of measurements. FILE may be
     the folder of an IO500 result."""
-    from iodock.health import readers
-    from iodock.health.measurements import joined
+    from iodock.file_system.health import readers
+    from iodock.file_system.health.measurements import joined
 
     together = joined(readers.read(Path(file), benchmark) for file in files)
     write(together, form, output, spoken(lang))
@@ -67,22 +67,22 @@ def write(
 
 
 def _rendered(measurements: Measurements, form: str, output: str | None, lang: str, remarks: bool) -> str:
-    from iodock.language import language_in
-    from iodock.views.measurements_words import in_common
-    from iodock.views.remarks_text import remark_text
+    from iodock.file_system.views.measurements_words import in_common
+    from iodock.file_system.views.remarks_text import remark_text
+    from iodock.shared.language import language_in
 
     text = language_in(lang)
     common = in_common(measurements.cells)
     if form == "json":
-        from iodock.health.measurements_json import text_of
+        from iodock.file_system.health.measurements_json import text_of
 
         return text_of(measurements, lambda remark: remark_text(remark, text, common))
     if form == "csv":
-        from iodock.views.measurements_csv import render as rows
+        from iodock.file_system.views.measurements_csv import render as rows
 
         return rows(measurements)
-    from iodock.views.measurements_text import render
-    from iodock.views.table import terminal_width
+    from iodock.file_system.views.measurements_text import render
+    from iodock.shared.tables.table import terminal_width
 
     colour = is_coloured(output)
     width = terminal_width() if output is None else None
@@ -96,9 +96,9 @@ def _sweep(
 
     from iodock.cli.output import check_folder
     from iodock.cli.progress import ProgressBar
-    from iodock.health import remarks
-    from iodock.health.sweeps import plan, runs
-    from iodock.health.sweeps.commands import command as command_of
+    from iodock.file_system.health import remarks
+    from iodock.file_system.health.sweeps import plan, runs
+    from iodock.file_system.health.sweeps.commands import command as command_of
 
     sweep = plan.load(Path(sweep_file), name)
     result = Path(output or f"{Path(sweep_file).stem}.json")

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from iodock.cli.streams import say
 
 if TYPE_CHECKING:
-    from iodock.answer import Answer
-    from iodock.views.losses import Losses
+    from iodock.program.views.losses import Losses
+    from iodock.shared.answer import Answer
 
 
 def say_losses(losses: Losses, language: str = "en") -> None:
     """What was not seen, as every verb says it."""
-    from iodock.language import language_in
-    from iodock.views.losses import loss_lines
+    from iodock.program.views.losses import loss_lines
+    from iodock.shared.language import language_in
 
     for line in loss_lines(losses, language_in(language)):
         say(line)

@@ -9,7 +9,7 @@ import click
 
 from iodock.cli.options import examples, language, quiet, spoken
 from iodock.cli.output import check_folder
-from iodock.errors import IodockError
+from iodock.shared.errors import IodockError
 
 _EXAMPLES = ("iodock bundle run.iodock", "iodock bundle run.iodock --anonymous -o for-the-admin.tar.gz")
 
@@ -37,10 +37,10 @@ def command(
 ) -> None:
     """Step 4 of the method: pack what an administrator needs to know of a run into one archive: findings,
     report, environment, mounts, times, the longest calls, and tables as CSV. Prints the archive's name."""
-    from iodock.bundle import is_bundle, write_bundle
     from iodock.cli.progress import ProgressBar
-    from iodock.language import language_in
-    from iodock.settings import load
+    from iodock.program.bundle import is_bundle, write_bundle
+    from iodock.shared.language import language_in
+    from iodock.shared.settings import load
 
     name = Path(store).resolve().name.removesuffix(".iodock")
     target = Path(output or f"{name}-bundle.tar.gz")

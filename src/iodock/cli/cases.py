@@ -12,13 +12,13 @@ import click
 
 from iodock.cli.options import examples, language, quiet, spoken
 from iodock.cli.streams import say
-from iodock.errors import RequestError
+from iodock.shared.errors import RequestError
 
 if TYPE_CHECKING:
-    from iodock.casebook import Case
-    from iodock.casebook.run import CaseRun, Tell
-    from iodock.language import Language
-    from iodock.settings import Settings
+    from iodock.program.casebook import Case
+    from iodock.program.casebook.run import CaseRun, Tell
+    from iodock.shared.language import Language
+    from iodock.shared.settings import Settings
 
 _EXAMPLES = (
     "iodock cases",
@@ -37,9 +37,9 @@ def command(context: click.Context, as_json: bool, lang: str | None, quiet: bool
     """The casebook: patterns that were found at real centres, as small programs before and after the change.
     Without a subcommand, list the cases."""
     if context.invoked_subcommand is None:
-        from iodock.casebook import damaged, every
-        from iodock.views.case_text import case_list
-        from iodock.views.listing_json import cases_json
+        from iodock.program.casebook import damaged, every
+        from iodock.program.views.case_text import case_list
+        from iodock.program.views.listing_json import cases_json
 
         write = cases_json if as_json else case_list
         click.echo(write(every(), _text(lang)), nl=False)
@@ -48,7 +48,7 @@ def command(context: click.Context, as_json: bool, lang: str | None, quiet: bool
 
 
 def _text(lang: str | None) -> Language:
-    from iodock.language import language_in
+    from iodock.shared.language import language_in
 
     return language_in(spoken(lang))
 
@@ -60,11 +60,11 @@ def _text(lang: str | None) -> Language:
 @quiet
 def show(name: str, as_json: bool, lang: str | None, quiet: bool) -> None:
     """Print a case's page: what you see, why, the change, and when it does not help."""
-    from iodock.casebook import find
-    from iodock.views.case_text import case_text
+    from iodock.program.casebook import find
+    from iodock.program.views.case_text import case_text
 
     if as_json:
-        from iodock.views.listing_json import cases_json
+        from iodock.program.views.listing_json import cases_json
 
         click.echo(cases_json([find(name)], _text(lang)), nl=False)
         return
@@ -83,7 +83,7 @@ def show(name: str, as_json: bool, lang: str | None, quiet: bool) -> None:
 @quiet
 def run(name: str, times: int, keep: str | None, settings: str | None, lang: str | None, quiet: bool) -> None:
     """Record a case's program before and after the change, diagnose both and compare them."""
-    from iodock.casebook import find
+    from iodock.program.casebook import find
 
     case = find(name)
     text = _text(lang)
@@ -98,9 +98,9 @@ def run(name: str, times: int, keep: str | None, settings: str | None, lang: str
 
 
 def _run(case: Case, folder: Path, times: int, settings: str | None, text: Language, quiet: bool) -> None:
-    from iodock.casebook.run import effect, run_case
-    from iodock.settings import load
-    from iodock.views.case_text import case_text, effect_text
+    from iodock.program.casebook.run import effect, run_case
+    from iodock.program.views.case_text import case_text, effect_text
+    from iodock.shared.settings import load
 
     known = load(settings)
     width = min(100, shutil.get_terminal_size((100, 24)).columns)
@@ -114,7 +114,7 @@ def _run(case: Case, folder: Path, times: int, settings: str | None, text: Langu
 
 def _stores_of(case: Case) -> CaseRun | None:
     """The two stores of a case that a site added; None for one with programs."""
-    from iodock.casebook.run import CaseRun
+    from iodock.program.casebook.run import CaseRun
 
     if case.before is not None:
         return None
@@ -137,11 +137,11 @@ def _teller(text: Language, quiet: bool) -> Tell:
 
 
 def _print_sides(recorded: CaseRun, settings: Settings, text: Language) -> None:
-    from iodock.comparison import compare
-    from iodock.diagnosis import diagnose
-    from iodock.store import Store
-    from iodock.views.diagnosis_text import diagnosis_text
-    from iodock.views.diff_text import diff_text
+    from iodock.program.comparison import compare
+    from iodock.program.diagnosis import diagnose
+    from iodock.program.store import Store
+    from iodock.program.views.diagnosis_text import diagnosis_text
+    from iodock.program.views.diff_text import diff_text
 
     for title, stores in ((text.gettext("Before"), recorded.before), (text.gettext("After"), recorded.after)):
         with Store.open(stores[0]) as opened:
@@ -170,7 +170,7 @@ def _print_sides(recorded: CaseRun, settings: Settings, text: Language) -> None:
 def add(name: str, before: str, after: str, force: bool, quiet: bool, **texts: str) -> None:
     """Add a case of your own from two stores. Names of files, hosts and programs are made up first; it lies
     in $IODOCK_CASES or ~/.local/share/iodock/cases."""
-    from iodock.casebook.site import add_case
-    from iodock.settings import load
+    from iodock.program.casebook.site import add_case
+    from iodock.shared.settings import load
 
     click.echo(str(add_case(name, Path(before), Path(after), texts, load(), force)))

@@ -6,7 +6,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
-from iodock.language import N_
+from iodock.shared.language import N_
 
 
 def print_checkup_of(folder: Path, language: str) -> None:
@@ -14,9 +14,9 @@ def print_checkup_of(folder: Path, language: str) -> None:
     a code."""
     from rich.console import Console
 
-    from iodock.language import language_in
-    from iodock.store import Store
-    from iodock.views.checkup import checkup_of, print_checkup
+    from iodock.program.store import Store
+    from iodock.program.views.checkup import checkup_of, print_checkup
+    from iodock.shared.language import language_in
 
     console = Console(file=sys.stderr, highlight=False)
     # Of some million calls it takes seconds. Only a terminal shows this, until it is done.

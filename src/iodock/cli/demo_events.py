@@ -8,9 +8,9 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from iodock.probe.operations import ROUND, Operation
-from iodock.probe.records import Kind, Outcome, Round, Run
-from iodock.probe.store import ProbeStore
+from iodock.file_system.probe.operations import ROUND, Operation
+from iodock.file_system.probe.records import Kind, Outcome, Round, Run
+from iodock.file_system.probe.store import ProbeStore
 from iodock.simulation.centre import FILE_SYSTEM
 from iodock.simulation.population import LOGIN_NODE
 from iodock.simulation.tree import Tree

@@ -41,23 +41,23 @@ def command(
 ) -> int:
     """Say what is wrong with a run's I/O, what to change and what that saves: few findings, those that save
     most first, or that nothing is worth changing."""
-    from iodock.diagnosis import diagnose
-    from iodock.findings import Severity
-    from iodock.language import language_in
-    from iodock.settings import load
-    from iodock.store import Store
+    from iodock.program.diagnosis import diagnose
+    from iodock.program.findings import Severity
+    from iodock.program.store import Store
+    from iodock.shared.language import language_in
+    from iodock.shared.settings import load
 
     text = language_in(spoken(lang))
     check_folder(output)
     with Store.open(store) as opened:
         found = diagnose(opened, load(settings))
     if form == "json":
-        from iodock.views.diagnosis_json import diagnosis_json
+        from iodock.program.views.diagnosis_json import diagnosis_json
 
         with destination(output) as out:
             out.write(diagnosis_json(found, text).encode())
     else:
-        from iodock.views.diagnosis_text import diagnosis_text
+        from iodock.program.views.diagnosis_text import diagnosis_text
 
         with destination(output) as out:
             out.write(diagnosis_text(found, text, output == "-").encode())

@@ -11,11 +11,11 @@ from iodock.cli.beside import say_losses
 from iodock.cli.opening import check_opens, open_page, opening
 from iodock.cli.options import examples, json_too, language, no_pager, quiet, spoken
 from iodock.cli.output import check_folder, destination
-from iodock.errors import RequestError
+from iodock.shared.errors import RequestError
 
 if TYPE_CHECKING:
-    from iodock.comparison import Comparison
-    from iodock.language import Language
+    from iodock.program.comparison import Comparison
+    from iodock.shared.language import Language
 
 _EXAMPLES = (
     "iodock diff before.iodock after.iodock",
@@ -83,9 +83,9 @@ def command(
     blamed apart, as one that got faster may hide one that got slower. What changed by less than noise is
     neither. With several runs of each, put -- between those before and those
     after: medians are compared, and differences that runs have anyway are called noise."""
-    from iodock.comparison import compare
-    from iodock.language import language_in
-    from iodock.settings import load
+    from iodock.program.comparison import compare
+    from iodock.shared.language import language_in
+    from iodock.shared.settings import load
 
     before, after = _sides(stores)
     check_folder(output)
@@ -151,17 +151,17 @@ def _by_ending(output: str) -> str:
 
 def _written(comparison: Comparison, form: str, text: Language, is_stdout: bool) -> str:
     if form == "json":
-        from iodock.views.diff_json import diff_json
+        from iodock.program.views.diff_json import diff_json
 
         return diff_json(comparison, text)
     if form == "csv":
-        from iodock.views.diff_csv import diff_csv
+        from iodock.program.views.diff_csv import diff_csv
 
         return "".join(diff_csv(comparison))
     if form == "html":
-        from iodock.views.diff_html import diff_html
+        from iodock.program.views.diff_html import diff_html
 
         return diff_html(comparison, text)
-    from iodock.views.diff_text import diff_text
+    from iodock.program.views.diff_text import diff_text
 
     return diff_text(comparison, text, is_stdout)

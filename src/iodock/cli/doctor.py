@@ -16,7 +16,7 @@ from iodock.cli.options import examples, json_too, quiet
 def command(form: str, quiet: bool) -> int:
     """Say what this machine allows (ptrace, perf, BPF, kernel, file systems) and what follows from it. Exit
     status 1 if programs can't be recorded here."""
-    from iodock.doctor import examine
+    from iodock.program.doctor import examine
 
     findings = examine()
     if form == "json":

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from iodock.cli.options import examples, no_pager, quiet
-from iodock.errors import RequestError
+from iodock.shared.errors import RequestError
 
 if TYPE_CHECKING:
-    from iodock.reference import Explanation
+    from iodock.program.reference import Explanation
 
 
 @click.command(
@@ -35,13 +35,13 @@ def command(name: str | None, as_json: bool, quiet: bool) -> None:
     table, a system call, a family or class of calls, or a loss; or all of a group, as `iodock explain losses`
     does. Without a name, list what can be explained."""
     from iodock.cli.pager import paged_prints
-    from iodock.reference import explanations
+    from iodock.program.reference import explanations
 
     entries = explanations()
     found = entries if name is None else _called(name, entries)
     with paged_prints():
         if as_json:
-            from iodock.views.listing_json import explanations_json
+            from iodock.program.views.listing_json import explanations_json
 
             click.echo(explanations_json(found), nl=False)
             return
@@ -67,9 +67,9 @@ def _explained(entries: list[Explanation]) -> Iterator[str]:
 
 def _with_heading(heading: str) -> set[str]:
     """The columns that tables, the report and the check-up show under this heading, and English words."""
-    from iodock.headings import GROUPS
-    from iodock.language import LANGUAGES, language_in
-    from iodock.views.labels import COLUMNS
+    from iodock.shared.headings import GROUPS
+    from iodock.shared.labels import COLUMNS
+    from iodock.shared.language import LANGUAGES, language_in
 
     spoken = [language_in(one) for one in LANGUAGES]
     labels = {**COLUMNS, **{word: word for words, _ in GROUPS.values() for word in words}}
@@ -92,7 +92,7 @@ def _wrapped(line: str) -> str:
 
 
 def _width() -> int:
-    from iodock.views.table import terminal_width
+    from iodock.shared.tables.table import terminal_width
 
     return min(100, terminal_width() or 100)
 

@@ -14,12 +14,12 @@ from iodock.cli.opening import check_opens, open_page, opening
 from iodock.cli.options import examples, json_too, language, quiet, spoken
 from iodock.cli.output import check_folder, destination, form_of
 from iodock.cli.streams import say
-from iodock.errors import IodockError
+from iodock.shared.errors import IodockError
 
 if TYPE_CHECKING:
-    from iodock.health.card import Card
-    from iodock.language import Language
-    from iodock.settings import Settings
+    from iodock.file_system.health.card import Card
+    from iodock.shared.language import Language
+    from iodock.shared.settings import Settings
 
 _EXAMPLES = (
     "iodock fs /scratch",
@@ -66,8 +66,8 @@ def card(
     """The card of the file system that DIR lies on: its type, every mount option explained, servers, space,
     stripes, quota, caches, and the link limits and typical values that the site's settings give. A server
     that does not answer within 5 s is said to."""
-    from iodock.language import language_in
-    from iodock.settings import load
+    from iodock.shared.language import language_in
+    from iodock.shared.settings import load
 
     text = language_in(spoken(lang))
     chosen = form or form_of(output)
@@ -83,11 +83,19 @@ def card(
 
 
 def _card(folder: str, settings: Settings) -> Card:
-    from iodock.health.card import Card, Space, caches_of, kind, options_of, remarks_of, servers_of
-    from iodock.health.commands import stripes_of
-    from iodock.health.mounts import mount_of, mounts
-    from iodock.health.quota_tools import Owner, quotas_of
-    from iodock.probe.place import look
+    from iodock.file_system.health.card import (
+        Card,
+        Space,
+        caches_of,
+        kind,
+        options_of,
+        remarks_of,
+        servers_of,
+    )
+    from iodock.file_system.health.commands import stripes_of
+    from iodock.file_system.health.mounts import mount_of, mounts
+    from iodock.file_system.health.quota_tools import Owner, quotas_of
+    from iodock.file_system.probe.place import look
 
     path = os.path.normpath(Path.cwd() / folder)
     place = look(path, LIMIT_S, to_write=False)
@@ -116,14 +124,14 @@ def _card(folder: str, settings: Settings) -> Card:
 
 def _shown(form: str, card: Card, text: Language, on_terminal: bool) -> str:
     if form == "json":
-        from iodock.views.card_json import card_json
+        from iodock.file_system.views.card_json import card_json
 
         return card_json(card, text)
     if form == "html":
-        from iodock.views.card_html import card_html
+        from iodock.file_system.views.card_html import card_html
 
         return card_html(card, text)
-    from iodock.views.card_text import card_motd, card_text
+    from iodock.file_system.views.card_text import card_motd, card_text
 
     return card_motd(card, text) if form == "motd" else card_text(card, text, on_terminal)
 
@@ -149,11 +157,11 @@ def typical(
     `iodock diagnose` reads them in the site's settings: rates of one stream and of small calls, and the
     number of processes beyond which metadata calls become slower. In a file that exists only what iodock
     wrote for that mount is replaced; an administrator's own values stay."""
-    from iodock.health import readers
-    from iodock.health.measurements import joined
-    from iodock.health.site_file import section, write
-    from iodock.health.typical import typical as values_of
-    from iodock.language import language_in
+    from iodock.file_system.health import readers
+    from iodock.file_system.health.measurements import joined
+    from iodock.file_system.health.site_file import section, write
+    from iodock.file_system.health.typical import typical as values_of
+    from iodock.shared.language import language_in
 
     text = language_in(spoken(lang))
     measured = joined(readers.read(Path(one), None) for one in results)
@@ -172,8 +180,8 @@ def typical(
 
 
 def _mount_point(wanted: str | None, target: str | None) -> str:
-    from iodock.errors import RequestError
-    from iodock.health.mounts import mount_of, mounts
+    from iodock.file_system.health.mounts import mount_of, mounts
+    from iodock.shared.errors import RequestError
 
     if wanted is not None:
         if not wanted.startswith("/"):

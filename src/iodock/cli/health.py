@@ -16,8 +16,8 @@ from iodock.cli.options import examples, json_too, language, quiet, spoken
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from iodock.health.measurements import Measurements
-    from iodock.language import Language
+    from iodock.file_system.health.measurements import Measurements
+    from iodock.shared.language import Language
 
 _EXAMPLES = (
     "iodock health run /scratch/me --class S -o work.json",
@@ -56,8 +56,8 @@ def remarked(results: Sequence[str]) -> Measurements:
     """Results put together, with remarks made anew on all of their cells. Raises MeasurementError."""
     from dataclasses import replace
 
-    from iodock.health import readers, remarks
-    from iodock.health.measurements import joined
+    from iodock.file_system.health import readers, remarks
+    from iodock.file_system.health.measurements import joined
 
     together = joined(readers.read(Path(result)) for result in results)
     return replace(together, remarks=remarks.find(together))
@@ -91,11 +91,11 @@ def compare(
     """Say whether a file system became slower since BASE: two results of the same check-up, taken in the same
     way. Only what was repeated can be compared; what is left out is said."""
     from iodock.cli.output import destination, is_coloured
-    from iodock.health import readers
-    from iodock.health.compare import compare as compared
-    from iodock.language import language_in
-    from iodock.views import health_compare
-    from iodock.views.table import terminal_width
+    from iodock.file_system.health import readers
+    from iodock.file_system.health.compare import compare as compared
+    from iodock.file_system.views import health_compare
+    from iodock.shared.language import language_in
+    from iodock.shared.tables.table import terminal_width
 
     found = compared(readers.read(Path(base)), readers.read(Path(now)))
     text = language_in(spoken(lang))
@@ -132,7 +132,7 @@ def report(results: tuple[str, ...], output: str | None, opens: bool, lang: str 
     """Write a check-up as one HTML page: remarks, graphs, how it was measured, all values. FILE.pdf gets the
     graphs with their remarks. Several RESULTs are one: a sweep."""
     from iodock.cli.output import check_folder, destination
-    from iodock.language import language_in
+    from iodock.shared.language import language_in
 
     path = output or f"{Path(results[0]).name.split('.')[0]}.html"
     check_opens(opens, "pdf" if path.endswith(".pdf") else "html", path)
@@ -148,12 +148,12 @@ def report(results: tuple[str, ...], output: str | None, opens: bool, lang: str 
 
 
 def _page(measured: Measurements, text: Language) -> bytes:
-    from iodock.views.health_report import render
+    from iodock.file_system.views.health_report import render
 
     return render(measured, text).encode("utf-8", "backslashreplace")
 
 
 def _pdf(measured: Measurements, text: Language) -> bytes:
-    from iodock.views.health_pdf import render
+    from iodock.file_system.views.health_pdf import render
 
     return render(measured, text)

@@ -6,7 +6,7 @@ import click
 
 from iodock.cli.options import examples, quiet
 from iodock.cli.streams import say
-from iodock.errors import IodockError
+from iodock.shared.errors import IodockError
 
 
 @click.command("clean", epilog=examples(("iodock health clean /scratch/me",)))

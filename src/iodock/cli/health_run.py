@@ -19,14 +19,14 @@ from iodock.cli.options import examples, json_too, language, quiet, spoken
 from iodock.cli.output import check_folder
 from iodock.cli.progress import ProgressBar
 from iodock.cli.streams import say
-from iodock.errors import IodockError, RequestError, meant
+from iodock.shared.errors import IodockError, RequestError, meant
 
 if TYPE_CHECKING:
-    from iodock.health.classes import Cell
-    from iodock.health.mpi import Meeting
-    from iodock.health.ranks import Job
-    from iodock.health.results import Partial, Plan, Result
-    from iodock.health.run import Estimate, Wanted
+    from iodock.file_system.health.classes import Cell
+    from iodock.file_system.health.mpi import Meeting
+    from iodock.file_system.health.ranks import Job
+    from iodock.file_system.health.results import Partial, Plan, Result
+    from iodock.file_system.health.run import Estimate, Wanted
 
 _EXAMPLES = (
     "iodock health run /scratch/me --class S",
@@ -116,8 +116,8 @@ def command(directory: str, **values: Any) -> None:
     ever smaller pieces, and metadata, over I/O size and number of processes. All is done in a folder of its
     own in DIR, which is removed at the end, also after Ctrl-C or a full disk; what was measured by then is
     kept. Under mpirun or srun all ranks work together and rank 0 writes the result."""
-    from iodock.health import ranks
-    from iodock.health.run import check_directory, follow
+    from iodock.file_system.health import ranks
+    from iodock.file_system.health.run import check_directory, follow
 
     check_folder(values["output"])
     place = check_directory(Path(directory))
@@ -133,7 +133,7 @@ def _met(job: Job | None, way: str) -> tuple[Job | None, Meeting | None]:
     """The job, and where its ranks meet: None for files. Raises RequestError."""
     from dataclasses import replace
 
-    from iodock.health import mpi
+    from iodock.file_system.health import mpi
 
     if job is None or way == "files":
         return job, None
@@ -150,10 +150,10 @@ def _first_rank(place: Path, job: Job | None, meeting: Meeting | None, values: d
     from dataclasses import replace
 
     from iodock.cli.bench import write
-    from iodock.health import remarks
-    from iodock.health.engine import EngineError
-    from iodock.health.results import Partial
-    from iodock.health.run import carried_out, measurements
+    from iodock.file_system.health import remarks
+    from iodock.file_system.health.engine import EngineError
+    from iodock.file_system.health.results import Partial
+    from iodock.file_system.health.run import carried_out, measurements
 
     partial = Partial(Path(_partial_name(values, place)))
     plan, done, estimate = _begun(partial, _wanted(place, job, values), values)
@@ -180,7 +180,7 @@ def _begun(
     partial: Partial, wanted: Wanted, values: dict[str, Any]
 ) -> tuple[Plan | None, list[Result], Estimate]:
     """The plan, and what is done of it; no plan where only its cost was asked for."""
-    from iodock.health.run import estimated_anew, planned, steps_left, waited
+    from iodock.file_system.health.run import estimated_anew, planned, steps_left, waited
 
     if values["resume"]:
         plan, done = partial.go_on()
@@ -210,11 +210,11 @@ def _begun(
 
 def _check_quotas(place: Path, need: tuple[int, int], values: dict[str, Any]) -> None:
     """Says what is to be known of them. Raises IodockError where one has no room for the check-up."""
-    from iodock.findings import Message
-    from iodock.health.quotas import KINDS, check_room
-    from iodock.health.run import quotas_at
-    from iodock.language import language_in
-    from iodock.views.diagnosis_words import say as sentence
+    from iodock.file_system.health.quotas import KINDS, check_room
+    from iodock.file_system.health.run import quotas_at
+    from iodock.shared.language import language_in
+    from iodock.shared.message import Message
+    from iodock.shared.sentences import say as sentence
 
     text = language_in(spoken(values["lang"]))
     for one in check_room(quotas_at(place), str(place), *need):
@@ -223,8 +223,8 @@ def _check_quotas(place: Path, need: tuple[int, int], values: dict[str, Any]) ->
 
 
 def _wanted(place: Path, job: Job | None, values: dict[str, Any]) -> Wanted:
-    from iodock.health.classes import Choice
-    from iodock.health.run import Wanted, memory_bytes
+    from iodock.file_system.health.classes import Choice
+    from iodock.file_system.health.run import Wanted, memory_bytes
 
     choice = Choice(
         tests=values["tests"],
@@ -237,7 +237,7 @@ def _wanted(place: Path, job: Job | None, values: dict[str, Any]) -> Wanted:
     )
     workload: list[Cell] = []
     if values["workload"]:
-        from iodock.health.workload import cells
+        from iodock.file_system.health.workload import cells
 
         workload = cells(Path(values["workload"]), choice)
     name = "workload" if workload else values["name"]
@@ -245,8 +245,8 @@ def _wanted(place: Path, job: Job | None, values: dict[str, Any]) -> Wanted:
 
 
 def _cost(plan: Plan, estimate: Estimate) -> str:
-    from iodock.health.run import waited
-    from iodock.views.charts.units import BYTES
+    from iodock.file_system.health.run import waited
+    from iodock.shared.units import BYTES
 
     cells = len(plan.steps) // plan.repeats
     grid = f"{cells} measurements, {plan.repeats} times each"

@@ -14,7 +14,7 @@ from iodock.cli.beside import say_losses
 from iodock.cli.naming import name_of_log, store_name
 from iodock.cli.options import examples, quiet
 from iodock.cli.streams import say
-from iodock.errors import RequestError
+from iodock.shared.errors import RequestError
 
 _EXAMPLES = (
     "strace -f -ttt -T -o run.log ./a.out; iodock import run.log",
@@ -102,9 +102,9 @@ def command(
     """Turn logs of strace, truss (illumos, Solaris, FreeBSD) or perf trace into a store. Several logs are one
     run (strace -ff, one per rank); - is standard input; .gz, .xz and .zst are read as they are. A table of
     strace -c becomes a store of counts. Prints the store's name."""
-    from iodock.capture import import_logs
     from iodock.cli.progress import ProgressBar
-    from iodock.store.manifest import read_manifest
+    from iodock.program.capture import import_logs
+    from iodock.program.store.manifest import read_manifest
 
     store = Path(output) if output else store_name(name_of_log(logs[0]), force=force)
     began = time.monotonic()

@@ -31,7 +31,7 @@ def _stop_queries(reading: int) -> None:
             continue
         for _ in range(REPEATS):
             # Nothing to stop where no engine was needed so far, or its module is being imported just now.
-            engines = sys.modules.get("iodock.store.engine")
+            engines = sys.modules.get("iodock.program.store.engine")
             if stop := getattr(engines, "interrupt_all", None):
                 # An engine that comes or goes just then: there is a next time.
                 with contextlib.suppress(RuntimeError):

@@ -15,12 +15,12 @@ import click
 
 from iodock.cli.options import examples, language, spoken
 from iodock.cli.streams import on_terminal, say
-from iodock.errors import IodockError, RequestError
-from iodock.language import N_, language_in
+from iodock.shared.errors import IodockError, RequestError
+from iodock.shared.language import N_, language_in
 
 if TYPE_CHECKING:
-    from iodock.following import Follower
-    from iodock.language import Language
+    from iodock.program.following import Follower
+    from iodock.shared.language import Language
 
 EVERY_S = 1.0
 """So often it is drawn."""
@@ -38,7 +38,7 @@ _TERMINAL = "/dev/tty"
 def command(store: str, once: bool, lang: str | None) -> None:
     """Watch a recording in progress from another terminal: rates, and the files and calls that took most
     time. The recording is only read. Ctrl-C ends it, and not the recording."""
-    from iodock.following import Follower, is_in_progress
+    from iodock.program.following import Follower, is_in_progress
 
     folder, text = Path(store), language_in(spoken(lang))
     if not is_in_progress(folder):
@@ -66,7 +66,7 @@ def command(store: str, once: bool, lang: str | None) -> None:
 
 
 def _lines(follower: Follower, text: Language, width: int, height: int) -> list[str]:
-    from iodock.views.live_text import live_lines
+    from iodock.program.views.live_text import live_lines
 
     return live_lines(follower.look(), text, width, height)
 
@@ -76,7 +76,7 @@ def _draw(
 ) -> None:
     """Draws until WAIT says that it is over."""
     from iodock.cli.block import Block
-    from iodock.views.charts.words import cells
+    from iodock.shared.text import cells
 
     block, follower, pause = Block(fd), None, 0.0
     # Of this thread, and of those that it begins.
@@ -139,7 +139,7 @@ def shown(fd: int, lang: str | None) -> Iterator[None]:
 
 def _own_follower() -> Follower | None:
     """Of the recording that this process makes, under whatever name: it holds a journal open."""
-    from iodock.following import Follower
+    from iodock.program.following import Follower
 
     for entry in Path("/proc/self/fd").iterdir():
         with suppress(OSError):

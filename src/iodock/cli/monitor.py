@@ -17,7 +17,7 @@ from iodock.cli.monitor_serve import serve, token
 from iodock.cli.monitor_top import top
 from iodock.cli.options import examples, quiet
 from iodock.cli.streams import say
-from iodock.errors import RequestError
+from iodock.shared.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from iodock.cli.progress import ProgressBar
 from iodock.cli.streams import say
 
 if TYPE_CHECKING:
-    from iodock.monitor.backups import Done
+    from iodock.centre.monitor.backups import Done
 
 _FOLDER = click.Path(path_type=Path)
 
@@ -26,7 +26,7 @@ def backup(to: Path, store: Path, force: bool, quiet: bool) -> None:
     """Copy a collector's store to the folder BACKUP as it is at one moment. Given an earlier backup of the
     same store, it compares what is there with its SHA-256, copies what is new and removes what the store has
     no more; until it is done, the earlier one is whole."""
-    from iodock.monitor import backups
+    from iodock.centre.monitor import backups
 
     with ProgressBar("backup", quiet=quiet, noun="bytes") as tell:
         done = backups.backup(store, to, force, lambda part, whole: tell(part, whole, part))
@@ -41,7 +41,7 @@ def backup(to: Path, store: Path, force: bool, quiet: bool) -> None:
 def restore(backup_folder: Path, store: Path, force: bool, quiet: bool) -> None:
     """Make a store of a backup. Every file is compared with its SHA-256, and the rows of every table are
     counted, before the store is there."""
-    from iodock.monitor import backups
+    from iodock.centre.monitor import backups
 
     with ProgressBar("restore", quiet=quiet, noun="bytes") as tell:
         done = backups.restore(backup_folder, store, force, lambda part, whole: tell(part, whole, part))

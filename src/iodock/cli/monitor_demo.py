@@ -22,13 +22,13 @@ from iodock.cli.opening import open_address
 from iodock.cli.options import examples
 from iodock.cli.progress import ProgressBar
 from iodock.cli.streams import say
-from iodock.errors import RequestError
+from iodock.shared.errors import RequestError
 
 if TYPE_CHECKING:
+    from iodock.centre.monitor.collector import Collector
     from iodock.cli.demo_events import Happenings
-    from iodock.monitor.collector import Collector
-    from iodock.monitor.history import Names
     from iodock.simulation.centre import Centre
+    from iodock.simulation.history import Names
     from iodock.simulation.scenarios import Scenario
     from iodock.simulation.tree import Tree
 
@@ -64,13 +64,13 @@ def demo(listen: str, scenario: str, days: float, jobs: int | None, seed: int, o
     """Look at the portal of a centre that is made up: its file system and jobs are synthetic, its agents and
     its collector real. All is on this machine, in a folder that is removed at the end (Ctrl-C)."""
     installed()
+    from iodock.centre.monitor.access import Access
+    from iodock.centre.monitor.collector import Collector
+    from iodock.centre.portal.app import address_of, application, listening, places, serve
+    from iodock.centre.portal.shown.page import Site
     from iodock.cli.demo_events import Happenings
-    from iodock.monitor.access import Access
-    from iodock.monitor.collector import Collector
-    from iodock.monitor.history import Names
-    from iodock.portal.app import address_of, application, listening, places, serve
-    from iodock.portal.shown.page import Site
-    from iodock.settings import load
+    from iodock.shared.settings import load
+    from iodock.simulation.history import Names
     from iodock.simulation.tree import Tree
 
     agent, chosen = agent_binary(), _for_demo(scenario)
@@ -125,8 +125,8 @@ def _say_the_begin(url: str, scenario_note: str, store: Path, opens: bool) -> No
 
 def _past(collector: Collector, scenario: Scenario, days: float, jobs: int, seed: int) -> Centre:
     """A centre with an ordinary history in the store, up to now, on the scenario's servers."""
-    from iodock.monitor.history import begin_before, write_days, write_up_to_now
     from iodock.simulation.centre import Centre
+    from iodock.simulation.history import begin_before, write_days, write_up_to_now
     from iodock.simulation.scenarios import named
 
     ordinary = replace(

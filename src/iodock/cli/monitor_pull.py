@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from iodock.errors import RequestError
+from iodock.shared.errors import RequestError
 
 if TYPE_CHECKING:
-    from iodock.portal.puller import Pulling
+    from iodock.centre.portal.puller import Pulling
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -47,8 +47,8 @@ def _pulling(
         if token or authority or certificate or key:
             raise RequestError("nobody is asked", "--pull URL, or --pull-list FILE")
         return None
-    from iodock.monitor.targets import Shown, each_once, read_targets, target_of
-    from iodock.portal.puller import Pulling
+    from iodock.centre.monitor.targets import Shown, each_once, read_targets, target_of
+    from iodock.centre.portal.puller import Pulling
 
     targets = [target_of(url, "--pull") for url in urls]
     targets += read_targets(listed) if listed else []

@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 import click
 
-from iodock.bounded import files
-from iodock.bounded.documents import from_json
-from iodock.bounded.limits import ANSWER, SECRET
 from iodock.cli.options import examples, quiet
 from iodock.cli.streams import say
-from iodock.errors import IodockError, RequestError
+from iodock.shared.bounded import files
+from iodock.shared.bounded.documents import from_json
+from iodock.shared.bounded.limits import ANSWER, SECRET
+from iodock.shared.errors import IodockError, RequestError
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _PUSH_BYTES = 1 << 20
@@ -64,7 +64,7 @@ def import_sar(
 
     A FILE is the JSON of sadf, or a file of sadc (saDD) that the sadf of this machine can read. What is there
     already is not counted twice."""
-    from iodock.monitor.sar import read
+    from iodock.centre.monitor.sar import read
 
     if (url is None) == (folder is None):
         raise RequestError(
@@ -101,7 +101,7 @@ def _pushes(frames: list[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def _into_store(folder: Path) -> Iterator[Push]:
-    from iodock.monitor.collector import Collector
+    from iodock.centre.monitor.collector import Collector
 
     collector = Collector(folder)
     yield lambda frames: collector.push(frames) and None

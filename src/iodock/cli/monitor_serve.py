@@ -16,17 +16,17 @@ from iodock.cli.monitor_pull import pull_options
 from iodock.cli.monitor_store import Place, store_options
 from iodock.cli.options import examples, quiet
 from iodock.cli.streams import say
-from iodock.errors import RequestError
+from iodock.shared.errors import RequestError
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from iodock.monitor.access import Access
-    from iodock.monitor.rolling import Keep
-    from iodock.portal.app import Tls
-    from iodock.portal.connections import Places
-    from iodock.portal.puller import Pulling
-    from iodock.portal.shown.page import Site
+    from iodock.centre.monitor.access import Access
+    from iodock.centre.monitor.rolling import Keep
+    from iodock.centre.portal.app import Tls
+    from iodock.centre.portal.connections import Places
+    from iodock.centre.portal.puller import Pulling
+    from iodock.centre.portal.shown.page import Site
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -116,9 +116,9 @@ def serve(
     """Collect what agents push, or go for it, and serve the portal; of a Prometheus, which collects itself,
     the portal only. Ends at Ctrl-C or SIGTERM."""
     installed()
-    from iodock.monitor.rolling import Keep
-    from iodock.portal.app import listening, places
-    from iodock.settings import load
+    from iodock.centre.monitor.rolling import Keep
+    from iodock.centre.portal.app import listening, places
+    from iodock.shared.settings import load
 
     place = Place(store, store_token, store_user, store_password, store_ca)
     access = _access(tokens, proxies, user_header, operators)
@@ -151,14 +151,14 @@ class _Serving:
             say(line)
 
     def until(self, wake: int, app: Starlette) -> None:
-        from iodock.portal.app import serve
+        from iodock.centre.portal.app import serve
 
         serve(app, self.door, self.tls, wake, lambda url: self.tell(f"note: {url}"), self.places)
 
 
 def _read(place: Place, serving: _Serving) -> None:
     """Nothing is kept here."""
-    from iodock.portal.app import reading
+    from iodock.centre.portal.app import reading
 
     app = reading(place.prometheus(), serving.access, serving.site, serving.places)
     with told_to_end() as wake:
@@ -177,10 +177,10 @@ def _few_arenas() -> None:
 
 
 def _collect(place: Place, keep: Keep, serving: _Serving, pulled: Pulling | None) -> None:
-    from iodock.monitor.collector import Collector
-    from iodock.portal.app import application
-    from iodock.portal.puller import pulling
-    from iodock.settings import load
+    from iodock.centre.monitor.collector import Collector
+    from iodock.centre.portal.app import application
+    from iodock.centre.portal.puller import pulling
+    from iodock.shared.settings import load
 
     limits = load().agents
     _few_arenas()
@@ -211,9 +211,9 @@ def installed() -> None:
 
 
 def _site(jobid_name: str | None) -> Site:
-    from iodock.monitor.questions.ids import job_ids
-    from iodock.portal.shown.page import Site
-    from iodock.settings import load
+    from iodock.centre.monitor.questions.ids import job_ids
+    from iodock.centre.portal.shown.page import Site
+    from iodock.shared.settings import load
 
     return Site(job_ids(jobid_name), load().monitor)
 
@@ -221,7 +221,7 @@ def _site(jobid_name: str | None) -> Site:
 def _access(
     tokens: Path | None, proxies: tuple[str, ...], user_header: str, operators: tuple[str, ...]
 ) -> Access:
-    from iodock.monitor.access import Access, TokenFile
+    from iodock.centre.monitor.access import Access, TokenFile
 
     if operators and not proxies:
         raise RequestError(
@@ -238,7 +238,7 @@ def _tokens_not_taken(error: RequestError) -> None:
 
 
 def _tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> Tls | None:
-    from iodock.portal.app import Tls
+    from iodock.centre.portal.app import Tls
 
     if certificate and key:
         return Tls(certificate, key, client_ca)
@@ -267,6 +267,6 @@ def _tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> 
 @click.option("--host", default="", metavar="HOST", help="the only machine that an agent may speak for")
 def token(tokens: Path, role: str, name: str, user: str, host: str) -> None:
     """Make a token and print it. FILE has only its SHA-256, so nobody can print it again."""
-    from iodock.monitor.access import Role, add_token
+    from iodock.centre.monitor.access import Role, add_token
 
     click.echo(add_token(tokens, name, Role(role), user, host))

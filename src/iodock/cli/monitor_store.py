@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from iodock.errors import RequestError
+from iodock.shared.errors import RequestError
 
 if TYPE_CHECKING:
-    from iodock.store.monitored import MonitorTables
-    from iodock.store.prometheus import PrometheusStore
+    from iodock.centre.prometheus import PrometheusStore
+    from iodock.centre.store import MonitorTables
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -31,13 +31,13 @@ class Place:
 
     @property
     def is_prometheus(self) -> bool:
-        from iodock.store.prometheus import is_address
+        from iodock.centre.prometheus import is_address
 
         return is_address(self.store)
 
     def opened(self) -> MonitorTables:
         """To read. Raises RequestError."""
-        from iodock.store.monitored import MonitorStore
+        from iodock.centre.store import MonitorStore
 
         return self.prometheus() if self.is_prometheus else MonitorStore(self.folder())
 
@@ -60,7 +60,7 @@ class Place:
 
     def prometheus(self) -> PrometheusStore:
         """Raises RequestError."""
-        from iodock.store.prometheus import Client, Credentials, PrometheusStore, parsed
+        from iodock.centre.prometheus import Client, Credentials, PrometheusStore, parsed
 
         address = parsed(self.store)
         credentials = Credentials(self.token, self.user, self.password, self.authority)

@@ -20,10 +20,10 @@ from iodock.cli.times import length, moment
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from iodock.language import Language
-    from iodock.monitor.questions.ids import JobIds
-    from iodock.monitor.questions.top import TopWanted
-    from iodock.store.monitored import MonitorTables
+    from iodock.centre.monitor.questions.ids import JobIds
+    from iodock.centre.monitor.questions.top import TopWanted
+    from iodock.centre.store import MonitorTables
+    from iodock.shared.language import Language
 
 _GROUPS = ("job", "user", "node", "target", "file-system")
 _SORTS = ("write", "read", "metadata", "name")
@@ -106,9 +106,9 @@ def top(
     lang: str | None,
 ) -> None:
     """Who does most to the file systems, now or at a time before."""
-    from iodock.language import language_in
-    from iodock.monitor.questions.ids import job_ids
-    from iodock.monitor.questions.top import TopWanted
+    from iodock.centre.monitor.questions.ids import job_ids
+    from iodock.centre.monitor.questions.top import TopWanted
+    from iodock.shared.language import language_in
 
     kept = Place(store, store_token, store_user, store_password, store_ca)
     wanted = TopWanted(
@@ -148,9 +148,9 @@ class Screen:
         return time.time_ns() if self.at_ns is None else self.at_ns
 
     def rows(self) -> pa.Table:
-        from iodock.monitor.questions.jobs import Seen
-        from iodock.monitor.questions.names import numbers_called, with_names
-        from iodock.monitor.questions.top import top as asked
+        from iodock.centre.monitor.questions.jobs import Seen
+        from iodock.centre.monitor.questions.names import numbers_called, with_names
+        from iodock.centre.monitor.questions.top import top as asked
 
         end, wanted = self.moment_ns, self.wanted
         if wanted.by != "job":
@@ -160,7 +160,7 @@ class Screen:
         return with_names(self.store, rows, end, end).drop_columns(["is_job"])
 
     def drawn(self, rows: pa.Table, width: int, height: int) -> Any:
-        from iodock.views.top_text import Heading, top_table
+        from iodock.centre.views.top_text import Heading, top_table
 
         wanted = self.wanted
         heading = Heading(
@@ -219,7 +219,7 @@ class Screen:
 
 
 def _print(screen: Screen, form: str) -> None:
-    from iodock.views.top_text import printed
+    from iodock.centre.views.top_text import printed
 
     rows = screen.rows()
     for limit in screen.store.limits:
@@ -236,7 +236,7 @@ def _print(screen: Screen, form: str) -> None:
         return
     import csv
 
-    from iodock.views.cells import guarded_row
+    from iodock.shared.tables.cells import guarded_row
 
     writer = csv.writer(sys.stdout)
     writer.writerow(rows.column_names)

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
-from iodock.browser import open_in_browser
 from iodock.cli.streams import say
-from iodock.errors import RequestError
-from iodock.language import N_, language_in
+from iodock.shared.browser import open_in_browser
+from iodock.shared.errors import RequestError
+from iodock.shared.language import N_, language_in
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from iodock.errors import RequestError
-from iodock.language import LANGUAGES, chosen, language_in
+from iodock.shared.errors import RequestError
+from iodock.shared.language import LANGUAGES, chosen, language_in
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -9,14 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from iodock.bounded.whole import whole_file
-from iodock.errors import IodockError, RequestError
+from iodock.shared.bounded.whole import whole_file
+from iodock.shared.charts import CHART_FORMATS
+from iodock.shared.errors import IodockError, RequestError
+from iodock.shared.tables import DATA_FORMATS
 
 if TYPE_CHECKING:
-    from iodock.answer import Answer
+    from iodock.shared.answer import Answer
 
-DATA_FORMATS = ("table", "csv", "json", "parquet")
-CHART_FORMATS = ("png", "svg", "pdf", "html")
+TABLE_FORMATS = ("table", *DATA_FORMATS)
 _TEXTS = ("txt", "text", "out", "log")
 BINARY_FORMATS = ("parquet", "png", "pdf")
 _ELSEWHERE = "name a file elsewhere with -o"
@@ -28,10 +29,10 @@ def chosen_format(wanted: str | None, output: str | None) -> str:
         chosen = wanted
     else:
         ending = Path(output).suffix.lstrip(".").lower() if output else ""
-        if ending and ending not in (*DATA_FORMATS, *CHART_FORMATS, *_TEXTS):
-            known = ", ".join((*DATA_FORMATS, *CHART_FORMATS, *_TEXTS))
+        if ending and ending not in (*TABLE_FORMATS, *CHART_FORMATS, *_TEXTS):
+            known = ", ".join((*TABLE_FORMATS, *CHART_FORMATS, *_TEXTS))
             raise RequestError(f"{output}: no format is called {ending}", f"endings: {known}; or --format")
-        chosen = ending if ending in (*DATA_FORMATS, *CHART_FORMATS) else "table"
+        chosen = ending if ending in (*TABLE_FORMATS, *CHART_FORMATS) else "table"
     if chosen in BINARY_FORMATS and output is None and sys.stdout.isatty():
         raise RequestError(f"{chosen} is no text for a terminal", f"-o FILE.{chosen}, or a pipe")
     return chosen
@@ -82,7 +83,7 @@ def write_table(
 ) -> None:
     """An answer as a table; in a terminal with the columns that fit, unless IS_WIDE. A query's columns are
     all shown, even empty ones. MORE: a line below."""
-    from iodock.views.table import render, terminal_width
+    from iodock.shared.tables.table import render, terminal_width
 
     is_shown = output in (None, "-")
     width = terminal_width() if is_shown and not is_wide else None

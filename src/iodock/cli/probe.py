@@ -16,15 +16,15 @@ from iodock.cli.options import examples, json_too, language, quiet, spoken
 from iodock.cli.output import check_folder, destination, form_of
 from iodock.cli.streams import say
 from iodock.cli.times import length, moment
-from iodock.errors import RequestError, StoreError
-from iodock.language import Language, language_in
+from iodock.shared.errors import RequestError, StoreError
+from iodock.shared.language import Language, language_in
 
 if TYPE_CHECKING:
-    from iodock.probe.history import History
-    from iodock.probe.judge import Sight
-    from iodock.probe.records import Late, Round
-    from iodock.probe.store import ProbeStore
-    from iodock.probe.watch import Wish
+    from iodock.file_system.probe.history import History
+    from iodock.file_system.probe.judge import Sight
+    from iodock.file_system.probe.records import Late, Round
+    from iodock.file_system.probe.store import ProbeStore
+    from iodock.file_system.probe.watch import Wish
 
 _EXAMPLES = (
     "iodock probe run /scratch/me -o work.probe",
@@ -84,7 +84,7 @@ def run(
     DIR, and ask for the free space, until Ctrl-C or SIGTERM. Each operation runs in a child that is never
     waited for beyond the limit: a hung server is recorded, and nothing else hangs. Put the store on another
     file system."""
-    from iodock.probe.watch import Wish, watch
+    from iodock.file_system.probe.watch import Wish, watch
 
     if (folder is None) == (shell is None):
         raise RequestError("probe run needs a folder or a --command", "iodock probe run DIR -o STORE")
@@ -101,9 +101,9 @@ def run(
 
 
 def _prepared(wish: Wish, store: str, quiet: bool) -> ProbeStore:
-    from iodock.probe.leftovers import clean
-    from iodock.probe.place import look
-    from iodock.probe.store import ProbeStore
+    from iodock.file_system.probe.leftovers import clean
+    from iodock.file_system.probe.place import look
+    from iodock.file_system.probe.store import ProbeStore
 
     if wish.is_command:
         return ProbeStore.prepared(store)
@@ -131,8 +131,8 @@ def _quiet(what: Round | Late | StoreError) -> None:
 
 def _tell(what: Round | Late | StoreError) -> None:
     """A line for what went wrong; on a terminal one for each round."""
-    from iodock.probe.records import Late
-    from iodock.views.probe_words import late_line, round_line
+    from iodock.file_system.probe.records import Late
+    from iodock.file_system.views.probe_words import late_line, round_line
 
     if isinstance(what, StoreError):
         _quiet(what)
@@ -149,8 +149,8 @@ def _tell(what: Round | Late | StoreError) -> None:
 @quiet
 def mark(store: str, text: str, quiet: bool) -> None:
     """Write down that something was changed now: `show` then compares before and after."""
-    from iodock.probe.store import ProbeStore
-    from iodock.probe.watch import mark as write
+    from iodock.file_system.probe.store import ProbeStore
+    from iodock.file_system.probe.watch import mark as write
 
     if not text.strip():
         raise RequestError("the text of a mark is empty", "say what was changed")
@@ -189,9 +189,9 @@ def show(
     its daily pattern, changes and drift, before and after each mark. As a table, JSON, a status page, or one
     line for each watch that fits into /etc/motd."""
     from iodock.cli.progress import ProgressBar
-    from iodock.probe.history import history
-    from iodock.probe.judge import judge
-    from iodock.probe.store import ProbeStore
+    from iodock.file_system.probe.history import history
+    from iodock.file_system.probe.judge import judge
+    from iodock.file_system.probe.store import ProbeStore
 
     text = language_in(spoken(lang))
     chosen = form or form_of(output)
@@ -209,17 +209,17 @@ def show(
 
 
 def _shown(form: str, known: History, sights: tuple[Sight, ...], text: Language, on_terminal: bool) -> str:
-    from iodock.probe.remarks import losses
+    from iodock.file_system.probe.remarks import losses
 
     if form == "json":
-        from iodock.views.probe_json import probe_json
+        from iodock.file_system.views.probe_json import probe_json
 
         return probe_json(known, sights, text)
     if form == "html":
-        from iodock.views.probe_html import probe_html
+        from iodock.file_system.views.probe_html import probe_html
 
         return probe_html(sights, losses(known), text)
-    from iodock.views.probe_text import probe_motd, probe_text
+    from iodock.file_system.views.probe_text import probe_motd, probe_text
 
     return (
         probe_motd(sights, text) if form == "motd" else probe_text(sights, losses(known), text, on_terminal)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import click
 
 from iodock.cli.beside import say_beside
 from iodock.cli.options import examples, json_too, quiet, tables
-from iodock.cli.output import DATA_FORMATS, chosen_format, destination, write_table
+from iodock.cli.output import TABLE_FORMATS, chosen_format, destination, write_table
+from iodock.shared.tables import write_data
 
 EXAMPLES = (
     "iodock query run.iodock 'SELECT call, count(*) FROM calls_seen GROUP BY call ORDER BY 2 DESC'",
@@ -24,7 +23,7 @@ EXAMPLES = (
 @click.option(
     "--format",
     "form",
-    type=click.Choice(DATA_FORMATS),
+    type=click.Choice(TABLE_FORMATS),
     help="what to write; default: table, or what -o ends in",
 )
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
@@ -42,9 +41,9 @@ def command(
     two views with names: calls_seen, one row per call, and call_ends, one row per call and end (a rename has
     two). Those that rules read are there too: uses, transfers, places, ... (iodock explain lists their
     columns). A query reads this store and nothing else, and changes nothing."""
-    from iodock.relations.profile import Profile, tables_in
-    from iodock.store import Store
-    from iodock.views.untyped import answer_of
+    from iodock.program.relations.profile import Profile, tables_in
+    from iodock.program.store import Store
+    from iodock.program.views.untyped import answer_of
 
     chosen = chosen_format(form, output)
     with Store.open(store) as opened:
@@ -55,6 +54,6 @@ def command(
         write_table(answer, output, wide, is_query=True)
     else:
         with destination(output) as out:
-            import_module(f"iodock.views.{chosen}").write(answer, out)
+            write_data(answer, chosen, out)
     if not quiet and chosen != "json":
         say_beside(answer)

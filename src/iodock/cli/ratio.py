@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from io import BytesIO
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -12,20 +11,22 @@ import click
 
 from iodock.cli.opening import check_opens, open_page, opening
 from iodock.cli.options import examples, json_too, quiet
-from iodock.cli.output import CHART_FORMATS, DATA_FORMATS, chosen_format, destination, is_coloured
+from iodock.cli.output import TABLE_FORMATS, chosen_format, destination, is_coloured
 from iodock.cli.progress import ProgressBar
 from iodock.cli.sizes import size_bytes
-from iodock.errors import RequestError
-from iodock.ratio.source import RatioError
+from iodock.program.ratio.source import RatioError
+from iodock.shared.charts import CHART_FORMATS
+from iodock.shared.errors import RequestError
+from iodock.shared.tables import write_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from iodock.answer import Answer
-    from iodock.ratio.files import Files
-    from iodock.ratio.record import Record
-    from iodock.ratio.source import Progress
-    from iodock.settings import Ratio
+    from iodock.program.ratio.files import Files
+    from iodock.program.ratio.record import Record
+    from iodock.program.ratio.source import Progress
+    from iodock.shared.answer import Answer
+    from iodock.shared.settings import Ratio
 
 _EXAMPLES = (
     "/usr/bin/time -v ./a.out 2> time.log; iodock ratio time.log",
@@ -91,7 +92,7 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float) -
     help="--history: leave out shorter jobs, which mostly start and end",
 )
 @json_too
-@click.option("--format", "form", type=click.Choice((*DATA_FORMATS, *CHART_FORMATS)), help="default: table")
+@click.option("--format", "form", type=click.Choice((*TABLE_FORMATS, *CHART_FORMATS)), help="default: table")
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
 @opening
 @click.option("--title", metavar="TEXT", help="title of the chart")
@@ -130,16 +131,16 @@ def _write(answer: Answer, form: str, values: dict[str, Any]) -> None:
     with destination(values["output"]) as out:
         if form == "table":
             out.write(_table(answer, values["output"]).encode("utf-8", "backslashreplace"))
-        elif form in DATA_FORMATS:
-            import_module(f"iodock.views.{form}").write(answer, out)
+        elif form in TABLE_FORMATS:
+            write_data(answer, form, out)
         else:
             chart = {name: values[name] for name in ("title", "width", "height", "theme")}
             out.write(drawn(answer, form, {**chart, "only": None, "chart": values["weight"]}))
 
 
 def _opened(files: tuple[str, ...], values: dict[str, Any]) -> Files:
-    from iodock.ratio.files import Files
-    from iodock.ratio.reader import ReadOptions
+    from iodock.program.ratio.files import Files
+    from iodock.program.ratio.reader import ReadOptions
 
     options = ReadOptions(values["time_format"], values["assistant_cores"], values["by"] == "node")
     # Python has no stdin where it was closed.
@@ -150,7 +151,7 @@ def _opened(files: tuple[str, ...], values: dict[str, Any]) -> Files:
 def _limits(values: dict[str, Any]) -> Ratio:
     import dataclasses
 
-    from iodock.settings import load
+    from iodock.shared.settings import load
 
     limits = load(values["settings"]).ratio
     wanted = values["threshold"]
@@ -158,15 +159,15 @@ def _limits(values: dict[str, Any]) -> Ratio:
 
 
 def _records(read: Files, values: dict[str, Any], progress: Progress) -> Iterator[Record]:
-    from iodock.ratio.grouping import chosen
+    from iodock.program.ratio.grouping import chosen
 
     return chosen(read.records(progress), values["name"], values["owner"])
 
 
 def _listed(read: Files, limits: Ratio, values: dict[str, Any], expected: int | None) -> Answer:
-    from iodock.ratio.grouping import added
-    from iodock.ratio.judge import judge
-    from iodock.ratio.tables import answer_of, table_of_judged
+    from iodock.program.ratio.grouping import added
+    from iodock.program.ratio.judge import judge
+    from iodock.program.ratio.tables import answer_of, table_of_judged
 
     cores = values["cores"]
     with ProgressBar("reading", values["quiet"], "records") as progress:
@@ -186,8 +187,8 @@ def _listed(read: Files, limits: Ratio, values: dict[str, Any], expected: int | 
 
 
 def _history(read: Files, limits: Ratio, values: dict[str, Any]) -> Answer:
-    from iodock.ratio.history import history_of
-    from iodock.ratio.tables import history_answer
+    from iodock.program.ratio.history import history_of
+    from iodock.program.ratio.tables import history_answer
 
     with ProgressBar("reading", values["quiet"], "records") as progress:
         records = _records(read, values, progress)
@@ -211,8 +212,8 @@ def _none_chosen(values: dict[str, Any]) -> RequestError:
 
 
 def _table(answer: Answer, output: str | None) -> str:
-    from iodock.views import ratio_history_text, ratio_text
-    from iodock.views.table import terminal_width
+    from iodock.program.views import ratio_history_text, ratio_text
+    from iodock.shared.tables.table import terminal_width
 
     render = ratio_history_text.render if answer.analysis == "ratio-history" else ratio_text.render
     colour = is_coloured(output)

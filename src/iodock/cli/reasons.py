@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iodock.language import N_, Language
+from iodock.shared.language import N_, Language
 
 _REASONS = {
     "cheapest": N_("recorded by {backend}: the cheapest way that sees this program's calls"),

@@ -8,8 +8,8 @@ import click
 
 from iodock.cli.options import examples, language, quiet
 from iodock.cli.recording import run
-from iodock.errors import RequestError
-from iodock.recording import BACKENDS, PAGE_FAULTS
+from iodock.program.recording import BACKENDS, PAGE_FAULTS
+from iodock.shared.errors import RequestError
 
 _EXAMPLES = (
     "iodock record -- ./a.out input.dat",

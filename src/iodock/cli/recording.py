@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 import sys
 
-from iodock import recording
 from iodock.cli.streams import say
+from iodock.program import recording
 
 TYPE_CHECKING = False
 """As typing's, whose import takes as long as Python's own start."""
@@ -175,7 +175,7 @@ def _after(recorded: RecordSummary, asked: str, lang: str | None, quiet: bool) -
 def _say_how(recorded: RecordSummary, lang: str | None) -> None:
     from iodock.cli.options import spoken
     from iodock.cli.reasons import reason_of
-    from iodock.language import language_in
+    from iodock.shared.language import language_in
 
     reason = reason_of(recorded["backend"], recorded["reason"], language_in(spoken(lang)))
     if reason:

@@ -28,9 +28,9 @@ def command(store: str, output: str | None, force: bool, opens: bool, lang: str 
     """Write the whole check-up as one HTML page that works offline: the verdict, then calls, files, sizes,
     timeline, offsets, processes, failures, and what could not be seen. Prints the page's name. An earlier
     report of that name is replaced, any other file is not."""
-    from iodock.store import Store
-    from iodock.views.report import report_html
-    from iodock.views.report.target import check_target, page_bytes
+    from iodock.program.store import Store
+    from iodock.program.views.report import report_html
+    from iodock.program.views.report.target import check_target, page_bytes
 
     with Store.open(store) as opened:
         target = output or f"{opened.name.removesuffix('.iodock')}.html"

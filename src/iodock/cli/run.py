@@ -14,7 +14,7 @@ import click
 from iodock.cli.options import no_pager
 from iodock.cli.registry import VERBS
 from iodock.cli.streams import say
-from iodock.errors import IodockError, RequestError
+from iodock.shared.errors import IodockError, RequestError
 
 FAILED, USAGE = 1, 2
 INTERRUPTED = 128 + signal.SIGINT

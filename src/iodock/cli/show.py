@@ -8,18 +8,12 @@ from typing import Any
 import click
 
 from iodock.cli.opening import check_opens, open_page
-from iodock.cli.options import (
-    JSON_HELP,
-    examples,
-    filter_arguments,
-    filters,
-    json_form,
-    quiet,
-    tables,
-)
-from iodock.cli.output import CHART_FORMATS, DATA_FORMATS, chosen_format, destination, write_table
+from iodock.cli.options import JSON_HELP, examples, filter_arguments, filters, json_form, quiet, tables
+from iodock.cli.output import TABLE_FORMATS, chosen_format, destination, write_table
 from iodock.cli.usage import unknown
-from iodock.errors import RequestError
+from iodock.shared.charts import CHART_FORMATS
+from iodock.shared.errors import RequestError
+from iodock.shared.tables import write_data
 
 _TYPES: dict[str, dict[str, Any]] = {
     "int": {"type": int, "metavar": "N"},
@@ -35,17 +29,17 @@ class Analyses(click.Group):
     """One command per analysis, made from its header."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        from iodock import analyses
+        from iodock.program import analyses
 
         return list(analyses.listed())
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        from iodock import analyses
+        from iodock.program import analyses
 
         return _command(name) if name in analyses.names() else None
 
     def resolve_command(self, context: click.Context, args: list[str]) -> Any:
-        from iodock import analyses
+        from iodock.program import analyses
 
         if args and not args[0].startswith("-") and args[0] not in analyses.names():
             listed = analyses.listed()
@@ -70,8 +64,8 @@ def command() -> None:
 
 
 def _command(name: str) -> click.Command:
-    from iodock import analyses
-    from iodock.views.charts import charts_for
+    from iodock.program import analyses
+    from iodock.program.views.charts import charts_for
 
     analysis = analyses.find(name)
     made = click.Command(
@@ -97,7 +91,7 @@ def _command(name: str) -> click.Command:
 
 
 def _output_options(made: click.Command, charts: list[str]) -> None:
-    formats = click.Choice((*DATA_FORMATS, *CHART_FORMATS))
+    formats = click.Choice((*TABLE_FORMATS, *CHART_FORMATS))
     made.params += [
         click.Option(
             ["--format"],
@@ -121,10 +115,10 @@ def _output_options(made: click.Command, charts: list[str]) -> None:
 
 
 def _show(name: str, store: str, **values: Any) -> None:
-    from iodock import analyses
-    from iodock.analyses.base import request
-    from iodock.store import Store
-    from iodock.views.table import column_named
+    from iodock.program import analyses
+    from iodock.program.analyses.base import request
+    from iodock.program.store import Store
+    from iodock.shared.tables.table import column_named
 
     wanted = json_form(values.pop("as_json"), values.pop("format"))
     form = chosen_format(wanted, output := values.pop("output"))
@@ -137,7 +131,7 @@ def _show(name: str, store: str, **values: Any) -> None:
         values["sort"] = column_named(values["sort"], analysis.columns)
     asked = request(analysis, {**chosen, **values})
     with Store.open(store) as opened:
-        if analysis.stream is not None and form in DATA_FORMATS:
+        if analysis.stream is not None and form in TABLE_FORMATS:
             from iodock.cli.streaming import write_stream
 
             answer = write_stream(analysis.stream(opened, asked), form, output, is_wide)
@@ -161,16 +155,13 @@ def _write(answer: Any, form: str, output: str | None, chart: dict[str, Any], is
         if form in CHART_FORMATS:
             out.write(drawn(answer, form, chart))
         else:
-            from importlib import import_module
-
-            import_module(f"iodock.views.{form}").write(answer, out)
+            write_data(answer, form, out)
 
 
 def drawn(answer: Any, form: str, chart: dict[str, Any]) -> bytes:
     """The answer's chart in a chart format. Raises RequestError for a chart or size that is not there."""
-    from importlib import import_module
-
-    from iodock.views.charts import ChartOptions, UnknownChart
+    from iodock.program.views.charts import ChartOptions, UnknownChart
+    from iodock.program.views.charts.export import draw
 
     only = tuple(part.strip() for part in (chart["only"] or "").split(",") if part.strip())
     try:
@@ -181,8 +172,7 @@ def drawn(answer: Any, form: str, chart: dict[str, Any]) -> bytes:
             theme=chart["theme"] or "light",
             only=only,
         )
-        module = "html_chart" if form == "html" else form
-        picture: bytes = import_module(f"iodock.views.{module}").render(answer, options, chart["chart"])
+        picture = draw(form, answer, chart["chart"], options)
     except (UnknownChart, ValueError) as error:
         raise RequestError(str(error)) from error
     return picture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from iodock.errors import RequestError
+from iodock.shared.errors import RequestError
 
 FORMS = "500M or 1.5TiB (powers of 1024), 2TB (powers of 1000), or a number of bytes"
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?|\.\d{1,18})\s*([KMGTPE]?)(IB|B)?", re.ASCII)

@@ -10,8 +10,8 @@ from typing import NoReturn
 
 from iodock import _native
 from iodock.cli.streams import say
-from iodock.errors import IodockError
-from iodock.language import N_, language_in
+from iodock.shared.errors import IodockError
+from iodock.shared.language import N_, language_in
 
 _KEPT = N_("{store} is this run; the one before is kept as {kept}")
 _MADE = N_("created the folder {folder}")

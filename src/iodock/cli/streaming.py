@@ -6,10 +6,10 @@ import dataclasses
 
 import pyarrow as pa
 
-from iodock.analyses.base import Stream
-from iodock.answer import Answer
 from iodock.cli.output import destination, write_table
-from iodock.views import csv, json, parquet, table
+from iodock.program.analyses.base import Stream
+from iodock.shared.answer import Answer
+from iodock.shared.tables import csv, json, parquet, table
 
 
 def write_stream(stream: Stream, form: str, output: str | None, is_wide: bool = False) -> Answer:

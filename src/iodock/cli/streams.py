@@ -43,7 +43,7 @@ def on_terminal(fd: int) -> io.TextIOWrapper:
 def say(text: str) -> None:
     """A line on stderr. What names hold can't colour a terminal, move its cursor, or look like more lines."""
     if not (text.isascii() and text.isprintable()):
-        from iodock.views.charts.words import visible
+        from iodock.shared.text import visible
 
         text = visible(text)
     print(text, file=sys.stderr)

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import click
 
-from iodock.errors import RequestError
+from iodock.shared.errors import RequestError
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from iodock.errors import RequestError, meant
+from iodock.shared.errors import RequestError, meant
 
 
 def unknown(what: str, name: str, known: Iterable[str], otherwise: str, of_store: str) -> RequestError:

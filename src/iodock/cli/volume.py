@@ -11,10 +11,10 @@ import click
 from iodock.cli.options import examples, json_too, language, quiet, spoken
 from iodock.cli.output import check_folder, destination
 from iodock.cli.sizes import size_bytes
-from iodock.errors import IodockError, RequestError
+from iodock.shared.errors import IodockError, RequestError
 
 if TYPE_CHECKING:
-    from iodock.language import Language
+    from iodock.shared.language import Language
 
 _EXAMPLES = (
     "iodock volume -- ./a.out input.dat",
@@ -62,9 +62,9 @@ def command(
     The program runs as it would without; its output and exit status are its own."""
     if (pid is None) == (not command):
         raise RequestError("give a command, or -p PID", "iodock volume -- CMD ARG...")
-    from iodock.language import language_in
-    from iodock.settings import load
-    from iodock.volume.reading import read_volume
+    from iodock.program.volume.reading import read_volume
+    from iodock.shared.language import language_in
+    from iodock.shared.settings import load
 
     text = language_in(spoken(lang))
     known = load(settings)
@@ -76,12 +76,12 @@ def command(
             )
         return _watch(pid, every, text, quiet)
     check_folder(output)
-    from iodock.volume.measure import run
+    from iodock.program.volume.measure import run
 
     sys.stdout.flush()
     volume = run(command)
     reading = read_volume(volume, known, expected)
-    from iodock.views.volume_text import volume_json, volume_text
+    from iodock.program.views.volume_text import volume_json, volume_text
 
     said = (
         volume_json(volume, reading, text)
@@ -106,7 +106,7 @@ def command(
 
 def _width(output: str | None) -> int:
     """Columns of the terminal that the answer is shown on, else those of a file."""
-    from iodock.views.volume_text import FILE_WIDTH
+    from iodock.program.views.volume_text import FILE_WIDTH
 
     if output is not None or not sys.stderr.isatty():
         return FILE_WIDTH
@@ -115,8 +115,8 @@ def _width(output: str | None) -> int:
 
 
 def _watch(pid: int, every: float, text: Language, quiet: bool) -> int:
-    from iodock.views.volume_text import interval_text
-    from iodock.volume.measure import watch
+    from iodock.program.views.volume_text import interval_text
+    from iodock.program.volume.measure import watch
 
     if not 0 < every < float("inf"):
         raise RequestError(f"--every must be above 0, not {every}")

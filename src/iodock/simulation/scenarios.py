@@ -5,16 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from iodock.errors import RequestError
-from iodock.simulation.applications import (
-    PAUSES,
-    SHARED_FOLDER,
-    SLEEPER,
-    TINY,
-    USUAL,
-    VISITOR,
-    WIDE_STRIPES,
-)
+from iodock.shared.errors import RequestError
+from iodock.simulation.applications import PAUSES, SHARED_FOLDER, SLEEPER, TINY, USUAL, VISITOR, WIDE_STRIPES
 from iodock.simulation.jobs import Application
 
 Release = Literal["2.5", "2.12", "2.15"]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from iodock.errors import RequestError
+from iodock.shared.errors import RequestError
 from iodock.simulation import forms
 from iodock.simulation.centre import FILE_SYSTEM, Centre
 from iodock.simulation.client import client_tallies

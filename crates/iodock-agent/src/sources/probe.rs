@@ -1,5 +1,5 @@
-//! Results of `iodock probe`: the logs of its store (src/iodock/probe/store.py), from where they were read last. Response
-//! times are levels of the last round; whether the last round was well is a state.
+//! Results of `iodock probe`: the logs of its store (src/iodock/file_system/probe/store.py), from where they were read last.
+//! Response times are levels of the last round; whether the last round was well is a state.
 
 pub mod records;
 

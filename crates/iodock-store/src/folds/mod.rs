@@ -1,7 +1,7 @@
 //! Small tables made of events while they are written, for questions that would otherwise go through all events
 //! for the sake of a few rows.
 //!
-//! The same as `src/iodock/relations/profile.py` says in SQL, which stores without these tables use; a test
+//! The same as `src/iodock/program/relations/profile.py` says in SQL, which stores without these tables use; a test
 //! compares both. A short run has none, and a table that would be large is given up. Sums by file and task, which
 //! most questions need, are not among them: they cost import 70 ns an event, as much as they save a reader.
 

@@ -1,6 +1,6 @@
 //! How long the run and each of its tasks were in I/O calls, and how long they only waited in them.
 //!
-//! The same as `src/iodock/relations/io_time.py` says in SQL, which stores without these numbers and filtered
+//! The same as `src/iodock/program/relations/io_time.py` says in SQL, which stores without these numbers and filtered
 //! questions use; a test compares both.
 
 mod union;

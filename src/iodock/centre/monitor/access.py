@@ -1,0 +1,234 @@
+"""Who may push samples, and who may see what.
+
+Without tokens and behind no proxy only the loopback interface is served, and whoever reaches it is an
+operator. Tokens are kept as SHA-256 of 32 random bytes: nothing in the file opens anything, and there is
+nothing to guess.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from iodock.shared.bounded import files
+from iodock.shared.bounded.documents import from_toml
+from iodock.shared.bounded.limits import TOKENS
+from iodock.shared.errors import RequestError
+
+
+class Role(Enum):
+    """What a visitor may do."""
+
+    AGENT = "agent"
+    """Push samples, and nothing else."""
+    USER = "user"
+    """See the own jobs, and the file systems as a whole."""
+    OPERATOR = "operator"
+    """See all."""
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who asks."""
+
+    role: Role
+    user: str = ""
+    """Login name of a USER."""
+    name: str = field(default="", compare=False)
+    """Of the token."""
+    host: str = ""
+    """Of an AGENT: the only machine that it may speak for; empty: any."""
+
+    @property
+    def may_push(self) -> bool:
+        return self.role is Role.AGENT
+
+    @property
+    def may_see_all(self) -> bool:
+        return self.role is Role.OPERATOR
+
+
+@dataclass(frozen=True)
+class Token:
+    """One line of the file of tokens."""
+
+    name: str
+    role: Role
+    sha256: str
+    user: str = ""
+    host: str = ""
+    """Of an agent: see Visitor."""
+
+
+class TokenFile:
+    """The tokens of a file as it is now: one that was taken out opens nothing any more."""
+
+    def __init__(self, path: Path, on_error: Callable[[RequestError], None] = lambda error: None) -> None:
+        """ON_ERROR gets why a changed file was not taken. Raises RequestError."""
+        self._path, self._on_error = path, on_error
+        self._seen = _mark(path)
+        self._tokens = read_tokens(path)
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """Of a file that can't be read now, as while it is being edited, those that were read last."""
+        mark = _mark(self._path)
+        if mark != self._seen:
+            self._seen = mark
+            try:
+                self._tokens = read_tokens(self._path)
+            except RequestError as error:
+                self._on_error(error)
+        return self._tokens
+
+
+def _mark(path: Path) -> tuple[int, ...] | None:
+    """Differs where the file was changed."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+@dataclass(frozen=True)
+class Access:
+    """The rules. Empty ones trust whoever comes, so only the loopback interface may be served."""
+
+    tokens: tuple[Token, ...] | None = None
+    """None: nobody is asked for one."""
+    proxies: frozenset[str] = frozenset()
+    """Addresses whose word for the user's name is taken."""
+    user_header: str = "x-remote-user"
+    operators: frozenset[str] = frozenset()
+    """Login names."""
+    file: TokenFile | None = None
+    """Where `tokens` were read, and may change."""
+
+    @property
+    def known(self) -> tuple[Token, ...]:
+        """The tokens that open something now."""
+        return self.file.tokens if self.file else self.tokens or ()
+
+    @property
+    def is_open(self) -> bool:
+        """Does it trust whoever comes?"""
+        return self.tokens is None and not self.proxies
+
+    def visitor(self, headers: dict[str, str], address: str) -> Visitor | None:
+        """Who sends a request with these headers (names in lower case) from that address; None: nobody
+        known."""
+        if self.is_open:
+            return Visitor(Role.OPERATOR)
+        scheme, _, secret = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return self._bearer(secret.strip())
+        user = headers.get(self.user_header.lower(), "")
+        if user and address in self.proxies:
+            return Visitor(Role.OPERATOR if user in self.operators else Role.USER, user)
+        return None
+
+    def origin(self, headers: dict[str, str], address: str) -> str:
+        """Where a request comes from that came from this address: a proxy knows who asked it."""
+        forwarded = headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+        return forwarded if forwarded and address in self.proxies else address
+
+    def may_push(self, visitor: Visitor | None) -> bool:
+        """May this visitor send samples?"""
+        return visitor is not None and (self.is_open or visitor.may_push)
+
+    def _bearer(self, secret: str) -> Visitor | None:
+        found = digest(secret)
+        # All are compared, so that the time says nothing of which one it was.
+        matches = [token for token in self.known if hmac.compare_digest(token.sha256, found)]
+        return _visitor(matches[0]) if matches else None
+
+    def bearer_of(self, sha256: str) -> Visitor | None:
+        """Who has the token of that hash, if it is known still."""
+        return next((_visitor(token) for token in self.known if token.sha256 == sha256), None)
+
+
+def _visitor(token: Token) -> Visitor:
+    return Visitor(token.role, token.user, token.name, token.host)
+
+
+def digest(secret: str) -> str:
+    """What the file of tokens has of a token."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def read_tokens(path: Path) -> tuple[Token, ...]:
+    """The tokens of a file. Raises RequestError: unreadable, of another form, or others may change it."""
+    try:
+        with files.opened(path) as file:
+            mode = os.fstat(file.fileno()).st_mode
+            found = from_toml(files.whole(file, path, TOKENS).decode())
+    except (OSError, ValueError) as error:
+        raise RequestError(f"{path}: {error}", "iodock monitor token makes such a file") from error
+    # Who reads it has hashes of random bytes; who changes it lets himself in.
+    if mode & 0o022:
+        raise RequestError(f"{path}: others may change it", f"chmod 600 {path}")
+    tokens = found.get("token")
+    if not isinstance(tokens, list) or not tokens:
+        raise RequestError(f"{path}: no [[token]] in it", "iodock monitor token makes one")
+    return tuple(_token(path, number, entry) for number, entry in enumerate(tokens, 1))
+
+
+def _token(path: Path, number: int, entry: object) -> Token:
+    try:
+        if not isinstance(entry, dict) or set(entry) - {"name", "role", "sha256", "user", "host"}:
+            raise ValueError("it has name, role, sha256 and, of users, user, of agents, host")
+        token = Token(
+            str(entry["name"]), Role(entry["role"]), str(entry["sha256"]), str(entry.get("user", "")),
+            str(entry.get("host", "")),
+        )  # fmt: skip
+        if len(bytes.fromhex(token.sha256)) != 32:
+            raise ValueError("sha256 has 64 hexadecimal digits")
+        if (token.role is Role.USER) != bool(token.user):
+            raise ValueError('role = "user", and only that, needs a user')
+        if token.host and token.role is not Role.AGENT:
+            raise ValueError('only role = "agent" has a host')
+    except (KeyError, ValueError) as error:
+        raise RequestError(f"{path}: token {number}: {error}", "iodock monitor token makes one") from error
+    return token
+
+
+def add_token(path: Path, name: str, role: Role, user: str = "", host: str = "") -> str:
+    """Makes a token, adds it to a file (made with mode 600) and returns it: it is not kept anywhere else.
+    Raises RequestError."""
+    if (role is Role.USER) != bool(user):
+        raise RequestError("a token of role user, and only that, needs a user", "--role user --user NAME")
+    if host and role is not Role.AGENT:
+        raise RequestError("only a token of role agent is for one host", "--role agent --host NAME")
+    if path.exists():
+        read_tokens(path)
+    secret = secrets.token_urlsafe(32)
+    lines = [f"name = {_toml(name)}", f'role = "{role.value}"', f'sha256 = "{digest(secret)}"']
+    lines += [f"user = {_toml(user)}"] if user else []
+    lines += [f"host = {_toml(host)}"] if host else []
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write("\n".join(["[[token]]", *lines, "", ""]))
+    except OSError as error:
+        raise RequestError(f"{path}: {error}") from error
+    return secret
+
+
+def _toml(text: str) -> str:
+    """As a string of TOML. Raises RequestError for what is no text."""
+    quoted = json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    try:
+        quoted.encode()
+        tomllib.loads(f"text = {quoted}")
+    except (UnicodeEncodeError, tomllib.TOMLDecodeError) as error:
+        raise RequestError(f"{text!r} is no text for a file of tokens", "give another name") from error
+    return quoted

@@ -1,0 +1,53 @@
+"""Damage that a backup meets, in the store or in the backup before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from iodock.shared.bounded.documents import from_json
+from iodock.shared.engine.checksums import is_as_written
+
+
+@dataclass
+class Damage:
+    """Files whose damage was met."""
+
+    mended: list[str] = field(default_factory=list)
+    """Of the backup, copied again."""
+    spared: list[str] = field(default_factory=list)
+    """Of the store, of which the backup has a whole copy."""
+    damaged: list[str] = field(default_factory=list)
+    """Of the store, of which there is no whole copy."""
+
+    def is_spared(self, name: str, copy: Path | None, checksum: str | None) -> bool:
+        """Notes NAME, which is damaged in the store. Whether the backup's COPY is whole."""
+        is_there = copy is not None and checksum is not None and is_as_written(copy, checksum)
+        (self.spared if is_there else self.damaged).append(name)
+        return is_there
+
+    def notes(self) -> tuple[str, ...]:
+        """A sentence for each kind."""
+        kinds = (
+            (self.mended, "of the backup", "copied again", "check the backup's disk"),
+            (self.spared, "of the store", "kept as the backup had it", "restore this backup"),
+            (self.damaged, "of the store", "copied as it is", "queries of its time will fail"),
+        )
+        return tuple(
+            f"damaged: {_files(names)} {where}, {done}, such as {names[0]}: {advice}"
+            for names, where, done, advice in kinds
+            if names
+        )
+
+
+def _files(names: list[str]) -> str:
+    return "1 file" if len(names) == 1 else f"{len(names):,} files"
+
+
+def checksums_in(catalogue: bytes) -> dict[str, str | None]:
+    """Of the files that have one, by name."""
+    found = from_json(catalogue)
+    entries = [one for levels in found["tables"].values() for every in levels.values() for one in every]
+    return {one["file"]: one.get("file_checksum") for one in entries} | {
+        found["state"]: found.get("state_checksum")
+    }

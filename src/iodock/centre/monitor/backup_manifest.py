@@ -1,0 +1,113 @@
+"""`BACKUP/backup.json`: what is in a backup of a monitor store, with the size and SHA-256 of every file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from iodock import _native
+from iodock.centre.monitor.own_files import check_name
+from iodock.shared.bounded import files
+from iodock.shared.bounded.documents import from_json
+from iodock.shared.bounded.limits import CATALOGUE
+from iodock.shared.engine.checksums import DIFFERS
+from iodock.shared.errors import StoreError
+
+FORMAT, VERSION = "iodock monitor backup", 2
+MANIFEST = "backup.json"
+_WITHOUT_CHECKSUM = 1
+"""Manifests of this version have no checksum of their own."""
+_DAMAGED = "the backup is damaged: restore an older one"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One file of a backup."""
+
+    path: str
+    """Below the store's folder."""
+    stored: str
+    """Below the backup's folder."""
+    size: int
+    sha256: str
+    mtime_ns: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a backup holds."""
+
+    store: str
+    """Which store it is of: machine and folder."""
+    catalogue: bytes
+    """The text of the store's catalogue."""
+    files: tuple[Kept, ...]
+    has_checksum: bool = True
+    """Whether the manifest was compared with a checksum of its own."""
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(one.size for one in self.files)
+
+
+def read(folder: Path) -> Manifest:
+    """The manifest of a backup, checked. Raises StoreError."""
+    path = folder / MANIFEST
+    try:
+        document = files.content(path, CATALOGUE, StoreError)
+        is_whole = _native.is_whole_document(document)
+        if is_whole is False:
+            raise StoreError(f"{path}: {DIFFERS}", _DAMAGED)
+        found = from_json(document)
+        _check_version(found, path, is_whole is not None)
+        kept = tuple(Kept(**one) for one in found["files"])
+        manifest = Manifest(str(found["store"]), str(found["catalogue"]).encode(), kept, bool(is_whole))
+    except FileNotFoundError:
+        raise StoreError(f"{folder}: no backup", "iodock monitor backup makes one") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{path}: not what a backup has: {error}", _DAMAGED) from error
+    for one in kept:
+        check_name(one.path, path)
+        if not re.fullmatch(rf"(data|live-[0-9]+)/{re.escape(one.path)}", one.stored):
+            raise StoreError(f"{path}: {one.stored!r} is no file of a backup", _DAMAGED)
+    return manifest
+
+
+def _check_version(found: dict[str, Any], path: Path, has_checksum: bool) -> None:
+    """Raises StoreError, KeyError, TypeError."""
+    if found["format"] != FORMAT:
+        raise StoreError(f"{path}: not of a backup but of {found['format']!r}")
+    if found["version"] not in (_WITHOUT_CHECKSUM, VERSION):
+        raise StoreError(f"{path}: version {found['version']}; this iodock reads up to {VERSION}")
+    if has_checksum != (found["version"] != _WITHOUT_CHECKSUM):
+        raise StoreError(f"{path}: {DIFFERS}", _DAMAGED)
+
+
+def write(folder: Path, manifest: Manifest) -> None:
+    """Replaces the manifest in one step. Raises OSError."""
+    document = {
+        "format": FORMAT, "version": VERSION, "made_ns": time.time_ns(), "store": manifest.store,
+        "catalogue": manifest.catalogue.decode(), "files": [asdict(one) for one in manifest.files],
+    }  # fmt: skip
+    replace_file(folder / MANIFEST, _native.sealed_document(json.dumps(document)).encode())
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Replaces a file's content in one step that survives a power cut. Raises OSError."""
+    begun = path.with_name(f".{path.name}.part")
+    descriptor = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "wb") as out:
+        out.write(content)
+        out.flush()
+        os.fsync(out.fileno())
+    begun.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

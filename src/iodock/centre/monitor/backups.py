@@ -1,0 +1,379 @@
+"""Backups of a monitor store, made while its collector runs, and stores made of them.
+
+A store's files never change once its catalogue names them, and the catalogue is replaced in one rename. So a
+backup is the catalogue as of one moment, the files that it names, the snapshot, and the journal from there
+on; where upkeep removes a file meanwhile, the next catalogue is taken. The manifest of the backup is replaced
+last: until then the backup before is whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from iodock.centre.monitor import backup_manifest
+from iodock.centre.monitor.backup_damage import Damage, checksums_in
+from iodock.centre.monitor.backup_manifest import MANIFEST, Kept, Manifest, replace_file
+from iodock.centre.monitor.own_files import check_name, foreign, is_rows
+from iodock.centre.store import catalogue_of
+from iodock.shared.bounded import files
+from iodock.shared.bounded.documents import from_json
+from iodock.shared.bounded.limits import CATALOGUE
+from iodock.shared.engine.checksums import is_damaged
+from iodock.shared.errors import RequestError, StoreError
+
+_UNSEALED = "an older iodock made this backup without a checksum of its list: make a new one"
+_ATTEMPTS = 20
+_PIECE = 1 << 20
+Tell = Callable[[int, int], None]
+"""Gets the bytes done and those to do."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a backup or a restored store holds."""
+
+    files: int
+    size_bytes: int
+    rows: int
+    copied: int
+    """Files that were not there from the backup before."""
+    notes: tuple[str, ...] = ()
+    """What must be said of it, in sentences."""
+
+
+class _Replaced(Exception):
+    """Upkeep removed a file that the catalogue named."""
+
+
+def backup(folder: Path, to: Path, force: bool = False, tell: Tell = lambda done, whole: None) -> Done:
+    """Copies the store FOLDER to TO, which is new, empty, or an earlier backup of it, of which what has not
+    changed is compared with its SHA-256 and kept. FORCE: also a backup of another store is replaced. Raises
+    RequestError, StoreError."""
+    before = _taken(folder, to, force)
+    stored = {one.stored for one in before.values()}
+    with _locked(to):
+        for _ in range(_ATTEMPTS):
+            try:
+                return _backup(folder, to, before, stored, tell)
+            except _Replaced:
+                continue
+            except OSError as error:
+                raise StoreError(f"backup to {to}: {error}", "the backup before is still whole") from error
+    raise StoreError(f"{folder}: its files change faster than they can be copied", "try again")
+
+
+def _backup(folder: Path, to: Path, before: dict[str, Kept], written: set[str], tell: Tell) -> Done:
+    """BEFORE: what is there of each file, from the backup before and earlier attempts. WRITTEN: where all of
+    it lies, also what was replaced since."""
+    catalogue = _catalogue(folder)
+    names = _named(folder, catalogue)
+    sizes = {name: _size(folder / name) for name in names}
+    checksums, said = checksums_in(catalogue), Damage()
+    kept, copied, done = [], 0, 0
+    run = f"{time.time_ns()}"
+    for name in names:
+        old = before.get(name)
+        is_unchanged = old is not None and _is_unchanged(folder / name, old)
+        is_wanted = old is None or not is_unchanged or not _is_whole(to / old.stored, old)
+        checksum = checksums.get(name)
+        if is_wanted and is_damaged(folder / name, checksum):
+            is_wanted = not said.is_spared(name, None if old is None else to / old.stored, checksum)
+        if old is None or is_wanted:
+            # What changes under its name has a place of its own: the backup before stays whole.
+            stored = f"data/{name}" if is_rows(name) else f"live-{run}/{name}"
+            if is_unchanged:
+                said.mended.append(name)
+            before[name] = old = _copied(folder / name, to, name, stored, old, is_unchanged)
+            written.add(stored)
+            copied += 1
+        kept.append(old)
+        done += sizes[name]
+        tell(done, sum(sizes.values()))
+    if _begins(_catalogue(folder)) != _begins(catalogue):
+        # Segments that it begins with may have gone before they were listed.
+        raise _Replaced
+    backup_manifest.write(to, Manifest(_identity(folder), catalogue, tuple(kept)))
+    _remove(to, written - {one.stored for one in kept})
+    rows = _rows_of(catalogue, to)
+    return Done(len(kept), sum(one.size for one in kept), rows, copied, said.notes())
+
+
+def _begins(catalogue: bytes) -> tuple[object, object]:
+    """The snapshot, and the journal's first segment that is not in it."""
+    found = from_json(catalogue)
+    return found.get("state"), found.get("journal")
+
+
+def _catalogue(folder: Path) -> bytes:
+    """Its text as of now, checked. Raises StoreError."""
+    path = folder / "catalogue.json"
+    try:
+        found = files.content(path, CATALOGUE, StoreError)
+        catalogue_of(found, path)
+    except FileNotFoundError:
+        raise StoreError(f"{folder}: no monitor store", "--store DIR is the collector's folder") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{path}: not the catalogue of a monitor store: {error}") from error
+    return found
+
+
+def _named(folder: Path, catalogue: bytes) -> list[str]:
+    """All that belongs to this catalogue. Segments of the journal are listed once: of two the first is
+    whole, of the last what is there counts. Raises StoreError."""
+    found = from_json(catalogue)
+    names = [entry["file"] for levels in found["tables"].values() for one in levels.values() for entry in one]
+    names += [found["state"]] if found["state"] else []
+    segments = sorted(path.name for path in (folder / "journal").glob("*.frames"))
+    names += [f"journal/{name}" for name in segments if int(name.split(".")[0]) >= found["journal"]]
+    for name in names:
+        check_name(name, folder / "catalogue.json")
+    return names
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        raise _Replaced from None
+
+
+def _is_unchanged(source: Path, old: Kept) -> bool:
+    try:
+        status = source.stat()
+    except FileNotFoundError:
+        raise _Replaced from None
+    return (status.st_size, status.st_mtime_ns) == (old.size, old.mtime_ns)
+
+
+def _is_whole(stored: Path, old: Kept) -> bool:
+    return stored.is_file() and stored.stat().st_size == old.size and _sha256(stored) == old.sha256
+
+
+def _copied(source: Path, to: Path, name: str, stored: str, old: Kept | None, is_unchanged: bool) -> Kept:
+    """IS_UNCHANGED: it must have the bytes that OLD says."""
+    target = to / stored
+    _make_folders(to, target.parent)
+    begun = target.with_name(f".{target.name}.part")
+    try:
+        with source.open("rb") as file:
+            status = os.fstat(file.fileno())
+            # Of a journal that grows only what is there now.
+            digest, size = _copy(file.fileno(), begun, status.st_size)
+    except FileNotFoundError:
+        begun.unlink(missing_ok=True)
+        raise _Replaced from None
+    if old is not None and is_unchanged and digest != old.sha256:
+        begun.unlink()
+        raise StoreError(
+            f"{source}: damaged, and so is its copy in the backup",
+            "copy it again from another backup, or stop the collector, remove the file and start it",
+        )
+    if (target.is_symlink() or target.exists()) and old is None and _sha256(target) != digest:
+        begun.unlink()
+        raise StoreError(f"{target}: there, and not of this backup", "give a new folder")
+    begun.replace(target)
+    return Kept(name, stored, size, digest, status.st_mtime_ns)
+
+
+def _copy(source: int, target: Path, size: int) -> tuple[str, int]:
+    digest, done = hashlib.sha256(), 0
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "wb") as out:
+        while done < size and (piece := os.read(source, min(_PIECE, size - done))):
+            out.write(piece)
+            digest.update(piece)
+            done += len(piece)
+        out.flush()
+        os.fsync(out.fileno())
+    return digest.hexdigest(), done
+
+
+def _make_folders(root: Path, folder: Path) -> None:
+    """Below ROOT, and never through a link."""
+    below = root
+    for part in folder.relative_to(root).parts:
+        below /= part
+        if below.is_symlink() or (below.exists() and not below.is_dir()):
+            raise StoreError(f"{below}: there, and not of this backup", "give a new folder")
+        below.mkdir(exist_ok=True)
+
+
+def _sha256(path: Path) -> str:
+    if path.is_symlink() or not path.is_file():
+        return ""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _remove(to: Path, stored: set[str]) -> None:
+    """What only the backup before named."""
+    for name in stored:
+        (to / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            # Folders that are empty now.
+            for parent in (to / name).parents:
+                if parent == to:
+                    break
+                parent.rmdir()
+
+
+def _rows_of(catalogue: bytes, path: Path) -> int:
+    return sum(file.rows for every in catalogue_of(catalogue, path).files.values() for file in every)
+
+
+def _identity(folder: Path) -> str:
+    return f"{socket.gethostname()}:{folder.resolve()}"
+
+
+def _taken(folder: Path, to: Path, force: bool) -> dict[str, Kept]:
+    """The backup that TO has. Raises RequestError: it is something else."""
+    _catalogue(folder)
+    if to.resolve() == folder.resolve() or folder.resolve() in to.resolve().parents:
+        raise RequestError(f"{to}: lies in the store itself", "give a folder elsewhere, on another disk")
+    if to.is_symlink() or (to.exists() and not to.is_dir()):
+        raise RequestError(f"{to}: there, and no folder", "give a new folder")
+    try:
+        to.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # The lock and a first manifest that was not finished.
+        there = {path.name for path in to.iterdir()} - {"lock", f".{MANIFEST}.part"}
+    except OSError as error:
+        raise RequestError(f"{to}: {error.strerror}", "give a folder that you may write") from error
+    if not there:
+        return {}
+    if MANIFEST not in there:
+        if all(name == "data" or re.fullmatch(r"live-[0-9]+", name) for name in there):
+            # Of a first backup that was interrupted: its files are compared with the store's.
+            return {}
+        raise RequestError(f"{to}: not empty, and no backup of a monitor store", "give a new or empty folder")
+    found = backup_manifest.read(to)
+    if found.store != _identity(folder) and not force:
+        raise RequestError(
+            f"{to}: the backup of another store, {found.store}",
+            "give another folder, or --force to replace that backup",
+        )
+    return {one.path: one for one in found.files}
+
+
+def restore(folder: Path, to: Path, force: bool = False, tell: Tell = lambda done, whole: None) -> Done:
+    """Makes the store TO of the backup FOLDER. The store is there once every file was compared with its
+    SHA-256 and every table has its rows. FORCE: replaces a monitor store that no collector uses. Raises
+    RequestError, StoreError."""
+    manifest = backup_manifest.read(folder)
+    _check_place(to, force)
+    begun = to.with_name(f".{to.name}.restore-{os.getpid()}")
+    try:
+        begun.mkdir(parents=True, mode=0o700)
+        done = 0
+        for one in manifest.files:
+            _restored(folder / one.stored, begun / one.path, one)
+            done += one.size
+            tell(done, manifest.size_bytes)
+        rows = _checked(begun, manifest.catalogue, folder)
+        checksums = checksums_in(manifest.catalogue)
+        said = Damage(damaged=[name for name, sum in checksums.items() if is_damaged(begun / name, sum)])
+        replace_file(begun / "catalogue.json", manifest.catalogue)
+        _exchange(begun, to)
+    except OSError as error:
+        raise StoreError(f"restore to {to}: {error}") from error
+    finally:
+        shutil.rmtree(begun, ignore_errors=True)
+    notes = said.notes() + (() if manifest.has_checksum else (_UNSEALED,))
+    return Done(len(manifest.files), manifest.size_bytes, rows, len(manifest.files), notes)
+
+
+def _restored(stored: Path, target: Path, one: Kept) -> None:
+    hint = "restore an older backup, or copy this file from the disk where it is whole"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if stored.is_symlink() or not stored.is_file():
+        raise StoreError(f"{stored}: missing in the backup", hint)
+    with stored.open("rb") as file:
+        digest, size = _copy(file.fileno(), target, os.fstat(file.fileno()).st_size)
+    if (digest, size) != (one.sha256, one.size):
+        raise StoreError(f"{stored}: damaged, its SHA-256 is not that of the backup", hint)
+
+
+def _checked(folder: Path, catalogue: bytes, backup: Path) -> int:
+    """How many rows. Raises StoreError: a table has others than the catalogue says."""
+    path = backup / MANIFEST
+    try:
+        every = catalogue_of(catalogue, path).files
+        missing = [name for name in _named(folder, catalogue) if not (folder / name).is_file()]
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{path}: its catalogue is damaged: {error}") from error
+    if missing:
+        raise StoreError(f"{path}: {missing[0]} is in its catalogue and not in the backup")
+    total = 0
+    for found in every.values():
+        for file in found:
+            try:
+                rows = pq.read_metadata(folder / file.name).num_rows
+            except (OSError, pa.ArrowException) as error:
+                raise StoreError(f"{backup}: {file.name}: {error}") from error
+            if rows != file.rows:
+                raise StoreError(f"{backup}: {file.name} has {rows} rows, its catalogue says {file.rows}")
+            total += rows
+    return total
+
+
+def _check_place(to: Path, force: bool) -> None:
+    if not (to.is_symlink() or to.exists()):
+        return
+    if to.is_symlink() or not to.is_dir():
+        raise RequestError(f"{to}: there, and no folder", "give a new folder")
+    if not any(to.iterdir()):
+        return
+    strange = foreign(to)
+    if strange:
+        raise RequestError(
+            f"{to}: not only a monitor store: {strange[0].relative_to(to)} is not of one", "give a new folder"
+        )
+    if not force:
+        raise RequestError(f"{to}: there already", "give a new folder, or --force to replace that store")
+
+
+def _exchange(begun: Path, to: Path) -> None:
+    """In one rename; what was there goes when it is done."""
+    if not to.exists():
+        begun.rename(to)
+        return
+    if not any(to.iterdir()):
+        to.rmdir()
+        begun.rename(to)
+        return
+    with _locked(to):
+        aside = to.with_name(f".{to.name}.replaced-{os.getpid()}")
+        to.rename(aside)
+        begun.rename(to)
+    shutil.rmtree(aside)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """As a collector locks its store. Raises RequestError: somebody else has it."""
+    try:
+        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise RequestError(f"{folder / 'lock'}: {error.strerror}", "give another folder") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise RequestError(f"{folder}: in use", "end the collector or backup that uses it") from None
+    finally:
+        os.close(descriptor)

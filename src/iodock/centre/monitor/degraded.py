@@ -1,0 +1,73 @@
+"""Which file systems are degraded, and why: arrays without all members, rebuilds, lost paths, probes that are
+not well. What began and is not over yet, by the last events of each target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iodock.centre.monitor.event_kinds import OVER
+from iodock.centre.monitor.questions import file_systems
+from iodock.centre.monitor.questions.events import has_events, latest
+from iodock.centre.monitor.questions.spans import DAY, HOUR
+from iodock.centre.store import MonitorTables
+
+LOOKED_BACK = 30 * DAY
+"""What began before is not known any more, ns."""
+_PROBED = 3 * HOUR
+"""A probe that made no round for so long says nothing, ns."""
+_STATES = ("md", "multipath", "probe")
+"""Sources that also say when it is over; logs may not."""
+_GONE = "target-gone"
+
+
+@dataclass(frozen=True)
+class Degraded:
+    """One reason why a file system is not well."""
+
+    file_system: str
+    host: str
+    kind: str
+    """Of an event."""
+    target: str
+    since: int
+    """ns since the epoch."""
+
+
+def degraded(store: MonitorTables, now: int) -> list[Degraded]:
+    """As of now, the newest first. Of machines that said nothing for an hour nothing is known. NOW: ns since
+    the epoch. Raises StoreError."""
+    if not has_events(store):
+        return []
+    served = {
+        str(row["host"]): str(row["file_system"]) for row in file_systems.served(store, now).to_pylist()
+    }
+    heard = {str(row["host"]) for row in file_systems.heard(store, now - HOUR, now).to_pylist()}
+    rows = latest(store, now - LOOKED_BACK, now + HOUR, served).to_pylist()
+    probed = {
+        (row["host"], row["target"]) for row in file_systems.probed(store, now - _PROBED, now).to_pylist()
+    }
+    ended: dict[tuple[object, ...], int] = {}
+    for row in rows:
+        for over in [*OVER.values()] if row["kind"] == _GONE else [row["kind"]]:
+            key = (*_place(row), over)
+            ended[key] = max(ended.get(key, 0), int(row["last_ts"]))
+    found = [
+        Degraded(row["file_system"], row["host"], row["kind"], row["target"] or "", int(row["ts"]))
+        for row in rows
+        if row["kind"] in OVER and row["source"] in _STATES and row["file_system"] and row["host"] in heard
+        and (row["source"] != "probe" or (row["host"], row["target"]) in probed)
+        and int(row["last_ts"]) > ended.get((*_place(row), OVER[row["kind"]]), 0)
+    ]  # fmt: skip
+    return sorted(_worst(found), key=lambda one: -one.since)
+
+
+def _place(row: dict[str, object]) -> tuple[object, ...]:
+    return row["host"], row["source"], row["file_system"], row["target"]
+
+
+def _worst(found: list[Degraded]) -> list[Degraded]:
+    """Of one target's states that follow each other (a path is lost, then all) the last."""
+    last: dict[tuple[str, ...], Degraded] = {}
+    for one in sorted(found, key=lambda one: one.since):
+        last[one.file_system, one.host, one.target, OVER[one.kind]] = one
+    return list(last.values())

@@ -1,0 +1,57 @@
+"""The names of files that a collector writes into its store. Only those are ever removed or replaced."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from iodock.centre.store import RESOLUTIONS, TABLES
+from iodock.shared.errors import StoreError
+
+_LEVEL, _DAY, _NUMBER = f"({'|'.join(RESOLUTIONS)})", "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{8,}"
+_TABLE = f"({'|'.join(TABLES)})"
+# The engine writes under another name first where it replaces a file.
+_FIRST = "(tmp_)?"
+_KIND = "(systems-[a-z]|owners-[a-z]|jobs-[a-z][0-9a-f]{12})"
+
+_ROWS = re.compile(rf"{_TABLE}/{_LEVEL}/{_DAY}/{_NUMBER}\.parquet")
+_KEPT = re.compile(r"state-[0-9]{12,}\.bin|journal/[0-9]{12,}\.frames")
+"""What a catalogue counts on besides."""
+_SUMMARY = re.compile(
+    rf"summaries/{_KIND}/{_FIRST}job_io-{_LEVEL}-{_DAY}-{_NUMBER}(-[0-9a-f]{{16}})?\.(parquet|part)"
+)
+_OTHERS = re.compile(
+    rf"lock|catalogue\.(json|draft)|state-[0-9]{{12,}}\.draft|{_TABLE}/{_LEVEL}/{_DAY}/tmp_{_NUMBER}\.parquet"
+)
+_FOLDERS = re.compile(rf"journal|summaries(/{_KIND})?|{_TABLE}(/{_LEVEL}(/{_DAY})?)?")
+
+
+def is_rows(name: str) -> bool:
+    """Whether a file of rows is called so below the store's folder. Such a file never changes."""
+    return bool(_ROWS.fullmatch(name))
+
+
+def is_summary(name: str) -> bool:
+    """Whether a summary, or the beginning of one, is called so below the store's folder."""
+    return bool(_SUMMARY.fullmatch(name))
+
+
+def check_name(name: object, path: Path) -> None:
+    """Nothing outside of the folder is ever read or written. PATH: what has the name in it. Raises
+    StoreError."""
+    if not isinstance(name, str) or not any(form.fullmatch(name) for form in (_ROWS, _KEPT)):
+        raise StoreError(f"{path}: {name!r} is no file of a monitor store")
+
+
+def foreign(folder: Path) -> list[Path]:
+    """What lies in a folder and no collector wrote; its catalogue, where that is missing."""
+    found = [path for path in sorted(folder.rglob("*")) if not _is_own(path, folder)]
+    if not found and not (folder / "catalogue.json").is_file():
+        found.append(folder / "catalogue.json")
+    return found
+
+
+def _is_own(path: Path, folder: Path) -> bool:
+    name = path.relative_to(folder).as_posix()
+    forms = (_FOLDERS,) if path.is_dir() else (_ROWS, _KEPT, _SUMMARY, _OTHERS)
+    return not path.is_symlink() and any(form.fullmatch(name) for form in forms)

@@ -1,0 +1,126 @@
+"""One machine: its disks, load and pressure over time, and the jobs that it worked for.
+
+As its agent read it, or as sysstat recorded it (`iodock monitor import-sar`): both have the same metrics."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from iodock.centre.monitor import summaries
+from iodock.centre.monitor.questions.counted import PLACES, of_place, text
+from iodock.centre.monitor.questions.ids import JobIds
+from iodock.centre.monitor.questions.spans import HOUR, Span, spread
+from iodock.centre.store import MonitorTables
+from iodock.shared.engine.need import Need
+
+DISKS = ("diskstats", "sar_disk")
+LOAD = ("load", "sar_load")
+PRESSURE = ("pressure", "sar_pressure")
+_DISK_METRICS = ("read_bytes", "write_bytes", "read", "write", "transfers", "busy_time")
+_WAITED = ("some_time", "full_time")
+
+
+def disks(store: MonitorTables, host: str, within: Span) -> pa.Table:
+    """bucket, target, exact, read_bytes, write_bytes, operations, busy_us: growth in each step. Raises
+    StoreError, QueryError."""
+    values = {
+        "read_bytes": _if("metric = 'read_bytes'"),
+        "write_bytes": _if("metric = 'write_bytes'"),
+        # sysstat counts reads and writes together.
+        "operations": _if("metric IN ('read', 'write', 'transfers') AND unit = '1'"),
+        "busy_us": _if("metric = 'busy_time'"),
+    }
+    return _grown(store, host, DISKS, _DISK_METRICS, values, within)
+
+
+def pressure(store: MonitorTables, host: str, within: Span) -> pa.Table:
+    """bucket, target (io, cpu, memory), exact, some_us, full_us: time in which some tasks, or all, waited.
+    Raises StoreError, QueryError."""
+    # Kernels before 5.13 and sysstat have no time in which all tasks waited for a processor.
+    full = "CASE WHEN metric = 'full_time' THEN value WHEN target <> 'cpu' THEN 0 END"
+    values = {"some_us": _if("metric = 'some_time'"), "full_us": full}
+    return _grown(store, host, PRESSURE, _WAITED, values, within)
+
+
+def load(store: MonitorTables, host: str, within: Span) -> pa.Table:
+    """bucket, load (mean), greatest: tasks that run or wait, means of a minute. Raises StoreError,
+    QueryError."""
+    sql = f"""
+        SELECT (end_ts - 1 - {within.begin}) // {within.step} AS bucket, avg(value) / 100 AS load,
+            max(greatest) / 100 AS greatest
+        FROM targets WHERE {_at(host, LOAD)} AND is_level AND metric = 'load1_percent'
+            AND end_ts > {within.begin} AND end_ts <= {within.end}
+        GROUP BY ALL ORDER BY ALL
+    """
+    return _asked(store, sql, within, Need(LOAD, ("load1_percent",)))
+
+
+def last_read(store: MonitorTables, host: str, within: Span) -> int | None:
+    """The last moment of the span in which anything was read on it, ns since the epoch. Raises StoreError."""
+    sql = f"""
+        SELECT max(end_ts) FROM (
+            SELECT end_ts FROM targets WHERE host = {text(host)}
+            UNION ALL SELECT end_ts FROM job_io WHERE host = {text(host)}
+        )
+    """
+    begin = max(within.begin, within.end - within.step - HOUR)
+    found = store.table(
+        sql, begin=begin, end=within.end, resolution=within.sums, need=Need(is_presence=True)
+    ).column(0)[0]
+    moment = found.as_py()
+    return None if moment is None else int(moment)
+
+
+def jobs_on(store: MonitorTables, ids: JobIds, host: str, within: Span, end: int) -> set[str]:
+    """Numbers of jobs that ran on it or, if it is a file server, used it in the last hour before END (ns
+    since the epoch; a span ends on a whole step), or in all of a shorter span. Raises StoreError,
+    QueryError."""
+    kept = summaries.kept(store, within.sums)
+    found: set[str] = set()
+    if kept:
+        kind = summaries.of_jobs(ids)
+        where = f"is_job AND list_contains(clients, {text(host)})"
+        found = _numbers(summaries.asked(kept, kind, within, lambda rows: _distinct("job", rows, where)))
+    begin = max(within.begin, min(end, within.end) - HOUR) if kept else within.begin
+    kinds = tuple(kind for place in PLACES.values() for kind in place)
+    counted = " OR ".join(of_place(place) for place in PLACES)
+    # Ids are taken apart once each.
+    rows = f"(SELECT DISTINCT job, host FROM job_io WHERE job IS NOT NULL AND ({counted}))"
+    where = f"host = {text(host)} OR {ids.host()} = {text(host)}"
+    sql = _distinct(ids.number(), rows, where)
+    need = Need(kinds, ("read_bytes",))
+    return found | _numbers(store.table(sql, begin=begin, end=within.end, resolution=within.sums, need=need))
+
+
+def _distinct(column: str, rows: str, where: str) -> str:
+    return f"SELECT DISTINCT {column} FROM {rows} WHERE {where}"
+
+
+def _numbers(found: pa.Table) -> set[str]:
+    return {str(number) for number in found.column(0).to_pylist() if number}
+
+
+def _if(condition: str) -> str:
+    """Every reading has every metric, and of one that did not grow there is no row."""
+    return f"CASE WHEN {condition} THEN value ELSE 0 END"
+
+
+def _at(host: str, sources: tuple[str, ...]) -> str:
+    return f"host = {text(host)} AND source IN ({', '.join(map(text, sources))})"
+
+
+def _grown(
+    store: MonitorTables,
+    host: str,
+    sources: tuple[str, ...],
+    metrics: tuple[str, ...],
+    values: dict[str, str],
+    within: Span,
+) -> pa.Table:
+    listed = ", ".join(map(text, metrics))
+    rows = f"targets WHERE {_at(host, sources)} AND NOT is_level AND metric IN ({listed})"
+    return _asked(store, spread(rows, "target", values, within), within, Need(sources, metrics))
+
+
+def _asked(store: MonitorTables, sql: str, within: Span, need: Need) -> pa.Table:
+    return store.table(sql, begin=within.begin, end=within.end, resolution=within.resolution, need=need)

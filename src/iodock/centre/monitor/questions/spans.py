@@ -1,0 +1,108 @@
+"""Spans of time: at which resolution a question reads, and in which steps it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iodock.centre.store import RESOLUTIONS, Catalogue
+
+SECOND = 1_000_000_000
+HOUR = 3600 * SECOND
+DAY = 24 * HOUR
+POINTS = 300
+"""At most so many steps on an axis."""
+_STEPS_S = (10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
+_FOREVER = 1 << 63
+_MANY_ROWS = 5_000_000
+"""A second for two cores, or nearly."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """From `begin` to `end`, in `steps` of `step`. ns since the epoch and ns."""
+
+    begin: int
+    end: int
+    step: int
+    resolution: str
+    """Of curves."""
+    sums: str
+    """Of sums over the whole span."""
+
+    @property
+    def steps(self) -> int:
+        return (self.end - self.begin) // self.step
+
+    @property
+    def seconds(self) -> float:
+        return (self.end - self.begin) / SECOND
+
+
+def span(begin: int, end: int, catalogue: Catalogue | None = None) -> Span:
+    """The span that has these moments, begins and ends on whole steps, and has at most POINTS of
+    them and one: fine readings up to two hours, minutes up to two days, else ten minutes; coarser ones where
+    finer are not kept any more."""
+    length = max(end - begin, 10 * SECOND)
+    kept = _kept_from(begin, catalogue) if catalogue else 0
+    curves = RESOLUTIONS[max(kept, (length > 2 * HOUR) + (length > 2 * DAY))]
+    short = length <= HOUR // 2 and not (catalogue and _is_much(catalogue, begin, end))
+    sums = RESOLUTIONS[max(kept, (not short) + (length > HOUR))]
+    step = _step(length, {"fine": 10, "minute": 60, "ten_minutes": 600}[curves])
+    first, last = (end - length) // step * step, -(-end // step) * step
+    return Span(first, last, step, curves, sums)
+
+
+def _is_much(catalogue: Catalogue, begin: int, end: int) -> bool:
+    """Would the finest sums take a while?"""
+    return sum(file.rows for file in catalogue.chosen("job_io", RESOLUTIONS[0], begin, end)) > _MANY_ROWS
+
+
+def _kept_from(begin: int, catalogue: Catalogue) -> int:
+    """The finest resolution that goes back as far as there is anything of this time."""
+    # Not where files begin: a row of somebody who was away for a month begins a month ago.
+    first = [
+        min((file.end for file in catalogue.chosen("job_io", name, 0, _FOREVER)), default=_FOREVER)
+        for name in RESOLUTIONS
+    ]
+    wanted = max(begin, min(first))
+    return next(level for level, moment in enumerate(first) if moment <= wanted)
+
+
+def _step(length: int, least_s: int) -> int:
+    for seconds in _STEPS_S:
+        if seconds >= least_s and length <= POINTS * seconds * SECOND:
+            return seconds * SECOND
+    return -(-length // (POINTS * DAY)) * DAY
+
+
+def spread(rows: str, keys: str, values: dict[str, str], within: Span) -> str:
+    """A SELECT of `bucket` (0 is the first step), KEYS and sums of VALUES (name -> expression over ROWS), of
+    each row's values as much in a step as the row's interval lies there. ROWS: a FROM clause with
+    `begin_ts` and `end_ts`."""
+    sums = ", ".join(f'sum({expression})::DOUBLE AS "{name}"' for name, expression in values.items())
+    shares = ", ".join(f'sum("{name}" * share)::DOUBLE AS "{name}"' for name in values)
+    begin, step = within.begin, within.step
+    return f"""
+        WITH brief AS (
+            SELECT least(begin_ts, end_ts - 1) AS b, end_ts AS e, {keys}, bool_and(exact) AS exact, {sums}
+            FROM {rows} GROUP BY ALL
+        ), parts AS (
+            SELECT *, unnest(range(
+                greatest(b - {begin}, 0) // {step}, (least(e, {within.end}) - 1 - {begin}) // {step} + 1
+            )) AS bucket FROM brief
+        ), shared AS (
+            SELECT *, (least(e, {begin} + (bucket + 1) * {step}) - greatest(b, {begin} + bucket * {step}))
+                / (e - b) AS share FROM parts
+        )
+        SELECT bucket, {keys}, bool_and(exact) AS exact, {shares} FROM shared GROUP BY ALL ORDER BY ALL
+    """
+
+
+def overlap(within: Span) -> str:
+    """How much of a row's interval lies in the span, 0 to 1, as an SQL expression."""
+    return (
+        f"CASE WHEN begin_ts >= {within.begin} AND end_ts <= {within.end} THEN 1 ELSE "
+        f"(least(end_ts, {within.end}) - greatest(begin_ts, {within.begin})) "
+        "/ greatest(end_ts - begin_ts, 1) "
+        "END"
+    )

@@ -1,0 +1,65 @@
+"""Steps of Slurm's jobs: samples of their processes are lower bounds until the step's total is there, and the
+totals say when a job has ended."""
+
+from __future__ import annotations
+
+from iodock.centre.monitor.questions.counted import PROCESSES
+from iodock.centre.monitor.questions.spans import Span
+
+IS_SAMPLE = "(source = 'process_io' AND job IS NOT NULL AND session IS NOT NULL)"
+"""A condition in SQL: a row of `job_io` is of a step, and its total may come."""
+IS_TOTAL = "(source = 'slurm_step' AND exact)"
+"""The same: both together are what the step did."""
+_WHOLE_JOB = ("step_batch", "step_extern")
+"""Slurm ends a job with its batch step, and the extern step with the job."""
+ENDS = ", ".join(
+    [
+        *(
+            f"max(CASE WHEN source = 'slurm_step' AND session = '{step}' THEN end_ts END) AS {step}_ended"
+            for step in _WHOLE_JOB
+        ),
+        "bool_or(coalesce(session = 'step_batch', false)) AS has_batch",
+    ]
+)
+"""Columns in SQL of grouped rows: what `ended` asks for."""
+RUNNING = (
+    "max(CASE WHEN source = 'process_io' AND known_by IN ('scheduler', 'cgroup') THEN begin_ts END) "
+    "AS running_ts"
+)
+"""The same: when a process that is Slurm's was seen last. What only has a job's variables may outlive it."""
+
+
+def ended() -> str:
+    """When Slurm has ended a job, in SQL over rows with the columns of ENDS and RUNNING; NULL where nobody
+    says so, or a later run of it goes on (it was requeued)."""
+    batch, extern = (f"max({step}_ended)" for step in _WHOLE_JOB)
+    end = f"CASE WHEN bool_or(has_batch) THEN {batch} ELSE {extern} END"
+    return f"CASE WHEN max(running_ts) >= {end} THEN NULL ELSE {end} END"
+
+
+def completed(where: str, within: Span, place: str = PROCESSES) -> str:
+    """A SELECT of the rows of `job_io` that meet a condition, with `exact` true also of samples of steps
+    whose totals are there and lie in the span. PLACE: where the rows are counted."""
+    if place != PROCESSES:
+        return f"SELECT * FROM job_io WHERE {where}"
+    inside = f"begin_ts >= {within.begin} AND end_ts <= {within.end}"
+    is_completed = f"{IS_SAMPLE} AND begin_ts >= {within.begin} AND begin_ts < total_ts"
+    return f"""
+        SELECT rows.* REPLACE (
+            exact OR coalesce({is_completed}, false) AS exact
+        ) FROM (SELECT * FROM job_io WHERE {where}) AS rows LEFT JOIN (
+            SELECT host AS of_host, job AS of_job, session AS of_session, max(end_ts) AS total_ts
+            FROM job_io WHERE {IS_TOTAL} AND {inside} AND ({where}) GROUP BY ALL
+        ) ON host = of_host AND job = of_job AND session = of_session
+    """
+
+
+def all_completed(within: Span) -> str:
+    """Whether all samples of days' rows have their totals, in SQL over rows as `summaries` has them of jobs.
+    Of a step that began before the span nobody knows what it did there."""
+    open_steps, totals = (
+        f"coalesce(flatten(list({name}) FILTER ({name} IS NOT NULL)), []::VARCHAR[])"
+        for name in ("open_steps", "totals")
+    )
+    is_inside = f"coalesce(min(totals_begin) >= {within.begin}, true)"
+    return f"(bool_and(exact) AND {is_inside} AND list_has_all({totals}, {open_steps}))"

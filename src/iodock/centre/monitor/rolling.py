@@ -1,0 +1,216 @@
+"""Upkeep of a monitor store: finer rows are summed up in coarser ones, small files merged, old files removed.
+
+Every step is one change of the catalogue: what is asked meanwhile sees the files before or those after.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Protocol
+
+from iodock.centre.store import MOMENTS, RESOLUTIONS, TABLES, Catalogue, MonitorStore, StoredFile, counters
+
+SECOND = 1_000_000_000
+DAY = 86_400 * SECOND
+STEPS = {"minute": 60 * SECOND, "ten_minutes": 600 * SECOND}
+"""What coarser resolutions sum up, ns."""
+PERIODS = {
+    "fine": (3600 * SECOND,),
+    "minute": (3600 * SECOND, DAY),
+    "ten_minutes": (3600 * SECOND, DAY, 30 * DAY),
+}
+"""Files that end in the same period become one when it is over, ns. Of moments, which are not summed up, as
+of the coarsest."""
+_MOST_ROWS = 20_000_000
+"""Of files that become one: merging more takes long, and what is asked of an hour would read a month."""
+_MANY = 8
+_SMALL_ROWS = 250_000
+"""Of a period that goes on, so many files of fewer rows become one: to open a file costs a question as much
+as to read some ten thousand rows."""
+_LATE = 900 * SECOND
+"""How long after a period's end its files are merged: most of what comes late is there."""
+_MOST = 1 << 62
+"""Of any sum."""
+_PLACE = ("host", "source", "file_system", "target")
+_OWNER = ("job", "user", "session", "command", "known_by")
+_METRIC = ("metric", "unit", "bucket", "is_level")
+_ORDER = {
+    "job_io": "job, user, command, file_system, target, end_ts",
+    "targets": "file_system, target, metric, bucket, end_ts",
+    "losses": "ts",
+    "events": "ts, host",
+    "job_names": 'job, "user", ts',
+}
+_TIMES = {"losses": ("ts", "ts"), "events": ("ts", "last_ts"), "job_names": ("ts", "ts")}
+
+New = tuple[str, str, str, int, int, int, bool]
+"""Table, resolution, name, begin, end, rows, rolled."""
+
+
+@dataclass(frozen=True)
+class Keep:
+    """How long rows are kept, days."""
+
+    fine: float = 1
+    minute: float = 7
+    ten_minutes: float = 400
+
+    def until(self, resolution: str, now: int) -> int:
+        """What ended before is not kept any more, ns since the epoch."""
+        days: float = getattr(self, resolution)
+        return now - int(days * DAY)
+
+
+class Writer(Protocol):
+    """Who changes the catalogue: `_native.MonitorIntake`."""
+
+    def new_file(self, table: str, resolution: str, time: int) -> tuple[str, Path]:
+        """Name and path of a file that is to be written."""
+
+    def replace(self, replaced: list[str], rolled: list[str], new: list[New]) -> None:
+        """In one step: files that go, that are rolled, that count."""
+
+
+def roll(store: MonitorStore, writer: Writer, now: int) -> int:
+    """Sums up what is not summed up yet: the rows of every table and resolution but the coarsest, but those
+    of damaged files. Returns how many rows were read. NOW: ns since the epoch. Raises StoreError."""
+    rows = 0
+    for table in ("job_io", "targets"):
+        for finer, coarser in pairwise(RESOLUTIONS):
+            unrolled = (file for file in store.catalogue.of(table, finer) if not file.rolled)
+            files = [file for file in unrolled if not store.is_damaged(file)]
+            if files and (finer == "fine" or now - min(file.begin for file in files) >= 3600 * SECOND):
+                _roll(store, writer, table, finer, coarser, files)
+                rows += sum(file.rows for file in files)
+    return rows
+
+
+def _roll(
+    store: MonitorStore, writer: Writer, table: str, finer: str, coarser: str, files: list[StoredFile]
+) -> None:
+    names = [file.name for file in files]
+    new = []
+    if len(files) > 1:
+        merged = _written(store, writer, table, finer, _sorted(table, store.rows(files)), files)
+        new += [(*entry, True) for entry in merged]
+    summed = _summed(table, store.rows(files), STEPS[coarser])
+    new += [(*entry, False) for entry in _written(store, writer, table, coarser, summed, files)]
+    replaced, rolled = (names, []) if len(files) > 1 else ([], names)
+    writer.replace(replaced, rolled, new)
+
+
+def _written(
+    store: MonitorStore, writer: Writer, table: str, resolution: str, sql: str, files: list[StoredFile]
+) -> Iterator[tuple[str, str, str, int, int, int]]:
+    name, path = writer.new_file(table, resolution, max(file.end for file in files))
+    times = _TIMES.get(table, ("begin_ts", "end_ts"))
+    written = store.write(sql, path, times)
+    if written:
+        rows, begin, end = written
+        yield table, resolution, name, begin, end, rows
+
+
+def _sorted(table: str, rows: str) -> str:
+    if table == "job_names":
+        # Each of a job's nodes tells it, and again with each full reading: the first is enough.
+        rows = (
+            'SELECT min(ts) AS ts, arg_min(host, ts) AS host, job, "user", name '
+            f'FROM ({rows}) GROUP BY job, "user", name'
+        )
+    return f"SELECT * FROM ({rows}) ORDER BY {_ORDER[table]}"
+
+
+def _summed(table: str, rows: str, step: int) -> str:
+    """Rows of one owner (or metric) on one target that end in the same step become one. One that is longer
+    than the step, as an agent was away, stays apart: it does not say when in its time anything happened."""
+    keys = (*_PLACE, *(_OWNER if table == "job_io" else _METRIC))
+    columns = ", ".join(f'"{key}"' for key in keys)
+    return (
+        f"SELECT min(begin_ts) AS begin_ts, max(end_ts) AS end_ts, {columns}, {_sums(table)} FROM ({rows}) "
+        f"GROUP BY (end_ts - 1) // {step}, CASE WHEN end_ts - begin_ts > {step} THEN begin_ts END, "
+        f"{columns} "
+        f"ORDER BY {_ORDER[table]}"
+    )
+
+
+def _sums(table: str) -> str:
+    """The columns behind the keys."""
+    if table == "job_io":
+        sums = (_bounded(f'sum("{name}")') + f' AS "{name}"' for name in counters())
+        return ", ".join(["bool_and(exact) AS exact", *sums])
+    level, total = _bounded("round(avg(value))"), _bounded("sum(value)")
+    value = f"CASE WHEN is_level THEN {level} ELSE {total} END"
+    return f"{value} AS value, max(greatest) AS greatest, bool_and(exact) AS exact"
+
+
+def _bounded(sum_of_it: str) -> str:
+    """Nonsense of a damaged counter must not end the upkeep of all others."""
+    return f"least({sum_of_it}, {_MOST})::BIGINT"
+
+
+def tidy(store: MonitorStore, writer: Writer, now: int) -> int:
+    """Merges the files of periods that are over, and small ones where there are many, but no damaged ones.
+    Returns how many files are fewer. Raises StoreError."""
+    fewer = 0
+    for table in TABLES:
+        for resolution in RESOLUTIONS:
+            for period in PERIODS[RESOLUTIONS[-1] if table in MOMENTS else resolution]:
+                for group in _over(store.catalogue, table, resolution, period, now):
+                    files = [file for file in group if not store.is_damaged(file)]
+                    if len(files) > 1:
+                        fewer += len(files) - 1
+                        _merge(store, writer, table, resolution, files)
+    return fewer
+
+
+def _over(
+    catalogue: Catalogue, table: str, resolution: str, period: int, now: int
+) -> Iterable[list[StoredFile]]:
+    groups: dict[tuple[int, bool], list[StoredFile]] = defaultdict(list)
+    for file in catalogue.of(table, resolution):
+        groups[file.end // period, file.rolled].append(file)
+    for (number, is_rolled), group in sorted(groups.items()):
+        # Those that are not rolled yet become one as they are rolled.
+        is_settled = is_rolled or resolution == RESOLUTIONS[-1] or table in MOMENTS
+        if not is_settled or now <= (number + 1) * period + _LATE:
+            group = [file for file in group if file.rows < _SMALL_ROWS]
+            if len(group) < _MANY:
+                continue
+        yield from (files for files in _in_parts(group) if len(files) > 1)
+
+
+def _in_parts(files: list[StoredFile]) -> Iterator[list[StoredFile]]:
+    """In the order of time, with at most _MOST_ROWS together."""
+    part: list[StoredFile] = []
+    for file in sorted(files, key=lambda file: (file.end, file.name)):
+        if part and sum(other.rows for other in part) + file.rows > _MOST_ROWS:
+            yield part
+            part = []
+        part.append(file)
+    yield part
+
+
+def _merge(store: MonitorStore, writer: Writer, table: str, resolution: str, files: list[StoredFile]) -> None:
+    names = [file.name for file in files]
+    sql = _sorted(table, store.rows(files))
+    merged = _written(store, writer, table, resolution, sql, files)
+    writer.replace(names, [], [(*entry, files[0].rolled) for entry in merged])
+
+
+def expire(store: MonitorStore, writer: Writer, keep: Keep, now: int) -> int:
+    """Removes files all of whose rows are older than what is kept. Returns how many. Raises StoreError."""
+    old = [
+        file.name
+        for (table, resolution), files in store.catalogue.files.items()
+        for file in files
+        if file.end < keep.until("ten_minutes" if table in MOMENTS else resolution, now)
+        # What is not summed up yet is all there is.
+        and (file.rolled or resolution == RESOLUTIONS[-1] or table in MOMENTS)
+    ]
+    if old:
+        writer.replace(old, [], [])
+    return len(old)

@@ -1,0 +1,49 @@
+"""Which of the agents that the collector asks may speak for which machine."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
+
+from iodock.centre.monitor.targets import Target
+
+_CURE = "give its machine's name behind its address in --pull-list"
+
+
+class Names:
+    """A name that the site has given belongs to its target, whoever is asked first. An address without a name
+    has the first that it says, if nobody else has it, until the collector ends."""
+
+    def __init__(self, targets: Iterable[Target], spools: Callable[[str], Collection[str]]) -> None:
+        """SPOOLS: of a machine, those that the store has something of, pushed or pulled."""
+        self._spools = spools
+        self._given: defaultdict[str, set[Target]] = defaultdict(set)
+        for target in targets:
+            for name in target.own_names:
+                self._given[name].add(target)
+        self._holders: dict[str, Target] = {}
+        self._first: dict[Target, str] = {}
+
+    def why_not(self, target: Target, machine: str, spool: str) -> str:
+        """Why it may not speak for this machine; empty: it may, and no other from now on. Raises
+        StoreError."""
+        why = self._objection(target, machine, spool)
+        if why is not None:
+            return f"{machine!r}: not a name that this sender may use{why}"
+        self._holders[machine] = target
+        self._first.setdefault(target, machine)
+        return ""
+
+    def _objection(self, target: Target, machine: str, spool: str) -> str | None:
+        """None: it may."""
+        holder = self._holders.get(machine)
+        if holder == target:
+            return None
+        if target.own_names:
+            return None if target.may_be(machine) and holder is None else ""
+        if target in self._first:
+            return f": it was {self._first[target]!r} before; {_CURE}"
+        known = self._spools(machine)
+        if holder or machine.lower() in self._given or (known and spool not in known):
+            return f": another has it, or had; {_CURE}"
+        return None

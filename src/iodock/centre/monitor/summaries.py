@@ -1,0 +1,299 @@
+"""Summaries of a store's files, for questions over weeks: what file systems did in every step, owners in
+every hour, jobs in every day.
+
+A summary belongs to one file and never changes, as its file does not. It lies in
+`STORE/summaries/KIND/FILE-CHECKSUM.parquet`, the checksum being its own. A file whose summary is missing or
+damaged is read itself, so nothing is wrong then, only slower."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from iodock import _native
+from iodock.centre.monitor.own_files import is_summary
+from iodock.centre.monitor.questions.counted import PLACES, PROCESSES, SERVERS, known, metadata, of_place
+from iodock.centre.monitor.questions.ids import JobIds
+from iodock.centre.monitor.questions.spans import DAY, HOUR, SECOND, Span, overlap
+from iodock.centre.monitor.questions.steps import ENDS, IS_SAMPLE, IS_TOTAL, RUNNING
+from iodock.centre.store import RESOLUTIONS, MonitorStore, MonitorTables, StoredFile
+from iodock.shared.engine import checksums
+from iodock.shared.engine.need import EVERYTHING, Need
+from iodock.shared.errors import StoreError
+
+COARSEST = RESOLUTIONS[-1]
+_STEPS = {"fine": 10 * SECOND, "minute": 60 * SECOND, COARSEST: 600 * SECOND}
+_MOVED = ("read_bytes", "write_bytes")
+_OF_OWNERS = (*_MOVED, "reads", "writes", "call_read_bytes", "call_write_bytes")
+
+Rows = str
+"""A SELECT in SQL."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is summed up of a file of `job_io`."""
+
+    name: str
+    """Of the folder."""
+    select: Callable[[Rows, str], Rows]
+    """Of the file's rows and its resolution."""
+    resolutions: tuple[str, ...] = (COARSEST,)
+    """Of which files there are summaries."""
+
+
+def _systems(rows: Rows, resolution: str) -> Rows:
+    """begin_ts, end_ts (one step of the resolution), file_system, exact, read_bytes, write_bytes, metadata:
+    of servers."""
+    step = _STEPS[resolution]
+    sums = ", ".join(f'sum({known(name)})::DOUBLE AS "{name}"' for name in _MOVED)
+    shares = ", ".join(f'sum("{name}" * share)::DOUBLE AS "{name}"' for name in (*_MOVED, "metadata"))
+    return f"""
+        WITH brief AS (
+            SELECT least(begin_ts, end_ts - 1) AS b, end_ts AS e, file_system, bool_and(exact) AS exact,
+                {sums}, sum({metadata()})::DOUBLE AS metadata
+            FROM ({rows}) WHERE {of_place(SERVERS)} AND file_system IS NOT NULL GROUP BY ALL
+        ), steps AS (
+            SELECT *, unnest(range(b // {step}, (e - 1) // {step} + 1)) AS step FROM brief
+        ), shared AS (
+            SELECT *, (least(e, (step + 1) * {step}) - greatest(b, step * {step})) / (e - b) AS share
+            FROM steps
+        )
+        SELECT step * {step} AS begin_ts, (step + 1) * {step} AS end_ts, file_system,
+            bool_and(exact) AS exact, {shares}
+        FROM shared GROUP BY step, file_system
+    """
+
+
+def _owners(rows: Rows, _resolution: str = COARSEST) -> Rows:
+    """begin_ts, end_ts (first and last of the rows that end in one hour), host, source, file_system, job,
+    user, session, command, exact, running_ts (see `steps`) and sums."""
+    keys = 'host, source, file_system, job, "user", session, command'
+    sums = ", ".join(f'sum({known(name)})::BIGINT AS "{name}"' for name in _OF_OWNERS)
+    return f"""
+        SELECT min(begin_ts) AS begin_ts, max(end_ts) AS end_ts, {keys}, bool_and(exact) AS exact,
+            {RUNNING}, {sums}, sum({metadata()})::BIGINT AS metadata
+        FROM (SELECT * REPLACE (CASE WHEN {of_place(SERVERS)} THEN NULL ELSE host END AS host) FROM ({rows}))
+        GROUP BY (end_ts - 1) // {HOUR}, {keys} ORDER BY job, end_ts
+    """
+
+
+# The letters of names: of the columns and what they mean. A summary of another letter is made anew.
+SYSTEMS = Kind("systems-b", _systems, RESOLUTIONS)
+OWNERS = Kind("owners-c", _owners)
+
+
+def of_jobs(ids: JobIds) -> Kind:
+    """The kind that has jobs whose ids were taken apart so: an own one for each form of ids."""
+    form = hashlib.sha256(repr(ids).encode()).hexdigest()[:12]
+    return Kind(f"jobs-d{form}", lambda rows, _: _jobs(ids, _owners(rows), "1"))
+
+
+def _jobs(ids: JobIds, owners: Rows, share: str) -> Rows:
+    """begin_ts, end_ts (first and last of the rows that end in one day), place, job, is_job (else it is a
+    session), user, command, file_system, exact (but for samples of steps), open_steps and totals (lists: of
+    steps whose samples lack their total here, and whose totals are here), totals_begin (of the first step
+    that has one), columns of `steps.ended`, read_bytes and write_bytes as the place counts them, reads,
+    writes, metadata, ids and clients (lists). SHARE: so much of each row counts."""
+    moved = ", ".join(
+        f"""sum(CASE WHEN place = '{PROCESSES}' THEN "call_{name}" ELSE "{name}" END)::DOUBLE AS "{name}" """
+        for name in _MOVED
+    )
+    counts = ("reads", "writes", "metadata")
+    ends = ", ".join(
+        f"max({name}) AS {name}" for name in ("step_batch_ended", "step_extern_ended", "running_ts")
+    )
+    # Added up by id first: to take an id apart costs more than to add.
+    return f"""
+        SELECT min(begin_ts) AS begin_ts, max(end_ts) AS end_ts, place, name AS job, is_job,
+            owner AS "user", min(command) AS command, file_system,
+            bool_and(exact) AS exact, list(step) FILTER (is_open) AS open_steps,
+            list(step) FILTER (is_total) AS totals, min(total_begin) AS totals_begin,
+            {ends}, bool_or(has_batch) AS has_batch, {moved},
+            {", ".join(f"sum({name}) AS {name}" for name in counts)},
+            list(DISTINCT id) AS ids, list(DISTINCT client) AS clients
+        FROM (
+            SELECT *, job AS id, host || '/' || session AS step,
+                coalesce(last_sample >= coalesce(total_ts, 0), false) AS is_open,
+                total_ts IS NOT NULL AND coalesce(first_sample > total_begin, true) AS is_total,
+                coalesce("user", {ids.user()}) AS owner, job IS NOT NULL AS is_job,
+                coalesce({ids.number()}, session, '') AS name,
+                CASE WHEN place = '{SERVERS}' THEN {ids.host()} ELSE host END AS client
+            FROM ({_by_id(owners, share)})
+        ) WHERE place IS NOT NULL
+        GROUP BY day, place, name, is_job, owner, file_system ORDER BY job, end_ts
+    """
+
+
+def _by_id(owners: Rows, share: str) -> Rows:
+    """What one id did at a place in a day, by step: `first_sample` and `last_sample` are begins of rows that
+    are lower bounds until the step's total is there, `total_begin` and `total_ts` where that begins and
+    ends."""
+    cases = " ".join(f"WHEN {of_place(place)} THEN '{place}'" for place in PLACES)
+    sums = ", ".join(f'sum("{name}" * {share})::DOUBLE AS "{name}"' for name in (*_OF_OWNERS, "metadata"))
+    sample, total = f"{IS_SAMPLE} AND NOT exact", f"{IS_TOTAL} AND ({share}) = 1"
+    return f"""
+        SELECT (end_ts - 1) // {DAY} AS day, host, CASE {cases} END AS place, file_system, job, "user",
+            session, command, min(begin_ts) AS begin_ts, max(end_ts) AS end_ts,
+            bool_and(exact OR {IS_SAMPLE}) AS exact,
+            min(begin_ts) FILTER ({sample}) AS first_sample, max(begin_ts) FILTER ({sample}) AS last_sample,
+            min(begin_ts) FILTER ({total}) AS total_begin, max(end_ts) FILTER ({total}) AS total_ts,
+            {ENDS}, max(running_ts) AS running_ts, {sums}
+        FROM ({owners}) GROUP BY day, host, place, file_system, job, "user", session, command
+    """
+
+
+def summarise(store: MonitorStore, ids: JobIds) -> int:
+    """Makes the summaries that are missing and removes those whose file is gone. Returns how many were made.
+    One process only: the collector. Raises StoreError."""
+    made, wanted = 0, set()
+    for kind in (SYSTEMS, OWNERS, of_jobs(ids)):
+        there = _there(store, kind)
+        for resolution in kind.resolutions:
+            for file in store.catalogue.of("job_io", resolution):
+                path = there.get(_stem(file))
+                # A fine file that is still to be summed up is replaced in a moment.
+                if path is None and (file.rolled or resolution == COARSEST) and not store.is_damaged(file):
+                    path = _written(store, kind, file, resolution)
+                    made += path is not None
+                wanted.add(path)
+    for path in (store.folder / "summaries").glob("*/*"):
+        if path not in wanted and is_summary(path.relative_to(store.folder).as_posix()):
+            path.unlink(missing_ok=True)
+    return made
+
+
+def _written(store: MonitorStore, kind: Kind, file: StoredFile, resolution: str) -> Path | None:
+    """A summary is there whole or not at all; there is none of no rows."""
+    begun = _folder(store, kind) / f"{_stem(file)}.part"
+    try:
+        begun.parent.mkdir(parents=True, exist_ok=True)
+        if store.write(kind.select(store.rows([file]), resolution), begun) is None:
+            return None
+        checksum = _native.file_checksum(begun).removeprefix(_FORM)
+        path = begun.with_name(f"{_stem(file)}-{checksum}.parquet")
+        begun.rename(path)
+    except OSError as error:
+        raise StoreError(f"{begun}: {error}") from error
+    return path
+
+
+_FORM = "xxh3:"
+"""What stands before a checksum, except in names."""
+
+
+def _folder(store: MonitorStore, kind: Kind) -> Path:
+    return store.folder / "summaries" / kind.name
+
+
+def _stem(file: StoredFile) -> str:
+    """What the name of a file's summary begins with."""
+    return file.name.removesuffix(".parquet").replace("/", "-")
+
+
+def _there(store: MonitorStore, kind: Kind) -> dict[str, Path]:
+    """The summaries of a kind, by what their names begin with."""
+    return {path.stem.rpartition("-")[0]: path for path in _folder(store, kind).glob("*-*.parquet")}
+
+
+def _is_whole(path: Path) -> bool:
+    return not checksums.is_damaged(path, _FORM + path.stem.rpartition("-")[2])
+
+
+def kept(store: MonitorTables, resolution: str) -> MonitorStore | None:
+    """The store, if it has summaries of owners and jobs that are fine enough for a question at this
+    resolution."""
+    has_some = isinstance(store, MonitorStore) and (store.folder / "summaries").exists()
+    return store if isinstance(store, MonitorStore) and has_some and resolution == COARSEST else None
+
+
+def asked(
+    store: MonitorTables,
+    kind: Kind,
+    within: Span,
+    sql: Callable[[str], str],
+    resolution: str = COARSEST,
+    need: Need = EVERYTHING,
+) -> pa.Table:
+    """The answer to a question over the rows of a kind; SQL gets a FROM clause. Raises StoreError,
+    QueryError."""
+    if isinstance(store, MonitorStore):
+        return _asked(store, within, lambda: sql(f"({_rows(store, kind, within, resolution)})"), resolution)
+    rows = kind.select("SELECT * FROM job_io", resolution)
+    return store.table(sql(f"({rows})"), begin=within.begin, end=within.end, resolution=resolution, need=need)
+
+
+def asked_of_jobs(
+    store: MonitorTables,
+    ids: JobIds,
+    within: Span,
+    sql: Callable[[str], str],
+    need: Need = EVERYTHING,
+    cut_days: bool = False,
+) -> pa.Table:
+    """The same over rows as `_jobs` has them, of which there is as much as lies in the span. CUT_DAYS: of the
+    days that the span cuts each job's share of its own time, which is quicker than to read its hours. Raises
+    StoreError, QueryError."""
+    if isinstance(store, MonitorStore):
+        rows_of = _shares_of_days if cut_days else _rows_of_jobs
+        return _asked(store, within, lambda: sql(f"({rows_of(store, ids, within)})"), COARSEST)
+    rows = _jobs(ids, _owners("SELECT * FROM job_io"), overlap(within))
+    return store.table(sql(f"({rows})"), begin=within.begin, end=within.end, resolution=COARSEST, need=need)
+
+
+def _asked(store: MonitorStore, within: Span, sql: Callable[[], str], resolution: str) -> pa.Table:
+    def once() -> pa.Table:
+        return store.table(sql(), begin=within.begin, end=within.end, resolution=resolution)
+
+    try:
+        return once()
+    except StoreError:
+        # A file that was replaced since the catalogue was read.
+        return once()
+
+
+def _shares_of_days(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
+    share = overlap(within)
+    counts = ("read_bytes", "write_bytes", "reads", "writes", "metadata")
+    shares = ", ".join(f"{name} * {share} AS {name}" for name in counts)
+    return f"SELECT * REPLACE ({shares}) FROM ({_rows(store, of_jobs(ids), within, COARSEST)})"
+
+
+def _rows_of_jobs(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
+    """Whole days as they were summed up, the first and the last by their hours. A row that ends in a whole
+    day counts there and nowhere else: spans that follow each other have all of it together."""
+    day = f"(end_ts - 1) // {DAY}"
+    first, behind = -(-within.begin // DAY), within.end // DAY
+    edges = [(within.begin, within.end)]
+    parts = []
+    if first < behind:
+        edges = [(within.begin, first * DAY), (behind * DAY, within.end)]
+        whole = replace(within, begin=first * DAY, end=behind * DAY)
+        rows = _rows(store, of_jobs(ids), whole, COARSEST)
+        parts = [f"SELECT * FROM ({rows}) WHERE {day} BETWEEN {first} AND {behind - 1}"]
+    for begin, end in edges:
+        if begin < end:
+            owners = _rows(store, OWNERS, replace(within, begin=begin, end=end), COARSEST)
+            of_edge = f"SELECT * FROM ({owners}) WHERE {day} BETWEEN {begin // DAY} AND {(end - 1) // DAY}"
+            parts.append(_jobs(ids, of_edge, overlap(within)))
+    return " UNION ALL BY NAME ".join(f"SELECT * FROM ({part})" for part in parts)
+
+
+def _rows(store: MonitorStore, kind: Kind, within: Span, resolution: str) -> Rows:
+    """Of summaries where there are some, else of the files."""
+    files = store.catalogue.chosen("job_io", resolution, within.begin, within.end)
+    summed = {file.name for level in kind.resolutions for file in store.catalogue.of("job_io", level)}
+    every = _there(store, kind)
+    paths = {file.name: every.get(_stem(file)) for file in files if file.name in summed}
+    there = {name: path for name, path in paths.items() if path and _is_whole(path)}
+    plain = [file for file in files if file.name not in there]
+    parts = [store.rows_at(there.values())] if there else []
+    parts += [kind.select(store.rows(plain), resolution)] if plain else []
+    if not parts:
+        parts = [kind.select("SELECT * FROM job_io", resolution)]
+    together = " UNION ALL BY NAME ".join(f"SELECT * FROM ({part})" for part in parts)
+    return f"SELECT * FROM ({together}) WHERE end_ts > {within.begin} AND begin_ts <= {within.end}"

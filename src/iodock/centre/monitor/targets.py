@@ -1,0 +1,169 @@
+"""Agents that the collector asks for their samples: where they are, under which name they may speak, and what
+they are shown."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from iodock.shared.bounded import files
+from iodock.shared.bounded.limits import ADDRESSES, SECRET
+from iodock.shared.errors import RequestError
+
+_FORM = "https://HOST:PORT, or http://127.0.0.1:PORT"
+_PORT = 9846
+
+
+@dataclass(frozen=True)
+class Target:
+    """One agent's address."""
+
+    host: str
+    port: int
+    is_secure: bool
+    name: str = ""
+    """The machine that it may speak for, where the site says so."""
+
+    def __str__(self) -> str:
+        return f"{'https' if self.is_secure else 'http'}://{self.authority}"
+
+    @property
+    def authority(self) -> str:
+        """HOST:PORT."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_here(self) -> bool:
+        """Is it on the loopback interface?"""
+        address = _address(self.host)
+        return self.host == "localhost" if address is None else address.is_loopback
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """In small letters. A name of the domain name system stands for itself, with and without its domain.
+        None of an address in numbers: nothing says what is there."""
+        if self.name:
+            return (self.name.lower(),)
+        if self.host == "localhost" or _address(self.host):
+            return ()
+        own = self.host.lower()
+        return (own, own.partition(".")[0])
+
+    def may_be(self, machine: str) -> bool | None:
+        """May it speak for this machine? None: nothing says so."""
+        if self.name:
+            return machine == self.name
+        return machine.lower() in self.own_names if self.own_names else None
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def target_of(text: str, where: str, name: str = "") -> Target:
+    """Of an address. WHERE: the option or line that has it, for messages. Raises RequestError."""
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise RequestError(f"{where}: {text}: {error}", _FORM) from error
+    if parts.username or parts.password:
+        # Not repeated: it may have a password in it.
+        raise RequestError(f"{where}: a user or password in an address", "--pull-token FILE")
+    is_named = host is not None and host.isascii() and host.isprintable() and " " not in host
+    is_bare = parts.path in ("", "/") and not parts.query and not parts.fragment
+    if parts.scheme not in ("http", "https") or not host or not is_named or not is_bare or port == 0:
+        raise RequestError(f"{where}: {text}: not an agent's address", _FORM)
+    target = Target(host, port or _PORT, parts.scheme == "https", name)
+    if not target.is_secure and not target.is_here:
+        raise RequestError(
+            f"{where}: {text}: everyone on the way could read the token and the jobs", "https://"
+        )
+    return target
+
+
+def read_targets(path: Path) -> list[Target]:
+    """A file with an address in each line, and behind it, where it is not the address's, the machine's name.
+    Lines that are empty or begin with # say nothing. Raises RequestError."""
+    try:
+        lines = files.text(path, ADDRESSES).splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"{path}: {error}", "a text file with an address in each line") from error
+    targets = []
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) > 2:
+            raise RequestError(f"{path}: line {number}: more than an address and a name", _FORM)
+        targets.append(target_of(words[0], f"{path}: line {number}", *words[1:]))
+    return targets
+
+
+def each_once(targets: list[Target]) -> list[Target]:
+    """Raises RequestError: an agent, or a machine's name, is there twice."""
+    for what in (str, lambda target: target.name):
+        seen: set[str] = set()
+        for target in targets:
+            said = what(target)
+            if said and said in seen:
+                raise RequestError(f"--pull: {said} is there twice", "each agent, and each machine, once")
+            seen.add(said)
+    return targets
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Files that let the collector in. They are read again for each connection's token, and at the start
+    else."""
+
+    token: Path | None = None
+    authority: Path | None = None
+    """Certificates (PEM) to trust, instead of the system's."""
+    certificate: Path | None = None
+    key: Path | None = None
+    """The collector's own."""
+
+    def bearer(self) -> str | None:
+        """The token. Raises RequestError: unreadable, or others may read it."""
+        if self.token is None:
+            return None
+        text = _secret(self.token, "--pull-token").decode("ascii", "replace").strip()
+        if not text or not text.isascii() or not text.isprintable() or " " in text:
+            raise RequestError(f"--pull-token {self.token}: not one line with a token")
+        return text
+
+    def trust(self) -> ssl.SSLContext:
+        """How to speak TLS. Raises RequestError."""
+        if bool(self.certificate) != bool(self.key):
+            raise RequestError("--pull-cert and --pull-key belong together", "give both")
+        try:
+            context = ssl.create_default_context(cafile=str(self.authority) if self.authority else None)
+            if self.certificate and self.key:
+                _secret(self.key, "--pull-key")
+                # A password would be asked for on the terminal.
+                context.load_cert_chain(self.certificate, self.key, password="")
+        except (OSError, ssl.SSLError) as error:
+            raise RequestError(
+                f"--pull: TLS: {error}", "--pull-ca, --pull-cert and --pull-key are PEM"
+            ) from error
+        return context
+
+
+def _secret(path: Path, option: str) -> bytes:
+    try:
+        with files.opened(path) as file:
+            mode = os.fstat(file.fileno()).st_mode
+            found = files.whole(file, f"{option} {path}", SECRET)
+    except OSError as error:
+        raise RequestError(f"{option} {path}: {error}") from error
+    if mode & 0o077:
+        raise RequestError(f"{option} {path}: others may read it", f"chmod 600 {path}")
+    return found

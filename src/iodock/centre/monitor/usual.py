@@ -1,0 +1,120 @@
+"""Is a run slower than its earlier ones? By robust statistics, which a few odd runs don't move.
+
+Compared with are earlier runs that are over and moved about as much: between a third and three times. The
+usual time is their median; what differs from it is measured by 1.4826 times the median of all distances
+from it (MAD), which is the standard deviation where times are spread normally: Rousseeuw and Croux,
+Alternatives to the median absolute deviation, J. Am. Stat. Assoc. 88 (1993). A run is slower if it took
+longer than the median and 3 (1 + 4/n) of these, as n runs say the less of the spread the fewer they are;
+longer than nine of ten of the earlier ones; and by a tenth and 20 s (two readings) at least. If it moved
+more than they did, what it took for each byte must be beyond such a limit, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from statistics import median, quantiles
+
+from iodock.shared.language import N_
+
+LEAST_RUNS = 5
+SAME_VOLUME = 10**0.5
+"""Half an order of magnitude, up or down."""
+_NORMAL = 1.4826
+_SPREADS = 3.0
+_OF_FEW = 4.0
+_LEAST_SHARE = 0.1
+_LEAST_S = 20.0
+_SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was seen of one job."""
+
+    job: str
+    begin: int
+    """Of its first reading with growth, ns since the epoch."""
+    end: int
+    read_bytes: float | None
+    """None, as of what follows: nobody counted it."""
+    write_bytes: float | None
+    metadata: float | None
+    is_exact: bool
+    is_over: bool
+
+    @property
+    def seconds(self) -> float:
+        return max((self.end - self.begin) / _SECOND, 1.0)
+
+    @property
+    def volume(self) -> tuple[bool, float]:
+        """Bytes, or metadata operations of what moved none (false)."""
+        moved = (self.read_bytes or 0) + (self.write_bytes or 0)
+        return (True, moved) if moved > 0 else (False, self.metadata or 0)
+
+
+class Verdict(Enum):
+    """What is said of a run."""
+
+    SLOWER = N_("slower than usual")
+    USUAL = N_("as usual")
+    FEW = N_("not enough runs")
+    RUNS = N_("not over yet, and not slower so far")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict and its evidence. Numbers are None without enough runs."""
+
+    verdict: Verdict
+    compared: tuple[str, ...]
+    """Jobs."""
+    usual_s: float | None = None
+    """Median."""
+    spread_s: float | None = None
+    """Like a standard deviation."""
+    limit_s: float | None = None
+    """Longer than this is slower."""
+
+
+def judged(own: Run, others: Sequence[Run]) -> Judgement:
+    """OTHERS: runs of the same name and user, also later ones."""
+    past = [one for one in others if one.is_over and one.begin < own.begin and is_alike(own, one)]
+    jobs = tuple(one.job for one in past)
+    if len(past) < LEAST_RUNS:
+        return Judgement(Verdict.FEW, jobs)
+    usual, spread, limit = _limits([one.seconds for one in past], _LEAST_S)
+    verdict = Verdict.USUAL if own.is_over else Verdict.RUNS
+    if own.seconds > limit and not _moved_more(own, past):
+        verdict = Verdict.SLOWER
+    return Judgement(verdict, jobs, usual, spread, limit)
+
+
+def is_alike(own: Run, other: Run) -> bool:
+    """Did they move about as much? Of a run that goes on, as much or more."""
+    (is_bytes, mine), (are_bytes, theirs) = own.volume, other.volume
+    if is_bytes != are_bytes or mine <= 0 or theirs <= 0:
+        return False
+    return theirs >= mine / SAME_VOLUME and (not own.is_over or theirs <= mine * SAME_VOLUME)
+
+
+def _moved_more(own: Run, past: Sequence[Run]) -> bool:
+    """Does it take longer because it moves more?"""
+    volumes = [one.volume[1] for one in past]
+    if own.volume[1] <= median(volumes) * (1 + _LEAST_SHARE):
+        return False
+    _, _, limit = _limits([one.seconds / volume for one, volume in zip(past, volumes, strict=True)])
+    return own.seconds / own.volume[1] <= limit
+
+
+def _limits(values: Sequence[float], least: float = 0.0) -> tuple[float, float, float]:
+    """Median, spread, and what is beyond both."""
+    usual = median(values)
+    spread = _NORMAL * median(abs(value - usual) for value in values)
+    # Of fewer than ten, all of them.
+    ninth = quantiles(values, n=10, method="inclusive")[-1] if len(values) >= 10 else max(values)
+    spreads = _SPREADS * (1 + _OF_FEW / len(values))
+    limit = max(usual + spreads * spread, usual * (1 + _LEAST_SHARE), usual + least, ninth)
+    return usual, spread, limit

@@ -1,0 +1,128 @@
+"""Curves over time as SVG, made here: a page has no data of its own to draw and runs no library.
+
+The drawing is stretched to the page's width, so text stands beside it in HTML."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from iodock.centre.monitor.questions.spans import Span
+from iodock.centre.portal.numbers import amount, nice_top, tick
+
+HEIGHT = 100
+_TICKS = 4
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line. None: nothing is known of this step."""
+
+    label: str
+    values: list[float | None]
+    style: str
+    """A class of the style sheet: read, write, metadata, c0 ..."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that happened, as a line across a chart."""
+
+    ts: int
+    """ns since the epoch."""
+    severity: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Curves with one axis. `kind`: of numbers (see tables.Column)."""
+
+    title: str
+    kind: str
+    within: Span
+    curves: list[Curve] = field(default_factory=list)
+    note: str = ""
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def marked(self) -> list[tuple[Mark, float]]:
+        """Marks within the axis, and where they are on it, steps from the left."""
+        places = ((mark, (mark.ts - self.within.begin) / self.within.step) for mark in self.marks)
+        return [(mark, round(place, 2)) for mark, place in places if 0 <= place <= self.width]
+
+    @cached_property
+    def top(self) -> float:
+        """Of the axis. Asked for at every point of a curve."""
+        known = [value for curve in self.curves for value in curve.values if value is not None]
+        return nice_top(max(known, default=0.0), self.kind)
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(value for curve in self.curves for value in curve.values)
+
+    @property
+    def levels(self) -> list[str]:
+        """Labels of the axis, from above."""
+        return [amount(self.top * part, self.kind) for part in (1, 0.5)] + ["0"]
+
+    @property
+    def ticks(self) -> list[str]:
+        """Labels of times, from the left."""
+        length = self.within.end - self.within.begin
+        return [tick(self.within.begin + length * part // _TICKS, length) for part in range(_TICKS + 1)]
+
+    @property
+    def width(self) -> int:
+        return self.within.steps
+
+    def path(self, curve: Curve) -> str:
+        """The line's `d`, a gap where nothing is known. A step's value stands at its middle."""
+        pieces, is_drawn = [], False
+        for place, value in enumerate(curve.values):
+            if value is not None:
+                height = HEIGHT * (1 - value / self.top)
+                pieces.append(f"{'L' if is_drawn else 'M'}{place + 0.5:g} {height:.2f}")
+                # A lone point would not be seen.
+                alone = not is_drawn and (place + 1 == len(curve.values) or curve.values[place + 1] is None)
+                pieces += ["h.01"] if alone else []
+            is_drawn = value is not None
+        return "".join(pieces)
+
+    @property
+    def readout(self) -> str:
+        """What the page's script shows at the pointer: JSON."""
+        rows = [
+            [curve.label, ["" if v is None else amount(v, self.kind) for v in curve.values]]
+            for curve in self.curves
+        ]
+        return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+
+
+def values(
+    rows: list[dict[str, object]],
+    name: str,
+    within: Span,
+    *,
+    known: tuple[int, int],
+    divide: float | None = None,
+) -> list[float | None]:
+    """A curve of rows with `bucket`: NAME a second, or divided by DIVIDE. Outside of what is KNOWN (first
+    and last moment, ns) None, and everywhere if no row has a value: nobody counts it."""
+    by = within.step / 1e9 if divide is None else divide
+    if rows and all(row[name] is None for row in rows):
+        return [None] * within.steps
+    found: list[float | None] = [
+        0.0 if _is_known(within, place, known) else None for place in range(within.steps)
+    ]
+    for row in rows:
+        place, value = row["bucket"], row[name]
+        if isinstance(place, int) and isinstance(value, (int, float)) and 0 <= place < len(found):
+            found[place] = None if found[place] is None else (found[place] or 0.0) + value / by
+    return found
+
+
+def _is_known(within: Span, place: int, known: tuple[int, int]) -> bool:
+    begin = within.begin + place * within.step
+    return begin + within.step > known[0] and begin + within.step <= known[1]

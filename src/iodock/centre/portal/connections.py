@@ -1,0 +1,320 @@
+"""Connections to the collector, and how long each may keep it waiting.
+
+Slow senders and slow readers cost themselves only. When a limit of connections is reached, the connection
+that has waited for its client longest is closed, and the new one is taken: so a client behind a busy address
+still gets in. A connection whose request is being answered is never closed for another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import resource
+import socket
+from collections import Counter, defaultdict
+from functools import partial
+from typing import Any
+
+import h11
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.config import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from iodock.shared.settings import ConnectionLimits
+
+_RESERVED_FILES = 192
+"""Open files that are left for the store, its queries, and agents that are pulled."""
+_FEWEST = 16
+_CLOSED_AT_ONCE = 64
+"""Connections that are closed for new ones before the event loop frees their files."""
+_LINGER_S = 5.0
+"""For a client to take an answer that was given before its request was complete."""
+_PIECE_BYTES = 64 << 10
+
+Address = tuple[str, int]
+
+
+def raise_open_files() -> int:
+    """Raises the soft limit of open files to the hard one. Returns the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError):
+        return soft
+    return hard
+
+
+def client_of(host: str) -> str:
+    """What counts as one address: of IPv6 a network of 64 bits, as one machine may have all of it."""
+    try:
+        found = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if found.version == 4:
+        return host
+    if found.ipv4_mapped:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.ip_network((int(found) >> 64 << 64, 64)))
+
+
+class Accepted(socket.socket):
+    """An accepted connection. Closing it gives its place back."""
+
+    places: Places | None = None
+    address: Address = ("", 0)
+    has_begun = False
+    """The protocol has it: TLS is set up, where there is TLS."""
+
+    def close(self) -> None:
+        super().close()
+        if self.places is not None:
+            self.places.leave(self)
+
+    def end(self) -> None:
+        """The event loop sees the end and closes it, in whatever state it is."""
+        with contextlib.suppress(OSError):
+            self.shutdown(socket.SHUT_RDWR)
+
+
+class Places:
+    """The open connections of one listener."""
+
+    def __init__(
+        self, limits: ConnectionLimits, open_files: int, proxies: frozenset[str] = frozenset()
+    ) -> None:
+        """OPEN_FILES: that this process may have. PROXIES: addresses of many clients, which have no limit."""
+        self.limits = limits
+        self.most = min(limits.at_once, max(_FEWEST, open_files - _RESERVED_FILES))
+        self.closed: Counter[str] = Counter()
+        """Connections that the collector ended, by reason."""
+        self._proxies = frozenset(map(client_of, proxies))
+        self._open: dict[Address, Accepted] = {}
+        self._by_client: Counter[str] = Counter()
+        self._waiting: defaultdict[str, dict[Address, Accepted]] = defaultdict(dict)
+        """Of each client the connections on which the collector waits for it, the longest wait first."""
+        self._ending: set[Accepted] = set()
+        """Ended to make room, but their files are still open."""
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @property
+    def is_behind(self) -> bool:
+        """Must the event loop first close what was ended?"""
+        return len(self._ending) >= _CLOSED_AT_ONCE
+
+    def enter(self, connection: Accepted, address: Address) -> bool:
+        """Takes a place. False: there is none, as all others are being answered."""
+        client = client_of(address[0])
+        is_many = client not in self._proxies and self._by_client[client] >= self.limits.at_once_per_address
+        if is_many and not self._make_room([client]):
+            self.closed["address-limit"] += 1
+            return False
+        if len(self._open) >= self.most:
+            greediest = sorted(self._waiting, key=lambda one: len(self._waiting[one]), reverse=True)
+            if not self._make_room(greediest):
+                self.closed["limit"] += 1
+                return False
+        connection.places, connection.address = self, address
+        self._open[address] = self._waiting[client][address] = connection
+        self._by_client[client] += 1
+        loop = asyncio.get_running_loop()
+        loop.call_later(self.limits.head_s, self._check_begun, connection)
+        return True
+
+    def _make_room(self, clients: list[str]) -> bool:
+        for client in clients:
+            oldest = next(iter(self._waiting.get(client, {}).values()), None)
+            if oldest is not None:
+                self.closed["made-room"] += 1
+                self.leave(oldest)
+                oldest.end()
+                self._ending.add(oldest)
+                # Whatever keeps it open must not keep others out.
+                asyncio.get_running_loop().call_later(_LINGER_S, self._ending.discard, oldest)
+                return True
+        return False
+
+    def _check_begun(self, connection: Accepted) -> None:
+        if not connection.has_begun and connection.fileno() >= 0:
+            self.closed["handshake-deadline"] += 1
+            connection.end()
+
+    def leave(self, connection: Accepted) -> None:
+        """Gives a place back; once."""
+        self._ending.discard(connection)
+        if self._open.get(connection.address) is not connection:
+            return
+        del self._open[connection.address]
+        client = client_of(connection.address[0])
+        self._by_client[client] -= 1
+        if not self._by_client[client]:
+            del self._by_client[client]
+        self._forget_waiting(client, connection.address)
+
+    def begun(self, address: Address) -> None:
+        """A connection's protocol has begun."""
+        if found := self._open.get(address):
+            found.has_begun = True
+
+    def wait(self, address: Address) -> None:
+        """From now on the collector waits for the client."""
+        if found := self._open.get(address):
+            self._forget_waiting(client_of(address[0]), address)
+            self._waiting[client_of(address[0])][address] = found
+
+    def answer(self, address: Address) -> None:
+        """From now on the client waits for the collector."""
+        self._forget_waiting(client_of(address[0]), address)
+
+    def _forget_waiting(self, client: str, address: Address) -> None:
+        waiting = self._waiting.get(client)
+        if waiting is not None:
+            waiting.pop(address, None)
+            if not waiting:
+                del self._waiting[client]
+
+
+class Listener(socket.socket):
+    """A socket that gives each connection a place, or ends it at once. For an event loop."""
+
+    places: Places
+
+    @classmethod
+    def of(cls, listening: socket.socket, places: Places) -> Listener:
+        """Takes the descriptor over."""
+        made = cls(listening.family, listening.type, listening.proto, fileno=listening.detach())
+        made.places = places
+        return made
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Raises BlockingIOError: nobody comes now, or others must be closed first."""
+        for _ in range(_CLOSED_AT_ONCE):
+            if self.places.is_behind:
+                break
+            plain, address = super().accept()
+            accepted = Accepted(plain.family, plain.type, plain.proto, fileno=plain.detach())
+            if self.places.enter(accepted, address[:2]):
+                return accepted, address
+            accepted.close()
+        raise BlockingIOError
+
+
+class Connection(H11Protocol):
+    """HTTP with deadlines for the client: for a request's head, for its rest, and for reading an answer."""
+
+    def __init__(
+        self,
+        places: Places,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._places = places
+        self._address: Address = ("", 0)
+        self._awaited = ""
+        self._deadline: asyncio.TimerHandle | None = None
+        self._reading: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
+        self._address = peer[:2] if peer else self._address
+        self._places.begun(self._address)
+        self._await("head", self._places.limits.head_s)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._await("")
+        self._await_reading(0)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._follow(has_data=True)
+
+    def _follow(self, has_data: bool) -> None:
+        """Sets the deadline of the part of a request that is awaited, once: more bytes do not move it."""
+        limits = self._places.limits
+        state = self.conn.their_state
+        if state is h11.IDLE and has_data and self._awaited != "head":
+            self._await("head", limits.head_s)
+            self._places.wait(self._address)
+        elif state is h11.SEND_BODY and self._awaited not in ("body", "rest"):
+            self._await("body", limits.request_s)
+        elif state not in (h11.IDLE, h11.SEND_BODY):
+            self._await("")
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._places.answer(self._address)
+
+    def on_response_complete(self) -> None:
+        was_incomplete = self.conn.their_state is h11.SEND_BODY
+        self._await("")
+        self._places.wait(self._address)
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._await_reading(self._places.limits.answer_s)
+        elif was_incomplete:
+            self._await("rest", _LINGER_S)
+        else:
+            self._follow(has_data=bool(self.conn.trailing_data[0]))
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        # What the client does not read would be kept for ever.
+        self._await_reading(_LINGER_S)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._places.wait(self._address)
+        self._await_reading(self._places.limits.answer_s)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._await_reading(0)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._places.answer(self._address)
+
+    def _await(self, what: str, seconds: float = 0) -> None:
+        if self._deadline:
+            self._deadline.cancel()
+        self._awaited = what
+        self._deadline = self.loop.call_later(seconds, self._end, f"{what}-deadline") if what else None
+
+    def _await_reading(self, seconds: float) -> None:
+        if self._reading:
+            self._reading.cancel()
+        self._reading = self.loop.call_later(seconds, self._end, "answer-deadline") if seconds else None
+
+    def _end(self, reason: str) -> None:
+        self._places.closed[reason] += 1
+        self.transport.abort()
+
+
+def protocol(places: Places) -> Any:
+    """What uvicorn makes of each connection."""
+    return partial(Connection, places)
+
+
+class InPieces:
+    """An application whose long answers go out piece by piece: the client's reading sets the pace, and no
+    whole answer waits in buffers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_pieces(message: Message) -> None:
+            body = message.get("body", b"")
+            if message["type"] != "http.response.body" or len(body) <= _PIECE_BYTES:
+                await send(message)
+                return
+            for begin in range(0, len(body), _PIECE_BYTES):
+                end = begin + _PIECE_BYTES
+                has_more = message.get("more_body", False) or end < len(body)
+                await send({**message, "body": body[begin:end], "more_body": has_more})
+
+        await self._app(scope, receive, send_pieces)

@@ -1,0 +1,118 @@
+"""Where agents push their samples: `POST /api/v1/samples`.
+
+A request that is too long, drips, or is no push costs itself only. 200 says that all is on the disk, 400
+that it will never be taken, 403 that the token is not for it, 429 that this sender sends more than a machine
+has to tell, 503 that the collector can't keep it now: try again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from iodock.centre.monitor.access import Access, Visitor
+from iodock.centre.monitor.collector import Collector
+from iodock.centre.monitor.limits import Refusal, sender_of
+from iodock.centre.portal.keeper import SENT, Keeper, sent_of
+from iodock.shared.errors import StoreError
+from iodock.shared.settings import AgentLimits
+
+LONGEST_BYTES = 16 << 20
+"""Of a request: the longest frame fits."""
+TYPE = "application/x-iodock-samples"
+"""A page in a browser can't send it without being asked first whether it may."""
+TAKERS = 4
+"""Threads that take pushes: one store gains nothing by more, and each would keep memory of its own."""
+PATIENCE_S = 60.0
+"""For a request to be here."""
+AT_ONCE_BYTES = 256 << 20
+"""Of requests that are held in memory."""
+RETRY_AFTER_S = 10
+
+
+class Door:
+    """Takes pushes."""
+
+    def __init__(self, collector: Collector, access: Access, limits: AgentLimits | None = None) -> None:
+        self._access = access
+        self._keeper = Keeper(collector, limits or AgentLimits(), TAKERS, AT_ONCE_BYTES)
+
+    async def push(self, request: Request) -> Response:
+        """Answers one request."""
+        headers, address = dict(request.headers), request.client.host if request.client else ""
+        visitor = self._access.visitor(headers, address)
+        if visitor is None:
+            return _refusal(401, "a token is needed", {"WWW-Authenticate": "Bearer"})
+        if not self._access.may_push(visitor):
+            return _refusal(403, "this token may not push samples")
+        if request.headers.get("content-type") != TYPE:
+            return _refusal(415, f"a push is {TYPE}")
+        length = int_or_none(request.headers.get("content-length"))
+        if length is None:
+            return _refusal(411, "a push has a content-length")
+        try:
+            sent = sent_of(request.headers.get(SENT))
+        except ValueError as error:
+            return _refusal(400, str(error))
+        sender = sender_of(visitor.name, self._access.origin(headers, address))
+        if length > LONGEST_BYTES:
+            self._keeper.refuse(Refusal(sender, "a push that is too long"), visitor.host)
+            return _refusal(413, f"at most {LONGEST_BYTES} bytes a push")
+        with self._keeper.room.some(sender) as room:
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    body = await _body(request, room)
+            except TimeoutError:
+                return _refusal(408, f"not here after {PATIENCE_S:.0f} s")
+            except ClientDisconnect:
+                return _refusal(400, "the sender went away")
+            if body is None and self._keeper.room.is_greedy(sender, length):
+                refusal = Refusal(sender, "too many pushes at once", RETRY_AFTER_S)
+                self._keeper.refuse(refusal, visitor.host)
+                return _too_fast(refusal)
+            if body is None:
+                return _refusal(503, "too many at once", {"Retry-After": f"{RETRY_AFTER_S}"})
+            return await self._keep(body, sender, visitor, sent)
+
+    async def _keep(self, body: bytes, sender: str, visitor: Visitor, sent: int | None) -> Response:
+        # Where nobody is asked who he is, all agents of this machine are one sender.
+        is_limited = not self._access.is_open
+        try:
+            taken = await self._keeper.keep(body, sender, visitor.host or None, is_limited, sent)
+        except StoreError:
+            # Which path of the collector is full is nobody else's business; its own log says it.
+            return _refusal(503, "it can't be kept now", {"Retry-After": f"{RETRY_AFTER_S}"})
+        if isinstance(taken, Refusal):
+            return _too_fast(taken)
+        if taken.refused:
+            # A batch under a wrong name is good under another token: it is not to be thrown away.
+            return _refusal(403 if taken.is_name_refused else 400, taken.refused)
+        return JSONResponse({"kept": taken.kept, "full": taken.full})
+
+
+async def _body(request: Request, room: Callable[[int], bool]) -> bytes | None:
+    """None: there is no room."""
+    pieces = bytearray()
+    async for piece in request.stream():
+        if not room(len(piece)):
+            return None
+        pieces += piece
+    return bytes(pieces)
+
+
+def int_or_none(text: str | None) -> int | None:
+    """A header's whole number, if it is one."""
+    return int(text) if text and text.isdecimal() and len(text) < 20 else None
+
+
+def _too_fast(refusal: Refusal) -> Response:
+    wait = math.ceil(refusal.wait_s)
+    return _refusal(429, f"{refusal.why}; come again in {wait} s", {"Retry-After": f"{wait}"})
+
+
+def _refusal(status: int, why: str, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse({"error": why}, status, headers)

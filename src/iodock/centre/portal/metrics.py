@@ -1,0 +1,189 @@
+"""What the collector says of itself, at `/metrics`, for Prometheus: its own work, not the jobs'.
+
+Numbers are kept where the work is done; a scrape only reads them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Protocol
+
+from anyio import to_thread
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector as Source
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from iodock.centre.monitor.access import Access
+from iodock.centre.monitor.collector import Collector
+from iodock.centre.monitor.questions.spans import HOUR
+from iodock.centre.portal.connections import Places
+from iodock.centre.store import MonitorStore, MonitorTables
+from iodock.shared.errors import IodockError
+
+MOST_AGENTS = 10_000
+"""With a series of their own, those heard last."""
+_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Clock(Protocol):
+    def __call__(self) -> int: ...
+
+
+class Metrics:
+    """Of one collector, or one portal that reads a Prometheus."""
+
+    def __init__(
+        self,
+        store: MonitorTables,
+        access: Access,
+        clock: Clock,
+        collector: Collector | None = None,
+        places: Places | None = None,
+    ) -> None:
+        """CLOCK: ns since the epoch."""
+        self._access = access
+        self._registry = CollectorRegistry()
+        self._scraping = threading.Lock()
+        ProcessCollector(registry=self._registry)
+        seconds = Histogram(
+            "iodock_store_query_seconds", "How long questions to the store took.", ["resolution"],
+            registry=self._registry, buckets=_BUCKETS,
+        )  # fmt: skip
+        self.pushes = Counter(
+            "iodock_collector_pushes", "Requests of agents that push, by the answer's status.", ["status"],
+            registry=self._registry,
+        )  # fmt: skip
+        if isinstance(store, MonitorStore):
+            store.on_asked = lambda resolution, took: seconds.labels(resolution).observe(took)
+            self._registry.register(_Store(store, clock))
+        if collector:
+            self._registry.register(_Intake(collector))
+        if places is not None:
+            self._registry.register(_Connections(places))
+
+    async def answer(self, request: Request) -> Response:
+        """To operators only: agents' names and refusals are theirs to see."""
+        address = request.client.host if request.client else ""
+        visitor = self._access.visitor(dict(request.headers), address)
+        if visitor is None:
+            return PlainTextResponse("a token is needed\n", 401, {"WWW-Authenticate": "Bearer"})
+        if not visitor.may_see_all:
+            return PlainTextResponse("an operator's token is needed\n", 403)
+        return Response(await to_thread.run_sync(self._scraped), media_type=_TYPE)
+
+    def _scraped(self) -> bytes:
+        # One at a time: a scrape reads the store's losses.
+        with self._scraping:
+            return generate_latest(self._registry)
+
+
+class _Intake(Source):
+    """What was taken of agents, pushed or pulled."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+
+    def collect(self) -> Iterator[Metric]:
+        taken = self._collector.taken()
+        for name, text, value in (
+            ("batches", "Batches that are kept, by their numbers.", taken.batches),
+            ("bytes", "Bytes of batches, unpacked.", taken.size_bytes),
+            ("values", "Values in batches.", taken.values),
+        ):
+            yield CounterMetricFamily(f"iodock_collector_{name}", text, value=value)
+        refused = CounterMetricFamily(
+            "iodock_collector_refused", "Pushes and answers of agents that were not taken, or not whole.",
+            labels=["reason"],
+        )  # fmt: skip
+        for reason, count in sorted(taken.refused.items()):
+            refused.add_metric([reason], count)
+        yield refused
+        agents = GaugeMetricFamily(
+            "iodock_agent_last_batch_timestamp_seconds",
+            "When a batch of the machine's agent was kept last, since the collector began.", labels=["host"],
+        )  # fmt: skip
+        latest = sorted(taken.agents.items(), key=lambda one: -one[1])[:MOST_AGENTS]
+        for host, at in sorted(latest):
+            agents.add_metric([host], at / 1e9)
+        yield agents
+        yield GaugeMetricFamily(
+            "iodock_agents", "Machines whose agent was heard since the collector began.",
+            value=len(taken.agents),
+        )  # fmt: skip
+
+
+class _Connections(Source):
+    """Connections of agents and browsers."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+
+    def collect(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily("iodock_connections", "Open connections.", value=len(self._places))
+        yield GaugeMetricFamily(
+            "iodock_connections_limit", "As many may be open at once.", value=self._places.most
+        )
+        closed = CounterMetricFamily(
+            "iodock_connections_closed", "Connections that were refused or ended, by reason.",
+            labels=["reason"],
+        )  # fmt: skip
+        for reason, count in sorted(self._places.closed.copy().items()):
+            closed.add_metric([reason], count)
+        yield closed
+
+
+class _Store(Source):
+    """What the store holds; nothing of it where it can't be read."""
+
+    def __init__(self, store: MonitorStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    def collect(self) -> Iterator[Metric]:
+        kinds = ("files", "rows")
+        found = [
+            GaugeMetricFamily(
+                f"iodock_store_{kind}", f"{kind.capitalize()} that count.", labels=["table", "resolution"]
+            )
+            for kind in kinds
+        ]
+        readable = GaugeMetricFamily("iodock_store_readable", "1: the store can be read.", value=0)
+        lost = GaugeMetricFamily(
+            "iodock_losses_last_hour", "Losses of the last hour, by name: dropped-batches, ...",
+            labels=["name"],
+        )  # fmt: skip
+        try:
+            catalogue = self._store.catalogue
+            for (table, resolution), files in sorted(catalogue.files.items()):
+                for family, value in zip(found, (len(files), sum(file.rows for file in files)), strict=True):
+                    family.add_metric([table, resolution], value)
+            for row in self._losses():
+                lost.add_metric([str(row["name"])], int(str(row["count"])))
+        except IodockError:
+            yield readable
+            return
+        yield GaugeMetricFamily("iodock_store_readable", "1: the store can be read.", value=1)
+        yield from found
+        yield lost
+        yield GaugeMetricFamily("iodock_store_bytes", "Of all files in its folder.", value=self._size())
+
+    def _losses(self) -> list[dict[str, object]]:
+        now = self._clock()
+        sql = "SELECT name, sum(count)::BIGINT AS count FROM losses GROUP BY name ORDER BY name"
+        rows: list[dict[str, object]] = self._store.table(
+            sql, begin=now - HOUR, end=now, resolution="fine"
+        ).to_pylist()
+        return rows
+
+    def _size(self) -> int:
+        size = 0
+        for path in self._store.folder.rglob("*"):
+            try:
+                size += path.stat().st_size if path.is_file() else 0
+            except OSError:
+                # Replaced meanwhile.
+                continue
+        return size

@@ -1,0 +1,45 @@
+"""Times and axes as pages show them; amounts are those of `views/amounts.py`."""
+
+from __future__ import annotations
+
+import time
+
+from iodock.centre.views.amounts import amount, duration, short_time
+from iodock.shared.units import BYTES, BYTES_PER_SECOND
+
+__all__ = ["amount", "duration", "moment", "nice_top", "short_time", "tick", "zone"]
+SECOND = 1_000_000_000
+
+
+def moment(ns: int) -> str:
+    """Date and time of the collector's zone."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ns / SECOND))
+
+
+def tick(ns: int, length: int) -> str:
+    """A time on an axis that is so long, ns."""
+    form = "%H:%M" if length <= 172_800 * SECOND else "%m-%d"
+    if length < 600 * SECOND:
+        # Labels of one minute would be alike.
+        form = "%H:%M:%S"
+    return time.strftime(form, time.localtime(ns / SECOND))
+
+
+def zone(ns: int) -> str:
+    """The collector's time zone."""
+    return time.strftime("%Z", time.localtime(ns / SECOND))
+
+
+def nice_top(value: float, kind: str = "") -> float:
+    """The end of an axis of a kind: 1, 2, 2.5 or 5 times a power of ten of what it is labelled in, not less
+    than VALUE."""
+    if value <= 0:
+        return 1.0
+    if kind in ("bytes", "bytes_rate"):
+        return (BYTES if kind == "bytes" else BYTES_PER_SECOND).ticks(value, 2)[-1]
+    power: float = 1.0
+    while power * 10 <= value:
+        power *= 10
+    while power > value:
+        power /= 10
+    return next(power * step for step in (1, 2, 2.5, 5, 10) if power * step >= value)

@@ -1,0 +1,44 @@
+"""Login names, user ids and groups, as this machine's name service knows them."""
+
+from __future__ import annotations
+
+import grp
+import pwd
+from functools import lru_cache
+
+from iodock.centre.monitor.access import Visitor
+from iodock.centre.monitor.logins import login as login
+from iodock.centre.monitor.questions.jobs import Seen
+
+
+@lru_cache(4096)
+def names(user: str) -> tuple[str, ...]:
+    """What a user may be called in samples: login name and id in digits."""
+    if user.isascii() and user.isdecimal():
+        known = login(user)
+        return (user,) if known == user else (user, known)
+    try:
+        return (user, str(pwd.getpwnam(user).pw_uid))
+    except (KeyError, ValueError):
+        return (user,)
+
+
+@lru_cache(4096)
+def group(name: str) -> str:
+    """The primary group of a user; empty: nobody knows."""
+    try:
+        return grp.getgrgid(pwd.getpwnam(login(name)).pw_gid).gr_name
+    except (KeyError, ValueError):
+        return ""
+
+
+def seen_by(visitor: Visitor) -> Seen:
+    """Whose rows this visitor may see: those under the login name, and under its id. A login name of digits
+    could be somebody else's id, and counts for nothing."""
+    if visitor.may_see_all:
+        return Seen()
+    plain = () if visitor.user.isdecimal() else (visitor.user,)
+    try:
+        return Seen((*plain, str(pwd.getpwnam(visitor.user).pw_uid)))
+    except (KeyError, ValueError):
+        return Seen(plain)

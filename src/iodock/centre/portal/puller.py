@@ -1,0 +1,291 @@
+"""The collector goes for agents' samples, instead of waiting for them.
+
+An agent is told what is kept with the next question, and not before it is on the disk; it offers all that it
+was not told of. What comes goes the way of pushes. Agents that don't answer, or not at once, wait for each
+other and for nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import resource
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from iodock.centre.monitor.collector import Collector
+from iodock.centre.monitor.limits import Refusal
+from iodock.centre.monitor.speakers import Names
+from iodock.centre.monitor.targets import Shown, Target
+from iodock.centre.portal.asking import Asking, Known, NoRoom, Pull, addresses_of
+from iodock.centre.portal.keeper import Keeper
+from iodock.shared.errors import AnswerError, RequestError, StoreError
+from iodock.shared.settings import AgentLimits
+
+TAKERS = 2
+AT_ONCE_BYTES = 256 << 20
+"""Of answers that are held in memory."""
+GOOD_LANE, DOUBTFUL_LANE = 256, 64
+"""Agents that are asked at once: those that answer quickly, and those that failed last or are slow."""
+QUICK_S = 2.0
+"""For a connection or an answer of a good one; who takes longer is tried again among the doubtful."""
+CONNECT_S, ANSWER_S = 5.0, 30.0
+"""Of the doubtful: for a connection, with its name and its TLS; for one answer, whole."""
+ANSWERS_A_TURN = 16
+"""Then others have theirs: one that was away has many."""
+LONGEST_WAIT_S = 300.0
+"""Until an agent that fails is asked again."""
+_NO_ROOM_S = 1.0
+"""Until an agent is asked again for whose answer there was no memory."""
+_NAME_SERVERS = 32
+"""Threads that ask for addresses: a name service may hang as well."""
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Pulling:
+    """Whom to ask, as whom, and how often."""
+
+    targets: tuple[Target, ...]
+    shown: Shown
+    every_s: float
+
+
+class _Trouble(Exception):
+    """Why a turn failed. WAIT_S: when to come again, if that is known."""
+
+    def __init__(self, why: str, wait_s: float = 0.0) -> None:
+        super().__init__(why)
+        self.wait_s = wait_s
+
+
+class _Slow(Exception):
+    """A good one is not quick."""
+
+
+class _Agent:
+    """What is known of one of them."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.known = Known()
+        self.name = ""
+        self.address = ""
+        self.failures = 0
+        self.is_slow = False
+        self.trouble = ""
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Did it fail last, or was it slow?"""
+        return self.is_slow or self.failures > 0
+
+
+class Puller:
+    """Asks all agents, each in its turn. Of one event loop."""
+
+    def __init__(
+        self, keeper: Keeper, pulling: Pulling, names: Names, trust: ssl.SSLContext, tell: Tell
+    ) -> None:
+        self._keeper, self._pulling, self._names = keeper, pulling, names
+        self._trust, self._tell = trust, tell
+        self._good, self._doubtful = asyncio.Semaphore(GOOD_LANE), asyncio.Semaphore(DOUBTFUL_LANE)
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for target in self._pulling.targets:
+                group.create_task(self._follow(_Agent(target)))
+
+    async def _follow(self, agent: _Agent) -> None:
+        # Not all at once.
+        await asyncio.sleep(random.uniform(0, self._pulling.every_s / 2))
+        while True:
+            async with self._doubtful if agent.is_doubtful else self._good:
+                wait = await self._wait_after_turn(agent)
+            await asyncio.sleep(wait)
+
+    async def _wait_after_turn(self, agent: _Agent) -> float:
+        """Asks it, and says how long to wait then."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            has_more = await self._turn(agent)
+        except _Slow:
+            agent.is_slow = True
+            return 0.0
+        except _Trouble as trouble:
+            return self._fail(agent, trouble)
+        except NoRoom:
+            # Not its failure.
+            self._note(agent, "no memory for its samples now")
+            return _NO_ROOM_S * random.uniform(0.5, 1.5)
+        except Exception as error:
+            # A mistake in iodock must not cost the other agents.
+            return self._fail(agent, _Trouble(f"a mistake in iodock: {error!r}"))
+        agent.failures, agent.is_slow = 0, not has_more and clock() - began > QUICK_S
+        self._note(agent, "")
+        return 0.0 if has_more else max(0.0, began + self._pulling.every_s - clock())
+
+    def _fail(self, agent: _Agent, trouble: _Trouble) -> float:
+        """How long to wait."""
+        agent.failures += 1
+        agent.address = ""
+        self._note(agent, str(trouble))
+        doubled = self._pulling.every_s * (1 << min(agent.failures - 1, 10))
+        return max(trouble.wait_s, min(doubled, LONGEST_WAIT_S) * random.uniform(0.5, 1.0))
+
+    def _note(self, agent: _Agent, trouble: str) -> None:
+        """Says what is new."""
+        if trouble != agent.trouble:
+            self._tell(
+                f"note: {agent.target}: {trouble}" if trouble else f"over: {agent.target}: {agent.trouble}"
+            )
+        agent.trouble = trouble
+
+    async def _turn(self, agent: _Agent) -> bool:
+        """Whether more is waiting. Raises _Trouble, _Slow."""
+        connect_s, answer_s = (CONNECT_S, ANSWER_S) if agent.is_doubtful else (QUICK_S, QUICK_S)
+        try:
+            asking = await self._begin(agent, connect_s)
+        except TimeoutError:
+            raise self._too_late(agent, f"no connection after {CONNECT_S:.0f} s") from None
+        except OSError as error:
+            raise _Trouble(_told(error)) from error
+        try:
+            return await self._answers(agent, asking, answer_s)
+        except TimeoutError:
+            raise self._too_late(agent, f"no answer after {ANSWER_S:.0f} s") from None
+        except (AnswerError, RequestError, OSError) as error:
+            raise _Trouble(_told(error)) from error
+        except StoreError:
+            # The collector's own log says why.
+            raise _Trouble("its samples can't be kept now") from None
+        finally:
+            asking.end()
+
+    def _too_late(self, agent: _Agent, why: str) -> Exception:
+        return _Trouble(why) if agent.is_doubtful else _Slow()
+
+    async def _begin(self, agent: _Agent, patience_s: float) -> Asking:
+        async with asyncio.timeout(patience_s):
+            known = [agent.address] if agent.address else await addresses_of(agent.target)
+            *others, last = known
+            for address in others:
+                with contextlib.suppress(OSError):
+                    async with asyncio.timeout(patience_s / len(known)):
+                        return await self._connect(agent, address)
+            return await self._connect(agent, last)
+
+    async def _connect(self, agent: _Agent, address: str) -> Asking:
+        trust = self._trust if agent.target.is_secure else None
+        asking = await Asking.begin(agent.target, address, trust)
+        agent.address = address
+        return asking
+
+    async def _answers(self, agent: _Agent, asking: Asking, patience_s: float) -> bool:
+        bearer = self._pulling.shown.bearer()
+        for _ in range(ANSWERS_A_TURN):
+            with self._keeper.room.some(str(agent.target)) as room:
+                async with asyncio.timeout(patience_s):
+                    pull = await asking.ask(agent.known, bearer, room)
+                self._check_name(agent, pull)
+                if not pull.frames:
+                    return False
+                await self._keep(agent, pull)
+            if not pull.has_more:
+                return False
+        return True
+
+    def _check_name(self, agent: _Agent, pull: Pull) -> None:
+        why = self._names.why_not(agent.target, pull.host, pull.spool)
+        if why:
+            self._keeper.refuse(Refusal(str(agent.target), why), agent.name)
+            raise _Trouble(why)
+        agent.name = pull.host
+
+    async def _keep(self, agent: _Agent, pull: Pull) -> None:
+        before = agent.known.kept if agent.known.spool == pull.spool else 0
+        taken = await self._keeper.keep(pull.frames, str(agent.target), pull.host, sent=pull.sent)
+        if isinstance(taken, Refusal):
+            raise _Trouble(taken.why, taken.wait_s)
+        if taken.spool and taken.spool != pull.spool:
+            raise _Trouble("batches of another spool than it says")
+        # Of a batch under a wrong name nothing is said: it is not to be thrown away.
+        is_refused = bool(taken.refused) and not taken.is_name_refused
+        kept = taken.kept if taken.spool else before
+        agent.known = Known(pull.spool, kept, taken.full and bool(taken.spool), is_refused)
+        if taken.refused:
+            raise _Trouble(taken.refused)
+        if kept <= before:
+            raise _Trouble("it sends again what is kept")
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__
+
+
+@contextlib.contextmanager
+def pulling(collector: Collector, wanted: Pulling, limits: AgentLimits, tell: Tell) -> Iterator[None]:
+    """Pulls in a thread of its own as long as the context lasts: neither pages nor pushes wait for agents.
+    Raises RequestError: files that can't be used."""
+    # Said at the start, not at each agent.
+    wanted.shown.bearer()
+    trust = wanted.shown.trust()
+    _allow_connections(len(wanted.targets))
+    loop = asyncio.new_event_loop()
+    end = asyncio.Event()
+    names = Names(wanted.targets, lambda machine: collector.store.catalogue.spools.get(machine, ()))
+
+    def tell_if_heard(line: str) -> None:
+        # Where standard error is closed, pulling goes on.
+        with contextlib.suppress(Exception):
+            tell(line)
+
+    async def run() -> None:
+        loop.set_default_executor(ThreadPoolExecutor(_NAME_SERVERS, "names"))
+        keeper = Keeper(collector, limits, TAKERS, AT_ONCE_BYTES)
+        work = loop.create_task(Puller(keeper, wanted, names, trust, tell_if_heard).run())
+        ended = loop.create_task(end.wait())
+        await asyncio.wait((work, ended), return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            # A mistake in iodock: nothing else ends it.
+            tell_if_heard(f"error: pulling has ended: {work.exception()!r}")
+        for task in (work, ended):
+            task.cancel()
+        await asyncio.gather(work, ended, return_exceptions=True)
+
+    def work_here() -> None:
+        try:
+            loop.run_until_complete(run())
+        except Exception as error:
+            tell_if_heard(f"error: pulling has ended: {error!r}")
+        finally:
+            loop.close()
+
+    thread = threading.Thread(target=work_here, name="pulling", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        # The loop is closed where pulling has ended before.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(end.set)
+        thread.join(ANSWER_S)
+
+
+def _allow_connections(count: int) -> None:
+    """As many files as the system lets us have open, if there are many agents."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < count + 1024 and (soft < hard or hard == resource.RLIM_INFINITY):
+        wanted = count + 1024
+        with contextlib.suppress(OSError, ValueError):
+            most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -1,0 +1,95 @@
+"""Pages as HTML: templates with everything escaped, and static files that they name."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from iodock.centre.portal import numbers
+from iodock.centre.portal.forms import RANGES, job_address, machine_address, shortened, with_values
+from iodock.centre.portal.tables import Column, Row
+from iodock.shared.language import Language
+from iodock.shared.text import visible, visible_lines
+
+_STATIC = Path(__file__).parent / "static"
+KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Vary": "Cookie, Authorization, Accept-Language",
+}
+"""Of every page."""
+_LONGEST = {"job": 48, "title": 40}
+"""Letters of a text in a table, by the column's kind."""
+
+
+@cache
+def static_files() -> dict[str, tuple[bytes, str]]:
+    """Name -> content and kind."""
+    return {
+        path.name: (path.read_bytes(), KINDS[path.suffix])
+        for path in sorted(_STATIC.iterdir()) if path.suffix in KINDS
+    }  # fmt: skip
+
+
+@cache
+def static_address(name: str) -> str:
+    """With a mark of its content, so that a browser may keep it."""
+    return f"/static/{name}?{hashlib.sha256(static_files()[name][0]).hexdigest()[:12]}"
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("iodock.centre.portal"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    # Every text of a template passes here: no name turns the direction of its neighbours, or is unseen.
+    made.finalize = _finalized
+    made.globals.update(
+        static=static_address, cell=cell, moment=numbers.moment, zone=numbers.zone, amount=numbers.amount,
+        duration=numbers.duration, ranges=RANGES, job_address=job_address, machine_address=machine_address,
+        with_values=with_values, shortened=shortened,
+    )  # fmt: skip
+    return made
+
+
+def _finalized(value: object) -> object:
+    """Ordinary line breaks stay: templates have them too."""
+    return value if isinstance(value, Markup) or not isinstance(value, str) else visible_lines(value)
+
+
+def render(template: str, text: Language, **values: object) -> str:
+    """One page, or a part of it."""
+    return (
+        _environment()
+        .get_template(template)
+        .render(gettext=text.gettext, ngettext=text.ngettext, text=text, **values)
+    )
+
+
+def cell(column: Column, row: Row) -> str:
+    """A value as the page shows it; `≥` before what may be more."""
+    value = row.get(column.key)
+    if value is None or value == "":
+        return ""
+    if column.kind == "time":
+        return numbers.moment(int(str(value)))
+    if not column.is_number:
+        return shortened(visible(str(value)), _LONGEST.get(column.kind, 200))
+    shown = numbers.amount(value, column.kind)
+    is_bound = row.get("exact") is False and column.kind not in ("seconds", "short_seconds")
+    return f"≥ {shown}" if is_bound and column.key not in ("hosts", "jobs", "queue") else shown

@@ -1,0 +1,114 @@
+"""Who asks for a page: as for agents by token or proxy, and browsers by the cookie of a session.
+
+A session is a random number that only its browser has. It is kept in memory as a hash. It ends after half a
+day, at a logout, when the collector is restarted, and when the token that began it is revoked.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from iodock.centre.monitor.access import Access, Role, Visitor, digest
+
+COOKIE = "iodock_session"
+LONGEST_FORM = 4096
+LASTS_S = 12 * 3600
+MOST_SESSIONS = 10_000
+
+
+@dataclass(frozen=True)
+class _Session:
+    token: str
+    """SHA-256 of the token that was given."""
+    ends: float
+
+
+class Sessions:
+    """Of one portal. May be asked from any thread."""
+
+    def __init__(self, access: Access, clock: Callable[[], float] = time.monotonic) -> None:
+        self._access, self._clock = access, clock
+        self._lock = threading.Lock()
+        self._sessions: dict[str, _Session] = {}
+        """By the SHA-256 of their cookie, the oldest first."""
+
+    def visitor(self, request: Request) -> Visitor | None:
+        """None: nobody who may see pages."""
+        headers = dict(request.headers)
+        cookie = "" if "authorization" in headers else _cookie(headers.get("cookie", ""))
+        found = self._of_cookie(cookie) if cookie else None
+        found = found or self._access.visitor(headers, request.client.host if request.client else "")
+        return None if found is None or found.role is Role.AGENT else found
+
+    def _of_cookie(self, cookie: str) -> Visitor | None:
+        key = digest(cookie)
+        with self._lock:
+            session = self._sessions.get(key)
+            visitor = None
+            if session is not None and session.ends > self._clock():
+                visitor = self._access.bearer_of(session.token)
+            if visitor is None:
+                self._sessions.pop(key, None)
+            return visitor
+
+    def is_in_one(self, request: Request) -> bool:
+        """Did the visitor log in with a form?"""
+        cookie = _cookie(request.headers.get("cookie", ""))
+        return bool(cookie) and self._of_cookie(cookie) is not None
+
+    def begin(self, response: Response, token: str, request: Request) -> bool:
+        """Gives the browser a new session, in a cookie that no script reads and no other site sends. False:
+        the token does not show pages."""
+        found = self._access.visitor({"authorization": f"Bearer {token}"}, "")
+        if found is None or found.role is Role.AGENT:
+            return False
+        secret = secrets.token_urlsafe(32)
+        with self._lock:
+            self._sessions.pop(digest(_cookie(request.headers.get("cookie", ""))), None)
+            while len(self._sessions) >= MOST_SESSIONS:
+                del self._sessions[next(iter(self._sessions))]
+            self._sessions[digest(secret)] = _Session(digest(token), self._clock() + LASTS_S)
+        secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
+        response.set_cookie(
+            COOKIE, secret, max_age=LASTS_S, httponly=True, samesite="strict", secure=secure, path="/"
+        )
+        return True
+
+    def end(self, response: Response, request: Request) -> None:
+        """Logs out: the cookie opens nothing any more, wherever it was copied."""
+        with self._lock:
+            self._sessions.pop(digest(_cookie(request.headers.get("cookie", ""))), None)
+        response.delete_cookie(COOKIE, httponly=True, samesite="strict", path="/")
+
+
+def _cookie(text: str) -> str:
+    try:
+        found = SimpleCookie(text).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+async def token_in_form(request: Request) -> str | None:
+    """The token of a form that was sent; None: too long, or from another site's page."""
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        return None
+    body = bytearray()
+    try:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > LONGEST_FORM:
+                return None
+    except ClientDisconnect:
+        return None
+    return parse_qs(body.decode("ascii", "replace")).get("token", [""])[0].strip()

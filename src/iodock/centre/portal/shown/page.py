@@ -1,0 +1,154 @@
+"""What all pages have in common."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from iodock.centre.monitor.access import Visitor
+from iodock.centre.monitor.degraded import Degraded, degraded
+from iodock.centre.monitor.event_kinds import TITLES
+from iodock.centre.monitor.notices import Notice, notices
+from iodock.centre.monitor.questions.ids import JobIds
+from iodock.centre.monitor.questions.jobs import Seen
+from iodock.centre.monitor.questions.spans import HOUR, SECOND, Span, span
+from iodock.centre.portal.charts import Chart
+from iodock.centre.portal.forms import RANGES, Asked
+from iodock.centre.portal.people import seen_by
+from iodock.centre.portal.tables import Table
+from iodock.centre.store import MonitorTables
+from iodock.shared.errors import StoreError
+from iodock.shared.language import Language
+from iodock.shared.settings import Overload
+
+NOTICES_EVERY_S = 10
+LAG_S = 15
+"""What happened since may not be here yet: an agent reads every 10 s, and rows are written every 5."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """What is told to `monitor serve`."""
+
+    ids: JobIds = field(default_factory=JobIds)
+    limits: Overload = field(default_factory=Overload)
+    is_synthetic: bool = False
+    """All of it is made up, and every page says so."""
+
+
+SPAN = ("range", "end")
+"""Words of an address that `Question.within` uses."""
+
+
+class NotThere(Exception):
+    """Nothing that this visitor may see."""
+
+
+class Remembered:
+    """What all visitors are told alike, and is asked for once in a while."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._notices: tuple[int, list[Notice]] | None = None
+        self._degraded: tuple[int, list[Degraded]] | None = None
+
+    def notices(self, store: MonitorTables, now: int, limits: Overload) -> list[Notice]:
+        """Of file systems that are not well."""
+        with self._lock:
+            if self._notices is None or now - self._notices[0] > NOTICES_EVERY_S * SECOND:
+                try:
+                    found = notices(store, now, limits)
+                except StoreError:
+                    found = []
+                self._notices = (now, found)
+            return self._notices[1]
+
+    def degraded(self, store: MonitorTables, now: int) -> list[Degraded]:
+        """File systems that are degraded."""
+        with self._lock:
+            if self._degraded is None or now - self._degraded[0] > NOTICES_EVERY_S * SECOND:
+                try:
+                    found = degraded(store, now)
+                except StoreError:
+                    found = []
+                self._degraded = (now, found)
+            return self._degraded[1]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a file system is degraded, as it is told to everybody."""
+
+    file_system: str
+    title: str
+    since: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """Who asks what, of which store."""
+
+    store: MonitorTables
+    site: Site
+    asked: Asked
+    visitor: Visitor
+    text: Language
+    state: Remembered = field(default_factory=Remembered)
+
+    @cached_property
+    def seen(self) -> Seen:
+        return seen_by(self.visitor)
+
+    def within(self, otherwise: str) -> Span:
+        """The span that is asked for; else the last of a key of RANGES. Raises RequestError, StoreError."""
+        end = self.asked.end or self.asked.now - LAG_S * SECOND
+        length, _ = RANGES[self.asked.length(otherwise)]
+        return span(end - length, end, self.store.catalogue)
+
+    @property
+    def notices(self) -> list[Notice]:
+        """As of now, or a few seconds ago."""
+        return self.state.notices(self.store, self.asked.now, self.site.limits)
+
+    @property
+    def degraded(self) -> list[Reason]:
+        """As of now, or a few seconds ago: of each file system each reason once, since when it is so."""
+        first: dict[tuple[str, str], int] = {}
+        for one in self.state.degraded(self.store, self.asked.now):
+            key = (one.file_system, self.text.gettext(TITLES[one.kind]))
+            first[key] = min(first.get(key, one.since), one.since)
+        return [Reason(name, title, since) for (name, title), since in sorted(first.items())]
+
+    @property
+    def is_empty(self) -> bool:
+        """Has nobody pushed anything yet?"""
+        return self.store.is_empty
+
+    @property
+    def own(self) -> Mapping[str, str]:
+        """What goes along with every link."""
+        language = self.asked.values.get("lang", "")
+        return {"lang": language} if language else {}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A page's content."""
+
+    template: str
+    title: str
+    begin: int
+    end: int
+    tables: list[Table]
+    charts: list[Chart] = field(default_factory=list)
+    more: Mapping[str, object] = field(default_factory=dict)
+    """What only this page's template knows."""
+    refreshes: bool = True
+
+
+def known_span(rows: list[dict[str, object]], within: Span, now: int) -> tuple[int, int]:
+    """Since when and until when curves are known, ns since the epoch. The step that is under way is not."""
+    begin = min((int(str(row["bucket"])) for row in rows), default=0) * within.step + within.begin
+    return begin, now - LAG_S * SECOND if now - within.end < HOUR else within.end

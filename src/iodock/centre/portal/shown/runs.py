@@ -1,0 +1,156 @@
+"""Earlier runs of a job's name, and whether this one is slower."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iodock.centre.monitor.questions import names as called
+from iodock.centre.monitor.questions.job import OneJob
+from iodock.centre.monitor.questions.runs import MOST_RUNS, OVER_AFTER, runs
+from iodock.centre.monitor.questions.spans import DAY, SECOND, span
+from iodock.centre.monitor.usual import Judgement, Run, Verdict, judged
+from iodock.centre.portal.forms import job_address
+from iodock.centre.portal.numbers import duration
+from iodock.centre.portal.people import names
+from iodock.centre.portal.shown.page import LAG_S, Question
+from iodock.centre.portal.tables import Column, Table
+
+LOOKED_BACK = 30 * DAY
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What is said of a job that has a name."""
+
+    name: str
+    judgement: Judgement
+    verdict: str
+    evidence: str
+    tables: list[Table]
+    """Of all runs, and of the verdict for download."""
+
+
+def compared(question: Question, job: OneJob, users: list[str], place: str) -> Compared | None:
+    """USERS: whose the job is, as its rows say. None: nobody knows what it is called. Raises StoreError."""
+    store = question.store
+    end = question.asked.end or question.asked.now - LAG_S * SECOND
+    begin = (job.lived or (end, end))[0]
+    found = called.names(store, [job.number], begin, end)
+    sees_all = question.visitor.may_see_all
+    # Of a job whose id names no user only operators may know it, and it has the name that one user told.
+    whose = users or (called.tellers(found, job.number) if sees_all else [])
+    user, name = next(
+        ((user, name) for user in whose if (name := called.name_of(found, job.number, user))), ("", "")
+    )
+    if not name:
+        return None
+    alike = called.namesakes(store, name, names(user), begin, end, MOST_RUNS)
+    numbers = tuple(dict.fromkeys((job.number, *alike)))
+    looked_at = span(end - LOOKED_BACK, end, store.catalogue)
+    every = runs(store, question.site.ids, numbers, names(user), place, looked_at, end, sees_all)
+    own = next((one for one in every if one.job == job.number), None)
+    if own is None:
+        return None
+    judgement = judged(own, every)
+    tables = [_runs(question, own, every, judgement), _verdict(question, name, own, judgement)]
+    verdict = question.text.gettext(judgement.verdict.value)
+    return Compared(name, judgement, verdict, _evidence(question, own, judgement), tables)
+
+
+def _evidence(question: Question, own: Run, judgement: Judgement) -> str:
+    text, took, count = question.text, duration(own.seconds), len(judgement.compared)
+    if judgement.usual_s is None or judgement.spread_s is None or judgement.limit_s is None:
+        return text.ngettext(
+            "{n} earlier run that is over moved about as much; five are needed to compare.",
+            "{n} earlier runs that are over moved about as much; five are needed to compare.",
+            count,
+        )
+    usual, spread, limit = (
+        duration(value) for value in (judgement.usual_s, judgement.spread_s, judgement.limit_s)
+    )
+    so_far = (
+        text.gettext("This run took {took}.", took=took)
+        if own.is_over else text.gettext("This run has lasted {took} so far.", took=took)
+    )  # fmt: skip
+    others = text.gettext(
+        "{n} earlier runs that moved about as much took {usual} (median, spread {spread}); "
+        "more than {limit} is beyond that.",
+        n=count, usual=usual, spread=spread, limit=limit,
+    )  # fmt: skip
+    more = ""
+    if judgement.verdict is Verdict.USUAL and own.seconds > judgement.limit_s:
+        more = text.gettext("It took longer, but also moved more, and was not slower for each byte.")
+    return " ".join(part for part in (so_far, others, more) if part)
+
+
+def _runs(question: Question, own: Run, every: list[Run], judgement: Judgement) -> Table:
+    text = question.text
+    carried = dict(question.own)
+    states = {True: text.gettext("over"), False: text.gettext("going on")}
+    rows = [
+        {
+            "job": one.job, "link": job_address(one.job, carried), "full": one.job,
+            "begin_ts": one.begin, "end_ts": one.end, "seconds": one.seconds,
+            "state_title": states[one.is_over], "state": "over" if one.is_over else "active",
+            "read_bytes": one.read_bytes, "write_bytes": one.write_bytes, "metadata": one.metadata,
+            "read_rate": _rate(one.read_bytes, one), "write_rate": _rate(one.write_bytes, one),
+            "metadata_rate": _rate(one.metadata, one),
+            "role": _role(question, one, own, judgement), "exact": one.is_exact,
+            "compared": one.job in judgement.compared,
+        }
+        for one in every
+    ]  # fmt: skip
+    columns = (
+        Column("job", text.gettext("job"), "job"),
+        Column("role", text.gettext("compared")),
+        Column("begin_ts", text.gettext("began"), "time"),
+        Column("seconds", text.gettext("active"), "seconds"),
+        Column("state_title", text.gettext("state")),
+        Column("read_bytes", text.gettext("read"), "bytes"),
+        Column("write_bytes", text.gettext("written"), "bytes"),
+        Column("metadata", text.gettext("metadata"), "number"),
+        Column("read_rate", text.gettext("read/s"), "bytes_rate"),
+        Column("write_rate", text.gettext("written/s"), "bytes_rate"),
+        Column("metadata_rate", text.gettext("metadata/s"), "rate"),
+        # For programs: what does not depend on the language.
+        Column("end_ts", text.gettext("last reading"), "plain"),
+        Column("state", text.gettext("state"), "plain"),
+        Column("compared", text.gettext("compared"), "plain"),
+    )
+    note = text.gettext(
+        "Of 30 days, at most {most}. Over: Slurm has ended it, or nothing was seen of it for {minutes} min; "
+        "whether it succeeded is not known.",
+        most=MOST_RUNS, minutes=OVER_AFTER // SECOND // 60,
+    )  # fmt: skip
+    return Table("runs", text.gettext("Runs of this name"), columns, list(rows), "", note)
+
+
+def _rate(amount: float | None, run: Run) -> float | None:
+    return None if amount is None else amount / run.seconds
+
+
+def _verdict(question: Question, name: str, own: Run, judgement: Judgement) -> Table:
+    """For download."""
+    text = question.text
+    columns = (
+        Column("job", text.gettext("job"), "job"),
+        Column("job_name", text.gettext("name"), "title"),
+        Column("verdict", text.gettext("what is said"), "plain"),
+        Column("seconds", text.gettext("active"), "seconds"),
+        Column("runs", text.gettext("earlier runs compared"), "integer"),
+        Column("usual_s", text.gettext("median"), "seconds"),
+        Column("spread_s", text.gettext("spread"), "seconds"),
+        Column("limit_s", text.gettext("limit"), "seconds"),
+    )
+    row = {
+        "job": own.job, "job_name": name, "verdict": judgement.verdict.name.lower(),
+        "seconds": own.seconds, "runs": len(judgement.compared), "usual_s": judgement.usual_s,
+        "spread_s": judgement.spread_s, "limit_s": judgement.limit_s,
+    }  # fmt: skip
+    return Table("verdict", text.gettext("This run compared"), columns, [row], "", has_bounds=False)
+
+
+def _role(question: Question, one: Run, own: Run, judgement: Judgement) -> str:
+    if one is own:
+        return question.text.gettext("this job")
+    return question.text.gettext("yes") if one.job in judgement.compared else question.text.gettext("no")

@@ -1,0 +1,107 @@
+"""Tables of a page: one declaration for HTML, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from iodock.shared.tables.cells import guarded
+
+Row = Mapping[str, object]
+_TEXTS = ("text", "name", "title", "job", "machine", "user", "time", "severity", "plain")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. `kind`: text, name, title (a name of which the beginning is shown), job, machine, user,
+    time, severity, plain (only in files for download), or a number: integer, number, bytes, bytes_rate, rate,
+    share (1 is all), seconds, short_seconds."""
+
+    key: str
+    title: str
+    kind: str = "text"
+    sort: str = ""
+    """What the server sorts by at a click; empty: not sorted."""
+
+    @property
+    def is_number(self) -> bool:
+        return self.kind not in _TEXTS
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows have a value for every column's key, `exact` where sums may be lower bounds, and `link`, `full`
+    (the whole text of a job's id) where a name leads somewhere."""
+
+    name: str
+    """In addresses."""
+    title: str
+    columns: tuple[Column, ...]
+    rows: list[Row]
+    empty: str
+    """What is said instead of no rows."""
+    note: str = ""
+    has_bounds: bool = True
+    """`exact` belongs to the file for download."""
+
+    @property
+    def has_lower_bounds(self) -> bool:
+        return any(row.get("exact") is False for row in self.rows)
+
+    @property
+    def shown(self) -> list[Column]:
+        """Columns that have something in some row; files for download have all."""
+        first, *others = self.columns
+        filled = (
+            column
+            for column in others
+            if column.kind != "plain" and any(row.get(column.key) not in (None, "") for row in self.rows)
+        )
+        return [first, *filled]
+
+    def fields(self) -> list[str]:
+        return [column.key for column in self.columns] + (["exact"] if self.has_bounds else [])
+
+
+def as_csv(table: Table) -> str:
+    """Plain numbers: bytes, counts, seconds, ns since the epoch. What a spreadsheet would take for a formula
+    has an apostrophe before it."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.fields())
+    for row in table.rows:
+        writer.writerow([_field(row.get(key)) for key in table.fields()])
+    return out.getvalue()
+
+
+def as_json(table: Table, begin: int, end: int) -> str:
+    """The span in ns since the epoch, and rows with the keys of the CSV."""
+    rows = [{key: _plain(row.get(key)) for key in table.fields()} for row in table.rows]
+    return json.dumps(
+        {"table": table.name, "begin_ts": begin, "end_ts": end, "rows": rows}, ensure_ascii=False
+    )
+
+
+def total(values: Iterable[object]) -> float | None:
+    """Their sum; None where none of them is known."""
+    known = [value for value in values if isinstance(value, (int, float))]
+    return float(sum(known)) if known else None
+
+
+def _field(value: object) -> object:
+    if isinstance(value, str):
+        return guarded(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else _plain(value)
+
+
+def _plain(value: object) -> object:
+    """Sums of shares are whole where nothing was shared."""
+    if isinstance(value, float):
+        rounded = round(value, 6)
+        return int(rounded) if rounded.is_integer() else rounded
+    return value

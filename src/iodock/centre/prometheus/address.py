@@ -1,0 +1,125 @@
+"""Where a Prometheus is, and what it is shown to be let in."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import os
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from iodock.shared.bounded import files
+from iodock.shared.bounded.limits import SECRET
+from iodock.shared.errors import RequestError
+
+_PORTS = {"prometheus": 9090, "prometheus+https": 443}
+_FORM = "prometheus://HOST:PORT/PREFIX or prometheus+https://HOST:PORT/PREFIX"
+
+
+@dataclass(frozen=True)
+class Address:
+    """`prefix`: before `/api/v1`; empty, or begins with a slash."""
+
+    host: str
+    port: int
+    prefix: str = ""
+    is_secure: bool = False
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"prometheus{'+https' if self.is_secure else ''}://{host}:{self.port}{self.prefix}"
+
+    @property
+    def is_private(self) -> bool:
+        """Does nobody on the way read what is sent?"""
+        try:
+            return self.is_secure or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+
+def is_address(store: str) -> bool:
+    """Is it meant for a Prometheus, rather than a folder?"""
+    return store.partition("://")[0] in _PORTS
+
+
+def parsed(text: str) -> Address:
+    """Of `prometheus[+https]://HOST[:PORT][/PREFIX]`. Raises RequestError."""
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise RequestError(f"--store {text}: {error}", _FORM) from error
+    if parts.username or parts.password:
+        # Not repeated: it may have a password in it.
+        raise RequestError(
+            "--store has a user or password in it, which all users of this machine can see",
+            "--store-user NAME --store-password FILE",
+        )
+    if parts.scheme not in _PORTS or not host or parts.query or parts.fragment:
+        raise RequestError(f"--store {text}: not an address of a Prometheus", _FORM)
+    if not parts.path.isprintable() or " " in parts.path or not parts.path.isascii():
+        raise RequestError(f"--store {text}: not a path", _FORM)
+    number = _PORTS[parts.scheme] if port is None else port
+    return Address(host, number, parts.path.rstrip("/"), parts.scheme == "prometheus+https")
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Files with what lets in. They are read at each request: whoever renews them restarts nothing."""
+
+    token: Path | None = None
+    """A bearer token."""
+    user: str = ""
+    password: Path | None = None
+    """Of that user."""
+    authority: Path | None = None
+    """Certificates (PEM) to trust, instead of the system's."""
+
+    def check(self, address: Address) -> None:
+        """Raises RequestError: they don't fit together, or would travel in the clear."""
+        if bool(self.user) != bool(self.password):
+            raise RequestError("--store-user and --store-password FILE belong together")
+        if self.token and self.user:
+            raise RequestError("--store-token or --store-user: not both")
+        if self.authority and not address.is_secure:
+            raise RequestError("--store-ca is for prometheus+https://", f"not for {address}")
+        if (self.token or self.user) and not address.is_private:
+            raise RequestError(
+                f"{address}: what lets you in would travel in the clear", "prometheus+https://HOST"
+            )
+        self.headers()
+        if address.is_secure:
+            self.trust()
+
+    def headers(self) -> dict[str, str]:
+        """Of a request. Raises RequestError: a file can't be read, or others may read it."""
+        if self.token:
+            return {"Authorization": f"Bearer {_secret(self.token)}"}
+        if self.password:
+            pair = f"{self.user}:{_secret(self.password)}".encode()
+            return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+        return {}
+
+    def trust(self) -> ssl.SSLContext:
+        """Whose certificates count. Raises RequestError."""
+        try:
+            return ssl.create_default_context(cafile=str(self.authority) if self.authority else None)
+        except (OSError, ssl.SSLError) as error:
+            raise RequestError(f"{self.authority}: {error}", "--store-ca is a PEM file") from error
+
+
+def _secret(path: Path) -> str:
+    try:
+        with files.opened(path) as file:
+            mode = os.fstat(file.fileno()).st_mode
+            found = files.whole(file, path, SECRET).decode("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"{path}: {error}") from error
+    if mode & 0o077:
+        raise RequestError(f"{path}: others may read it", f"chmod 600 {path}")
+    if not found or not found.isprintable():
+        raise RequestError(f"{path}: not one line of text")
+    return found

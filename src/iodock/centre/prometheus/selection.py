@@ -1,0 +1,115 @@
+"""Which series have the rows that are needed, as selectors of PromQL. The names are those of the agent's
+exposition (crates/iodock-agent/src/exposition.rs)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from iodock.shared.engine.need import OTHERS, Need, literally
+
+QUANTITIES = {
+    "operations": ("1", ""), "bytes": ("bytes", "_bytes"), "time_seconds": ("us", "_time"),
+    "amount": ("1", "_sum"), "by_size": ("1", "_by_size"), "by_pages": ("1", "_by_pages"),
+    "by_in_flight": ("1", "_by_in_flight"), "by_offset": ("1", "_by_offset"),
+    "by_latency": ("1", "_by_latency"), "level": (None, ""),
+}  # fmt: skip
+"""Ending of a family's name -> unit, and ending of the metric in `targets`."""
+_OF_ANY = {"other": "operations", "time_us": "time_seconds"}
+_OF_JOBS = ("operations", "bytes", "time_seconds")
+HOST = 'iodock_agent_source_done{source="process-io"}'
+"""One for each agent, whatever it finds on its machine."""
+
+
+@cache
+def counted() -> tuple[dict[str, list[tuple[str, str]]], tuple[str, ...]]:
+    """Column of `job_io` -> the operations and quantities of which it takes the first that is there; and
+    operations that another one counts too."""
+    from iodock import _native
+
+    columns, within_others = _native.monitor_counted()
+    return dict(columns), tuple(within_others)
+
+
+def of_owners(need: Need) -> list[str]:
+    """What owners did: one selector for each label that their ids may be under."""
+    operations, quantities = _columns(need.metrics)
+    family = f"iodock_{_either(need.sources)}_{_either(quantities)}(_total|_created)?"
+    common = [_is_like("__name__", family), 'known_by!=""', *_operations(operations)]
+    if not need.jobs and not need.session:
+        return [_selector(common)]
+    jobs = "|".join(need.jobs)
+    # A scrape without honor_labels gives the agent's `job` another name.
+    found = [[_is_like(label, jobs)] for label in ("job", "exported_job") if jobs]
+    if need.session and need.session != OTHERS:
+        found.append([f"session={quoted(need.session)}"])
+    return [_selector([*common, *one]) for one in found]
+
+
+def of_places(need: Need) -> str:
+    """How many owners of each target are not listed, at each reading of it; and what they did together,
+    where that is needed."""
+    operations, quantities = _columns(need.metrics)
+    is_whole = need.session == OTHERS or not (need.jobs or need.session)
+    sums = f"|{'|'.join(quantities)}" if is_whole and not need.is_presence else ""
+    family = f"iodock_{_either(need.sources)}_other_(owners{sums})"
+    return _selector([_is_like("__name__", family), *(_operations(["", *operations]) if operations else [])])
+
+
+def of_nobody(need: Need) -> str:
+    """Counters and levels of targets, machines and mounts."""
+    family = f"iodock_{_either(need.sources)}_{_either(tuple(QUANTITIES))}(_total|_created)?"
+    if not need.metrics:
+        return _selector([_is_like("__name__", family), 'known_by=""'])
+    operations, quantities = set(need.metrics), {"operations", "bytes"}
+    for quantity, (_, ending) in QUANTITIES.items():
+        for metric in need.metrics:
+            if ending and metric.endswith(ending):
+                operations.add(metric.removesuffix(ending))
+                quantities.add(quantity)
+    family = f"iodock_{_either(need.sources)}_{_either(tuple(sorted(quantities)))}(_total|_created)?"
+    return _selector([_is_like("__name__", family), 'known_by=""', *_operations(sorted(operations))])
+
+
+# Functions but the last take a series' name away, which must say the source where no label does.
+LOSSES = (
+    ("no-answer", "min_over_time", "iodock_agent_source_done"),
+    ("refused-files", "max_over_time", "iodock_agent_source_refused_files"),
+    ("unreadable-lines", "last_over_time", '{__name__=~"iodock_.+_unreadable_lines"}'),
+    ("orphaned-lines", "last_over_time", '{__name__=~"iodock_.+_orphaned_lines"}'),
+)
+"""What agents could not read: the loss's name, and a function over an hour of series that tell of it."""
+
+
+def _columns(metrics: tuple[str, ...]) -> tuple[list[str], tuple[str, ...]]:
+    """Operations and quantities that these columns are made of; no operation: all."""
+    columns, _ = counted()
+    if not metrics:
+        return [], _OF_JOBS
+    sources = [source for metric in metrics for source in columns.get(metric, [])]
+    quantities = {quantity for _, quantity in sources}
+    # Those two are sums over operations of any name.
+    quantities |= {kind for column, kind in _OF_ANY.items() if column in metrics}
+    is_any = bool(_OF_ANY.keys() & set(metrics))
+    return [] if is_any else sorted({operation for operation, _ in sources}), tuple(sorted(quantities))
+
+
+def _operations(names: list[str]) -> list[str]:
+    return [_is_like("operation", "|".join(map(literally, names)))] if names else []
+
+
+def _either(names: tuple[str, ...]) -> str:
+    return f"({'|'.join(names)})" if names else ".+"
+
+
+def _is_like(label: str, pattern: str) -> str:
+    return f"{label}=~{quoted(pattern)}"
+
+
+def _selector(matchers: list[str]) -> str:
+    return "{" + ",".join(matchers) + "}"
+
+
+def quoted(text: str) -> str:
+    """As a string of PromQL."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -1,0 +1,165 @@
+"""Series as they come: whose they are and what they count. They are few, so they are told apart here; their
+samples, which are many, are touched in SQL only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from iodock.centre.prometheus.selection import QUANTITIES
+from iodock.shared.engine.need import OTHERS
+
+_NAME = re.compile(
+    rf"iodock_(?P<source>.+?)(?P<others>_other)?_(?P<quantity>{'|'.join(QUANTITIES)}|owners)"
+    r"(?P<ending>_total|_created)?"
+)
+_OWNERS_LABELS = ("job", "exported_job", "user", "session", "command", "known_by")
+_OWN_LABELS = frozenset(("__name__", "operation", "bucket", *_OWNERS_LABELS))
+_WITH_JOB = ("server", "cgroup", "environment")
+Key = tuple[tuple[str, str], ...]
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a series' name says."""
+
+    source: str
+    quantity: str
+    """A key of QUANTITIES, `owners` (how many are not listed)."""
+    is_sum_of_others: bool
+    is_created: bool
+    """When it began, instead of how much it is."""
+    is_counter: bool
+
+
+def kind_of(name: str) -> Kind | None:
+    """None: none of the agent's about what it read."""
+    found = re.fullmatch(_NAME, name)
+    if found is None:
+        return None
+    quantity, ending, others = found["quantity"], found["ending"], found["others"] is not None
+    if found["source"].startswith("agent_") or (quantity == "owners" and not others):
+        return None
+    others = others and quantity != "owners"
+    return Kind(found["source"], quantity, others, ending == "_created", ending is not None)
+
+
+@dataclass
+class Series:
+    """All that came for one answer. Numbers count from 0."""
+
+    places: dict[Key, int] = field(default_factory=dict)
+    entries: dict[Key, int] = field(default_factory=dict)
+    counters: dict[Key, int] = field(default_factory=dict)
+    place_rows: list[tuple[object, ...]] = field(default_factory=list)
+    entry_rows: list[tuple[object, ...]] = field(default_factory=list)
+    counter_rows: list[tuple[object, ...]] = field(default_factory=list)
+    growing: set[str] = field(default_factory=set)
+    """Sources with counters."""
+    falling: set[str] = field(default_factory=set)
+    """Sources whose sums over owners may become smaller."""
+
+    def number(self, labels: Labels, kind: Kind) -> int:
+        """The series' number; `_created` has the one of its counter."""
+        place = self._place(labels, kind)
+        if kind.quantity == "owners":
+            return place
+        key = (*_rest(labels, frozenset(("__name__",))), ("", kind.source), ("", kind.quantity))
+        key += (("", OTHERS),) if kind.is_sum_of_others else ()
+        if key not in self.counters:
+            self.counters[key] = len(self.counters)
+            entry = self._entry(place, labels, kind)
+            bucket = int(labels["bucket"]) if labels.get("bucket", "").isdecimal() else None
+            self.counter_rows.append(
+                (self.counters[key], entry, labels.get("operation", ""), kind.quantity, bucket)
+            )
+        if labels.get("known_by") and not kind.is_sum_of_others:
+            (self.growing if kind.is_counter else self.falling).add(kind.source)
+        return self.counters[key]
+
+    def _place(self, labels: Labels, kind: Kind) -> int:
+        """The job of the scrape is a label of series without an owner only."""
+        key = (*_rest(labels, _OWN_LABELS), ("", kind.source))
+        if key not in self.places:
+            self.places[key] = len(self.places)
+            self.place_rows.append((self.places[key], kind.source, *_named(labels)))
+        return self.places[key]
+
+    def _entry(self, place: int, labels: Labels, kind: Kind) -> int:
+        owner = _owner(labels, kind)
+        key = (("", str(place)), *((name, str(value)) for name, value in owner.items() if value is not None))
+        if key not in self.entries:
+            self.entries[key] = len(self.entries)
+            self.entry_rows.append(
+                (
+                    self.entries[key],
+                    place,
+                    kind.source,
+                    *_named(labels),
+                    *owner.values(),
+                    kind.is_sum_of_others,
+                )
+            )
+        return self.entries[key]
+
+    def tables(self) -> Iterator[tuple[str, pa.Table]]:
+        """`places`, `entries`, `counters`, and `falling`: sources of sums that may become smaller."""
+        yield "places", _table(self.place_rows, _PLACES)
+        yield "entries", _table(self.entry_rows, _ENTRIES)
+        yield "counters", _table(self.counter_rows, _COUNTERS)
+        falling = [(source,) for source in sorted(self.falling - self.growing)]
+        yield "falling", _table(falling, _FALLING)
+
+
+def _owner(labels: Labels, kind: Kind) -> dict[str, str | None]:
+    """job, user, session, command, known_by. All None: nobody in particular."""
+    names = ("job", "user", "session", "command", "known_by")
+    if kind.is_sum_of_others:
+        return {**dict.fromkeys(names), "session": OTHERS, "known_by": "others"}
+    evidence = labels.get("known_by")
+    if not evidence:
+        # `job` is the scrape's here.
+        return dict.fromkeys(names)
+    # An owner whose id is empty is another one than nobody.
+    job = labels.get("exported_job", labels.get("job", "")) if evidence in _WITH_JOB else None
+    others = {name: labels.get(name) or None for name in names[1:]}
+    return {"job": job, **others}
+
+
+def _named(labels: Labels) -> list[str | None]:
+    return [labels.get(name) or None for name in ("host", "file_system", "target")]
+
+
+def _rest(labels: Labels, without: frozenset[str]) -> Key:
+    return tuple(sorted((name, value) for name, value in labels.items() if name not in without))
+
+
+def _table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
+    arrays = [pa.array(column, one.type) for column, one in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _texts(*names: str) -> list[pa.Field]:
+    return [pa.field(name, pa.string()) for name in names]
+
+
+_PLACES = pa.schema([pa.field("place", pa.int64()), *_texts("source", "host", "file_system", "target")])
+_ENTRIES = pa.schema(
+    [
+        pa.field("entry", pa.int64()), pa.field("place", pa.int64()),
+        *_texts("source", "host", "file_system", "target"),
+        *_texts("job", "user", "session", "command", "known_by"), pa.field("is_others", pa.bool_()),
+    ]
+)  # fmt: skip
+_COUNTERS = pa.schema(
+    [
+        pa.field("series", pa.int64()), pa.field("entry", pa.int64()),
+        *_texts("operation", "quantity"), pa.field("bucket", pa.int64()),
+    ]
+)  # fmt: skip
+_FALLING = pa.schema(_texts("source"))

@@ -1,0 +1,74 @@
+"""The tables of a monitor store, of what a Prometheus keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import duckdb
+import pyarrow as pa
+
+from iodock.centre.prometheus.client import SECOND, Client
+from iodock.centre.prometheus.fetch import Fetch
+from iodock.centre.store import Catalogue, between, tables_in
+from iodock.shared.engine.connection import connected
+from iodock.shared.engine.need import EVERYTHING, Need
+from iodock.shared.errors import QueryError
+from iodock.shared.language import N_
+
+STEPS = {"fine": 0, "minute": 60 * SECOND, "ten_minutes": 600 * SECOND}
+"""Resolution -> step, ns; 0: readings as they were scraped."""
+
+
+class PrometheusStore:
+    """Questions as those to a `MonitorStore`: each fetches what it needs. Nothing is kept between them."""
+
+    catalogue: Catalogue | None = None
+    """It does not say what it has."""
+    is_empty = False
+    limits: tuple[str, ...] = (
+        N_(
+            "Read from Prometheus: of each target and node only the heaviest jobs are told apart; (others) "
+            "is what the others did together, a lower bound."
+        ),
+        N_(
+            "Readings are as far apart as Prometheus scrapes, and long time ranges are read in steps of one "
+            "or ten minutes: who began within a step may have done more (≥)."
+        ),
+        N_("Prometheus has no events and no names of jobs."),
+    )
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    def table(
+        self,
+        sql: str,
+        parameters: Sequence[object] = (),
+        *,
+        begin: int,
+        end: int,
+        resolution: str,
+        need: Need = EVERYTHING,
+    ) -> pa.Table:
+        """As `MonitorStore.table`. Raises AnswerError, RequestError, QueryError."""
+        try:
+            with self._connection.cursor() as cursor:
+                for name in tables_in(sql):
+                    self._provide(cursor, name, begin, end, STEPS[resolution], need)
+                return cursor.sql(sql, params=list(parameters)).to_arrow_table()
+        except duckdb.Error as error:
+            raise QueryError(str(error)) from error
+
+    def _provide(
+        self, cursor: duckdb.DuckDBPyConnection, name: str, begin: int, end: int, step: int, need: Need
+    ) -> None:
+        with self._connection.cursor() as own:
+            rows = Fetch(self.client, own, begin, end, step).rows(name, need)
+        cursor.register(f"fetched_{name}", rows)
+        within = between(name, begin, end)
+        cursor.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM fetched_{name} WHERE {within}")
+
+    @cached_property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        return connected()

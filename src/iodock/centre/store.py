@@ -1,0 +1,314 @@
+"""The monitor store: which of its files count, and questions in SQL over them.
+
+docs/explanation/monitor-store.md describes tables and columns. Only the collector's intake writes one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import duckdb
+import pyarrow as pa
+
+from iodock import _native
+from iodock.shared.bounded import files
+from iodock.shared.bounded.documents import from_json
+from iodock.shared.bounded.limits import CATALOGUE
+from iodock.shared.engine import checksums
+from iodock.shared.engine.connection import connected
+from iodock.shared.engine.need import EVERYTHING, Need
+from iodock.shared.engine.sql import quoted
+from iodock.shared.errors import QueryError, StoreError
+
+RESOLUTIONS = ("fine", "minute", "ten_minutes")
+"""From the finest to the coarsest."""
+TABLES = ("job_io", "targets", "losses", "events", "job_names")
+MOMENTS = ("losses", "events", "job_names")
+"""Of those: rows have a moment `ts` and no interval, and are not summed up."""
+FORMAT = "iodock monitor store"
+VERSION = 1
+_COLUMNS_OF_PLACE = "begin_ts BIGINT, end_ts BIGINT, host TEXT, source TEXT, file_system TEXT, target TEXT"
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """One file of rows. Times in ns since the epoch."""
+
+    name: str
+    """Below the store's folder."""
+    begin: int
+    end: int
+    rows: int
+    rolled: bool
+    """Its rows are summed up in the next coarser resolution as well."""
+    checksum: str | None = None
+    """Of its bytes as they were written; None of a file that was written without."""
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Which files count, by table and resolution."""
+
+    files: dict[tuple[str, str], tuple[StoredFile, ...]]
+    spools: dict[str, frozenset[str]]
+    """Of each machine, those that something came from."""
+
+    def of(self, table: str, resolution: str) -> tuple[StoredFile, ...]:
+        """All files of one resolution."""
+        return self.files.get((table, resolution), ())
+
+    def chosen(self, table: str, resolution: str, begin: int, end: int) -> list[StoredFile]:
+        """Files that together have every row between two moments once, none of them finer than needed."""
+        coarsest = RESOLUTIONS.index(resolution)
+        chosen = list(self.of(table, resolution))
+        for finer in RESOLUTIONS[:coarsest]:
+            chosen += [file for file in self.of(table, finer) if not file.rolled]
+        return [file for file in chosen if file.begin <= end and file.end >= begin]
+
+
+class MonitorTables(Protocol):
+    """What questions are asked of: a `MonitorStore`, or another place that has its tables."""
+
+    @property
+    def catalogue(self) -> Catalogue | None:
+        """What it has; None where it does not say."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Has nobody pushed anything yet?"""
+
+    @property
+    def limits(self) -> Sequence[str]:
+        """What it can't tell, in sentences to be translated; none of a `MonitorStore`."""
+
+    def table(
+        self,
+        sql: str,
+        parameters: Sequence[object] = (),
+        *,
+        begin: int,
+        end: int,
+        resolution: str,
+        need: Need = EVERYTHING,
+    ) -> pa.Table:
+        """The answer to a SELECT over TABLES, of which there are the rows that lie at least partly
+        between two moments, ns since the epoch; at least those that are in NEED. Raises StoreError,
+        QueryError."""
+
+
+class MonitorStore:
+    """A monitor store to read. Questions may be asked while the collector writes."""
+
+    limits: Sequence[str] = ()
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._read: tuple[tuple[int, int], Catalogue] | None = None
+        self._damaged: set[str] = set()
+        self.on_asked: Callable[[str, float], None] = lambda resolution, seconds: None
+        """Gets how long each question took, and of which resolution it was."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """As of now. Raises StoreError."""
+        path = self.folder / "catalogue.json"
+        try:
+            status = path.stat()
+            stamp = (status.st_mtime_ns, status.st_ino)
+            if self._read is None or self._read[0] != stamp:
+                self._read = (stamp, catalogue_of(files.content(path, CATALOGUE, StoreError), path))
+        except FileNotFoundError:
+            raise StoreError(
+                f"{self.folder}: no monitor store", "iodock monitor serve --store DIR makes one"
+            ) from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"{path}: not the catalogue of a monitor store: {error}") from error
+        return self._read[1]
+
+    @property
+    def is_empty(self) -> bool:
+        """See MonitorTables. Raises StoreError."""
+        return not self.catalogue.files
+
+    def table(
+        self,
+        sql: str,
+        parameters: Sequence[object] = (),
+        *,
+        begin: int,
+        end: int,
+        resolution: str,
+        need: Need = EVERYTHING,
+    ) -> pa.Table:
+        """See MonitorTables. NEED is for those that fetch: here a query reads what it needs."""
+        try:
+            return self._ask(sql, parameters, begin, end, resolution)
+        except duckdb.IOException:
+            # A file that was replaced since the catalogue was read.
+            self._read = None
+            try:
+                return self._ask(sql, parameters, begin, end, resolution)
+            except duckdb.Error as error:
+                raise StoreError(f"{self.folder}: {error}") from error
+        except duckdb.Error as error:
+            raise QueryError(str(error)) from error
+
+    def _ask(self, sql: str, parameters: Sequence[object], begin: int, end: int, resolution: str) -> pa.Table:
+        catalogue, begun = self.catalogue, time.perf_counter()
+        with self._connection.cursor() as cursor:
+            # Only what is asked for: to open hundreds of files takes longer than most answers.
+            for table in tables_in(sql):
+                level = "fine" if table in MOMENTS else resolution
+                chosen = catalogue.chosen(table, level, begin, end)
+                cursor.execute(self._view(table, chosen, begin, end))
+            found = cursor.sql(sql, params=list(parameters)).to_arrow_table()
+        self.on_asked(resolution, time.perf_counter() - begun)
+        return found
+
+    def _view(self, table: str, chosen: list[StoredFile], begin: int, end: int) -> str:
+        rows = self.rows(chosen) if chosen else nothing(table)
+        return f"CREATE TEMP VIEW {table} AS SELECT * FROM ({rows}) WHERE {between(table, begin, end)}"
+
+    def rows(self, chosen: Iterable[StoredFile]) -> str:
+        """A SELECT of all rows of these files, which are compared with their checksums. Raises StoreError:
+        one is damaged."""
+        named = list(chosen)
+        for file in named:
+            if self.is_damaged(file):
+                raise self._damage(file.name)
+        return self.rows_at(self.folder / file.name for file in named)
+
+    def rows_at(self, paths: Iterable[Path]) -> str:
+        """A SELECT of all rows of files that are not in the catalogue."""
+        listed = ", ".join(quoted(str(path)) for path in paths)
+        return f"SELECT * FROM read_parquet([{listed}])"
+
+    def is_damaged(self, file: StoredFile) -> bool:
+        """Whether a file has other bytes than those that were written. A file is read once for it."""
+        if file.checksum is None or not checksums.is_damaged(self.folder / file.name, file.checksum):
+            return False
+        self._damaged.add(file.name)
+        return True
+
+    def check(self) -> None:
+        """Raises StoreError: a file that counts was found damaged since this was opened."""
+        every = (file for files in self.catalogue.files.values() for file in files)
+        self._damaged = {file.name for file in every if file.name in self._damaged and self.is_damaged(file)}
+        for name in sorted(self._damaged):
+            raise self._damage(name)
+
+    def _damage(self, name: str) -> StoreError:
+        return StoreError(
+            f"{self.folder / name}: {checksums.DIFFERS}",
+            "copy it again from a backup; or stop the collector, remove the file and start it: "
+            "it goes on without its rows",
+        )
+
+    def write(
+        self, sql: str, path: Path, times: tuple[str, str] = ("begin_ts", "end_ts")
+    ) -> tuple[int, int, int] | None:
+        """Writes the answer to a SELECT with the columns TIMES as a Parquet file that is on the disk
+        afterwards: rows, smallest begin and largest end; None, and no file, of no rows. Raises
+        StoreError."""
+        target = quoted(str(path))
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute(f"COPY ({sql}) TO {target} (FORMAT parquet, COMPRESSION zstd)")
+                # Of the columns' statistics: no row is read.
+                extent = f"SELECT count(*), min({times[0]}), max({times[1]}) FROM read_parquet({target})"
+                rows, begin, end = cursor.execute(extent).fetchall()[0]
+            if not rows:
+                path.unlink()
+                return None
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except (duckdb.Error, OSError) as error:
+            path.unlink(missing_ok=True)
+            raise StoreError(f"{path}: {error}") from error
+        return rows, begin, end
+
+    @cached_property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        return connected()
+
+
+def between(table: str, begin: int, end: int) -> str:
+    """A condition in SQL: a row lies at least partly between two moments, ns since the epoch."""
+    return {
+        "losses": f"ts BETWEEN {begin} AND {end}",
+        "job_names": f"ts BETWEEN {begin} AND {end}",
+        "events": f"last_ts >= {begin} AND ts <= {end}",
+    }.get(table, f"end_ts > {begin} AND begin_ts <= {end}")
+
+
+def counters() -> list[str]:
+    """Columns of `job_io` that count something."""
+    from iodock import _native
+
+    return [*_native.monitor_counters(), "other", "time_us"]
+
+
+def tables_in(sql: str) -> list[str]:
+    """Those that a SELECT names; a path in it may have such a name, too."""
+    return [name for name in TABLES if re.search(rf"\b{name}\b(?![/-])", sql)]
+
+
+def nothing(table: str) -> str:
+    """A SELECT of no row, with the table's columns."""
+    columns = {
+        "job_io": f"{_COLUMNS_OF_PLACE}, job TEXT, user TEXT, session TEXT, command TEXT, known_by TEXT, "
+        f"exact BOOLEAN, {', '.join(f'{name} BIGINT' for name in counters())}",
+        "targets": f"{_COLUMNS_OF_PLACE}, metric TEXT, unit TEXT, bucket BIGINT, is_level BOOLEAN, "
+        "value BIGINT, greatest BIGINT, exact BOOLEAN",
+        "losses": "ts BIGINT, host TEXT, name TEXT, source TEXT, target TEXT, count BIGINT, detail TEXT",
+        "events": "ts BIGINT, last_ts BIGINT, host TEXT, kind TEXT, severity TEXT, source TEXT, "
+        "file_system TEXT, target TEXT, count BIGINT, text TEXT",
+        "job_names": "ts BIGINT, host TEXT, job TEXT, user TEXT, name TEXT",
+    }[table]
+    casts = (column.split() for column in columns.split(", "))
+    return "SELECT " + ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in casts) + " WHERE false"
+
+
+def catalogue_of(document: bytes, path: Path) -> Catalogue:
+    """What a catalogue's text says. Raises StoreError, ValueError, KeyError, TypeError: it is none."""
+    if _native.is_whole_document(document) is False:
+        raise StoreError(
+            f"{path}: {checksums.DIFFERS}", f"restore the store from a backup; {checksums.CHANGED}"
+        )
+    return _parsed(from_json(document), path)
+
+
+def _parsed(found: dict[str, Any], path: Path) -> Catalogue:
+    """Raises StoreError, KeyError, TypeError."""
+    if found["format"] != FORMAT:
+        raise StoreError(f"{path}: not of a monitor store but of {found['format']!r}")
+    if found["version"] != VERSION:
+        raise StoreError(f"{path}: version {found['version']}; this iodock reads {VERSION}")
+    files = {
+        (table, resolution): tuple(_file(entry) for entry in entries)
+        for table, resolutions in found["tables"].items()
+        for resolution, entries in resolutions.items()
+    }
+    spools: defaultdict[str, set[str]] = defaultdict(set)
+    for sender in found["applied"]:
+        spool, _, host = sender.partition(" ")
+        spools[host].add(spool)
+    return Catalogue(files, {host: frozenset(known) for host, known in spools.items()})
+
+
+def _file(entry: dict[str, Any]) -> StoredFile:
+    return StoredFile(
+        entry["file"], entry["begin"], entry["end"], entry["rows"], entry.get("rolled", False),
+        entry.get("file_checksum"),
+    )  # fmt: skip

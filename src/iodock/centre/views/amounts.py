@@ -1,0 +1,64 @@
+"""Amounts as `iodock monitor top` and the portal show them: one form of every quantity. Bytes are in KiB,
+MiB, ... as in every other result; files for download have plain numbers."""
+
+from __future__ import annotations
+
+from iodock.shared.units import BYTES, BYTES_PER_SECOND
+
+_NEXT = 0.9995
+"""Of three digits, what is more is rounded to 1 of the next unit."""
+_DECIMAL = ("", "k", "M", "G", "T", "P", "E")
+
+
+def scaled(value: float, unit: str) -> str:
+    """`1.23 M/s`, `960`: three digits and a decimal prefix."""
+    size, power = abs(value), 0
+    while size >= 1000 * _NEXT and power < len(_DECIMAL) - 1:
+        size, power = size / 1000, power + 1
+    # A count is a whole number until it is scaled.
+    digits = 0 if size >= 99.95 or (power == 0 and size == int(size)) else 1 if size >= 9.995 else 2
+    sign = "-" if value < 0 else ""
+    return f"{sign}{size:.{digits}f} {_DECIMAL[power]}{unit}".replace(" /", "/").rstrip()
+
+
+def amount(value: object, kind: str) -> str:
+    """A number of a kind with its unit; nothing for None, which is not 0. KIND: integer, number, bytes,
+    bytes_rate, rate, share (1 is all), seconds, short_seconds."""
+    if not isinstance(value, (int, float)):
+        return ""
+    if value == 0:
+        return "0"
+    if kind == "seconds":
+        return duration(float(value))
+    if kind == "short_seconds":
+        return short_time(float(value))
+    if kind == "share":
+        return f"{value * 100:.{1 if value < 0.0995 else 0}f} %"
+    if kind == "integer":
+        return f"{value:,.0f}"
+    if kind in ("bytes", "bytes_rate"):
+        # There is no half byte, but a half byte a second.
+        return BYTES.text(round(value)) if kind == "bytes" else BYTES_PER_SECOND.text(float(value))
+    return scaled(float(value), "/s" if kind == "rate" else "")
+
+
+def duration(seconds: float) -> str:
+    """`45 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    if whole < 7200:
+        return f"{whole // 60} min"
+    if whole < 172_800:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
+
+
+def short_time(seconds: float) -> str:
+    """`55 µs`, `2.50 ms`, `240 s`."""
+    if seconds >= _NEXT * 1000:
+        return f"{seconds:,.0f} s"
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= _NEXT * size:
+            return scaled(seconds / size, unit)
+    return f"{seconds * 1e9:.0f} ns"

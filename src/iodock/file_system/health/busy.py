@@ -1,0 +1,73 @@
+"""What else a machine did while a cell was measured, and whether that was much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from iodock.file_system.health.measurements import Cell, Load, Unit, User
+
+HIGH_CPU_SHARE = 0.15
+"""Of all processors' time, by other programs: from here on values may be lower than the file system's."""
+HIGH_STEAL_SHARE = 0.05
+HIGH_IO_SHARE = 0.2
+"""Of what the cell itself moved in a second, by another program."""
+_HIGH_IO_BYTES_PER_S = 10 << 20
+"""The same where the cell moves no data."""
+_NAMED = 3
+
+
+def load_of(several: Sequence[Mapping[str, Any]]) -> Load | None:
+    """The busiest of several repeats, as crates/iodock-load/src/busy.rs has them; None of none."""
+    if not several:
+        return None
+    return Load(
+        load_average=_most(several, "load_average"),
+        others_cpu_share=_most(several, "others_cpu_share"),
+        steal_share=_most(several, "steal_share"),
+        by_cpu=_users(several, "by_cpu", "processors"),
+        by_io=_users(several, "by_io", "bytes_per_s"),
+    )
+
+
+def _most(several: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    return max((one[name] for one in several if one.get(name) is not None), default=None)
+
+
+def _users(several: Sequence[Mapping[str, Any]], name: str, amount: str) -> tuple[User, ...] | None:
+    known = [one[name] for one in several if one.get(name) is not None]
+    if not known:
+        return None
+    most: dict[str, float] = {}
+    for users in known:
+        for user in users:
+            most[user["name"]] = max(most.get(user["name"], 0.0), user[amount])
+    ordered = sorted(most.items(), key=lambda one: (-one[1], one[0]))
+    return tuple(User(program, value) for program, value in ordered[:_NAMED])
+
+
+def high_io(cell: Cell) -> User | None:
+    """The other program that moved much beside this cell."""
+    first = next(iter((cell.load and cell.load.by_io) or ()), None)
+    if first is None:
+        return None
+    moves = cell.unit is Unit.BYTES_PER_S
+    least = HIGH_IO_SHARE * cell.value if moves else _HIGH_IO_BYTES_PER_S
+    return first if first.amount >= least else None
+
+
+def high_cpu(cell: Cell) -> float | None:
+    """The share of the processors that other programs had, where it was high."""
+    share = cell.load.others_cpu_share if cell.load else None
+    return share if share is not None and share >= HIGH_CPU_SHARE else None
+
+
+def high_steal(cell: Cell) -> float | None:
+    """The share of the processors that other virtual machines had, where it was high."""
+    share = cell.load.steal_share if cell.load else None
+    return share if share is not None and share >= HIGH_STEAL_SHARE else None
+
+
+def is_high(cell: Cell) -> bool:
+    """Whether the machine was busy with something else."""
+    return high_cpu(cell) is not None or high_steal(cell) is not None or high_io(cell) is not None

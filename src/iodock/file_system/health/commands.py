@@ -1,0 +1,60 @@
+"""What the file systems' own tools say, and stripes of it. A tool that hangs is left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from iodock.file_system.health.mounts import Mount
+from iodock.shared.bounded.commands import Answer, answer_of
+from iodock.shared.bounded.limits import OUTPUT
+
+LIMIT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stripes:
+    """How new files of a folder are laid out."""
+
+    count: int
+    """Targets a file lies on; -1: all."""
+    size_bytes: int
+    """In one target before the next one comes."""
+    pool: str | None = None
+
+
+def asked(command: Sequence[str], limit_s: float = LIMIT_S) -> Answer:
+    """Runs COMMAND for LIMIT_S at most, then kills it with all that it started, and waits for none."""
+    return answer_of(command, OUTPUT, limit_s)
+
+
+def output_of(command: Sequence[str], limit_s: float = LIMIT_S) -> str | None:
+    """What a command writes to stdout; None where it is not there, fails, or takes too long."""
+    answer = asked(command, limit_s)
+    return answer.said if answer.status == 0 else None
+
+
+def stripes_of(folder: str, mount: Mount) -> Stripes | None:
+    """Of a Lustre folder, where `lfs` is there."""
+    if mount.fs_type not in ("lustre", "fefs"):
+        return None
+    said = output_of(["lfs", "getstripe", "-d", folder])
+    return None if said is None else stripes_in(said)
+
+
+def stripes_in(said: str) -> Stripes | None:
+    """From what `lfs getstripe -d` writes: `stripe_count:  1 stripe_size:   1048576 ...`, in one line or
+    many. Of a composite layout the first component's."""
+    words = said.replace(":", ": ").split()
+    values = {
+        name.rstrip(":").removeprefix("lmm_"): value
+        for name, value in reversed(list(pairwise(words)))
+        if name.endswith(":")
+    }
+    try:
+        count, size = int(values["stripe_count"]), int(values["stripe_size"])
+    except (KeyError, ValueError):
+        return None
+    pool = values.get("pool")
+    return Stripes(count, size, pool if pool and not pool.endswith(":") else None)

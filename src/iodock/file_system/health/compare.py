@@ -1,0 +1,277 @@
+"""Two check-ups of one file system: what changed beyond the spread, and what can't be compared.
+
+Cells with the same test, operation, size, processes, nodes and variant are a pair. Repeats of one run tell
+how values differ within minutes, not from day to day; so the error of an operation's change takes the larger
+of what repeats and what its cells differ by. Beyond a limit cells do not differ by chance: they changed by
+different amounts.
+
+The verdict and the interval are one statement: a change is one whose interval excludes zero. Intervals are so
+wide that all of a comparison hold together 95 % of the time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean, stdev
+
+from iodock.file_system.health.busy import is_high
+from iodock.file_system.health.measurements import Cache, Cell, Measurements, Protocol
+from iodock.file_system.health.remarks.curves import split
+from iodock.file_system.health.remarks.noise import Noise, noise_of, t_limit
+from iodock.shared.language import N_
+from iodock.shared.message import Message
+
+MARGIN = 0.05
+"""A change by less is no regression, however sure it is."""
+_CELL_MARGIN = 0.10
+_BY_CHANCE = math.log(1.5)
+_TIMES_REPEATS = 3.0
+"""By how much cells may change differently by chance from one day to another: by half, or three times as
+much as their own repeats."""
+_LARGE = math.log(1.3)
+"""A change so large is never put aside as spread."""
+_ENOUGH = 3
+"""Fewer repeats say nothing of a change that is not plain."""
+_ALPHA = 0.05
+"""How often chance may flag anything in a whole comparison."""
+
+
+class Verdict(StrEnum):
+    """What became of an operation, or of a cell."""
+
+    REGRESSION = "regression"
+    IMPROVEMENT = "improvement"
+    SAME = "same"
+    UNSURE = "unsure"
+    """Its change lies within the spread of single repeats, and that is too large to call it the same."""
+    TOO_FEW = "too-few-repeats"
+    """It may have changed: more repeats would tell."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One cell, then and now."""
+
+    base: Cell
+    now: Cell
+    verdict: Verdict
+
+    @property
+    def change(self) -> float:
+        """0.1 is 10 % better, -0.1 is 10 % worse: more, or less where less is better."""
+        return math.exp(_gain(self.base, self.now)) - 1.0
+
+
+@dataclass(frozen=True)
+class Change:
+    """An operation of a test, over all its cells."""
+
+    test: str
+    operation: str
+    variant: tuple[tuple[str, str], ...]
+    pairs: tuple[Pair, ...]
+    change: float
+    low: float | None
+    high: float | None
+    """The true change lies between: 95 % of the time for all operations together. None where the spread is
+    not known."""
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Incomparable:
+    """What was left out, and why."""
+
+    cells: tuple[Cell, ...]
+    why: Message
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All of it."""
+
+    base: Protocol
+    now: Protocol
+    changes: tuple[Change, ...]
+    incomparable: tuple[Incomparable, ...]
+    warnings: tuple[Message, ...]
+    """What differs in how they were measured."""
+
+    @property
+    def regressed(self) -> bool:
+        """Whether any operation or any cell became worse beyond doubt."""
+        return any(
+            change.verdict is Verdict.REGRESSION
+            or any(pair.verdict is Verdict.REGRESSION for pair in change.pairs)
+            for change in self.changes
+        )
+
+    @property
+    def undecided(self) -> tuple[Change, ...]:
+        """Operations of which more repeats would tell whether they changed."""
+        return tuple(change for change in self.changes if change.verdict is Verdict.TOO_FEW)
+
+
+Key = tuple[object, ...]
+
+
+def compare(base: Measurements, now: Measurements) -> Comparison:
+    """What changed from BASE to NOW."""
+    then, later = _keyed(base.cells), _keyed(now.cells)
+    incomparable = [*_unpaired(then, later)]
+    both = [(then[key], later[key]) for key in then if key in later]
+    differ = [(one, other) for one, other in both if not _same_cache(one, other)]
+    incomparable += _left_out([one for one, _ in differ], N_("read from the cache in one of them only"))
+    groups = _grouped([(one, other) for one, other in both if _same_cache(one, other)])
+    measured = [(group, noise) for group in groups if (noise := _noise(group)) is not None]
+    known = {id(group) for group, _ in measured}
+    pairs = sum(len(group) for group, _ in measured)
+    changes = [_change(group, noise, len(measured), pairs) for group, noise in measured]
+    changes += [_unrepeated(group) for group in groups if id(group) not in known]
+    warnings = tuple(_warnings(base, now))
+    return Comparison(base.protocol, now.protocol, tuple(changes), tuple(incomparable), warnings)
+
+
+def _same_cache(one: Cell, other: Cell) -> bool:
+    """Earlier versions labelled no writes, and did not look at what lies under a file system."""
+    labels = {one.cache, other.cache}
+    return len(labels) == 1 or None in labels or labels == {Cache.UNCACHED, Cache.MAYBE_CACHED}
+
+
+def _keyed(cells: Sequence[Cell]) -> dict[Key, Cell]:
+    """Cells by what makes them one measurement; of doubles the first."""
+    keyed: dict[Key, Cell] = {}
+    for cell in cells:
+        if cell.value > 0:
+            variant = tuple(sorted(cell.variant.items()))
+            where = (cell.size_bytes, cell.processes, cell.nodes)
+            keyed.setdefault((cell.test, cell.operation, cell.unit, where, variant), cell)
+    return keyed
+
+
+def _unpaired(then: dict[Key, Cell], later: dict[Key, Cell]) -> Iterator[Incomparable]:
+    yield from _left_out(
+        [cell for key, cell in then.items() if key not in later], N_("measured in the first only")
+    )
+    yield from _left_out(
+        [cell for key, cell in later.items() if key not in then], N_("measured in the second only")
+    )
+
+
+def _left_out(cells: list[Cell], why: str) -> list[Incomparable]:
+    groups = split(cells, lambda cell: (cell.test, cell.operation))
+    return [Incomparable(tuple(group), Message(why)) for group in groups]
+
+
+def _grouped(pairs: list[tuple[Cell, Cell]]) -> list[list[tuple[Cell, Cell]]]:
+    groups: dict[Key, list[tuple[Cell, Cell]]] = {}
+    for one, other in pairs:
+        key = (one.test, one.operation, one.unit, one.cache, tuple(sorted(one.variant.items())))
+        groups.setdefault(key, []).append((one, other))
+    return list(groups.values())
+
+
+def _noise(group: list[tuple[Cell, Cell]]) -> Noise | None:
+    """Of both runs together; None where a cell was not repeated in either."""
+    if any(cell.spread is None for pair in group for cell in pair):
+        group = [pair for pair in group if all(cell.spread is not None for cell in pair)]
+    return noise_of([cell for pair in group for cell in pair], 1e-3) if group else None
+
+
+def _gain(base: Cell, now: Cell) -> float:
+    ratio = math.log(now.value / base.value)
+    return ratio if base.unit.more_is_better else -ratio
+
+
+def _change(group: list[tuple[Cell, Cell]], noise: Noise, groups: int, cells: int) -> Change:
+    known = [(base, now) for base, now in group if base.spread is not None and now.spread is not None]
+    gains = [_gain(base, now) for base, now in known]
+    mean, (error, degrees) = fmean(gains), _error_of_mean(known, gains, noise)
+    reach = t_limit(_ALPHA / groups, degrees) * error
+    low, high = (math.exp(one) - 1.0 for one in (mean - reach, mean + reach))
+    verdict = _verdict(mean, reach, MARGIN, noise, known)
+    pairs = tuple(_pair(base, now, noise, cells) for base, now in group)
+    return Change(*_named(group[0][0]), pairs, math.exp(mean) - 1.0, low, high, verdict)
+
+
+def _named(cell: Cell) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+    return cell.test, cell.operation, tuple(sorted(cell.variant.items()))
+
+
+def _error_of_mean(
+    group: Sequence[tuple[Cell, Cell]], gains: Sequence[float], noise: Noise
+) -> tuple[float, float]:
+    """The standard error of the mean gain, and its degrees of freedom."""
+    errors = [math.hypot(noise.error(base), noise.error(now)) for base, now in group]
+    within = math.sqrt(sum(error**2 for error in errors)) / len(errors)
+    if len(gains) < 3:
+        return within, noise.degrees
+    differ = stdev(gains)
+    by_chance = max(_BY_CHANCE, _TIMES_REPEATS * max(errors))
+    if differ > by_chance:
+        return max(by_chance / math.sqrt(len(gains)), within), noise.degrees
+    between = differ / math.sqrt(len(gains))
+    return (between, float(len(gains) - 1)) if between > within else (within, noise.degrees)
+
+
+def _pair(base: Cell, now: Cell, noise: Noise, cells: int) -> Pair:
+    if base.spread is None or now.spread is None:
+        return Pair(base, now, Verdict.TOO_FEW)
+    error = math.hypot(noise.error(base), noise.error(now))
+    reach = t_limit(_ALPHA / cells, noise.degrees) * error
+    return Pair(base, now, _verdict(_gain(base, now), reach, _CELL_MARGIN, noise, [(base, now)]))
+
+
+def _unrepeated(group: list[tuple[Cell, Cell]]) -> Change:
+    """Without a spread nothing is sure; the change is shown all the same, so that it is not overlooked."""
+    pairs = tuple(Pair(base, now, Verdict.TOO_FEW) for base, now in group)
+    mean = fmean(_gain(base, now) for base, now in group)
+    return Change(*_named(group[0][0]), pairs, math.exp(mean) - 1.0, None, None, Verdict.TOO_FEW)
+
+
+def _verdict(
+    gain: float, reach: float, margin: float, noise: Noise, group: Sequence[tuple[Cell, Cell]]
+) -> Verdict:
+    """REACH is half of the interval around GAIN, both of the logarithm."""
+    if abs(gain) > reach and abs(gain) > math.log1p(margin):
+        return Verdict.REGRESSION if gain < 0 else Verdict.IMPROVEMENT
+    if abs(gain) + reach < 2.0 * math.log1p(margin):
+        return Verdict.SAME
+    if abs(gain) > reach:
+        # Sure, and so small that it makes no difference.
+        return Verdict.SAME
+    fewest = min(cell.repeats or 1 for pair in group for cell in pair)
+    is_large = abs(gain) > min(noise.sigma, _LARGE)
+    return Verdict.TOO_FEW if fewest < _ENOUGH or is_large else Verdict.UNSURE
+
+
+_BUSY = (
+    N_("the machine was busy with other programs during {busy} of {cells} cells of the first"),
+    N_("the machine was busy with other programs during {busy} of {cells} cells of the second"),
+)
+
+
+def _warnings(base: Measurements, now: Measurements) -> Iterator[Message]:
+    """What differs between the protocols, so that a change may come from there; and other load."""
+    for text, measured in zip(_BUSY, (base, now), strict=True):
+        if high := sum(is_high(cell) for cell in measured.cells):
+            yield Message(text, {"busy": high, "cells": len(measured.cells)})
+    named = (
+        ("file_system", N_("the file systems are of different types: {base} and {now}")),
+        ("target", N_("different folders were measured: {base} and {now}")),
+        ("host", N_("measured from different hosts: {base} and {now}")),
+        ("tool", N_("measured by different programs: {base} and {now}")),
+        ("version", N_("measured by different versions: {base} and {now}")),
+    )
+    for name, text in named:
+        then, later = getattr(base.protocol, name), getattr(now.protocol, name)
+        if then and later and then != later:
+            yield Message(text, {"base": then, "now": later})
+    for name in ("class", "memory_bytes"):
+        then, later = base.protocol.settings.get(name), now.protocol.settings.get(name)
+        if then is not None and later is not None and then != later:
+            said = {"name": name, "base": str(then), "now": str(later)}
+            yield Message(N_("the setting {name} differs: {base} and {now}"), said)

@@ -1,0 +1,136 @@
+"""The engine of crates/iodock-load in a process of its own: plan in, events out, nothing left behind.
+
+It has its own process because it forks its workers, which is safe only where there is one thread. It ends,
+and removes what it made, when a signal asks it to or its standard input is closed: also when this process is
+killed.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import iodock
+from iodock.file_system.health.mpi import Meeting
+from iodock.shared.errors import IodockError
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_PROGRAM = (
+    "import sys; sys.path.append(sys.argv[1]); from iodock._native import load_engine\n"
+    # Nothing comes where the command was interrupted before it could send it.
+    "plan = sys.stdin.readline()\nplan and load_engine(plan)"
+)
+
+Event = Mapping[str, Any]
+
+
+class EngineError(IodockError):
+    """The engine could not go on; what was measured before is good. `kind` as in
+    crates/iodock-load/src/error.rs."""
+
+    def __init__(self, message: str, hint: str | None, kind: str) -> None:
+        super().__init__(message, hint)
+        self.kind = kind
+
+
+def run(plan: Mapping[str, Any], meeting: Meeting | None = None) -> Generator[Event, None, None]:
+    """Carries out PLAN and yields the event of each step. Raises EngineError, after everything was removed.
+    MEETING: where ranks of a plan's job meet that is `met_outside`.
+
+    However the iteration ends (close it where it may end early), the engine has ended before.
+    """
+    failure: EngineError | None = None
+    ended = False
+    with _engine(plan) as (process, events):
+        for event in events:
+            if event["event"] == "barrier":
+                if meeting and meeting.wait(lambda: process.poll() is None) and process.stdin:
+                    _send(process.stdin, "go")
+            elif event["event"] == "failed":
+                failure = EngineError(event["message"], event["hint"] or None, event["kind"])
+            elif event["event"] == "ended":
+                ended = True
+                failure = _left_behind(event["left"], plan) or failure if event["left"] else failure
+            else:
+                yield event
+    if failure is None and not ended:
+        failure = EngineError("the engine was killed", _clean_hint(plan), "system")
+    if failure is not None:
+        raise failure
+
+
+def _clean_hint(plan: Mapping[str, Any]) -> str:
+    return f"remove what it left: iodock health clean {plan['directory']}"
+
+
+def _left_behind(left: list[str], plan: Mapping[str, Any]) -> EngineError:
+    return EngineError(f"could not be removed: {', '.join(left[:5])}", _clean_hint(plan), "system")
+
+
+@contextmanager
+def _engine(plan: Mapping[str, Any]) -> Iterator[tuple[subprocess.Popen[str], Iterator[Event]]]:
+    package = str(Path(iodock.__file__).parent.parent)
+    # Blocked until the engine has its own handlers: Python's would end it with a traceback.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _PROGRAM, package],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        _send(process.stdin, json.dumps(plan))
+        yield process, (json.loads(line) for line in process.stdout if line.endswith("\n"))
+    finally:
+        with _undisturbed():
+            _close(process.stdin)
+            # What it still tells is thrown away; its end is the end of what it removes.
+            for _ in process.stdout:
+                pass
+            process.wait()
+
+
+def _send(stdin: IO[str], line: str) -> None:
+    try:
+        stdin.write(line + "\n")
+        stdin.flush()
+    except BrokenPipeError:
+        # It is gone: that its events end too soon says so.
+        pass
+
+
+def _close(stdin: IO[str]) -> None:
+    with suppress(BrokenPipeError):
+        stdin.close()
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Signals that ask to end wait: what is being removed has to go. Where an end is on its way already, they
+    have nothing to add."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    is_ending = sys.exc_info()[0] is not None
+    waiting: list[int] = []
+    before = {number: signal.signal(number, lambda told, _: waiting.append(told)) for number in _ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            # None: it was not Python that set it.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    if waiting and not is_ending:
+        signal.raise_signal(waiting[0])

@@ -1,0 +1,244 @@
+"""Filebench's `.f` files (its workload model language, WML) as a mixture: what they do, how often, on what
+files.
+
+Kept of them: the file set (entries, size), the flow operations as weights, I/O and append size, fsync,
+threads, and how long it runs. The order is shuffled, and an open and a close belong to the operation between
+them. A random variable counts by its mean, and what a composite operation is made of once for each thread.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from iodock.shared.errors import RequestError
+
+_KINDS = {
+    "createfile": "create",
+    "writewholefile": "write",
+    "appendfile": "append",
+    "appendfilerand": "append",
+    "readwholefile": "read",
+    "deletefile": "delete",
+    "statfile": "stat",
+}
+_IMPLIED = (
+    "openfile",
+    "closefile",
+    "fsync",
+    "fsyncset",
+    "finishoncount",
+    "finishonbytes",
+    "opslimit",
+    "bwlimit",
+    "iopslimit",
+    "eventlimit",
+    "delay",
+    "hog",
+)
+_IGNORED = (
+    "echo",
+    "usage",
+    "create",
+    "system",
+    "sleep",
+    "eventgen",
+    "enable",
+    "debug",
+    "load",
+    "quit",
+    "stats",
+)
+_SAMPLES = 32
+_ROUNDS = 20
+"""Operations are so many for each file; the time limit usually comes first."""
+_MOST_SECONDS = 60
+
+
+class _Script:
+    """One file, line by line: variables, and what is wrong by its place."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path, self.text = path, text
+        self.variables: dict[str, str] = {}
+
+    def wrong(self, line: int, what: str, hint: str) -> RequestError:
+        return RequestError(f"{self.path}:{line}: {what}", hint)
+
+    def commands(self) -> Iterator[tuple[int, str, str]]:
+        """Line, first word, and the rest with variables replaced."""
+        for number, bare in self._lines():
+            word, _, rest = bare.partition(" ")
+            if word == "set":
+                name, _, value = rest.partition("=")
+                self._set(number, name, value.strip())
+            elif word == "define" and rest.startswith("randvar"):
+                found = re.search(r"name\s*=\s*\$(\w+)", rest)
+                self._set(number, found[1] if found else "", f"randvar({rest})")
+            else:
+                if word == "define" and rest.startswith("flowop"):
+                    # Its parameters, which name file sets.
+                    self.variables.update(dict.fromkeys(re.findall(r"\$(\w+)", rest), ""))
+                yield number, word, rest if word in _IGNORED else self._filled(number, rest)
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        """Whole commands, each with the line it begins at: a comma or `=` at the end says that it goes on."""
+        begun, parts = 0, list[str]()
+        for number, line in enumerate(self.text.splitlines(), 1):
+            bare = line.split("#", 1)[0].strip()
+            begun = begun if parts else number
+            parts.append(bare)
+            if not bare.endswith((",", "=")):
+                whole, parts = " ".join(parts).strip(" \t{}"), []
+                if whole not in ("", ")", "})"):
+                    yield begun, whole
+        if parts:
+            yield begun, " ".join(parts).strip(" \t{},=")
+
+    def _set(self, number: int, name: str, value: str) -> None:
+        filled = self._filled(number, value) if not value.startswith("randvar") else _mean(value)
+        self.variables[name.strip().lstrip("$")] = filled
+
+    def _filled(self, number: int, text: str) -> str:
+        def value(found: re.Match[str]) -> str:
+            if found[1] not in self.variables:
+                raise self.wrong(number, f"${found[1]} was not set", f"set ${found[1]}=... above it")
+            return self.variables[found[1]]
+
+        return re.sub(r"\$\{?(\w+)\}?", value, text)
+
+
+_ROW = re.compile(r"\{\s*(\d+)\s*,\s*(\d+)([kmg]?)\s*,\s*(\d+)([kmg]?)\s*\}?")
+_SHIFT = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+
+
+def _mean(variable: str) -> str:
+    """Of a random variable: of its table (share, from, to), else as it says."""
+    rows = [
+        (int(share), (int(low) << _SHIFT[low_unit]) + (int(high) << _SHIFT[high_unit]))
+        for share, low, low_unit, high, high_unit in _ROW.findall(variable)
+    ]
+    whole = sum(share for share, _ in rows)
+    if whole:
+        return str(sum(share * both for share, both in rows) // (2 * whole))
+    said = re.search(r"\b(?:mean|gamma|min)\s*=\s*(\d+[kmg]?)", variable)
+    return said[1] if said else "1"
+
+
+def _fields(text: str) -> dict[str, str]:
+    """`name=a,size=cvar(type=x,parameters=mean:1;gamma:2)` by name; brackets hold their commas."""
+    parts = re.findall(r"(\w+)=((?:[^,(]|\([^)]*\))*)", text)
+    return {name: value.strip().strip('"') for name, value in parts}
+
+
+def mixture(path: Path, text: str) -> Mapping[str, Any]:
+    """What workload.py takes from TOML. Raises RequestError with file and line."""
+    script = _Script(path, text)
+    found = _Mixture(script)
+    for line, word, rest in script.commands():
+        if word == "define":
+            found.define(line, rest)
+        elif word in ("thread", "flowop", "run", "psrun"):
+            getattr(found, word)(line, rest)
+        elif word not in _IGNORED:
+            raise script.wrong(line, f"{word}: is no command that is known", "leave the line out")
+    return found.taken(path)
+
+
+class _Mixture:
+    """What commands have said so far."""
+
+    def __init__(self, script: _Script) -> None:
+        self._script = script
+        self._weights: dict[str, int] = {}
+        self._sizes: dict[str, Any] = {}
+        self._seconds = 10.0
+        self._files, self._threads, self._instances, self._processes = 0, 1, 1, 0
+        self._composites: set[str] = set()
+        self._created = False
+
+    def define(self, line: int, rest: str) -> None:
+        given = _fields(rest)
+        if rest.startswith(("fileset", "file ")):
+            many = _number(self._script, line, given.get("entries", "1"))
+            if many > self._files:
+                size = given.get("size") or given.get("filesize") or "1k"
+                self._files, self._sizes["sizes"] = many, _sizes(self._script, line, size)
+        elif rest.startswith("flowop"):
+            self._composites.add(given.get("name", ""))
+        elif rest.startswith("process"):
+            self._instances = _number(self._script, line, given.get("instances", "1"))
+
+    def thread(self, line: int, rest: str) -> None:
+        self._threads = _number(self._script, line, _fields(rest).get("instances", "1"))
+        self._processes += self._instances * self._threads
+
+    def flowop(self, line: int, rest: str) -> None:
+        name = rest.split(maxsplit=1)[0].split(",")[0]
+        # A file is created with its content.
+        if name not in self._composites and not (self._created and name == "writewholefile"):
+            _count(self._script, line, name, self._threads, self._weights)
+        self._created = name == "createfile"
+        _note_sizes(self._script, line, name, _fields(rest), self._sizes)
+
+    def run(self, line: int, rest: str) -> None:
+        seconds = re.findall(r"\d+", rest)
+        self._seconds = float(min(int(seconds[-1]), _MOST_SECONDS)) if seconds else 10.0
+
+    psrun = run
+
+    def taken(self, path: Path) -> Mapping[str, Any]:
+        """All of it. Raises RequestError if there is nothing to do."""
+        if not self._weights:
+            known = f"flow operations that are known: {', '.join(_KINDS)}"
+            raise RequestError(f"{path}: no operation was found", known)
+        many = max(self._processes, 1)
+        each = max(self._files // many, 1)
+        shape = {"files": each, "operations": each * _ROUNDS, "processes": [many], "weights": self._weights}
+        return {"name": path.stem, "seconds": self._seconds, **self._sizes, **shape}
+
+
+def _count(script: _Script, line: int, name: str, threads: int, weights: dict[str, int]) -> None:
+    if name in _KINDS:
+        weights[_KINDS[name]] = weights.get(_KINDS[name], 0) + threads
+    elif name not in _IMPLIED:
+        raise script.wrong(
+            line,
+            f"{name}: can't be part of a mixture of whole files",
+            f"it can be made of: {', '.join(_KINDS)}",
+        )
+
+
+def _note_sizes(
+    script: _Script, line: int, name: str, given: Mapping[str, str], found: dict[str, Any]
+) -> None:
+    if name.startswith("fsync"):
+        found["sync"] = True
+    if "iosize" in given:
+        field = "append" if name.startswith("append") else "request"
+        found[field] = _number(script, line, given["iosize"])
+
+
+def _number(script: _Script, line: int, text: str) -> int:
+    product = re.fullmatch(r"(\d{1,9}) *\* *(\d{1,9})", text)
+    if product:
+        return int(product[1]) * int(product[2])
+    parts = re.fullmatch(r"(\d{1,12})([kmgt]?)b?", text.lower())
+    if not parts:
+        mean = re.search(r"mean:(\d{1,12})", text)
+        if not mean:
+            raise script.wrong(line, f"{text!r}: is no number", "write 4096, 4k or 1m")
+        return int(mean[1])
+    return max(int(parts[1]) << _SHIFT[parts[2]], 1)
+
+
+def _sizes(script: _Script, line: int, text: str) -> list[int]:
+    """One size, or a sample of a gamma distribution: always the same."""
+    mean, gamma = _number(script, line, text), re.search(r"gamma:([0-9.]+)", text)
+    if not gamma or not 0 < float(gamma[1]) < 1e6:
+        return [mean]
+    shape, chance = float(gamma[1]), random.Random(1)
+    return sorted(max(round(chance.gammavariate(shape, mean / shape)), 1) for _ in range(_SAMPLES))

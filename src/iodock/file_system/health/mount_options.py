@@ -1,0 +1,252 @@
+"""What mount options mean for somebody who reads and writes files there.
+
+From the manual pages mount(8), ext4(5), xfs(5), nfs(5), mount.lustre(8), mount.cifs(8), fuse(8), the kernel's
+Documentation/filesystems (overlayfs, tmpfs, 9p) and IBM's mmchfs and mmmount.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iodock.shared.language import N_
+
+ANY = "*"
+OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "*": {
+        "ro": N_("read only"),
+        "rw": N_("read and write"),
+        "relatime": N_(
+            "reading a file updates its access time at most once a day, or after a change: few extra writes"
+        ),
+        "noatime": N_("reading a file never updates its access time: no extra writes"),
+        "strictatime": N_("every read updates the access time: each read of a file causes a metadata write"),
+        "nodiratime": N_("reading a folder never updates its access time"),
+        "lazytime": N_("times of files are kept in memory and written later"),
+        "sync": N_("every write waits until it is on the disk or server: small writes become very slow"),
+        "dirsync": N_(
+            "changes of folders wait until they are on the disk: creating and removing files is slow"
+        ),
+        "nosuid": N_("set-user-id programs run without it here"),
+        "nodev": N_("device files are not used here"),
+        "noexec": N_("programs can't be started from here"),
+        "nosymfollow": N_("symbolic links are not followed"),
+        "mand": N_("mandatory file locks are possible"),
+        "seclabel": N_("files carry SELinux labels: an extended attribute more to look at"),
+        "acl": N_("access control lists are kept"),
+        "noacl": N_("no access control lists"),
+        "user_xattr": N_("extended attributes of users are kept"),
+        "usrquota": N_("space and files are limited or counted for each user"),
+        "grpquota": N_("space and files are limited or counted for each group"),
+        "prjquota": N_("space and files are limited or counted for each project or folder"),
+        "quota": N_("space and files are limited or counted"),
+        "noquota": N_("no limits for users, groups or projects"),
+        "discard": N_("freed blocks are told to the device at once: removing large files may be slow"),
+        "nodiscard": N_("freed blocks are not told to the device"),
+        "uid": N_("owner of all files"),
+        "gid": N_("group of all files"),
+        "mode": N_("permissions of the topmost folder"),
+        "size": N_("most bytes it may hold"),
+        "nr_inodes": N_("most files and folders it may hold"),
+        "nr_blocks": N_("most blocks it may hold"),
+        "huge": N_("large pages for its content"),
+        "noswap": N_("its content is never swapped out"),
+        "inode32": N_("inode numbers of 32 bits"),
+        "inode64": N_("inode numbers of 64 bits: files lie near their folder on the whole disk"),
+        "errors": N_("what happens after an error in the file system: remount-ro, continue or panic"),
+    },
+    "ext4": {
+        "data": N_(
+            "ordered: contents are written before the metadata that names them; journal: contents twice, "
+            "slower; writeback: no order"
+        ),
+        "commit": N_("metadata and contents are written so many seconds after a change at the latest"),
+        "barrier": N_("the device's cache is flushed where order matters: safe against loss of power"),
+        "nobarrier": N_("the device's cache is not flushed: quicker, but a loss of power can damage it"),
+        "delalloc": N_("blocks are chosen when contents are written out: large contiguous files"),
+        "nodelalloc": N_("blocks are chosen at each write: more pieces"),
+        "journal_checksum": N_("the journal carries checksums"),
+        "journal_async_commit": N_("a commit does not wait for the blocks before it"),
+        "stripe": N_("allocation is aligned to so many blocks, as of a RAID"),
+        "dax": N_("memory is mapped directly, past the page cache"),
+        "bsddf": N_("df leaves the file system's own blocks out"),
+        "minixdf": N_("df counts the file system's own blocks too"),
+        "resuid": N_("this user may use the reserved blocks"),
+        "resgid": N_("this group may use the reserved blocks"),
+        "nombcache": N_("no cache of equal extended attributes"),
+        "auto_da_alloc": N_("a file that replaces another one is written out at once"),
+        "noauto_da_alloc": N_("a file that replaces another one is not written out at once"),
+        "max_batch_time": N_("longest wait, in µs, to write several syncs together"),
+        "min_batch_time": N_("shortest wait, in µs, to write several syncs together"),
+        "init_itable": N_("inode tables are prepared in the background after mkfs"),
+        "noinit_itable": N_("inode tables are not prepared in the background"),
+    },
+    "xfs": {
+        "attr2": N_("extended attributes lie in the inode where they fit"),
+        "noattr2": N_("extended attributes do not share the inode's room freely"),
+        "logbufs": N_("so many log buffers in memory: more help where many files are created"),
+        "logbsize": N_("size of a log buffer: larger ones help where many files are created"),
+        "sunit": N_("stripe unit of the device below, in blocks of 512 bytes"),
+        "swidth": N_("stripe width of the device below, in blocks of 512 bytes"),
+        "allocsize": N_("space that is reserved ahead for a file that grows"),
+        "largeio": N_("programs are told a large preferred I/O size"),
+        "nolargeio": N_("programs are told the page size as preferred I/O size"),
+        "swalloc": N_("large files are aligned to the stripe width"),
+        "filestreams": N_("files of one folder lie together in an area of their own"),
+        "ikeep": N_("empty inode areas are kept"),
+        "noikeep": N_("empty inode areas are given back"),
+        "wsync": N_("creating, renaming and removing wait for the disk"),
+        "norecovery": N_("mounted without replaying the log"),
+        "dax": N_("memory is mapped directly, past the page cache"),
+    },
+    "nfs": {
+        "vers": N_("version of the NFS protocol"),
+        "rsize": N_("largest read request to the server: a larger one needs fewer"),
+        "wsize": N_("largest write request to the server: a larger one needs fewer"),
+        "namlen": N_("longest file name"),
+        "hard": N_(
+            "calls wait for a server that does not answer, for ever if need be: programs hang, nothing is"
+            " lost"
+        ),
+        "soft": N_("calls fail after some retries: programs may lose data"),
+        "softerr": N_("calls fail after some retries with ETIMEDOUT"),
+        "softreval": N_("cached attributes are used while the server does not answer"),
+        "timeo": N_("tenths of a second until a request is repeated"),
+        "retrans": N_("so often a request is repeated before more is done"),
+        "proto": N_("transport: tcp, tcp6, udp or rdma"),
+        "port": N_("the server's port"),
+        "sec": N_(
+            "who the user is: sys trusts the client, krb5 proves it, krb5i adds checksums, krb5p encrypts"
+            " (slow)"
+        ),
+        "clientaddr": N_("address of this client"),
+        "addr": N_("address of the server"),
+        "mountaddr": N_("address that was mounted from"),
+        "mountvers": N_("version of the mount protocol"),
+        "mountport": N_("port of the mount service"),
+        "mountproto": N_("transport of the mount service"),
+        "local_lock": N_("locks that only this client sees: none means that the server keeps all of them"),
+        "nconnect": N_("connections to the server: more can carry more"),
+        "max_connect": N_("most connections to servers with several addresses"),
+        "noac": N_("attributes are not cached and writes are synchronous: correct across clients, and slow"),
+        "ac": N_("attributes are cached"),
+        "actimeo": N_(
+            "seconds for which attributes are cached: what other clients change is seen that much later"
+        ),
+        "acregmin": N_("seconds for which a file's attributes are cached at least"),
+        "acregmax": N_("seconds for which a file's attributes are cached at most"),
+        "acdirmin": N_("seconds for which a folder's attributes are cached at least"),
+        "acdirmax": N_("seconds for which a folder's attributes are cached at most"),
+        "lookupcache": N_("which lookups of names are cached: none asks the server each time"),
+        "nocto": N_("files are not checked at open: quicker, and changes of others may be missed"),
+        "cto": N_("files are checked at open, and flushed at close"),
+        "fsc": N_("contents are cached on a local disk too"),
+        "nolock": N_("no locks at the server"),
+        "lock": N_("locks are kept by the server"),
+        "resvport": N_("a privileged port is used"),
+        "noresvport": N_("an ordinary port is used"),
+        "nosharecache": N_("the same export mounted twice has two caches"),
+        "sharecache": N_("the same export mounted twice has one cache"),
+        "fatal_neterrors": N_("which network errors end calls"),
+        "write": N_("when writes go to the server: lazy, eager or wait"),
+        "intr": N_("has no effect since Linux 2.6.25"),
+        "nordirplus": N_("a folder is listed without attributes: each is then asked for"),
+        "rdirplus": N_("a folder is listed with the attributes of its files"),
+    },
+    "lustre": {
+        "flock": N_("locks of files hold on all clients"),
+        "localflock": N_("locks of files hold on this client only"),
+        "noflock": N_("programs can't lock files"),
+        "lazystatfs": N_("df does not wait for servers that are away"),
+        "nolazystatfs": N_("df waits for all servers"),
+        "user_fid2path": N_("users may ask for the path of a file id"),
+        "nouser_fid2path": N_("only root may ask for the path of a file id"),
+        "verbose": N_("mounts are logged"),
+        "noverbose": N_("mounts are not logged"),
+        "checksum": N_("data on the network carries checksums"),
+        "nochecksum": N_("data on the network carries no checksums: a little quicker"),
+        "encrypt": N_("files can be encrypted"),
+        "noencrypt": N_("files can't be encrypted"),
+        "statfs_project": N_("df of a folder shows its project's quota"),
+        "32bitapi": N_("inode numbers of 32 bits for old programs"),
+        "always_ping": N_("the servers are asked regularly whether they are there"),
+        "exclude": N_("these targets are not used"),
+    },
+    "gpfs": {
+        "dev": N_("name of the file system"),
+        "mtime": N_("the time of the last change is exact (yes) or may lag (no)"),
+        "atime": N_("access times are kept"),
+        "syncnfs": N_("what NFS clients write is safe before they are answered"),
+        "nosyncnfs": N_("NFS clients are answered before what they write is safe"),
+        "automount": N_("mounted when GPFS starts"),
+    },
+    "tmpfs": {
+        "mpol": N_("on which memory of a NUMA machine contents lie"),
+    },
+    "overlay": {
+        "lowerdir": N_("read-only layers below, the topmost first"),
+        "upperdir": N_("where changes go: the first change of a large file copies all of it"),
+        "workdir": N_("room for changes under way"),
+        "index": N_("hard links stay together when they are copied up"),
+        "xino": N_("inode numbers are unique over the layers"),
+        "metacopy": N_("a change of attributes alone copies no contents"),
+        "redirect_dir": N_("folders of lower layers can be renamed without a copy"),
+        "nfs_export": N_("it can be exported by NFS"),
+        "uuid": N_("where its identity comes from"),
+        "volatile": N_("nothing is synced: quick, and lost in a crash"),
+        "default_permissions": N_("the kernel checks permissions"),
+        "userxattr": N_("its own notes lie in users' extended attributes"),
+    },
+    "fuse": {
+        "user_id": N_("owner of the mount"),
+        "group_id": N_("group of the mount"),
+        "rootmode": N_("permissions of its topmost folder"),
+        "default_permissions": N_("the kernel checks permissions"),
+        "allow_other": N_("other users may use it"),
+        "max_read": N_("largest read request to the serving program"),
+        "blksize": N_("block size of the device below"),
+    },
+    "btrfs": {
+        "compress": N_("new contents are compressed: less is written, the CPU works more"),
+        "compress-force": N_("all new contents are compressed, also what does not shrink"),
+        "space_cache": N_("how free space is remembered"),
+        "subvol": N_("the part of it that is mounted"),
+        "subvolid": N_("number of the part that is mounted"),
+        "nodatacow": N_("contents are overwritten in place, without checksums: quicker for databases"),
+        "autodefrag": N_("files written in small pieces are put together in the background"),
+        "ssd": N_("laid out for devices without moving parts"),
+    },
+    "cifs": {
+        "vers": N_("version of the SMB protocol"),
+        "cache": N_("strict: as the server allows; none: no cache; loose: changes of others may be missed"),
+        "rsize": N_("largest read request to the server"),
+        "wsize": N_("largest write request to the server"),
+        "actimeo": N_("seconds for which attributes are cached"),
+        "username": N_("the user at the server"),
+        "soft": N_("calls fail where the server does not answer"),
+        "hard": N_("calls wait for a server that does not answer"),
+    },
+    "9p": {
+        "trans": N_("transport: virtio, tcp, fd, rdma"),
+        "cache": N_("what the client keeps: none asks the server for everything"),
+        "msize": N_("largest message to the server"),
+        "access": N_("whose rights count at the server"),
+        "version": N_("version of the protocol"),
+        "dirsync": N_("changes of folders wait until they are at the server"),
+        "mmap": N_("files can be mapped into memory"),
+        "cache_fd": N_("files are kept open"),
+        "dfltuid": N_("owner for files of unknown users"),
+        "dfltgid": N_("group for files of unknown groups"),
+        "rfdno": N_("descriptor that is read from"),
+        "wfdno": N_("descriptor that is written to"),
+        "posixacl": N_("access control lists are the client's"),
+    },
+}
+"""Type of the file system -> option -> what it means; `*` holds for all types."""
+FAMILIES = {"ext2": "ext4", "ext3": "ext4", "nfs4": "nfs", "smb3": "cifs", "fefs": "lustre"}
+"""Types that share the options of another one."""
+
+
+def explanation(fs_type: str, option: str) -> str | None:
+    """What OPTION means there, in English for translation; None where it is not known."""
+    family = "fuse" if fs_type.startswith("fuse") else FAMILIES.get(fs_type, fs_type)
+    return OPTIONS.get(family, {}).get(option) or OPTIONS[ANY].get(option)

@@ -1,0 +1,90 @@
+"""Results of other benchmarks as measurements: every reader, and which one a file is for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from iodock.file_system.health.measurements import MeasurementError, Measurements
+from iodock.file_system.health.readers import (
+    elbencho,
+    fio,
+    h5bench,
+    io500,
+    iodock_json,
+    ior,
+    iozone,
+    md_workbench,
+    mdtest,
+)
+from iodock.file_system.health.readers.base import Reader, Source
+from iodock.file_system.health.readers.credible import credible_cells
+from iodock.shared.errors import RequestError, meant
+
+READERS: tuple[Reader, ...] = (
+    ior.READER,
+    mdtest.READER,
+    io500.READER,
+    fio.READER,
+    elbencho.READER,
+    iozone.READER,
+    md_workbench.READER,
+    h5bench.READER,
+    iodock_json.READER,
+)
+_LEAST = 0.3
+"""Less sure than this is a guess."""
+_TIE = 0.04
+_NOTHING_LEFT = "look at the lines named: copy the whole output again, or mend the benchmark and run it again"
+
+
+def names() -> tuple[str, ...]:
+    """What `--from` takes."""
+    return tuple(reader.name for reader in READERS)
+
+
+def read(path: Path, name: str | None = None) -> Measurements:
+    """What a file or a result's folder holds, read as NAME says or as recognised. Raises MeasurementError;
+    RequestError for a name that is none."""
+    source = Source(path)
+    reader = recognise(source) if name is None else next((one for one in READERS if one.name == name), None)
+    if reader is None:
+        hint = meant(name or "", names(), f"benchmarks: {', '.join(names())}")
+        raise RequestError(f"no such benchmark: {name}", hint)
+    try:
+        return _credible(reader.read(source), source)
+    except MeasurementError as error:
+        if not source.doubts.counts:
+            raise
+        # There would have been a result but for these, which say more than that there is none.
+        raise MeasurementError(f"{source.path}: {'; '.join(source.doubts.notes())}", _NOTHING_LEFT) from error
+
+
+def _credible(measured: Measurements, source: Source) -> Measurements:
+    """MEASURED without what can't be, which is said in notes. Raises MeasurementError where nothing stays."""
+    cells = credible_cells(measured.cells, source.doubts)
+    if measured.cells and not cells:
+        raise MeasurementError(f"{source.path}: nothing in it can have been measured", _NOTHING_LEFT)
+    notes = (*measured.protocol.notes, *source.doubts.notes())
+    return replace(measured, protocol=replace(measured.protocol, notes=notes), cells=cells)
+
+
+def recognise(source: Source) -> Reader:
+    """The reader that is surest of it. Raises MeasurementError where none is, or two are alike."""
+    sure = sorted(((reader.sniff(source), reader) for reader in READERS), key=lambda one: -one[0])
+    (best, first), (second, other) = sure[0], sure[1]
+    if best < _LEAST:
+        hint = f"say what it is: --from {'|'.join(names())}"
+        raise MeasurementError(f"{source.path}: {_why_not(source)}", hint)
+    if best - second <= _TIE:
+        message = f"{source.path}: may be of {first.name} or of {other.name}"
+        raise MeasurementError(message, f"say which: --from {first.name}")
+    return first
+
+
+def _why_not(source: Source) -> str:
+    if source.path.is_dir():
+        return "is a folder without a result of IO500"
+    if not source.text:
+        return "is empty or no text"
+    return "is no benchmark result that is recognised"

@@ -1,0 +1,267 @@
+"""What a reader is, what it gets to read, and how rows that repeat one another become one cell."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean, median
+
+from iodock.file_system.health.measurements import Cell, Latency, MeasurementError, Measurements, repeated
+from iodock.file_system.health.readers.credible import credible_cell
+from iodock.shared.bounded import files
+from iodock.shared.bounded.doubts import NO_NUMBER, Doubts
+from iodock.shared.bounded.limits import MOST_LINES, RESULT
+from iodock.shared.bounded.packed import UNPACK_ERRORS, unpacked
+
+_NOTHING = ("", "-", "NA", "N/A")
+"""As benchmarks write what they did not measure."""
+_MOST = 1e30
+"""What is larger was damaged, and would overflow in another unit."""
+_LONGEST_LINE = 8192
+"""Longer than any line of a table, and than most commands."""
+_LONGEST_COMMAND = 1 << 16
+"""Longer ones are damaged; to take their quotes apart would take minutes."""
+_SIZE = re.compile(r"([\d.]{1,20})\s*([kKmMgGtTpPeE]?)(?:i?B|bytes?)?\s*$")
+_POWERS = {letter: 1 << (10 * power) for power, letter in enumerate(" kmgtpe")}
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file, or the folder of a whole result."""
+
+    path: Path
+    doubts: Doubts = field(default_factory=Doubts, compare=False)
+    """What was left out of it, with the reason."""
+
+    @cached_property
+    def text(self) -> str:
+        """The whole file, unpacked; empty for a folder or where it is no text. Raises MeasurementError."""
+        if self.path.is_dir():
+            return ""
+        try:
+            content = _content(self.path)
+        except OSError as error:
+            said = error.strerror or str(error)
+            raise MeasurementError(f"{self.path}: {said}", "name files of benchmark results") from error
+        except UNPACK_ERRORS as error:
+            raise MeasurementError(f"{self.path}: its packed data is damaged", "copy it again") from error
+        if content.count(b"\n") > MOST_LINES:
+            raise MeasurementError(f"{self.path}: more than {MOST_LINES:,} lines", RESULT.hint)
+        return "" if b"\0" in content else content.decode("utf-8", "replace").replace("\r\n", "\n")
+
+    @cached_property
+    def whole_lines(self) -> list[str]:
+        """However long: not for regular expressions, which may take the square of a line's length."""
+        return self.text.split("\n")
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Without what is behind the first characters of a line that is too long, which is counted."""
+        lines = list(self.whole_lines)
+        for at, line in enumerate(lines):
+            if len(line) > _LONGEST_LINE:
+                lines[at] = line[:_LONGEST_LINE]
+                self.doubts.count(
+                    f"what is behind {_LONGEST_LINE:,} characters of a line", "the rest", self.at(at + 1)
+                )
+        return lines
+
+    def first_lines(self, count: int) -> list[str]:
+        """To recognise it by: what is too long is cut and not counted, as another reader may take it."""
+        return [line[:_LONGEST_LINE] for line in self.text.split("\n", count)[:count]]
+
+    @property
+    def start(self) -> str:
+        """As much as tells what it is."""
+        return self.text[: 64 << 10]
+
+    def at(self, line: int) -> str:
+        """A place, to be shown."""
+        return f"{self.path}:{line}"
+
+    def wrong(self, line: int, what: str, hint: str) -> MeasurementError:
+        return MeasurementError(f"{self.at(line)}: {what}", hint)
+
+    def rate(self, text: object, line: int, what: str) -> float | None:
+        """The number that a result has for WHAT. None where it has none; a text that can't be one (`nan`,
+        `-1`, `inf`) is counted."""
+        if text is None or (isinstance(text, str) and text.strip() in _NOTHING):
+            return None
+        value = number(text)
+        if value is None:
+            self.doubts.count(NO_NUMBER, f"{what} {text}", self.at(line))
+        return value
+
+    def line_of(self, offset: int) -> int:
+        """The line of a place in `text`."""
+        return self.text.count("\n", 0, offset) + 1
+
+
+def _content(path: Path) -> bytes:
+    if not path.is_file():
+        raise MeasurementError(f"{path}: is no file" if path.exists() else f"{path}: no such file or folder")
+    with files.opened(path) as file, unpacked(file) as stream:
+        return files.whole(stream, path, RESULT, MeasurementError)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A foreign benchmark whose results can be read."""
+
+    name: str
+    document: str
+    """What it reads, for help pages."""
+    sniff: Callable[[Source], float]
+    """0 to 1: how sure it is that a file is its own."""
+    read: Callable[[Source], Measurements]
+    """Raises MeasurementError where there is no result in it."""
+
+
+class Repeats:
+    """Cells in the order in which they come; those that differ in the value only are repeats of one. What
+    can't have been measured is left out, and counted in DOUBTS."""
+
+    def __init__(self, doubts: Doubts) -> None:
+        self._doubts = doubts
+        self._templates: dict[tuple[object, ...], Cell] = {}
+        self._values: dict[tuple[object, ...], list[float]] = {}
+        self._latencies: dict[tuple[object, ...], list[Latency]] = {}
+
+    def add(self, cell: Cell) -> None:
+        """One repeat of a cell, with its value, latency and seconds."""
+        credible = credible_cell(cell, self._doubts)
+        if credible is None:
+            return
+        cell = credible
+        variant = tuple(sorted(cell.variant.items()))
+        key = (cell.test, cell.operation, cell.size_bytes, cell.processes, cell.nodes, cell.unit, variant)
+        self._templates.setdefault(key, cell)
+        self._values.setdefault(key, []).append(cell.value)
+        if cell.latency_ns is not None:
+            self._latencies.setdefault(key, []).append(cell.latency_ns)
+
+    def cells(self) -> tuple[Cell, ...]:
+        """Each with all its repeats."""
+        return tuple(
+            replace(repeated(cell, self._values[key]), latency_ns=together(self._latencies.get(key, ())))
+            for key, cell in self._templates.items()
+        )
+
+
+def together(several: Iterable[Latency]) -> Latency | None:
+    """Latencies of repeats as one: extremes are extremes, of percentiles the median, as there is no more."""
+    given = tuple(several)
+    if len(given) < 2:
+        return given[0] if given else None
+    counts = [one.count for one in given if one.count is not None]
+    return Latency(
+        p50=_over(median, [one.p50 for one in given]),
+        p99=_over(median, [one.p99 for one in given]),
+        p99_9=_over(median, [one.p99_9 for one in given]),
+        max=_over(max, [one.max for one in given]),
+        min=_over(min, [one.min for one in given]),
+        mean=_over(fmean, [one.mean for one in given]),
+        count=sum(counts) if counts else None,
+    )
+
+
+def _over(function: Callable[[list[float]], float], values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return function(known) if known else None
+
+
+def number(text: object) -> float | None:
+    """A finite number from 0 on, or None: benchmarks print no others."""
+    if isinstance(text, bool):
+        return None
+    try:
+        value = float(text)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return value if 0 <= value < _MOST else None
+
+
+def duration(text: object) -> float | None:
+    """A time in the tool's unit. None where there is none; what can't be, as -5 or `nan`, stays: the rate
+    over it is wrong too, and is left out with it."""
+    if text is None or (isinstance(text, str) and text.strip() in _NOTHING):
+        return None
+    try:
+        return float(text)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def whole(text: object) -> int | None:
+    """A whole number from 0 on, or None."""
+    value = number(text)
+    return None if value is None else int(value)
+
+
+def size(text: str | None) -> int | None:
+    """`1 MiB`, `47008 bytes`, `16m`, `4k` in bytes: in benchmarks all prefixes are powers of 1024."""
+    found = _SIZE.match((text or "").strip())
+    amount = number(found[1]) if found else None
+    if found is None or amount is None:
+        return None
+    return round(amount * _POWERS[found[2].lower() or " "])
+
+
+def words(command: str | None) -> list[str]:
+    """A command line's words; split at blanks where its quotes don't match, or where it is too long."""
+    text = command or ""
+    try:
+        return shlex.split(text) if len(text) <= _LONGEST_COMMAND else text.split()
+    except ValueError:
+        return text.split()
+
+
+def option(command: list[str], *names: str) -> str | None:
+    """The value of an option, given as `-t 1m`, `-t1m`, `-t=1m` or `--name=1m`."""
+    for at, word in enumerate(command):
+        for name in names:
+            if word == name and at + 1 < len(command):
+                return command[at + 1]
+            if word.startswith(f"{name}="):
+                return word[len(name) + 1 :]
+            if (
+                not name.startswith("--")
+                and word.startswith(name)
+                and word[len(name) : len(name) + 1].isdigit()
+            ):
+                return word[len(name) :]
+    return None
+
+
+def several_commands(commands: Iterable[str | None]) -> list[str]:
+    """A note where a file holds runs of several commands, as the protocol shows one."""
+    count = len({one for one in commands if one is not None})
+    if count < 2:
+        return []
+    return [f"runs of {count:,} commands in one file: the command, times and settings of the first are shown"]
+
+
+def date(text: str | None, *forms: str) -> str | None:
+    """A date in one of the forms as ISO 8601, or None. Benchmarks write it without a zone."""
+    for form in forms:
+        try:
+            return datetime.strptime((text or "").strip(), form).isoformat()
+        except ValueError:
+            continue
+    return None
+
+
+CTIME = "%a %b %d %H:%M:%S %Y"
+
+
+def sample_spread(population: float | None, mean: float, count: int | None) -> float | None:
+    """The spread of `count` values from their population standard deviation, as older tools print it."""
+    if population is None or not count or count < 2 or mean == 0:
+        return None
+    return population * math.sqrt(count / (count - 1)) / abs(mean)

@@ -1,0 +1,146 @@
+"""Whether a foreign benchmark reached a device or server, or only memory, as its options tell.
+
+A write is labelled `page-cache` where nothing in the measured time waits for it: no fsync, O_SYNC or
+O_DIRECT. Where the output does not tell, it is `unknown`. Sources: the lists of options of IOR
+(parse_options.c) and iozone.c, fio's HOWTO, and elbencho's help.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from iodock.file_system.health.measurements import Cache
+
+Label = tuple[Cache | None, str | None]
+NO_SYNC = "no fsync, O_SYNC or O_DIRECT: written into the page cache"
+NOT_SAID = "the output does not say whether it was synced"
+_DIRECT: Label = (Cache.UNCACHED, "O_DIRECT")
+
+_IOR_WITH_VALUES = "aAbdDfGiIjJlMNoOQsTtUX"
+_IOR_KERNEL = ("POSIX", "MPIIO", "MMAP", "BEEGFS")
+_IOR_LIBRARIES = ("HDF5", "NCMPI")
+"""Above MPI-IO or POSIX; most versions of IOR have no fsync for them."""
+_IOZONE_WITH_VALUES = "JjkVrtsfFdluUSLHPibXYgnyq+"
+_FIO_SYNCS = ("end_fsync", "fsync", "fdatasync", "fsync_on_close", "sync")
+_FIO_EVERY = ("fsync", "fdatasync")
+"""Those whose value is a number of writes."""
+_FIO_OFF = ("", "0", "none", "false")
+_FIO_REMOTE = frozenset(
+    ("rados", "rbd", "http", "libhdfs", "nfs", "gfapi", "gfapi_async", "dfs", "net", "null")
+)
+"""Engines that write past the kernel's page cache, or nowhere."""
+
+
+def flags(command: Iterable[str], with_values: str) -> set[str]:
+    """Letters of the short options in a command: also of several in one word (`-eI`). WITH_VALUES: letters
+    whose value may follow in the same word."""
+    found: set[str] = set()
+    for word in command:
+        if not word.startswith("-") or word.startswith("--"):
+            continue
+        for letter in word[1:]:
+            found.add(letter)
+            if letter in with_values:
+                break
+    return found
+
+
+def of_ior_write(command: list[str], settings: Mapping[str, str]) -> Label:
+    """COMMAND is IOR's, SETTINGS what it says itself; both may be empty."""
+    api = _api(settings)
+    given = flags(command, _IOR_WITH_VALUES)
+    named = {part for word in command for part in word.replace("-O", "").split(",")}
+    said = {f"{name}={settings[name]}" for name in ("fsync", "fsyncperwrite") if name in settings}
+    if api in _IOR_LIBRARIES:
+        asked = {"e", "Y"} & given or {"fsync=1", "fsyncperwrite=1"} & (said | named)
+        return (Cache.UNKNOWN, f"IOR may not sync through {api}") if asked else (Cache.PAGE_CACHE, NO_SYNC)
+    if api and api not in _IOR_KERNEL:
+        return Cache.UNKNOWN, f"{api} has caching of its own"
+    if {"e", "Y"} & given or {"fsync=1", "fsyncperwrite=1"} & (said | named):
+        return None, "fsync within the time"
+    if ior_is_direct(command, settings):
+        return None, "O_DIRECT"
+    # A script's options (-f) stand in the output only where it is JSON.
+    if not said and (not command or "f" in given):
+        return Cache.UNKNOWN, NOT_SAID
+    return Cache.PAGE_CACHE, NO_SYNC
+
+
+def ior_is_direct(command: list[str], settings: Mapping[str, str]) -> bool:
+    """Whether IOR's POSIX opened with O_DIRECT; its other interfaces don't."""
+    if _api(settings) not in ("", "POSIX", "BEEGFS"):
+        return False
+    named = {part for word in command for part in word.replace("-O", "").split(",")}
+    asked = {"--posix.odirect", "useO_DIRECT=1"} & {*named, settings.get("direct", "")}
+    return bool(asked) or "B" in flags(command, _IOR_WITH_VALUES)
+
+
+def _api(settings: Mapping[str, str]) -> str:
+    """`HDF5` of `HDF5-1.10.4 (Parallel)`."""
+    found = re.match(r"[A-Za-z0-9]+", settings.get("api", ""))
+    return found[0].upper() if found else ""
+
+
+def of_fio(operation: str, options: Mapping[str, str], requests: float | None = None) -> Label:
+    """OPTIONS are those of the job and of all jobs; empty where the output has none. REQUESTS: how many each
+    process made, where that is known."""
+    direct = options.get("direct") == "1" or options.get("buffered") == "0"
+    if operation == "read":
+        return _DIRECT if direct else (Cache.UNKNOWN, None)
+    if operation != "write":
+        return None, None
+    if not options:
+        return Cache.UNKNOWN, NOT_SAID
+    if direct:
+        return None, "O_DIRECT"
+    synced = next((one for one in _FIO_SYNCS if _is_synced(one, options, requests)), None)
+    if synced is not None:
+        return None, f"{synced}={options[synced]}"
+    engine = options.get("ioengine", "").split(":")[0]
+    if engine in _FIO_REMOTE:
+        return Cache.UNKNOWN, f"{engine} has caching of its own"
+    return Cache.PAGE_CACHE, NO_SYNC
+
+
+def _is_synced(name: str, options: Mapping[str, str], requests: float | None) -> bool:
+    given = options.get(name, "0").lower()
+    if given in _FIO_OFF:
+        return False
+    # After so many writes each: with fewer there is no sync.
+    every = int(given) if name in _FIO_EVERY and given.isdecimal() else 1
+    return requests is None or every <= requests
+
+
+def of_elbencho(operation: str, direct: bool, command: list[str], path_type: str | None) -> Label:
+    """PATH_TYPE is elbencho's name for what it wrote to."""
+    if operation in ("read", "file-read"):
+        return _DIRECT if direct else (Cache.UNKNOWN, None)
+    if operation != "write":
+        return None, None
+    if direct:
+        return None, "O_DIRECT"
+    # Its --sync is a phase of its own, not in the time of the write.
+    remote = any(word.startswith(("--s3", "--hdfs", "s3://", "hdfs://")) for word in command)
+    if remote or path_type in ("bucket", "hdfs", "s3"):
+        return Cache.UNKNOWN, "an object store has caching of its own"
+    return (Cache.PAGE_CACHE, NO_SYNC) if command else (Cache.UNKNOWN, NOT_SAID)
+
+
+def of_iozone(operation: str, command: list[str]) -> Label:
+    """COMMAND is empty where the output does not have it."""
+    given = flags(command, _IOZONE_WITH_VALUES)
+    direct = "I" in given
+    if operation == "read":
+        return _DIRECT if direct else (Cache.UNKNOWN, None)
+    if operation != "write":
+        return None, None
+    if not command:
+        return Cache.UNKNOWN, NOT_SAID
+    if direct:
+        return None, "O_DIRECT"
+    if "e" in given:
+        return None, "fsync within the time"
+    if "o" in given or {"-+D", "-+r"} & set(command):
+        return None, "O_SYNC"
+    return Cache.PAGE_CACHE, NO_SYNC

@@ -1,0 +1,105 @@
+"""Numbers that no benchmark can have measured: one check for every reader.
+
+A benchmark with a fault prints a date for a duration, 0 for a rate, `nan`, or a counter that ran over. Such a
+value is not known: it is left out, and counted with its reason and first place. The limits are far beyond any
+file system, so that nothing that was measured is taken for a fault.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from iodock.file_system.health.measurements import Cell, Latency, Unit
+from iodock.shared.bounded.doubts import (
+    DATE,
+    MOST_BYTES_PER_S,
+    MOST_OPERATIONS_PER_S,
+    MOST_SECONDS,
+    NO_NUMBER,
+    TOO_FAST,
+    Doubts,
+)
+
+MOST_WHOLE = (1 << 63) - 1
+MOST_PROCESSES = 1 << 31
+TOO_LARGE = "too large, or no number"
+_RATES = (Unit.BYTES_PER_S, Unit.OPERATIONS_PER_S)
+
+
+class Fault(NamedTuple):
+    """A value that can't be."""
+
+    value: str
+    why: str
+
+
+def credible_cells(cells: Iterable[Cell], doubts: Doubts) -> tuple[Cell, ...]:
+    """Those that can have been measured."""
+    return tuple(one for cell in cells if (one := credible_cell(cell, doubts)) is not None)
+
+
+def credible_cell(cell: Cell, doubts: Doubts) -> Cell | None:
+    """CELL without what can't be; None where its value can't be."""
+    fault = fault_of(cell.value, cell.unit, cell.seconds)
+    if fault is not None:
+        doubts.count(fault.why, f"{cell.test} {cell.operation} {fault.value}", cell.source)
+        return None
+    return _trimmed(cell, doubts)
+
+
+def fault_of(value: float, unit: Unit, seconds: float | None = None) -> Fault | None:
+    """Why a value in UNIT, taken over SECONDS, can't have been measured; None where it can."""
+    if seconds is not None and not 0 <= seconds < MOST_SECONDS:
+        why = DATE if seconds >= MOST_SECONDS else "a duration below 0 or no number"
+        return Fault(f"{seconds:.12g} s", f"{why}, so its rate is wrong too")
+    if not math.isfinite(value) or value < 0:
+        return Fault(f"{value:g}", NO_NUMBER)
+    if unit is Unit.SECONDS and value >= MOST_SECONDS:
+        return Fault(f"{value:.12g} s", DATE)
+    if unit in _RATES and value == 0:
+        return Fault("0", "a rate of 0: nothing was measured, or too little for the digits printed")
+    most = {Unit.BYTES_PER_S: MOST_BYTES_PER_S, Unit.OPERATIONS_PER_S: MOST_OPERATIONS_PER_S}.get(unit)
+    if most is not None and value > most:
+        return Fault(f"{value:.3g}/s", TOO_FAST)
+    return None
+
+
+def _trimmed(cell: Cell, doubts: Doubts) -> Cell:
+    """CELL without what else can't be: its value stays."""
+    wrong = [name for name in ("minimum", "maximum") if _is_wrong_rate(getattr(cell, name), cell.unit)]
+    wrong += [name for name in ("volume_bytes", "size_bytes") if (getattr(cell, name) or 0) > MOST_WHOLE]
+    wrong += [name for name in ("processes", "nodes") if (getattr(cell, name) or 0) > MOST_PROCESSES]
+    wrong += ["spread"] if cell.spread is not None and not math.isfinite(cell.spread) else []
+    for name in wrong:
+        what = f"{cell.test} {cell.operation}: {name} {getattr(cell, name):.6g}"
+        doubts.count(TOO_LARGE, what, cell.source)
+    unknown: dict[str, Any] = dict.fromkeys(wrong)
+    latency = _credible_latency(cell, doubts)
+    if latency is not cell.latency_ns:
+        unknown["latency_ns"] = latency
+    return replace(cell, **unknown) if unknown else cell
+
+
+def _is_wrong_rate(value: float | None, unit: Unit) -> bool:
+    # A least rate of 0 is a repeat in which nothing was measured.
+    return value is not None and value != 0 and fault_of(value, unit) is not None
+
+
+def _credible_latency(cell: Cell, doubts: Doubts) -> Latency | None:
+    latency = cell.latency_ns
+    if latency is None:
+        return None
+    wrong = [
+        name
+        for name in ("p50", "p99", "p99_9", "max", "min", "mean")
+        if (time := getattr(latency, name)) is not None and not 0 <= time < MOST_SECONDS * 1e9
+    ]
+    wrong += ["count"] if (latency.count or 0) > MOST_WHOLE else []
+    for name in wrong:
+        what = f"{cell.test} {cell.operation}: latency {name} {getattr(latency, name):.6g}"
+        doubts.count(TOO_LARGE, what, cell.source)
+    unknown: dict[str, Any] = dict.fromkeys(wrong)
+    return replace(latency, **unknown) if unknown else latency

@@ -1,0 +1,337 @@
+"""fio: `--output-format=json` or `json+`, its text and its terse lines, of version 2 and 3.
+
+Source: fio's manual (`fio_doc`, JSON output), stat.c and runs. Jobs of one name in one group ran at the same
+time, on one host or on several (`fio --client`), so their rates add up. Version 2 gives rates in KiB/s and
+latencies in microseconds; since 3.0 there are bytes and ns. A run that is written several times
+(`--status-interval`) is what its last document says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from iodock.file_system.health.measurements import Cell, Latency, Measurements, Protocol, Unit
+from iodock.file_system.health.readers import fio_json, fio_runs, fio_sections, fio_text
+from iodock.file_system.health.readers.base import Reader, Repeats, Source, duration, number, together, whole
+from iodock.file_system.health.readers.caching import of_fio
+from iodock.file_system.health.readers.fio_json import DIRECTIONS, Document, bytes_moved, jobs_of
+from iodock.file_system.health.readers.fio_sections import MERGED, SUM, Shape, options_of
+
+_HINT = "run fio with --output-format=json --output=FILE"
+_FILE_ENGINES = {
+    "filecreate": "file-create",
+    "filestat": "file-stat",
+    "filedelete": "file-remove",
+    "dircreate": "directory-create",
+    "dirstat": "directory-stat",
+    "dirdelete": "directory-remove",
+}
+"""Engines that count operations on files as requests, and move nothing."""
+_NO_DATA = frozenset(("null", "cpuio", "ftruncate", "falloc", "exec"))
+"""Engines that count requests and move nothing."""
+_LOOKED_AT = 1 << 20
+
+
+def sniff(source: Source) -> float:
+    """Sure of the member that names fio's version beside jobs, of its jobs' heads, and of its terse lines."""
+    if '"fio version"' in source.text and ('"jobs"' in source.text or '"client_stats"' in source.text):
+        return 0.95
+    text = source.text[:_LOOKED_AT]
+    return 0.9 if fio_text.HEAD.search(text) or fio_text.TERSE.search(text) else 0.0
+
+
+def read(source: Source) -> Measurements:
+    """For each job name and direction: bytes/s, with the latencies. Raises MeasurementError."""
+    documents, notes = _documents(source)
+    runs = fio_runs.runs(documents, source)
+    several: list[list[Cell]] = []
+    for run in runs:
+        if len(run) > 1:
+            notes.append(
+                f"{source.at(run[0]['line'])}: documents of one run: {len(run):,} "
+                "(--status-interval); the last is its result, the others are states before. "
+                "If they are runs apart, keep each in a file"
+            )
+        notes += _hosts(run[-1]) + _failures(run[-1])
+        cells_of_run, more = _run_cells(run[-1], source)
+        several.append(cells_of_run)
+        notes += more
+    cells = tuple(several[0]) if len(several) == 1 else _repeated(several, source)
+    if not cells:
+        raise source.wrong(
+            1, "no job of fio has read or written", "give its jobs a size or a runtime: see `man fio`"
+        )
+    last = runs[-1][-1]
+    return Measurements(_protocol(last, options_of(last.get("global options")), notes), cells)
+
+
+def _repeated(several: list[list[Cell]], source: Source) -> tuple[Cell, ...]:
+    """Runs that were appended to one file: equal cells are repeats."""
+    repeats = Repeats(source.doubts)
+    for cell in (cell for cells in several for cell in cells):
+        repeats.add(cell)
+    return repeats.cells()
+
+
+def _documents(source: Source) -> tuple[list[Document], list[str]]:
+    """Of the JSON, where there is any, else of the text. Raises MeasurementError."""
+    found = fio_json.documents(source)
+    notes = [
+        f"{source.at(line)}: a JSON document of fio is damaged or cut, so left out" for line in found.damaged
+    ]
+    if found.documents:
+        if found.ends_damaged:
+            notes.append("the file ends within a document: its last whole one may not be the end of the run")
+        return found.documents, notes
+    documents = _of_text(source)
+    if documents:
+        _refuse_unclear(documents, source)
+        return documents, notes + _cut(source)
+    if found.damaged:
+        line, what = found.wrong
+        raise source.wrong(line, what, f"copy the whole file; {_HINT}")
+    raise source.wrong(1, "has no result of fio", _HINT)
+
+
+def _of_text(source: Source) -> list[Document]:
+    if fio_text.HEAD.search(source.text) is None and fio_text.TERSE.search(source.text) is None:
+        # JSON that is damaged may have lines of any length.
+        return []
+    return fio_text.documents(source) or list(fio_text.terse(source))
+
+
+def _refuse_unclear(documents: list[Document], source: Source) -> None:
+    """Terse lines of one job name are processes of it, or states of one: nothing says which."""
+    if "pid" in documents[0]["jobs"][0]:
+        return
+    names = [(job["jobname"], job["groupid"]) for job in documents[0]["jobs"]]
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            line = documents[0]["jobs"][at]["line"]
+            what = f"several terse lines of job {name[0]}: processes of it, or states of one run"
+            raise source.wrong(line, what, f"terse lines don't say which: {_HINT}")
+
+
+def _cut(source: Source) -> list[str]:
+    """fio's text ends with `Run status group`, its terse one has no end."""
+    heads = list(fio_text.HEAD.finditer(source.text))
+    if not heads or "Run status group" in source.text[heads[-1].start() :] or SUM in heads[-1][0]:
+        return []
+    return ["the text ends before fio's `Run status group`: the run, or a copy of it, was cut"]
+
+
+def _failures(document: Document) -> list[str]:
+    return [
+        f"job {one.get('jobname')} ended with error {one['error']}"
+        for one in jobs_of(document)
+        if one.get("error")
+    ]
+
+
+def _hosts(document: Document) -> list[str]:
+    """Which servers a run was on, and whether all of them are there."""
+    jobs = [one for one in jobs_of(document) if one.get("hostname")]
+    own = [one for one in jobs if one.get("jobname") != SUM]
+    names = dict.fromkeys(
+        f"{one['hostname']}:{one['port']}" if one.get("port") else str(one["hostname"]) for one in own
+    )
+    notes = [f"on the hosts {', '.join(names)}: their rates are added up"] if len(names) > 1 else []
+    for total in jobs:
+        if total.get("jobname") != SUM or not own:
+            continue
+        for direction in DIRECTIONS:
+            said = bytes_moved(total.get(direction)) or 0.0
+            added = sum(bytes_moved(one.get(direction)) or 0.0 for one in own)
+            if abs(said - added) > 0.01 * max(said, added):
+                notes.append(
+                    f"a host may be missing: {direction} of all clients moved {said:,.0f} bytes, "
+                    f"of the hosts listed {added:,.0f}"
+                )
+    return notes
+
+
+def _run_cells(document: Document, source: Source) -> tuple[list[Cell], list[str]]:
+    """Processes that ran at the same time are one cell; with notes."""
+    common = options_of(document.get("global options"))
+    jobs = jobs_of(document)
+    # The sum of all hosts is one more entry: it is taken where there are no others.
+    jobs = [one for one in jobs if one.get("jobname") != SUM] or jobs
+    cells: dict[tuple[object, ...], Cell] = {}
+    hosts: dict[tuple[object, ...], set[str]] = {}
+    notes: list[str] = []
+    for job, shape in zip(jobs, fio_sections.shapes(jobs, common), strict=True):
+        line = job.get("line") or document["line"]
+        if shape.is_merged:
+            notes.append(f"{source.at(line)}: job {_text(job, 'jobname')}: {MERGED}")
+        for cell in _cells(job, shape, source, line):
+            variant = tuple(sorted(cell.variant.items()))
+            key = (_text(job, "groupid"), cell.operation, cell.unit, cell.size_bytes, variant, cell.cache)
+            cells[key] = _added(cells[key], cell) if key in cells else cell
+            hosts.setdefault(key, set()).add(_text(job, "hostname"))
+    found = [
+        replace(cell, nodes=None if cell.variant.get("job") == SUM else len(hosts[key]))
+        for key, cell in cells.items()
+    ]
+    return found, notes
+
+
+def _text(job: dict[str, Any], name: str) -> str:
+    """A member as a text: in a damaged file it may be anything."""
+    return str(job.get(name, ""))
+
+
+def _protocol(result: dict[str, Any], common: dict[str, str], notes: list[str]) -> Protocol:
+    from datetime import UTC, datetime
+
+    stamp = number(result.get("timestamp"))
+    finished = (
+        datetime.fromtimestamp(stamp, UTC).isoformat() if stamp is not None and 0 < stamp < 1e11 else None
+    )
+    return Protocol(
+        tool="fio",
+        version=str(result["fio version"]).removeprefix("fio-") if result.get("fio version") else None,
+        finished=finished,
+        target=common.get("directory") or common.get("filename"),
+        settings=dict(common),
+        notes=tuple(notes),
+    )
+
+
+def _cells(job: dict[str, Any], shape: Shape, source: Source, line: int) -> Iterator[Cell]:
+    engine = shape.options.get("ioengine", "")
+    for operation in DIRECTIONS:
+        done = job.get(operation)
+        # A direction that was not used has zeros.
+        if not isinstance(done, dict) or done.get("io_bytes") in (0, None):
+            continue
+        what = f"fio {_text(job, 'jobname')} {operation}"
+        if engine in _NO_DATA:
+            source.doubts.count(
+                f"requests of the engine {engine}, which moves no data", what, source.at(line)
+            )
+        elif engine in _FILE_ENGINES:
+            rate = source.rate(done.get("iops"), line, what)
+            if rate is not None:
+                yield _of_files(_cell(job, done, operation, rate, shape, source.at(line)), engine)
+        else:
+            rate = source.rate(done.get("bw_bytes"), line, what)
+            if "bw_bytes" not in done:
+                kib = source.rate(done.get("bw"), line, what)
+                rate = None if kib is None else kib * 1024
+            if rate is not None:
+                yield _cell(job, done, operation, rate, shape, source.at(line))
+
+
+def _of_files(cell: Cell, engine: str) -> Cell:
+    """CELL as operations on files, which is what such an engine counts."""
+    return replace(
+        cell,
+        operation=_FILE_ENGINES[engine],
+        size_bytes=None,
+        unit=Unit.OPERATIONS_PER_S,
+        cache=None,
+        cache_reason=None,
+        volume_bytes=None,
+        variant={name: value for name, value in cell.variant.items() if name != "pattern"},
+    )
+
+
+def _cell(
+    job: dict[str, Any], done: dict[str, Any], operation: str, rate: float, shape: Shape, place: str
+) -> Cell:
+    options = shape.options
+    moved, milliseconds = bytes_moved(done), duration(done.get("runtime"))
+    requests = number(done.get("total_ios"))
+    each = requests / shape.processes if requests and shape.processes else None
+    # Of all options the text says three only.
+    cached, reason = of_fio(operation, {} if "block_bytes" in job else options, each)
+    if "block_bytes" in job:
+        request: int | None = job["block_bytes"].get(operation)
+    else:
+        request = fio_sections.request_bytes(done, options, operation) if options else None
+    return Cell(
+        test="fio",
+        operation=operation,
+        size_bytes=request,
+        processes=shape.processes,
+        nodes=1,
+        value=rate,
+        unit=Unit.BYTES_PER_S,
+        repeats=1,
+        spread=None,
+        cache=cached,
+        cache_reason=reason,
+        latency_ns=_latency(done),
+        variant=_variant(job, options),
+        volume_bytes=None if moved is None else int(moved),
+        seconds=None if milliseconds is None else milliseconds / 1e3,
+        source=place,
+    )
+
+
+def _variant(job: dict[str, Any], options: dict[str, str]) -> dict[str, str]:
+    depth = options.get("iodepth")
+    said = {
+        "job": _text(job, "jobname"),
+        "pattern": options.get("rw") or options.get("readwrite"),
+        "engine": options.get("ioengine"),
+        "io_depth": depth if depth != "1" else None,
+    }
+    return {name: value for name, value in said.items() if value}
+
+
+def _latency(done: dict[str, Any]) -> Latency | None:
+    """Of completion, as percentiles are of it (unless fio was asked for others)."""
+    factor = 1.0
+    times = done.get("clat_ns")
+    if not isinstance(times, dict):
+        times, factor = done.get("clat"), 1e3
+    if not isinstance(times, dict):
+        return None
+    percentiles = times.get("percentile")
+    if not isinstance(percentiles, dict):
+        lat = done.get("lat_ns")
+        percentiles = lat.get("percentile", {}) if isinstance(lat, dict) else {}
+
+    def at(value: object) -> float | None:
+        known = number(value)
+        return None if known is None else known * factor
+
+    return Latency(
+        p50=at(percentiles.get("50.000000")),
+        p99=at(percentiles.get("99.000000")),
+        p99_9=at(percentiles.get("99.900000")),
+        max=at(times.get("max")),
+        min=at(times.get("min")),
+        mean=at(times.get("mean")),
+        count=whole(done.get("total_ios")),
+    )
+
+
+def _added(one: Cell, other: Cell) -> Cell:
+    """Jobs that ran at the same time as one. Their percentiles can't be added: the median of them stands."""
+    latencies = [latency for latency in (one.latency_ns, other.latency_ns) if latency is not None]
+    return replace(
+        one,
+        processes=_both(one.processes, other.processes),
+        value=one.value + other.value,
+        latency_ns=together(latencies),
+        volume_bytes=_both(one.volume_bytes, other.volume_bytes),
+        seconds=_longest(one.seconds, other.seconds),
+    )
+
+
+def _longest(one: float | None, other: float | None) -> float | None:
+    """Of two times; one that can't be stays, as the sum of their rates is wrong then."""
+    if one is None or other is None:
+        return None
+    return next((time for time in (one, other) if not time >= 0), max(one, other))
+
+
+def _both(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
+
+
+READER = Reader("fio", "fio 2 and 3: JSON, text, terse lines", sniff, read)

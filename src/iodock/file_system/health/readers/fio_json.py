@@ -1,0 +1,94 @@
+"""The JSON documents of fio in a file, with whatever stands around them.
+
+`--status-interval=N` writes one document an interval, each of which holds all since the run's begin. Others
+append run after run to one file. Warnings, logs, and with `--output-format=normal,json` fio's text, stand
+between.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from iodock.file_system.health.readers.base import Source, number
+from iodock.shared.bounded.documents import DocumentError, check_values, next_json
+
+Document = dict[str, Any]
+DIRECTIONS = ("read", "write", "trim", "mixed")
+_START = re.compile(r"^\s{0,3}(?=\{)", re.MULTILINE)
+_NEXT = re.compile(r"\s*(?=\{)")
+_LINE_START = re.compile(r"^(?=\{)", re.MULTILINE)
+_MOST_DAMAGED = 10_000
+"""Places that begin like a document and are none."""
+
+
+@dataclass
+class Found:
+    """What a file holds."""
+
+    documents: list[Document] = field(default_factory=list)
+    damaged: list[int] = field(default_factory=list)
+    """Lines at which a document begins that is cut or damaged."""
+    ends_damaged: bool = False
+    wrong: tuple[int, str] = (1, "")
+    """Line and fault of the last of them."""
+
+
+def documents(source: Source) -> Found:
+    """Every document of fio, in their order. Raises MeasurementError for more values than are read, or more
+    damaged documents."""
+    found, text, at = Found(), source.text, 0
+    if '"fio version"' not in text:
+        return found
+    try:
+        check_values(text)
+    except DocumentError as error:
+        raise source.wrong(1, str(error), "keep one run in a file") from None
+    line, last, damaged = 1, 0, 0
+    while (start := _NEXT.match(text, at) if at else None) or (start := _START.search(text, at)):
+        begin = start.end()
+        line, last = line + text.count("\n", last, begin), begin
+        try:
+            one, at = next_json(text, begin)
+        except DocumentError as error:
+            damaged += 1
+            if damaged > _MOST_DAMAGED:
+                what = f"more than {_MOST_DAMAGED:,} places begin like JSON, but are none"
+                raise source.wrong(line, what, "keep fio's JSON apart from other output") from None
+            at = _behind(text, begin)
+            if text.find('"fio version"', begin, at) >= 0:
+                found.damaged.append(line)
+                found.ends_damaged, found.wrong = True, (line - 1 + (error.line or 1), str(error))
+            continue
+        if isinstance(one, dict) and (jobs_of(one) or "fio version" in one):
+            found.documents.append({**one, "line": line})
+            found.ends_damaged = False
+    return found
+
+
+def _behind(text: str, begin: int) -> int:
+    """Where the next document may begin after a damaged one: at the start of a line."""
+    following = _LINE_START.search(text, begin + 1)
+    return following.start() if following else len(text)
+
+
+def jobs_of(document: Document) -> list[dict[str, Any]]:
+    """All jobs, those of other hosts (`fio --client`) too."""
+    return [
+        one
+        for name in ("jobs", "client_stats")
+        if isinstance(document.get(name), list)
+        for one in document[name]
+        if isinstance(one, dict)
+    ]
+
+
+def bytes_moved(done: Any) -> float | None:
+    """Of one direction. `io_bytes` has been bytes since 2.21, which brought `io_kbytes` (fio's commit
+    c12d597a); before it was KiB. None where it is no number."""
+    if not isinstance(done, dict):
+        return None
+    moved = number(done.get("io_bytes"))
+    is_bytes = "io_kbytes" in done or "bw_bytes" in done
+    return moved if moved is None or is_bytes else moved * 1024

@@ -1,0 +1,218 @@
+"""Which sections of a job file an entry of fio's output is of, and by how many processes.
+
+With `group_reporting` all processes of a group are one entry (fio's stat.c, __show_run_stats): it has the
+name of the first section and the options of the last, and the flag itself is often not among them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from iodock.file_system.health.readers.base import number, size, whole
+from iodock.file_system.health.readers.fio_json import DIRECTIONS, bytes_moved
+
+Job = dict[str, Any]
+SUM = "All clients"
+MERGED = (
+    "sections that group_reporting made one result; fio keeps the options of one, so request size, pattern, "
+    "processes and caching are not known"
+)
+_USES = {
+    "read": {"read"},
+    "write": {"write"},
+    "trim": {"trim"},
+    "rw": {"read", "write"},
+    "readwrite": {"read", "write"},
+    "trimwrite": {"trim", "write"},
+}
+_MAY_USE_OTHERS = ("verify", "do_verify", "read_iolog", "replay_redirect")
+_NO_SINGLE_SIZE = ("bsrange", "blocksize_range", "bssplit", "bs_is_seq_rand", "blocksize_unaligned")
+_DECIMAL = str.maketrans("", "", "iI")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is known of an entry as a whole."""
+
+    options: dict[str, str]
+    """Of the job and of all jobs; empty where the output has none, or those of one section of several."""
+    processes: int | None
+    is_merged: bool = False
+    """Whether it is of several sections that differ."""
+
+
+def options_of(value: Any) -> dict[str, str]:
+    """Options as fio's JSON has them; empty for what is none."""
+    return {str(name): str(said) for name, said in value.items()} if isinstance(value, dict) else {}
+
+
+def shapes(jobs: Iterable[Job], common: dict[str, str]) -> list[Shape]:
+    """Of each entry of one document. COMMON: the options of all jobs."""
+    given = list(jobs)
+    named = [_name(job) for job in given]
+    entries = Counter(named)
+    alike = Counter((name, _own(job)) for name, job in zip(named, given, strict=True))
+    return [
+        _shape(job, common, entries[name], alike[name, _own(job)])
+        for name, job in zip(named, given, strict=True)
+    ]
+
+
+def _name(job: Job) -> tuple[str, ...]:
+    return tuple(str(job.get(name)) for name in ("hostname", "port", "groupid", "jobname"))
+
+
+def _own(job: Job) -> str:
+    return str(job.get("job options"))
+
+
+def _shape(job: Job, common: dict[str, str], entries: int, alike: int) -> Shape:
+    """ENTRIES have its name, ALIKE its options too."""
+    options = {**common, **options_of(job.get("job options"))}
+    if "processes" in job:
+        # fio's text says it itself, and its terse lines don't.
+        return Shape(options, job["processes"], bool(job.get("is_merged")))
+    if job.get("jobname") == SUM:
+        return Shape(options, None)
+    if entries == 1 and _has_done_more(job, options):
+        return Shape({}, None, True)
+    asked = whole(options.get("numjobs", "1"))
+    if not asked:
+        return Shape(options, None)
+    if entries == 1:
+        return Shape(options, asked)
+    return Shape(options, 1 if alike % asked == 0 else None)
+
+
+def _has_done_more(job: Job, options: dict[str, str]) -> bool:
+    """Whether it has done what its options don't ask for: then they are those of another section."""
+    name = options.get("name")
+    if name is not None and not name.startswith(str(job.get("jobname"))):
+        return True
+    used = [one for one in DIRECTIONS if bytes_moved(job.get(one))]
+    pattern = (options.get("rw") or options.get("readwrite") or "").split(":")[0]
+    uses = _USES.get(pattern.removeprefix("rand"))
+    others = [one for one in used if one != "mixed" and one not in (uses or used)]
+    if others and not any(one in options for one in _MAY_USE_OTHERS):
+        return True
+    return any(_is_of_another_size(job[one], options, one) for one in used if one in ("read", "write"))
+
+
+def _is_of_another_size(done: dict[str, Any], options: dict[str, str], operation: str) -> bool:
+    asked, requests = request_bytes(done, options, operation), number(done.get("total_ios"))
+    if not asked or not requests:
+        return False
+    mean = (bytes_moved(done) or 0.0) / requests
+    return mean > 1.01 * asked or (mean < 0.99 * asked and not done.get("short_ios"))
+
+
+def request_bytes(done: dict[str, Any], options: dict[str, str], operation: str) -> int | None:
+    """`bs=4k` or `bs=4k,64k` (read, write): a range (`bsrange`) has no single size."""
+    if any(name in options for name in _NO_SINGLE_SIZE):
+        return None
+    given = (options.get("bs") or options.get("blocksize") or "4k").split(",")
+    if operation == "mixed":
+        return _size(given[0], done, options) if len(set(given)) == 1 else None
+    at = min(DIRECTIONS.index(operation), len(given) - 1)
+    return _size(given[at] or given[0], done, options)
+
+
+def _size(text: str, done: dict[str, Any], options: dict[str, str]) -> int | None:
+    """`k` is 1024 and `ki` 1000, as fio's manual says; with `kb_base=1000` the other way round for all
+    options after it, so that only what was moved can tell."""
+    binary, decimal = size(text.translate(_DECIMAL)), _thousands(text)
+    if "kb_base" not in options:
+        return decimal if "i" in text.lower() else binary
+    requests, moved = number(done.get("total_ios")), bytes_moved(done)
+    if not requests or moved is None:
+        return binary if binary == decimal else None
+    return next((one for one in (binary, decimal) if one == moved / requests), None)
+
+
+def _thousands(text: str) -> int | None:
+    letters = text.translate(_DECIMAL).lower().removesuffix("b")
+    power = " kmgtp".find(letters[-1:] or " ")
+    amount = number(letters[:-1] if power > 0 else letters)
+    return None if amount is None else round(amount * 1000 ** max(power, 0))
+
+
+@dataclass
+class Setups:
+    """The lines with which fio's text begins: one a section, by host and group, in their order. With
+    `--output` those of the command line's first sections are not in the file."""
+
+    of_group: dict[tuple[str | None, str], list[Setup]] = field(default_factory=dict)
+    last: Setup | None = None
+
+    def add(self, host: str | None, group: str, name: str, said: dict[str, Any]) -> None:
+        self.last = Setup(name, said)
+        self.of_group.setdefault((host, group), []).append(self.last)
+
+    def more(self) -> None:
+        """A line `...`: the last section has several processes."""
+        if self.last is not None:
+            self.last.has_several = True
+
+    def of(self, job: Job) -> list[Setup]:
+        """Of its group."""
+        group = str(job["groupid"])
+        own = self.of_group.get((job.get("hostname"), group)) or self.of_group.get((None, group))
+        # A host may have another name in them.
+        return own or [one for (_, of), found in self.of_group.items() if of == group for one in found]
+
+
+@dataclass
+class Setup:
+    """One section as fio's text has it at its begin."""
+
+    name: str
+    said: dict[str, Any]
+    """`job options` and `block_bytes`."""
+    has_several: bool = False
+
+
+def set_up(jobs: list[Job]) -> None:
+    """Gives results of fio's text what the lines at its begin say of their sections."""
+    groups: dict[tuple[str, ...], list[Job]] = {}
+    for job in jobs:
+        groups.setdefault((str(job.get("hostname")), str(job["groupid"])), []).append(job)
+    for group in groups.values():
+        _set_up_group(group, group[0]["setups"].of(group[0]))
+
+
+def _set_up_group(jobs: list[Job], setups: list[Setup]) -> None:
+    names = Counter(str(job["jobname"]) for job in jobs)
+    own: dict[str, list[Setup]] = {}
+    merged: dict[str, list[Setup]] = {}
+    name = ""
+    for one in setups:
+        own.setdefault(one.name, []).append(one)
+        # Where results of a group are one, sections without a result are in the one before.
+        name = one.name if one.name in names else name
+        merged.setdefault(name, []).append(one)
+    said = {(False, name): _common(found) for name, found in own.items()}
+    said |= {(True, name): _common(found) for name, found in merged.items()}
+    in_order = {name for name, found in own.items() if _is_one_each(found, names[name])}
+    seen: Counter[str] = Counter()
+    for job in jobs:
+        name, is_merged = str(job["jobname"]), job["processes"] > 1
+        if name in in_order and not is_merged:
+            job |= own[name][seen[name]].said
+            seen[name] += 1
+        elif known := said.get((is_merged, name)):
+            job |= known
+        elif is_merged and (name in merged or "" in merged):
+            job["processes"], job["is_merged"] = None, True
+
+
+def _common(setups: list[Setup]) -> dict[str, Any] | None:
+    """What all of them say."""
+    return setups[0].said if all(one.said == setups[0].said for one in setups) else None
+
+
+def _is_one_each(setups: list[Setup], results: int) -> bool:
+    """Whether sections of one name have a result each, in their order."""
+    return len(setups) == results and not any(one.has_several for one in setups)

@@ -1,0 +1,28 @@
+"""iodock's own measurements, as `iodock health run` writes them."""
+
+from __future__ import annotations
+
+from iodock.file_system.health import measurements_json
+from iodock.file_system.health.measurements import SCHEMA, Measurements
+from iodock.file_system.health.readers.base import Reader, Source
+from iodock.shared.bounded.documents import DocumentError, from_json
+
+
+def sniff(source: Source) -> float:
+    """Sure of the schema's name, half sure of cells with a protocol."""
+    start = source.start
+    if f'"{SCHEMA}"' in start:
+        return 0.95
+    return 0.7 if start.lstrip().startswith("{") and '"protocol"' in start and '"cells"' in start else 0.0
+
+
+def read(source: Source) -> Measurements:
+    """Raises MeasurementError."""
+    try:
+        content = from_json(source.text)
+    except DocumentError as error:
+        raise source.wrong(error.line or 1, str(error), "write it again with --format json") from error
+    return measurements_json.from_json(content, str(source.path))
+
+
+READER = Reader("iodock", "measurements of iodock: JSON", sniff, read)

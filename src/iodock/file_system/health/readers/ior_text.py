@@ -1,0 +1,132 @@
+"""IOR's text and CSV.
+
+Traps: rows of 2.10 end in `EXCEL`; from 3.0 on each iteration has a row; `Max Write:` is gone in 4.1.
+"""
+
+from __future__ import annotations
+
+import re
+
+from iodock.file_system.health.readers.base import Source, duration, number, whole
+from iodock.file_system.health.readers.ior_rows import MIB, Result, Row, Run, spread_of_population
+from iodock.shared.bounded.doubts import CUT_ROW
+
+_HEAD = {
+    "Began": "began",
+    "Run began": "began",
+    "Finished": "finished",
+    "Run finished": "finished",
+    "Command line": "command",
+    "Command line used": "command",
+    "Machine": "machine",
+}
+_MEMBER = re.compile(r"^\s*([A-Za-z][A-Za-z ]*?)\s*[:=](?:\s+|$)(.*?)\s*$")
+_SETTINGS = frozenset(
+    (
+        *("api", "test filename", "access", "type", "segments", "ordering in a file", "ordering inter file"),
+        *("nodes", "tasks", "clients", "clients per node", "repetitions", "xfersize", "blocksize"),
+        *("aggregate filesize", "stonewallingTime", "Lustre stripe size", "stripe count"),
+    )
+)
+_ROW_FIELDS = 6
+"""A row of results has more."""
+_OPERATIONS = ("write", "read", "remove")
+
+
+def read_text(source: Source) -> Result:
+    """Every test, also of several outputs in one file."""
+    result = Result()
+    columns: list[str] = []
+    for at, line in enumerate(source.lines, 1):
+        fields = line.split()
+        if fields[:2] == ["access", "bw(MiB/s)"] or fields[:2] == ["Operation", "Max"] or _summary(fields):
+            columns = fields
+        elif fields and fields[0] in _OPERATIONS and columns and result.runs:
+            _row(fields, columns, at, result.runs[-1], source)
+        elif len(fields) >= _ROW_FIELDS and fields[0] in _OPERATIONS and number(fields[1]) is not None:
+            # Its head is damaged.
+            source.doubts.count(CUT_ROW, f"ior {fields[0]}", source.at(at))
+        elif found := _MEMBER.match(line):
+            _member(found[1], found[2], result)
+    return result
+
+
+def _summary(fields: list[str]) -> bool:
+    return bool(fields) and fields[0] == "Operation" and fields[1:2] == ["Max(MiB)"]
+
+
+def _member(name: str, value: str, result: Result) -> None:
+    if _HEAD.get(name) == "command":
+        result.commanded(value)
+    elif name in _HEAD:
+        if _HEAD[name] == "began":
+            # Another output, which may not have its command.
+            result.last_command = None
+        setattr(result, _HEAD[name], getattr(result, _HEAD[name]) or value)
+    elif name == "api":
+        # The first of a test's settings.
+        result.test({name: value})
+    elif name in _SETTINGS and result.runs:
+        result.runs[-1].settings.setdefault(name, value)
+
+
+def _row(fields: list[str], columns: list[str], line: int, run: Run, source: Source) -> None:
+    if columns[0] == "access":
+        if len(fields) == len(columns):
+            run.rows.append(_iteration(dict(zip(columns, fields, strict=True)), line, source))
+        elif len(fields) == 1 or number(fields[1]) is not None:
+            source.doubts.count(CUT_ROW, f"ior {fields[0]}", source.at(line))
+        return
+    # A summary at the end repeats what the rows of iterations said.
+    if any(not row.of_all for row in run.rows):
+        return
+    most, least, _, deviation = (number(one) for one in (*fields[1:5], *(4 * [None]))[:4])
+    mean = source.rate((*fields[3:4], None)[0], line, f"ior {fields[0]}")
+    if mean is None:
+        return
+    count = whole(run.settings.get("repetitions"))
+    run.rows.append(
+        Row(
+            fields[0],
+            line,
+            mean * MIB,
+            minimum=None if least is None else least * MIB,
+            maximum=None if most is None else most * MIB,
+            spread=spread_of_population(deviation, mean, count),
+            of_all=True,
+        )
+    )
+
+
+def _iteration(row: dict[str, str], line: int, source: Source) -> Row:
+    bandwidth = source.rate(row["bw(MiB/s)"], line, f"ior {row['access']}")
+    transfer = number(row.get("xfer(KiB)"))
+    return Row(
+        row["access"],
+        line,
+        None if bandwidth is None else bandwidth * MIB,
+        seconds=duration(row.get("total(s)")),
+        size_bytes=None if transfer is None else round(transfer * 1024),
+        processes=whole(row.get("numTasks")) or None,
+    )
+
+
+def read_csv(source: Source) -> Result:
+    """The rows of `-O summaryFormat=CSV`, which say nothing of how it ran."""
+    columns = source.lines[0].split(",")
+    run = Run()
+    for line, text in enumerate(source.lines[1:], 2):
+        fields = text.split(",")
+        if fields[0] in _OPERATIONS and len(fields) == len(columns):
+            run.rows.append(_iteration(dict(zip(columns, fields, strict=True)), line, source))
+        elif text.strip():
+            source.doubts.count(CUT_ROW, f"ior {fields[0][:20]}", source.at(line))
+    return Result(runs=_by_size(run))
+
+
+def _by_size(run: Run) -> list[Run]:
+    """Rows of several tests stand in one CSV, told apart by nothing but size and tasks."""
+    runs: dict[tuple[int | None, int | None], Run] = {}
+    for row in run.rows:
+        runs.setdefault((row.size_bytes, row.processes), Run()).rows.append(row)
+    return list(runs.values())

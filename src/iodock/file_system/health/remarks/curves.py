@@ -1,0 +1,188 @@
+"""Cells along one axis: what else differs is the same for all points of a curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from iodock.file_system.health.measurements import Cell, Json, Unit, from_memory
+from iodock.file_system.health.remarks.noise import Noise, noise_of, t_limit, t_tails
+
+PROCESSES = "processes"
+SIZE = "size_bytes"
+NODES = "nodes"
+BLOCK = "block_bytes"
+FALSE_ALARMS = 0.015
+"""How often chance may make a remark of any kind in a whole result."""
+_UNITS = (Unit.BYTES_PER_S, Unit.OPERATIONS_PER_S)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One cell on a curve."""
+
+    x: float
+    """Logarithm of processes or size."""
+    y: float
+    """Logarithm of the value."""
+    error: float
+    """Standard error of y."""
+    cell: Cell
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Cells of one operation, by rising processes or size."""
+
+    axis: str
+    points: tuple[Point, ...]
+    noise: Noise
+    alpha: float
+    """What a single comparison on it may cost in false alarms."""
+
+    @property
+    def cell(self) -> Cell:
+        """The first cell: test, operation and the rest are the same for all."""
+        return self.points[0].cell
+
+    def without(self, point: Point) -> Curve:
+        """The rest of it."""
+        return replace(self, points=tuple(one for one in self.points if one is not point))
+
+    @cached_property
+    def limit(self) -> float:
+        """How many standard errors are no chance."""
+        return t_limit(self.alpha, self.noise.degrees)
+
+    def at(self, point: Point) -> int:
+        """Processes, or bytes."""
+        return position(point.cell, self.axis) or 0
+
+    def sure(self, difference: float, error: float, choices: int = 1) -> bool:
+        """Whether a difference lies outside the spread; CHOICES is of how many it was the largest."""
+        return error > 0 and t_tails(difference / error, self.noise.degrees) * choices < self.alpha
+
+    def place(self) -> dict[str, Json]:
+        """Which curve it is, for a remark's `at`."""
+        cell = self.cell
+        said: dict[str, Json] = {"test": cell.test, "operation": cell.operation}
+        if from_memory(cell) and cell.cache:
+            said["cache"] = cell.cache.value
+        for other in (SIZE, PROCESSES):
+            if other != self.axis and len({getattr(point.cell, other) for point in self.points}) == 1:
+                said[other] = getattr(cell, other)
+        if len({point.cell.nodes for point in self.points}) == 1:
+            said["nodes"] = cell.nodes
+        variant: dict[str, Json] = {name: value for name, value in cell.variant.items() if name != self.axis}
+        return {**said, **({"variant": variant} if variant else {})}
+
+
+def mean(points: Sequence[Point]) -> tuple[float, float]:
+    """The weighted mean of y, and its standard error."""
+    weights = [1.0 / point.error**2 for point in points]
+    total = sum(weights)
+    return sum(w * point.y for w, point in zip(weights, points, strict=True)) / total, 1.0 / math.sqrt(total)
+
+
+def line(points: Sequence[Point]) -> tuple[float, float, float]:
+    """Weighted least squares: level at x = 0, slope, the slope's standard error. Needs two different x."""
+    weights = [1.0 / point.error**2 for point in points]
+    total = sum(weights)
+    x = sum(w * point.x for w, point in zip(weights, points, strict=True)) / total
+    y = sum(w * point.y for w, point in zip(weights, points, strict=True)) / total
+    square = sum(w * (point.x - x) ** 2 for w, point in zip(weights, points, strict=True))
+    product = sum(w * (point.x - x) * (point.y - y) for w, point in zip(weights, points, strict=True))
+    slope = product / square
+    return y - slope * x, slope, 1.0 / math.sqrt(square)
+
+
+def usable(cells: Iterable[Cell]) -> list[Cell]:
+    """Rates above zero: seconds and scores have no curves."""
+    return [cell for cell in cells if cell.unit in _UNITS and cell.value > 0]
+
+
+def curves_of(cells: Sequence[Cell], axis: str, least: int = 3) -> list[Curve]:
+    """Every curve of at least LEAST points along AXIS whose noise is known."""
+    operations = _operations(cells, axis)
+    comparisons = sum(len(group) for operation in operations for group in _groups(operation, axis, least))
+    alpha = FALSE_ALARMS / max(comparisons, 1)
+    return [curve for operation in operations for curve in _curves(operation, axis, alpha, len(cells), least)]
+
+
+def settings_of(cells: Iterable[Cell]) -> list[str]:
+    """Axes beside processes and size: nodes, and each setting that is a number (threads, files, io_depth)."""
+    names = {
+        name: None
+        for cell in cells
+        for name, value in cell.variant.items()
+        if value.isdecimal() and name != BLOCK
+    }
+    return [NODES, *names]
+
+
+def position(cell: Cell, axis: str) -> int | None:
+    """Where a cell lies along an axis; None where it has no place there."""
+    if axis in (PROCESSES, SIZE, NODES):
+        value = getattr(cell, axis)
+        return int(value) if value else None
+    text = cell.variant.get(axis, "")
+    return (int(text) or None) if text.isdecimal() and len(text) < 19 else None
+
+
+def _operations(cells: Sequence[Cell], axis: str) -> list[list[Cell]]:
+    return split(
+        usable(cells), lambda cell: (cell.test, cell.operation, cell.unit, cell.cache, _variant(cell, axis))
+    )
+
+
+def split(cells: Iterable[Cell], key: Callable[[Cell], object]) -> list[list[Cell]]:
+    """Cells by key, in the order in which they come."""
+    parts: dict[object, list[Cell]] = {}
+    for cell in cells:
+        parts.setdefault(key(cell), []).append(cell)
+    return list(parts.values())
+
+
+def _variant(cell: Cell, axis: str) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, value) for name, value in cell.variant.items() if name not in (BLOCK, axis)))
+
+
+def _groups(cells: Sequence[Cell], axis: str, least: int) -> list[list[Cell]]:
+    """Cells of one operation as curves, split by what else differs where x would be twice on a curve."""
+    known = [cell for cell in cells if position(cell, axis)]
+    others = [other for other in (PROCESSES, SIZE) if other != axis]
+    if axis == NODES:
+        # Processes usually grow with the nodes: those on each stay the same.
+        others = [SIZE]
+        groups = split(known, lambda cell: (cell.size_bytes, (cell.processes or 0) / (cell.nodes or 1)))
+    else:
+        groups = split(known, lambda cell: tuple(getattr(cell, other) for other in others))
+    for key in (lambda cell: cell.nodes, lambda cell: cell.variant.get(BLOCK)):
+        groups = [
+            part for group in groups for part in (split(group, key) if _doubled(group, axis) else [group])
+        ]
+    return [group for group in groups if len(group) >= least and not _doubled(group, axis)]
+
+
+def _doubled(cells: Sequence[Cell], axis: str) -> bool:
+    return len({position(cell, axis) for cell in cells}) < len(cells)
+
+
+def _curves(cells: Sequence[Cell], axis: str, alpha: float, everything: int, least: int) -> list[Curve]:
+    noise = noise_of(cells, FALSE_ALARMS / max(everything, 1))
+    if noise is None:
+        return []
+    return [
+        Curve(axis, tuple(_point(cell, axis, noise) for cell in _sorted(group, axis)), noise, alpha)
+        for group in _groups(cells, axis, least)
+    ]
+
+
+def _sorted(cells: Sequence[Cell], axis: str) -> list[Cell]:
+    return sorted(cells, key=lambda cell: position(cell, axis) or 0)
+
+
+def _point(cell: Cell, axis: str, noise: Noise) -> Point:
+    return Point(math.log(position(cell, axis) or 1), math.log(cell.value), noise.error(cell), cell)

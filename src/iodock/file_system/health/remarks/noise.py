@@ -1,0 +1,130 @@
+"""How large chance is: tail probabilities of t and F, and the spread that a group of cells has in common.
+
+Values are compared as logarithms, because rates vary by factors. Formulas: Abramowitz and Stegun, Handbook of
+Mathematical Functions, 26.5.8 (incomplete beta function), 26.6.2, 26.7.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from iodock.file_system.health.measurements import Cell
+
+_SMALL = 1e-300
+_MEDIAN_ERROR, _UNKNOWN_ERROR = 1.2, 1.1
+"""The error of a median of a few values against that of their mean; and where it is not told which it is."""
+
+
+def _fraction(a: float, b: float, x: float) -> float:
+    """The continued fraction of the incomplete beta function, by Lentz's method."""
+    c, d = 1.0, 1.0 / _away_from_zero(1.0 - (a + b) * x / (a + 1.0))
+    value = d
+    for m in range(1, 300):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for term in (even, odd):
+            d = 1.0 / _away_from_zero(1.0 + term * d)
+            c = _away_from_zero(1.0 + term / c)
+            value *= c * d
+        if abs(c * d - 1.0) < 1e-12:
+            break
+    return value
+
+
+def _away_from_zero(value: float) -> float:
+    return value if abs(value) > _SMALL else _SMALL
+
+
+def incomplete_beta(a: float, b: float, x: float) -> float:
+    """I_x(a, b), regularised, for a, b > 0 and x in 0..1."""
+    if x <= 0.0 or x >= 1.0:
+        return 0.0 if x <= 0.0 else 1.0
+    logarithm = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    front = math.exp(logarithm + a * math.log(x) + b * math.log1p(-x))
+    if x < (a + 1.0) / (a + b + 2.0):
+        return front * _fraction(a, b, x) / a
+    return 1.0 - front * _fraction(b, a, 1.0 - x) / b
+
+
+def t_tails(t: float, degrees: float) -> float:
+    """How likely chance makes |t| at least that large."""
+    return incomplete_beta(degrees / 2.0, 0.5, degrees / (degrees + t * t))
+
+
+def f_tail(f: float, upper: float, lower: float) -> float:
+    """How likely chance makes F at least that large."""
+    return incomplete_beta(lower / 2.0, upper / 2.0, lower / (lower + upper * f)) if f > 0 else 1.0
+
+
+@lru_cache(maxsize=1024)
+def t_limit(alpha: float, degrees: float) -> float:
+    """The |t| that chance passes with probability ALPHA, by bisection."""
+    low, high = 0.0, 1e4
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if t_tails(middle, degrees) > alpha else (low, middle)
+    return high
+
+
+def log_spread(cell: Cell) -> float | None:
+    """The standard deviation of the logarithm of one repeat."""
+    return None if cell.spread is None else math.sqrt(math.log1p(cell.spread**2))
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What cells of one test and operation have in common."""
+
+    sigma: float
+    """Standard deviation of the logarithm of one repeat."""
+    degrees: float
+    """Degrees of freedom that it rests on."""
+    unstable: frozenset[int]
+    """`id` of cells whose own spread is far above that of the others."""
+
+    def error(self, cell: Cell) -> float:
+        """The standard error of the logarithm of a cell's value."""
+        own = log_spread(cell)
+        variance = self.sigma**2
+        if own is not None:
+            # Few repeats estimate their own spread badly, so most weight is on what all have in common.
+            variance = max(own**2, variance) if id(cell) in self.unstable else (3.0 * variance + own**2) / 4.0
+        factor = _MEDIAN_ERROR if len(cell.values) > 2 else _UNKNOWN_ERROR
+        return factor * math.sqrt(max(variance, 1e-8) / (cell.repeats or 1))
+
+
+def noise_of(cells: Sequence[Cell], alpha: float) -> Noise | None:
+    """The noise of CELLS, those left out that are unstable; None where too few were repeated."""
+    measured = [
+        (cell, spread, (cell.repeats or 1) - 1)
+        for cell in cells
+        if (spread := log_spread(cell)) is not None and (cell.repeats or 1) > 1
+    ]
+    unstable: set[int] = set()
+    for _ in range(3):
+        kept = [one for one in measured if id(one[0]) not in unstable]
+        whole = _pooled(kept)
+        found = {id(one[0]) for one in kept if _stands_out(one, whole, alpha)}
+        if not found:
+            break
+        unstable |= found
+    variance, degrees = _pooled([one for one in measured if id(one[0]) not in unstable])
+    return Noise(math.sqrt(variance), degrees, frozenset(unstable)) if degrees >= 3 else None
+
+
+def _pooled(measured: Sequence[tuple[Cell, float, int]]) -> tuple[float, float]:
+    degrees = sum(one[2] for one in measured)
+    return (sum(one[1] ** 2 * one[2] for one in measured) / degrees if degrees else 0.0), float(degrees)
+
+
+def _stands_out(one: tuple[Cell, float, int], whole: tuple[float, float], alpha: float) -> bool:
+    """Whether a cell's spread is far above that of the others; WHOLE is the variance and degrees of all."""
+    _, spread, degrees = one
+    lower = whole[1] - degrees
+    if lower < 3:
+        return False
+    others = max((whole[0] * whole[1] - spread**2 * degrees) / lower, 1e-8)
+    return f_tail(spread**2 / others, degrees, lower) < alpha

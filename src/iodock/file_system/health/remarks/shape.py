@@ -1,0 +1,239 @@
+"""The shape of one curve: where it levels off, degrades, peaks, or grows in proportion.
+
+Each finder is given a curve and answers with the points that matter, or None where the change lies within the
+spread. Margins say what is too small to be worth a remark, however sure it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from iodock.file_system.health.remarks.curves import Curve, Point, line, mean
+
+_SAME = math.log(1.08)
+"""Values so close are the same to a reader of the graph."""
+_GROWN = math.log(1.3)
+_FALLEN = math.log(1.12)
+_FLAT = math.log(1.2)
+_PEAK = math.log(1.4)
+_APART = math.log(1.3)
+_JUMP = math.log(2.0)
+_OUTSIDE = 2.6
+"""Standard errors: how far off a point is that does not belong to a level."""
+_FALLING = 2.0
+"""As `_OUTSIDE`, where that values fall is sure and only the place is asked for."""
+_SUSPECT = 3.0
+_PROPORTION = 0.12
+"""How far the slope may be from 1."""
+_WIDEST = math.log(1.25)
+"""How far a point may be off a straight line that is called one."""
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """From `start` on, values are the same."""
+
+    start: Point
+    before: Point
+    points: tuple[Point, ...]
+    level: float
+    """Logarithm of the value on it."""
+    growth: float
+    """Logarithm of how much it grew up to there."""
+
+
+@dataclass(frozen=True)
+class Fall:
+    """The best is reached up to `last`; behind it values fall."""
+
+    last: Point
+    top: float
+    end: Point
+    loss: float
+    """Logarithm of how much the last point lies below the top."""
+
+
+def same(curve: Curve, point: Point, others: tuple[Point, ...]) -> bool:
+    """Whether a point may belong to the others."""
+    level, error = mean(others)
+    difference = abs(point.y - level)
+    return difference < _SAME or not curve.sure(difference, math.hypot(point.error, error))
+
+
+def constant(curve: Curve) -> bool:
+    """Whether all points may be the same value."""
+    return all(same(curve, point, curve.without(point).points) for point in curve.points)
+
+
+def _misfit(points: Sequence[Point], outside: float) -> float:
+    """Chi-square of all having one value; differences that nobody would mention cost next to nothing."""
+    errors = [math.hypot(point.error, _SAME / outside) for point in points]
+    weights = [1.0 / error**2 for error in errors]
+    level = sum(w * point.y for w, point in zip(weights, points, strict=True)) / sum(weights)
+    return sum(w * (point.y - level) ** 2 for w, point in zip(weights, points, strict=True))
+
+
+def _level_part(
+    points: Sequence[Point], held: int, to_the_end: bool, off: float = _OUTSIDE
+) -> tuple[int, int]:
+    """The run of points around the one HELD that one level describes best: first and last of it. Each point
+    outside costs as much as one that is OFF errors off, so a single odd one does not end the run."""
+    best, found = math.inf, (held, held)
+    for first in range(held + 1):
+        for last in range(len(points) - 1 if to_the_end else held, len(points)):
+            outside = len(points) - (last - first + 1)
+            cost = _misfit(points[first : last + 1], off) + outside * off**2
+            if cost < best:
+                best, found = cost, (first, last)
+    return found
+
+
+def plateau(curve: Curve) -> Plateau | None:
+    """Where growth ends, with two points at least that are level."""
+    points = curve.points
+    start, _ = _level_part(points, len(points) - 1, to_the_end=True)
+    level, error = mean(points[start:])
+    if start == 0 or len(points) - start < 2 or points[start - 1].y > level:
+        return None
+    growth = level - points[0].y
+    if growth < _GROWN or not curve.sure(growth, math.hypot(error, points[0].error)):
+        return None
+    found = Plateau(points[start], points[start - 1], points[start:], level, growth)
+    return found if _stops_growing(curve, found) else None
+
+
+def _stops_growing(curve: Curve, found: Plateau) -> bool:
+    """What steadily grows a little each time is no plateau: it must be flat, and below where growth led."""
+    points = found.points
+    _, slope, error = line(points)
+    span = points[-1].x - points[0].x
+    if slope * span > max(_FLAT, 2.5 * error * span):
+        return False
+    grown = tuple(point for point in curve.points if point.x <= found.start.x)
+    _, before, uncertain = line(grown)
+    return curve.sure((before - slope) * span, math.hypot(uncertain, error) * span) and before > 2 * slope
+
+
+def jump(curve: Curve) -> Point | None:
+    """The last point, if only it is far above all before, which are the same."""
+    points = curve.points
+    if len(points) < 4:
+        return None
+    rest = curve.without(points[-1])
+    level, error = mean(rest.points)
+    above = points[-1].y - level
+    sure = above > _JUMP and curve.sure(above, math.hypot(error, points[-1].error))
+    return points[-1] if sure and constant(rest) else None
+
+
+def fall(curve: Curve) -> Fall | None:
+    """Where values start to fall for good."""
+    points = curve.points
+    best = max(range(len(points)), key=lambda at: points[at].y)
+    first, last = _level_part(points, best, to_the_end=False, off=_FALLING)
+    level, error = mean(points[first : last + 1])
+    end = points[-1]
+    loss = level - end.y
+    if last == len(points) - 1 or loss < _FALLEN:
+        return None
+    if any(one.y > level - _FALLEN for one in points[last + 1 :]):
+        return None
+    return Fall(points[last], level, end, loss) if curve.sure(loss, math.hypot(error, end.error)) else None
+
+
+@dataclass(frozen=True)
+class Trend:
+    """From end to end values grow, or fall."""
+
+    grows: bool
+
+
+def trend(curve: Curve) -> Trend | None:
+    """Whether values change in one direction up to the last point, which is beyond all others."""
+    points = curve.points
+    whole = points[-1].y - points[0].y
+    error = math.hypot(points[0].error, points[-1].error)
+    if abs(whole) < _GROWN or not curve.sure(whole, error):
+        return None
+    sign = math.copysign(1.0, whole)
+    back = any(
+        sign * (one.y - later.y) > max(_SAME, _SUSPECT * math.hypot(one.error, later.error))
+        for one, later in combinations(points, 2)
+    )
+    # Where the last step is level, going on would change nothing.
+    last = sign * points[-1].y - max(sign * one.y for one in points[:-1])
+    return Trend(sign > 0) if not back and last > _SAME else None
+
+
+def differs(curve: Curve) -> tuple[Point, Point] | None:
+    """The lowest and the highest point, where they surely differ."""
+    low, high = (choose(curve.points, key=lambda point: point.y) for choose in (min, max))
+    difference, error = high.y - low.y, math.hypot(low.error, high.error)
+    sure = difference > _GROWN and curve.sure(difference, error, len(curve.points) ** 2)
+    return (low, high) if sure else None
+
+
+def peak(curve: Curve) -> Point | None:
+    """The one point that stands out above a curve that goes on without it."""
+    points = curve.points
+    if len(points) < 4:
+        return None
+    best = max(range(len(points)), key=lambda at: points[at].y)
+    if best in (0, len(points) - 1):
+        return None
+    point = points[best]
+    above = [point.y - other.y for other in points if other is not point]
+    errors = [math.hypot(point.error, other.error) for other in points if other is not point]
+    if min(above) < _PEAK or not all(
+        curve.sure(one, error) for one, error in zip(above, errors, strict=True)
+    ):
+        return None
+    rest = curve.without(point)
+    return point if _never_falls(rest) or straight(rest) else None
+
+
+def _never_falls(curve: Curve) -> bool:
+    """A suspicion of falling is enough: then the peak may be the top of a mountain."""
+    return not any(
+        one.y - later.y > max(_FALLEN, _SUSPECT * math.hypot(one.error, later.error))
+        for one, later in combinations(curve.points, 2)
+    )
+
+
+def straight(curve: Curve) -> bool:
+    """Whether all points lie on a line, as logarithms."""
+    level, slope, _ = line(curve.points)
+    return all(
+        abs(point.y - level - slope * point.x) < max(_SAME, min(curve.limit * point.error, _WIDEST))
+        for point in curve.points
+    )
+
+
+def apart(curve: Curve) -> list[Point]:
+    """Points below both neighbours, or above both of them without being the top of the curve."""
+    points = curve.points
+    if len(points) < 4:
+        return []
+    best = max(point.y for point in points)
+    found = []
+    for left, point, right in zip(points, points[1:], points[2:], strict=False):
+        below = min(left.y, right.y) - point.y
+        above = point.y - max(left.y, right.y)
+        depth = max(below, above if point.y < best else -math.inf)
+        nearest = max(left.error, right.error)
+        if depth > _APART and curve.sure(depth, math.hypot(point.error, nearest)):
+            found.append(point)
+    return found
+
+
+def proportional(curve: Curve) -> float | None:
+    """The slope, where values are in proportion to processes over at least a factor of four."""
+    points = curve.points
+    if len(points) < 3 or points[-1].x - points[0].x < math.log(4.0):
+        return None
+    _, slope, error = line(points)
+    near = abs(slope - 1.0) < _PROPORTION and curve.limit * error < 0.4
+    return slope if near and straight(curve) else None

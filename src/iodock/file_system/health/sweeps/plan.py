@@ -1,0 +1,216 @@
+"""What a sweep is to run: a TOML file, read strictly, and the matrix that follows from it.
+
+    folder = "/scratch/me"                  # test files go below it, and are removed
+    launcher = "mpirun -n {processes} --map-by ppr:{per_node}:node"
+    repeats = 3
+    nodes = [1, 2, 4]
+    processes_per_node = [1, 8, 16]
+    transfer = ["64k", "1m"]                # ior; the rest has one value each unless it is said
+    access = ["file-per-process", "shared-file"]
+
+Every combination is a cell. What can't be (a collective call of POSIX) is left out and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from iodock.file_system.health.readers.base import size
+from iodock.shared.bounded import files
+from iodock.shared.bounded.documents import from_toml
+from iodock.shared.bounded.limits import PLAN
+from iodock.shared.errors import IodockError, meant
+
+LAUNCHER = "mpirun -n {processes}"
+_MOST_RUNS = 100_000
+
+
+class SweepError(IodockError):
+    """A sweep that can't be run as it is written."""
+
+
+@dataclass(frozen=True)
+class Common:
+    """What both programs have."""
+
+    folder: str = ""
+    program: str = ""
+    """Path of the program; else its name is looked for in PATH."""
+    launcher: str = LAUNCHER
+    """With `{processes}`, `{nodes}` and `{per_node}`."""
+    options: tuple[str, ...] = ()
+    """Added to each command line as they are."""
+    repeats: int = 3
+    seed: int = 1
+    """Of the order of runs."""
+    limit_seconds: float = 3600.0
+    """A run that takes longer is ended, and counts as failed."""
+    nodes: tuple[int, ...] = (1,)
+    processes_per_node: tuple[int, ...] = (1,)
+    processes: tuple[int, ...] = (0,)
+    """If not 0: only combinations with so many in all."""
+
+
+@dataclass(frozen=True)
+class IorSweep(Common):
+    """A sweep of IOR."""
+
+    transfer: tuple[str, ...] = ("1m",)
+    block: tuple[str, ...] = ("64m",)
+    """Of each process."""
+    segments: int = 1
+    api: tuple[str, ...] = ("POSIX",)
+    access: tuple[str, ...] = ("file-per-process",)
+    """`file-per-process`, `shared-file`."""
+    collective: tuple[bool, ...] = (False,)
+    collective_buffering: tuple[str, ...] = ("default",)
+    """`default`, `enable` or `disable`: forced by `collective_buffering_hints`."""
+    collective_buffering_hints: tuple[str, ...] = ("romio_cb_write", "romio_cb_read")
+    """Names differ by vendor: `cb_write`, `cb_read` on some."""
+    stripe_bytes: tuple[str, ...] = ("",)
+    stripe_count: tuple[int, ...] = (0,)
+    """0 is the file system's default; others are set by `lfs setstripe`, -1 is all targets."""
+
+
+@dataclass(frozen=True)
+class MdtestSweep(Common):
+    """A sweep of mdtest."""
+
+    items: int = 1000
+    """Files and directories of each process."""
+    directories: tuple[str, ...] = ("one-per-process",)
+    """`one-per-process`, `shared`."""
+    file_bytes: tuple[int, ...] = (0,)
+
+
+Sweep = IorSweep | MdtestSweep
+_CHOICES = {
+    "access": ("file-per-process", "shared-file"),
+    "api": ("POSIX", "MPIIO", "HDF5", "NCMPI"),
+    "collective_buffering": ("default", "enable", "disable"),
+    "directories": ("one-per-process", "shared"),
+}
+_LEAST = {"repeats": 1, "nodes": 1, "processes_per_node": 1, "items": 1, "segments": 1, "file_bytes": 0}
+_NO_AXES = ("options", "nodes", "processes_per_node", "processes", "collective_buffering_hints")
+_SIZES = ("transfer", "block", "stripe_bytes")
+
+
+@dataclass(frozen=True)
+class RunCell:
+    """One combination."""
+
+    nodes: int
+    per_node: int
+    settings: Mapping[str, Any]
+    """The fields of the sweep that are lists, each with one value."""
+
+    @property
+    def processes(self) -> int:
+        return self.nodes * self.per_node
+
+    def name(self) -> str:
+        """A file name that tells cells apart."""
+        usual = ("", "default", 0, False)
+        said = [f"{name}={value}" for name, value in self.settings.items() if value not in usual]
+        return "_".join([f"n{self.nodes}", f"p{self.per_node}", *said]).replace("/", "-").replace(" ", "")
+
+
+def load(path: Path, program: str) -> Sweep:
+    """The sweep in a file, of `ior` or `mdtest`. Raises SweepError with file and key."""
+    try:
+        content = from_toml(files.text(path, PLAN, SweepError))
+    except OSError as error:
+        raise SweepError(f"{path}: {error.strerror or error}", "name a TOML file") from error
+    except ValueError as error:
+        raise SweepError(f"{path}: {error}", "see docs/how-to/sweeps.md") from error
+    kind: type[Sweep] = IorSweep if program == "ior" else MdtestSweep
+    known = {one.name: one.default for one in fields(kind)}
+    values = {name: _value(path, name, said, known) for name, said in content.items()}
+    sweep = kind(**values)
+    if not sweep.folder:
+        raise SweepError(f"{path}: folder is missing", 'say where to measure: folder = "/scratch/me"')
+    if len(sweep.nodes) > 1 and not any(one in sweep.launcher for one in ("{nodes}", "{per_node}")):
+        hint = 'launcher = "srun -N {nodes} -n {processes}", or mpirun with --map-by ppr:{per_node}:node'
+        raise SweepError(f"{path}: nodes differ, but the launcher has no {{nodes}} or {{per_node}}", hint)
+    return sweep
+
+
+def _value(path: Path, name: str, said: Any, known: Mapping[str, Any]) -> Any:
+    """One member as its field wants it; a single value stands for a list of one."""
+    if name not in known:
+        raise SweepError(f"{path}: no such key: {name}", meant(name, known, "see the how-to"))
+    usual = known[name]
+    if isinstance(usual, tuple):
+        several = said if isinstance(said, list) else [said]
+        if not several:
+            raise SweepError(f"{path}: {name} is empty", "leave it out, or give it a value")
+        kind = type(usual[0]) if usual else str
+        return tuple(dict.fromkeys(_checked(path, name, one, kind) for one in several))
+    return _checked(path, name, said, type(usual))
+
+
+def _checked(path: Path, name: str, given: Any, kind: type) -> Any:
+    said: Any = given
+    if kind is float and isinstance(said, int) and not isinstance(said, bool):
+        said = float(said)
+    if kind is str and name in _SIZES and isinstance(said, int):
+        said = str(said)
+    if not _is(said, kind):
+        raise SweepError(
+            f"{path}: {name} should be {kind.__name__}, not {said!r}", "see docs/how-to/sweeps.md"
+        )
+    if name in _CHOICES and said not in _CHOICES[name]:
+        raise SweepError(f"{path}: {name} can't be {said!r}", f"it can be {', '.join(_CHOICES[name])}")
+    if name in _LEAST and said < _LEAST[name]:
+        raise SweepError(f"{path}: {name} should be at least {_LEAST[name]}, not {said}", "mend it")
+    if name in _SIZES and said and not size(said):
+        raise SweepError(f"{path}: {name} should be a size such as 64k or 1m, not {said!r}", "mend it")
+    return said
+
+
+def _is(said: Any, kind: type) -> bool:
+    return isinstance(said, kind) and (kind is bool or not isinstance(said, bool))
+
+
+def matrix(sweep: Sweep) -> tuple[list[RunCell], int]:
+    """Every combination that can be, and how many can't. Raises SweepError for too many."""
+    axes = [one.name for one in fields(sweep) if isinstance(one.default, tuple) and one.name not in _NO_AXES]
+    cells, left_out = [], 0
+    for nodes, per_node, *several in product(
+        sweep.nodes, sweep.processes_per_node, *(getattr(sweep, name) for name in axes)
+    ):
+        settings = dict(zip(axes, several, strict=True))
+        if any(sweep.processes) and nodes * per_node not in sweep.processes:
+            continue
+        if possible(settings):
+            cells.append(RunCell(nodes, per_node, settings))
+        else:
+            left_out += 1
+        if len(cells) * sweep.repeats > _MOST_RUNS:
+            raise SweepError(f"more than {_MOST_RUNS:,} runs", "give fewer values, or fewer repeats")
+    if not cells:
+        raise SweepError("no combination can be run", "see docs/how-to/sweeps.md for what goes together")
+    return cells, left_out
+
+
+def possible(settings: Mapping[str, Any]) -> bool:
+    """Whether IOR can run it: blocks are whole transfers, and POSIX has nothing collective."""
+    posix = settings.get("api") == "POSIX"
+    if posix and (settings.get("collective") or settings.get("collective_buffering", "default") != "default"):
+        return False
+    transfer, block = size(settings.get("transfer")), size(settings.get("block"))
+    return transfer is None or block is None or (block >= transfer and block % transfer == 0)
+
+
+def swept(sweep: Sweep, names: Sequence[str]) -> list[str]:
+    """Which of the fields have more than their usual value, so that cells must carry them."""
+    usual = {one.name: one.default for one in fields(sweep)}
+    return [
+        name
+        for name in names
+        if getattr(sweep, name, None) is not None and getattr(sweep, name) != usual[name]
+    ]

@@ -1,0 +1,243 @@
+"""Running a sweep: shuffled, each output kept, so that it resumes where it was cut.
+
+What a run makes lies in a folder of its own below the sweep's, which is removed after it, also after Ctrl-C:
+IOR and mdtest leave their files behind when they fail. Nothing else is touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from iodock import _native
+from iodock.file_system.health import readers
+from iodock.file_system.health.measurements import Cache, Cell, Json, MeasurementError, Measurements, Protocol
+from iodock.file_system.health.readers.base import Repeats
+from iodock.file_system.health.sweeps import commands
+from iodock.file_system.health.sweeps.plan import RunCell, Sweep, SweepError, matrix, swept
+from iodock.shared.bounded import files
+from iodock.shared.bounded.doubts import Doubts
+from iodock.shared.bounded.limits import NOTE
+
+Progress = Callable[[int, int | None, int], None]
+_CARRIED = ("stripe_bytes", "stripe_count", "collective_buffering")
+"""Settings that outputs don't tell."""
+_PREFIX = ".iodock-bench-"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a cell."""
+
+    cell: RunCell
+    repeat: int
+
+    def output(self, kept: Path) -> Path:
+        return kept / f"{self.cell.name()}_r{self.repeat}.txt"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a sweep."""
+
+    measurements: Measurements
+    failed: tuple[str, ...]
+    """`output: why`, of each run that failed."""
+
+
+def planned(sweep: Sweep) -> tuple[list[Run], int]:
+    """All runs in the order in which they are to be made, and how many combinations can't be. Repeats of a
+    cell lie apart, so that a slow minute spoils no whole cell."""
+    cells, left_out = matrix(sweep)
+    chance = random.Random(sweep.seed)
+    order: list[Run] = []
+    for repeat in range(1, sweep.repeats + 1):
+        several = [Run(cell, repeat) for cell in cells]
+        chance.shuffle(several)
+        order += several
+    return order, left_out
+
+
+def check_space(sweep: Sweep, runs: Sequence[Run]) -> None:
+    """That the largest run has room, in bytes and inodes. Raises SweepError."""
+    folder = Path(sweep.folder)
+    try:
+        free = os.statvfs(folder)
+    except OSError as error:
+        raise SweepError(f"{folder}: {error.strerror}", "folder must be a folder that is there") from error
+    if not os.access(folder, os.W_OK):
+        raise SweepError(f"{folder}: you may not write there", "name another folder")
+    needs = [commands.needed(sweep, run.cell) for run in runs]
+    most, inodes = max(one[0] for one in needs), max(one[1] for one in needs)
+    room = free.f_bavail * free.f_frsize
+    if most > 0.95 * room:
+        hint = "fewer processes, or a smaller block (file_bytes, items)"
+        raise SweepError(f"{folder}: the largest run needs {most:,} bytes, free are {room:,}", hint)
+    if free.f_files and inodes > 0.95 * free.f_favail:
+        raise SweepError(
+            f"{folder}: the largest run needs {inodes:,} inodes, free are {free.f_favail:,}", "fewer items"
+        )
+
+
+def carry_out(sweep: Sweep, name: str, kept: Path, progress: Progress) -> Outcome:
+    """Makes all runs whose output is not in KEPT yet, and puts all outputs together. Raises SweepError before
+    the first run for what can't be; a run that fails is told in the outcome, and tried again when resumed."""
+    program = commands.find_program(sweep, name)
+    runs, left_out = planned(sweep)
+    check_space(sweep, runs)
+    kept.mkdir(parents=True, exist_ok=True)
+    _same_sweep(sweep, kept)
+    missing = [run for run in runs if not run.output(kept).is_file()]
+    for at, run in enumerate(missing):
+        progress(at, len(missing), at)
+        _make(sweep, run, program, kept)
+    return gathered(sweep, runs, kept, left_out)
+
+
+def _same_sweep(sweep: Sweep, kept: Path) -> None:
+    """Outputs of another sweep are not mixed in: only its repeats may have grown."""
+    said = {
+        name: value for name, value in vars(sweep).items() if name not in ("repeats", "limit_seconds", "seed")
+    }
+    text = json.dumps(said, sort_keys=True)
+    note = kept / "sweep.json"
+    if note.is_file() and files.text(note, NOTE, SweepError, "replace") != text:
+        hint = f"take another name with -o, or remove {kept}"
+        raise SweepError(f"{kept}: holds the outputs of another sweep", hint)
+    note.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def _own_folder(sweep: Sweep) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=sweep.folder))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make(sweep: Sweep, run: Run, program: str, kept: Path) -> None:
+    """One run. Its output gets its name only if it succeeded; else it ends in `.failed`."""
+    output = run.output(kept)
+    failed = output.with_suffix(".failed")
+    failed.unlink(missing_ok=True)
+    part = output.with_suffix(".part")
+    with _own_folder(sweep) as folder, part.open("wb") as out:
+        prepare = commands.stripes(run.cell, folder)
+        if prepare is not None:
+            subprocess.run(prepare, stdout=out, stderr=subprocess.STDOUT, check=False, timeout=60)
+        said = commands.command(sweep, run.cell, program, folder)
+        variables = os.environ | dict(commands.environment(sweep, run.cell))
+        try:
+            status = _wait(
+                subprocess.Popen(
+                    said,
+                    stdout=out,
+                    stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL,
+                    env=variables,
+                    start_new_session=True,
+                ),
+                sweep.limit_seconds,
+            )
+        except OSError as error:
+            raise SweepError(f"{said[0]}: {error.strerror}", "mend launcher in the TOML file") from error
+        if status != 0:
+            out.write(f"\niodock: {_ended(status, sweep)}\n".encode())
+    part.replace(output if status == 0 else failed)
+
+
+def _ended(status: int | None, sweep: Sweep) -> str:
+    return f"ended after {sweep.limit_seconds:g} s" if status is None else f"exit status {status}"
+
+
+def _wait(process: subprocess.Popen[bytes], limit: float) -> int | None:
+    """The exit status; None if it had to be ended. Whatever happens, nothing of its group goes on."""
+    try:
+        return process.wait(limit)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(patience)
+                break
+
+
+def gathered(sweep: Sweep, runs: Sequence[Run], kept: Path, left_out: int) -> Outcome:
+    """All outputs as one result; repeats of a cell are one cell. Raises SweepError where no run succeeded."""
+    repeats, failed = Repeats(Doubts()), []
+    first: Protocol | None = None
+    for run in runs:
+        output = run.output(kept)
+        if not output.is_file():
+            failed.append(f"{output.with_suffix('.failed')}: {_last_line(output.with_suffix('.failed'))}")
+            continue
+        try:
+            measured = readers.read(output)
+        except MeasurementError as error:
+            failed.append(str(error))
+            output.replace(output.with_suffix(".failed"))
+            continue
+        first = first or measured.protocol
+        for cell in measured.cells:
+            repeats.add(_carrying(cell, run.cell, sweep))
+    if first is None:
+        raise SweepError(
+            f"no run succeeded: {failed[0] if failed else 'none was planned'}", f"see the outputs in {kept}"
+        )
+    cells = tuple(sorted(_over_what(repeats.cells(), sweep.folder), key=_order))
+    return Outcome(Measurements(_protocol(first, sweep, len(failed), left_out), cells), tuple(failed))
+
+
+def _over_what(cells: Sequence[Cell], folder: str) -> Iterator[Cell]:
+    """Labels of cells measured with O_DIRECT, after a look at what the folder's file system lies on:
+    only where the program ran is that known."""
+    kind, why = _native.load_under(folder)
+    label = {"perhaps": Cache.MAYBE_CACHED, "memory": Cache.CACHED}.get(kind)
+    for cell in cells:
+        is_direct = cell.cache_reason == "O_DIRECT"
+        yield replace(cell, cache=label, cache_reason=f"O_DIRECT, but {why}") if label and is_direct else cell
+
+
+def _order(cell: Cell) -> tuple[object, ...]:
+    """Runs were shuffled; a table is read by operation, variant, nodes, size and processes."""
+    variant = tuple(sorted(cell.variant.items()))
+    return (cell.operation, variant, cell.nodes or 0, cell.size_bytes or 0, cell.processes or 0)
+
+
+def _carrying(cell: Cell, run: RunCell, sweep: Sweep) -> Cell:
+    """What was set but is not in the output, and the nodes, which a launcher may hide from the program."""
+    said = {name: str(run.settings[name]) for name in swept(sweep, _CARRIED) if run.settings.get(name)}
+    return replace(cell, nodes=run.nodes, processes=run.processes, variant={**cell.variant, **said})
+
+
+def _last_line(path: Path) -> str:
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return "was not run"
+    return next((line.strip() for line in reversed(lines) if line.strip()), "no output")
+
+
+def _protocol(first: Protocol, sweep: Sweep, failed: int, left_out: int) -> Protocol:
+    settings: dict[str, Json] = {
+        **first.settings,
+        "repeats": sweep.repeats,
+        "seed": sweep.seed,
+        "launcher": sweep.launcher,
+    }
+    notes = [f"runs that failed: {failed}"] if failed else []
+    notes += [f"combinations that can't be run, left out: {left_out}"] if left_out else []
+    return replace(first, target=sweep.folder, settings=settings, notes=(*first.notes, *notes))

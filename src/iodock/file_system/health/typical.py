@@ -1,0 +1,193 @@
+"""Typical values and knees of a file system out of measurements: what a site's settings hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from iodock.file_system.health import remarks
+from iodock.file_system.health.measurements import Cell, Measurements, Remark, Unit, from_memory
+from iodock.file_system.health.remarks.sentences import Kind
+from iodock.shared.language import N_
+from iodock.shared.settings import kind_of
+
+SMALL_BYTES = 4096
+LARGE_BYTES = 1 << 20
+"""From this request size on it is the stream that counts, not the request."""
+METADATA = ("file-create", "file-open", "file-stat", "file-remove")
+KNEES = (Kind.LEVELS_OFF, Kind.DEGRADES)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One line of a site's settings."""
+
+    name: str
+    """A field of `iodock.shared.settings.FileSystem`."""
+    value: str | int
+    source: str
+    """Which measurements it is from, in a few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A value that the measurements do not give, and what would."""
+
+    name: str
+    why: str
+
+
+_NEEDS = {
+    "read_bytes_per_s": N_("no read of 1 MiB or more by one process that did not come from a cache"),
+    "write_bytes_per_s": N_("no write of 1 MiB or more by one process"),
+    "small_read_per_s": N_("no read of 4 KiB by one process that did not come from a cache"),
+    "small_write_per_s": N_("no write of 4 KiB by one process"),
+    "read_knee_bytes": N_("no size from which on reads of one process, not from a cache, are equally fast"),
+    "write_knee_bytes": N_("no size from which on writes of one process are equally fast"),
+    "metadata_per_s": N_("no creation, stat or removal of files by one process"),
+    "stat_knee_processes": N_("no number of processes from which metadata calls do not get more"),
+}
+
+
+def typical(measured: Measurements) -> tuple[tuple[Value, ...], tuple[Missing, ...]]:
+    """What the measurements say of the file system, and what they leave open. Values of one process are of
+    cells with one process only: dividing by processes would hide what they cost each other."""
+    found = [one for one in (make(measured) for make in _MAKERS) if one is not None]
+    names = {one.name for one in found}
+    return tuple(found), tuple(Missing(name, why) for name, why in _NEEDS.items() if name not in names)
+
+
+def _kind(measured: Measurements) -> Value | None:
+    fs_type = measured.protocol.file_system
+    return Value("kind", kind_of(fs_type), fs_type) if fs_type else None
+
+
+def _link(measured: Measurements) -> Value | None:
+    # What one node can reach at most: the narrowest of what stands in the way.
+    least = min(measured.protocol.limits, key=lambda one: one.bytes_per_s, default=None)
+    return None if least is None else Value("link_bytes_per_s", round(least.bytes_per_s), least.name)
+
+
+def _stream(name: str, operation: str) -> Callable[[Measurements], Value | None]:
+    def make(measured: Measurements) -> Value | None:
+        cells = [
+            one
+            for one in _alone(measured.cells, operation)
+            if one.unit is Unit.BYTES_PER_S and (one.size_bytes or 0) >= LARGE_BYTES
+        ]
+        # The one test made for it, where the result has that.
+        best = max(cells, key=lambda one: (one.test == "large-transfer", one.value), default=None)
+        return None if best is None else Value(name, round(best.value), _said(best))
+
+    return make
+
+
+def _small(name: str, operation: str) -> Callable[[Measurements], Value | None]:
+    def make(measured: Measurements) -> Value | None:
+        cells = [one for one in _alone(measured.cells, operation) if one.size_bytes == SMALL_BYTES]
+        rates = [(one, _per_s(one)) for one in cells]
+        known = [(one, rate) for one, rate in rates if rate]
+        if not known:
+            return None
+        best, rate = max(known, key=lambda one: one[1] or 0.0)
+        return Value(name, round(rate or 0.0), _said(best))
+
+    return make
+
+
+def _per_s(cell: Cell) -> float | None:
+    if cell.unit is Unit.OPERATIONS_PER_S:
+        return cell.value
+    return cell.value / SMALL_BYTES if cell.unit is Unit.BYTES_PER_S else None
+
+
+def _size_knee(name: str, operation: str) -> Callable[[Measurements], Value | None]:
+    """Where the remarks say that one process is good only above a size."""
+
+    def make(measured: Measurements) -> Value | None:
+        uncached = [one for one in measured.cells if not from_memory(one)]
+        for one in remarks.find(replace(measured, cells=tuple(uncached))):
+            is_ours = one.kind == Kind.GOOD_ONLY_ABOVE_SIZE and one.at.get("operation") == operation
+            size, processes = one.at.get("size_bytes"), one.at.get("processes")
+            alone = processes == 1 or (isinstance(processes, list) and 1 in processes)
+            if is_ours and alone and isinstance(size, int):
+                share = one.message.values["below_share"]
+                assert isinstance(share, float)
+                return Value(
+                    name, size, f"{one.at['test']}, {operation}, 1 process: below at most {share:.0%}"
+                )
+        return None
+
+    return make
+
+
+def _metadata(measured: Measurements) -> Value | None:
+    """As many calls of each kind in turn: the harmonic mean of their rates."""
+    best: dict[str, Cell] = {}
+    for operation in METADATA:
+        for cell in _alone(measured.cells, operation):
+            before = best.get(operation)
+            if cell.unit is Unit.OPERATIONS_PER_S and (before is None or cell.value > before.value):
+                best[operation] = cell
+    if not best or any(cell.value <= 0 for cell in best.values()):
+        return None
+    mean = len(best) / sum(1 / cell.value for cell in best.values())
+    names = ", ".join(name.removeprefix("file-") for name in best)
+    first = next(iter(best.values()))
+    return Value("metadata_per_s", round(mean), f"{names} in turn; {first.test}, 1 process")
+
+
+def _knee(measured: Measurements) -> Value | None:
+    """Where the remarks say that metadata levels off or degrades: of stat, else the earliest."""
+    known = [one for one in remarks.find(measured) if one.kind in KNEES and _processes(one)]
+    of_stat = [one for one in known if one.at.get("operation") == "file-stat"]
+    chosen = of_stat or [one for one in known if one.at.get("operation") in METADATA]
+    first = min(chosen, key=_processes, default=None)
+    if first is None:
+        return None
+    said = f"{first.at['operation']} {first.kind.replace('-', ' ')} there"
+    return Value("stat_knee_processes", _processes(first), said)
+
+
+def _processes(one: Remark) -> int:
+    found = one.at.get("processes")
+    return found if isinstance(found, int) else 0
+
+
+def _stripes(measured: Measurements) -> Value | None:
+    count = measured.protocol.settings.get("stripe_count")
+    return Value("stripe_count", count, "as set") if isinstance(count, int) and count > 0 else None
+
+
+_MAKERS: tuple[Callable[[Measurements], Value | None], ...] = (
+    _kind,
+    _link,
+    _stream("read_bytes_per_s", "read"),
+    _stream("write_bytes_per_s", "write"),
+    _small("small_read_per_s", "read"),
+    _small("small_write_per_s", "write"),
+    _size_knee("read_knee_bytes", "read"),
+    _size_knee("write_knee_bytes", "write"),
+    _metadata,
+    _knee,
+    _stripes,
+)
+
+
+def _alone(cells: Iterable[Cell], operation: str) -> Iterator[Cell]:
+    """Of one process, and not from a cache."""
+    for one in cells:
+        is_alone = one.operation == operation and one.processes == 1
+        if is_alone and not from_memory(one) and one.value > 0:
+            yield one
+
+
+def _said(cell: Cell) -> str:
+    parts = [cell.test, cell.operation, f"{cell.size_bytes} bytes a request", "1 process"]
+    if cell.cache is not None:
+        parts.append(f"cache {cell.cache.value}")
+    if cell.repeats:
+        parts.append(f"repeats {cell.repeats}")
+    if cell.spread is not None:
+        parts.append(f"spread {cell.spread:.0%}")
+    return ", ".join(parts)

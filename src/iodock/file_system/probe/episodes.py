@@ -1,0 +1,148 @@
+"""Singular points: when something got no answer, failed, or took far longer than usual."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from iodock.file_system.probe.history import Series, Watch
+from iodock.file_system.probe.operations import Operation
+from iodock.file_system.probe.records import Kind, Late
+from iodock.file_system.probe.statistics import quantile
+
+BLOCK = 101
+"""Points by whose median the usual time is known there: it may change over the days."""
+FACTOR = 10.0
+"""So many times as long as usual is singular,"""
+TAIL = 8.0
+"""if it also lies so far beyond the 90 % quantile, in distances of that one from the median: where times
+are always widely spread, a long one is nothing special,"""
+LEAST_NS = 20_000_000
+"""and is long enough for somebody to notice."""
+GAP_ROUNDS = 3.0
+"""Points so near to each other are one episode."""
+
+
+class Sort(Enum):
+    """What a singular point is, the least first."""
+
+    SLOW = 0
+    FAILED = 1
+    UNANSWERED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One operation of one round."""
+
+    ts: int
+    operation: Operation
+    kind: Kind
+    ns: int | None
+    """How long it took, or was waited for."""
+    usual_ns: int | None
+    """For a slow one."""
+    detail: str | None = None
+
+    @property
+    def sort(self) -> Sort:
+        if self.kind is Kind.FAILED:
+            return Sort.FAILED
+        return Sort.UNANSWERED if self.kind in (Kind.NO_ANSWER, Kind.WAITING) else Sort.SLOW
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """Points of one sort that belong together."""
+
+    start_ts: int
+    end_ts: int
+    points: tuple[Point, ...]
+
+    @property
+    def worst(self) -> Point:
+        """The longest."""
+        return max(self.points, key=lambda one: one.ns or 0)
+
+    @property
+    def sort(self) -> Sort:
+        return self.points[0].sort
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        there = {one.operation for one in self.points}
+        return tuple(one for one in Operation if one in there)
+
+
+def episodes(watch: Watch) -> tuple[Episode, ...]:
+    """All of them, by time."""
+    points = list(_troubles(watch))
+    for operation, series in watch.series.items():
+        points += slow_points(operation, series)
+    points.sort(key=lambda one: (one.ts, list(Operation).index(one.operation)))
+    gap_ns = int(GAP_ROUNDS * watch.every_s * 1e9)
+    # A slow moment before an outage is a thing of its own.
+    sorts = ([one for one in points if one.sort is wanted] for wanted in Sort)
+    found = [one for several in sorts for one in _joined(several, gap_ns)]
+    return tuple(sorted(found, key=lambda one: one.start_ts))
+
+
+def _troubles(watch: Watch) -> Iterator[Point]:
+    """What was not simply answered; what was answered after all took as long as that took."""
+    late = {
+        one: sorted((answer.ts, answer.ns) for answer in answers) for one, answers in _late(watch).items()
+    }
+    # An operation begins this long after its round at most.
+    within = int(watch.limit_s * len(Operation) * 1e9) + 1
+    for one in watch.troubles:
+        ns = one.outcome.ns
+        if one.outcome.kind is Kind.NO_ANSWER:
+            answers = late.get(one.operation, [])
+            at = bisect_left(answers, (one.ts, 0))
+            if at < len(answers) and answers[at][0] < one.ts + within:
+                ns = max(ns or 0, answers[at][1])
+        yield Point(one.ts, one.operation, one.outcome.kind, ns, None, one.outcome.detail)
+
+
+def _late(watch: Watch) -> dict[Operation, list[Late]]:
+    found: dict[Operation, list[Late]] = defaultdict(list)
+    for one in watch.late:
+        found[one.operation].append(one)
+    return found
+
+
+def slow_points(operation: Operation, series: Series) -> Iterator[Point]:
+    """Those that took far longer than usual then."""
+    for at, (usual, most) in enumerate(_limits(series.spans)):
+        for place in range(at * BLOCK, min((at + 1) * BLOCK, len(series.spans))):
+            if series.spans[place] > most:
+                yield Point(series.times[place], operation, Kind.ANSWERED, series.spans[place], round(usual))
+
+
+def _limits(spans: Sequence[int]) -> Iterator[tuple[float, float]]:
+    """For each block what is usual and from where on it is singular, by the block and its neighbours."""
+    for start in range(0, len(spans), BLOCK):
+        around = spans[max(0, start - BLOCK) : start + 2 * BLOCK]
+        ordered = sorted(around)
+        usual, most = quantile(ordered, 0.5), quantile(ordered, 0.9)
+        yield usual, max(FACTOR * usual, most + TAIL * (most - usual), float(LEAST_NS))
+
+
+def _joined(points: Sequence[Point], gap_ns: int) -> Iterator[Episode]:
+    under_way: list[Point] = []
+    for point in points:
+        if under_way and point.ts - under_way[-1].ts > gap_ns:
+            yield _episode(under_way)
+            under_way = []
+        under_way.append(point)
+    if under_way:
+        yield _episode(under_way)
+
+
+def _episode(points: list[Point]) -> Episode:
+    # Waiting says only that the same call still has no answer: its end is when that was last seen.
+    ends = (one.ts if one.kind is Kind.WAITING else one.ts + (one.ns or 0) for one in points)
+    return Episode(points[0].ts, max(ends), tuple(points))

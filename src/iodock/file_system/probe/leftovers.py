@@ -1,0 +1,72 @@
+"""What runs that were killed left in a folder, found by their records: the folder need not be listed."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from iodock.file_system.probe.records import End, Round, Run
+from iodock.file_system.probe.rounds import Plan, Prober
+from iodock.file_system.probe.store import Losses, ProbeStore, host_name
+
+
+@dataclass(slots=True)
+class _Traces:
+    """Of one run."""
+
+    run: Run
+    next_round: int | None = 0
+    """Under way when the run was killed; None where the run ended in order."""
+    unclean: set[int] = field(default_factory=set)
+
+
+def clean(store: ProbeStore, target: str, limit_s: float) -> int:
+    """Removes what earlier runs of this host left below TARGET, in children that are waited for a moment
+    each; how many rounds' folders may still be there. Raises StoreError."""
+    remaining = 0
+    for traces in _traces(store, target):
+        prober = Prober(Plan(traces.run.run, target, False, limit_s, 0))
+        under_way = () if traces.next_round is None else (traces.next_round,)
+        numbers = sorted(traces.unclean.union(under_way))
+        left = tuple(number for number in numbers if not prober.clean(number))
+        store.append(End(time.time_ns(), traces.run.run, left))
+        remaining += len(left)
+        if left:
+            break  # It does not answer: no more children.
+    return remaining
+
+
+def _traces(store: ProbeStore, target: str) -> list[_Traces]:
+    found: dict[str, _Traces] = {}
+    host = host_name()
+    for record in store.records(Losses()):
+        match record:
+            case Run() if (record.host, record.target, record.is_command) == (host, target, False):
+                found.setdefault(record.run, _Traces(record))
+            case Round() if record.run in found:
+                found[record.run].next_round = record.number + 1
+                if not record.is_clean:
+                    found[record.run].unclean.add(record.number)
+            case End() if record.run in found:
+                found[record.run].next_round, found[record.run].unclean = None, set(record.left)
+            case _:
+                continue
+    return [
+        one
+        for one in found.values()
+        if (one.next_round is not None or one.unclean) and not _is_running(one.run)
+    ]
+
+
+def _is_running(run: Run) -> bool:
+    """Whether the process of that number began before the run, so is not another one by now."""
+    try:
+        stat = Path(f"/proc/{run.pid}/stat").read_text(encoding="ascii", errors="replace")
+        ticks = int(stat.rpartition(")")[2].split()[19])
+        uptime = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return False
+    started = time.time() - uptime + ticks / os.sysconf("SC_CLK_TCK")
+    return started <= run.ts / 1e9 + 1

@@ -1,0 +1,70 @@
+"""The folder to watch, looked at before the first round, in a child as everything that may hang."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from errno import ENOTDIR
+from pathlib import Path
+from stat import S_ISDIR, S_ISGID
+from typing import Any
+
+from iodock.file_system.probe.operations import Operation, Steps
+from iodock.file_system.probe.worker import Worker
+from iodock.shared.errors import RequestError
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder that answered."""
+
+    device: int
+    """Its st_dev."""
+    path: str
+    """Without links."""
+    space: Mapping[str, int]
+    """What statvfs says, under the names of its C structure."""
+    group: int
+    """That new files get."""
+
+
+_SPACE = ("f_frsize", "f_bsize", "f_blocks", "f_bavail", "f_files", "f_favail", "f_namemax")
+
+
+class _Look(Steps):
+    def _stat(self) -> dict[str, Any]:  # type: ignore[override]
+        path = Path(self.target).resolve(strict=True)
+        found = path.stat()
+        if not S_ISDIR(found.st_mode):
+            raise NotADirectoryError(ENOTDIR, "is no folder")
+        space = os.statvfs(path)
+        return {
+            "device": found.st_dev,
+            "path": str(path),
+            "writable": os.access(path, os.W_OK | os.X_OK),
+            "group": found.st_gid if found.st_mode & S_ISGID else os.getegid(),
+            "space": {name: getattr(space, name) for name in _SPACE},
+        }
+
+
+def look(target: str, seconds: float, to_write: bool = True) -> Place | None:
+    """The folder; None where it does not answer in time. Raises RequestError where there is none, or none to
+    write in though that is wanted."""
+    worker = Worker(_Look(target, "", 0))
+    worker.ask(Operation.STAT)
+    reply = worker.reply(seconds)
+    worker.give_up()
+    if not worker.has_ended(0.2):
+        worker.kill()
+    worker.channel.close()
+    if reply is None:
+        return None
+    if reply.error is not None:
+        raise RequestError(f"{target}: {_SAID.get(reply.error, reply.error)}", "name a folder that is there")
+    if to_write and not reply.found["writable"]:
+        raise RequestError(f"{target}: you may not write there", "name a folder of yours on that file system")
+    return Place(reply.found["device"], reply.found["path"], reply.found["space"], reply.found["group"])
+
+
+_SAID = {"ENOENT": "no such folder", "ENOTDIR": "is no folder", "EACCES": "you may not look there"}

@@ -1,0 +1,170 @@
+"""What a probe store holds, as data, and its JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from iodock.file_system.probe.operations import Operation
+
+
+class Kind(StrEnum):
+    """How an operation of a round ended."""
+
+    ANSWERED = "answered"
+    FAILED = "failed"
+    NO_ANSWER = "no-answer"
+    """None within the limit; its child was left behind."""
+    WAITING = "waiting"
+    """Not begun, as the child of an earlier round is still in the same operation."""
+    NOT_TRIED = "not-tried"
+    """What it needs was not answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of one operation."""
+
+    kind: Kind
+    ns: int | None = None
+    """How long it took; the limit where there was no answer; how long the earlier round has waited."""
+    detail: str | None = None
+    """Name of the error, or the operation that was missing."""
+
+    def to_json(self) -> Any:
+        """A number for an answer, as nearly all are; else a list."""
+        return self.ns if self.kind is Kind.ANSWERED else [self.kind.value, self.ns, self.detail]
+
+    @classmethod
+    def from_json(cls, value: Any) -> Outcome:
+        """Raises ValueError, TypeError."""
+        if isinstance(value, int):
+            return cls(Kind.ANSWERED, value)
+        kind, ns, detail = value
+        if not isinstance(ns, int | None) or not isinstance(detail, str | None):
+            raise TypeError("outcome")
+        return cls(Kind(kind), ns, detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A prober at work: what it watches, and how. Times are ns since the epoch."""
+
+    ts: int
+    run: str
+    """Name of this run, which its rounds carry; unique."""
+    host: str
+    pid: int
+    target: str
+    """The folder, or the command."""
+    is_command: bool
+    every_s: float
+    limit_s: float
+    size_bytes: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round, by a run."""
+
+    ts: int
+    run: str
+    number: int
+    outcomes: Mapping[Operation, Outcome]
+    found: Mapping[str, int] = field(default_factory=dict)
+    """Free bytes and inodes, as `df` says."""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether everything was answered."""
+        return all(one.kind is Kind.ANSWERED for one in self.outcomes.values())
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether it certainly left nothing behind."""
+        made, removed = (self.outcomes.get(one) for one in (Operation.MKDIR, Operation.RMDIR))
+        if made is None or made.kind in (Kind.FAILED, Kind.WAITING, Kind.NOT_TRIED):
+            return True
+        return removed is not None and removed.kind is Kind.ANSWERED
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """An operation that was given up has been answered after all."""
+
+    ts: int
+    """When it began."""
+    run: str
+    operation: Operation
+    ns: int
+    detail: str | None
+    """Its error, if it failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A run ended in order: it left nothing in the folder, or the rounds named here."""
+
+    ts: int
+    run: str
+    left: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Somebody changed something."""
+
+    ts: int
+    text: str
+
+
+Record = Run | Round | Late | End | Mark
+
+
+def to_json(record: Record) -> dict[str, Any]:
+    """Short names: a year of rounds lies in a store."""
+    match record:
+        case Run():
+            return {"k": "run", **{name: getattr(record, name) for name in _RUN}}
+        case Round(ts, run, number, outcomes, found):
+            said = {one.value: outcome.to_json() for one, outcome in outcomes.items()}
+            return {"k": "round", "ts": ts, "run": run, "n": number, "o": said, "f": dict(found)}
+        case Late(ts, run, operation, ns, detail):
+            return {"k": "late", "ts": ts, "run": run, "op": operation.value, "ns": ns, "detail": detail}
+        case End(ts, run, left):
+            return {"k": "end", "ts": ts, "run": run, "left": list(left)}
+        case Mark(ts, text):
+            return {"k": "mark", "ts": ts, "text": text}
+
+
+_RUN = {
+    "ts": int, "run": str, "host": str, "pid": int, "target": str, "is_command": bool,
+    "every_s": float, "limit_s": float, "size_bytes": int, "version": str,
+}  # fmt: skip
+
+
+# Half a million rounds a year: an enum's own look-up takes longer than reading JSON does.
+_OPERATIONS = {one.value: one for one in Operation}
+
+
+def from_json(said: dict[str, Any]) -> Record | None:
+    """None for a kind of record that only later versions know. Raises KeyError, ValueError, TypeError."""
+    match said["k"]:
+        case "run":
+            return Run(**{name: kind(said[name]) for name, kind in _RUN.items()})
+        case "round":
+            outcomes = {_OPERATIONS[name]: Outcome.from_json(value) for name, value in said["o"].items()}
+            found = {str(name): int(value) for name, value in said["f"].items()}
+            return Round(int(said["ts"]), str(said["run"]), int(said["n"]), outcomes, found)
+        case "late":
+            operation, detail = Operation(said["op"]), said["detail"]
+            return Late(int(said["ts"]), str(said["run"]), operation, int(said["ns"]), detail)
+        case "end":
+            return End(int(said["ts"]), str(said["run"]), tuple(int(one) for one in said["left"]))
+        case "mark":
+            return Mark(int(said["ts"]), str(said["text"]))
+        case _:
+            return None

@@ -1,0 +1,135 @@
+"""A run: rounds at their times until it is told to end, each written to the store."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib import metadata
+from secrets import token_hex
+
+from iodock.file_system.probe.records import End, Late, Mark, Record, Round, Run
+from iodock.file_system.probe.rounds import Plan, Prober, Stopped
+from iodock.file_system.probe.store import ProbeStore, host_name
+from iodock.shared.errors import StoreError
+
+_MOST_KEPT = 10_000
+"""Records kept while the store can't be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user wants watched."""
+
+    target: str
+    is_command: bool
+    every_s: float
+    limit_s: float
+    size_bytes: int
+    rounds: int | None = None
+    """So many, then end; None: until told."""
+
+
+Tell = Callable[[Round | Late | StoreError], None]
+
+
+class _Log:
+    """Writes to the store; what it can't take is kept and tried again."""
+
+    def __init__(self, store: ProbeStore, tell: Tell) -> None:
+        self.store, self.tell = store, tell
+        self.waiting: deque[Record] = deque(maxlen=_MOST_KEPT)
+        self.lost = 0
+        self.has_failed = False
+
+    def add(self, record: Record) -> None:
+        self.lost += len(self.waiting) == _MOST_KEPT
+        self.waiting.append(record)
+        try:
+            while self.waiting:
+                self.store.append(self.waiting[0])
+                self.waiting.popleft()
+            self.has_failed = False
+        except StoreError as error:
+            if not self.has_failed:
+                self.tell(error)
+            self.has_failed = True
+
+
+def watch(wish: Wish, store: ProbeStore, wake: int, tell: Tell) -> int:
+    """Does rounds until WAKE becomes readable or all are done; how many records were lost for want of a store
+    that can be written. Raises StoreError if the very first can't be."""
+    plan = Plan(
+        f"{host_name()[:40]}-{token_hex(4)}", wish.target, wish.is_command, wish.limit_s, wish.size_bytes
+    )
+    begin = partial(_run, plan, wish)
+    store.append(begin())
+    log = _Log(store, tell)
+    prober = Prober(plan, wake)
+    try:
+        _rounds(wish, prober, log, begin)
+    except Stopped:
+        pass
+    finally:
+        log.add(End(time.time_ns(), plan.run, prober.end()))
+    return log.lost + len(log.waiting)
+
+
+def _run(plan: Plan, wish: Wish) -> Run:
+    return Run(
+        time.time_ns(), plan.run, host_name(), os.getpid(), wish.target, wish.is_command, wish.every_s,
+        wish.limit_s, wish.size_bytes, metadata.version("iodock"),
+    )  # fmt: skip
+
+
+def _rounds(wish: Wish, prober: Prober, log: _Log, begin: Callable[[], Run]) -> None:
+    first, turn, number = time.monotonic(), 0, 0
+    day = _day(time.time_ns())
+    while not _pause(first + turn * wish.every_s, prober.wake):
+        _late(prober, log)
+        done = prober.round(number)
+        if _day(done.ts) != day:
+            # Who reads a part of the time only, or a damaged store, knows what the rounds are.
+            log.add(begin())
+            day = _day(done.ts)
+        log.add(done)
+        log.tell(done)
+        _late(prober, log)
+        number += 1
+        if wish.rounds is not None and number >= wish.rounds:
+            return
+        # Turns that passed while a round waited for answers are left out.
+        turn = max(turn + 1, int((time.monotonic() - first) // wish.every_s) + 1)
+
+
+def _day(ts: int) -> int:
+    return ts // 86_400_000_000_000
+
+
+def _late(prober: Prober, log: _Log) -> None:
+    for late in prober.late():
+        log.add(late)
+        log.tell(late)
+
+
+def _pause(until: float, wake: int | None) -> bool:
+    """Waits; whether it was told to end."""
+    waiting = select.poll()
+    if wake is not None:
+        waiting.register(wake, select.POLLIN)
+    while (rest := until - time.monotonic()) > 0:
+        # A clock of at most an hour, so that no number is too large.
+        if waiting.poll(min(rest, 3600.0) * 1e3):
+            return True
+    return bool(waiting.poll(0))
+
+
+def mark(store: ProbeStore, text: str, ts: int | None = None) -> Mark:
+    """Writes down that something was changed. Raises StoreError."""
+    made = Mark(time.time_ns() if ts is None else ts, text)
+    store.append(made)
+    return made

@@ -1,0 +1,171 @@
+"""The child that does operations, so that a call which never returns hangs nobody else.
+
+Parent and child talk over a socket pair: the name of an operation there, its outcome as JSON back. A child
+whose parent gave it up finishes its call whenever the server answers, says how long that took, removes what
+it made, and ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from iodock.file_system.probe.operations import Operation, Steps, WrongContent
+
+_LONGEST = 4096
+WRONG_CONTENT = "wrong content"
+DIED = "the child died"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a child says of an operation."""
+
+    operation: Operation
+    start_ns: int
+    """Since the epoch."""
+    duration_ns: int
+    error: str | None
+    """Name of the errno, `exit N` of a command, or a sentence."""
+    found: dict[str, Any]
+
+
+class Worker:
+    """A child, seen from its parent, which never waits for it without a limit."""
+
+    def __init__(self, steps: Steps) -> None:
+        self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.pid = os.fork()
+        if self.pid == 0:
+            _serve(theirs, steps)
+        theirs.close()
+        self.ended = False
+
+    def ask(self, operation: Operation) -> None:
+        """Tells it to begin. A child that died is found by `reply`."""
+        try:
+            self.channel.send(operation.value.encode())
+        except OSError:
+            return
+
+    def reply(self, seconds: float, wake: int | None = None) -> Reply | None:
+        """Its answer; None if there is none within SECONDS, or if WAKE became readable first."""
+        until = time.monotonic() + seconds
+        waiting = select.poll()
+        waiting.register(self.channel, select.POLLIN)
+        if wake is not None:
+            waiting.register(wake, select.POLLIN)
+        while True:
+            ready = {at for at, _ in waiting.poll(max(0.0, until - time.monotonic()) * 1e3)}
+            if self.channel.fileno() in ready:
+                return self._received()
+            if ready or time.monotonic() >= until:
+                return None
+
+    def _received(self) -> Reply:
+        try:
+            content = self.channel.recv(_LONGEST)
+        except OSError:
+            content = b""
+        if not content:
+            return Reply(Operation.DF, time.time_ns(), 0, DIED, {})
+        said = json.loads(content)
+        return Reply(Operation(said["op"]), said["start"], said["ns"], said["error"], said["found"])
+
+    def give_up(self) -> None:
+        """Nothing more will be asked: it ends when its call is done. Its last answer can still be read."""
+        try:
+            self.channel.shutdown(socket.SHUT_WR)
+        except OSError:
+            return
+
+    def has_ended(self, seconds: float = 0.0) -> bool:
+        """Whether the process is gone, waiting SECONDS at most. Reaps it."""
+        until = time.monotonic() + seconds
+        while not self.ended:
+            try:
+                self.ended = os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
+            except ChildProcessError:
+                self.ended = True
+            if self.ended or time.monotonic() >= until:
+                break
+            time.sleep(0.002)
+        return self.ended
+
+    def kill(self) -> None:
+        """Ends it and what it started; a process deep in a file system dies when that lets it go."""
+        if not self.has_ended():
+            for ending in (os.killpg, os.kill):
+                try:
+                    ending(self.pid, signal.SIGKILL)
+                except OSError:
+                    continue
+
+
+def _serve(channel: socket.socket, steps: Steps) -> None:
+    """The child's whole life; does not return."""
+    status = 1
+    try:
+        _stand_alone(channel.fileno())
+        if not steps.keeps_folder:
+            # A stuck call must not keep a folder busy that somebody wants to unmount.
+            os.chdir("/")
+        _answer(channel, steps)
+        steps.clean()
+        status = 0
+    finally:
+        # Not the parent's cleaning up: buffers, exit functions and files are the parent's.
+        os._exit(status)
+
+
+def _stand_alone(channel: int) -> None:
+    """Nobody who waits for the parent's terminal, pipes, locks or sockets shall wait for this process."""
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(nowhere, standard)
+    # Not all numbers up to the limit, which may be a thousand million.
+    for descriptor in [int(one.name) for one in Path("/proc/self/fd").iterdir()]:
+        if descriptor >= 3 and descriptor != channel:
+            with suppress(OSError):
+                os.close(descriptor)
+
+
+def _answer(channel: socket.socket, steps: Steps) -> None:
+    while asked := channel.recv(_LONGEST):
+        operation = Operation(asked.decode())
+        reply = _timed(operation, partial(steps.do, operation))
+        try:
+            channel.send(json.dumps(reply).encode(), socket.MSG_NOSIGNAL)
+        except OSError:
+            return
+
+
+def _timed(operation: Operation, call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    error: str | None = None
+    found: dict[str, Any] = {}
+    start, from_ns = time.time_ns(), time.perf_counter_ns()
+    try:
+        found = call()
+    except OSError as failed:
+        error = errno.errorcode.get(failed.errno or 0, failed.strerror or "unknown")
+    except WrongContent:
+        error = WRONG_CONTENT
+    duration = time.perf_counter_ns() - from_ns
+    if "exit" in found:
+        error = f"exit {found.pop('exit')}"
+    return {"op": operation.value, "start": start, "ns": duration, "error": error, "found": found}

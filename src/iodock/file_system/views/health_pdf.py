@@ -1,0 +1,81 @@
+"""A check-up as a PDF to be printed or sent: all graphs below one another, with the remarks on each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iodock.file_system.health.measurements import Measurements
+from iodock.file_system.views.measurement_curves import Figure, figures
+from iodock.file_system.views.measurement_lines import specification
+from iodock.file_system.views.measurements_words import in_common
+from iodock.file_system.views.remarks_text import remark_text
+from iodock.shared.charts.draw import pdf_of
+from iodock.shared.charts.frame import WIDTH
+from iodock.shared.charts.theme import THEMES, vega_config
+from iodock.shared.language import N_, Language
+from iodock.shared.text import heading, visible
+
+_WRAP = int(WIDTH * 1.15)
+
+
+def render(measurements: Measurements, text: Language) -> bytes:
+    """One page, as high as its graphs need."""
+    return pdf_of(sheet(measurements, text))
+
+
+def sheet(measurements: Measurements, text: Language) -> dict[str, Any]:
+    """Its Vega-Lite specification."""
+    drawn = figures(measurements.cells, measurements.remarks, text)
+    config = vega_config(THEMES["light"])
+    # Each graph has a title of its own, so the frame of the whole is no place for it.
+    config["title"] = {**config["title"], "frame": "bounds"}
+    views = [_view(one, measurements, text) for one in drawn] or [_nothing(text)]
+    # Data is named at the top only; and every graph has lines of its own.
+    datasets = {name: rows for view in views for name, rows in view.pop("datasets", {}).items()}
+    return {
+        "vconcat": views,
+        "spacing": 36,
+        "title": _title(measurements, text),
+        "config": config,
+        "datasets": datasets,
+        "resolve": {"scale": {"color": "independent", "strokeDash": "independent"}},
+    }
+
+
+def _title(measurements: Measurements, text: Language) -> dict[str, Any]:
+    protocol = measurements.protocol
+    target = protocol.target or protocol.file_system or text.gettext(N_("several results"))
+    said = " ".join(one for one in (protocol.tool, protocol.version, protocol.started, protocol.host) if one)
+    return {
+        "text": heading(
+            text.gettext(N_("Check-up of a file system: {target}"), target=visible(target)), WIDTH
+        ),
+        "subtitle": heading(visible(said), _WRAP) if said else [],
+        "fontSize": 18,
+    }
+
+
+def _view(figure: Figure, measurements: Measurements, text: Language) -> dict[str, Any]:
+    spec = specification(figure, text)
+    spec.pop("config", None)
+    common = in_common(measurements.cells)
+    said = [
+        line
+        for number, remark in enumerate(figure.remarks, 1)
+        for line in heading(f"{number}. {remark_text(remark, text, common)}", _WRAP)
+    ]
+    return {
+        **spec,
+        "title": {"text": figure.title, "subtitle": said},
+        "resolve": {"scale": {"color": "shared"}},
+    }
+
+
+def _nothing(text: Language) -> dict[str, Any]:
+    why = text.gettext(N_("No graph: a graph needs several numbers of processes, or several sizes"))
+    return {
+        "data": {"values": [{"why": why}]},
+        "mark": "text",
+        "encoding": {"text": {"field": "why"}},
+        "width": WIDTH,
+    }

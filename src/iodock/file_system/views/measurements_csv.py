@@ -1,0 +1,34 @@
+"""Measurements as CSV: one row a cell, plain numbers in base units; null is an empty field."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+from iodock.file_system.health.measurements import Measurements
+from iodock.file_system.health.measurements_json import cell_out
+from iodock.shared.tables.cells import guarded_row
+
+_LATENCY = ("p50", "p99", "p99_9", "max", "min", "mean", "count")
+
+
+def render(measurements: Measurements) -> str:
+    """The whole table; latencies are columns, lists and maps JSON."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for at, cell in enumerate(measurements.cells):
+        row = cell_out(cell)
+        latency = row.pop("latency_ns")
+        times = latency if isinstance(latency, dict) else {}
+        flat = {
+            **{
+                name: json.dumps(value) if isinstance(value, (list, dict)) else value
+                for name, value in row.items()
+            },
+            **{f"latency_{name}{'' if name == 'count' else '_ns'}": times.get(name) for name in _LATENCY},
+        }
+        if at == 0:
+            writer.writerow(flat)
+        writer.writerow(guarded_row(flat.values()))
+    return out.getvalue()

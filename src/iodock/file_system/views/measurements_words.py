@@ -1,0 +1,125 @@
+"""Values of cells in words: rates, sizes, spreads, variants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from iodock.file_system.health import busy
+from iodock.file_system.health.measurements import Cache, Cell, Unit
+from iodock.shared.language import N_, Language
+from iodock.shared.text import visible
+from iodock.shared.units import BYTES, BYTES_PER_SECOND, COUNT_PER_SECOND, NANOSECONDS, share_text
+
+OPERATIONS = {
+    "write": N_("write"),
+    "read": N_("read"),
+    "reread": N_("reread"),
+    "file-create": N_("file creation"),
+    "file-open": N_("file open"),
+    "file-stat": N_("file stat"),
+    "file-read": N_("file read"),
+    "file-remove": N_("file removal"),
+    "file-rename": N_("file rename"),
+    "directory-create": N_("directory creation"),
+    "directory-stat": N_("directory stat"),
+    "directory-remove": N_("directory removal"),
+    "directory-rename": N_("directory rename"),
+}
+"""Known operations in words; others are shown as they are."""
+TESTS = {
+    "large-transfer": N_("large transfer"),
+    "constant-volume": N_("constant volume"),
+    "metadata": N_("metadata access"),
+    "workload": N_("mixed workload"),
+}
+
+
+CACHES = {
+    Cache.CACHED: N_("cached"),
+    Cache.UNCACHED: N_("uncached"),
+    Cache.MAYBE_CACHED: N_("maybe cached"),
+    Cache.PAGE_CACHE: N_("into the page cache"),
+    Cache.UNKNOWN: N_("unknown"),
+}
+
+
+def cache_text(cache: Cache | None, text: Language) -> str:
+    """Where a read came from or a write went to; empty where nothing is said of it."""
+    return "" if cache is None else text.gettext(CACHES[cache])
+
+
+def busy_text(cell: Cell, text: Language) -> str:
+    """What else kept the machine busy meanwhile; empty where that was little, or not known."""
+    parts = []
+    load = cell.load
+    if load is not None and (share := busy.high_cpu(cell)) is not None:
+        names = ", ".join(one.name for one in load.by_cpu or ())
+        said = text.gettext(N_("CPU {share}"), share=share_text(share))
+        parts.append(f"{said} ({visible(names)})" if names else said)
+    if (steal := busy.high_steal(cell)) is not None:
+        parts.append(text.gettext(N_("steal {share}"), share=share_text(steal)))
+    if (user := busy.high_io(cell)) is not None:
+        rate = BYTES_PER_SECOND.text(user.amount)
+        parts.append(text.gettext(N_("I/O {rate} ({name})"), rate=rate, name=visible(user.name)))
+    return text.listed(parts)
+
+
+def operation_text(operation: str, text: Language) -> str:
+    """An operation in the language of TEXT."""
+    return text.gettext(OPERATIONS[operation]) if operation in OPERATIONS else visible(operation)
+
+
+def test_text(test: str, text: Language) -> str:
+    """A test's name in the language of TEXT."""
+    return text.gettext(TESTS[test]) if test in TESTS else visible(test)
+
+
+def value_text(value: float | None, unit: Unit) -> str:
+    """`1.2 GiB/s`, `35,000/s`, `3.1 ms`, `14.3`."""
+    if value is None:
+        return ""
+    if unit is Unit.BYTES_PER_S:
+        return BYTES_PER_SECOND.text(value)
+    if unit is Unit.OPERATIONS_PER_S:
+        return COUNT_PER_SECOND.text(value)
+    return NANOSECONDS.text(value * 1e9) if unit is Unit.SECONDS else f"{value:,.4g}"
+
+
+def size_text(size: int | None) -> str:
+    """`4 KiB`; empty where there is none."""
+    return "" if size is None else BYTES.text(size)
+
+
+def time_text(nanoseconds: float | None) -> str:
+    return "" if nanoseconds is None else NANOSECONDS.text(nanoseconds)
+
+
+def spread_text(spread: float | None) -> str:
+    """`±4 %`; empty where it is not known."""
+    if spread is None:
+        return ""
+    return f"±{spread:.0%}".replace("%", " %") if spread >= 0.0095 else f"±{spread * 100:.1f} %"
+
+
+def variant_text(variant: Mapping[str, str], same: Iterable[str] = ()) -> str:
+    """`api POSIX, access shared-file`; without what all have in common."""
+    left_out = set(same)
+    parts = (_part(name, value) for name, value in variant.items() if name not in left_out)
+    return visible(", ".join(parts))
+
+
+def _part(name: str, value: str) -> str:
+    if name.endswith("_bytes") and value.isdigit():
+        return f"{name.removesuffix('_bytes').replace('_', ' ')} {BYTES.text(int(value))}"
+    return f"{name.replace('_', ' ')} {value}"
+
+
+def in_common(cells: Iterable[Cell]) -> dict[str, str]:
+    """What all of them have in their variants, with one value."""
+    given = [cell.variant for cell in cells]
+    if not given:
+        return {}
+    first = dict(given[0])
+    return {
+        name: value for name, value in first.items() if all(variant.get(name) == value for variant in given)
+    }

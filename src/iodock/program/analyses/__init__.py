@@ -1,0 +1,94 @@
+"""Every analysis: the modules of this folder that declare one, and the entry points `iodock.analyses`."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TypeVar
+
+from iodock.program.analyses.base import Analysis, Request
+from iodock.program.relations.ordering import ordered
+from iodock.program.store import Store
+from iodock.shared.answer import Answer
+from iodock.shared.errors import RequestError, meant
+
+Answered = TypeVar("Answered")
+
+_ORDER = (
+    "overview",
+    "summary",
+    "sizes",
+    "timeline",
+    "accesses",
+    "offsets",
+    "files",
+    "maps",
+    "cache",
+    "processes",
+    "errors",
+    "machine",
+)
+_NOT_ANALYSES = {"base"}
+
+
+def names() -> tuple[str, ...]:
+    """Names of all analyses, without importing them; a module is named after its analysis."""
+    own = {module.name for module in pkgutil.iter_modules(__path__)} - _NOT_ANALYSES
+    outside = {point.name for point in entry_points(group="iodock.analyses")}
+    ranked = {name: place for place, name in enumerate(_ORDER)}
+    return tuple(sorted(own | outside, key=lambda name: (ranked.get(name, len(ranked)), name)))
+
+
+def listed() -> tuple[str, ...]:
+    """Names of those that are offered to people; the others are made for the report, and answer too."""
+    return tuple(name for name in names() if not find(name).hidden)
+
+
+@cache
+def find(name: str) -> Analysis:
+    """The analysis of that name. Raises RequestError."""
+    if name in {module.name for module in pkgutil.iter_modules(__path__)} - _NOT_ANALYSES:
+        found: Analysis = import_module(f"{__name__}.{name}").ANALYSIS
+        return _of_calls(_in_order(found))
+    for point in entry_points(group="iodock.analyses", name=name):
+        loaded: Analysis = point.load()
+        return _of_calls(_in_order(loaded))
+    raise RequestError(f"no such analysis: {name}", meant(name, listed(), f"analyses: {', '.join(listed())}"))
+
+
+def _in_order(analysis: Analysis) -> Analysis:
+    """The same; its rows come in the order asked for."""
+    if analysis.orders:
+        return analysis
+    has_top = any(option.name == "top" for option in analysis.options)
+
+    def run(store: Store, asked: Request) -> Answer:
+        options = {name: asked.options.get(name) for name in ("sort", "top") if name != "top" or not has_top}
+        return ordered(analysis.run(store, asked), options)
+
+    return replace(analysis, run=run)
+
+
+def _of_calls(analysis: Analysis) -> Analysis:
+    """The same; it refuses a store of counts if it needs calls."""
+    if analysis.counts:
+        return analysis
+    stream = None if analysis.stream is None else _guarded(analysis.stream)
+    return replace(analysis, run=_guarded(analysis.run), stream=stream)
+
+
+def _guarded(answer: Callable[[Store, Request], Answered]) -> Callable[[Store, Request], Answered]:
+    def run(store: Store, asked: Request) -> Answered:
+        store.need_calls()
+        return answer(store, asked)
+
+    return run
+
+
+def every() -> tuple[Analysis, ...]:
+    """All of them."""
+    return tuple(find(name) for name in names())

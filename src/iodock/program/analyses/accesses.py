@@ -1,0 +1,122 @@
+"""Every call on the chosen files, one by one."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from iodock.program.analyses.base import Analysis, Option, Request, Stream, answer, select
+from iodock.program.relations.ordering import first_of, order_sql
+from iodock.program.relations.selection import Selection
+from iodock.program.store import Store
+from iodock.shared.answer import Answer, Column
+
+COLUMNS = (
+    Column(
+        "ts",
+        "int",
+        "ns",
+        "time",
+        "start, ns since the epoch or midnight; null where only the end is known",
+        importance="first",
+    ),
+    Column("dur", "int", "ns", "measure", "time inside the call", importance="first"),
+    Column("pid", "int", None, "key", "process id", importance="last"),
+    Column("tid", "int", None, "key", "thread id", importance="usual"),
+    Column("call", "str", None, "key", "the system call"),
+    Column("file", "str", None, "key", "the file's name; null for calls without a file"),
+    Column(
+        "side",
+        "str",
+        None,
+        "key",
+        "which end of a two-ended call: in, out, old, new; else null",
+        importance="last",
+    ),
+    Column("offset_bytes", "int", "bytes", "measure", "place in the file, where known", importance="first"),
+    Column("requested_bytes", "int", "bytes", "measure", "bytes asked for"),
+    Column("result", "int", None, "detail", "returned value; null for no result"),
+    Column("errno", "str", None, "key", "the error, if the call failed", importance="usual"),
+    Column(
+        "bytes",
+        "int",
+        "bytes",
+        "measure",
+        "bytes transferred at this end; null if the call transfers none",
+        importance="first",
+    ),
+    Column("direction", "str", None, "key", "read or write, where bytes move", importance="last"),
+    Column("end_ts", "int", "ns", "time", "end of the call, where known"),
+    Column(
+        "sys_cpu_time_ns",
+        "int",
+        "ns",
+        "measure",
+        "system CPU time, where the source has that (truss -E)",
+        importance="last",
+    ),
+)
+
+ROWS = """SELECT e.ts, e.dur, p.pid, p.tid, c.name AS call, n.name AS file,
+  CASE e.side WHEN 1 THEN 'in' WHEN 2 THEN 'out' WHEN 3 THEN 'old' WHEN 4 THEN 'new' END AS side,
+  e.offset_bytes, e.requested_bytes, e.result, x.name AS errno, e.bytes,
+  CASE e.direction WHEN 1 THEN 'read' WHEN 2 THEN 'write' END AS direction,
+  coalesce(e.end_ts, e.ts + e.dur) AS end_ts, e.sys_cpu_ns AS sys_cpu_time_ns"""
+
+
+def rows_sql(selection: Selection) -> str:
+    """One row per call and chosen end, in the order in which calls ended."""
+    return f"""{ROWS} FROM events e {selection.joins}
+  LEFT JOIN processes p ON p.utid = e.utid LEFT JOIN calls c ON c.id = e.call_id
+  LEFT JOIN errnos x ON x.id = e.errno_id LEFT JOIN files n ON n.file_id = e.file_id {selection.where}"""
+
+
+def run(store: Store, asked: Request) -> Answer:
+    """All rows at once."""
+    selection = select(store, asked.filters)
+    table = store.reader(chosen_sql(selection, asked)).read_all()
+    return _answer(store, asked, table, selection)
+
+
+def chosen_sql(selection: Selection, asked: Request) -> str:
+    """The rows asked for, in the order asked for."""
+    order, top = order_sql(COLUMNS, asked.options), asked.options["top"]
+    sql = rows_sql(selection)
+    if order:
+        sql = f"SELECT * FROM ({sql}) r ORDER BY {', '.join(order)}, ts, end_ts"
+    return f"{sql} LIMIT {top}" if top else sql
+
+
+def _answer(store: Store, asked: Request, table: pa.Table, selection: Selection) -> Answer:
+    totals = None
+    if top := asked.options["top"]:
+        (found,) = store.rows(f"SELECT count(*) AS n FROM ({rows_sql(selection)}) r")
+        totals = first_of(min(top, int(found["n"])), int(found["n"]), "calls")
+    return answer("accesses", "Single calls", store, asked, table, COLUMNS, selection, totals)
+
+
+def stream(store: Store, asked: Request) -> Stream:
+    """The rows batch by batch, whatever their number."""
+    selection = select(store, asked.filters)
+    sql = chosen_sql(selection, asked)
+    names = [column.name for column in COLUMNS]
+    empty = store.table(f"SELECT * FROM ({sql}) r LIMIT 0")
+    head = _answer(store, asked, empty, selection)
+    return Stream(head, lambda: store.reader(sql), lambda: store.json_reader(sql, names))
+
+
+ANALYSIS = Analysis(
+    name="accesses",
+    title="Single calls",
+    doc="""Every call on the chosen files, in the order in which calls ended: start, duration, size and
+offset of each. A call with two ends has a row for each end that is on a chosen file.""",
+    columns=COLUMNS,
+    run=run,
+    stream=stream,
+    orders=True,
+    options=(Option("top", "int", None, "only the first N calls, or with --sort those N"),),
+    examples=(
+        "iodock show accesses run.iodock --file /scratch/out.dat --format csv -o out.csv",
+        "iodock show accesses run.iodock --top 20 --sort dur",
+        "iodock show accesses run.iodock --file out.dat --call read --chart offset -o offset.png",
+    ),
+)

@@ -1,0 +1,148 @@
+"""What an analysis is: a header that declares its options and columns, and a function from store to
+answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from iodock.program.relations.filters import Filters, duration_ns
+from iodock.program.relations.selection import Selection, select
+from iodock.program.store import Store
+from iodock.shared.answer import Answer, Column, Totals
+from iodock.shared.errors import RequestError
+
+OptionType = Literal["int", "flag", "seconds", "keys", "choice", "column"]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of one analysis, on the command line and in Python."""
+
+    name: str
+    """With underscores; `--NAME` with hyphens on the command line."""
+    type: OptionType
+    default: Any
+    doc: str
+    choices: tuple[str, ...] = ()
+
+
+SORT = Option("sort", "column", None, "by this column: of measures the largest first, of others the smallest")
+TOP = Option("top", "int", None, "only the first N rows")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question: filters and the analysis' own options, complete with defaults."""
+
+    filters: Filters
+    options: Mapping[str, Any]
+    given: Mapping[str, Any]
+    """What was asked for and is not a default: filters and options."""
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """One analysis: store -> table, every column documented."""
+
+    name: str
+    title: str
+    doc: str
+    """What it shows, in whole sentences; its manual page."""
+    columns: tuple[Column, ...]
+    """All columns it can answer with; with keys, those of the default keys."""
+    run: Callable[[Store, Request], Answer]
+    options: tuple[Option, ...] = ()
+    examples: tuple[str, ...] = ()
+    stream: Callable[[Store, Request], Stream] | None = None
+    """Where there is one row per event: the same rows, batch by batch."""
+    counts: bool = field(default=False)
+    """Answers from counts by call alone, too (strace -c)."""
+    orders: bool = field(default=False)
+    """Sorts by any column itself, where the rows are many or a row stands for those left out."""
+    hidden: bool = field(default=False)
+    """Made for the report: answers, but is not offered."""
+
+    @property
+    def every_option(self) -> tuple[Option, ...]:
+        """Its own options, and those that all have."""
+        own = {option.name for option in self.options}
+        return (*self.options, *(option for option in (TOP, SORT) if option.name not in own))
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An answer whose rows come in batches; `head` is the answer with an empty table."""
+
+    head: Answer
+    batches: Callable[[], pa.RecordBatchReader]
+    """Starts the rows as columns; one reader at a time."""
+    json: Callable[[], pa.RecordBatchReader]
+    """Starts the rows as JSON objects, one column of text, each after a comma and a line break."""
+
+
+def request(analysis: Analysis, arguments: Mapping[str, Any]) -> Request:
+    """Sorts keyword arguments into filters and options. Raises RequestError."""
+    known = {option.name: option for option in analysis.every_option}
+    own = {name: value for name, value in arguments.items() if name in known and value is not None}
+    filters = Filters.from_mapping({name: value for name, value in arguments.items() if name not in known})
+    options = {name: option.default for name, option in known.items()}
+    options |= {name: _option_value(known[name], value) for name, value in own.items()}
+    changed = {name: value for name, value in options.items() if value != known[name].default}
+    return Request(filters, options, filters.given() | changed)
+
+
+def _option_value(option: Option, value: Any) -> Any:
+    if option.type == "keys":
+        parts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(parts, Iterable) or not all(isinstance(part, str) for part in parts):
+            raise RequestError(f"{option.name} must be names, not {value!r}")
+        return tuple(part.strip() for part in parts if part.strip())
+    if option.type == "seconds":
+        return duration_ns(value)
+    if option.type == "int":
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise RequestError(f"{option.name} must be a whole number, not {value!r}")
+        if value < 1:
+            raise RequestError(f"{option.name} must be 1 or more, not {value}")
+        return value
+    if option.type == "column" and not isinstance(value, str):
+        raise RequestError(f"{option.name} must be the name of a column, not {value!r}")
+    if option.type == "choice" and value not in option.choices:
+        raise RequestError(f"{option.name} is one of {', '.join(option.choices)}, not {value}")
+    return value
+
+
+def answer(
+    analysis: str,
+    title: str,
+    store: Store,
+    asked: Request,
+    table: pa.Table,
+    columns: tuple[Column, ...],
+    selection: Selection | None = None,
+    totals: Totals | None = None,
+    keys: tuple[str, ...] = (),
+) -> Answer:
+    """An answer with everything that the manifest has to say beside it."""
+    return Answer(
+        analysis=analysis,
+        title=title,
+        columns=columns,
+        table=table.select([column.name for column in columns]),
+        clock=store.manifest.clock,
+        source=store.manifest.source,
+        losses=store.manifest.losses,
+        notes=(*(selection.notes if selection else ()), *store.manifest.notes),
+        totals=totals,
+        keys=keys,
+        options=asked.given,
+        first_ts=store.manifest.first_ts,
+        store_name=store.name,
+    )
+
+
+__all__ = ["Analysis", "Option", "Request", "Stream", "answer", "request", "select"]

@@ -1,0 +1,77 @@
+"""Where in a file, and when: transfers on a grid of time and offset."""
+
+from __future__ import annotations
+
+from iodock.program.analyses.base import Analysis, Option, Request, answer, select
+from iodock.program.relations.selection import Selection
+from iodock.program.store import Store
+from iodock.shared.answer import Answer, Column
+
+COLUMNS = (
+    Column("ts", "int", "ns", "time", "start of the cell in time, ns (see `clock`)", importance="first"),
+    Column("end_ts", "int", "ns", "time", "end of the cell in time, not in it"),
+    Column("offset_bytes", "int", "bytes", "key", "first offset of the cell"),
+    Column("end_offset_bytes", "int", "bytes", "detail", "offset after the cell"),
+    Column("direction", "str", None, "key", "read or write"),
+    Column("count", "int", "calls", "measure", "transfers that begin in the cell", importance="first"),
+    Column("bytes", "int", "bytes", "measure", "bytes that they moved", importance="first"),
+    Column("total_time_ns", "int", "ns", "measure", "time inside them, over all threads"),
+)
+
+
+def run(store: Store, asked: Request) -> Answer:
+    """One row per cell that is not empty, and direction."""
+    selection = select(store, asked.filters)
+    across, up = asked.options["time_cells"], asked.options["offset_cells"]
+    store.keep("extent", extent_sql(selection, across, up))
+    table = store.table(cells_sql(selection))
+    return answer("offsets", "Offset over time", store, asked, table, COLUMNS, selection)
+
+
+_TS = "coalesce(e.ts, e.end_ts)"
+
+
+def _placed(selection: Selection) -> tuple[str, str]:
+    where = selection.and_where(
+        "e.direction IN (1, 2)", "e.bytes IS NOT NULL", "e.offset_bytes IS NOT NULL", f"{_TS} IS NOT NULL"
+    )
+    return f"FROM events e {selection.joins}", where
+
+
+def extent_sql(selection: Selection, across: int, up: int) -> str:
+    """Where the grid begins and how large its cells are."""
+    source, where = _placed(selection)
+    return f"""SELECT low_ts, low_offset, greatest((high_ts - low_ts) // {across} + 1, 1) AS width,
+  greatest((high_offset - low_offset) // {up} + 1, 1) AS height FROM (
+  SELECT min({_TS}) AS low_ts, max({_TS}) AS high_ts, min(e.offset_bytes) AS low_offset,
+    max(e.offset_bytes) AS high_offset {source} {where}) z"""
+
+
+def cells_sql(selection: Selection) -> str:
+    """Transfers counted by cell."""
+    source, where = _placed(selection)
+    return f"""WITH g AS (SELECT ({_TS} - x.low_ts) // x.width AS at,
+    (e.offset_bytes - x.low_offset) // x.height AS place, e.direction, count(*) AS count,
+    CAST(sum(e.bytes) AS BIGINT) AS bytes, CAST(sum(e.dur) AS BIGINT) AS total_time_ns
+  {source} CROSS JOIN extent x {where} GROUP BY 1, 2, 3)
+SELECT x.low_ts + g.at * x.width AS ts, x.low_ts + (g.at + 1) * x.width AS end_ts,
+  x.low_offset + g.place * x.height AS offset_bytes,
+  x.low_offset + (g.place + 1) * x.height AS end_offset_bytes,
+  CASE g.direction WHEN 1 THEN 'read' ELSE 'write' END AS direction, g.count, g.bytes, g.total_time_ns
+FROM g CROSS JOIN extent x ORDER BY 1, 3, 5"""
+
+
+ANALYSIS = Analysis(
+    name="offsets",
+    title="Offset over time",
+    doc="""Reads and writes on a grid of time and offset, so that ten million of them stay readable. Choose
+one file with --file. Transfers whose offset is not known (sockets, appends) are not in it; `accesses` has
+each call.""",
+    columns=COLUMNS,
+    run=run,
+    options=(
+        Option("time_cells", "int", 400, "cells along the time"),
+        Option("offset_cells", "int", 200, "cells along the offset"),
+    ),
+    examples=("iodock show offsets run.iodock --file out.dat --format png -o offsets.png",),
+)

@@ -1,0 +1,104 @@
+"""How many calls, how long, how many bytes: per call, file, process, ... or any combination."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from iodock.program.analyses.base import Analysis, Option, Request, answer, select
+from iodock.program.relations.counted import counted_row, keep_counted, left_out
+from iodock.program.relations.grouping import (
+    CELLS,
+    COSTLIEST,
+    GROUPS,
+    MEASURES,
+    Grouping,
+    keep_groups,
+    keep_other,
+    one_row,
+)
+from iodock.program.relations.keys import KEYS, find_keys, noun_of
+from iodock.program.relations.ordering import order_sql
+from iodock.program.store import Store
+from iodock.shared.answer import Answer, Totals
+from iodock.shared.errors import RequestError
+
+
+def run(store: Store, asked: Request) -> Answer:
+    """One row per key, the costliest first."""
+    return grouped(store, asked)
+
+
+def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) -> Answer:
+    """One row per key in an order (SQL over the measures)."""
+    keys = find_keys(asked.options["by"])
+    if not keys:
+        raise RequestError("--by needs a key", f"keys: {', '.join(KEYS)}")
+    grouping = Grouping(keys)
+    order = order_sql(grouping.columns, asked.options, order, "g.")
+    selection = None
+    if store.manifest.counts_only:
+        keep_counted(store, grouping, asked.filters, order)
+    else:
+        selection = select(store, asked.filters)
+        keep_groups(store, grouping, selection, order)
+    top = asked.options["top"]
+    names = ", ".join(f'"{column.name}"' for column in grouping.columns)
+    limit = f" WHERE place <= {top}" if top else ""
+    table = store.table(f"SELECT {names} FROM {GROUPS}{limit} ORDER BY place")
+    return answer(
+        "summary",
+        f"{_which(store, asked)} by {', '.join(key.name for key in keys)}",
+        store,
+        asked,
+        table,
+        grouping.columns,
+        selection,
+        _totals(store, grouping, table),
+        tuple(key.name for key in keys),
+    )
+
+
+def _which(store: Store, asked: Request) -> str:
+    """As other places count calls without a file, too, and tables of counts don't tell files."""
+    filters = asked.filters
+    any_call = store.manifest.counts_only or filters.kind or filters.file
+    return "Calls" if any_call else "Calls on files with a path"
+
+
+def _totals(store: Store, grouping: Grouping, table: pa.Table) -> Totals:
+    groups = int(store.rows(f"SELECT count(*) AS n FROM {GROUPS}")[0]["n"])
+    other: dict[str, Any] | None = None
+    if store.manifest.counts_only:
+        if table.num_rows < groups:
+            other = left_out(store, grouping, table.num_rows)
+        return Totals(counted_row(store), other, table.num_rows, groups, noun_of(grouping.keys))
+    if table.num_rows < groups:
+        keep_other(store, grouping, table.num_rows)
+        other = one_row(store, "cells_other")
+    return Totals(one_row(store, CELLS), other, table.num_rows, groups, noun_of(grouping.keys))
+
+
+ANALYSIS = Analysis(
+    name="summary",
+    title="Calls",
+    doc="""Calls with their outcome, time and bytes, one row per key, sorted by total time. Without --by, one
+row per system call. A call with two ends (rename, sendfile) counts once in each row that it belongs to, and
+once in the total. Of counts alone (a table of strace -c) all calls are shown, by call, family or class; what
+the table does not tell is empty.""",
+    columns=(KEYS["call"].column, *MEASURES),
+    run=run,
+    counts=True,
+    orders=True,
+    options=(
+        Option("by", "keys", ("call",), f"group by these keys: {', '.join(KEYS)}"),
+        Option("top", "int", None, "only the N costliest rows, the rest as one row 'other'"),
+    ),
+    examples=(
+        "iodock show summary run.iodock",
+        "iodock show summary run.iodock --by file,call --top 20",
+        "iodock show summary run.iodock --call openat --failed --by file",
+        "iodock show summary run.iodock --by pattern --user-files",
+    ),
+)

@@ -1,0 +1,118 @@
+"""The door to the Rust side that makes stores of logs, and of what a recording left. Errors become
+IodockErrors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from iodock import _native
+from iodock.shared.answer import Loss
+from iodock.shared.errors import IodockError, RequestError
+
+Progress = Callable[[int, int | None, int], None]
+"""(bytes done, bytes in all if known, calls so far)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import found."""
+
+    store: Path
+    formats: tuple[str, ...]
+    lines: int
+    calls: int
+    files: int
+    processes: int
+    cut: bool
+    losses: tuple[Loss, ...]
+
+
+@contextmanager
+def native_errors() -> Iterator[None]:
+    """NativeError as IodockError, or RequestError where the question was wrong."""
+    try:
+        yield
+    except _native.NativeError as error:
+        kind = RequestError if error.usage else IodockError
+        raise kind(str(error), error.hint) from None
+
+
+def import_logs(
+    logs: Sequence[str],
+    store: Path,
+    *,
+    format: str | None = None,
+    working_directories: Sequence[str] = (),
+    rank_from: str | None = None,
+    lines: tuple[int, int | None] | None = None,
+    force: bool = False,
+    coverage_bytes: int | None = None,
+    progress: Progress | None = None,
+) -> Imported:
+    """Imports logs (`-` is standard input) into a new store; of a single one `lines` (first, last) only.
+    Raises IodockError; nothing of the store is left then."""
+    _each_once(logs)
+    with native_errors():
+        found = _native.import_logs(
+            list(logs),
+            store,
+            format=format,
+            working_directories=[os.fsencode(Path(name).absolute()) for name in working_directories],
+            rank_from=rank_from,
+            lines=lines,
+            force=force,
+            coverage_bytes=coverage_bytes,
+            progress=progress,
+        )
+    return imported(found)
+
+
+def _each_once(logs: Sequence[str]) -> None:
+    """The same log twice would count every call twice. Raises RequestError."""
+    seen: dict[tuple[int, int] | str, str] = {}
+    for log in logs:
+        first = seen.setdefault(_identity(log), log)
+        if log != first:
+            raise RequestError(f"{log} is the same log as {first}", "give each log once")
+    if len(seen) < len(logs):
+        twice = next(log for log in logs if logs.count(log) > 1)
+        raise RequestError(f"{twice} is given twice", "give each log once")
+
+
+def _identity(log: str) -> tuple[int, int] | str:
+    try:
+        found = Path(log).stat()
+    except (OSError, ValueError):
+        return log  # standard input; or what is wrong is told where it is opened
+    return found.st_dev, found.st_ino
+
+
+def finish(store: Path, progress: Progress | None = None) -> Imported:
+    """Makes a recording's tables of its journal. Raises IodockError; the journal stays then."""
+    with native_errors():
+        return imported(_native.finish_recording(store, progress=progress))
+
+
+def read_in_progress(store: Path, into: Path) -> bool:
+    """Makes a store at INTO of what has been flushed so far of a recording in progress, which stays as it is;
+    False where none is. Raises IodockError."""
+    with native_errors():
+        return _native.read_in_progress(store, into) is not None
+
+
+def imported(found: _native.ImportSummary) -> Imported:
+    """The native summary as a dataclass."""
+    return Imported(
+        store=Path(found["store"]),
+        formats=tuple(found["formats"]),
+        lines=found["lines"],
+        calls=found["calls"],
+        files=found["files"],
+        processes=found["processes"],
+        cut=found["cut"],
+        losses=tuple(Loss(*loss) for loss in found["losses"]),
+    )

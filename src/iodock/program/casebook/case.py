@@ -1,0 +1,141 @@
+"""A case as data, read from `cases/NAME/case.toml` of the package or of the site's own folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from iodock.shared.bounded import files
+from iodock.shared.bounded.documents import DocumentError, from_toml
+from iodock.shared.bounded.limits import PLAN
+from iodock.shared.errors import RequestError, meant
+
+OWN_CASES = Path(__file__).parent / "cases"
+VARIABLE = "IODOCK_CASES"
+USUAL_PLACE = "~/.local/share/iodock/cases"
+TEXTS = ("title", "see", "why", "change", "beyond")
+"""Keys of case.toml that people read; `tools/messages.py` takes them into the catalogues."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One of the two programs of a case."""
+
+    run: tuple[str, ...]
+    compile: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One pattern: what one sees, why, the change; as programs, or as two stores that a site recorded."""
+
+    name: str
+    folder: Path
+    rules: tuple[str, ...]
+    """Findings of the version before that the change removes."""
+    title: str
+    see: str
+    why: str
+    change: str
+    beyond: str
+    """When the change does not help, or costs something."""
+    before: Version | None
+    """None: `before.iodock` and `after.iodock` lie in the folder."""
+    after: Version | None
+    input: tuple[str, ...] | None = None
+    """Command that makes the input, in the working folder."""
+    needs: tuple[str, ...] = ()
+    """Programs that must be there."""
+    one_cpu: bool = True
+    """Whether it runs on one CPU, which nothing but a parallel job would use more of."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it came with iodock."""
+        return self.folder.parent == OWN_CASES
+
+
+def site_folder() -> Path:
+    """Where a site's own cases lie: $IODOCK_CASES or the user's data folder."""
+    return Path(os.environ.get(VARIABLE) or USUAL_PLACE).expanduser()
+
+
+@cache
+def _own() -> tuple[Case, ...]:
+    return tuple(read(folder) for folder in sorted(OWN_CASES.iterdir()) if (folder / "case.toml").is_file())
+
+
+def every() -> tuple[Case, ...]:
+    """All cases: those that came with iodock, then the site's that can be read (see `damaged`)."""
+    return (*_own(), *(found for found in _of_site() if isinstance(found, Case)))
+
+
+def damaged() -> tuple[RequestError, ...]:
+    """What is wrong with those of the site's cases that can't be read."""
+    return tuple(found for found in _of_site() if isinstance(found, RequestError))
+
+
+def _of_site() -> Iterator[Case | RequestError]:
+    place = site_folder()
+    for folder in sorted(place.iterdir()) if place.is_dir() else ():
+        if not (folder / "case.toml").is_file():
+            continue
+        try:
+            yield read(folder)
+        except RequestError as error:
+            # One damaged case hides no other one.
+            yield error
+
+
+def names() -> tuple[str, ...]:
+    """Names of all cases."""
+    return tuple(case.name for case in every())
+
+
+def find(name: str) -> Case:
+    """The case of that name. Raises RequestError."""
+    for case in every():
+        if case.name == name:
+            return case
+    for error in damaged():
+        if str(error).startswith(f"{site_folder() / name}/"):
+            raise error
+    raise RequestError(f"no such case: {name}", meant(name, names(), f"cases: {', '.join(names())}"))
+
+
+def read(folder: Path) -> Case:
+    """The case in a folder. Raises RequestError with file and key."""
+    path = folder / "case.toml"
+    try:
+        raw = from_toml(files.text(path, PLAN))
+        return _case(folder, raw)
+    except (OSError, UnicodeDecodeError, DocumentError) as error:
+        raise RequestError(f"{path}: can't be read: {error}", "mend it or remove its folder") from error
+    except KeyError as error:
+        raise RequestError(f"{path}: {error.args[0]} is missing", "mend it or remove its folder") from error
+    except TypeError as error:
+        raise RequestError(f"{path}: a value is of a wrong kind", "mend it or remove its folder") from error
+
+
+def _case(folder: Path, raw: Mapping[str, Any]) -> Case:
+    has_programs = "before" in raw
+    return Case(
+        name=folder.name,
+        folder=folder,
+        rules=tuple(map(str, raw.get("rules", ()))),
+        before=_version(raw["before"]) if has_programs else None,
+        after=_version(raw["after"]) if has_programs else None,
+        input=tuple(raw["input"]) if "input" in raw else None,
+        needs=tuple(raw.get("needs", ())),
+        one_cpu=bool(raw.get("one_cpu", True)),
+        **{key: str(raw[key]) if key == "title" else str(raw.get(key, "")) for key in TEXTS},
+    )
+
+
+def _version(raw: Mapping[str, Any]) -> Version:
+    compile = raw.get("compile")
+    return Version(tuple(raw["run"]), tuple(compile) if compile else None)

@@ -1,0 +1,102 @@
+"""One run, folded to what a comparison needs: sums by file and call, sizes, and its diagnosis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from iodock.program.analyses.overview import PART
+from iodock.program.diagnosis import diagnosis_of, facts_of
+from iodock.program.findings import Diagnosis
+from iodock.program.relations.filters import PATH_KINDS
+from iodock.program.relations.io_time import IO_CALLS
+from iodock.program.store import Manifest, Store
+from iodock.shared.engine.sql import quoted
+from iodock.shared.settings import Settings
+
+PLACED = f"kind IN ({', '.join(map(quoted, PATH_KINDS))})"
+# A call with two ends counts at its first one, so that sums over files are sums over calls.
+_FIRST = "u.side IN (0, 1, 3)"
+_SUMS = f"""SELECT u.file_id, c.name AS call, c.class, {PART} AS part,
+  CAST(coalesce(sum(u.time_ns) FILTER (WHERE {_FIRST}), 0) AS DOUBLE) AS total_time_ns,
+  CAST(coalesce(sum(u.count) FILTER (WHERE {_FIRST}), 0) AS DOUBLE) AS count,
+  CAST(coalesce(sum(u.count) FILTER (WHERE {_FIRST} AND u.errno_id IS NOT NULL), 0) AS DOUBLE) AS failed,
+  CAST(coalesce(sum(u.bytes) FILTER (WHERE u.direction = 1), 0) AS DOUBLE) AS read_bytes,
+  CAST(coalesce(sum(u.bytes) FILTER (WHERE u.direction = 2), 0) AS DOUBLE) AS written_bytes
+FROM uses u JOIN calls c ON c.id = u.call_id LEFT JOIN files f ON f.file_id = u.file_id
+WHERE u.file_id IS NOT NULL OR {IO_CALLS} GROUP BY ALL"""
+_SIZES = """SELECT direction, size_bin, CAST(sum(count) AS DOUBLE) AS count,
+  CAST(sum(time_ns) AS DOUBLE) AS total_time_ns FROM transfers GROUP BY ALL"""
+# What the run worked on: files that were there, and how large those are that it read.
+_WORK = f"""WITH used AS (SELECT file_id, sum(count) FILTER (WHERE errno_id IS NULL) AS good,
+    sum(bytes) FILTER (WHERE direction = 1) AS read, sum(bytes) FILTER (WHERE direction = 2) AS written
+  FROM uses GROUP BY 1)
+SELECT count(*) AS files, CAST(coalesce(sum(u.read), 0) AS BIGINT) AS read_bytes,
+  CAST(coalesce(sum(u.written), 0) AS BIGINT) AS written_bytes,
+  CAST(coalesce(sum(f.size_bytes) FILTER (WHERE u.read > 0), 0) AS BIGINT) AS size_bytes,
+  CAST(coalesce(sum(u.read) FILTER (WHERE f.size_bytes IS NOT NULL), 0) AS BIGINT) AS sized_read_bytes
+FROM used u JOIN files f ON f.file_id = u.file_id WHERE u.good > 0 AND {PLACED}"""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSums:
+    """One run."""
+
+    name: str
+    manifest: Manifest
+    overview: Mapping[str, Any]
+    """Wall time, I/O time, ...: see the analysis `overview`."""
+    time: str | None
+    """`elapsed`, `system-cpu`, or None: no call has a time."""
+    work: Mapping[str, int]
+    """`files`, `read_bytes`, `written_bytes`, `size_bytes` (of files read), `sized_read_bytes` (read of files
+    whose size is known): files on a file system that were there."""
+    diagnosis: Diagnosis
+    files: pa.Table
+    """`file_id`, `name`, `pattern`, `kind`, of every file."""
+    sums: pa.Table
+    """By `file_id`, `call`, `class`, `part`: `MEASURES`."""
+    sizes: tuple[Mapping[str, Any], ...]
+    """By `direction` and `size_bin` (see the derived table `transfers`): `count`, `total_time_ns`."""
+
+    @property
+    def captured(self) -> Mapping[str, Any]:
+        """How it was captured: `how`, `command`, ... as in the manifest."""
+        found: Mapping[str, Any] = self.manifest.raw.get("captured") or {}
+        return found
+
+    @property
+    def command(self) -> str:
+        """The command line; empty where not known."""
+        return " ".join(map(str, self.captured.get("command") or []))
+
+
+def sums_of(path: str, settings: Settings) -> RunSums:
+    """Reads one store. Raises StoreError, QueryError."""
+    with Store.open(path) as store:
+        facts = facts_of(store, settings)
+        diagnosis = diagnosis_of(facts)
+        facts.profile.need(("uses", "transfers"))
+        (work,) = store.rows(_WORK)
+        return RunSums(
+            name=store.name,
+            manifest=store.manifest,
+            overview=facts.overview,
+            time=_time(store),
+            work=work,
+            diagnosis=diagnosis,
+            files=store.table("SELECT file_id, name, coalesce(pattern, name) AS pattern, kind FROM files"),
+            sums=store.table(_SUMS),
+            sizes=tuple(store.rows(_SIZES)),
+        )
+
+
+def _time(store: Store) -> str | None:
+    if store.manifest.durations:
+        return "elapsed"
+    # Without durations only truss -E gives `uses` a time.
+    timed = store.rows("SELECT 1 FROM uses WHERE time_ns IS NOT NULL LIMIT 1")
+    return "system-cpu" if timed else None

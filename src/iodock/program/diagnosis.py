@@ -1,0 +1,281 @@
+"""Runs the rules over a store: candidates become findings with severity, share and gain, ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from iodock.program import rules
+from iodock.program.analyses.overview import PART
+from iodock.program.findings import MOST_FILES, Diagnosis, Finding, Gain, Severity, Silence
+from iodock.program.relations.filters import Filters
+from iodock.program.relations.io_time import IO_CALLS, io_time
+from iodock.program.relations.patterns import LEAST_FILES, PATTERNED, in_lines
+from iodock.program.relations.profile import Profile
+from iodock.program.relations.selection import select
+from iodock.program.rules import gains, headline, slow_call, typical
+from iodock.program.rules.asking import candidates_of
+from iodock.program.rules.base import Candidate, Facts, Rule
+from iodock.program.rules.languages import advice_for
+from iodock.program.store import Store
+from iodock.shared.errors import RequestError
+from iodock.shared.message import Message
+from iodock.shared.settings import Settings, load
+
+
+def diagnose(store: Store, settings: Settings | None = None) -> Diagnosis:
+    """What is wrong with a run's I/O. Raises RequestError for settings that don't fit, StoreError,
+    QueryError."""
+    return diagnosis_of(facts_of(store, settings or load()))
+
+
+def diagnosis_of(facts: Facts) -> Diagnosis:
+    """The same for one who needs a run's facts and derived tables too."""
+    known = rules.every()
+    _check_names(facts.settings)
+    missing = {rule.name: [need for need in rule.needs if not facts.sees(need)] for rule in known}
+    usual = typical.compare(facts)
+    found = _found(facts, [rule for rule in known if not missing[rule.name]], usual)
+    kept = _fitted(_without_symptoms(found), facts)
+    return Diagnosis(
+        store=facts.store.name,
+        verdict=headline.verdict_of(facts, kept),
+        findings=_ranked(kept, known),
+        silent=tuple(_silent(facts, known)),
+        remarks=(*usual.remarks(), *_probes(facts)),
+        next_step=headline.next_step_of(facts, kept),
+        losses=tuple((loss.name, loss.count, loss.cure) for loss in facts.store.manifest.losses),
+    )
+
+
+def _silent(facts: Facts, known: Iterable[Rule]) -> Iterable[Silence]:
+    """Rules that could not look, or not at all files."""
+    for rule in known:
+        missing = [need for need in (*rule.needs, *rule.needs_for_some) if not facts.sees(need)]
+        if missing:
+            yield Silence(rule.name, missing[0].why)
+
+
+def facts_of(store: Store, settings: Settings) -> Facts:
+    """What rules know of a store. Raises RequestError for one without calls."""
+    store.need_calls()
+    store.hold_small()
+    profile = Profile(store)
+    profile.need(["uses"])
+    _name_folders(store)
+    (sums,) = store.rows(_SUMS_SQL)
+    everything = select(store, Filters.from_mapping({"kind": ["all"]}))
+    spent = io_time(store, everything)
+    total = {
+        "io_time_ns": None if spent is None else spent.subset_ns,
+        "waiting_time_ns": None if spent is None else spent.any_ns - spent.subset_ns,
+        "summed_io_ns": sums["time_ns"] if store.manifest.durations else None,
+        "calls": sums["calls"],
+    }
+    return Facts(store, settings, profile, total)
+
+
+def _name_folders(store: Store) -> None:
+    """A path that was only looked at may be a folder though no call said so: other files lie in it."""
+    if store.rows(f"SELECT 1 FROM files WHERE {_IS_FOLDER} LIMIT 1"):
+        store.keep(
+            "files",
+            f"SELECT * REPLACE (CASE WHEN {_IS_FOLDER} THEN 'directory' ELSE kind END AS kind) FROM files",
+        )
+
+
+_IS_FOLDER = """(kind IN ('file', 'unknown') AND name IN (SELECT rtrim(folder, '/') FROM files)
+  AND file_id NOT IN (SELECT file_id FROM uses WHERE direction > 0 AND file_id IS NOT NULL))"""
+
+
+# What the analysis `overview` counts, from the folded calls.
+_SUMS_SQL = f"""WITH parts AS (SELECT u.count, u.time_ns, u.side, {PART} AS part
+  FROM uses u JOIN calls c ON c.id = u.call_id LEFT JOIN files f ON f.file_id = u.file_id
+  WHERE u.file_id IS NOT NULL OR {IO_CALLS})
+SELECT CAST(coalesce(sum(count) FILTER (WHERE side IN (0, 1, 3)), 0) AS BIGINT) AS calls,
+  CAST(sum(time_ns) FILTER (WHERE side IN (0, 1, 3) AND part <> 'waiting') AS BIGINT) AS time_ns FROM parts"""
+
+
+def _check_names(settings: Settings) -> None:
+    for name in settings.rules:
+        try:
+            rules.find(name)
+        except RequestError as error:
+            raise RequestError(f"{settings.source}: [rules.{name}]: {error}", error.hint) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A finding and what it was made of."""
+
+    finding: Finding
+    files: frozenset[str]
+    """The names of all its files."""
+    candidate: Candidate
+
+    @property
+    def is_io(self) -> bool:
+        """Whether it is charged time inside calls, not what passes around them."""
+        return self.candidate.wall_seconds is None
+
+
+def _found(facts: Facts, asked: Sequence[Rule], usual: typical.Comparison) -> list[_Found]:
+    """Findings in the order of their rules."""
+    answers = list(zip(asked, candidates_of(asked, facts), strict=True))
+    slow = next((hung for rule, hung in answers if rule is slow_call.RULE), [])
+    metadata = _metadata(slow, facts) if slow else []
+    found = []
+    for rule, candidates in answers:
+        hung = metadata if slow_call.RULE.name in rule.yields_to else []
+        for candidate in candidates:
+            spared = _without_hung(candidate, hung) if hung else candidate
+            found.append(_finding(rule, spared, facts, usual))
+    return found
+
+
+def _metadata(slow: Sequence[Candidate], facts: Facts) -> list[Candidate]:
+    """Those that the rules which yield to them count: these look at metadata calls."""
+    names = {row["name"] for row in facts.rows("SELECT name FROM calls WHERE class = 'metadata'")}
+    return [one for one in slow if one.call in names]
+
+
+def _without_hung(candidate: Candidate, hung: Sequence[Candidate]) -> Candidate:
+    """The same candidate at what its calls cost beside those that hung on its files."""
+    if candidate.time_ns is None or candidate.wall_seconds is not None:
+        return candidate
+    lost = sum(one.time_ns or 0 for one in hung if not set(one.files).isdisjoint(candidate.files))
+    return replace(candidate, time_ns=max(0, candidate.time_ns - lost))
+
+
+def _finding(rule: Rule, candidate: Candidate, facts: Facts, usual: typical.Comparison) -> _Found:
+    cost = candidate.wall_seconds if candidate.wall_seconds is not None else _cost(candidate, facts)
+    wall = facts.wall_seconds
+    cost = cost if cost is None or wall is None else min(cost, wall)
+    share = cost / wall if cost is not None and wall else None
+    files = candidate.files[:MOST_FILES]
+    confidence = candidate.confidence + usual.change_of_confidence(rule.name, candidate.files)
+    gain, work_seconds = gains.gain_of(candidate, cost, facts)
+    finding = Finding(
+        rule=rule.name,
+        severity=gains.severity_of(candidate, gain, cost, facts),
+        confidence=round(min(0.95, max(0.1, confidence)), 2),
+        cost_seconds=cost,
+        cost_share=share,
+        node_hours=cost * facts.nodes / 3600 if cost is not None and facts.nodes else None,
+        gain=gain,
+        work_seconds=work_seconds,
+        title=Message(candidate.title or rule.title),
+        message=candidate.message,
+        files=_lines(candidate.files, facts),
+        file_count=len(files) if candidate.file_count is None else candidate.file_count,
+        call=candidate.call,
+        evidence=candidate.evidence,
+        query=candidate.query,
+        advice=advice_for(candidate.advice or rule.advice, candidate, facts),
+        fine_when=Message(rule.fine_when),
+        case=rule.case,
+    )
+    return _Found(finding, frozenset(candidate.files), candidate)
+
+
+def _lines(names: Sequence[str], facts: Facts) -> tuple[str, ...]:
+    """The first files, those of similar names as one pattern."""
+    if len(names) >= LEAST_FILES or any("*" in name for name in names):
+        facts.profile.need((PATTERNED,))
+        names = in_lines(facts.store, names)
+    return tuple(names[:MOST_FILES])
+
+
+def _cost(candidate: Candidate, facts: Facts) -> float | None:
+    """Wall time of the calls at fault, in a live recording with what tracing adds to each of them: both go
+    with the call."""
+    if candidate.time_ns is None:
+        return None
+    return facts.wall_of(candidate.time_ns + candidate.count * facts.tracing_ns)
+
+
+def _without_symptoms(found: Sequence[_Found]) -> list[_Found]:
+    """Leaves out findings that only show the symptom of what another one names on the same files."""
+    known = {rule.name: rule for rule in rules.every()}
+
+    def left_by(number: int, asked: frozenset[int]) -> list[Finding]:
+        """What is shown for a finding: those that explain it, or what is shown for these; else itself."""
+        one, files = found[number].finding, found[number].files
+        rule, left = known[one.rule], []
+        for at, other in enumerate(found):
+            is_near = at not in asked and _same_place(files, other.files)
+            if is_near and _explains(other.finding, one, rule):
+                left += left_by(at, asked | {at})
+        return left if any(_covers(other, one, rule) for other in left) else [one]
+
+    return [one for at, one in enumerate(found) if one.finding in left_by(at, frozenset({at}))]
+
+
+def _fitted(found: Sequence[_Found], facts: Facts) -> list[Finding]:
+    """The findings with gains that fit into the run together, and those from I/O into its I/O and the work
+    around it; each as severe as what it then saves."""
+    io_seconds = facts.alone_io_seconds
+    charged = [one.finding for one in found if one.is_io]
+    limit = None if io_seconds is None else io_seconds + sum(one.work_seconds for one in charged)
+    of_io = iter(gains.within([one.gain for one in charged], limit))
+    fitting = [next(of_io) if one.is_io else one.finding.gain for one in found]
+    together = gains.within(fitting, facts.alone_seconds)
+    return [_with_gain(one, gain, facts) for one, gain in zip(found, together, strict=True)]
+
+
+def _with_gain(one: _Found, gain: Gain | None, facts: Facts) -> Finding:
+    severity = gains.severity_of(one.candidate, gain, one.finding.cost_seconds, facts)
+    return replace(one.finding, gain=gain, severity=severity)
+
+
+# Of all files, not of those shown: of many that cost alike, each rule shows others.
+def _same_place(files: frozenset[str], others: frozenset[str]) -> bool:
+    return not files or not others or not files.isdisjoint(others)
+
+
+def _explains(other: Finding, one: Finding, rule: Rule) -> bool:
+    return other.rule in rule.yields_to and _covers(other, one, rule)
+
+
+# A chain of causes may end with one that is much cheaper than what it began with.
+def _covers(other: Finding, one: Finding, rule: Rule) -> bool:
+    # Without the calls that hung, what is left of the cost is no symptom of these.
+    hung = other.rule == slow_call.RULE.name and one.rule not in _OF_WAITING
+    if hung and one.severity is not Severity.NOTE:
+        return False
+    if one.cost_seconds is None or other.cost_seconds is None:
+        return other.severity.at_least(one.severity)
+    if one.gain and other.gain and other.gain.high_seconds < rule.yields_at * one.gain.low_seconds:
+        return False
+    return other.cost_seconds >= rule.yields_at * one.cost_seconds
+
+
+# What these cost is waiting, in which a call that hung may be all there is.
+_OF_WAITING = frozenset({"straggler", "io-not-overlapped"})
+
+
+def _ranked(found: Sequence[Finding], known: Iterable[Rule]) -> tuple[Finding, ...]:
+    """Notes after all others, then by what the change saves; what should be changed last comes last of
+    either."""
+    last = {rule.name for rule in known if rule.comes_last}
+
+    def order(one: Finding) -> tuple[bool, bool, float, int, str]:
+        is_note = one.severity is Severity.NOTE
+        saved = one.cost_seconds or 0.0 if one.gain is None else one.gain.middle_seconds
+        return (is_note, one.rule in last, -saved, one.severity.rank, one.rule)
+
+    return tuple(sorted(found, key=order))
+
+
+def _probes(facts: Facts) -> Iterable[Message]:
+    """What the site's probes saw meanwhile, of the file systems that the run used."""
+    known = {mount: one.probe_store for mount, one in facts.settings.file_systems.items() if one.probe_store}
+    run = facts.store.manifest
+    if not known or run.clock != "epoch" or run.first_ts is None or run.last_ts is None:
+        return ()
+    from iodock.file_system.probe.seen import during
+
+    used = {row["mount_point"] for row in facts.rows("SELECT DISTINCT mount_point FROM files")} - {None}
+    # Logs of other programs do not say what lies where.
+    stores = {mount: folder for mount, folder in known.items() if mount in used or not used}
+    return during(stores, run.first_ts, run.last_ts)

@@ -1,0 +1,114 @@
+"""A recording in progress, followed: sums and rates of what has been flushed so far. It is only read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from iodock import _native
+from iodock.shared.errors import IodockError
+
+MOST = 5
+"""Files, and calls, that are named."""
+_LEAST_NS = 800_000_000
+"""Rates are means of at least so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What was done since the recording began to one file, or by one call."""
+
+    name: str
+    calls: int
+    time_ns: int
+    read_bytes: int
+    written_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """A second, of late."""
+
+    calls: float
+    metadata_calls: float
+    read_bytes: float
+    written_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A recording as it was at one moment. Only calls on files with a path count."""
+
+    so_far_seconds: float | None
+    """Since it began."""
+    behind_seconds: float | None
+    """Calls that ended later than so long ago are not there."""
+    rates: Rates | None
+    """None where it was looked at for the first time."""
+    files: tuple[Sums, ...]
+    """Those that took most time, the most first."""
+    by_call: tuple[Sums, ...]
+
+
+class Follower:
+    """Follows the recording in the folder of a store, and changes nothing there."""
+
+    def __init__(self, store: Path) -> None:
+        """Raises IodockError while nothing can be read of it."""
+        self._followed = _opened(store)
+        self._before: _native.SoFar | None = None
+        self._rates: Rates | None = None
+
+    def look(self) -> Sight:
+        """Reads what has been flushed since the last time. Raises IodockError."""
+        try:
+            now = self._followed.look(MOST)
+        except _native.NativeError as error:
+            raise IodockError(str(error), error.hint) from None
+        self._note_rates(now)
+        return Sight(
+            _seconds_since(now["since_ns"]), _seconds_since(now["until_ns"]), self._rates,
+            tuple(_sums(now["files"])), tuple(_sums(now["by_call"])),
+        )  # fmt: skip
+
+    def _note_rates(self, now: _native.SoFar) -> None:
+        before = self._before
+        if before is None:
+            # What was before the first look is no rate.
+            self._before = now
+            return
+        if now["until_ns"] is None or before["until_ns"] is None:
+            return
+        passed = now["until_ns"] - before["until_ns"]
+        if passed < _LEAST_NS:
+            return
+        seconds = passed / 1e9
+        self._before = now
+        self._rates = Rates(
+            (now["calls"] - before["calls"]) / seconds,
+            (now["metadata_calls"] - before["metadata_calls"]) / seconds,
+            (now["read_bytes"] - before["read_bytes"]) / seconds,
+            (now["written_bytes"] - before["written_bytes"]) / seconds,
+        )
+
+
+def is_in_progress(store: Path) -> bool:
+    """Whether a recorder is at work in this folder."""
+    return _native.is_in_progress(store)
+
+
+def _opened(store: Path) -> _native.RecordingFollowed:
+    try:
+        return _native.RecordingFollowed(store)
+    except _native.NativeError as error:
+        raise IodockError(str(error), error.hint) from None
+
+
+def _seconds_since(moment_ns: int | None) -> float | None:
+    return None if moment_ns is None else max(0, time.time_ns() - moment_ns) / 1e9
+
+
+def _sums(rows: Iterable[tuple[str, int, int, int, int]]) -> Iterable[Sums]:
+    return (Sums(*row) for row in rows)

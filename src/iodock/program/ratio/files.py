@@ -1,0 +1,75 @@
+"""Files in, records out: each by its reader, with what was lost and what must be said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from iodock.program.ratio.reader import Reader, Reading, ReadOptions
+from iodock.program.ratio.record import Losses, Record, checked
+from iodock.program.ratio.registry import find, node_names, recognise
+from iodock.program.ratio.source import Progress, RatioError, Source, source_of
+from iodock.shared.errors import RequestError
+
+_TICK_RECORDS = 1 << 13
+
+
+@dataclass(slots=True)
+class Files:
+    """Several files read one after the other. `losses` and `notes` are complete when `records` ends."""
+
+    paths: Sequence[str]
+    form: str | None = None
+    """A reader's name; None recognises each file."""
+    options: ReadOptions = field(default_factory=ReadOptions)
+    standard_input: BinaryIO | None = None
+    losses: Losses = field(default_factory=Losses)
+    notes: dict[str, None] = field(default_factory=dict)
+    readers: dict[str, Reader] = field(default_factory=dict)
+    """Those used, by name."""
+
+    def __post_init__(self) -> None:
+        if self.options.time_format is not None:
+            if self.form not in (None, "time-format"):
+                raise RequestError(f"--time-format does not go with --from {self.form}", "leave one out")
+            self.form = "time-format"
+
+    def records(self, progress: Progress | None = None) -> Iterator[Record]:
+        """All records of all files. Raises RatioError, StoreError and RequestError."""
+        nodes = node_names(self.paths)
+        count = 0
+        for path, node in zip(self.paths, nodes, strict=True):
+            source = source_of(path, self.standard_input)
+            reader = self._reader(source)
+            reading = Reading(source, self.options, self.losses, self.notes)
+            total, several = source.total(), len(self.paths) > 1
+            found = 0
+            for record in checked(reader.read(reading), self.losses):
+                found += 1
+                if progress is not None and not (count + found) % _TICK_RECORDS:
+                    progress(source.seen, total, count + found)
+                yield record if record.node or not several else record._replace(node=node)
+            count += found
+            if not found:
+                self.notes[f"{path}: has no times in the form of {reader.title}"] = None
+        if not count:
+            raise RatioError("; ".join(self.notes), "look whether the files are what --from says")
+
+    def file_names(self) -> list[str]:
+        """The files' own names, for headings."""
+        return [Source(path).name for path in self.paths]
+
+    def _reader(self, source: Source) -> Reader:
+        if self.form is not None:
+            reader = find(self.form)
+        else:
+            reader, others = recognise(source)
+            for other in others:
+                self.notes[f"{source.path} also has times by {other.title}: --from {other.name}"] = None
+        self.readers[reader.name] = reader
+        return reader
+
+    def usual_grouping(self) -> str:
+        """How the records are shown unless the user says: by command where a reader has one per process."""
+        return "command" if any(one.by == "command" for one in self.readers.values()) else "record"

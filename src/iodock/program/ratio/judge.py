@@ -1,0 +1,95 @@
+"""How a CPU utilisation is read, and what comes next: step 1 of the method."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import Literal
+
+from iodock.program.findings import IO_FINE, IO_HEAVY
+from iodock.program.ratio.record import Record, core_count, system_share, utilisation
+from iodock.shared.settings import Ratio
+
+Verdict = Literal["I/O-heavy", "between", "compute", "unknown"]
+_ABOVE_ONE = 1.05
+"""Clocks of different fineness give a little over 1; more means more cores than were said."""
+_SYSTEM_HIGH = 0.2
+STEP_2 = "step 2: iodock volume -- CMD"
+NOT_ONLY_IO = (
+    "low CPU use is not only I/O: a program that sleeps, waits for the network, a licence, a lock or a "
+    "person, or shares its cores with others, looks the same; step 2 tells"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A record with its ratio and what follows from it."""
+
+    record: Record
+    cores: float | None
+    """What was divided by; None where that is not known."""
+    utilisation: float | None
+    system: float | None
+    """Share of system time, as utilisation is of user time."""
+    verdict: Verdict
+    why: str
+    next: str
+
+
+def judge(record: Record, limits: Ratio, cores: float | None = None) -> Judged:
+    """Reads a record's ratio by a site's limits. CORES where the record has none; without both, one."""
+    share, system = utilisation(record, cores), system_share(record, cores)
+    known = bool(record.cores) or cores is not None
+    verdict, why, following = _read(record, share, system, limits, known)
+    return Judged(record, core_count(record, cores), share, system, verdict, why, following)
+
+
+def _read(
+    record: Record, share: float | None, system: float | None, limits: Ratio, known: bool
+) -> tuple[Verdict, str, str]:
+    if share is None:
+        return "unknown", *_why_unknown(record)
+    if share > _ABOVE_ONE:
+        why = f"user time is {share:.3g} times the elapsed time: it ran on several cores"
+        missing = "say how many cores: --cores N" if not known else "check the number of cores"
+        return "unknown", why, missing
+    if record.io_share is not None:
+        return _read_recorded(record, share, record.io_share, limits)
+    if share < limits.io_below:
+        return "I/O-heavy", _why_low(system, limits), f"{STEP_2}, and compare bytes moved with file sizes"
+    if share >= limits.compute_above:
+        return "compute", f"at least {limits.compute_above:g}: the CPU works", "I/O is not the problem here"
+    return "between", f"from {limits.io_below:g} to {limits.compute_above:g}", f"{STEP_2}, if the run matters"
+
+
+def _read_recorded(record: Record, share: float, io: float, limits: Ratio) -> tuple[Verdict, str, str]:
+    """What was recorded says more than the CPU's idleness."""
+    why = f"recorded: {io:.1%} of the elapsed time was in calls on files"
+    following = f"iodock diagnose {shlex.quote(record.at)}"
+    if io >= IO_HEAVY:
+        return "I/O-heavy", why, following
+    if share >= limits.compute_above:
+        return "compute", why, "I/O is not the problem here"
+    if io < IO_FINE:
+        return "between", f"{why}, the rest in something else", "I/O is not the problem here"
+    return "between", why, following
+
+
+def _why_unknown(record: Record) -> tuple[str, str]:
+    again = "measure it: /usr/bin/time -v CMD"
+    if record.real is None:
+        return "no elapsed time", again
+    if record.real < 0:
+        return "the end lies before the start", again
+    if record.real == 0:
+        return "elapsed time is zero", "nothing: too short to matter, or it never ran"
+    if record.user is None and record.both is None:
+        return "no CPU time was counted", again
+    return "the source says 0 cores, or a number that can't be", "say how many cores: --cores N"
+
+
+def _why_low(system: float | None, limits: Ratio) -> str:
+    low = f"below {limits.io_below:g}"
+    if system is not None and system >= _SYSTEM_HIGH:
+        return f"{low}; the kernel worked {system:.0%} of the time: copies into caches, page faults or calls"
+    return low

@@ -1,0 +1,129 @@
+"""What a reader gives: one program, process or job with its times. Data only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from iodock.shared.answer import Loss
+from iodock.shared.bounded.doubts import MOST_SECONDS
+
+
+class Record(NamedTuple):
+    """Times of one program, process or job, in seconds. None is 'not known'.
+
+    A tuple and no dataclass: a year of accounting has millions of them, and these are made in half the time.
+    """
+
+    name: str
+    """Command, job name, or where the measurement stands."""
+    real: float | None
+    """Elapsed; of several processes added up, their elapsed times added up. Below 0: the clock ran back."""
+    user: float | None
+    system: float | None
+    cores: float | None = None
+    """Cores that the user time is spread over; None: the source does not say; 0: it says that it does not
+    know."""
+    runs: int = 1
+    """Processes, runs or jobs added up here."""
+    owner: str = ""
+    """User name, or id where the source has only that."""
+    node: str = ""
+    at: str = ""
+    """`FILE:LINE` or `FILE` where it was found."""
+    both: float | None = None
+    """User and system time together, where the source does not tell them apart."""
+    io_bytes: int | None = None
+    """File I/O as the source counts it, where it does."""
+    io_share: float | None = None
+    """Of the elapsed time, in calls on files, where the source has recorded them."""
+
+
+CURES: Mapping[str, str] = {
+    "damaged-line": "it was not read; look at the line that is named, or write the file again",
+    "damaged-record": "bytes that are no accounting record were skipped: the file was cut or overwritten",
+    "cut-record": "the file ends inside a record: it was copied while written, or the disk was full",
+    "double-row": "a row that stands there twice is counted once: files that overlap were put together",
+    "no-times": "the source has no elapsed time for it, or one that can't be",
+    "not-ended": "jobs without an end were left out: read the records again when they have ended",
+    "clock-ran-back": "the end lies before the start: mend the node's clock, or leave these out",
+    "no-cpu-time": "no CPU time was counted, though it ran: accounting of tasks is off, sacct was asked "
+    "with -X, or it did nothing",
+    "no-cores": "the source says 0 cores, or a number that can't be, so there is no ratio; --cores N says "
+    "how many there were",
+    "cut-node": "a job's node is missing or lacks its times: the job's own I/O volume is used, and its CPU "
+    "times are of the other nodes; copy the file again",
+    "zero-elapsed": "shorter than the clock shows, so there is no ratio: measure a longer run",
+}
+"""Name of what was lost -> what to do about it."""
+
+_MOST_CORES = 1 << 31
+"""More than any machine has: batch systems write 4294967294 and 4294967295 for what they don't know."""
+
+
+@dataclass(slots=True)
+class Losses:
+    """What a reader could not use: counted by name, with the first place of each."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
+
+    def count(self, name: str, where: str) -> None:
+        """One more of NAME (a key of CURES); WHERE is `FILE:LINE`."""
+        self.counts[name] = self.counts.get(name, 0) + 1
+        self.first.setdefault(name, where)
+
+    def listed(self) -> tuple[Loss, ...]:
+        """With cures, the first place named."""
+        return tuple(
+            Loss(name, count, f"{CURES[name]} (first: {self.first[name]})")
+            for name, count in self.counts.items()
+        )
+
+
+def checked(records: Iterable[Record], losses: Losses) -> Iterator[Record]:
+    """Passes records on, without what can't be, and counts those without a ratio under the reason's name."""
+    for record in records:
+        real = record.real
+        if real is not None and real >= MOST_SECONDS:
+            real, record = None, record._replace(real=None)
+        if record.cores is not None and record.cores >= _MOST_CORES:
+            record = record._replace(cores=0)
+        if real is None:
+            losses.count("no-times", record.at)
+        elif real < 0:
+            losses.count("clock-ran-back", record.at)
+        elif real == 0:
+            losses.count("zero-elapsed", record.at)
+        elif record.user is None and record.both is None:
+            losses.count("no-cpu-time", record.at)
+        elif record.cores == 0:
+            losses.count("no-cores", record.at)
+        yield record
+
+
+def utilisation(record: Record, cores: float | None = None) -> float | None:
+    """(user / cores) / real; of user and system where the source does not tell them apart. CORES stands in
+    where the record has none, else it is one. None without an elapsed time, and with 0 cores."""
+    spent = record.user if record.user is not None else record.both
+    return _share(record, spent, cores)
+
+
+def system_share(record: Record, cores: float | None = None) -> float | None:
+    """(system / cores) / real."""
+    return _share(record, record.system, cores)
+
+
+def _share(record: Record, spent: float | None, cores: float | None) -> float | None:
+    if spent is None or not record.real or record.real < 0:
+        return None
+    among = core_count(record, cores)
+    return None if among is None else spent / among / record.real
+
+
+def core_count(record: Record, cores: float | None = None) -> float | None:
+    """What user time is divided by: the record's cores, else CORES, else one. None where the source has 0."""
+    if record.cores:
+        return record.cores
+    return cores if cores is not None or record.cores == 0 else 1.0

@@ -1,0 +1,86 @@
+"""Every reader, and which one a file is for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from iodock.program.ratio import (
+    acct,
+    csh_time,
+    dump_acct,
+    gnu_time,
+    iodock_store,
+    pjm,
+    sacct,
+    shell_time,
+    time_format,
+)
+from iodock.program.ratio.reader import Reader, Sample
+from iodock.program.ratio.source import RatioError, Source
+from iodock.shared.errors import RequestError, meant
+
+READERS: tuple[Reader, ...] = (
+    gnu_time.VERBOSE,
+    gnu_time.DEFAULT,
+    shell_time.READER,
+    csh_time.CSH,
+    csh_time.ZSH,
+    time_format.READER,
+    dump_acct.READER,
+    acct.READER,
+    sacct.READER,
+    pjm.READER,
+    iodock_store.READER,
+)
+_LEAST = 0.3
+"""Less sure than this is a guess."""
+_TIE = 0.04
+
+
+def names() -> tuple[str, ...]:
+    """What `--from` takes."""
+    return tuple(reader.name for reader in READERS)
+
+
+def find(name: str) -> Reader:
+    """The reader of that name. Raises RequestError."""
+    for reader in READERS:
+        if reader.name == name:
+            return reader
+    raise RequestError(f"no such format: {name}", meant(name, names(), f"formats: {', '.join(names())}"))
+
+
+def recognise(source: Source) -> tuple[Reader, tuple[Reader, ...]]:
+    """The reader that is surest of a file, and others that also find something in it. Raises RatioError
+    where none is, or two are alike."""
+    sample = Sample(source.path, b"" if source.is_folder else source.sample(), source.is_folder)
+    sure = sorted(((reader.sniff(sample), reader) for reader in READERS), key=lambda one: -one[0])
+    best, second = sure[0], sure[1]
+    if best[0] < _LEAST:
+        raise _nothing(source, sample)
+    if best[0] - second[0] <= _TIE:
+        alike = [reader.name for confidence, reader in sure if best[0] - confidence <= _TIE]
+        raise RatioError(
+            f"{source.path}: holds times of several kinds: {', '.join(alike)}",
+            f"say which: --from {alike[0]}",
+        )
+    return best[1], tuple(reader for confidence, reader in sure[1:] if confidence > _LEAST)
+
+
+def _nothing(source: Source, sample: Sample) -> RatioError:
+    what = "is empty" if not sample.data and not sample.is_folder else "has no times that are recognised"
+    if sample.is_folder:
+        what = "is a folder and no iodock store"
+    return RatioError(f"{source.path}: {what}", f"say what it is: --from {'|'.join(names())}")
+
+
+def node_names(paths: Sequence[str]) -> list[str]:
+    """What tells files of several nodes apart: the parts of their paths that are not the same in all."""
+    parts = [Path(path).parts for path in paths]
+    if len(set(parts)) < 2:
+        return [Path(path).name for path in paths]
+    shortest = min(map(len, parts))
+    front = next((at for at in range(shortest) if len({one[at] for one in parts}) > 1), shortest)
+    back = next((at for at in range(shortest) if len({one[-1 - at] for one in parts}) > 1), shortest)
+    return ["/".join(one[front : len(one) - back]) or one[-1] for one in parts]

@@ -1,0 +1,120 @@
+"""`real`, `user` and `sys` under each other or in one line: bash, ksh and POSIX `time`, `time -p`, macOS,
+BSD, and formats of GNU time with these labels, such as its manual's `%E real,%U user,%S sys`.
+
+Forms of a time: `0m1.002s`, with a comma where the locale has one, `1.00`, `26:27.30` (GNU time's %E).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from iodock.program.ratio.clocks import unit_seconds
+from iodock.program.ratio.reader import Reader, Reading, Sample
+from iodock.program.ratio.record import Record
+
+_TIME = r"(\d[\dhms:.,]*)"
+_NAME = r"(real|elapsed|user|sys|system)"
+_BETWEEN = r"[\s,;]+"
+_LABEL_FIRST = rf"{_NAME}(?:\s*[:=]\s*|\s+){_TIME}"
+_LABEL_LAST = rf"{_TIME}\s*{_NAME}"
+_LABEL = re.compile(rf"\s*{_LABEL_FIRST}\s*", re.IGNORECASE)
+_DAMAGED = re.compile(rf"\s*{_NAME}(?:\s*[:=]\s*|\s+)\S*\d\S*\s*", re.IGNORECASE)
+
+
+def _three(one: str) -> re.Pattern[str]:
+    return re.compile(rf"\s*{one}{_BETWEEN}{one}{_BETWEEN}{one}\s*", re.IGNORECASE | re.ASCII)
+
+
+_LABELS_FIRST, _LABELS_LAST = _three(_LABEL_FIRST), _three(_LABEL_LAST)
+_SHORT = {"elapsed": "real", "system": "sys"}
+_LABELS = {"real", "user", "sys"}
+
+
+def sniff(sample: Sample) -> float:
+    """Sure of three labelled lines next to each other."""
+    return 0.9 if next(_found(enumerate(sample.lines, 1)), None) else 0.0
+
+
+def read(reading: Reading) -> Iterator[Record]:
+    """One record per three lines."""
+    for line, times in _found(reading.lines(), reading):
+        yield Record(
+            name=f"{reading.source.name}:{line}",
+            real=times["real"],
+            user=times["user"],
+            system=times["sys"],
+            at=reading.at(line),
+        )
+
+
+def _found(
+    lines: Iterator[tuple[int, str]] | enumerate[str], reading: Reading | None = None
+) -> Iterator[tuple[int, dict[str, float]]]:
+    """Line number of the first label, and the three times. Any other line in between starts afresh; two of
+    three, and three of which one is no time, are counted as damaged in READING."""
+    times: dict[str, float | None] = {}
+    first = lone = 0
+    for number, line in lines:
+        if not line.strip():
+            continue
+        if whole := _in_one_line(line):
+            yield number, whole
+        label = _labelled(line)
+        if label is None or label[0] in times:
+            if _lacks_one(times):
+                _count(reading, first)
+            lone = first if set(times) == {"real"} else lone
+            times = {}
+        if label is not None:
+            first = first if times else number
+            times[label[0]] = label[1]
+            if set(times) == {"sys"} and lone and number == lone + 2:
+                # The line between `real` and `sys` is one of times that was damaged.
+                _count(reading, lone)
+        if len(times) == len(_LABELS):
+            known = {name: seconds for name, seconds in times.items() if seconds is not None}
+            if len(known) == len(_LABELS):
+                yield first, known
+            else:
+                _count(reading, first)
+            times = {}
+    if _lacks_one(times):
+        _count(reading, first)
+
+
+def _lacks_one(times: dict[str, float | None]) -> bool:
+    """Whether two of three stood there; what only looks like labels may be a program's output."""
+    return len(times) == 2 and any(seconds is not None for seconds in times.values())
+
+
+def _count(reading: Reading | None, line: int) -> None:
+    if reading is not None:
+        reading.losses.count("damaged-line", reading.at(line))
+
+
+def _in_one_line(line: str) -> dict[str, float] | None:
+    if found := _LABELS_LAST.fullmatch(line):
+        pairs = zip(found.groups()[1::2], found.groups()[::2], strict=True)
+    elif found := _LABELS_FIRST.fullmatch(line):
+        pairs = zip(found.groups()[::2], found.groups()[1::2], strict=True)
+    else:
+        return None
+    times = {_name(label): unit_seconds(text.rstrip(",")) for label, text in pairs}
+    known = {label: seconds for label, seconds in times.items() if seconds is not None}
+    return known if set(known) == _LABELS else None
+
+
+def _labelled(line: str) -> tuple[str, float | None] | None:
+    """The label and its time, None for one that can't be read."""
+    if found := _LABEL.fullmatch(line):
+        return _name(found[1]), unit_seconds(found[2])
+    damaged = _DAMAGED.fullmatch(line)
+    return (_name(damaged[1]), None) if damaged else None
+
+
+def _name(label: str) -> str:
+    return _SHORT.get(label.lower(), label.lower())
+
+
+READER = Reader("shell-time", "time of bash, ksh and POSIX, time -p", sniff, read)

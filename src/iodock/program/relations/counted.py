@@ -1,0 +1,60 @@
+"""Calls of a store that holds counts only (strace -c), grouped as the calls of other stores are."""
+
+from __future__ import annotations
+
+from iodock.program.relations.filters import Filters
+from iodock.program.relations.grouping import GROUPS, Grouping
+from iodock.program.store import Store
+from iodock.shared.errors import RequestError
+
+_ORIGINS = ("call", "constant")
+
+
+def keep_counted(store: Store, grouping: Grouping, filters: Filters, ordered: tuple[str, ...]) -> None:
+    """Keeps `call_groups` as `keep_groups` does. Raises RequestError for what counts by call can't tell."""
+    others = [key.name for key in grouping.keys if key.origin not in _ORIGINS]
+    filtered = {**filters.given(), "kind": ()} != {"kind": ()} or filters.kind not in ((), ("all",))
+    if others or filtered:
+        what = f"by {others[0]}" if others else "by a filter"
+        raise RequestError(
+            f"{store.name}: holds counts by call only, and can't be taken apart {what}",
+            "keys: call, family, class; for more record the program, or import a log with its calls",
+        )
+    keys = ", ".join(f'{key.of("f")} AS "{key.name}"' for key in grouping.keys)
+    numbers = ", ".join(str(at + 1) for at in range(len(grouping.keys)))
+    names = [f'"{key.name}" NULLS LAST' for key in grouping.keys]
+    store.keep(
+        GROUPS,
+        f"""WITH g AS (SELECT {keys}, {_MEASURES} FROM {_NAMED} GROUP BY {numbers})
+SELECT *, row_number() OVER (ORDER BY {", ".join([*ordered, *names])}) AS place FROM g""",
+    )
+
+
+def counted_row(store: Store, where: str = "true") -> dict[str, object]:
+    """The measures of all calls as one row. WHERE: SQL over calls `c`."""
+    (row,) = store.rows(f"SELECT {_MEASURES} FROM {_NAMED} WHERE {where}")
+    return row
+
+
+def left_out(store: Store, grouping: Grouping, shown: int) -> dict[str, object]:
+    """The measures of the rows below place SHOWN."""
+    same = " AND ".join(f'g."{key.name}" IS NOT DISTINCT FROM {key.of("f")}' for key in grouping.keys)
+    return counted_row(store, f"EXISTS (SELECT 1 FROM {GROUPS} g WHERE g.place > {shown} AND {same})")
+
+
+def _all_or_none(function: str, column: str) -> str:
+    """Of values of which one is unknown the sum, too, is unknown."""
+    return f"CASE WHEN count(n.{column}) = count(*) THEN CAST({function}(n.{column}) AS BIGINT) END"
+
+
+_NAMED = "call_totals n LEFT JOIN calls c ON c.id = n.call_id"
+_CALLS, _ERRORS, _TIME = (_all_or_none("sum", name) for name in ("calls", "errors", "time_ns"))
+# In the order of the measures (grouping.MEASURES).
+_MEASURES = f"""{_CALLS} AS count, {_CALLS} - {_ERRORS} AS success, {_ERRORS} AS failed,
+  NULL::BIGINT AS no_result, NULL::MAP(VARCHAR, BIGINT) AS errnos,
+  {_TIME} AS total_time_ns, CAST({_TIME} AS DOUBLE) / nullif({_CALLS}, 0) AS mean_time_ns,
+  {_all_or_none("min", "min_time_ns")} AS min_time_ns, {_all_or_none("max", "max_time_ns")} AS max_time_ns,
+  {_all_or_none("sum", "sys_cpu_ns")} AS sys_cpu_time_ns,
+  CAST({_CALLS} AS DOUBLE) * 1000000000 / nullif({_TIME}, 0) AS calls_per_s, NULL::DOUBLE AS bytes_per_s,
+  NULL::BIGINT AS read_bytes, NULL::BIGINT AS written_bytes, NULL::BIGINT AS io_count,
+  NULL::DOUBLE AS mean_size_bytes, NULL::BIGINT AS min_size_bytes, NULL::BIGINT AS max_size_bytes"""

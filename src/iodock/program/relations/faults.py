@@ -1,0 +1,81 @@
+"""Page faults in mapped files, and what they say was touched.
+
+Only the first touch of a page by a process is a fault, and where neighbours are in memory already the kernel
+maps them too, up to FAULT_AROUND_BYTES around, or the whole of a large folio: who goes through a file in
+rising order shows one fault in 16 pages, or fewer. So in a rising run of faults of one task the gaps count
+as touched, and behind the last fault as much as before it, as far as the file goes. (A page that is read and
+then written to has two.)
+"""
+
+from __future__ import annotations
+
+from iodock.program.store import Store
+
+PAGE_BYTES = 4096
+FAULT_AROUND_BYTES = 65536
+"""What Linux maps around a fault, of pages that are in memory (fault_around_bytes)."""
+FOLIO_BYTES = 2097152
+"""What it maps at most, where the pages lie in memory as one large folio: from its beginning on."""
+NEAR = f"""(step > 0 AND (step <= {FAULT_AROUND_BYTES}
+    OR (step <= {FOLIO_BYTES} AND offset_bytes % {2 * FAULT_AROUND_BYTES} = 0 AND NOT is_major)))"""
+"""SQL condition on a row of `steps`: all since the fault before may have been touched unseen."""
+RUN_FAULTS = 4
+"""From so many faults on that rise by small steps they are a run: fewer come about by chance."""
+
+
+def are_known(store: Store) -> bool:
+    """Whether this store says what was touched in maps of data."""
+    return _state(store) == "recorded" or bool(store.manifest.rows.get("faults"))
+
+
+def sees_page_faults(store: Store) -> bool:
+    """The same, also where no data was mapped."""
+    return are_known(store) or _state(store) == "not-needed"
+
+
+def _state(store: Store) -> str | None:
+    state: str | None = (store.manifest.raw.get("captured") or {}).get("page_faults")
+    return state
+
+
+def steps(source: str = "faults", where: str = "") -> str:
+    """Each fault of SOURCE with the step from the task's one before in that file (NULL for the first, and for
+    pages that were there when watching began) and the number of its rising run."""
+    return f"""SELECT *, sum(CASE WHEN step = 0 OR {NEAR} THEN 0 ELSE 1 END)
+    OVER (PARTITION BY file_id, utid, is_major IS NULL ORDER BY ts ROWS UNBOUNDED PRECEDING) AS run
+FROM (SELECT *, CASE WHEN is_major IS NOT NULL THEN offset_bytes - lag(offset_bytes)
+      OVER (PARTITION BY file_id, utid, is_major IS NULL ORDER BY ts) END AS step
+  FROM {source} {where})"""
+
+
+def ranges(stepped: str) -> str:
+    """What was touched, by file, without overlaps: `lower_bytes` to `upper_bytes`, with the faults in it.
+    STEPPED: a table of `steps`."""
+    return f"""WITH runs AS (
+  SELECT *, count(*) FILTER (WHERE step IS DISTINCT FROM 0)
+    OVER (PARTITION BY file_id, utid, is_major IS NULL, run) AS length
+  FROM {stepped}),
+rising AS (
+  SELECT file_id, min(offset_bytes) AS lower_bytes, max(offset_bytes) + {PAGE_BYTES} AS seen_bytes,
+    max(offset_bytes) + arg_max(step, offset_bytes) FILTER (WHERE step > 0) AS next_bytes, count(*) AS faults,
+    count(*) FILTER (WHERE is_major) AS major_faults, min(ts) AS first_ts, max(ts) AS last_ts
+  FROM runs WHERE length >= {RUN_FAULTS} AND is_major IS NOT NULL GROUP BY file_id, utid, run),
+pieces AS (
+  SELECT file_id, lower_bytes, greatest(seen_bytes,
+      least(next_bytes, (coalesce(files.size_bytes, 0) + {PAGE_BYTES - 1}) // {PAGE_BYTES} * {PAGE_BYTES})
+    ) AS upper_bytes,
+    faults, major_faults, first_ts, last_ts
+  FROM rising LEFT JOIN files USING (file_id)
+  UNION ALL
+  SELECT file_id, offset_bytes, offset_bytes + {PAGE_BYTES}, count(is_major),
+    count(*) FILTER (WHERE is_major), min(ts), max(ts)
+  FROM runs WHERE length < {RUN_FAULTS} OR is_major IS NULL GROUP BY file_id, offset_bytes),
+before AS (SELECT *, max(upper_bytes) OVER (PARTITION BY file_id ORDER BY lower_bytes, upper_bytes
+    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached FROM pieces),
+numbered AS (SELECT *, sum(CASE WHEN reached >= lower_bytes THEN 0 ELSE 1 END)
+    OVER (PARTITION BY file_id ORDER BY lower_bytes, upper_bytes ROWS UNBOUNDED PRECEDING) AS number
+  FROM before)
+SELECT file_id, min(lower_bytes) AS lower_bytes, max(upper_bytes) AS upper_bytes,
+  max(upper_bytes) - min(lower_bytes) AS bytes, CAST(sum(faults) AS BIGINT) AS faults,
+  CAST(sum(major_faults) AS BIGINT) AS major_faults, min(first_ts) AS first_ts, max(last_ts) AS last_ts
+FROM numbered GROUP BY file_id, number"""

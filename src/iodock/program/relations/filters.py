@@ -1,0 +1,140 @@
+"""Which calls a question is about. A filter never changes the columns of an answer."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from iodock.shared.errors import RequestError, meant
+
+Outcome = Literal["any", "failed", "succeeded"]
+
+PATH_KINDS = ("file", "regular", "directory", "symlink", "device", "fifo")
+"""Kinds named by a path: what `--kind file`, the default, shows."""
+KINDS = (
+    *PATH_KINDS,
+    *("pipe", "socket", "memfd", "eventfd", "epoll", "timerfd", "signalfd", "inotify", "pidfd", "io_uring"),
+    *("standard", "unknown", "other"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The filters that every analysis takes; lists mean 'any of these'."""
+
+    file: tuple[str, ...] = ()
+    """Names or globs: `*` within a folder, `**` across; a name that exists literally wins."""
+    exclude_folder: tuple[str, ...] = ()
+    exclude_ending: tuple[str, ...] = ()
+    call: tuple[str, ...] = ()
+    """Names or globs of calls; `family:NAME` and `class:NAME` too."""
+    kind: tuple[str, ...] = ()
+    """Empty: `file`, everything named by a path (and any file that `file` names literally)."""
+    pid: tuple[int, ...] = ()
+    tid: tuple[int, ...] = ()
+    rank: tuple[int, ...] = ()
+    host: tuple[str, ...] = ()
+    job: tuple[str, ...] = ()
+    user_files: bool = False
+    since: str | None = None
+    """Seconds from the start, or a clock time."""
+    until: str | None = None
+    outcome: Outcome = "any"
+    min_time_ns: int | None = None
+    direction: str | None = None
+    """`read` or `write`: only calls, and ends of calls, that move bytes that way."""
+
+    def __post_init__(self) -> None:
+        for kind in self.kind:
+            if kind != "all" and kind not in KINDS:
+                listed = f"kinds: file, all, {', '.join(KINDS[1:])}"
+                raise RequestError(f"no such kind of file: {kind}", meant(kind, ("all", *KINDS), listed))
+
+        if self.direction not in (None, "read", "write"):
+            raise RequestError(f"direction is read or write, not {self.direction}")
+
+    def given(self) -> dict[str, Any]:
+        """The filters that are not at their default."""
+        pairs = ((field.name, getattr(self, field.name), field.default) for field in dataclasses.fields(self))
+        return {name: value for name, value, default in pairs if value != default}
+
+    def without_calls(self) -> Filters:
+        """For what is no call, a page fault or a page that comes in: those about files, tasks and times."""
+        return dataclasses.replace(self, call=(), outcome="any", direction=None, min_time_ns=None)
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> Filters:
+        """From keyword arguments as a Python caller writes them: one value or a list. Raises RequestError."""
+        for name in values:
+            if name not in _NAMES:
+                message = f"no such filter or option: {name}"
+                raise RequestError(message, f"filters: {', '.join(sorted(_NAMES))}")
+        chosen = {name: _normal(name, value) for name, value in values.items()}
+        failed, succeeded = (bool(chosen.pop(name, False)) for name in ("failed", "succeeded"))
+        if failed and succeeded:
+            raise RequestError("failed and succeeded exclude each other")
+        if failed or succeeded:
+            chosen["outcome"] = "failed" if failed else "succeeded"
+        if (seconds := chosen.pop("min_time", None)) is not None:
+            chosen["min_time_ns"] = duration_ns(seconds)
+        return cls(**chosen)
+
+
+_LISTS = ("file", "exclude_folder", "exclude_ending", "call", "kind", "host", "job")
+_NUMBER_LISTS = ("pid", "tid", "rank")
+_NAMES = (
+    *("min_time", "direction"),
+    *_LISTS,
+    *_NUMBER_LISTS,
+    "user_files",
+    "since",
+    "until",
+    "failed",
+    "succeeded",
+)
+"""Filters as callers name them."""
+
+
+def _normal(name: str, value: Any) -> Any:
+    if name in _NUMBER_LISTS:
+        return tuple(_number(name, item) for item in _listed(value, apart=True))
+    if name in _LISTS:
+        return tuple(str(item) for item in _listed(value, apart=name != "file"))
+    if name in ("since", "until") and value is not None:
+        return str(value)
+    return value
+
+
+def _number(name: str, value: Any) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise RequestError(f"{name} must be a number, not {value}") from None
+
+
+def _listed(value: Any, apart: bool) -> Sequence[Any]:
+    """A list of what may be one value, or, if APART, several in one text with commas between them."""
+    if value is None:
+        return ()
+    if isinstance(value, str) and apart:
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return (value,) if isinstance(value, (str, int)) else tuple(value)
+
+
+_UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
+
+
+def duration_ns(text: str | float) -> int:
+    """`0.1`, `250ms`, `3us`: nanoseconds; a bare number is seconds. Raises RequestError."""
+    plain = str(text).strip()
+    unit = plain.lstrip("0123456789.eE+-") if not plain[-1:].isdigit() else ""
+    number = plain[: len(plain) - len(unit)] if unit else plain
+    try:
+        value = float(number) * _UNITS[unit.strip() or "s"]
+        if not 0 <= value < 2**63:
+            raise ValueError
+    except (KeyError, ValueError, OverflowError):
+        raise RequestError(f"not a length of time: {text}", "write seconds, or 250ms, 3us") from None
+    return round(value)

@@ -1,0 +1,75 @@
+"""What counts as time in I/O and what as mere waiting, and the wall time of each: the union over all tasks.
+
+Import sums it up too, in Rust (`iodock-tracker`, `io_time`); here it is for filtered questions and for stores
+without these numbers. tests/program/store/test_io_time.py compares both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iodock.program.relations.selection import Selection
+from iodock.program.store import Store
+
+WAITED_FOR = "'pipe', 'socket', 'fifo', 'eventfd', 'epoll', 'timerfd', 'signalfd', 'inotify', 'pidfd'"
+"""Kinds of file on which data waits for another process or for the network; on standard input too."""
+WAITING_CALLS = "'poll', 'select', 'epoll_wait', 'accept', 'connect'"
+"""Families that wait whatever their file."""
+IO_CALLS = f"class IN ('data', 'metadata', 'seek', 'sync') OR family IN ({WAITING_CALLS})"
+"""Condition on `calls`: I/O even without a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unions:
+    """Wall time in any call, and in one of a subset, ns."""
+
+    any_ns: int
+    subset_ns: int
+
+
+def io_time(store: Store, selection: Selection) -> Unions | None:
+    """Wall time in any I/O call, and in one that was not waiting (the subset); None where nothing has a
+    duration or a time."""
+    if not store.manifest.durations or store.manifest.first_ts is None:
+        return None
+    whole = store.manifest.raw.get("io")
+    if whole and selection.is_everything:
+        return Unions(int(whole["any_ns"]), int(whole["file_ns"]))
+    return swept(store, selection)
+
+
+def swept(store: Store, selection: Selection) -> Unions:
+    """The same from the events, one by one."""
+    # What Arrow computes with takes long to load, and is seldom asked.
+    from iodock.program.relations.sweep import unions
+
+    return Unions(*unions(store.reader(intervals_sql(store, selection))))
+
+
+def intervals_sql(store: Store, selection: Selection) -> str:
+    """From, to and `in_subset` (not waiting) of each I/O call."""
+    calls = io_calls_sql(store, selection)
+    return f"SELECT from_ts, to_ts, in_subset FROM ({calls}) c WHERE from_ts IS NOT NULL"
+
+
+def io_calls_sql(store: Store, selection: Selection) -> str:
+    """Each I/O call that has a duration: `utid`, `dur`, `from_ts`, `to_ts`, `in_subset` (not waiting)."""
+    waits = _ids(store, f"family IN ({WAITING_CALLS})")
+    moves = _ids(store, "class = 'data'")
+    kinds = _ids(store, IO_CALLS)
+    store.keep("waited_files", f"SELECT file_id, kind FROM files WHERE kind IN ({WAITED_FOR}, 'standard')")
+    where = selection.and_where(
+        *("e.dur IS NOT NULL", f"NOT {selection.again}"),
+        f"(e.file_id IS NOT NULL OR e.call_id IN {kinds})",
+    )
+    return f"""SELECT e.utid, e.dur, coalesce(e.ts, e.end_ts - e.dur) AS from_ts,
+  coalesce(e.end_ts, e.ts + e.dur) AS to_ts,
+  NOT (e.call_id IN {waits} OR (w.file_id IS NOT NULL AND e.call_id IN {moves}
+    AND (w.kind <> 'standard' OR e.direction = 1))) AS in_subset
+FROM events e {selection.joins} LEFT JOIN waited_files w ON w.file_id = e.file_id {where}"""
+
+
+def _ids(store: Store, condition: str) -> str:
+    ids = [str(row["id"]) for row in store.rows(f"SELECT id FROM calls WHERE {condition}")]
+    # NOT IN (NULL) is neither true nor false.
+    return f"({', '.join(ids) or '-1'})"

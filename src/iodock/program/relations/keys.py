@@ -1,0 +1,118 @@
+"""What rows can be grouped by: every key of `--by`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from iodock.shared.answer import Column
+from iodock.shared.errors import RequestError, meant
+
+Origin = Literal["call", "file", "task", "errno", "constant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key: which small table it comes from and how."""
+
+    name: str
+    origin: Origin
+    expression: str
+    """SQL over that table's alias; file keys use {f}, which is the own or the other end's file."""
+    type: str
+    noun: str
+    """Several of it: `files`."""
+    doc: str
+
+    @property
+    def column(self) -> Column:
+        """The key as a column of an answer."""
+        return Column(self.name, self.type, None, "key", self.doc)
+
+    def of(self, alias: str) -> str:
+        """The expression for a file alias."""
+        return self.expression.format(f=alias)
+
+
+KEYS = {
+    key.name: key
+    for key in (
+        Key("call", "call", "c.name", "str", "calls", "the system call"),
+        Key(
+            "family",
+            "call",
+            "c.family",
+            "str",
+            "families",
+            "calls that do the same: open = open, openat, ...",
+        ),
+        Key("class", "call", "c.class", "str", "classes", "data, metadata, seek, sync, map or other"),
+        Key(
+            "interface",
+            "constant",
+            "'POSIX'",
+            "str",
+            "interfaces",
+            "through which the program asked: POSIX calls",
+        ),
+        Key("file", "file", "{f}.name", "str", "files", "the file's name, or its kind where it has none"),
+        Key(
+            "pattern",
+            "file",
+            "{f}.pattern",
+            "str",
+            "files and patterns",
+            "the pattern of names that 4 files or more share, what varies as *; else the file's name",
+        ),
+        Key("folder", "file", "{f}.folder", "str", "folders", "the folder of the file"),
+        Key(
+            "ending",
+            "file",
+            "{f}.ending",
+            "str",
+            "endings",
+            "what follows the last dot of the name, empty if none",
+        ),
+        Key("kind", "file", "{f}.kind", "str", "kinds", "regular, directory, pipe, socket, ..."),
+        Key(
+            "mount",
+            "file",
+            "{f}.mount_point",
+            "str",
+            "mounts",
+            "where the file system is mounted, where known",
+        ),
+        Key(
+            "fs_type",
+            "file",
+            "{f}.fs_type",
+            "str",
+            "file-system types",
+            "type of the file system, where known",
+        ),
+        Key("pid", "task", "p.pid", "int", "processes", "process id"),
+        Key("tid", "task", "p.tid", "int", "threads", "thread id"),
+        Key("rank", "task", "p.rank", "int", "ranks", "MPI rank, where known"),
+        Key("host", "task", "p.host", "str", "hosts", "the host it ran on"),
+        Key(
+            "errno", "errno", "x.name", "str", "errors", "the error's name; null for calls that did not fail"
+        ),
+    )
+}
+"""By name, in the order in which they are documented."""
+
+COUNTED_FILES = ("pattern", "folder", "ending", "kind", "mount", "fs_type")
+"""Keys under which an answer says how many files a row stands for."""
+
+
+def find_keys(names: tuple[str, ...]) -> tuple[Key, ...]:
+    """The keys of these names. Raises RequestError."""
+    for name in names:
+        if name not in KEYS:
+            raise RequestError(f"no such key: {name}", meant(name, KEYS, f"keys: {', '.join(KEYS)}"))
+    return tuple(KEYS[name] for name in dict.fromkeys(names))
+
+
+def noun_of(keys: tuple[Key, ...]) -> str:
+    """What rows with these keys are, several of them."""
+    return keys[0].noun if len(keys) == 1 else "rows"

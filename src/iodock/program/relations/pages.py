@@ -1,0 +1,27 @@
+"""What came into the page cache, as the bpf back end sees it: runs of pages, each of one file."""
+
+from __future__ import annotations
+
+from iodock.program.store import Store
+
+READ = "is_written IS FALSE"
+"""SQL condition on a row of `pages`: they were brought in to be read."""
+
+
+def are_known(store: Store) -> bool:
+    """Whether this store says what came into the page cache."""
+    captured = store.manifest.raw.get("captured") or {}
+    return captured.get("page_cache") == "recorded"
+
+
+def ranges(source: str) -> str:
+    """The pieces of files in SOURCE, a table with the columns of `pages`, without overlaps: `lower_bytes` to
+    `upper_bytes`; `brought_bytes` counts what came several times as often as it came."""
+    return f"""WITH before AS (SELECT *, max(offset_bytes + bytes) OVER (PARTITION BY file_id
+    ORDER BY offset_bytes, bytes ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached FROM {source}),
+numbered AS (SELECT *, sum(CASE WHEN reached >= offset_bytes THEN 0 ELSE 1 END)
+    OVER (PARTITION BY file_id ORDER BY offset_bytes, bytes ROWS UNBOUNDED PRECEDING) AS number FROM before)
+SELECT file_id, min(offset_bytes) AS lower_bytes, max(offset_bytes + bytes) AS upper_bytes,
+  max(offset_bytes + bytes) - min(offset_bytes) AS bytes, CAST(sum(bytes) AS BIGINT) AS brought_bytes,
+  min(ts) AS first_ts, max(end_ts) AS last_ts
+FROM numbered GROUP BY file_id, number"""

@@ -1,0 +1,229 @@
+"""Filters, evaluated on the small tables first, become conditions on events: sets of ids and plain
+comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from iodock import _native
+from iodock.program.relations.filters import PATH_KINDS, Filters
+from iodock.program.relations.globs import glob_expression, is_glob
+from iodock.program.relations.times import instant_ns
+from iodock.program.store import Store
+from iodock.shared.engine.sql import quoted
+from iodock.shared.errors import RequestError, meant
+
+CHOSEN_FILES = "chosen_files"
+SHARED_LIBRARY = r"(?s).*\.so(?:\.[0-9.]+)*"
+_SYSTEM_FOLDERS = ("/proc", "/sys", "/var", "/etc")
+_ASKED_FOR = {"end_ts": "BIGINT", "other_file_id": "UINTEGER"}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Conditions on `events e`. With `by_file`, the kept table `chosen_files` holds the file ids."""
+
+    conditions: tuple[str, ...]
+    by_file: bool
+    """False: every call, also those without a file."""
+    fileless: bool = False
+    """With `by_file`: also calls without a file."""
+    tasks: str = ""
+    """The condition on `processes p` that --pid, --tid, --rank and --host make; empty for all."""
+    notes: tuple[str, ...] = ()
+    one_end: bool = False
+    """Of a call with two ends only one can be chosen: with --direction."""
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether every call is chosen, each with both its ends."""
+        return not self.conditions and not self.by_file and not self.one_end
+
+    @property
+    def joins(self) -> str:
+        """Joins that leave the chosen rows of `events e`; `o.file_id` is the other end's file if chosen."""
+        if not self.by_file:
+            return ""
+        own = "LEFT JOIN" if self.fileless else "JOIN"
+        return (
+            f"{own} {CHOSEN_FILES} f ON e.file_id = f.file_id "
+            f"LEFT JOIN {CHOSEN_FILES} o ON e.other_file_id = o.file_id"
+        )
+
+    @property
+    def where(self) -> str:
+        """WHERE, or nothing."""
+        conditions = list(self.conditions)
+        if self.by_file and self.fileless:
+            conditions.append("(e.file_id IS NULL OR f.file_id IS NOT NULL)")
+        return f"WHERE {' AND '.join(conditions)}" if conditions else ""
+
+    def and_where(self, *more: str) -> str:
+        """WHERE with further conditions."""
+        return f"{self.where} AND {' AND '.join(more)}" if self.where else f"WHERE {' AND '.join(more)}"
+
+    @property
+    def again(self) -> str:
+        """Whether a row is the second end of a call whose first end is chosen too, and so not counted
+        again."""
+        if self.one_end:
+            return "false"
+        other = "o.file_id IS NOT NULL" if self.by_file else "true"
+        if self.by_file and self.fileless:
+            other = "(o.file_id IS NOT NULL OR e.other_file_id IS NULL)"
+        return f"(e.side IN (2, 4) AND {other})"
+
+    @property
+    def again_in_file(self) -> str:
+        """The same, where rows are counted for each file by itself."""
+        if self.one_end:
+            return "false"
+        return "(e.side IN (2, 4) AND e.other_file_id IS NOT DISTINCT FROM e.file_id)"
+
+    @property
+    def from_events(self) -> str:
+        """`FROM events e` with its joins and conditions."""
+        return f"FROM events e {self.joins} {self.where}"
+
+
+def as_events(table: str, *lacking: str) -> str:
+    """A table of what is no event, with those columns of events that it lacks and a selection asks for."""
+    columns = ", ".join(f"NULL::{_ASKED_FOR[name]} AS {name}" for name in lacking)
+    return f"(SELECT *, {columns} FROM {table})"
+
+
+def select(store: Store, filters: Filters) -> Selection:
+    """Evaluates the filters. Raises RequestError."""
+    conditions = [*_time_conditions(store, filters), *_outcome_conditions(filters)]
+    notes: list[str] = []
+    if filters.call:
+        conditions.append(_call_condition(store, filters.call, notes))
+    tasks = _task_condition(store, filters)
+    if tasks:
+        conditions.append(f"e.utid IN (SELECT p.utid FROM processes p WHERE {tasks})")
+    if filters.job:
+        _check_job(store, filters.job)
+    by_file, fileless = _choose_files(store, filters, notes)
+    one_end = filters.direction is not None
+    return Selection(tuple(conditions), by_file, fileless, tasks, tuple(notes), one_end)
+
+
+def _time_conditions(store: Store, filters: Filters) -> Iterable[str]:
+    stamp = "coalesce(e.ts, e.end_ts)"
+    if filters.since is not None:
+        yield f"{stamp} >= {instant_ns(filters.since, store.manifest)}"
+    if filters.until is not None:
+        yield f"{stamp} < {instant_ns(filters.until, store.manifest)}"
+
+
+def _outcome_conditions(filters: Filters) -> Iterable[str]:
+    if filters.outcome == "failed":
+        yield "e.errno_id IS NOT NULL"
+    if filters.outcome == "succeeded":
+        yield "e.errno_id IS NULL AND e.result IS NOT NULL"
+    if filters.min_time_ns is not None:
+        yield f"e.dur >= {filters.min_time_ns}"
+    if filters.direction is not None:
+        yield f"e.direction = {1 if filters.direction == 'read' else 2}"
+
+
+def _call_condition(store: Store, wanted: tuple[str, ...], notes: list[str]) -> str:
+    calls = store.rows("SELECT id, name, family, class FROM calls ORDER BY id")
+    names = {call["name"] for call in calls}
+    ids: set[int] = set()
+    for one in wanted:
+        column, _, value = one.partition(":") if one.startswith(("family:", "class:")) else ("name", "", one)
+        condition = f"{column} = {quoted(value)}"
+        if column == "name" and value not in names and is_glob(value):
+            condition = f"regexp_full_match(name, {quoted(glob_expression('/' + value).replace('/', '', 1))})"
+        found = {row["id"] for row in store.rows(f"SELECT id FROM calls WHERE {condition}")}
+        if not found:
+            _check_call(column, value, calls)
+            notes.append(f"no call {one} in this store")
+        ids |= found
+    return _among("e.call_id", ids)
+
+
+def _check_call(column: str, value: str, stored: list[dict[str, Any]]) -> None:
+    """Raises RequestError for a name, family or class of which there is none anywhere."""
+    at = ("name", "family", "class").index(column)
+    known = {row[at] for row in _native.known_calls()} | {one[column] for one in stored}
+    if value not in known and not is_glob(value):
+        what = "call" if column == "name" else f"{column} of calls"
+        hint = meant(value, sorted(filter(None, known)), "iodock explain lists calls, families and classes")
+        raise RequestError(f"no such {what}: {value}", hint)
+
+
+def _among(column: str, ids: Iterable[int]) -> str:
+    listed = ", ".join(map(str, sorted(ids)))
+    return f"{column} IN ({listed})" if listed else "false"
+
+
+def _task_condition(store: Store, filters: Filters) -> str:
+    conditions = [
+        _among(f"p.{name}", getattr(filters, name))
+        for name in ("pid", "tid", "rank")
+        if getattr(filters, name)
+    ]
+    if filters.host:
+        own = (store.manifest.raw.get("host") or {}).get("name")
+        hosts = ", ".join(map(quoted, filters.host))
+        conditions.append(f"coalesce(p.host, {quoted(own) if own else 'NULL'}) IN ({hosts})")
+    return " AND ".join(conditions)
+
+
+def _check_job(store: Store, jobs: tuple[str, ...]) -> None:
+    job = store.manifest.raw.get("job") or {}
+    if not job:
+        raise RequestError("this store does not know its job", "leave --job out")
+    if not {job.get("id"), job.get("name")} & set(jobs):
+        raise RequestError(f"this store is of job {job.get('id')}, not {', '.join(jobs)}")
+
+
+def _choose_files(store: Store, filters: Filters, notes: list[str]) -> tuple[bool, bool]:
+    conditions: list[str] = []
+    named: list[str] = []
+    literal = False
+    if filters.file:
+        named, literal = _name_conditions(store, filters.file)
+        conditions.append(f"({' OR '.join(named)})")
+    every_kind = "all" in filters.kind or (literal and not filters.kind)
+    if not every_kind:
+        conditions.append(_kind_condition(filters.kind or ("file",)))
+    conditions += _exclusions(filters)
+    if not conditions:
+        return False, False
+    store.keep(CHOSEN_FILES, f"SELECT file_id FROM files WHERE {' AND '.join(conditions)}")
+    if filters.file and not store.rows(f"SELECT 1 FROM {CHOSEN_FILES} LIMIT 1"):
+        notes.append(f"no file here matches {', '.join(filters.file)}")
+    return True, "all" in filters.kind and not filters.file and not filters.user_files
+
+
+def _name_conditions(store: Store, names: tuple[str, ...]) -> tuple[list[str], bool]:
+    listed = ", ".join(map(quoted, names))
+    there = {row["name"] for row in store.rows(f"SELECT DISTINCT name FROM files WHERE name IN ({listed})")}
+    conditions = [f"name = {quoted(name)}" for name in names if name in there]
+    for name in names:
+        if name not in there:
+            conditions.append(f"regexp_full_match(name, {quoted(glob_expression(name))})")
+    return conditions, bool(there)
+
+
+def _kind_condition(kinds: tuple[str, ...]) -> str:
+    wanted = {one for kind in kinds for one in (PATH_KINDS if kind == "file" else (kind,))}
+    return f"kind IN ({', '.join(map(quoted, sorted(wanted)))})"
+
+
+def _exclusions(filters: Filters) -> Iterable[str]:
+    folders = list(filters.exclude_folder)
+    if filters.user_files:
+        folders += _SYSTEM_FOLDERS
+        yield "kind NOT IN ('socket', 'standard')"
+        yield f"NOT regexp_full_match(name, {quoted(SHARED_LIBRARY)})"
+    for folder in folders:
+        bare = folder.rstrip("/")
+        yield f"NOT (name = {quoted(bare)} OR starts_with(name, {quoted(bare + '/')}))"
+    for ending in filters.exclude_ending:
+        yield f"NOT ends_with(name, {quoted('.' + ending.removeprefix('.'))})"

@@ -1,0 +1,57 @@
+"""Every rule: the modules of this folder that declare one, and the entry points `iodock.rules`."""
+
+from __future__ import annotations
+
+import pkgutil
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from iodock.program.rules.base import Rule
+from iodock.shared.errors import RequestError, meant
+
+_NOT_RULES = {
+    "alone",
+    "asking",
+    "base",
+    "costs",
+    "facts",
+    "gains",
+    "headline",
+    "languages",
+    "mpi_io",
+    "one_off",
+    "phases",
+    "places",
+    "programs",
+    "prepared",
+    "search_path",
+    "thread_turns",
+    "tracing",
+    "transfers",
+    "typical",
+    "work",
+    "workers",
+}
+
+
+@cache
+def every() -> tuple[Rule, ...]:
+    """All rules by name."""
+    own = [module.name for module in pkgutil.iter_modules(__path__) if module.name not in _NOT_RULES]
+    rules = [import_module(f"{__name__}.{name}").RULE for name in own]
+    rules += [point.load() for point in entry_points(group="iodock.rules")]
+    return tuple(sorted(rules, key=lambda rule: rule.name))
+
+
+def names() -> tuple[str, ...]:
+    """Names of all rules."""
+    return tuple(rule.name for rule in every())
+
+
+def find(name: str) -> Rule:
+    """The rule of that name. Raises RequestError."""
+    for rule in every():
+        if rule.name == name:
+            return rule
+    raise RequestError(f"no such rule: {name}", meant(name, names(), f"rules: {', '.join(names())}"))

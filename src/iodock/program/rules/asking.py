@@ -1,0 +1,58 @@
+"""Rules ask side by side: the engine plans a question with one thread, and most are small."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+
+from iodock.program.rules import one_off
+from iodock.program.rules.base import Candidate, Facts, Rule
+from iodock.program.store import Store
+
+AT_ONCE = 2
+
+
+def candidates_of(rules: Sequence[Rule], facts: Facts) -> list[list[Candidate]]:
+    """What each of RULES has found. Raises what one of them raises; none asks on then."""
+    pool = ThreadPoolExecutor(AT_ONCE, "rules")
+    answers: list[Future[list[Candidate]]] = []
+    try:
+        for rule in rules:
+            answers.append(pool.submit(_candidates, rule, facts))
+        return [answer.result() for answer in answers]
+    except BaseException:
+        with _uninterrupted():
+            _stop(answers, facts.store)
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _candidates(rule: Rule, facts: Facts) -> list[Candidate]:
+    facts.profile.need(rule.tables)
+    found = rule.find(facts, facts.settings.of_rule(rule.name, rule.settings))
+    return [one_off.judged(facts, candidate) for candidate in found]
+
+
+def _stop(answers: Sequence[Future[list[Candidate]]], store: Store) -> None:
+    """Lets no rule ask on: the store is closed next."""
+    for answer in answers:
+        answer.cancel()
+    while wait(answers, timeout=0.02).not_done:
+        store.engine.interrupt()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Whoever presses Ctrl-C again waits for what the first one ends."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

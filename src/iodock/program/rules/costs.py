@@ -1,0 +1,162 @@
+"""What good calls would still need, and whether what remains is worth a word."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from iodock.program.rules.facts import Facts
+from iodock.program.rules.places import Faults
+from iodock.shared.engine.sql import quoted
+
+PIECE_BYTES = 1 << 20
+"""What one large request moves."""
+READ_BYTES_PER_S = 5_000_000_000
+"""Large reads from memory: what is read again, or was read ahead."""
+WRITE_BYTES_PER_S = 2_000_000_000
+"""Large writes into memory."""
+LEAST_CALL_NS = 100
+"""Of a transfer's time: entering the kernel, finding file and page. Fast memory makes it no shorter."""
+CALLS_GO = (0.6, 1.0)
+"""Gain where the change does away with calls, as a share of their cost: less where some of them stay."""
+TEXT_NS = 5
+"""Time to format or to parse a byte of text, at least: measured on one machine, strtod takes 9 ns, JSON.parse
+of node 14, str.split of Python 46, its json and C's printf 40 to 70. Who only searches takes less."""
+HUNG_NS = 100_000_000
+"""A call of so long is told by `slow-call`, which takes it out of what others cost."""
+LEAST_SHARE = 0.001
+"""Of the run's wall time, or of its calls where times are not known."""
+
+# Names of databases and what lies beside them: they answer requests one by one, and do it on purpose.
+_DATABASES = (
+    r"\.(db|db3|sqlite3?|mdb|ldb|sst|ibd|frm|gdbm|lmdb|rdb)$|-(journal|wal|shm)$"
+    r"|/\.git/|/ibdata[0-9]|/(pg_wal|pgdata)/"
+)
+SYSTEM = r"^/(usr|lib|lib32|lib64|bin|sbin|etc|opt|nix|snap)/|\.(so|pyc|pyo|py|pm)(\.[0-9.]+)?$|/\.local/lib/"
+
+
+_TEXT = r"\.(json|jsonl|csv|tsv|txt|xml|ya?ml|toml|ini|cfg|conf|nml)$"
+_BINARY = (
+    r"\.(bin|raw|npy|npz|h5|hdf5?|he5|nc4?|cdf|grib2?|grb2?|fits?|mat|parquet|arrow|feather|avro|orc|pkl|pickle"
+    r"|pb|pt|pth|onnx|tfrecord|png|jpe?g|tiff?|gif|bmp|webp|dcm|nii|mp[34]|wav|flac|pdf|zip|gz|bz2|xz|zst|lz4"
+    r"|7z|tar|tgz|bam|bcf|cram|sra|bw|2bit|o|a|exe|class|jar)$"
+)
+
+
+MOVES = """moves AS (SELECT o.file_id AS source, n.file_id AS target, o.ts
+  FROM events o JOIN events n ON n.utid = o.utid AND n.ts = o.ts AND n.call_id = o.call_id
+    AND n.file_id = o.other_file_id
+  WHERE o.side = 3 AND n.side = 4 AND o.errno_id IS NULL AND n.errno_id IS NULL
+    AND o.call_id IN (SELECT id FROM calls WHERE family = 'rename'))"""
+"""CTE of SQL: every file that got another name, and which."""
+
+
+def files(place: str) -> str:
+    """SQL condition: PLACE, an alias of `place_names` or `files`, is a plain file that no database keeps."""
+    return f"""({place}.kind IN ('file', 'regular', 'unknown')
+  AND NOT regexp_matches({place}.name, '^/(proc|sys|dev/pts|dev/fd)/|^/dev/[^/]*$|{_DATABASES}')
+  AND {place}.name || '-journal' NOT IN (SELECT name FROM files WHERE suffix(name, '-journal'))
+  AND {place}.name || '-wal' NOT IN (SELECT name FROM files WHERE suffix(name, '-wal')))"""
+
+
+def databases(place: str) -> str:
+    """SQL condition: PLACE is a file that a database keeps; repositories are none."""
+    return f"""({place}.kind IN ('file', 'regular', 'unknown') AND NOT ({files(place)})
+  AND NOT regexp_matches({place}.name, '^/(proc|sys|dev)/|/\\.git/'))"""
+
+
+def data_files(place: str) -> str:
+    """SQL condition: as `files`, and not a part of the system or of a program."""
+    return f"({files(place)} AND NOT regexp_matches({place}.name, '{SYSTEM}'))"
+
+
+def program_files(place: str) -> str:
+    """SQL condition: PLACE is a file of the system or of a program."""
+    return f"({place}.kind IN ('file', 'regular') AND regexp_matches({place}.name, '{SYSTEM}'))"
+
+
+def maybe_text(place: str) -> str:
+    """SQL condition: PLACE is not named as what no text is kept in."""
+    return f"NOT regexp_matches(lower({place}.name), '{_BINARY}')"
+
+
+def descriptors(place: str) -> str:
+    """SQL condition: PLACE is a descriptor that was opened by its name, as a shell's <(...) is read: mostly a
+    pipe."""
+    return f"regexp_matches({place}.name, '^/(dev/fd|proc/(self|[0-9]+)/fd)/[0-9]+$|^/dev/stdin$')"
+
+
+def data_links(place: str) -> str:
+    """SQL condition: PLACE is a symbolic link, and not a part of the system or of a program."""
+    return f"({place}.kind = 'symlink' AND NOT regexp_matches({place}.name, '^/(proc|sys|dev)/|{SYSTEM}'))"
+
+
+def remote(place: str, facts: Facts) -> str:
+    """SQL condition: PLACE lies on a network or parallel file system."""
+    mounts = [mount for mount, kind in facts.mount_kinds.items() if kind != "local"]
+    if not mounts:
+        return "false"
+    names = ", ".join(quoted(mount) for mount in mounts)
+    return f"coalesce({place}.mount_point IN ({names}), false)"
+
+
+def beyond_large(
+    time_ns: int | None, count: int, moved: int, direction: int, read_rate: float = READ_BYTES_PER_S
+) -> int | None:
+    """What of TIME_NS large requests would not need: they move MOVED bytes in few calls at memory's rate, or
+    at that which these calls themselves show where it is higher. None without durations."""
+    if time_ns is None or not count:
+        return None
+    rate = read_rate if direction == 1 else WRITE_BYTES_PER_S
+    moving_ns = min(moved / rate * 1e9, max(0, time_ns - count * LEAST_CALL_NS))
+    needed = moving_ns + -(-moved // PIECE_BYTES) * time_ns / count
+    return max(0, round(time_ns - needed))
+
+
+def repeated_ns(time_ns: str, calls: str, longest_ns: str) -> str:
+    """SQL: what all but one of CALLS cost, which take TIME_NS. The one that is needed is the longest:
+    the first waits for the disk, or for the server, and the others find what it brought. A call that hung
+    stays in."""
+    return f"({time_ns} - greatest({time_ns} / {calls}, {unless_hung(longest_ns)}))"
+
+
+def unless_hung(longest_ns: str) -> str:
+    """SQL: LONGEST_NS, or 0 for a call that hung."""
+    return f"CASE WHEN {longest_ns} < {HUNG_NS} THEN {longest_ns} ELSE 0 END"
+
+
+def text_ns(facts: Facts, faults: Faults, direction: int) -> int:
+    """What formatting (DIRECTION 2) or parsing (1) takes at least of bytes that are moved `again`, in files
+    whose names say that they hold text; ns. It is no call's time, but goes with the calls. At most what the
+    processes computed while they moved them, and 0 where that is not known or all is moved but twice."""
+    text = [row for row in faults.rows if re.search(_TEXT, str(row["name"])) and _is_mostly_again(row)]
+    if not text:
+        return 0
+    places = ", ".join(str(row["place"]) for row in text)
+    used = "reads" if direction == 1 else "writes"
+    computed = facts.one(
+        f"""WITH spans AS (SELECT w.upid, max(w.last_ts) - min(w.first_ts) AS span
+  FROM file_work w JOIN places l ON l.file_id = w.file_id
+  WHERE w.{used} > 0 AND l.place IN ({places}) GROUP BY w.upid),
+called AS (SELECT p.upid, sum(u.time_ns) + {facts.tracing_ns} * sum(u.count) AS ns
+  FROM uses u JOIN processes p ON p.utid = u.utid
+  WHERE u.side IN (0, 1, 3) AND p.upid IN (SELECT upid FROM spans) GROUP BY p.upid),
+busy AS (SELECT upid, sum(cpu_user_ns) AS ns, count(*) = 1 AS alone FROM processes GROUP BY upid)
+SELECT CAST(sum(least(b.ns, CASE WHEN b.alone THEN greatest(0, s.span - coalesce(c.ns, 0)) ELSE b.ns END))
+  AS BIGINT) AS ns
+FROM spans s JOIN busy b ON b.upid = s.upid LEFT JOIN called c ON c.upid = s.upid"""
+    )
+    return min(TEXT_NS * Faults(text).total("again"), int(computed["ns"] or 0))
+
+
+# A second pass may be cheaper than to keep what the first one found.
+def _is_mostly_again(row: dict[str, Any]) -> bool:
+    return 3 * int(row["again"] or 0) >= 2 * int(row["bytes"] or 0)
+
+
+def worth_a_word(facts: Facts, time_ns: int | None, count: int) -> bool:
+    """Whether so much time, or without durations so many calls, matters in this run at all."""
+    cost = facts.wall_of(time_ns)
+    if cost is not None and facts.wall_seconds:
+        return cost >= LEAST_SHARE * facts.wall_seconds
+    return count >= LEAST_SHARE * facts.calls

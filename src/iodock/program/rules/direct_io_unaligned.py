@@ -1,0 +1,119 @@
+"""Direct I/O (O_DIRECT) whose requests don't fit the blocks of the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.program.rules import costs
+from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
+from iodock.program.rules.places import Faults
+from iodock.shared.language import N_
+from iodock.shared.message import Message
+
+O_DIRECT = 0o40000
+"""Linux on x86 and on what shares its numbers; the store has all flags in these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `direct-io-unaligned`."""
+
+    block_bytes: int = 4096
+    """Offsets and sizes must be multiples of this: the block of most file systems. What fits the device's 512
+    bytes alone is taken, but one after the other, and with parts of blocks read or cleared first."""
+    least_count: int = 20
+    """Fewer such requests than this (the last of a file, say) are not worth a word."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate: requests on files opened with O_DIRECT that fail, or that the file system must take
+    another way, as they don't fit."""
+    if not facts.rows(f"SELECT 1 FROM opens WHERE {_DIRECT} LIMIT 1"):
+        return
+    faults = Faults(facts.rows(_sql(settings)))
+    count, cost = faults.total("count"), faults.time_ns
+    if count < settings.least_count or not costs.worth_a_word(facts, cost, count):
+        return
+    failed = faults.total("failed")
+    values = {
+        "count": count, "failed": failed, "block_bytes": settings.block_bytes, "files": faults.file_count,
+    }  # fmt: skip
+    yield Candidate(
+        message=Message(_MESSAGE, values),
+        count=count,
+        time_ns=cost,
+        evidence={"count": count, "failed": failed, "time_ns": cost},
+        query=_query(settings),
+        **faults.where,
+        confidence=0.9,
+        gain=(0.35, 1.0),
+    )
+
+
+_DIRECT = f"errno_id IS NULL AND flags & {O_DIRECT} <> 0"
+
+
+def _sql(settings: Settings) -> str:
+    block = settings.block_bytes
+    odd = f"(e.offset_bytes % {block} <> 0 OR e.requested_bytes % {block} <> 0)"
+    # The end of a file lies where it lies: reads that reach it fit by what they ask for.
+    # A tool (dd) switches the flag off for the last piece, which fits no block.
+    return f"""WITH direct AS (SELECT file_id FROM opens WHERE {_DIRECT}),
+switched AS (SELECT handle_id, ts, flags & {O_DIRECT} <> 0 AS is_on FROM events
+  WHERE direction = 0 AND flags IS NOT NULL AND errno_id IS NULL AND file_id IN (FROM direct)
+    AND handle_id IS NOT NULL),
+moved AS (SELECT e.* FROM events e JOIN calls c ON c.id = e.call_id
+  WHERE e.file_id IN (FROM direct) AND c.family IN ('read', 'write'))
+SELECT f.name, arg_max(c.name, e.dur) AS call, count(*) AS count,
+  count(*) FILTER (WHERE x.name = 'EINVAL') AS failed,
+  CAST(sum(coalesce(e.dur, e.sys_cpu_ns)) AS BIGINT) AS time_ns
+FROM moved e ASOF LEFT JOIN switched s ON s.handle_id = e.handle_id AND s.ts <= e.ts
+  JOIN files f ON f.file_id = e.file_id JOIN calls c ON c.id = e.call_id
+  LEFT JOIN errnos x ON x.id = e.errno_id
+WHERE coalesce(s.is_on, true)
+  AND (x.name = 'EINVAL' OR e.errno_id IS NULL AND e.bytes > 0 AND {odd})
+GROUP BY f.file_id, f.name ORDER BY time_ns DESC NULLS LAST, count DESC, f.name"""
+
+
+def _query(settings: Settings) -> str:
+    return f"""SELECT file, call, errno, offset_bytes, requested_bytes, bytes, dur FROM call_ends
+WHERE errno = 'EINVAL' OR requested_bytes % {settings.block_bytes} <> 0 ORDER BY ts"""
+
+
+_MESSAGE = N_(
+    "{count} requests on files opened with O_DIRECT don't fit blocks of {block_bytes}; of these failed with "
+    "EINVAL: {failed}; files: {files}"
+)
+
+RULE = Rule(
+    name="direct-io-unaligned",
+    title=N_("Direct I/O that does not fit the blocks"),
+    looks_for=N_(
+        "Reads and writes on files opened with O_DIRECT that fail, or are not multiples of the block."
+    ),
+    why=N_(
+        "Many file systems refuse them (EINVAL), and the program must do them again another way; others take "
+        "them through the cache, which direct I/O was to avoid."
+    ),
+    advice=advise(
+        any=N_(
+            "Make address, offset and size multiples of 4096 bytes; or open without O_DIRECT, if the file "
+            "may fill the page cache: it pays where the data are read again, or written in small pieces."
+        ),
+        c=N_(
+            "Get the buffer from posix_memalign(&buffer, 4096, size), round sizes up to 4096, and cut the "
+            "file with ftruncate at the end."
+        ),
+        python=N_(
+            "Use mmap.mmap(-1, size) as an aligned buffer with os.preadv/os.pwritev; or leave O_DIRECT out, "
+            "if the file may fill the page cache."
+        ),
+        shell=N_("Give dd a bs= that is a multiple of 4096 with iflag=direct or oflag=direct."),
+    ),
+    fine_when=N_("Only the last piece of a file is odd."),
+    settings=Settings,
+    find=find,
+    needs=(Need.FLAGS,),
+    tables=("opens",),
+)

@@ -1,0 +1,169 @@
+"""Opens of what is not there: long search paths, a loader's or an interpreter's, asked again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.program.rules import costs, programs, search_path
+from iodock.program.rules.base import Candidate, Facts, Rule, advise
+from iodock.program.rules.places import Faults
+from iodock.shared.language import N_
+from iodock.shared.message import Message, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `failed-open-storm`."""
+
+    least_count: int = 1000
+    """Failed look-ups of one process and the workers it forked; fewer belong to a program's start."""
+    least_repeats: int = 300
+    """Failed look-ups of one name by all processes together."""
+    waiting_count: int = 20
+    """Stats of one missing file by one process from which on it may wait for the file: that is
+    `stat-storm`."""
+    most_waited: int = 10
+    """So many files a process may wait for that never come. Who asks for more of them, and for each not more
+    often than it has names, looks for something."""
+    least_folders: int = 3
+    """Folders in which one name is looked for in vain, from which on they are a search path."""
+    least_long: int = 20
+    """Folders in which one process looks for one name, from which on the search path is too long, whoever
+    looks; what a system has of itself is shorter."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate for search paths of many folders, one for all else that was looked for in vain."""
+    yield from _along_paths(facts, settings)
+    faults = Faults(facts.rows(_sql(settings)))
+    count = faults.total("count")
+    if count < settings.least_repeats or not costs.worth_a_word(facts, faults.time_ns, count):
+        return
+    most = faults.rows[0]
+    values: dict[str, Scalar] = {
+        "count": count,
+        "files": faults.file_count,
+        "name": str(most["name"]),
+        "name_count": int(most["count"]),
+    }
+    yield Candidate(
+        message=Message(_MESSAGE, values),
+        count=count,
+        time_ns=faults.time_ns,
+        evidence={"count": count, "time_ns": faults.time_ns, "missing_files": faults.file_count},
+        query=_QUERY,
+        files=faults.files,
+        file_count=faults.file_count,
+        call=most["call"],
+        confidence=0.85,
+        gain=(0.4, 1.0),
+    )
+
+
+def _along_paths(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    faults = Faults(facts.rows(search_path.folders_sql(settings.least_long)))
+    count = faults.total("count")
+    if count < settings.least_repeats or not costs.worth_a_word(facts, faults.time_ns, count):
+        return
+    variable = str(max(faults.rows, key=lambda row: int(row["count"]))["variable"])
+    values: dict[str, Scalar] = {
+        "count": count,
+        "folders": len(faults.rows),
+        "never": sum(bool(row["never"]) for row in faults.rows),
+        "variable": variable,
+        "processes": max(int(row["processes"]) for row in faults.rows),
+        "name": str(faults.rows[0]["base"]),
+    }
+    yield Candidate(
+        message=Message(search_path.MESSAGE, values),
+        count=count,
+        time_ns=faults.time_ns,
+        evidence={"time_ns": faults.time_ns, **values},
+        query=_QUERY,
+        files=faults.files,
+        file_count=len(faults.rows),
+        confidence=0.85,
+        gain=(0.4, 1.0),
+        advice=search_path.advice(variable),
+    )
+
+
+# Forked workers run no program of their own, so they look for nothing that a start needs: they count with
+# who forked them.
+def _sql(settings: Settings) -> str:
+    alone = programs.is_one_of_many("b")
+    return f"""WITH {search_path.ctes(settings.least_long)},
+missed AS (SELECT u.file_id, s.upid, u.count, u.time_ns, u.longest_ns, c.name AS call, c.family,
+    CASE WHEN b.upid IS NOT NULL AND b.program IS NULL THEN b.parent ELSE s.upid END AS seeker
+  FROM uses u JOIN calls c ON c.id = u.call_id JOIN errnos x ON x.id = u.errno_id
+    JOIN processes s ON s.utid = u.utid LEFT JOIN programs g ON g.upid = s.upid
+    LEFT JOIN siblings b ON b.upid = s.upid
+  WHERE c.family IN ('open', 'access', 'stat', 'execve', 'readlink') AND x.name IN ('ENOENT', 'ENOTDIR')
+    AND (u.file_id, u.utid) NOT IN (SELECT (file_id, utid) FROM sought)
+    AND NOT {programs.is_tool("g.program")} AND (b.program IS NULL OR NOT {alone})),
+asked AS (SELECT m.file_id, m.upid, regexp_extract(f.name, '[^/]*$') AS base, sum(m.count) AS times
+  FROM missed m JOIN files f ON f.file_id = m.file_id
+  WHERE m.family IN ('stat', 'access') GROUP BY ALL HAVING times >= {settings.waiting_count}),
+came AS (SELECT DISTINCT file_id FROM uses WHERE errno_id IS NULL AND file_id IN (SELECT file_id FROM asked)),
+waited AS (SELECT file_id, upid FROM asked
+  QUALIFY file_id IN (FROM came) OR (
+    count(*) OVER (PARTITION BY upid) <= greatest({settings.most_waited}, avg(times) OVER (PARTITION BY upid))
+    AND count(*) OVER (PARTITION BY upid, base) < {settings.least_folders})),
+storms AS (SELECT m.*, CASE WHEN row_number() OVER (ORDER BY m.longest_ns DESC NULLS LAST) = 1
+    THEN m.longest_ns ELSE 0 END AS first_ns
+  FROM missed m LEFT JOIN waited w ON w.file_id = m.file_id AND w.upid = m.upid
+  WHERE m.family NOT IN ('stat', 'access') OR w.file_id IS NULL
+  QUALIFY sum(m.count) OVER (PARTITION BY m.seeker) >= {settings.least_count}
+    OR sum(m.count) OVER (PARTITION BY m.file_id) >= {settings.least_repeats})
+SELECT p.name, count(DISTINCT m.file_id) AS file_count, arg_max(m.call, m.count) AS call,
+  CAST(sum(m.count) AS BIGINT) AS count,
+  CAST(sum(m.time_ns - {costs.unless_hung("m.first_ns")}) AS BIGINT) AS time_ns
+FROM storms m JOIN places p ON p.file_id = m.file_id
+GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
+
+
+_QUERY = """SELECT file, call, errno, count(*) AS count, sum(dur) AS time_ns FROM call_ends
+WHERE errno IN ('ENOENT', 'ENOTDIR') AND family IN ('open', 'access', 'stat', 'execve', 'readlink')
+GROUP BY file, call, errno ORDER BY count DESC"""
+_MESSAGE = N_(
+    "{count} calls looked for files that are not there; different names: {files}. Most often, "
+    "{name_count} times, it was {name}."
+)
+
+RULE = Rule(
+    name="failed-open-storm",
+    title=N_("Files looked for in vain"),
+    looks_for=N_(
+        "Many opens and look-ups of names that do not exist: long search paths, or the same name again."
+    ),
+    why=N_(
+        "Each look-up in vain is a trip to the metadata server: clients rarely remember what is not there. "
+        "With many processes it becomes a storm."
+    ),
+    advice=advise(
+        any=N_("Name the file by its full path, or put the folder that has it first in the search path."),
+        c=N_(
+            "Remember where a file was found, and open it there; take unneeded folders out of "
+            "LD_LIBRARY_PATH."
+        ),
+        cpp=N_(
+            "Remember where a file was found, and open it there; take unneeded folders out of "
+            "LD_LIBRARY_PATH."
+        ),
+        fortran=N_("Give OPEN the full path, and remember the folder in which the first file was found."),
+        python=N_(
+            "Shorten sys.path and PYTHONPATH, or pack the modules into one zip file or a container image."
+        ),
+        shell=N_("Call programs by their full path, or shorten PATH."),
+        administrator=N_(
+            "Short search paths in modules; an empty configuration file stops a loader's search for it."
+        ),
+    ),
+    fine_when=N_("A program looks for optional settings once when it starts."),
+    settings=Settings,
+    find=find,
+    tables=("uses", "places", "programs", "siblings"),
+    yields_to=("process-storm", "slow-call"),
+    case="shell-loop",
+)

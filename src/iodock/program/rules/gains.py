@@ -1,0 +1,138 @@
+"""What mending a fault brings, in seconds of the run without a tracer, and how severe it is therefore."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from iodock.program.findings import Gain, Severity
+from iodock.program.rules import tracing, work
+from iodock.program.rules.base import Candidate, Pieces
+from iodock.program.rules.facts import Facts
+from iodock.shared.settings import SeverityLimits
+
+MOST_SPREAD = 3.0
+"""The high end of a gain is at most so many times the low one."""
+_LEAST_WORK = 0.5
+"""Of the work inside a piece, what goes at least."""
+_FLUSHING = 0.5
+"""Of the work between calls that are pieces of their own, what goes at most: the rest makes the next one."""
+
+
+def gain_of(candidate: Candidate, cost: float | None, facts: Facts) -> tuple[Gain | None, float]:
+    """What the change saves, and how much of that can pass outside of calls. None where nothing is to be
+    changed, or times are not known."""
+    going = _going(candidate, cost, facts)
+    if candidate.gain is None or going is None:
+        return None, 0.0
+    calls, all_calls = going
+    around = work.around(candidate, facts)
+    could_go = around.inside + _between(candidate, calls, around)
+    least, most = candidate.gain
+    low = least * calls + _LEAST_WORK * around.inside
+    high = min(1.0, most) * all_calls + could_go
+    outside = could_go + (
+        facts.wall_of(candidate.work_ns) or 0.0 if candidate.wall_seconds is None else all_calls
+    )
+    return _narrowed(Gain(low, high, facts.alone_seconds)), outside
+
+
+def _between(candidate: Candidate, calls: float, around: work.Work) -> float:
+    """Of what passes between the pieces, what goes at most: what a library does to open a file is no more
+    than what it and the system do with it, and the rest is the program's own."""
+    if candidate.pieces is Pieces.CALLS:
+        return _FLUSHING * around.between
+    return min(around.between, calls + around.inside)
+
+
+def _going(candidate: Candidate, cost: float | None, facts: Facts) -> tuple[float, float] | None:
+    """Seconds of the calls at fault without a tracer: what the cost holds, and all that could go."""
+    if candidate.wall_seconds is None:
+        if candidate.time_ns is None:
+            return None
+        alone = facts.wall_of(_untraced_ns(candidate, facts))
+        return None if alone is None else (alone, alone)
+    share = 1.0
+    if facts.wall_seconds and facts.alone_seconds is not None:
+        share = facts.alone_seconds / facts.wall_seconds
+    spent = share * (candidate.wall_seconds if cost is None else cost)
+    most = spent if candidate.goes_seconds is None else share * candidate.goes_seconds
+    return min(spent, most), most
+
+
+def _untraced_ns(candidate: Candidate, facts: Facts) -> int:
+    """What the calls at fault would take without a tracer. If they take hardly longer than calls that do
+    nothing, nothing more is known of them than their number."""
+    time_ns, added = candidate.time_ns or 0, candidate.count * facts.within_ns
+    if time_ns < 2 * added:
+        return min(time_ns, candidate.count * tracing.UNTRACED_NS)
+    return time_ns - added
+
+
+def _narrowed(gain: Gain) -> Gain:
+    """The same middle with ends that are not too far apart."""
+    low, high = gain.low_seconds, gain.high_seconds
+    if low <= 0 or high <= MOST_SPREAD * low:
+        return gain
+    middle = (low + high) / 2
+    least = 2 * middle / (1 + MOST_SPREAD)
+    return replace(gain, low_seconds=least, high_seconds=MOST_SPREAD * least)
+
+
+def within(gains: Sequence[Gain | None], limit: float | None) -> list[Gain | None]:
+    """The same gains, so that their upper ends together don't exceed LIMIT. The uncertain part gives way
+    first; where even the lower ends exceed the limit, all shrink alike."""
+    known = [one for one in gains if one is not None]
+    low, high = (sum(max(0.0, end) for end in ends) for ends in _ends(known))
+    if limit is None or high <= limit or not high:
+        return list(gains)
+    if low >= limit:
+        return [one and _shrunk(one, 0.0, limit / low) for one in gains]
+    return [one and _shrunk(one, (limit - low) / (high - low), 1.0) for one in gains]
+
+
+def _ends(gains: Sequence[Gain]) -> tuple[list[float], list[float]]:
+    return [one.low_seconds for one in gains], [one.high_seconds for one in gains]
+
+
+def total(gains: Sequence[Gain | None]) -> Gain | None:
+    """What all save together; None where no gain is known."""
+    known = [one for one in gains if one is not None]
+    low, high = (sum(ends) for ends in _ends(known))
+    return Gain(low, high, known[0].of_seconds) if known else None
+
+
+def _shrunk(gain: Gain, part: float, share: float) -> Gain:
+    """A gain of which the part beyond the lower end shrinks to PART, and then all to SHARE."""
+    low = max(0.0, gain.low_seconds)
+    high = low + part * (gain.high_seconds - low)
+    return replace(gain, low_seconds=min(gain.low_seconds, low) * share, high_seconds=high * share)
+
+
+def severity_of(candidate: Candidate, gain: Gain | None, cost: float | None, facts: Facts) -> Severity:
+    """How much of the run the change saves; where nothing is known of times, the share of calls at fault."""
+    limits, alone = facts.settings.severity, facts.alone_seconds
+    if cost is None or not alone:
+        found = _by_calls(candidate, facts)
+    else:
+        saved = cost if gain is None else gain.middle_seconds
+        found = _by_share(saved / alone, limits)
+        if found is Severity.LOW and cost < limits.least_seconds:
+            found = Severity.NOTE
+    return found if candidate.at_most.at_least(found) else candidate.at_most
+
+
+def _by_share(share: float, limits: SeverityLimits) -> Severity:
+    if share >= limits.high:
+        return Severity.HIGH
+    if share >= limits.medium:
+        return Severity.MEDIUM
+    return Severity.LOW if share >= limits.low else Severity.NOTE
+
+
+def _by_calls(candidate: Candidate, facts: Facts) -> Severity:
+    """Without durations the share of calls stands in, and nothing is called high."""
+    share = candidate.count / facts.calls if facts.calls else 0.0
+    if share >= 0.3:
+        return Severity.MEDIUM
+    return Severity.LOW if share >= 0.05 else Severity.NOTE

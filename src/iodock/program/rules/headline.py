@@ -1,0 +1,141 @@
+"""The one headline of a run, wherever it is shown: how much was I/O, and whether that pays to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iodock.program.findings import IO_FINE, Finding, Severity, Verdict
+from iodock.program.rules import gains
+from iodock.program.rules.facts import Facts
+from iodock.program.unseen import says, unseen_of
+from iodock.shared.language import N_
+from iodock.shared.message import Message
+
+_TRACED = 0.95
+"""A run that would take less than this share of its length without the tracer is told so first."""
+
+
+def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
+    """The run in a few numbers, and what they say. FOUND: its findings and notes."""
+    io, unseen = facts.io_ns, unseen_of(facts.store)
+    waiting = facts.overview.get("waiting_time_ns")
+    worth = _worth(found)
+    return Verdict(
+        wall_seconds=facts.wall_seconds,
+        io_seconds=None if io is None else io / 1e9,
+        io_share=_io_share(facts),
+        waiting_seconds=None if waiting is None else waiting / 1e9,
+        unseen_calls=unseen.count,
+        judges=unseen.judges,
+        text=_text(facts, worth),
+        alone_seconds=facts.alone_seconds,
+        gain=gains.total([one.gain for one in worth]),
+        before=(*_going_on(facts), *_ended(facts), *_untraced(facts)),
+    )
+
+
+def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
+    """The method's next step (SS-ken report, 2.3): change and measure again, the administrator, or
+    nothing."""
+    share = _io_share(facts)
+    if _worth(found):
+        return Message(
+            N_("Next: make the first change, record again, and compare with iodock diff BEFORE AFTER.")
+        )
+    if not unseen_of(facts.store).judges:
+        return Message(
+            N_(
+                "Next: record what was not seen, as is said below: there may be more I/O than this, and some "
+                "that is worth changing."
+            )
+        )
+    if facts.store.manifest.in_progress is not None:
+        return Message(
+            N_("Next: look again when the program has ended; this is only what was recorded so far.")
+        )
+    if facts.failed:
+        return Message(N_("Next: see why the program ended so, and record a run that comes to its end."))
+    if not facts.calls or (share is not None and share < IO_FINE):
+        return Message(N_("Next: if the program is slow, look at its computation, not at its I/O."))
+    return Message(
+        N_(
+            "Next, if this was slower than usual: iodock bundle collects what an administrator needs to "
+            "see whether the file system was overloaded at that time."
+        )
+    )
+
+
+def _worth(found: Sequence[Finding]) -> list[Finding]:
+    return [one for one in found if one.severity is not Severity.NOTE]
+
+
+def _io_share(facts: Facts) -> float | None:
+    return facts.io_ns / facts.wall_ns if facts.io_ns is not None and facts.wall_ns else None
+
+
+def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
+    unseen, share = unseen_of(facts.store), _io_share(facts)
+    if not worth and not unseen.judges:
+        return says(unseen)
+    if not facts.calls and facts.store.manifest.in_progress is not None:
+        return Message(N_("No file I/O was seen so far."))
+    if not facts.calls:
+        return Message(N_("No file I/O was seen in this run."))
+    values = {"io_share": share, "things": len(worth)}
+    if share is None:
+        text = (
+            N_("How long the I/O took is not known; worth changing: {things}.")
+            if worth
+            else N_("How long the I/O took is not known; nothing in its pattern is worth changing.")
+        )
+        return Message(text, values)
+    if worth:
+        return Message(_beside_share(facts, worth), values)
+    if facts.store.manifest.in_progress is not None:
+        return Message(
+            N_("So far {io_share} of the run was I/O, and nothing in it is worth changing."), values
+        )
+    if facts.failed:
+        return Message(N_("{io_share} of what ran was I/O; nothing in it is worth changing."), values)
+    if share < IO_FINE:
+        return Message(N_("Your I/O is fine: it took {io_share} of the run. Nothing worth changing."), values)
+    return Message(N_("{io_share} of the run was I/O, and it is done well: nothing worth changing."), values)
+
+
+def _beside_share(facts: Facts, worth: Sequence[Finding]) -> str:
+    """What goes with the calls may take longer than they do: then the share alone would deny the findings."""
+    gain = gains.total([one.gain for one in worth])
+    io = facts.alone_io_seconds
+    if gain is not None and io is not None and gain.middle_seconds > io:
+        return N_(
+            "{io_share} of the run was I/O, but what the program does for it takes longer; worth changing: "
+            "{things}."
+        )
+    return N_("{io_share} of the run was I/O; worth changing: {things}.")
+
+
+def _going_on(facts: Facts) -> Iterator[Message]:
+    now = facts.store.manifest.in_progress
+    if now is None:
+        return
+    text = N_("Still being recorded: {so_far} so far, calls up to {behind} ago.")
+    yield Message(text, {"so_far": now.so_far, "behind": now.behind})
+
+
+def _ended(facts: Facts) -> Iterator[Message]:
+    if facts.exit_signal:
+        text = N_("The program was killed by {signal}: this is the diagnosis of what ran until then.")
+        yield Message(text, {"signal": facts.exit_signal})
+    elif facts.exit_status:
+        text = N_("The program ended with status {status}: this is the diagnosis of what ran until then.")
+        yield Message(text, {"status": facts.exit_status})
+
+
+def _untraced(facts: Facts) -> Iterator[Message]:
+    wall, alone = facts.wall_seconds, facts.alone_seconds
+    if wall and alone is not None and alone < _TRACED * wall:
+        text = N_(
+            "Without the tracer this run takes about {alone_s}, not {wall_s}: what changes save is told in "
+            "seconds without it, all other times are as recorded."
+        )
+        yield Message(text, {"alone_s": float(f"{alone:.2g}"), "wall_s": wall})

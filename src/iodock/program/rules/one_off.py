@@ -1,0 +1,48 @@
+"""What a run does to make a cache that the next run finds: a font list, compiled modules, translated code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iodock.program.findings import Severity
+from iodock.program.rules import costs
+from iodock.program.rules.base import Candidate, Facts, advise
+from iodock.shared.engine.sql import quoted
+from iodock.shared.language import N_
+
+_CACHE = "(^|/)(__pycache__|[.]?[A-Za-z_-]*[Cc]ache)/"
+_PROGRAMS = f"{costs.SYSTEM}|/(site|dist)-packages/|/node_modules/"
+LEAST_BEFORE = 0.7
+"""Share of the time with a candidate's files that must go to files of programs and caches, before the last
+write into a cache: something of them may be used in each run, too."""
+TITLE = N_("A cache is made, which happens once")
+ADVICE = advise(
+    any=N_(
+        "Nothing is to be changed where the cache stays: the next run finds it. Where it is lost between "
+        "runs (a container, a scratch home folder), make it once and keep it."
+    )
+)
+
+
+def judged(facts: Facts, candidate: Candidate) -> Candidate:
+    """The candidate; as a note where it is about files of programs and of caches, before a cache was
+    written."""
+    if not candidate.files:
+        return candidate
+    facts.profile.need(("uses", "places"))
+    names = ", ".join(quoted(name) for name in candidate.files)
+    row = facts.one(
+        f"""WITH made AS (SELECT max(u.last_ts) AS ts FROM uses u JOIN files f ON f.file_id = u.file_id
+  WHERE u.direction = 2 AND u.bytes > 0 AND {_is_in(_CACHE, "f")})
+SELECT sum(coalesce(u.time_ns, u.count)) FILTER (WHERE u.last_ts <= made.ts
+    AND ({_is_in(_CACHE, "p")} OR {_is_in(_PROGRAMS, "p")})) / nullif(sum(coalesce(u.time_ns, u.count)), 0)
+  AS before
+FROM uses u JOIN places p ON p.file_id = u.file_id, made WHERE p.name IN ({names})"""
+    )
+    if float(row["before"] or 0.0) < LEAST_BEFORE:
+        return candidate
+    return replace(candidate, at_most=Severity.NOTE, gain=None, title=TITLE, advice=ADVICE)
+
+
+def _is_in(pattern: str, place: str) -> str:
+    return f"regexp_matches({place}.name, '{pattern}')"

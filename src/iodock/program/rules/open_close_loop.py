@@ -1,0 +1,136 @@
+"""The same file opened, used a little and closed, again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.program.rules import costs
+from iodock.program.rules.base import Candidate, Facts, Pieces, Rule, advise
+from iodock.program.rules.places import Faults
+from iodock.shared.language import N_
+from iodock.shared.message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `open-close-loop`."""
+
+    least_count: int = 200
+    """Fewer opens beyond the needed ones than this are not worth a word."""
+    least_opens: int = 20
+    """Opens of one file by one process from which on it should have stayed open."""
+    most_bytes: int = 262144
+    """Moved for each open on average; who moves more hardly notices the open."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate: all files that a process opened too often. One open and close of each is free."""
+    faults = Faults(facts.rows(_sql(settings)))
+    count = faults.total("count")
+    if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
+        return
+    opens = faults.total("opens")
+    values = {
+        "opens": opens,
+        "files": faults.file_count,
+        "mean_bytes": faults.total("bytes") / opens,
+    }
+    yield Candidate(
+        message=Message(_MESSAGE, values),
+        count=faults.total("calls"),
+        time_ns=faults.time_ns,
+        evidence={"count": count, "opens": opens, "time_ns": faults.time_ns, "bytes": faults.total("bytes")},
+        query=_QUERY,
+        files=faults.files,
+        file_count=faults.file_count,
+        call="open",
+        confidence=0.9,
+        gain=costs.CALLS_GO,
+        pieces=Pieces.OPENS,
+    )
+
+
+_MOST_REST = 4
+"""Metadata calls of other kinds that go with an open: Go's runtime makes four of fcntl."""
+
+
+# What goes with an open goes with it: the close, and libraries' fstat, ioctl, fcntl and seeks before an
+# access. A buffer that lives on collects the small accesses, too.
+def _sql(settings: Settings) -> str:
+    spared = "(w.opens - 1) / w.opens"
+    with_it = " + ".join(
+        f"coalesce(w.{name}_ns, 0) * least(1, {most} * w.opens / w.{name}s)"
+        for name, most in (("stat", 1), ("seek", 2), ("other", 1))
+    )
+    opening = costs.repeated_ns("w.open_ns", "w.opens", "w.longest_open_ns")
+    closing = costs.repeated_ns("w.close_ns", "w.opens", "w.longest_close_ns")
+    rest = "nullif(greatest(w.metadata - w.opens - w.stats - w.closes, 0), 0)"
+    rest_ns = "(w.metadata_ns - w.open_ns - coalesce(w.stat_ns, 0) - coalesce(w.close_ns, 0))"
+    with_it += f" + coalesce({rest_ns} * least(1, {_MOST_REST} * w.opens / {rest}), 0)"
+    return f"""SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.opens) AS BIGINT) AS opens,
+  CAST(sum(w.opens - 1) AS BIGINT) AS count, CAST(sum(w.read_bytes + w.written_bytes) AS BIGINT) AS bytes,
+  CAST(sum((w.opens + w.closes + least(w.stats, w.opens) + least(w.seeks, 2 * w.opens)
+    + least(w.others, w.opens) + least(coalesce({rest}, 0), {_MOST_REST} * w.opens) + w.reads + w.writes)
+    * {spared}) AS BIGINT) AS calls,
+  CAST(sum({opening} + coalesce({closing}, 0) + ({with_it} + {_BUFFERED}) * {spared}) AS BIGINT) AS time_ns
+FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
+WHERE w.opens >= {settings.least_opens} AND ({costs.files("f")} OR {_CONNECTED} OR {_KERNEL})
+  AND w.reads + w.writes > 0
+  AND w.read_bytes + w.written_bytes <= {settings.most_bytes} * w.opens
+GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
+
+
+# What a buffer that lives on moves in large pieces.
+_BUFFERED = f"""greatest(0, coalesce(w.read_ns, 0) + coalesce(w.write_ns, 0)
+  - 1e9 * (w.read_bytes + w.written_bytes) / {costs.WRITE_BYTES_PER_S})"""
+# A database's journal is opened for each transaction; the database itself once for each connection.
+_CONNECTED = f"""({costs.databases("f")} AND NOT regexp_matches(f.name, '-(journal|wal|shm)$'))"""
+# What the kernel tells of a process or of the machine is told anew to each read from the file's beginning.
+_KERNEL = "(f.kind IN ('file', 'regular', 'unknown') AND regexp_matches(f.name, '^/proc/'))"
+_QUERY = """SELECT file, pid, count(*) FILTER (WHERE family = 'open') AS opens,
+  count(*) FILTER (WHERE direction IS NOT NULL) AS transfers, sum(bytes) AS bytes, sum(dur) AS time_ns
+FROM call_ends WHERE kind IN ('file', 'regular') GROUP BY file, pid ORDER BY opens DESC"""
+_MESSAGE = N_(
+    "{opens} opens of files that the same process had had open before; files: {files}. Each time "
+    "{mean_bytes} were read or written."
+)
+
+RULE = Rule(
+    name="open-close-loop",
+    title=N_("Opened and closed again and again"),
+    looks_for=N_("Files that one process opens, reads or writes a little, and closes, many times over."),
+    why=N_(
+        "An open and a close cost more than a small write. On a network file system each close sends the "
+        "data to the server and waits, and each open asks whether the file has changed."
+    ),
+    advice=advise(
+        any=N_(
+            "Open the file once before the loop and close it after; flush where others must see the lines."
+        ),
+        c=N_("Keep the FILE* or descriptor open; use fflush where the line must be seen at once."),
+        cpp=N_("Keep the stream as a member or outside of the loop; use std::flush where needed."),
+        fortran=N_(
+            "OPEN once before the time loop and use FLUSH(unit) in place of CLOSE and OPEN with APPEND."
+        ),
+        python=N_("Put the with open(...) around the loop; logging handlers keep their file open, too."),
+        numpy=N_("Give numpy.save or numpy.savetxt a file that was opened before the loop, not its name."),
+        pandas=N_(
+            "Collect the tables in a list and call pandas.concat(tables).to_csv(...) once, in place of "
+            "to_csv(mode='a') in the loop; or hand to_csv a file that is open."
+        ),
+        zarr=N_("Call zarr.open_array once before the loop, and keep the array."),
+        shell=N_("Redirect the whole loop (done >> file) in place of each command in it."),
+        mpi_io=N_("MPI_File_open once; MPI_File_sync where the others must see the data."),
+        hdf5=N_("Keep the file open with H5Fflush, or SWMR for readers, in place of H5Fopen in each step."),
+    ),
+    fine_when=N_(
+        "It happens rarely (a checkpoint every some minutes), or the file must be free for others between."
+    ),
+    settings=Settings,
+    find=find,
+    tables=("file_work", "places"),
+    # Who writes a file anew each time must empty it, too.
+    yields_to=("shared-file-contention", "slow-call", "redundant-writes"),
+    case="open-close",
+)

@@ -1,0 +1,121 @@
+"""Seeks that change nothing: asking where one is, going where one is, going back to what was just read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.program.rules import costs, transfers
+from iodock.program.rules.base import Candidate, Facts, Rule, advise
+from iodock.program.rules.places import Faults
+from iodock.shared.language import N_
+from iodock.shared.message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `seek-storm`."""
+
+    least_count: int = 1000
+    """Fewer seeks than this, in all such places together, are not worth a word."""
+    least_per_transfer: float = 0.7
+    """Seeks for each read or write."""
+    free_per_open: int = 3
+    """So many seeks belong to each open: libraries ask for position and size."""
+    least_needless: float = 0.1
+    """Seeks without need for each read or write."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate: all places with more seeks than their accesses need. A seek is needed by an access that
+    begins elsewhere than the one before it ended, unless that lies within what was just read."""
+    faults = needless(facts, settings)
+    count, cost = faults.total("count"), faults.time_ns
+    if not faults or not costs.worth_a_word(facts, cost, count):
+        return
+    seeks, moved = faults.total("seeks"), faults.total("transfers")
+    values = {
+        "seeks": seeks, "transfers": moved, "needless": count, "files": faults.file_count,
+    }  # fmt: skip
+    yield Candidate(
+        message=Message(_MESSAGE, values),
+        count=count,
+        time_ns=cost,
+        evidence={"seeks": seeks, "transfers": moved, "count": count, "time_ns": cost},
+        query=_QUERY,
+        files=faults.files,
+        file_count=faults.file_count,
+        call="lseek",
+        confidence=0.9,
+        gain=(0.5, 1.0),
+    )
+
+
+def needless(facts: Facts, settings: Settings) -> Faults:
+    """The places with too many seeks: `count` and `time_ns` are those without need."""
+    faults = Faults(facts.rows(_sql(settings)))
+    return faults if faults.total("seeks") >= settings.least_count else Faults([])
+
+
+def _sql(settings: Settings) -> str:
+    # A step back into what was just read needs no seek.
+    return f"""WITH moved AS (SELECT t.place, sum(t.count) AS transfers,
+    coalesce(sum(t.count - t.overlapping) FILTER (WHERE t.pattern IN (3, 4, 5, 6)), 0) AS moves
+  FROM transfers t GROUP BY t.place),
+opened AS (SELECT l.place, sum(u.count) AS opens FROM uses u JOIN places l ON l.file_id = u.file_id
+    JOIN calls c ON c.id = u.call_id
+  WHERE c.family = 'open' AND u.errno_id IS NULL GROUP BY l.place),
+sought AS (SELECT l.place, sum(u.count) AS seeks, sum(u.time_ns) AS time_ns FROM uses u
+    JOIN calls c ON c.id = u.call_id JOIN places l ON l.file_id = u.file_id
+  WHERE c.class = 'seek' AND u.errno_id IS NULL GROUP BY l.place),
+counted AS (SELECT s.place, s.seeks, s.time_ns, coalesce(m.transfers, 0) AS transfers,
+    greatest(s.seeks - coalesce(m.moves, 0) - {settings.free_per_open} * coalesce(o.opens, 0), 0) AS needless
+  FROM sought s LEFT JOIN moved m ON m.place = s.place LEFT JOIN opened o ON o.place = s.place)
+SELECT p.name, p.file_count, CAST(n.seeks AS BIGINT) AS seeks, CAST(n.transfers AS BIGINT) AS transfers,
+  CAST(round(n.needless) AS BIGINT) AS count, CAST(n.time_ns * (n.needless / n.seeks) AS BIGINT) AS time_ns
+FROM counted n JOIN place_names p ON p.place = n.place
+WHERE ({costs.files("p")} OR p.kind = 'standard') AND n.seeks >= {transfers.FEW}
+  AND n.seeks >= {settings.least_per_transfer} * n.transfers
+  AND n.needless >= {settings.least_needless} * n.transfers
+ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
+
+
+_QUERY = """SELECT file, count(*) FILTER (WHERE class = 'seek') AS seeks,
+  count(*) FILTER (WHERE direction IS NOT NULL) AS transfers,
+  sum(dur) FILTER (WHERE class = 'seek') AS time_ns
+FROM call_ends GROUP BY file HAVING seeks > 0 ORDER BY seeks DESC"""
+_MESSAGE = N_("{seeks} seeks for {transfers} reads and writes; without need: {needless}; files: {files}")
+
+RULE = Rule(
+    name="seek-storm",
+    title=N_("Seeks without need"),
+    looks_for=N_(
+        "Files with about as many seeks as reads and writes, or more, though the accesses follow one another "
+        "or return to the same bytes."
+    ),
+    why=N_(
+        "Asking for the position is a system call too, and with stream libraries each seek throws the buffer "
+        "away, so that the next read fetches it again."
+    ),
+    advice=advise(
+        any=N_(
+            "Keep count of the position in the program, and seek only where the next access is elsewhere."
+        ),
+        c=N_("Leave out fseek and ftell between consecutive freads; use pread/pwrite, which need no seek."),
+        cpp=N_(
+            "tellg and seekg call lseek each time: add up gcount() in place of tellg, and don't seek to "
+            "where the stream stands already."
+        ),
+        fortran=N_("Don't call INQUIRE(POS=) or give POS= for accesses that follow one another."),
+        python=N_("Leave out f.tell() and f.seek() in the loop; add up len() of what was read."),
+        shell=N_(
+            "bash's `read` goes back to the end of each line: let awk, sed or cut handle the whole file."
+        ),
+    ),
+    fine_when=N_("Each seek leads to another part of the file that is then read or written."),
+    settings=Settings,
+    find=find,
+    tables=("transfers", "place_names", "places", "uses"),
+    yields_to=("bytewise-read", "polling-at-end"),
+    case="ifstream-tellg",
+)

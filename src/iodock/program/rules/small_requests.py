@@ -1,0 +1,128 @@
+"""Reads and writes far smaller than what a file system handles at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.program.rules import costs, mpi_io, transfers
+from iodock.program.rules.base import Candidate, Facts, Need, Pieces, Rule, advise
+from iodock.program.rules.places import Faults
+from iodock.shared.language import N_
+from iodock.shared.message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `small-requests`."""
+
+    below_bytes: int = 4096
+    """Requests below this size are small on a local file system; counted in powers of two."""
+    below_bytes_remote: int = 65536
+    """The same on a network or parallel file system."""
+    least_count: int = 1000
+    """Fewer small requests than this are not worth a word."""
+    least_share: float = 0.5
+    """Of a place's transfers that must be small and follow the access before them."""
+    most_back: float = 0.5
+    """Share of transfers that may step back: random access is another fault."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate for reads and one for writes: all places with mostly small, mostly ordered requests."""
+    for direction, verb in ((1, "read"), (2, "write")):
+        faults = Faults(facts.rows(_sql(direction, settings, facts)))
+        count, moved = faults.total("count"), faults.total("bytes")
+        spent = facts.typical(faults.sum_of("typical_ns"), faults.time_ns)
+        cost = costs.beyond_large(spent, count, moved, direction)
+        if count < settings.least_count or not costs.worth_a_word(facts, cost, count):
+            continue
+        values = {"count": count, "mean_bytes": moved / count, "files": faults.file_count}
+        yield Candidate(
+            message=Message(_MESSAGES[verb], values),
+            count=count,
+            time_ns=cost,
+            evidence={"count": count, "bytes": moved, "time_ns": faults.time_ns},
+            query=_query(direction, settings),
+            **faults.where,
+            gain=costs.CALLS_GO,
+            pieces=Pieces.CALLS,
+        )
+
+
+def _sql(direction: int, settings: Settings, facts: Facts) -> str:
+    far, near = ((one - 1).bit_length() - 1 for one in (settings.below_bytes_remote, settings.below_bytes))
+    largest = f"CASE WHEN {costs.remote('p', facts)} THEN {far} ELSE {near} END"
+    small = f"t.size_bin BETWEEN 0 AND {largest} AND t.pattern IN (0, 2, 3, 4)"
+    back = """coalesce(sum(CASE t.pattern WHEN 4 THEN t.back ELSE t.count END)
+    FILTER (WHERE t.pattern IN (4, 5, 6)), 0)"""
+    shared = f" AND t.place NOT IN ({_MPI_IO_SQL})" if facts.mpi_io else ""
+    summed = ("count", "time_ns", "typical_ns", "bytes")
+    return transfers.by_place(
+        {name: f"sum(t.{name}) FILTER (WHERE {small})" for name in summed},
+        where=f"t.direction = {direction} AND t.size_bin >= 0 AND {costs.files('p')}{shared}",
+        having=f"""sum(t.count) FILTER (WHERE {small}) >= {settings.least_share} * sum(t.count)
+  AND {back} <= {settings.most_back} * sum(t.count)""",
+        first="typical_ns",
+    )
+
+
+# MPI-IO may have cut or put together what the ranks asked for.
+_MPI_IO_SQL = f"SELECT place FROM places WHERE file_id IN ({mpi_io.FILES})"
+
+
+def _query(direction: int, settings: Settings) -> str:
+    side = "read" if direction == 1 else "write"
+    return f"""SELECT file, call, count(*) AS count, avg(bytes) AS mean_bytes, sum(dur) AS time_ns
+FROM call_ends WHERE direction = '{side}' AND bytes BETWEEN 1 AND {settings.below_bytes - 1}
+GROUP BY file, call ORDER BY time_ns DESC"""
+
+
+_MESSAGES = {
+    "read": N_("{count} reads of {mean_bytes} on average; files: {files}"),
+    "write": N_("{count} writes of {mean_bytes} on average; files: {files}"),
+}
+
+RULE = Rule(
+    name="small-requests",
+    title=N_("Small requests"),
+    looks_for=N_(
+        "Files that are mostly read or written, one piece after the other, in requests far below what a file "
+        "system handles at once."
+    ),
+    why=N_(
+        "Each request costs a system call, and on a network or parallel file system perhaps a trip to the "
+        "server, however few bytes it moves."
+    ),
+    advice=advise(
+        any=N_("Read and write in pieces of 1 MiB or more, or let a buffer do it."),
+        c=N_("Use fread/fwrite with setvbuf(file, NULL, _IOFBF, 1 << 20) in place of read/write."),
+        cpp=N_(
+            "End lines with '\\n' in place of std::endl, which flushes, and give the stream a large buffer "
+            "before it opens its file: stream.rdbuf()->pubsetbuf(buffer, 1 << 20)."
+        ),
+        fortran=N_("Write whole arrays in one WRITE statement; raise the run-time library's buffer size."),
+        python=N_("Open with buffering=1 << 20, don't flush each record, and don't use os.read/os.write."),
+        numpy=N_("Use array.tofile(file) or numpy.save on whole arrays, not on one row or value at a time."),
+        pandas=N_("Collect the pieces in a list, and write pandas.concat(pieces).to_csv(...) once."),
+        shell=N_("Let one command handle the whole file: awk, sort or sed in place of a loop over lines."),
+        mpi_io=N_(
+            "On a parallel file system use collective calls (MPI_File_write_all): they put the ranks' small "
+            "pieces together. On a local disk they cost more than they bring."
+        ),
+        hdf5=N_(
+            "Read and write whole hyperslabs (in h5py dataset[i:i + 1000]); choose chunks of 1 MiB or more."
+        ),
+    ),
+    fine_when=N_("A program answers requests one by one (a database, a log that must be complete at once)."),
+    settings=Settings,
+    find=find,
+    needs_for_some=(Need.RANKS_OWN,),
+    tables=("transfers", "place_names", "places"),
+    yields_to=(
+        *("bytewise-read", "seek-storm", "stdout-unbuffered", "random-access"),
+        *("synchronous-flags", "read-after-write", "open-close-loop", "shared-file-contention"),
+        "write-in-compute-loop",
+    ),
+    case="small-writes",
+)

@@ -1,0 +1,160 @@
+"""One rank or process is far slower, or far later, with the same work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from iodock.program.rules import workers
+from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
+from iodock.program.rules.workers import Team, Worker
+from iodock.shared.language import N_
+from iodock.shared.message import Message, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `straggler`."""
+
+    least_ratio: float = 2.0
+    """Time of the slowest worker, without its longest call of many, over the median of all."""
+    most_difference: float = 0.3
+    """How far bytes may differ from the median for the work to be the same."""
+    least_seconds: float = 0.05
+    """Time beyond the median, without its longest call of many; less says nothing."""
+    least_wall: float = 0.07
+    """Of the run that it must be: a rank that lost a processor or a turn at the disk once falls behind a
+    little, and it is another one next time."""
+    least_calls: int = 20
+    """Calls of a worker from which on it is judged without the longest."""
+    late_share: float = 0.2
+    """Of the run, by which the last one must be later than the one before it to count as late."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate for each team with a worker that is slower, or later, than all others."""
+    for team in workers.teams(facts):
+        if len(team.workers) < 3 or team.median(_bytes) <= 0:
+            continue
+        yield from _slower(team, facts, settings) or _later(team, facts, settings)
+
+
+def _slower(team: Team, facts: Facts, settings: Settings) -> list[Candidate]:
+    slowest, usual = team.most(_time), team.median(_time)
+    excess = (slowest.time_ns - usual) / 1e9
+    hung = _hung_ns(slowest, settings)
+    least = max(settings.least_seconds, settings.least_wall * (facts.wall_seconds or 0.0))
+    if excess - hung / 1e9 < least or slowest.time_ns - hung < settings.least_ratio * usual:
+        return []
+    if not _did_the_same(slowest, team, settings):
+        return []
+    values: dict[str, Scalar] = {
+        "worker": slowest.number,
+        "workers": len(team.workers),
+        "longest_ns": slowest.time_ns,
+        "usual_ns": round(usual),
+        "moved_bytes": slowest.bytes,
+    }
+    return [_candidate(_SLOW_RANK if team.are_ranks else _SLOW_PROCESS, values, slowest, excess)]
+
+
+def _hung_ns(one: Worker, settings: Settings) -> int:
+    """The longest of many calls. One that hung makes no slow rank: `slow-call` tells it, and next time it is
+    another's. Who makes few calls may be slow in each of them."""
+    return one.longest_ns if one.calls >= settings.least_calls else 0
+
+
+def _later(team: Team, facts: Facts, settings: Settings) -> list[Candidate]:
+    ordered = sorted(
+        (one for one in team.workers if one.last_ts is not None), key=lambda one: one.last_ts or 0
+    )
+    if len(ordered) < 3 or not facts.wall_ns or len(ordered) < len(team.workers):
+        return []
+    last, before = ordered[-1], ordered[-2]
+    ends = [one.last_ts or 0 for one in ordered[:-1]]
+    late = ((last.last_ts or 0) - (before.last_ts or 0)) / 1e9
+    spread = (ends[-1] - median(ends)) / 1e9
+    if late < settings.late_share * facts.wall_ns / 1e9 or late < settings.least_ratio * spread:
+        return []
+    if not _did_the_same(last, team, settings) or late < settings.least_seconds:
+        return []
+    if late - _hung_ns(last, settings) / 1e9 < settings.least_seconds:
+        return []
+    values: dict[str, Scalar] = {"worker": last.number, "workers": len(team.workers), "late_s": late}
+    return [_candidate(_LATE_RANK if team.are_ranks else _LATE_PROCESS, values, last, late)]
+
+
+def _did_the_same(one: Worker, team: Team, settings: Settings) -> bool:
+    usual = team.median(_bytes)
+    return abs(one.bytes - usual) <= settings.most_difference * usual
+
+
+def _candidate(text: str, values: dict[str, Scalar], worker: Worker, seconds: float) -> Candidate:
+    return Candidate(
+        message=Message(text, values),
+        count=worker.calls,
+        time_ns=worker.time_ns,
+        evidence={"count": worker.calls, "time_ns": worker.time_ns, **values},
+        query=_QUERY,
+        confidence=0.7,
+        wall_seconds=seconds,
+        gain=(0.35, 1.0),
+        title=None if text in (_SLOW_RANK, _LATE_RANK) else _TITLE_PROCESS,
+    )
+
+
+def _time(one: Worker) -> int:
+    return one.time_ns
+
+
+def _bytes(one: Worker) -> int:
+    return one.bytes
+
+
+_QUERY = """SELECT rank, pid, count(*) AS count, sum(bytes) AS bytes, sum(dur) AS time_ns,
+  min(ts) AS first_ts, max(end_ts) AS last_ts
+FROM calls_seen WHERE kind IN ('file', 'regular') OR other_kind IN ('file', 'regular')
+GROUP BY rank, pid ORDER BY time_ns DESC"""
+_SLOW_RANK = N_(
+    "Rank {worker} needed {longest_ns} to move {moved_bytes}; the median of {workers} ranks, with as many "
+    "bytes, is {usual_ns}."
+)
+_SLOW_PROCESS = N_(
+    "One process needed {longest_ns} to move {moved_bytes}; the median of {workers} processes side by "
+    "side, with as many bytes, is {usual_ns}."
+)
+_LATE_RANK = N_(
+    "Rank {worker} ended its I/O {late_s} after all others of {workers} ranks, with as many bytes."
+)
+_LATE_PROCESS = N_(
+    "One process ended its I/O {late_s} after all others of {workers} processes side by side, with as "
+    "many bytes."
+)
+_TITLE_PROCESS = N_("One process far behind")
+
+RULE = Rule(
+    name="straggler",
+    title=N_("One rank far behind"),
+    looks_for=N_(
+        "A rank or process that is far slower or later than the others with the same number of bytes."
+    ),
+    why=N_(
+        "All others wait for it. The reason is often its node, its storage server or its place in the file."
+    ),
+    advice=advise(
+        any=N_(
+            "Run again and see whether it is the same rank, node or file; compare its calls with another's."
+        ),
+        mpi_io=N_("Use collective calls, or spread the files over the storage servers (striping)."),
+        administrator=N_(
+            "Look at that node and at the server that holds its files: full, degraded or overloaded."
+        ),
+    ),
+    fine_when=N_("That rank has other work by design, and no one waits for it."),
+    settings=Settings,
+    find=find,
+    needs=(Need.DURATIONS, Need.TIMES, Need.RANKS_OWN),
+    tables=("worker_io",),
+    yields_to=("slow-call", "shared-file-contention"),
+)

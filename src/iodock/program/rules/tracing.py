@@ -1,0 +1,59 @@
+"""What a tracer that stops the program at each call adds to it: around the call, and to its duration."""
+
+from __future__ import annotations
+
+from iodock.program.store import Store
+
+LOGS = {"strace", "truss"}
+"""Logs of tracers, as manifests name them."""
+UNTRACED_NS = 1000
+"""A call that needs no device takes 200 to 3,000 ns where nobody traces it."""
+_LEAST_TRIVIAL = 20
+"""Fewer calls that do nothing than this don't show what tracing adds."""
+
+# They change a number in the kernel, or tell one: no file system and no device has a part in them.
+_TRIVIAL = (
+    *("rt_sigaction", "rt_sigprocmask", "sigaction", "sigprocmask", "sigaltstack", "arch_prctl", "umask"),
+    *("getpid", "getppid", "gettid", "getuid", "geteuid", "getgid", "getegid", "getpgrp", "getpgid", "brk"),
+    *("set_tid_address", "set_robust_list", "rseq", "prlimit64", "getrlimit", "uname", "setpgid", "getsid"),
+)
+
+
+def how(store: Store) -> str:
+    """How the run was recorded, as its manifest names it; empty where it does not."""
+    return str((store.manifest.raw.get("captured") or {}).get("how") or "")
+
+
+def around_ns(store: Store) -> int:
+    """What tracing adds around each call of a live recording, beyond the call's own duration: the pause that
+    few calls of a thread are closer than, in the run or while its programs started, whose calls follow at
+    once. 0 for logs, of which it is not known."""
+    if how(store) != "ptrace" or not store.manifest.durations:
+        return 0
+    return int(store.rows(_PAUSES_SQL)[0]["pause"] or 0)
+
+
+def within_ns(store: Store) -> int:
+    """What tracing adds to each call's own duration. In live recordings as much as around it, for the tracer
+    stops the program before a call and after it; in logs the mean of the calls that do nothing else, which
+    holds what the tracer waits for a processor on a busy machine, and few outliers. 0 where a log has too few
+    of them."""
+    if LOGS.isdisjoint(how(store).split("+")) or not store.manifest.durations:
+        return around_ns(store)
+    (row,) = store.rows(_TRIVIAL_SQL)
+    return int(row["mean"] or 0) if int(row["count"]) >= _LEAST_TRIVIAL else 0
+
+
+# The first calls will do: stops cost the same all along. In a loop that computes between its calls all pauses
+# are longer than what tracing adds; those of the loader before it are not.
+_PAUSES_SQL = """WITH seen AS (SELECT utid, ts, coalesce(end_ts, ts + dur) AS ended FROM events
+    WHERE dur IS NOT NULL AND ts IS NOT NULL AND side IN (0, 1, 3) LIMIT 100000),
+pauses AS (SELECT ts - lag(ended) OVER w AS pause, row_number() OVER w <= 16 AS first FROM seen
+  WINDOW w AS (PARTITION BY utid ORDER BY ts))
+SELECT CAST(least(quantile_disc(pause, 0.25), quantile_disc(pause, 0.25) FILTER (WHERE first)) AS BIGINT)
+  AS pause
+FROM pauses WHERE pause >= 0"""
+
+_TRIVIAL_SQL = f"""SELECT count(*) AS count, least(avg(dur), 3 * median(dur)) AS mean FROM events
+WHERE dur IS NOT NULL AND side IN (0, 1, 3)
+  AND call_id IN (SELECT id FROM calls WHERE name IN ({", ".join(f"'{name}'" for name in _TRIVIAL)}))"""

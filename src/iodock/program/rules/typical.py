@@ -1,0 +1,350 @@
+"""A run beside what is typical of a site's file systems: rates of small calls, and how many asked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from iodock.program.findings import IO_FINE
+from iodock.program.rules.facts import Facts
+from iodock.shared.language import N_
+from iodock.shared.message import Message, Scalar
+from iodock.shared.settings import FileSystem
+
+Work = Literal["metadata", "small reads", "small writes"]
+
+SMALL_BIN = 12
+"""Requests of up to 4 KiB."""
+LEAST_CALLS = 200
+"""Fewer calls say nothing about a file system."""
+SLOW_SHARE = 0.5
+"""Below this share of the typical rate the file system was slower than usual."""
+FAST_FACTOR = 3.0
+"""Above this multiple of the typical rate the file system was not what answered."""
+SMALL_SHARE = 0.25
+"""At most this share of one stream: small requests are what holds the program up."""
+KNEE_SHARE = 0.75
+"""At most this share of one stream: what is below the knee was held up by its size, and no cache took it."""
+SURER, LESS_SURE = 0.1, -0.2
+"""Confidence in a cost: more where the rate was as usual, less where it was the server that was slow. A rate
+far above it says nothing."""
+OF_RULES: dict[str, tuple[Work, ...]] = {
+    "stat-storm": ("metadata",),
+    "metadata-heavy": ("metadata",),
+    "tiny-file-flood": ("metadata",),
+    "open-close-loop": ("metadata",),
+    "directory-scan-storm": ("metadata",),
+    "file-per-process": ("metadata",),
+    "small-requests": ("small reads", "small writes"),
+}
+"""Which rates a rule's cost depends on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How quick one kind of call was on one file system, and how quick it usually is. Calls a second of one
+    process."""
+
+    mount_point: str
+    work: Work
+    calls: int
+    measured: float
+    typical: float
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it was far slower than usual."""
+        return self.measured < SLOW_SHARE * self.typical
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether it was far quicker than the file system can be: a cache, or a wrong typical value."""
+        return self.measured > FAST_FACTOR * self.typical
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """More processes at once than the metadata server serves without becoming slower."""
+
+    mount_point: str
+    processes: int
+    knee: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Small requests beside what one stream of large ones reaches."""
+
+    mount_point: str
+    work: Work
+    mean_bytes: float
+    bytes_per_s: float
+    stream_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class BelowKnee:
+    """Requests smaller than the size below which this file system is slower."""
+
+    mount_point: str
+    is_read: bool
+    mean_bytes: float
+    bytes_per_s: float
+    knee_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A run beside the site's typical values; empty where it gives none."""
+
+    paces: tuple[Pace, ...] = ()
+    crowds: tuple[Crowd, ...] = ()
+    streams: tuple[Stream, ...] = ()
+    below_knee: tuple[BelowKnee, ...] = ()
+
+    def change_of_confidence(self, rule: str, files: Sequence[str]) -> float:
+        """What the rates say about a rule's finding on FILES; 0 where nothing is known."""
+        mounts = sorted({one.mount_point for one in self.paces}, key=len, reverse=True)
+        of_files = {next((mount for mount in mounts if _below(name, mount)), None) for name in files}
+        chosen = [
+            one for one in self.paces if one.work in OF_RULES.get(rule, ()) and one.mount_point in of_files
+        ]
+        if not chosen:
+            return 0.0
+        if any(one.is_slow for one in chosen):
+            return LESS_SURE
+        return 0.0 if any(one.is_fast for one in chosen) else SURER
+
+    def remarks(self) -> Iterator[Message]:
+        """What a reader is told of it."""
+        for pace in self.paces:
+            yield Message(
+                (_SLOW if pace.is_slow else _FAST if pace.is_fast else _USUAL)[pace.work],
+                {"mount": pace.mount_point, "measured": round(pace.measured), "typical": round(pace.typical)},
+            )
+        for stream in self.streams:
+            yield Message(
+                _STREAM[stream.work],
+                {
+                    "mount": stream.mount_point,
+                    "mean_bytes": round(stream.mean_bytes),
+                    "rate_bytes_per_s": stream.bytes_per_s,
+                    "stream_share": stream.bytes_per_s / stream.stream_bytes_per_s,
+                    "stream_bytes_per_s": stream.stream_bytes_per_s,
+                },
+            )
+        for below in self.below_knee:
+            yield Message(
+                _BELOW_KNEE[below.is_read],
+                {
+                    "mount": below.mount_point,
+                    "mean_bytes": round(below.mean_bytes),
+                    "rate_bytes_per_s": below.bytes_per_s,
+                    "knee_bytes": below.knee_bytes,
+                },
+            )
+        for crowd in self.crowds:
+            values: dict[str, Scalar] = {
+                "mount": crowd.mount_point,
+                "processes": crowd.processes,
+                "knee": crowd.knee,
+            }
+            yield Message(_CROWD, values)
+
+
+def compare(facts: Facts) -> Comparison:
+    """The run beside the settings' values. Asks nothing of the store where there are none."""
+    known = {mount: one for mount, one in facts.settings.file_systems.items() if _has_values(one)}
+    if not known:
+        return Comparison()
+    rates = _rates(facts)
+    return Comparison(
+        tuple(_paces(facts, known, rates)),
+        tuple(_crowds(facts, known)),
+        tuple(_streams(facts, known, rates)),
+        tuple(_below_knees(facts, known)),
+    )
+
+
+def _has_values(one: FileSystem) -> bool:
+    values = (one.metadata_per_s, one.small_read_per_s, one.small_write_per_s, one.stat_knee_processes)
+    streams = (one.read_bytes_per_s, one.write_bytes_per_s, one.read_knee_bytes, one.write_knee_bytes)
+    return any(value is not None for value in (*values, *streams))
+
+
+def _rates(facts: Facts) -> list[dict[str, Any]]:
+    """Calls, time and bytes of each kind of work on each mount; nothing where calls have no durations."""
+    return _rows(facts, _RATES_SQL, ("file_work", "transfers", "place_names")) if facts.durations else []
+
+
+def _streams(facts: Facts, known: dict[str, FileSystem], rates: list[dict[str, Any]]) -> Iterator[Stream]:
+    """Where small requests cost something and reach a small part of the stream."""
+    for row in rates:
+        one, work = known.get(str(row["mount_point"])), row["work"]
+        calls, moved = int(row["calls"] or 0), int(row["bytes"] or 0)
+        if one is None or work == "metadata" or calls < LEAST_CALLS:
+            continue
+        stream = one.read_bytes_per_s if work == "small reads" else one.write_bytes_per_s
+        spent = int(row["time_ns"] or 0) - calls * facts.tracing_ns
+        if not stream or spent <= 0 or spent / 1e9 < IO_FINE * (facts.wall_seconds or 0.0):
+            continue
+        if moved * 1e9 / spent <= SMALL_SHARE * stream:
+            yield Stream(str(row["mount_point"]), work, moved / calls, moved * 1e9 / spent, stream)
+
+
+def _paces(facts: Facts, known: dict[str, FileSystem], rates: list[dict[str, Any]]) -> Iterator[Pace]:
+    for row in rates:
+        one = known.get(str(row["mount_point"]))
+        calls, work = int(row["calls"] or 0), row["work"]
+        if one is None or calls < LEAST_CALLS:
+            continue
+        typical = {
+            "metadata": one.metadata_per_s,
+            "small reads": one.small_read_per_s,
+            "small writes": one.small_write_per_s,
+        }[work]
+        # Stops of a live recording are in the durations too, and say nothing about the file system.
+        spent = int(row["time_ns"] or 0) - calls * facts.tracing_ns
+        if typical and spent > 0:
+            yield Pace(str(row["mount_point"]), work, calls, calls * 1e9 / spent, typical)
+
+
+def _below_knees(facts: Facts, known: dict[str, FileSystem]) -> Iterator[BelowKnee]:
+    """Where requests below the knee cost something, and are slower than one stream where that is known."""
+    if not facts.durations or not any(one.read_knee_bytes or one.write_knee_bytes for one in known.values()):
+        return
+    rows = _rows(facts, _SIZES_SQL, ("transfers", "place_names"))
+    for mount, one in known.items():
+        for is_read, knee, stream in (
+            (True, one.read_knee_bytes, one.read_bytes_per_s),
+            (False, one.write_knee_bytes, one.write_bytes_per_s),
+        ):
+            # A bin ends with a power of two: all that are below the knee as a whole.
+            chosen = [
+                row
+                for row in rows
+                if knee and (row["mount_point"], row["is_read"]) == (mount, is_read) and row["top"] < knee
+            ]
+            calls, time_ns, moved = (
+                sum(int(row[name] or 0) for row in chosen) for name in ("calls", "time_ns", "bytes")
+            )
+            spent = time_ns - calls * facts.tracing_ns
+            if knee is None or calls < LEAST_CALLS or spent <= 0:
+                continue
+            rate, is_dear = moved * 1e9 / spent, spent / 1e9 >= IO_FINE * (facts.wall_seconds or 0.0)
+            if is_dear and (stream is None or rate <= KNEE_SHARE * stream):
+                yield BelowKnee(mount, is_read, moved / calls, rate, knee)
+
+
+def _crowds(facts: Facts, known: dict[str, FileSystem]) -> Iterator[Crowd]:
+    if not any(one.stat_knee_processes for one in known.values()):
+        return
+    for row in _rows(facts, _CROWDS_SQL, ("file_work",)):
+        one = known.get(str(row["mount_point"]))
+        knee = one.stat_knee_processes if one else None
+        if knee is not None and int(row["processes"]) > knee:
+            yield Crowd(str(row["mount_point"]), int(row["processes"]), knee)
+
+
+def _rows(facts: Facts, sql: str, tables: Sequence[str]) -> list[dict[str, Any]]:
+    facts.profile.need(tables)
+    return facts.rows(sql)
+
+
+def _below(name: str, mount: str) -> bool:
+    return name == mount or name.startswith(mount.rstrip("/") + "/")
+
+
+_RATES_SQL = f"""SELECT f.mount_point, 'metadata' AS work, CAST(sum(w.metadata) AS BIGINT) AS calls,
+  CAST(sum(w.metadata_ns) AS BIGINT) AS time_ns, NULL AS bytes
+FROM file_work w JOIN files f ON f.file_id = w.file_id WHERE f.mount_point IS NOT NULL GROUP BY 1
+UNION ALL SELECT p.mount_point, CASE t.direction WHEN 1 THEN 'small reads' ELSE 'small writes' END,
+  CAST(sum(t.count) AS BIGINT), CAST(sum(t.time_ns) AS BIGINT), CAST(sum(t.bytes) AS BIGINT)
+FROM transfers t JOIN place_names p ON p.place = t.place
+WHERE p.mount_point IS NOT NULL AND t.size_bin BETWEEN 0 AND {SMALL_BIN} GROUP BY 1, 2
+ORDER BY 1, 2"""
+_SIZES_SQL = """SELECT p.mount_point, t.direction = 1 AS is_read,
+  CAST(power(2, t.size_bin) AS BIGINT) AS top, CAST(sum(t.count) AS BIGINT) AS calls,
+  CAST(sum(t.time_ns) AS BIGINT) AS time_ns, CAST(sum(t.bytes) AS BIGINT) AS bytes
+FROM transfers t JOIN place_names p ON p.place = t.place
+WHERE p.mount_point IS NOT NULL AND t.size_bin >= 0 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
+# A process counts from its first to its last call on files of that mount.
+_CROWDS_SQL = """WITH spans AS (SELECT f.mount_point, w.upid, min(w.first_ts) AS first_ts,
+    max(w.last_ts) AS last_ts
+  FROM file_work w JOIN files f ON f.file_id = w.file_id
+  WHERE w.metadata > 0 AND f.mount_point IS NOT NULL GROUP BY 1, 2),
+steps AS (SELECT mount_point, first_ts AS ts, 1 AS step FROM spans
+  UNION ALL SELECT mount_point, last_ts, -1 FROM spans),
+there AS (SELECT mount_point,
+    sum(step) OVER (PARTITION BY mount_point ORDER BY ts, step DESC) AS processes FROM steps)
+SELECT mount_point, CAST(max(processes) AS BIGINT) AS processes FROM there GROUP BY 1 ORDER BY 1"""
+_SLOW: dict[Work, str] = {
+    "metadata": N_(
+        "{mount}: {measured} metadata calls a second by one process, where {typical} are typical: the file "
+        "system was slower than usual, so the costs above are not the program's alone. iodock bundle "
+        "collects what an administrator needs."
+    ),
+    "small reads": N_(
+        "{mount}: {measured} small reads a second by one process, where {typical} are typical: the file "
+        "system was slower than usual, so the costs above are not the program's alone. iodock bundle "
+        "collects what an administrator needs."
+    ),
+    "small writes": N_(
+        "{mount}: {measured} small writes a second by one process, where {typical} are typical: the file "
+        "system was slower than usual, so the costs above are not the program's alone. iodock bundle "
+        "collects what an administrator needs."
+    ),
+}
+_FAST: dict[Work, str] = {
+    "metadata": N_(
+        "{mount}: {measured} metadata calls a second by one process, far more than the {typical} that are "
+        "typical: a cache answered, or the typical value in the settings is too low."
+    ),
+    "small reads": N_(
+        "{mount}: {measured} small reads a second by one process, far more than the {typical} that are "
+        "typical: a cache answered, or the typical value in the settings is too low."
+    ),
+    "small writes": N_(
+        "{mount}: {measured} small writes a second by one process, far more than the {typical} that are "
+        "typical: a cache took them, or the typical value in the settings is too low."
+    ),
+}
+_USUAL: dict[Work, str] = {
+    "metadata": N_(
+        "{mount}: {measured} metadata calls a second by one process, as usual there ({typical}): only fewer "
+        "calls take less time."
+    ),
+    "small reads": N_(
+        "{mount}: {measured} small reads a second by one process, as usual there ({typical}): only fewer and "
+        "larger ones take less time."
+    ),
+    "small writes": N_(
+        "{mount}: {measured} small writes a second by one process, as usual there ({typical}): only fewer "
+        "and larger ones take less time."
+    ),
+}
+_STREAM: dict[Work, str] = {
+    "small reads": N_(
+        "{mount}: small reads, {mean_bytes} on average, ran at {rate_bytes_per_s}: {stream_share} of what "
+        "one stream of large reads reaches there ({stream_bytes_per_s})."
+    ),
+    "small writes": N_(
+        "{mount}: small writes, {mean_bytes} on average, ran at {rate_bytes_per_s}: {stream_share} of what "
+        "one stream of large writes reaches there ({stream_bytes_per_s})."
+    ),
+}
+_BELOW_KNEE = {
+    True: N_(
+        "{mount}: reads smaller than {knee_bytes}, {mean_bytes} on average, ran at {rate_bytes_per_s}; at "
+        "this site one process reads faster in requests of {knee_bytes} or more."
+    ),
+    False: N_(
+        "{mount}: writes smaller than {knee_bytes}, {mean_bytes} on average, ran at {rate_bytes_per_s}; at "
+        "this site one process writes faster in requests of {knee_bytes} or more."
+    ),
+}
+_CROWD = N_(
+    "{mount}: {processes} processes used metadata calls at the same time; at this site they become slower "
+    "beyond {knee}."
+)

@@ -1,0 +1,124 @@
+"""A store as a Python caller meets it: questions in, tables out, and charts in a notebook."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from iodock.program import analyses
+from iodock.program.analyses.base import request
+from iodock.program.diagnosis import diagnose
+from iodock.program.findings import Diagnosis
+from iodock.program.relations.profile import Profile, tables_in
+from iodock.program.results import Findings, Page, Result
+from iodock.program.store import Store
+from iodock.program.views.report import report_html
+from iodock.program.views.report.target import check_target, write_page
+from iodock.shared.answer import Loss
+from iodock.shared.errors import RequestError
+from iodock.shared.language import LANGUAGES, Language, chosen, language_in
+from iodock.shared.settings import Settings
+
+
+class Run:
+    """An opened store. Use it as a context manager, or leave it to the garbage collector."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def show(self, analysis: str = "summary", **arguments: Any) -> Result:
+        """Answers an analysis. ARGUMENTS are its options and the filters, named as on the command line with
+        underscores: `by=["file", "call"]`, `top=10`, `file="/scratch/**"`, `kind="all"`, `failed=True`,
+        `since=1.5`. Raises RequestError for what it does not know, StoreError and QueryError."""
+        if not isinstance(analysis, str):
+            raise RequestError(f"no such analysis: {analysis!r}", f"analyses: {', '.join(self.analyses())}")
+        found = analyses.find(analysis)
+        return Result(found.run(self.store, request(found, arguments)))
+
+    def diagnose(self, settings: Settings | None = None) -> Diagnosis:
+        """What is wrong, what it costs and what to change, as data. SETTINGS: the site's, from
+        `iodock.load_settings`. Raises RequestError, StoreError and QueryError."""
+        return diagnose(self.store, settings)
+
+    def findings(self, language: str | None = None, settings: Settings | None = None) -> Findings:
+        """What is worth changing, as `iodock diagnose` says it: in a notebook a table, in a terminal text.
+        LANGUAGE: `en` or `ja`; default: that of the locale. Else as `diagnose`."""
+        text = _language(language)
+        return Findings(self.diagnose(settings), text)
+
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        language: str | None = None,
+        settings: Settings | None = None,
+    ) -> Page:
+        """Writes the whole check-up as one HTML page, as `iodock report` does, and gives its path, which in a
+        notebook shows it. PATH: default NAME.html in the current folder; an earlier report there is replaced,
+        any other file is not. Raises RequestError, IodockError, StoreError and QueryError."""
+        target = Path(path or f"{self.store.name.removesuffix('.iodock')}.html")
+        text = _language(language)
+        check_target(target)
+        write_page(report_html(self.store, text.code, self.diagnose(settings)), target)
+        return Page(target)
+
+    def query(self, sql: str, unsafe: bool = False) -> pa.Table:
+        """The answer to SQL over the store's tables (docs/explanation/store.md), its views
+        (docs/reference/views.md) and the derived tables (docs/reference/derived.md). It may read the store
+        and nothing else; UNSAFE: it may do all that this process may. A plain Arrow table: its `to_pandas`
+        needs pandas. What the store lacks is in `losses`, and in the table's metadata under `iodock`. Raises
+        QueryError."""
+        store = self.store.unsafe if unsafe else self.store
+        Profile(store).need(tables_in(sql))
+        table = store.engine.user_query(sql)
+        lost = [dataclasses.asdict(loss) for loss in self.losses]
+        said = json.dumps({"losses": lost}, ensure_ascii=False)
+        return table.replace_schema_metadata({**(table.schema.metadata or {}), "iodock": said})
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """What could not be recorded, read or known, with its cure."""
+        return self.store.manifest.losses
+
+    def analyses(self) -> tuple[str, ...]:
+        """Names for `show`."""
+        return analyses.listed()
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """What the store says of itself: manifest.json."""
+        return self.store.manifest.raw
+
+    def close(self) -> None:
+        """Frees the engine's memory."""
+        self.store.close()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<iodock run {self.store.path}>"
+
+
+def _language(code: str | None) -> Language:
+    wanted = chosen(code)
+    if wanted not in LANGUAGES:
+        raise RequestError(f"no texts in {wanted}", f"languages: {', '.join(LANGUAGES)}")
+    return language_in(wanted)
+
+
+def open(path: str | os.PathLike[str]) -> Run:
+    """Opens a store (NAME.iodock). One that a crashed recorder left is finished first; of one
+    that is being recorded it is what was flushed so far. Raises StoreError."""
+    return Run(Store.open(path))

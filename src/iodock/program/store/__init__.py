@@ -1,0 +1,8 @@
+"""Opens a store and asks it SQL. The only room that names an engine."""
+
+from iodock.program.store.manifest import Manifest, read_manifest
+from iodock.program.store.schema import TABLES, StoreColumn, StoreTable
+from iodock.program.store.seen import VIEWS
+from iodock.program.store.store import Store
+
+__all__ = ["TABLES", "VIEWS", "Manifest", "Store", "StoreColumn", "StoreTable", "read_manifest"]

@@ -1,0 +1,332 @@
+"""The SQL engine under a store. Nothing outside of this room names DuckDB."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from iodock import _native
+from iodock.program.store import guard
+from iodock.program.store.folds import EventFold, Folding
+from iodock.program.store.schema import EVENTS, FOLDS, TABLES, StoreTable
+from iodock.program.store.seen import VIEWS
+from iodock.program.store.tables import AGAIN, StoredTables, first_line, named_in
+from iodock.shared.engine.connection import MEMORY_LIMIT, connected
+from iodock.shared.engine.sql import quoted
+from iodock.shared.errors import QueryError, RequestError, StoreError
+
+KEPT = "kept"
+"""The schema of tables that are kept for later questions; one hides the store's own of the same name."""
+FOLDING = "folding"
+"""The schema of what is brought to be folded further."""
+
+# The engine keeps the order of rows except where it exchanges the sides of a join, and where it puts few rows
+# aside until there are more, which others then overtake.
+KEEP_ORDER = """SET disabled_optimizers = 'join_order,build_side_probe_side';
+SET enable_caching_operators = false"""
+KEPT_FIRST = f"SET search_path = '{KEPT},main'"
+FREE_ORDER = "RESET disabled_optimizers; RESET enable_caching_operators"
+
+# What rows of the tables made at import look like: bytes that changed in them need not be noticed otherwise.
+_CREDIBLE = {
+    "stored_durations": "count > 0 AND time_ns >= 0 AND duration_bin BETWEEN 0 AND 64 AND direction <= 2 "
+    "AND call_id IN (SELECT id FROM calls)",
+    "stored_openings": "count > 0 AND utid IN (SELECT utid FROM processes) "
+    "AND call_id IN (SELECT id FROM calls) AND flags IS NOT NULL "
+    "AND (file_id IS NULL OR file_id IN (SELECT file_id FROM files)) "
+    "AND (errno_id IS NULL OR errno_id IN (SELECT id FROM errnos))",
+    "stored_slow_calls": "dur > 0 AND direction <= 2 AND call_id IN (SELECT id FROM calls)",
+}
+
+
+_WRONG_QUERY = (
+    duckdb.ParserException,
+    duckdb.SyntaxException,
+    duckdb.BinderException,
+    duckdb.CatalogException,
+    duckdb.InterruptException,
+)
+_WRONG_VALUE = (duckdb.ConversionException, duckdb.OutOfRangeException)
+
+_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+
+
+def interrupt_all() -> None:
+    """Stops the queries that run in this process, from another thread."""
+    for engine in list(_engines):
+        engine.interrupt()
+
+
+class Engine:
+    """DuckDB in memory, with one view per table of the store. Several threads may ask side by side."""
+
+    def __init__(
+        self,
+        folder: Path | None,
+        rows: Mapping[str, int] = MappingProxyType({}),
+        checksums: Mapping[str, str] = MappingProxyType({}),
+        unsafe: bool = False,
+    ) -> None:
+        """FOLDER: of the store; None for an engine that holds only what is brought to it. ROWS: how many rows
+        each table has, and CHECKSUMS: of its files, as the manifest says. UNSAFE: queries of users may do
+        anything, not only read the store."""
+        self._own = threading.local()
+        self._connections = [connected()]
+        self._own.connection = self._connections[0]
+        _engines.add(self)
+        self._folds: dict[str, bool] = {}
+        self._fold_lock = threading.Lock()
+        self._rows = rows
+        self._bringing = threading.RLock()
+        self._running: list[Folding] = []
+        self._stored: StoredTables | None = None
+        self._is_unsafe = unsafe
+        if folder is not None:
+            self._stored = StoredTables(folder, checksums, lambda: self._connection)
+        if not unsafe:
+            guard.closed(self._connection, self._stored.files() if self._stored is not None else [])
+        if self._stored is not None:
+            for table in TABLES:
+                self._make_view(table, self._stored.view(table, rows))
+            for table in FOLDS:
+                # They are only an aid: one that is damaged counts as none.
+                with contextlib.suppress(StoreError):
+                    self._make_view(table, self._stored.view(table, rows))
+            for view in VIEWS:
+                self._connection.execute(f"CREATE VIEW {view.name} AS {view.select}")
+        self._connection.execute(f"CREATE SCHEMA {KEPT}; CREATE SCHEMA {FOLDING}; {KEPT_FIRST}")
+
+    @property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        """This thread's own: a connection answers one question at a time."""
+        if not hasattr(self._own, "connection"):
+            connection = self._connections[0].cursor()
+            connection.execute(KEPT_FIRST)
+            self._connections.append(connection)
+            self._own.connection = connection
+        found: duckdb.DuckDBPyConnection = self._own.connection
+        return found
+
+    def _make_view(self, table: StoreTable, select: str | None) -> None:
+        if select is not None:
+            self._connection.execute(f'CREATE VIEW "{table.name}" AS {select}')
+
+    def has_fold(self, name: str) -> bool:
+        """Whether the store has this table of those made of events at import, and whole."""
+        with self._fold_lock:
+            if name not in self._folds:
+                self._folds[name] = self._take_fold(name)
+            return self._folds[name]
+
+    def _take_fold(self, name: str) -> bool:
+        seen = "SELECT count(*) FROM duckdb_views() WHERE view_name = "
+        try:
+            if not self._connection.execute(seen + quoted(name)).fetchall()[0][0]:
+                return False
+            # Small, and damage shows when all of it is read.
+            self.hold(name)
+            credible = f'SELECT bool_and(coalesce({_CREDIBLE[name]}, false)) FROM "{name}"'
+            return self._connection.execute(credible).fetchall()[0][0] is not False
+        except (QueryError, duckdb.Error):
+            return False
+
+    def check(self) -> None:
+        """Raises StoreError if any file of the store is not as it was written."""
+        if self._stored is not None:
+            self._stored.check(TABLES)
+
+    def _check_named(self, sql: str) -> None:
+        """Raises QueryError if a file of a table that the query names is not as it was written."""
+        if self._stored is not None:
+            try:
+                self._stored.check((*TABLES, *FOLDS) if self._is_unsafe else named_in(sql))
+            except StoreError as error:
+                raise QueryError(str(error), error.hint) from error
+
+    def table(self, sql: str) -> pa.Table:
+        """The whole answer to a SELECT. Raises QueryError."""
+        self._check_named(sql)
+        try:
+            return self._connection.sql(sql).to_arrow_table()
+        except duckdb.Error as error:
+            raise self._query_error(error) from error
+
+    def reader(self, sql: str, rows: int = 100_000) -> pa.RecordBatchReader:
+        """The answer to a SELECT, batch by batch, in the order of the rows of its first table. Raises
+        QueryError."""
+        self._check_named(sql)
+        try:
+            self._connection.execute(KEEP_ORDER)
+            reader = self._connection.sql(sql).to_arrow_reader(rows)
+        except duckdb.Error as error:
+            raise self._query_error(error) from error
+        return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
+
+    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from reader
+        except (OSError, pa.ArrowException) as error:
+            # What the engine meets further on is an error of Arrow's.
+            if self._stored is None or self._stored.damaged(TABLES) is None:
+                raise
+            raise self._query_error(error) from error
+
+    def json_reader(self, sql: str, names: Sequence[str], rows: int = 20_000) -> pa.RecordBatchReader:
+        """The answer to a SELECT as one column of text: each row as a JSON object, before it a comma and a
+        line break. Made in the engine, where it costs a tenth of what Python objects would. Raises
+        QueryError."""
+        fields = ", ".join(f'{quoted(name)}: "{name}"' for name in names)
+        return self.reader(f"SELECT concat(',', chr(10), to_json({{{fields}}})) AS text FROM ({sql}) r", rows)
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """A small answer as dictionaries."""
+        self._check_named(sql)
+        try:
+            # Arrow's way plans each question twice.
+            answer = self._connection.execute(sql)
+            names = [column[0] for column in answer.description]
+            return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
+        except duckdb.Error as error:
+            raise self._query_error(error) from error
+
+    def keep(self, name: str, sql: str) -> None:
+        """Keeps the answer to a SELECT as a table of that name, for the queries that follow."""
+        self._check_named(sql)
+        try:
+            self._connection.execute(f'CREATE OR REPLACE TABLE {KEPT}."{name}" AS {sql}')
+        except duckdb.Error as error:
+            raise self._query_error(error) from error
+
+    def fold(self, name: str, fold: EventFold) -> bool:
+        """Keeps a fold of all events as a table of that name. False where it can't be done: for events that
+        are damaged, or not as iodock stores them (types, nulls, numbers that can't be, another compression).
+        SQL can say what is wrong with them, if anything is. Raises QueryError."""
+        if self._stored is None:
+            return False
+        self._check_named(EVENTS.name)
+        places = None if fold.places is None else self.table(fold.places)
+        try:
+            folding = Folding(self._stored.viewed(EVENTS), fold.name, places)
+        except _native.NativeError:
+            return False
+        if self._rows.get("events", folding.rows) != folding.rows:
+            return False
+        # One at a time: what is brought to the engine and not kept has the same name each time.
+        with self._bringing:
+            return self._run(name, fold, folding)
+
+    def _run(self, name: str, fold: EventFold, folding: Folding) -> bool:
+        self._running.append(folding)
+        try:
+            parts = 0
+            for groups in folding.tables():
+                self._take(groups, parts == 0)
+                parts += 1
+            if parts:
+                self.keep(name, fold.groups)
+            return parts > 0
+        except _native.NativeError as error:
+            if folding.stopped:
+                raise QueryError("stopped", "ask again") from error
+            return False
+        finally:
+            self._running.remove(folding)
+            with contextlib.suppress(duckdb.Error):
+                self._connection.execute(f"DROP TABLE IF EXISTS {FOLDING}.groups")
+
+    def _take(self, groups: pa.Table, is_first: bool) -> None:
+        into = "CREATE OR REPLACE TABLE {} AS" if is_first else "INSERT INTO {}"
+        self._bring(into.format(f"{FOLDING}.groups"), groups)
+
+    def bring(self, name: str, rows: pa.Table) -> None:
+        """Keeps rows that are not of this store as a table of that name. Raises QueryError."""
+        with self._bringing:
+            self._bring(f'CREATE OR REPLACE TABLE {KEPT}."{name}" AS', rows)
+
+    def _bring(self, into: str, rows: pa.Table) -> None:
+        try:
+            self._connection.register("brought", rows)
+            self._connection.execute(f"{into} FROM brought")
+        except duckdb.Error as error:
+            raise self._query_error(error) from error
+        finally:
+            with contextlib.suppress(duckdb.Error):
+                self._connection.unregister("brought")
+
+    def hold(self, table: str) -> None:
+        """Holds one of the store's tables in memory for the queries that follow."""
+        self.keep(table, f'SELECT * FROM main."{table}"')
+
+    def user_query(self, sql: str) -> pa.Table:
+        """What a user asks: anything that gives rows. Raises QueryError and RequestError."""
+        try:
+            statements = len(self._connection.extract_statements(sql))
+            if not statements:
+                raise RequestError("the question is empty", "for example: SELECT count(*) FROM calls_seen")
+            if statements > 1:
+                raise RequestError("these are several questions", "ask one at a time, without a ; between")
+            if not self._is_unsafe:
+                guard.check(self._connection, sql)
+            self._check_named(sql)
+            self._connection.execute(FREE_ORDER)
+            relation = self._connection.sql(sql)
+            return pa.table({}) if relation is None else relation.to_arrow_table()
+        except duckdb.Error as error:
+            raise self._query_error(error, asked=True) from error
+
+    def interrupt(self) -> None:
+        """Stops the query that runs, from another thread."""
+        for folding in list(self._running):
+            folding.stop()
+        # An engine that is just being closed has none.
+        for connection in list(self._connections):
+            with contextlib.suppress(duckdb.Error):
+                connection.interrupt()
+
+    def close(self) -> None:
+        """Frees the engine's memory."""
+        for connection in reversed(self._connections):
+            connection.close()
+        if self._stored is not None:
+            self._stored.close()
+
+    def _query_error(self, error: Exception, asked: bool = False) -> QueryError:
+        """ASKED: a user wrote the query, so that it may be wrong itself."""
+        if isinstance(error, duckdb.OutOfMemoryException):
+            return QueryError(
+                f"the query needs more memory than {MEMORY_LIMIT}", "ask for fewer rows or keys"
+            )
+        if asked and (refused := guard.refusal(error, self._named(error))):
+            return refused
+        if self._stored is not None and not isinstance(error, _WRONG_QUERY + _WRONG_VALUE * asked):
+            # What the engine says of a page that can't be unpacked does not tell that it is one.
+            where = self._stored.damaged(TABLES)
+            if where is None and isinstance(error, _WRONG_VALUE):
+                where = self._stored.folder
+            if where is not None:
+                return QueryError(f"{where}: is damaged: {self._named(error)}", AGAIN)
+        return QueryError(self._named(error), _meant(error))
+
+    def _named(self, error: Exception) -> str:
+        said = first_line(error)
+        return said if self._stored is None else self._stored.named(said)
+
+
+_NEAR = re.compile(r'^(?:Candidate bindings|Did you mean)[: ]*("[^"]*"(?:, "[^"]*")*)', re.MULTILINE)
+
+
+def _meant(error: Exception) -> str:
+    """What the engine takes to be meant, else the tables there are."""
+    near = _NEAR.search(str(error))
+    if near is not None:
+        return f"did you mean {near[1].replace(chr(34), '').replace(', ', ' or ')}"
+    return "tables: " + ", ".join(one.name for one in (*TABLES, *VIEWS))

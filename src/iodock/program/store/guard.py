@@ -1,0 +1,159 @@
+"""What a user's query may do: read the tables of one store, and nothing else.
+
+Two walls. The engine is closed: it opens the store's own files and no others. And each query is checked
+before it runs, as some functions of the engine change settings, write logs or show settings. Only table
+functions that are known to be harmless pass, as each version of the engine brings new ones.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+
+from iodock.shared.errors import QueryError
+
+HINT = "--unsafe (in Python: unsafe=True) lets a query do all that you may do yourself"
+
+_TABLE_FUNCTIONS = frozenset(
+    (
+        *("range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree"),
+        *("generate_subscripts", "regexp_split_to_table", "pragma_version", "pragma_table_info"),
+    )
+)
+_FORBIDDEN_FUNCTIONS = frozenset(("current_setting", "getenv", "write_log", "setval", "nextval"))
+_SYSTEM_SCHEMAS = ("pg_catalog", "information_schema")
+_SYSTEM_TABLE = re.compile(r"(pg|duckdb|sqlite|pragma)_.*")
+_READABLE = frozenset(
+    (
+        *("information_schema.tables", "information_schema.columns", "information_schema.views"),
+        *("information_schema.schemata", "duckdb_tables", "duckdb_columns", "duckdb_views", "duckdb_types"),
+    )
+)
+"""Tables of the engine that say what there is to ask. Others have its settings."""
+_EXPLAIN = re.compile(r"(?is)\s*EXPLAIN\b\s*(?:ANALY[ZS]E\b\s*)?")
+_OPTIONS = re.compile(r"(?s)\s*\([^()]*\)\s*")
+_LIKE_A_FILE = re.compile(r"[/\\.:*]")
+
+
+def check(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Raises QueryError for a query that may do more than read the store, and duckdb.Error for one that is no
+    SQL."""
+    kind = _kind(connection, sql)
+    if kind == "EXPLAIN":
+        sql = _explained(connection, sql)
+    if _kind(connection, sql) != "SELECT":
+        raise _refused(f"this is {_article(kind)}", _instead(kind))
+    _check_parts(_parsed(connection, sql))
+
+
+def _kind(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
+    """Raises QueryError: there is no statement, or more than one."""
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:
+        why = "it has no statement" if not statements else "it has several statements"
+        raise QueryError(f"a query is one statement, and {why}", "SELECT count(*) FROM events is one")
+    return statements[0].type.name
+
+
+def _explained(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
+    """What an EXPLAIN is about. Options in brackets may follow the word, or a question in brackets."""
+    rest = _EXPLAIN.sub("", sql, count=1)
+    try:
+        connection.extract_statements(rest)
+    except duckdb.Error:
+        rest = _OPTIONS.sub("", rest, count=1)
+    return rest
+
+
+def closed(connection: duckdb.DuckDBPyConnection, files: list[str]) -> None:
+    """Closes the engine for good: it may open these files, and its own temporary ones."""
+    # Names of Python variables are no tables.
+    connection.execute("SET python_enable_replacements = false")
+    connection.execute("SET allowed_paths = $files", {"files": files})
+    connection.execute("SET enable_external_access = false")
+
+
+def refusal(error: Exception, said: str) -> QueryError | None:
+    """What to say of a query that the closed engine refused; None for other errors."""
+    if not isinstance(error, duckdb.PermissionException):
+        return None
+    named = re.search(r'"([^"]*)"', said)
+    where = f" {named.group(1)}" if named else " other files"
+    return _refused(f"it may not open{where}")
+
+
+def _refused(why: str, hint: str = HINT) -> QueryError:
+    return QueryError(f"a query may only read the tables of its store: {why}", hint)
+
+
+def _article(kind: str) -> str:
+    word = kind.replace("_", " ")
+    return f"an {word} statement" if word[0] in "AEIOU" else f"a {word} statement"
+
+
+def _instead(kind: str) -> str:
+    instead = {
+        "COPY": "iodock query ... --format csv -o FILE writes a file; " + HINT,
+        "MULTI": "PIVOT ... ON column IN (value, ...) names its columns; " + HINT,
+        "PRAGMA": "DESCRIBE table and SHOW TABLES say what there is; " + HINT,
+    }
+    return instead.get(kind, HINT)
+
+
+def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
+    """The statement as the engine's own parser understands it."""
+    (text,) = connection.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()[0]
+    try:
+        parsed = json.loads(text)
+    except RecursionError:
+        raise _refused("it is nested too deeply to be looked through") from None
+    if parsed.get("error"):
+        raise _refused(f"it can't be looked through ({parsed.get('error_message')})", _instead("MULTI"))
+    return parsed
+
+
+def _check_parts(parsed: Any) -> None:
+    parts = list(_parts(parsed))
+    named = {entry["key"] for part in parts for entry in _entries(part.get("cte_map"))}
+    for part in parts:
+        if part.get("type") == "TABLE_FUNCTION":
+            name = str((part.get("function") or {}).get("function_name", "a table function")).lower()
+            if name not in _TABLE_FUNCTIONS:
+                raise _refused(f"it may not use {name}()")
+        if str(part.get("function_name", "")).lower() in _FORBIDDEN_FUNCTIONS:
+            raise _refused(f"it may not use {part['function_name']}()")
+        table = str(part.get("table_name", ""))
+        if part.get("type") != "BASE_TABLE":
+            continue
+        if table not in named and _LIKE_A_FILE.search(table):
+            raise _refused(f"it may not open {table}")
+        if not _is_readable(str(part.get("schema_name", "")).lower(), table.lower()):
+            raise _refused(f"it may not read {table}")
+
+
+def _is_readable(schema: str, table: str) -> bool:
+    """Whether this is no table of the engine itself, or one without settings. Also a WITH may not give
+    another one the name of such a table: where it holds is not looked at."""
+    if schema not in _SYSTEM_SCHEMAS and not _SYSTEM_TABLE.fullmatch(table):
+        return True
+    return table in _READABLE or f"{schema}.{table}" in _READABLE
+
+
+def _entries(cte_map: Any) -> list[dict[str, Any]]:
+    return cte_map.get("map") or [] if isinstance(cte_map, dict) else []
+
+
+def _parts(parsed: Any) -> Iterator[dict[str, Any]]:
+    """All objects in it, without recursion: a query may be nested deeply."""
+    waiting = [parsed]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            yield one
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)

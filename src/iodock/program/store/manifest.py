@@ -1,0 +1,201 @@
+"""A store's manifest.json, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from iodock import _native
+from iodock.program.store.schema import SCHEMA_VERSION
+from iodock.shared.answer import Clock, Loss
+from iodock.shared.bounded import files
+from iodock.shared.bounded.documents import DocumentError, from_json
+from iodock.shared.bounded.limits import MANIFEST
+from iodock.shared.engine import checksums
+from iodock.shared.errors import StoreError, meant
+
+CLOCKS = ("epoch", "day", "relative", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class InProgress:
+    """A recording before its end, as it was read."""
+
+    so_far_seconds: float | None
+    """Since it began."""
+    behind_seconds: float | None
+    """Calls that ended later than so long ago are not there."""
+
+    @property
+    def so_far(self) -> str:
+        """As text, for people."""
+        return _tenths(self.so_far_seconds)
+
+    @property
+    def behind(self) -> str:
+        """As text, for people."""
+        return _tenths(self.behind_seconds)
+
+
+def _tenths(seconds: float | None) -> str:
+    return "?" if seconds is None else f"{seconds:,.1f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a store says of itself."""
+
+    state: str
+    """`complete`, `recording` or `cut`."""
+    clock: Clock
+    first_ts: int | None
+    last_ts: int | None
+    source: Mapping[str, Any]
+    losses: tuple[Loss, ...]
+    rows: Mapping[str, int]
+    """Table -> number of its rows, for `events`, `files` and `processes`."""
+    raw: Mapping[str, Any]
+    """Every key as it lies in the file."""
+
+    @property
+    def checksums(self) -> Mapping[str, str]:
+        """Of each file of a table, by its name in the store; none of a store that was written without."""
+        found: Mapping[str, str] = self.raw.get("checksums") or {}
+        return found
+
+    @property
+    def durations(self) -> bool:
+        """Whether any call has an elapsed time."""
+        return bool(self.source.get("durations"))
+
+    @property
+    def counts_only(self) -> bool:
+        """Whether the source shows counts by call, and no calls (strace -c)."""
+        return bool(self.rows.get("call_totals"))
+
+    @property
+    def in_progress(self) -> InProgress | None:
+        """How far the recording was when this was read; None of one that is over."""
+        said = self.raw.get("in_progress")
+        if not isinstance(said, dict) or not isinstance(said.get("read_ns"), int):
+            return None
+        read, since, until = said["read_ns"], said.get("since_ns"), said.get("until_ns")
+        so_far = max(0, read - since) / 1e9 if isinstance(since, int) else None
+        return InProgress(so_far, max(0, read - until) / 1e9 if isinstance(until, int) else None)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What must stand beside every number of this store."""
+        found = []
+        if now := self.in_progress:
+            found.append(f"still being recorded: {now.so_far} so far, calls up to {now.behind} ago")
+        if self.counts_only:
+            found.append("these are counts by call, on files or not; what is not counted is empty")
+        if self.counts_only and not self.durations:
+            found.append(
+                "strace -c counts system CPU time; a table made with -w has times inside the calls: import "
+                "it with --format strace-c-w"
+            )
+        elif self.source.get("calls") and not self.durations:
+            found.append("this source has no call durations, so times are empty")
+        if not self.checksums and self.rows:
+            found.append(checksums.NONE)
+        return tuple(found)
+
+    @property
+    def wall_ns(self) -> int | None:
+        """The run's length: as recorded, else from the first to the last sign of life."""
+        captured = self.raw.get("captured") or {}
+        if captured.get("wall_ns") is not None:
+            return int(captured["wall_ns"])
+        if self.first_ts is None or self.last_ts is None:
+            return None
+        return self.last_ts - self.first_ts
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Reads and checks FOLDER/manifest.json. Raises StoreError."""
+    path = folder / "manifest.json"
+    try:
+        document = files.content(path, MANIFEST, StoreError)
+        raw = from_json(document)
+    except FileNotFoundError as error:
+        raise _not_a_store(folder) from error
+    except NotADirectoryError as error:
+        raise _not_a_store(folder) from error
+    except OSError as error:
+        raise StoreError(
+            f"{path}: can't be read: {error}", "import or record again into a new store"
+        ) from error
+    except DocumentError as error:
+        message = f"{path}{error.at}: can't be read: it {error}"
+        raise StoreError(message, "import or record again into a new store") from error
+    if _native.is_whole_document(document) is False:
+        raise StoreError(f"{path}: {checksums.DIFFERS}", f"{checksums.AGAIN}; {checksums.CHANGED}")
+    if not isinstance(raw, dict) or not isinstance(raw.get("schema"), int):
+        raise StoreError(f"{path}: is not the manifest of an iodock store")
+    if raw["schema"] > SCHEMA_VERSION:
+        message = (
+            f"{folder}: written by a newer iodock ({raw.get('writer', 'unknown')}, schema {raw['schema']})"
+        )
+        raise StoreError(message, f"this iodock reads up to schema {SCHEMA_VERSION}: install the newer one")
+    try:
+        # The document's own, which holds for its bytes only.
+        raw.pop("checksum", None)
+        return _checked(raw)
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        message = f"{path}: is damaged: {type(error).__name__}: {error}"
+        raise StoreError(message, "import or record again into a new store") from error
+
+
+def _meant(folder: Path) -> str:
+    """What to do where there is no such store: one of a similar name is beside it, or there is none yet."""
+    try:
+        beside = [one.name for one in folder.parent.iterdir() if (one / "manifest.json").is_file()]
+    except OSError:
+        beside = []
+    # iodock names stores NAME.iodock.
+    otherwise = "iodock import LOG or iodock record CMD make one"
+    named = f"{folder.name}.iodock"
+    if named in beside:
+        return f"did you mean {folder.parent / named}"
+    near = meant(folder.name, beside, "")
+    return f"did you mean {folder.parent / near.removeprefix('did you mean ')}" if near else otherwise
+
+
+def _not_a_store(folder: Path) -> StoreError:
+    if not folder.exists():
+        return StoreError(f"{folder}: no such store", _meant(folder))
+    if folder.is_file():
+        return StoreError(f"{folder}: is a file, not a store", f"if it is a log: iodock import {folder}")
+    return StoreError(f"{folder}: is not a store: it has no manifest.json")
+
+
+def _expect(name: str, value: object, kind: type) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(f"{name} is a {type(value).__name__}")
+
+
+def _checked(raw: dict[str, Any]) -> Manifest:
+    clock = raw.get("clock")
+    for name in ("source", "captured", "host", "checksums"):
+        _expect(name, raw.get(name), dict)
+    for name in ("first_ts", "last_ts"):
+        _expect(name, raw.get(name), int)
+    losses = tuple(
+        Loss(str(loss["name"]), int(loss["count"]), str(loss.get("cure", "")))
+        for loss in raw.get("losses") or ()
+        if loss.get("count")
+    )
+    return Manifest(
+        state=str(raw.get("state", "complete")),
+        clock=cast(Clock, clock if clock in CLOCKS else "none"),
+        first_ts=raw.get("first_ts"),
+        last_ts=raw.get("last_ts"),
+        source=raw.get("source") or {},
+        losses=losses,
+        rows={name: int(count) for name, count in (raw.get("tables") or {}).items()},
+        raw=raw,
+    )

@@ -1,0 +1,205 @@
+"""A store, opened: its manifest, and SQL over its tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from iodock import _native
+from iodock.program.store.engine import Engine
+from iodock.program.store.folds import EventFold
+from iodock.program.store.manifest import Manifest, read_manifest
+from iodock.program.store.schema import TABLES
+from iodock.shared.errors import IodockError, RequestError, StoreError
+
+Progress = Callable[[int, int], None]
+
+
+class Store:
+    """A folder of Parquet tables and its manifest. Opened with `Store.open`; reads only."""
+
+    def __init__(self, path: Path, manifest: Manifest, shadow: TemporaryDirectory[str] | None = None) -> None:
+        self.path = path
+        self.manifest = manifest
+        self._unsafe: Store | None = None
+        self._is_unsafe = False
+        self._engine: Engine | None = None
+        # Where the tables are, if the store's own place has no room for them.
+        self._shadow = shadow
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Store:
+        """Opens a store; one that a crashed recorder left is finished first, in a temporary folder if its
+        own has no room for the tables. Of a recording in progress it is what was flushed so far, in a
+        temporary folder. Raises StoreError."""
+        folder = Path(path)
+        manifest = read_manifest(folder)
+        if manifest.state == "complete" or not _has_journal(folder):
+            return cls(folder, manifest)
+        shadow = _in_progress(folder) or _finish_somewhere(folder)
+        return cls(folder, read_manifest(_tables_of(folder, shadow)), shadow)
+
+    @property
+    def tables(self) -> Path:
+        """The folder of its tables, which is another than its own where that can't have them."""
+        return _tables_of(self.path, self._shadow)
+
+    @property
+    def engine(self) -> Engine:
+        """The SQL engine, started when first needed."""
+        if self._engine is None:
+            self._engine = Engine(self.tables, self.manifest.rows, self.manifest.checksums, self._is_unsafe)
+        return self._engine
+
+    @property
+    def unsafe(self) -> Store:
+        """The same store, by an engine that lets a user's query do anything: read and write other files, load
+        extensions. Closed with this one."""
+        if self._unsafe is None:
+            self._unsafe = Store(self.path, self.manifest, self._shadow)
+            self._unsafe._is_unsafe = True
+        return self._unsafe
+
+    def check(self) -> None:
+        """Raises StoreError if any file of it is not as it was written."""
+        self.engine.check()
+
+    def need_calls(self) -> None:
+        """Raises RequestError if it holds counts by call, and no calls."""
+        if self.manifest.counts_only:
+            raise RequestError(
+                f"{self.name}: holds counts by call only (strace -c): no files, sizes, order or processes",
+                "see them with iodock show summary; for more record the program, or import a log of calls",
+            )
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.path.resolve().name
+
+    def table(self, sql: str) -> pa.Table:
+        """The whole answer to a SELECT."""
+        return self.engine.table(sql)
+
+    def reader(self, sql: str) -> pa.RecordBatchReader:
+        """The answer to a SELECT, batch by batch."""
+        return self.engine.reader(sql)
+
+    def json_reader(self, sql: str, names: Sequence[str]) -> pa.RecordBatchReader:
+        """The answer to a SELECT as one column of JSON objects, each after a comma and a line break."""
+        return self.engine.json_reader(sql, names)
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """A small answer as dictionaries."""
+        return self.engine.rows(sql)
+
+    def has_fold(self, name: str) -> bool:
+        """Whether there is this table of those made of events at import (schema.FOLDS)."""
+        return self.engine.has_fold(name)
+
+    def keep(self, name: str, sql: str) -> None:
+        """Keeps an answer under a name for later SELECTs on this store."""
+        self.engine.keep(name, sql)
+
+    def fold(self, name: str, fold: EventFold) -> bool:
+        """Keeps a fold of all events under a name for later SELECTs; False where SQL must make it."""
+        return self.engine.fold(name, fold)
+
+    def hold_small(self, most_rows: int = 200_000) -> None:
+        """Holds the tables that lie beside the events in memory, where that is little: for many questions."""
+        for table in TABLES:
+            if (
+                table.name not in ("events", "samples", "faults", "pages")
+                and self._rows_of(table.name) <= most_rows
+            ):
+                self.engine.hold(table.name)
+
+    def _rows_of(self, table: str) -> int:
+        found = self.manifest.rows.get(table)
+        return found if found is not None else int(self.rows(f'SELECT count(*) AS n FROM "{table}"')[0]["n"])
+
+    def close(self) -> None:
+        """Frees the engine."""
+        if self._unsafe is not None:
+            self._unsafe.close()
+            self._unsafe = None
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+        if self._shadow is not None:
+            self._shadow.cleanup()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _has_journal(folder: Path) -> bool:
+    return any((folder / "journal").glob("*.journal"))
+
+
+def _tables_of(folder: Path, shadow: TemporaryDirectory[str] | None) -> Path:
+    if shadow is None:
+        return folder
+    inside = Path(shadow.name) / _SO_FAR
+    return inside if inside.is_dir() else Path(shadow.name)
+
+
+_SO_FAR = "so-far"
+"""Of a recording in progress, in its temporary folder."""
+
+
+def _in_progress(folder: Path) -> TemporaryDirectory[str] | None:
+    """What was flushed so far of a recording in progress, in a temporary store; None where there is none."""
+    from iodock.program import capture
+
+    shadow = TemporaryDirectory(prefix="iodock-", suffix=".iodock")
+    try:
+        if capture.read_in_progress(folder, Path(shadow.name) / _SO_FAR):
+            return shadow
+    except (IodockError, OSError) as error:
+        # One that ended meanwhile has taken its journal away.
+        if _native.is_in_progress(folder):
+            shadow.cleanup()
+            raise StoreError(str(error), getattr(error, "hint", None)) from error
+    shadow.cleanup()
+    return None
+
+
+def _finish_somewhere(folder: Path) -> TemporaryDirectory[str] | None:
+    """Makes the tables; the temporary store that holds them where its own place can't."""
+    from iodock.program.store.elsewhere import lacks_room, shadow_of
+
+    try:
+        finish(folder)
+        return None
+    except StoreError as error:
+        if not lacks_room(folder):
+            raise
+        hint = "make room, or name a folder that has some: TMPDIR=DIR"
+        try:
+            shadow = shadow_of(folder)
+            finish(Path(shadow.name))
+        except OSError:
+            raise StoreError(str(error), hint) from error
+        return shadow
+
+
+def finish(folder: Path) -> None:
+    """Turns what a recorder left in its journal into tables. Raises StoreError."""
+    from iodock.program import capture
+
+    try:
+        capture.finish(folder)
+    except IodockError as error:
+        raise StoreError(str(error), error.hint) from error

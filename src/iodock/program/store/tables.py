@@ -1,0 +1,212 @@
+"""A store's Parquet files, as the engine reads them: under names it understands, whole, and as many rows as
+the manifest says."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+
+import duckdb
+
+from iodock.program.store.schema import FOLDS, TABLES, StoreTable
+from iodock.program.store.seen import VIEWS
+from iodock.shared.engine import checksums
+from iodock.shared.engine.sql import quoted
+from iodock.shared.errors import StoreError
+
+AGAIN = "import or record again"
+
+
+class StoredTables:
+    """The files of one store. Their names are given to the engine as it takes them: absolute, and UTF-8."""
+
+    def __init__(
+        self,
+        folder: Path,
+        checksums: Mapping[str, str],
+        connection: Callable[[], duckdb.DuckDBPyConnection],
+    ) -> None:
+        """CHECKSUMS: of files by their names in the store, as the manifest says. CONNECTION: of the asking
+        thread."""
+        self._checksums = checksums
+        self._checked: set[str] = set()
+        self.folder = folder
+        self._connection = connection
+        self._descriptor: int | None = None
+        self._viewed: dict[str, list[Path]] = {}
+        # A relative name may look like something else to the engine: ~, http:, ...
+        self._plain = Path(os.path.abspath(folder))  # noqa: PTH100 (links stay as they are)
+        if not _is_plain(str(self._plain)):
+            self._descriptor = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+            self._plain = Path(f"/proc/self/fd/{self._descriptor}")
+
+    def close(self) -> None:
+        """The files can't be read any more."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def files(self) -> list[str]:
+        """All that the engine has to open, by the names that it gets."""
+        return [str(path) for table in (*TABLES, *FOLDS) for path in self._paths(table)]
+
+    def view(self, table: StoreTable, rows: Mapping[str, int]) -> str | None:
+        """A SELECT of the whole table, with null for columns that it lacks; None for one made at import that
+        is not there. ROWS: of each table, as the manifest says. Raises StoreError for files that are missing,
+        damaged, or of other rows."""
+        paths = self._viewed[table.name] = self._paths(table)
+        self._check_names(table, paths)
+        if not paths and table in FOLDS:
+            return None
+        if not paths and rows.get("events" if table.name in ("calls", "errnos") else table.name):
+            hint = f"the store was copied or deleted in part: {AGAIN}"
+            raise StoreError(f"{self.folder / table.files}: is missing", hint)
+        try:
+            select = self._select(table, paths)
+            self._check_rows(table, paths, rows.get(table.name))
+        except duckdb.Error as error:
+            where = self.damaged([table]) or self.folder / table.files
+            message = f"{where}: can't be read: {self.named(first_line(error))}"
+            raise StoreError(message, f"the file is damaged: {AGAIN}") from error
+        return select
+
+    def viewed(self, table: StoreTable) -> list[Path]:
+        """The files that its view reads, in order."""
+        return self._viewed[table.name]
+
+    def _paths(self, table: StoreTable) -> list[Path]:
+        paths = sorted(self._plain.glob(table.files))
+        home = os.path.realpath(self._plain)
+        for path in paths:
+            if not os.path.realpath(path).startswith(f"{home}/"):
+                where = self._shown(path)
+                raise StoreError(f"{where}: is a link out of the store", "put the file itself there")
+        return paths
+
+    def check(self, tables: Iterable[StoreTable]) -> None:
+        """Raises StoreError if a file of these tables is not as it was written."""
+        for table in tables:
+            if self._checksums and table.name not in self._checked:
+                for path in self._paths(table):
+                    if not self._is_as_written(path):
+                        raise StoreError(f"{self._shown(path)}: {checksums.DIFFERS}", checksums.AGAIN)
+                self._checked.add(table.name)
+
+    def _is_as_written(self, path: Path) -> bool:
+        return checksums.is_as_written(path, self._checksums.get(self._name(path), ""))
+
+    def _name(self, path: Path) -> str:
+        """Of a file in the store."""
+        return path.relative_to(self._plain).as_posix()
+
+    def _shown(self, path: Path) -> Path:
+        """A file's name as the user gave it."""
+        return self.folder / path.relative_to(self._plain)
+
+    def _check_names(self, table: StoreTable, paths: Sequence[Path]) -> None:
+        """Files that were lost, or put there later."""
+        if not self._checksums:
+            return
+        written = {name for name in self._checksums if fnmatchcase(name, table.files)}
+        found = {self._name(path) for path in paths}
+        for name in sorted(written - found):
+            hint = f"the store was copied or deleted in part: {checksums.AGAIN}"
+            raise StoreError(f"{self.folder / name}: is missing", hint)
+        for name in sorted(found - written):
+            raise StoreError(f"{self.folder / name}: is not of this store", f"remove it, or {AGAIN}")
+
+    def damaged(self, tables: Sequence[StoreTable]) -> Path | None:
+        """The first file that can't be read to its end. Goes through all that is stored."""
+        # Small ones first.
+        for table in sorted(tables, key=lambda one: "/" in one.files):
+            for path in self._paths(table):
+                if self._checksums:
+                    if self._is_as_written(path):
+                        continue
+                    return self._shown(path)
+                try:
+                    self._connection().execute(f"SELECT max(hash(COLUMNS(*))) FROM {_source([path])}")
+                except duckdb.InterruptException:
+                    return None
+                except duckdb.Error:
+                    return self._shown(path)
+        return None
+
+    def named(self, text: str) -> str:
+        """A message of the engine with names of files as the user gave them."""
+        return text.replace(str(self._plain), str(self.folder))
+
+    def _select(self, table: StoreTable, paths: Sequence[Path]) -> str:
+        wanted = {column.name: column.type for column in table.columns}
+        if not paths:
+            nulls = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in wanted.items())
+            return f"SELECT {nulls} WHERE false"
+        source = _source(paths)
+        there = {row[0] for row in self._connection().execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
+        missing = [f'NULL::{kind} AS "{name}"' for name, kind in wanted.items() if name not in there]
+        return f"SELECT {', '.join(['*', *missing])} FROM {source}"
+
+    def _check_rows(self, table: StoreTable, paths: Sequence[Path], expected: int | None) -> None:
+        """Parts that were lost, doubled or exchanged would give wrong numbers, and nobody would know."""
+        if expected is None or not paths:
+            return
+        counted = f"SELECT sum(num_rows) FROM parquet_file_metadata({_list(paths)})"
+        found = self._connection().execute(counted).fetchall()[0][0]
+        if found != expected:
+            where = self.folder / table.files
+            message = f"{where}: holds {found:,} rows, the manifest says {expected:,} ({table.name})"
+            raise StoreError(message, f"a part is missing, or does not belong here: {AGAIN}")
+
+
+def named_in(sql: str) -> list[StoreTable]:
+    """Tables whose rows a query may be about: itself or through a view, it names them."""
+    return [table for table, names in _naming().items() if names.search(sql)]
+
+
+@cache
+def _naming() -> dict[StoreTable, re.Pattern[str]]:
+    found = {}
+    for table in (*TABLES, *FOLDS):
+        names = [table.name]
+        for view in VIEWS:
+            if _words(names).search(view.select):
+                names.append(view.name)
+        found[table] = _words(names)
+    return found
+
+
+def _words(names: Iterable[str]) -> re.Pattern[str]:
+    return re.compile(rf"\b({'|'.join(names)})\b", re.IGNORECASE)
+
+
+def _is_plain(path: str) -> bool:
+    """Whether the engine takes the name as it is: UTF-8, and without what would be a wildcard."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return not set("*?[") & set(path)
+
+
+def first_line(error: Exception) -> str:
+    """An engine's message without the query that it quotes."""
+    return " ".join(str(error).strip().split("\n")[0].split())
+
+
+def _list(paths: Sequence[Path]) -> str:
+    return f"[{', '.join(quoted(_literal_path(path)) for path in paths)}]"
+
+
+def _source(paths: Sequence[Path]) -> str:
+    union = ", union_by_name=true" if len(paths) > 1 else ""
+    # `year=2026` in a store's name is no column.
+    return f"read_parquet({_list(paths)}{union}, hive_partitioning=false)"
+
+
+def _literal_path(path: Path) -> str:
+    """The path with what would be a wildcard bracketed."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))

@@ -1,0 +1,83 @@
+"""A case in the terminal: its page, and what running it has shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iodock.program.casebook.case import Case
+from iodock.program.casebook.run import Effect
+from iodock.shared.language import N_, Language
+from iodock.shared.text import visible
+from iodock.shared.units import NANOSECONDS
+
+HEADINGS = (
+    ("see", N_("What you see")),
+    ("why", N_("Why it is slow")),
+    ("change", N_("The change")),
+    ("beyond", N_("When it does not help")),
+)
+
+
+def case_page(case: Case, text: Language) -> Iterator[tuple[str, str]]:
+    """Headings and paragraphs of a case's page."""
+    for key, heading in HEADINGS:
+        paragraph = getattr(case, key)
+        if paragraph:
+            yield text.gettext(heading), text.gettext(paragraph)
+
+
+def case_list(cases: tuple[Case, ...], text: Language) -> str:
+    """One line for each case: name, title, rules."""
+    width = max((len(case.name) for case in cases), default=0)
+    lines = [f"{case.name:<{width}}  {visible(text.gettext(case.title))}{_rules(case)}" for case in cases]
+    return "\n".join(lines) + "\n"
+
+
+def _rules(case: Case) -> str:
+    return f" ({', '.join(case.rules)})" if case.rules else ""
+
+
+def case_text(case: Case, text: Language, width: int) -> str:
+    """The whole page, wrapped."""
+    from iodock.shared.lines import wrapped
+
+    lines = [visible(text.gettext(case.title)), ""]
+    for heading, paragraph in case_page(case, text):
+        lines += [heading, *(f"  {line}" for line in wrapped(paragraph, width - 2)), ""]
+    if case.rules:
+        lines += [text.gettext(N_("Rules: {rules}"), rules=text.listed(case.rules))]
+    if case.before is not None:
+        lines += [text.gettext(N_("Try it: iodock cases run {name}"), name=case.name)]
+    return "\n".join(lines) + "\n"
+
+
+def effect_text(effect: Effect, text: Language) -> str:
+    """Measured gain against the expected range, in one sentence."""
+    values = {
+        "before": seconds(effect.before_seconds),
+        "after": seconds(effect.after_seconds),
+        "gain": seconds(effect.gain_seconds),
+        "low": seconds(effect.low_seconds),
+        "high": seconds(effect.high_seconds),
+    }
+    if not effect.gone and effect.remaining:
+        said = N_("{before} before, {after} after. What the diagnosis named before is still there after.")
+        return text.gettext(said, **values)
+    if not effect.gone:
+        said = N_(
+            "{before} before, {after} after. The diagnosis expected no gain: nothing was worth changing."
+        )
+        return text.gettext(said, **values)
+    if effect.is_inside:
+        said = N_("{before} before, {after} after: a gain of {gain}. The diagnosis expected {low} to {high}.")
+    else:
+        said = N_(
+            "{before} before, {after} after: a gain of {gain}, outside of the {low} to {high} that the "
+            "diagnosis expected."
+        )
+    return text.gettext(said, **values)
+
+
+def seconds(value: float) -> str:
+    """Seconds in a readable unit; a loss is negative."""
+    return f"-{NANOSECONDS.text(-value * 1e9)}" if value < 0 else NANOSECONDS.text(value * 1e9)

@@ -1,0 +1,98 @@
+"""Charts: each analysis drawn from one altair specification, whatever the output (PNG, SVG, PDF, HTML).
+
+The drawing library is imported only when something is drawn. A specification holds its own data, names no
+address and calls for nothing from the network.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from iodock.shared.charts.options import ChartOptions
+from iodock.shared.errors import RequestError
+
+if TYPE_CHECKING:
+    import altair
+
+    from iodock.program.views.charts.registry import ChartKind
+    from iodock.shared.answer import Answer
+
+__all__ = ["ChartOptions", "UnknownChart", "chart_docs", "charts_for", "render_chart", "specification"]
+
+
+class UnknownChart(ValueError):
+    """No chart, or no series of it, has that name. The text lists those there are."""
+
+
+def charts_for(analysis: str) -> list[str]:
+    """Names of the charts of an analysis, its default first."""
+    return list(chart_docs(analysis))
+
+
+def chart_docs(analysis: str) -> dict[str, str]:
+    """Name -> what it shows, of each chart of an analysis, its default first."""
+    from iodock.program.views.charts.registry import kinds_for
+
+    return {kind.name: kind.doc for kind in kinds_for(analysis)}
+
+
+def render_chart(
+    answer: Answer, chart: str | None = None, options: ChartOptions | None = None
+) -> altair.Chart | altair.LayerChart:
+    """An answer as an altair chart, ready to be saved or shown in a notebook.
+
+    chart: a name out of `charts_for(answer.analysis)`; None takes the first.
+    An answer with nothing to draw gives a picture that says so and why, never an error.
+    Raises UnknownChart for a name or a series (`options.only`) that is not there, and RequestError where rows
+    were left out of an answer whose chart needs all.
+    """
+    from iodock.program.views.charts.source import CannotDraw
+    from iodock.shared.charts.frame import empty, finish
+
+    options = options or ChartOptions()
+    kind = _kind(answer.analysis, chart)
+    _check_series(kind, options)
+    _check_rows(kind, answer)
+    try:
+        picture = kind.draw(answer, options)
+    except CannotDraw as nothing:
+        picture = empty(str(nothing), kind.title, options)
+    return finish(answer, picture, options)
+
+
+def specification(
+    answer: Answer, chart: str | None = None, options: ChartOptions | None = None
+) -> dict[str, Any]:
+    """The Vega-Lite specification of `render_chart`, as plain data, for pages that draw it themselves."""
+    # The schema check of altair takes longer than drawing; tests run it on every chart.
+    found: dict[str, Any] = render_chart(answer, chart, options).to_dict(validate=False)
+    found.pop("$schema", None)
+    return found
+
+
+def _kind(analysis: str, chart: str | None) -> ChartKind:
+    from iodock.program.views.charts.registry import kinds_for
+
+    kinds = kinds_for(analysis)
+    if chart is None:
+        return kinds[0]
+    for kind in kinds:
+        if kind.name == chart:
+            return kind
+    raise UnknownChart(f"{analysis} has no chart {chart!r}; it has {', '.join(kind.name for kind in kinds)}")
+
+
+def _check_rows(kind: ChartKind, answer: Answer) -> None:
+    given = [f"--{name}" for name in ("top", "sort") if answer.options.get(name) is not None]
+    if kind.needs_all and given:
+        raise RequestError(
+            f"chart {kind.name} draws all rows, without {' and '.join(given)}",
+            "tables and data have --top and --sort",
+        )
+
+
+def _check_series(kind: ChartKind, options: ChartOptions) -> None:
+    unknown = [name for name in options.only if name not in kind.only]
+    if unknown:
+        there = f"it has {', '.join(kind.only)}" if kind.only else "it has one series only"
+        raise UnknownChart(f"chart {kind.name} has no series {unknown[0]!r}; {there}")

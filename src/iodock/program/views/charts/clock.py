@@ -1,0 +1,46 @@
+"""The time axis: counted from the run's start, with the clock time of its zero in the title."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from iodock.shared.answer import Answer
+from iodock.shared.units import NANOSECONDS
+
+
+def run_start(answer: Answer, first: float) -> float:
+    """Where the time axis begins, in the clock's ns: the run's start, where it is known and not later."""
+    start = answer.first_ts
+    return float(start) if start is not None and start <= first else first
+
+
+def time_axis(answer: Answer, origin: float, end: float, later: float = 0.0) -> Any:
+    """A horizontal axis of 0 to `end` ns for the field `at`; its 0 is `origin`, `later` ns into the run."""
+    import altair
+
+    zero = f"{NANOSECONDS.text(later)} into the run" if later else "the start"
+    began = clock_text(answer, origin)
+    ticks = [tick for tick in NANOSECONDS.ticks(end, 8) if tick <= end * (1 + 1e-9)]
+    return altair.X(
+        field="at",
+        type="quantitative",
+        title=f"time since {zero}" + (f" ({began})" if began else ""),
+        scale=altair.Scale(domain=[0, end], nice=False),
+        axis=altair.Axis(
+            values=ticks, labelExpr=NANOSECONDS.label_expression(end), labelOverlap=True, grid=False
+        ),
+    )
+
+
+def clock_text(answer: Answer, origin: float) -> str:
+    """`12:08:20.250`, or `2024-05-01 12:08:20.250 UTC` where the date is known; empty without a clock."""
+    if answer.clock not in ("day", "epoch"):
+        return ""
+    seconds, rest = divmod(int(origin), 1_000_000_000)
+    try:
+        moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    except (OverflowError, OSError, ValueError):
+        return ""  # a damaged log may hold any number
+    text = f"{moment:%H:%M:%S}.{rest // 1_000_000:03d}"
+    return text if answer.clock == "day" else f"{moment:%Y-%m-%d} {text} UTC"

@@ -1,0 +1,175 @@
+"""Reads an answer the way charts need it: numbers by column, labels by key, only the rows that fit a picture.
+
+Whole columns stay in Arrow; a Python list is made only of what a picture shows, a few hundred values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iodock.shared.answer import Answer
+from iodock.shared.text import labels, visible
+from iodock.shared.units import BYTES, BYTES_PER_SECOND, COUNT, COUNT_PER_SECOND, NANOSECONDS, Unit, unit_of
+
+#: Bars of a ranked chart, with the one for all others. More cannot be read.
+MOST_BARS = 40
+
+_UNITS = {
+    "ns": NANOSECONDS,
+    "bytes": BYTES,
+    "bytes/s": BYTES_PER_SECOND,
+    "1/s": COUNT_PER_SECOND,
+    "calls/s": COUNT_PER_SECOND,
+}
+
+
+class CannotDraw(Exception):
+    """The answer holds nothing of what the chart shows; the text says why and what would help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One row of a ranked chart: its label, its full name, and column -> value."""
+
+    label: str
+    name: str
+    values: dict[str, float | None]
+    is_rest: bool = False
+
+
+def has(answer: Answer, *columns: str) -> bool:
+    """Whether the answer's table has all these columns."""
+    return set(columns) <= set(answer.table.column_names)
+
+
+def numbers(answer: Answer, column: str) -> pa.ChunkedArray:
+    """A column as float64: sums of int64 would wrap, and a picture shows no 16th digit."""
+    values = answer.table.column(column)
+    return values if values.type == pa.float64() else pc.cast(values, pa.float64(), safe=False)
+
+
+def unit_in(answer: Answer, column: str) -> Unit:
+    """The unit that the answer declares for a column, or else the one that its name carries."""
+    for declared in answer.columns:
+        if declared.name == column and declared.unit is not None:
+            return _UNITS.get(declared.unit, COUNT)
+    return unit_of(column)
+
+
+def all_null(answer: Answer, column: str) -> bool:
+    """Whether a column is absent or knows no value at all."""
+    if not has(answer, column):
+        return True
+    values = answer.table.column(column)
+    return bool(values.null_count == len(values))
+
+
+def need_rows(answer: Answer) -> None:
+    """Raises CannotDraw for an answer without rows."""
+    if answer.table.num_rows == 0:
+        chosen = " with these filters" if answer.options else ""
+        raise CannotDraw(f"the {answer.analysis} analysis has no rows{chosen}")
+
+
+def need_durations(answer: Answer, column: str) -> None:
+    """Raises CannotDraw where the source has no durations."""
+    if all_null(answer, column):
+        raise CannotDraw("this source has no call durations: strace records them with -T")
+
+
+def ranked(
+    answer: Answer, columns: Sequence[str], by: str, fold: Sequence[str] = ()
+) -> tuple[list[Bar], list[str]]:
+    """The rows with the largest `by`, largest first, and sentences about what was left out.
+
+    columns: what each bar carries; those in `fold` are sums, so that the rows beyond MOST_BARS, and what
+    `--top` left out, become one bar 'other'. Without `fold` they are only counted.
+    """
+    weights = pc.fill_null(numbers(answer, by), 0.0)
+    order = pc.sort_indices(weights, sort_keys=[("", "descending")])
+    total = len(order)
+    shown = total if total <= MOST_BARS - (answer.totals is not None) else MOST_BARS - 1
+    top, rest = order.slice(0, shown), order.slice(shown)
+    bars = _bars(answer, columns, top)
+    left_out = _left_out(answer, fold)
+    outside = max(0, answer.totals.of - answer.totals.shown) if answer.totals else 0
+    hidden = total - shown + outside
+    folded = hidden if left_out else total - shown
+    if fold and folded > 0:
+        values = {name: _folded(answer, name, rest, left_out) if name in fold else None for name in columns}
+        bars.append(Bar(f"other ({folded:,})", f"{folded:,} other rows together", values, is_rest=True))
+    said = [f"the {shown:,} largest of {shown + hidden:,}"] if hidden > 0 else []
+    return bars, said
+
+
+def _bars(answer: Answer, columns: Sequence[str], rows: pa.Array) -> list[Bar]:
+    names = row_names(answer, rows)
+    taken = {name: numbers(answer, name).take(rows).to_pylist() for name in columns}
+    return [
+        Bar(label, visible(name), {column: taken[column][index] for column in columns})
+        for index, (label, name) in enumerate(zip(labels(names), names, strict=True))
+    ]
+
+
+def _left_out(answer: Answer, columns: Sequence[str]) -> Mapping[str, Any] | None:
+    """What `--top` left out, as far as the totals tell: the other row, or the total less what is here."""
+    if answer.totals is None or answer.totals.other is not None:
+        return answer.totals.other if answer.totals else None
+    totals = answer.totals.total
+    if not all(totals.get(column) is not None for column in columns):
+        return None
+    here = {column: pc.sum(numbers(answer, column)).as_py() or 0.0 for column in columns}
+    return {column: max(0.0, float(totals[column]) - here[column]) for column in columns}
+
+
+def _folded(answer: Answer, column: str, rows: pa.Array, left_out: Any) -> float | None:
+    summed = pc.sum(numbers(answer, column).take(rows)).as_py() if len(rows) else None
+    outside = (left_out or {}).get(column)
+    if summed is None and outside is None:
+        return None
+    return float(summed or 0.0) + float(outside or 0.0)
+
+
+def row_names(answer: Answer, rows: pa.Array) -> list[str]:
+    """What each of the rows is about: its keys, joined; a pattern says how many names it stands for."""
+    keys = [key for key in answer.keys if has(answer, key)]
+    keys = keys or [column.name for column in answer.with_role("key") if has(answer, column.name)]
+    keys = keys or answer.table.column_names[:1]
+    columns = [
+        [_key_text(key, value) for value in answer.table.column(key).take(rows).to_pylist()] for key in keys
+    ]
+    names = [" · ".join(parts) for parts in zip(*columns, strict=True)]
+    if "pattern" in keys and has(answer, "file_count"):
+        counts = answer.table.column("file_count").take(rows).to_pylist()
+        names = [
+            f"{name} ({count:,} files)" if count else name for name, count in zip(names, counts, strict=True)
+        ]
+    return names
+
+
+def key_title(answer: Answer) -> str:
+    """What the rows' names are, as the title of an axis."""
+    keys = answer.keys or tuple(column.name for column in answer.with_role("key"))
+    return " · ".join(keys) or answer.table.column_names[0]
+
+
+def _key_text(key: str, value: Any) -> str:
+    if value is None:
+        return "(no file)" if key in ("file", "folder", "pattern") else "(none)"
+    if value == "":
+        return "(none)"
+    return f"{key} {value}" if key in ("pid", "tid", "rank") else str(value)
+
+
+def extent(values: pa.ChunkedArray) -> tuple[float, float] | None:
+    """Smallest and largest value as floats, None if there is none."""
+    found = pc.min_max(values).as_py()
+    if found["min"] is None or math.isnan(found["min"]):
+        return None
+    return float(found["min"]), float(found["max"])

@@ -1,0 +1,291 @@
+"""What `iodock record` prints at its end, on one screen: the diagnosis' headline, the run's figures, the
+findings worth most, tables where they say more than these, losses, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from iodock.program.analyses import find
+from iodock.program.analyses.base import request
+from iodock.program.diagnosis import diagnose
+from iodock.program.findings import IO_FINE, Diagnosis, Finding
+from iodock.program.views import verdict as words
+from iodock.program.views.diagnosis_text import advice_text, files_text
+from iodock.program.views.diagnosis_words import SEVERITIES, gain_text, headline
+from iodock.program.views.losses import print_losses
+from iodock.program.views.overview import overview_of
+from iodock.program.views.verdict import Overview
+from iodock.shared.labels import COLUMNS
+from iodock.shared.language import N_, Language, language_in
+from iodock.shared.lines import print_sentence
+from iodock.shared.sentences import say
+from iodock.shared.text import cells, shorten, visible
+from iodock.shared.units import BYTES, NANOSECONDS
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from iodock.program.store import Store
+
+NOTHING = "-"
+"""Stands where a value is not known or does not apply."""
+MOST_FINDINGS = 3
+LEAST_BESIDE = 0.05
+"""Of the first row's cost, in a table below a finding."""
+NARROW = 72
+"""Below this many columns the tables leave out what can be missed most easily."""
+VERY_NARROW = 50
+"""Below this many columns they keep time and number of calls only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of a small table: a call or a file."""
+
+    name: str
+    count: int
+    failed: int
+    time_ns: int | None
+    bytes: int | None
+    files: int = 1
+    """How many the row stands for: `name` is a pattern of more than one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopList:
+    """The first rows of a list, and how many there are in all."""
+
+    lines: Sequence[Line]
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """What the terminal shows of a run."""
+
+    store: str
+    """As the user would type it."""
+    overview: Overview
+    calls: TopList
+    files: TopList
+    losses: Sequence[tuple[str, int, str]] = ()
+    """Name, count, cure."""
+    diagnosis: Diagnosis | None = None
+    """What to change; None: it was not looked for."""
+
+
+def checkup_of(store: Store, typed: str | None = None, rows: int = 3, diagnosed: bool = True) -> Checkup:
+    """The check-up of a store; `typed` is its name as the user would type it."""
+    return Checkup(
+        store=typed or str(store.path),
+        overview=overview_of(store),
+        calls=_top(store, "call", rows),
+        files=_top(store, "pattern", rows),
+        losses=[(loss.name, loss.count, loss.cure) for loss in store.manifest.losses],
+        diagnosis=diagnose(store) if diagnosed else None,
+    )
+
+
+def _top(store: Store, key: str, rows: int) -> TopList:
+    analysis = find("summary")
+    answer = analysis.run(store, request(analysis, {"by": (key,), "top": rows}))
+    names = [key, "count", "failed", "total_time_ns", "read_bytes", "written_bytes"]
+    names += ["file_count"] if key == "pattern" else []
+    lines = [_line(*row.values()) for row in answer.table.select(names).to_pylist()]
+    return TopList(lines, answer.totals.of if answer.totals else len(lines))
+
+
+def _line(
+    name: str | None,
+    count: int,
+    failed: int,
+    time: int | None,
+    read: int | None,
+    written: int | None,
+    files: int = 1,
+) -> Line:
+    moved = None if read is None and written is None else (read or 0) + (written or 0)
+    return Line(name or NOTHING, count, failed, time, moved, files)
+
+
+def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> None:
+    """Writes the check-up to a rich console, as wide as that is. ValueError for a language without texts."""
+    text = language_in(language)
+    _print_verdict(checkup, console, text)
+    for number, finding in enumerate(_worth(checkup)[:MOST_FINDINGS], 1):
+        if number == 1:
+            console.print()
+        _print_finding(number, finding, console, text)
+    _print_rest(checkup, console, text)
+    for kind, top in _tables(checkup):
+        console.print()
+        _print_table(kind, top, checkup, console, text)
+    print_losses(checkup.losses, console, text)
+    _print_next(checkup, console, text)
+
+
+def _worth(checkup: Checkup) -> Sequence[Finding]:
+    return checkup.diagnosis.worth_changing if checkup.diagnosis else ()
+
+
+def _print_verdict(checkup: Checkup, console: Console, text: Language) -> None:
+    """The diagnosis' headline, and the figures of the run."""
+    diagnosis, overview = checkup.diagnosis, checkup.overview
+    verdict = words.judge(overview, text)
+    for sentence in headline(diagnosis.verdict, text) if diagnosis else [verdict.headline]:
+        print_sentence(console, sentence, "bold")
+    if figures := words.figures(overview, text):
+        print_sentence(console, figures)
+    judged = bool(diagnosis.worth_changing) if diagnosis else verdict.level != "unjudged"
+    for remark in words.remarks(overview, text, judged):
+        print_sentence(console, remark)
+
+
+def _print_finding(number: int, finding: Finding, console: Console, text: Language) -> None:
+    """What it is, what it saves, where, and the first thing to do."""
+    severity = text.gettext(SEVERITIES[finding.severity])
+    print_sentence(console, f"{number}. {say(finding.title, text)} [{severity}]", "bold")
+    if saves := gain_text(finding, text):
+        print_sentence(console, saves, indent=3)
+    if finding.files:
+        print_sentence(console, files_text(finding, 1, console.width, text), indent=3)
+    for advice in finding.advice[:1]:
+        print_sentence(console, advice_text(advice, text), indent=3)
+
+
+def _print_rest(checkup: Checkup, console: Console, text: Language) -> None:
+    """How much more `iodock diagnose` has to say."""
+    if checkup.diagnosis is None:
+        return
+    more = len(_worth(checkup)) - MOST_FINDINGS
+    notes = len(checkup.diagnosis.findings) - len(_worth(checkup))
+    parts = [text.ngettext("{n} more finding", "{n} more findings", more)] if more > 0 else []
+    parts += [text.ngettext("{n} note", "{n} notes", notes)] if notes else []
+    if parts:
+        if not _worth(checkup):
+            console.print()
+        rest = N_("{parts}: iodock diagnose {store}")
+        store = shlex.quote(visible(checkup.store))
+        print_sentence(console, text.gettext(rest, parts=text.listed(parts), store=store))
+
+
+def _tables(checkup: Checkup) -> list[tuple[str, TopList]]:
+    """Those for which there is room, and which say more than the findings do."""
+    findings, share = len(_worth(checkup)), checkup.overview.io_share
+    is_fine = checkup.diagnosis is not None and share is not None and share < IO_FINE
+    if findings > 1 or (findings and not _has_several(checkup.files)):
+        return []
+    tables = [] if findings else [("calls", checkup.calls)]
+    tables += [] if is_fine and not findings else [("files", checkup.files)]
+    return [(kind, top) for kind, top in tables if top.lines]
+
+
+def _has_several(top: TopList) -> bool:
+    """Whether the second row says something beside the first."""
+    costs = [line.count if line.time_ns is None else line.time_ns for line in top.lines[:2]]
+    return len(costs) > 1 and costs[1] >= LEAST_BESIDE * costs[0]
+
+
+def _print_table(kind: str, top: TopList, checkup: Checkup, console: Console, text: Language) -> None:
+    timed = checkup.overview.durations
+    title = _title(kind, timed, text)
+    if top.of > len(top.lines):
+        of = _kinds(top.of, text) if kind == "calls" else _files(top, text)
+        title += f": {text.gettext('{shown} of {of} shown', shown=len(top.lines), of=of)}"
+    print_sentence(console, title, "bold")
+    console.print(_table(kind, top, timed, console.width, text))
+
+
+def _table(kind: str, top: TopList, timed: bool, width: int, text: Language) -> RenderableType:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text as RichText
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    name_column = "call" if kind == "calls" else "file"
+    table.add_column(RichText(text.gettext(COLUMNS[name_column])), overflow="fold", min_width=8)
+    columns = _columns(top, timed, width)
+    for column in columns:
+        table.add_column(RichText(text.gettext(COLUMNS[column])), justify="right", no_wrap=True)
+    for line in top.lines:
+        table.add_row(
+            RichText(shorten(line.name, _name_cells(width))),
+            *(RichText(_shown(line, name)) for name in columns),
+        )
+    return table
+
+
+def _title(kind: str, timed: bool, text: Language) -> str:
+    if kind == "calls":
+        return text.gettext("Calls on files by time") if timed else text.gettext("Calls on files by number")
+    return text.gettext("Files by time") if timed else text.gettext("Files by number of calls")
+
+
+def _kinds(count: int, text: Language) -> str:
+    return text.ngettext("{n} kind of call", "{n} kinds of call", count)
+
+
+def _files(top: TopList, text: Language) -> str:
+    if _is_patterned(top):
+        return text.gettext(N_("{n} files and patterns"), n=f"{top.of:,}")
+    return text.ngettext("{n} file", "{n} files", top.of)
+
+
+def _is_patterned(top: TopList) -> bool:
+    return any(line.files > 1 for line in top.lines)
+
+
+def _columns(top: TopList, timed: bool, width: int) -> list[str]:
+    wide = [*(["total_time_ns", "mean_time_ns"] if timed else []), "count", "failed", "bytes"]
+    if _is_patterned(top):
+        # In place of the mean, which the time and the calls tell.
+        wide = ["file_count", *(name for name in wide if name != "mean_time_ns")]
+    if width < VERY_NARROW:
+        return [name for name in wide if name in ("file_count", "total_time_ns", "count")]
+    return [name for name in wide if width >= NARROW or name not in ("mean_time_ns", "failed")]
+
+
+def _name_cells(width: int) -> int:
+    return max(8, min(64, width - (56 if width >= NARROW else 36 if width >= VERY_NARROW else 24)))
+
+
+def _shown(line: Line, column: str) -> str:
+    if column == "total_time_ns":
+        return NOTHING if line.time_ns is None else NANOSECONDS.text(line.time_ns)
+    if column == "mean_time_ns":
+        return (
+            NOTHING if line.time_ns is None or not line.count else NANOSECONDS.text(line.time_ns / line.count)
+        )
+    if column == "bytes":
+        return NOTHING if line.bytes is None else BYTES.text(line.bytes)
+    return f"{line.files if column == 'file_count' else getattr(line, column):,}"
+
+
+def _print_next(checkup: Checkup, console: Console, text: Language) -> None:
+    console.print()
+    if checkup.diagnosis is None:
+        print_sentence(console, text.gettext("next:"), "bold")
+    else:
+        print_sentence(console, say(checkup.diagnosis.next_step, text))
+    steps = _steps(checkup, text)
+    longest = max(cells(command) for command, _ in steps)
+    lines = [f"  {command}{' ' * (longest - cells(command))}  {why}" for command, why in steps]
+    if max(map(cells, lines)) > console.width:
+        lines = [line for command, why in steps for line in (f"  {command}", f"      {why}")]
+    for line in lines:
+        # Never wrapped: a command is there to be copied.
+        console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def _steps(checkup: Checkup, text: Language) -> list[tuple[str, str]]:
+    """Commands, and what each is for."""
+    store = shlex.quote(visible(checkup.store))
+    report = (f"iodock report {store}", text.gettext("one page to look through and pass on"))
+    if checkup.diagnosis is None or _worth(checkup):
+        why = text.gettext("everything that was found, and what to change")
+        return [(f"iodock diagnose {store}", why), report]
+    why = text.gettext("which calls, how many and how long")
+    return [report, (f"iodock show summary {store}", why)]

@@ -1,0 +1,94 @@
+"""Messages of a diagnosis in a language: numbers get the form that their name asks for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from iodock.program.findings import Advice, Finding, Gain, Severity, Verdict
+from iodock.shared.language import N_, Language
+from iodock.shared.sentences import say
+from iodock.shared.text import visible
+from iodock.shared.units import NANOSECONDS, share_text
+
+SEVERITIES = {
+    Severity.HIGH: N_("high"),
+    Severity.MEDIUM: N_("medium"),
+    Severity.LOW: N_("low"),
+    Severity.NOTE: N_("note"),
+}
+
+
+def whose_advice(advice: Advice, text: Language) -> str:
+    """`C++`; `in reduce.py (Python)` where programs of several languages share a fault; empty for all."""
+    if advice.program is None:
+        return advice.heading
+    program = visible(advice.program)
+    return text.gettext(N_("in {program} ({language})"), program=program, language=advice.heading)
+
+
+_TOGETHER = N_("Together they save about {saved} of {run}.")
+
+
+def headline(verdict: Verdict, text: Language) -> list[str]:
+    """What stands above all else, wherever a run is judged: whole sentences."""
+    said = [say(one, text) for one in (*verdict.before, verdict.text)]
+    is_one = verdict.text.values.get("things") == 1
+    sentence = N_("It saves about {saved} of {run}.") if is_one else _TOGETHER
+    together = saves_text(verdict.gain, text, sentence)
+    return [*said, together] if together else said
+
+
+def gain_text(finding: Finding, text: Language) -> str:
+    """`Saves about 0.3 to 0.4 s of 2.1 s.`; of what is to be left alone what it takes. Empty where neither is
+    known."""
+    if finding.gain is not None:
+        return saves_text(finding.gain, text, N_("Saves about {saved} of {run}."))
+    if finding.cost_seconds is None:
+        return ""
+    cost = NANOSECONDS.text(finding.cost_seconds * 1e9)
+    if finding.cost_share is None:
+        return text.gettext(N_("It takes {cost}."), cost=cost)
+    share = share_text(finding.cost_share)
+    return text.gettext(N_("It takes {cost}, {share} of the run."), cost=cost, share=share)
+
+
+def has_pattern(finding: Finding, shown: int) -> bool:
+    """Whether one of the first SHOWN names of files stands for several."""
+    return any("*" in name for name in finding.files[:shown])
+
+
+def more_files(finding: Finding, shown: int, text: Language) -> str:
+    """What to say below the first SHOWN names of files; empty where these are all."""
+    if has_pattern(finding, shown):
+        return text.gettext(N_("{n} files in all"), n=f"{finding.file_count:,}")
+    more = finding.file_count - shown
+    return text.ngettext("and {n} more", "and {n} more", more) if more > 0 else ""
+
+
+def saves_text(gain: Gain | None, text: Language, sentence: str) -> str:
+    """SENTENCE with `{saved}` and `{run}`, to two digits; empty where nothing is known or to be saved."""
+    if gain is None or gain.high_seconds <= 0 or not gain.of_seconds:
+        return ""
+    run = NANOSECONDS.text(gain.of_seconds * 1e9)
+    return text.gettext(sentence, saved=range_text(gain, text), run=run)
+
+
+def range_text(gain: Gain, text: Language) -> str:
+    """`0.3 to 0.4 s`: both ends in the unit of the upper one; never more than that is."""
+    size, unit = NANOSECONDS.step(gain.high_seconds * 1e9)
+    high = _two_digits(gain.high_seconds * 1e9 / size, math.floor)
+    low = min(high, _two_digits(gain.low_seconds * 1e9 / size, round))
+    ends = [f"{end:,.10g}" for end in (low, high)]
+    if low == high:
+        return f"{ends[1]} {unit}"
+    if low <= 0:
+        return text.gettext(N_("0 to {high}"), high=f"{ends[1]} {unit}")
+    return text.gettext(N_("{low} to {high}"), low=ends[0], high=f"{ends[1]} {unit}")
+
+
+def _two_digits(value: float, rounded: Callable[[float], int]) -> float:
+    if value <= 0:
+        return 0.0
+    digits = 1 - math.floor(math.log10(value))
+    return round(rounded(value * 10.0**digits) / 10.0**digits, max(0, digits))

@@ -1,0 +1,44 @@
+"""What is not in a store, beside a result: the same few lines for every verb."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from iodock.program.unseen import hides_calls
+from iodock.shared.language import N_
+from iodock.shared.lines import print_sentence
+from iodock.shared.text import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from iodock.shared.language import Language
+
+Losses = Iterable[tuple[str, int | str, str]]
+"""Name, how many (a number, or in words), cure."""
+
+
+def loss_lines(losses: Losses, text: Language) -> list[str]:
+    """Those that hide calls in a sentence each, with their cure; then a line with names and numbers of the
+    others, which `iodock explain` explains. Empty where there are none."""
+    lines, others = [], []
+    for name, count, cure in losses:
+        shown = count if isinstance(count, str) else f"{count:,}"
+        if hides_calls(name, count):
+            sentence = N_("not seen: {count} {name}: {cure}")
+            lines.append(text.gettext(sentence, count=shown, name=visible(name), cure=text.gettext(cure)))
+        else:
+            others.append(f"{visible(name)} {shown}")
+    if others:
+        line = N_("not seen: {losses} (iodock explain losses)")
+        lines.append(text.gettext(line, losses=text.listed(others)))
+    return lines
+
+
+def print_losses(losses: Losses, console: Console, text: Language) -> None:
+    """The lines on a rich console, after an empty one."""
+    for at, line in enumerate(loss_lines(losses, text)):
+        if at == 0:
+            console.print()
+        print_sentence(console, line)

@@ -1,0 +1,139 @@
+"""Answers and diagnoses as a notebook shows them: HTML without script, style sheet or network."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+from urllib.parse import quote
+
+from iodock.program.findings import Diagnosis, Finding, Severity
+from iodock.program.views.diagnosis_text import advice_text
+from iodock.program.views.diagnosis_words import SEVERITIES, gain_text, headline, more_files
+from iodock.program.views.losses import loss_lines
+from iodock.shared.answer import Answer, Column
+from iodock.shared.errors import IodockError
+from iodock.shared.language import N_, Language, language_in
+from iodock.shared.pages.markup import Markup, file_name, frame, join, tag
+from iodock.shared.sentences import say
+from iodock.shared.tables.table import first_columns
+from iodock.shared.text import visible
+
+FIRST_ROWS = 20
+_MOST_FILES = 3
+_MOST_INLINE_BYTES = 1 << 20
+# Notebooks align cells to the right.
+_CELL = "text-align: left; vertical-align: top; white-space: normal"
+_SEVERE = {Severity.HIGH: "#b3261e", Severity.MEDIUM: "#8a5a00", Severity.LOW: "#4d6273"}
+"""Colours behind white letters: seen on a light page and on a dark one."""
+
+
+def answer_html(answer: Answer, picture: bytes | None = None, no_picture: IodockError | None = None) -> str:
+    """The picture (SVG) if there is one, or why there is none, above the first rows; each column's meaning is
+    its tooltip."""
+    shown = first_columns(answer, FIRST_ROWS)
+    heads = [
+        tag("th", one.heading, title=_meaning(one.column), style=None if one.right else _CELL)
+        for one in shown
+    ]
+    rows = [
+        tag("tr", *(tag("td", one.cells[row], style=None if one.right else _CELL) for one in shown))
+        for row in range(min(FIRST_ROWS, answer.table.num_rows))
+    ]
+    return join(
+        _image(picture, answer.title) if picture else None,
+        tag("p", ": ".join(filter(None, (str(no_picture), no_picture.hint)))) if no_picture else None,
+        tag(
+            "table",
+            tag("caption", visible(answer.title)),
+            tag("thead", tag("tr", *heads)),
+            tag("tbody", *rows),
+        ),
+        *(tag("p", line) for line in below(answer)),
+    )
+
+
+def below(answer: Answer) -> list[str]:
+    """What must be said beside the first rows: how many more there are, notes, losses."""
+    totals, more = answer.totals, answer.table.num_rows - FIRST_ROWS
+    losses = ((loss.name, loss.count, loss.cure) for loss in answer.losses)
+    return [
+        *([f"and {more:,} more rows"] if more > 0 else []),
+        *([totals.sentence] if totals is not None and totals.other is not None else []),
+        *map(visible, answer.notes),
+        *loss_lines(losses, language_in("en")),
+    ]
+
+
+def _meaning(column: Column) -> str:
+    return f"{column.doc} [{column.unit}]" if column.unit else column.doc
+
+
+def _image(picture: bytes, title: str) -> Markup:
+    # As an image nothing in it can run, and the page's own style does not reach it.
+    coded = base64.b64encode(picture).decode()
+    return tag("img", src=f"data:image/svg+xml;base64,{coded}", alt=title, style="max-width: 100%")
+
+
+def page_html(path: Path) -> str:
+    """A page in a frame of its own, with its name above: a small one whole, as a frame can't read files in
+    every notebook; the name alone of a large one, since a notebook keeps what it shows, and of one that can't
+    be read."""
+    try:
+        address = quote(os.fsencode(os.path.relpath(path)))
+        name = tag("p", tag("a", visible(str(path)), href=address, target="_blank"))
+        if path.stat().st_size > _MOST_INLINE_BYTES:
+            return name
+        page = path.read_text("utf-8", "replace")
+    except OSError:
+        return tag("p", visible(str(path)))
+    style = "width: 100%; height: 600px; border: 1px solid #888; background: #fff"
+    return join(name, frame(page, visible(path.name), style))
+
+
+def diagnosis_html(diagnosis: Diagnosis, text: Language) -> str:
+    """The headline, a row for each finding worth changing, then the notes, losses and what to do next."""
+    worth = diagnosis.worth_changing
+    notes = [one for one in diagnosis.findings if one.severity is Severity.NOTE]
+    return join(
+        tag("p", tag("b", " ".join(headline(diagnosis.verdict, text)))),
+        _table(worth, text) if worth else None,
+        _notes(notes, text) if notes else None,
+        *(tag("p", say(remark, text)) for remark in diagnosis.remarks),
+        *(tag("p", line) for line in loss_lines(diagnosis.losses, text)),
+        tag("p", say(diagnosis.next_step, text)),
+    )
+
+
+def _table(findings: tuple[Finding, ...], text: Language) -> Markup:
+    names = (N_("Finding"), N_("Saves"), N_("Files"), N_("What to change"))
+    heads = [tag("th", text.gettext(name), style=_CELL) for name in ("", *names)]
+    return tag(
+        "table",
+        tag("thead", tag("tr", *heads)),
+        tag("tbody", *(_row(one, text) for one in findings)),
+    )
+
+
+def _row(finding: Finding, text: Language) -> Markup:
+    severity = tag(
+        "span",
+        text.gettext(SEVERITIES[finding.severity]),
+        style=f"background: {_SEVERE[finding.severity]}; color: #fff; padding: 0 0.4em; white-space: nowrap",
+    )
+    title = tag("div", tag("b", say(finding.title, text)), " ", tag("code", finding.rule))
+    what = join(title, say(finding.message, text))
+    advice = [tag("div", advice_text(one, text).removeprefix("-> ")) for one in finding.advice]
+    parts = (severity, what, gain_text(finding, text), _files(finding, text), join(*advice))
+    return tag("tr", *(tag("td", part, style=_CELL) for part in parts))
+
+
+def _files(finding: Finding, text: Language) -> Markup:
+    names = [tag("div", file_name(name)) for name in finding.files[:_MOST_FILES]]
+    more = more_files(finding, len(names), text)
+    return join(*names, tag("div", more) if names and more else None)
+
+
+def _notes(notes: list[Finding], text: Language) -> Markup:
+    items = [tag("li", f"{say(one.title, text)}: {say(one.message, text)}") for one in notes]
+    return tag("details", tag("summary", text.gettext(N_("Notes"))), tag("ul", *items))

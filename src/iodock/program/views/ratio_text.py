@@ -1,0 +1,160 @@
+"""The I/O ratio in the terminal: a table as wide as the window, and below it what each reading means."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from iodock.shared.answer import Answer
+from iodock.shared.text import shorten, visible
+from iodock.shared.units import BYTES, NANOSECONDS
+
+MOST_ROWS = 1_000
+WIDTH_WITHOUT_TERMINAL = 120
+_NARROWEST_NAME = 14
+_GAP = 2
+_STYLES = {"I/O-heavy": "bold red", "between": "yellow", "compute": "green", "unknown": "dim"}
+_ALWAYS = ("utilisation", "reading")
+# Left out from the right of this list where the window is narrow.
+_TELLING = ("user", "real", "system", "cores", "expected", "moved", "count", "node")
+_ORDER = ("node", "count", "real", "user", "system", "cores", "moved", "expected", "utilisation", "reading")
+_HEADINGS = {"utilisation": "use", "moved": "I/O", "expected": "of expected"}
+_EXPLAINED = 8
+
+Row = Mapping[str, Any]
+
+
+def render(answer: Answer, width: int | None = None, colour: bool = False) -> str:
+    """The whole answer as text. WIDTH is in cells; None is no terminal."""
+    out = io.StringIO()
+    size = width or WIDTH_WITHOUT_TERMINAL
+    console = Console(
+        file=out, width=size, force_terminal=colour, no_color=not colour, highlight=False, soft_wrap=False
+    )
+    rows = answer.table.slice(0, MOST_ROWS).to_pylist()
+    console.print(Text("CPU utilisation: use = (user / cores) / real", style="bold"))
+    if not rows:
+        console.print("no times found")
+        return out.getvalue()
+    console.print(_table(rows, size))
+    if answer.table.num_rows > len(rows):
+        console.print(f"the first {len(rows):,} of {answer.table.num_rows:,} rows; --format csv has all")
+    _explain(answer, console)
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
+def _table(rows: Sequence[Row], width: int) -> Table:
+    cells = {name: [_cell(row, name) for row in rows] for name in _ORDER}
+    names = [visible(row["name"]) for row in rows]
+    kept, room = _fitting(cells, names, width)
+    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold", width=None)
+    table.add_column("name", no_wrap=True)
+    for name in kept:
+        right = name not in ("node", "reading")
+        table.add_column(_HEADINGS.get(name, name), justify="right" if right else "left", no_wrap=True)
+    for at, label in enumerate(names):
+        texts = [Text(cells[name][at], style=_style(rows[at], name)) for name in kept]
+        table.add_row(Text(shorten(label, room)), *texts)
+    return table
+
+
+def _style(row: Row, name: str) -> str:
+    return _STYLES.get(row["reading"], "") if name == "reading" else ""
+
+
+def _fitting(cells: Mapping[str, list[str]], names: list[str], width: int) -> tuple[list[str], int]:
+    """The columns that fit and the cells left for the name."""
+    sizes = {
+        name: max(len(_HEADINGS.get(name, name)), *map(cell_len, texts)) + _GAP
+        for name, texts in cells.items()
+    }
+    longest = max(len("name"), *map(cell_len, names))
+    used = sum(sizes[name] for name in _ALWAYS) + min(longest, _NARROWEST_NAME) + _GAP
+    kept = set(_ALWAYS)
+    for name in _TELLING:
+        if not _says_something(name, cells[name], names):
+            continue
+        used += sizes[name]
+        if used > width + _GAP:
+            used -= sizes[name]
+            break
+        kept.add(name)
+    spare = width + _GAP - used
+    return [name for name in _ORDER if name in kept], min(longest, _NARROWEST_NAME) + max(0, spare)
+
+
+def _says_something(name: str, texts: Sequence[str], names: Sequence[str]) -> bool:
+    if name not in ("node", "count", "moved", "expected"):
+        return True
+    if name in ("moved", "expected"):
+        return any(texts)
+    return any(text not in ("", "1") for text in texts) and list(texts) != list(names)
+
+
+def _cell(row: Row, name: str) -> str:
+    if name == "user":
+        return _seconds(row["user_seconds"]) or _both(row)
+    if name in ("real", "system"):
+        return _seconds(row[f"{name}_seconds"])
+    if name == "utilisation":
+        return share_text(row["utilisation"]) + ("*" if row["basis"] == "user+system" else "")
+    if name == "cores":
+        return "" if row["cores"] is None else f"{row['cores']:,.4g}" + ("" if row["cores_known"] else "?")
+    if name == "moved":
+        return "" if row["io_bytes"] is None else BYTES.text(row["io_bytes"])
+    if name == "expected":
+        return "" if row["io_factor"] is None else f"{row['io_factor']:.3g} x"
+    if name == "count":
+        return f"{row['count']:,}"
+    return visible(row[name] or "")
+
+
+def _both(row: Row) -> str:
+    return f"{_seconds(row['both_seconds'])}*" if row["both_seconds"] is not None else ""
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return ""
+    return NANOSECONDS.text(value * 1e9) if value > 0 else f"{value:,.0f} s"
+
+
+def share_text(value: float | None) -> str:
+    """A utilisation to three significant digits: `0.000479`, `0.927`; `-` where there is none."""
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _reasons(answer: Answer) -> list[tuple[str, str, str, int]]:
+    """Reading, why, what comes next, and how many rows: the most frequent first."""
+    names = ["reading", "why", "next"]
+    found = answer.table.group_by(names, use_threads=False).aggregate([([], "count_all")])
+    rows = zip(*(found.column(name).to_pylist() for name in (*names, "count_all")), strict=True)
+    return sorted(rows, key=lambda row: -row[3])
+
+
+def _explain(answer: Answer, console: Console) -> None:
+    """Each reading once, with its reason and what comes next."""
+    found = _reasons(answer)
+    console.print()
+    for reading, why, following, count in found[:_EXPLAINED]:
+        times = f" ({count:,})" if len(found) > 1 or count > 1 else ""
+        console.print(Text.assemble((f"{reading}{times}", _STYLES.get(reading, "")), f": {why}"))
+        console.print(f"  next: {following}")
+    if len(found) > _EXPLAINED:
+        console.print(f"and {len(found) - _EXPLAINED} other reasons; --format csv has all")
+    if pc.any(pc.greater(answer.table.column("count"), 1)).as_py():
+        console.print("count: records added up, also their real times")
+    if answer.table.column("both_seconds").null_count < answer.table.num_rows:
+        console.print("*: user and system time together; the source does not tell them apart")
+    if (expected := answer.options.get("expected_bytes")) is not None:
+        console.print(f"of expected: I/O over the {BYTES.text(expected)} of --expect")
+    unsaid = pc.invert(answer.table.column("cores_known"))
+    if pc.any(pc.and_(unsaid, pc.is_valid(answer.table.column("cores")))).as_py():
+        console.print("?: the source does not say how many cores; --cores N does")

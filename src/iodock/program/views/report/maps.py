@@ -1,0 +1,73 @@
+"""The report's table of mapped files: what page faults say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from iodock.program.relations.faults import are_known
+from iodock.program.store import Store
+from iodock.program.views.report.ask import ask
+from iodock.shared.language import N_, Language
+from iodock.shared.pages.markup import Markup, file_name, join, tag
+from iodock.shared.units import BYTES
+
+MOST = 20
+"""Files shown, those with the most faults first."""
+_PATTERNS = {"sequential": N_("in order"), "rising": N_("rising"), "random": N_("random")}
+_HEADS = (
+    N_("File"), N_("Page faults"), N_("that waited"), N_("Touched"), N_("of the file"), N_("Pieces"),
+    N_("Order"),
+)  # fmt: skip
+_MINOR = ("", "", "minor", "", "", "minor", "")
+"""Of these columns, what a narrow screen leaves out."""
+_LEAD = N_(
+    "Known from page faults: a process's first touch of each page. Neighbours that the kernel maps with it "
+    "don't show, and count as touched where a file is gone through in order."
+)
+
+
+def mapped(store: Store) -> list[Mapping[str, Any]]:
+    """Rows of `show maps` that have faults; none where faults are not known."""
+    if not are_known(store):
+        return []
+    rows = ask(store, "maps", user_files=True).table.to_pylist()
+    return [row for row in rows if row["pages"]][:MOST]
+
+
+def maps_table(rows: Sequence[Mapping[str, Any]], text: Language) -> Markup | None:
+    """A table below that of the files; nothing where no file was touched through a map."""
+    if not rows:
+        return None
+    heads = tag("tr", *(_head(text.gettext(head), minor) for head, minor in zip(_HEADS, _MINOR, strict=True)))
+    body = tag("tbody", *(_row(row, text) for row in rows))
+    table = tag("table", tag("thead", heads), body)
+    return join(
+        tag("h3", text.gettext("Read and written through maps")),
+        tag("p", text.gettext(_LEAD), class_="note"),
+        tag("div", table, class_="table-frame", tabindex="0"),
+    )
+
+
+def _head(word: str, minor: str) -> Markup:
+    return tag("th", word, scope="col", class_=minor or None)
+
+
+def _row(row: Mapping[str, Any], text: Language) -> Markup:
+    share, order = row["touched_share"], row["pattern"]
+    numbers = (
+        f"{row['faults']:,}",
+        f"{row['major_faults']:,}",
+        BYTES.text(row["touched_bytes"]),
+        "" if share is None else f"{share:.0%}",
+        f"{row['ranges']:,}",
+    )
+    return tag(
+        "tr",
+        tag("th", file_name(row["file"]), scope="row", class_="file"),
+        *(
+            tag("td", number, class_=f"number {minor}".rstrip())
+            for number, minor in zip(numbers, _MINOR[1:], strict=False)
+        ),
+        tag("td", text.gettext(_PATTERNS[order]) if order else ""),
+    )

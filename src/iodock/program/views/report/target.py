@@ -1,0 +1,40 @@
+"""Where a report goes: an earlier report is replaced, any other file is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from iodock.shared.bounded.whole import ELSEWHERE, whole_file
+from iodock.shared.errors import IodockError, RequestError
+
+_MARK = b'<meta name="generator" content="iodock">'
+_HEAD_BYTES = 4096
+
+
+def check_target(path: Path) -> None:
+    """Raises RequestError where the name says that another format is wanted, IodockError where something else
+    than a report lies there."""
+    if path.suffix.lower() not in ("", ".html", ".htm"):
+        raise RequestError(
+            f"{path}: a report is one HTML page", "-o NAME.html; iodock show makes charts and tables"
+        )
+    if not path.is_file() or path.stat().st_size == 0:
+        return
+    with path.open("rb") as file:
+        if _MARK not in file.read(_HEAD_BYTES):
+            raise IodockError(
+                f"{path}: exists already, and is not a report of iodock",
+                "take another name, or remove it yourself",
+            )
+
+
+def page_bytes(page: str) -> bytes:
+    """The report as a file has it."""
+    return page.encode("utf-8", "backslashreplace")
+
+
+def write_page(page: str, path: Path, elsewhere: str = ELSEWHERE) -> None:
+    """The report as a file that appears whole or not at all. ELSEWHERE: the hint where it can't be written.
+    Raises IodockError."""
+    with whole_file(path, elsewhere) as out:
+        out.write(page_bytes(page))

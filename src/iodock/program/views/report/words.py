@@ -1,0 +1,132 @@
+"""The texts of the report: sections, facts about the run, and those that the page's script shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from iodock.program.relations.grouping import MEASURES
+from iodock.shared.labels import COLUMN_DOCS, COLUMNS, SAMPLES, VALUES
+from iodock.shared.language import N_, Language
+
+
+class SectionWords(NamedTuple):
+    """What a section is called, briefly and in full, and what it shows."""
+
+    short: str
+    title: str
+    lead: str
+
+
+SECTIONS = {
+    "verdict": SectionWords(N_("Verdict"), N_("Verdict"), ""),
+    "findings": SectionWords(N_("What to change"), N_("What to change"), ""),
+    "calls": SectionWords(
+        N_("Calls"),
+        N_("Calls"),
+        N_(
+            "Which system calls on files cost most; pipes and sockets are in the verdict only. "
+            "Open a call to see its files."
+        ),
+    ),
+    "files": SectionWords(
+        N_("Files"),
+        N_("Files"),
+        N_("Open a file to see its calls, access sizes, and where and when it was read and written."),
+    ),
+    "time": SectionWords(
+        N_("Over time"),
+        N_("Over time"),
+        N_("Reads are above the line, writes below. Bytes go to the interval in which their call ended."),
+    ),
+    "sizes": SectionWords(
+        N_("Sizes"),
+        N_("Access sizes"),
+        N_("How many reads and writes of each size. Both axes are logarithmic."),
+    ),
+    "processes": SectionWords(
+        N_("Processes"),
+        N_("Processes"),
+        N_("What was started, by whom, how it ended and what its I/O took."),
+    ),
+    "failures": SectionWords(
+        N_("Failures"),
+        N_("Failed calls"),
+        N_(
+            "Calls that failed. Many are harmless searches along a path; "
+            "the same failure thousands of times is not."
+        ),
+    ),
+    "unseen": SectionWords(
+        N_("Not seen"),
+        N_("What could not be seen"),
+        N_("What is missing from these numbers, how often, and what to do about it."),
+    ),
+}
+"""By the section's id, in their order on the page."""
+
+FACTS = {
+    "command": N_("Command"),
+    "host": N_("Host"),
+    "kernel": N_("Kernel"),
+    "started": N_("Started"),
+    "wall": N_("Wall time"),
+    "clock": N_("Clock"),
+    "captured": N_("Captured by"),
+    "logs": N_("Logs"),
+    "exit": N_("Ended"),
+    "processes": N_("Processes"),
+    "ranks": N_("Ranks"),
+    "hosts": N_("Hosts"),
+    "calls": N_("Calls in all"),
+    "files": N_("Files touched"),
+    "losses": N_("Not seen"),
+    "directory": N_("Directory"),
+    "lines": N_("Log lines"),
+}
+CLOCKS = {
+    "epoch": N_("date and time"),
+    "day": N_("time of day, without a date"),
+    "relative": N_("from the start of the run"),
+    "none": N_("none: nothing can be placed in time"),
+}
+CAPTURED = {
+    "strace": N_("strace log"),
+    "truss": N_("truss log"),
+    "freebsd-truss": N_("FreeBSD truss log"),
+    "perf-trace": N_("perf trace log"),
+    "ptrace": N_("live recording (ptrace)"),
+    "rewrite": N_("live recording (rewrite)"),
+    "bpf": N_("live recording (bpf)"),
+}
+
+MINOR = [
+    *(column.name for column in MEASURES if column.place),
+    *("class", "kind", "fs_type", "access", "size_bytes", "host", "how", "start_ns", "end_ns", "exit"),
+]
+"""Columns that a narrow screen leaves out."""
+
+_CALL = re.compile(r"\b(n?)gettext\(\s*'([^']*)'(?:,\s*'([^']*)')?")
+
+
+def script_words(script: str, text: Language) -> dict[str, object]:
+    """What the script's `TEXT` holds: translations of the texts that stand in SCRIPT, and labels."""
+    calls = [match.groups() for match in _CALL.finditer(script)]
+    return {
+        "sentences": {one: text.gettext(one) for plural, one, _ in calls if not plural},
+        "plurals": {
+            one: [text.ngettext(one, many, n, n="{n}") for n in (1, 2)]
+            for plural, one, many in calls
+            if plural
+        },
+        "columns": _translated(COLUMNS, text),
+        "columnDocs": _translated(COLUMN_DOCS, text),
+        "minor": MINOR,
+        "values": {column: _translated(words, text) for column, words in VALUES.items()},
+        "samples": _translated(SAMPLES, text),
+    }
+
+
+def _translated(words: Mapping[str, str], text: Language) -> dict[str, str]:
+    return {name: text.gettext(word) for name, word in words.items()}

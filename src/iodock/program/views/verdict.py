@@ -1,0 +1,285 @@
+"""The verdict in words: how much of a run was I/O, of which sort, and what cost most.
+
+The numbers come from the analysis `overview`; here they only become sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from iodock.program.findings import IO_FINE, IO_HEAVY
+from iodock.program.unseen import ALL_SEEN, Unseen, says
+from iodock.shared.language import N_, Language
+from iodock.shared.text import visible
+from iodock.shared.units import BYTES, NANOSECONDS, share_text
+
+Level = Literal["fine", "unjudged", "some", "heavy", "no_durations", "no_wall", "no_io"]
+HEADLINES: Mapping[Level, str] = {
+    "unjudged": "",  # See `iodock.program.unseen.says`.
+    "fine": N_("Your I/O is fine: {share} of the run was spent in it."),
+    "some": N_("{share} of the run was spent in I/O."),
+    "heavy": N_("I/O dominates this run: {share} of the time was spent in it."),
+    "no_durations": N_("How long the I/O took is not known: no call has a duration."),
+    "no_wall": N_("The calls took {io}; how long the run took is not known."),
+    "no_io": N_("No file I/O was seen in this run."),
+}
+_HIDDEN = N_(
+    "Not all was seen, so there may be more I/O than this: how to record the rest is said further down."
+)
+
+
+_WAITING = N_(
+    "A further {time} passed only in waiting on pipes and sockets: for other processes of the run, other "
+    "programs or machines, not for the file system."
+)
+_STOPPED = N_(
+    "Tracing itself adds some µs to every call: short calls take less time without it than they seem to here."
+)
+_FINE_ADVICE = N_(
+    "There is little to gain from tuning it; if the program is slow, look at its computation first."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """From which share of the wall time on I/O is worth a look, and from which it dominates."""
+
+    some: float = IO_FINE
+    heavy: float = IO_HEAVY
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One sort of I/O: `data metadata seek sync map other`, or `waiting` on pipes and sockets."""
+
+    name: str
+    time_ns: int | None
+    """Summed over its calls; None where calls have no durations."""
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One call on one file, among the costliest."""
+
+    call: str
+    file: str | None
+    time_ns: int | None
+    longest_ns: int | None
+    count: int
+    failed: int
+    bytes: int | None
+    """Read and written; None where the call moves none."""
+    files: int = 1
+    """How many `file` stands for: of more than one it is the pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The few numbers that the verdict is made of."""
+
+    wall_ns: int | None
+    io_ns: int | None
+    """Wall time in which at least one thread was in a call on a file; None where calls have no durations."""
+    waiting_ns: int | None
+    """Wall time in which threads were only in calls on pipes and sockets."""
+    calls: int
+    failed: int
+    read_bytes: int
+    written_bytes: int
+    durations: bool
+    parts: Sequence[Part] = ()
+    costs: Sequence[Cost] = ()
+    cure: str | None = None
+    """What to do where durations are missing."""
+    stopped: bool = False
+    """The tracer stopped the program at each call, which makes calls look longer than they are."""
+    unseen: Unseen = ALL_SEEN
+    """Calls that were not seen."""
+
+    @property
+    def summed_io_ns(self) -> int:
+        """Time in calls on files, summed over threads: without waiting on pipes and sockets, and without
+        calls that are no I/O."""
+        return sum(part.time_ns or 0 for part in self.parts if part.name not in ("waiting", "other"))
+
+    @property
+    def io_share(self) -> float | None:
+        """`io_ns` in `wall_ns`, where both are known."""
+        if self.io_ns is None or not self.wall_ns:
+            return None
+        return self.io_ns / self.wall_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to say: one headline, then whole sentences."""
+
+    level: Level
+    headline: str
+    sentences: tuple[str, ...]
+
+
+def judge(
+    overview: Overview,
+    text: Language,
+    thresholds: Thresholds | None = None,
+    is_worth_changing: bool = False,
+) -> Verdict:
+    """The verdict on a run, in the language of `text`. IS_WORTH_CHANGING: something was found that pays."""
+    level = level_of(overview, thresholds or Thresholds())
+    share = "" if overview.io_share is None else share_text(overview.io_share)
+    io = NANOSECONDS.text(overview.io_ns) if overview.io_ns is not None else ""
+    if level == "unjudged":
+        said = says(overview.unseen)
+        headline = text.gettext(said.text, **{name: f"{count:,}" for name, count in said.values.items()})
+    else:
+        headline = text.gettext(HEADLINES[level], share=share, io=io)
+    return Verdict(level, headline, tuple(_sentences(overview, level, text, is_worth_changing)))
+
+
+def level_of(overview: Overview, thresholds: Thresholds) -> Level:
+    """Which of the verdicts applies."""
+    judged = _level_of_seen(overview, thresholds)
+    # Heavy I/O is no less heavy for what was not seen.
+    hangs_on_all = judged in ("fine", "some", "no_io")
+    return "unjudged" if hangs_on_all and not overview.unseen.judges else judged
+
+
+def _level_of_seen(overview: Overview, thresholds: Thresholds) -> Level:
+    if overview.calls == 0:
+        return "no_io"
+    if not overview.durations or overview.io_ns is None:
+        return "no_durations"
+    if overview.io_share is None:
+        return "no_wall"
+    if overview.io_share < thresholds.some:
+        return "fine"
+    return "heavy" if overview.io_share >= thresholds.heavy else "some"
+
+
+def cost_title(cost: Cost, text: Language) -> str:
+    """`read on /data/x.dat`."""
+    if cost.file is None:
+        return visible(cost.call)
+    return text.gettext("{call} on {file}", call=visible(cost.call), file=visible(cost.file))
+
+
+def cost_figures(cost: Cost, overview: Overview, text: Language) -> str:
+    """`4,001 files, 3.2 s (26 % of the run) in 120,000 calls, 8 KiB each, longest 0.4 s`."""
+    calls = text.ngettext("{n} call", "{n} calls", cost.count)
+    share = _cost_share(cost, overview, text)
+    if cost.time_ns is None:
+        figures = [f"{calls} ({share})"]
+    else:
+        time = NANOSECONDS.text(cost.time_ns)
+        figures = [text.gettext("{time} ({share}) in {calls}", time=time, share=share, calls=calls)]
+    if cost.bytes and cost.count > cost.failed:
+        size = BYTES.text(cost.bytes / (cost.count - cost.failed))
+        figures.append(text.gettext("{bytes} each", bytes=size))
+    if cost.longest_ns is not None and cost.count > 1:
+        figures.append(text.gettext("longest {time}", time=NANOSECONDS.text(cost.longest_ns)))
+    if cost.files > 1:
+        figures.insert(0, text.ngettext("{n} file", "{n} files", cost.files))
+    if cost.failed:
+        figures.append(text.ngettext("{n} failed", "{n} failed", cost.failed))
+    return text.listed(figures)
+
+
+def wall_parts(overview: Overview) -> dict[str, int]:
+    """Wall time of each part, ns: those of files add up to `io_ns`, as the headline has it, and waiting to
+    `waiting_ns`. Summed over threads where the run's length is not known."""
+    summed = {part.name: part.time_ns or 0 for part in overview.parts}
+    if not overview.wall_ns or overview.io_ns is None:
+        return summed
+    of_files = sum(time for name, time in summed.items() if name != "waiting")
+    walls = {"waiting": (overview.waiting_ns or 0, summed.get("waiting", 0))}
+    shares = {name: walls.get(name, (overview.io_ns, of_files)) for name in summed}
+    return {
+        name: round(time * min(1.0, shares[name][0] / max(1, shares[name][1])))
+        for name, time in summed.items()
+    }
+
+
+def whole_ns(overview: Overview) -> int:
+    """What the bar of the verdict stands for: the wall time, or the sum of the parts where that is larger."""
+    return max(1, sum(wall_parts(overview).values()), overview.wall_ns or 0)
+
+
+def _is_shared(overview: Overview) -> bool:
+    """Whether calls of several threads at the same time share the wall time."""
+    summed = sum(part.time_ns or 0 for part in overview.parts if part.name != "waiting")
+    return overview.io_ns is None or summed > 1.1 * overview.io_ns
+
+
+def _cost_share(cost: Cost, overview: Overview, text: Language) -> str:
+    if cost.time_ns is None:
+        return text.gettext("{share} of all calls", share=share_text(cost.count / max(1, overview.calls)))
+    if overview.wall_ns and not _is_shared(overview):
+        return text.gettext("{share} of the run", share=share_text(cost.time_ns / overview.wall_ns))
+    return text.gettext(
+        "{share} of the I/O time",
+        share=share_text(cost.time_ns / max(1, overview.summed_io_ns, cost.time_ns)),
+    )
+
+
+def figures(overview: Overview, text: Language) -> str:
+    """The run in one sentence: `4.4 s of 12 s in calls on files; 390,424 I/O calls: 13.3 GiB read, ...`."""
+    parts = []
+    if overview.io_ns is not None and overview.io_share is not None:
+        times = N_("{io} of {wall} in calls on files")
+        parts.append(text.gettext(times, io=_time(overview.io_ns), wall=_time(overview.wall_ns)))
+    if _waits(overview):
+        waiting = N_("{time} only waiting on pipes and sockets")
+        parts.append(text.gettext(waiting, time=_time(overview.waiting_ns)))
+    if overview.calls:
+        parts.append(_volume(overview, text))
+    return text.joined(parts)
+
+
+def remarks(overview: Overview, text: Language, judged: bool) -> list[str]:
+    """What must be known to read a run's figures. JUDGED: the headline does not say that not all was seen."""
+    said = []
+    if judged and not overview.unseen.judges:
+        said.append(text.gettext(_HIDDEN))
+    if overview.stopped and overview.durations and overview.calls:
+        said.append(text.gettext(_STOPPED))
+    if _level_of_seen(overview, Thresholds()) == "no_durations" and overview.cure:
+        said.append(text.gettext("To know: {cure}.", cure=text.gettext(overview.cure)))
+    return said
+
+
+def _sentences(overview: Overview, level: Level, text: Language, is_worth_changing: bool) -> list[str]:
+    said = []
+    if overview.io_ns is not None and overview.io_share is not None:
+        times = N_("In {io} of {wall} at least one thread was in a call on a file.")
+        said.append(text.gettext(times, io=_time(overview.io_ns), wall=_time(overview.wall_ns)))
+    if overview.calls:
+        said.append(_volume(overview, text))
+    if _waits(overview):
+        said.append(text.gettext(_WAITING, time=_time(overview.waiting_ns)))
+    if level == "fine" and not is_worth_changing:
+        said.append(text.gettext(_FINE_ADVICE))
+    return [*said, *remarks(overview, text, judged=level != "unjudged")]
+
+
+def _waits(overview: Overview) -> bool:
+    """Whether waiting on pipes and sockets took a part of the run that is worth a word."""
+    return bool(overview.waiting_ns and overview.wall_ns and overview.waiting_ns > 0.01 * overview.wall_ns)
+
+
+def _volume(overview: Overview, text: Language) -> str:
+    moved = {"read": BYTES.text(overview.read_bytes), "written": BYTES.text(overview.written_bytes)}
+    calls = text.ngettext("{n} I/O call", "{n} I/O calls", overview.calls)
+    if not overview.failed:
+        return text.gettext("{calls}: {read} read, {written} written.", calls=calls, **moved)
+    failed = text.ngettext("{n} failed", "{n} failed", overview.failed)
+    return text.gettext(
+        "{calls} ({failed}): {read} read, {written} written.", calls=calls, failed=failed, **moved
+    )
+
+
+def _time(nanoseconds: int | None) -> str:
+    return NANOSECONDS.text(nanoseconds)

@@ -1,0 +1,206 @@
+"""What a volume means: each source with what it can't see, the factor over the expected volume, and which
+step of the method comes next and why (SS-ken report, 2.3.2)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from iodock.program.findings import REDUNDANT_FACTOR
+from iodock.program.volume.measure import Volume
+from iodock.shared.language import N_
+from iodock.shared.message import Message, Scalar
+from iodock.shared.settings import Settings
+
+CACHED_SHARE = 0.5
+"""Below this share of the bytes read from the device, a cache gave the rest."""
+KNOWN_SHARE = 0.9
+"""From this share of the bytes known to be of files on, they are compared with the files' sizes."""
+SEARCHERS = frozenset(
+    ("sqlite3", "postgres", "mysqld", "mariadbd", "mongod", "redis-server", "rocksdb", "grep", "rg", "find",
+     "locate", "blastn", "blastp", "mmseqs", "git")
+)  # fmt: skip
+"""Programs that search or keep a database: small I/O is their nature."""
+
+
+class Step(enum.Enum):
+    """What to do next."""
+
+    NOTHING = N_("Nothing more: I/O is not what this program waits for.")
+    TRACE_REDUNDANT = N_(
+        "Step 3, iodock record: far more bytes move than the files hold, so find what is read or "
+        "written again."
+    )
+    TRACE_METADATA = N_(
+        "Step 3, iodock record: the CPU is idle although the volume is as expected, so look for metadata "
+        "calls, small requests and waiting."
+    )
+    ADMINISTRATOR = N_(
+        "Step 4, iodock bundle: the volume is as expected and the rate is below this file system's typical "
+        "value, so ask whether it was overloaded at that time."
+    )
+    TRACE = N_("Step 3, iodock record: to see which files and calls the time goes to.")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One source: what it counted in each direction."""
+
+    source: str
+    """`processes`, `device`, `blocks`, or the mount point."""
+    read_bytes: int | None
+    written_bytes: int | None
+    meaning: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All that is said of one volume."""
+
+    lines: tuple[Line, ...]
+    expected_bytes: int
+    actual_bytes: int
+    factor: float | None
+    """Actual over expected; None where no file was seen, or where pipes, sockets or devices may hold the
+    difference."""
+    utilisation: float | None
+    """User CPU time over wall time (of one core)."""
+    remarks: tuple[Message, ...]
+    step: Step
+
+
+def read_volume(volume: Volume, settings: Settings, expected_bytes: int | None = None) -> Reading:
+    """The reading; EXPECTED_BYTES is what the user knows better than the sizes of open files."""
+    expected = volume.file_bytes if expected_bytes is None else expected_bytes
+    actual = volume.io.rchar + volume.io.wchar
+    of_files = sum(_of_files(volume))
+    factor = actual / expected if expected and of_files >= KNOWN_SHARE * actual else None
+    used = (
+        volume.user_seconds / volume.wall_seconds
+        if volume.user_seconds is not None and volume.wall_seconds
+        else None
+    )
+    return Reading(
+        lines=tuple(_lines(volume)),
+        expected_bytes=expected,
+        actual_bytes=actual,
+        factor=factor,
+        utilisation=used,
+        remarks=tuple(_remarks(volume, expected, factor, expected_bytes is not None)),
+        step=_step(volume, expected, factor, used, settings),
+    )
+
+
+def _of_files(volume: Volume) -> tuple[int, int]:
+    """Bytes read from and written to files, as far as it is known; all where nobody looked."""
+    read, written = volume.file_read, volume.file_written
+    return (
+        volume.io.rchar if read is None else read,
+        volume.io.wchar if written is None else written,
+    )
+
+
+def _lines(volume: Volume) -> Iterator[Line]:
+    io = volume.io
+    yield Line("processes", io.rchar, io.wchar, Message(_PROCESSES))
+    yield Line("device", io.read_bytes, io.write_bytes - io.cancelled_write_bytes, Message(_DEVICE))
+    if volume.block_read_bytes is not None:
+        yield Line("blocks", volume.block_read_bytes, volume.block_written_bytes, Message(_BLOCKS))
+    for one in volume.mounts:
+        yield Line(
+            one.mount, one.read_bytes, one.written_bytes, Message(_NFS if one.kind == "nfs" else _LUSTRE)
+        )
+        if one.server_read_bytes is not None:
+            server = f"{one.mount} (server)"
+            yield Line(server, one.server_read_bytes, one.server_written_bytes, Message(_SERVER))
+
+
+_PROCESSES = N_(
+    "Bytes that read and write calls moved (/proc/PID/io: rchar, wchar). Cached data, pipes and sockets "
+    "are in it; mmap is not."
+)
+_DEVICE = N_(
+    "Bytes fetched from and given to devices for it (read_bytes, write_bytes). What a cache held is not in "
+    "it; read-ahead and mmap are. Network file systems may not count here."
+)
+_BLOCKS = N_("The same in blocks of 512 bytes (getrusage, GNU time's %I and %O).")
+_NFS = N_(
+    "Bytes that all programs of this node moved through this NFS mount (mountstats), its cache "
+    "included, mmap not."
+)
+_SERVER = N_("Bytes that went to and from the NFS server, after this node's cache.")
+_LUSTRE = N_(
+    "Bytes that all programs of this node moved through this Lustre mount (llite), its cache included."
+)
+
+
+def _remarks(volume: Volume, expected: int, factor: float | None, told: bool) -> Iterator[Message]:
+    io = volume.io
+    if not told:
+        values: dict[str, Scalar] = {"files": volume.files, "size_bytes": volume.file_bytes}
+        yield Message(
+            N_("Expected: regular files seen open: {files}, together {size_bytes}. Files that were open "
+               "only for "
+               "moments may be missing; --expect SIZE says what you know."), values)  # fmt: skip
+    if factor is None and expected:
+        read, written = _of_files(volume)
+        values = {"moved_bytes": io.rchar + io.wchar, "read_bytes": read, "written_bytes": written}
+        yield Message(
+            N_("Of the {moved_bytes} only this is known to be of files: {read_bytes} read, {written_bytes} "
+               "written. Pipes, sockets or devices (/dev/null, a terminal) were open for the rest, or it was "
+               "moved by programs that ended before they were looked at, so it is not compared with the "
+               "files' sizes."), values)  # fmt: skip
+    elif factor is None:
+        yield Message(N_("No regular file was seen open, so there is nothing to compare the volume with."))
+    if io.rchar > 1 << 20 and io.read_bytes < CACHED_SHARE * io.rchar:
+        values = {"read_bytes": io.rchar, "device_bytes": io.read_bytes}
+        yield Message(
+            N_("Of {read_bytes} read only {device_bytes} came from a device: the rest from a cache, a "
+               "pipe or the "
+               "network."), values)  # fmt: skip
+    if io.read_bytes > 2 * io.rchar and io.read_bytes > 1 << 20:
+        yield Message(
+            N_("The device gave more than was read: read-ahead, or files mapped into memory (mmap).")
+        )
+    if is_searcher(volume.command):
+        yield Message(
+            N_("This program searches or keeps a database: small I/O is its nature, so its rate is not "
+               "compared "
+               "with what the file system can do."))  # fmt: skip
+
+
+def is_searcher(command: str) -> bool:
+    """Whether a program is known to do small I/O by nature."""
+    return PurePath(command).name in SEARCHERS
+
+
+def _step(
+    volume: Volume, expected: int, factor: float | None, used: float | None, settings: Settings
+) -> Step:
+    if used is not None and used >= settings.ratio.compute_above:
+        return Step.NOTHING
+    # In one direction: what is read once and written to a pipe or in place moves twice without a fault.
+    if expected and max(_of_files(volume)) >= REDUNDANT_FACTOR * expected:
+        return Step.TRACE_REDUNDANT
+    if _is_slower_than_typical(volume, settings) and not is_searcher(volume.command):
+        return Step.ADMINISTRATOR
+    if factor is not None and used is not None and used < settings.ratio.io_below:
+        return Step.TRACE_METADATA
+    return Step.TRACE
+
+
+def _is_slower_than_typical(volume: Volume, settings: Settings) -> bool:
+    """Whether a mount with a typical value gave less than half of it while the program moved much."""
+    return any(_below(one.read_bytes, typical.read_bytes_per_s, volume)
+               or _below(one.written_bytes, typical.write_bytes_per_s, volume)
+               for one in volume.mounts if (typical := settings.file_system(one.mount)))  # fmt: skip
+
+
+def _below(moved: int, typical: float | None, volume: Volume) -> bool:
+    # Only what would keep the file system busy for most of the run says anything about its rate.
+    if typical is None or not volume.wall_seconds:
+        return False
+    needed = moved / typical
+    return 0.1 * volume.wall_seconds < needed < 0.5 * volume.wall_seconds

@@ -1,0 +1,1 @@
+"""What the three check-ups share: errors, language, settings, tables, charts, pages, and the SQL engine."""

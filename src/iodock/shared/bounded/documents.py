@@ -1,0 +1,119 @@
+"""JSON and TOML: as many values and levels as real documents have."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from typing import Any
+
+from iodock.shared.bounded.limits import MOST_DEPTH, MOST_VALUES
+
+_PART = r"(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
+_KEY_PART = re.compile(_PART)
+_DOTTED = re.compile(rf"{_PART}(?:[ \t]*+\.[ \t]*+{_PART})*+")
+"""A dotted key, or what looks like one within a text: linear, as what is matched is not looked at again."""
+_FIRST_PART = 4096
+_LONGEST_WORD = 16
+"""Longer than a number's sign, a constant or an escaped character of JSON, which may be cut."""
+
+
+class DocumentError(ValueError):
+    """A document that is no JSON or TOML, or is beyond a limit. `str()` says what is wrong."""
+
+    def __init__(self, reason: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(reason if column is None else f"{reason} (column {column})")
+        self.reason = reason
+        """Without the column: one for all places of a kind."""
+        self.line = line
+        """The line, where it is known."""
+
+    @property
+    def at(self) -> str:
+        """To stand behind the file's name: `:LINE`, or empty."""
+        return "" if self.line is None else f":{self.line}"
+
+
+def from_json(document: bytes | str) -> Any:
+    """What a JSON document holds. Raises DocumentError, which is a ValueError."""
+    check_values(document)
+    try:
+        return _checked_depth(json.loads(document))
+    except json.JSONDecodeError as error:
+        raise DocumentError(f"is no JSON: {error.msg}", error.lineno, error.colno) from None
+    except UnicodeDecodeError:
+        raise DocumentError("is no JSON: it is no text") from None
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as error:
+        # Python refuses whole numbers of thousands of digits.
+        raise DocumentError(f"is no JSON: {error}") from None
+
+
+def next_json(text: str, start: int) -> tuple[Any, int]:
+    """The JSON document at START of a text of several, and where it ends. The caller calls `check_values` for
+    the whole text. Raises DocumentError, whose line counts from START (1 is that of START)."""
+    # An error takes time by the text before it: so a part of the text is tried first, then more of it.
+    size = _FIRST_PART
+    while True:
+        part = text[start : start + size]
+        try:
+            found, end = json.JSONDecoder().raw_decode(part)
+            return _checked_depth(found), start + end
+        except json.JSONDecodeError as error:
+            if start + size >= len(text) or not _may_be_cut(error, len(part)):
+                what = f"is no whole JSON: {error.msg}"
+                raise DocumentError(what, error.lineno, error.colno) from None
+        except RecursionError:
+            raise _too_deep() from None
+        except ValueError as error:
+            raise DocumentError(f"is no JSON: {error}") from None
+        size *= 4
+
+
+def _may_be_cut(error: json.JSONDecodeError, size: int) -> bool:
+    """Whether a part of SIZE characters may be damaged by nothing but its end."""
+    return error.msg.startswith("Unterminated string") or error.pos >= size - _LONGEST_WORD
+
+
+def from_toml(document: str) -> dict[str, Any]:
+    """What a TOML document holds. Raises DocumentError, which is a ValueError."""
+    # Python's reader takes the square of a dotted key's length.
+    if any(len(_KEY_PART.findall(one[0])) > MOST_DEPTH for one in _DOTTED.finditer(document)):
+        raise _too_deep()
+    try:
+        found: dict[str, Any] = _checked_depth(tomllib.loads(document))
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as error:
+        if isinstance(error, DocumentError):
+            raise
+        raise DocumentError(f"is not TOML: {error}") from None
+    return found
+
+
+def check_values(document: bytes | str) -> None:
+    """Raises DocumentError for more values than are read."""
+    signs: tuple[Any, ...] = (b",", b"[", b"{") if isinstance(document, bytes) else (",", "[", "{")
+    # Those inside texts are counted too: a bound is wanted, not a count.
+    if sum(map(document.count, signs)) > MOST_VALUES:
+        raise DocumentError(f"has more than {MOST_VALUES:,} values, the limit for one document")
+
+
+def _too_deep() -> DocumentError:
+    return DocumentError(f"is nested too deeply: more than {MOST_DEPTH} levels")
+
+
+def _checked_depth(found: Any) -> Any:
+    level = [found]
+    for _ in range(MOST_DEPTH + 1):
+        level = [
+            value
+            for one in level
+            if isinstance(one, (dict, list))
+            for value in (one.values() if isinstance(one, dict) else one)
+            if isinstance(value, (dict, list))
+        ]
+        if not level:
+            return found
+    raise _too_deep()

@@ -1,0 +1,73 @@
+"""Packed files: gzip, xz and bzip2, unpacked as they are read, within a limit of memory."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from typing import Any, BinaryIO
+
+from iodock.shared.bounded.limits import MIB, MOST_UNPACKING_BYTES
+
+UNPACK_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)
+"""What reading from `unpacked` may raise."""
+_PIECE = MIB
+
+
+def unpacked(raw: BinaryIO) -> BinaryIO:
+    """A stream of what RAW (which can seek) holds: unpacked where it begins as gzip, xz or bzip2 do. Reading
+    from it raises UNPACK_ERRORS."""
+    magic = raw.read(6)
+    raw.seek(0)
+    if magic.startswith(b"\x1f\x8b"):
+        return io.BufferedReader(gzip.GzipFile(fileobj=raw))
+    if magic.startswith(b"BZh"):
+        return io.BufferedReader(bz2.BZ2File(raw))
+    if magic.startswith(b"\xfd7zXZ\x00"):
+        return io.BufferedReader(_Xz(raw))
+    return raw
+
+
+class _Xz(io.RawIOBase):
+    """Unpacks xz within MOST_UNPACKING_BYTES: a file's header may ask for 4 GiB."""
+
+    def __init__(self, packed: BinaryIO) -> None:
+        self._packed = packed
+        self._part: lzma.LZMADecompressor | None = None
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while True:
+            if self._part is None:
+                if not self._has_next():
+                    return 0
+                self._part = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_UNPACKING_BYTES)
+            if self._part.needs_input and not self._rest:
+                self._rest = self._packed.read(_PIECE)
+                if not self._rest:
+                    raise EOFError("the xz data is cut")
+            found = self._part.decompress(self._rest, len(buffer))
+            self._rest = b""
+            if self._part.eof:
+                self._rest, self._part = self._part.unused_data, None
+            if found:
+                buffer[: len(found)] = found
+                return len(found)
+
+    def _has_next(self) -> bool:
+        """Whether another part follows: files may be put together, with zero bytes in between."""
+        while not (rest := self._rest.lstrip(b"\0")):
+            self._rest = self._packed.read(_PIECE)
+            if not self._rest:
+                return False
+        self._rest = rest
+        return True
+
+    def close(self) -> None:
+        self._packed.close()
+        super().close()

@@ -1,0 +1,41 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from iodock.shared.errors import IodockError
+
+ELSEWHERE = "name another file"
+
+
+@contextmanager
+def whole_file(path: Path, elsewhere: str = ELSEWHERE) -> Iterator[BinaryIO]:
+    """The file, to be written; an earlier one stays until all is. ELSEWHERE: the hint where it can't be.
+    Raises IodockError."""
+    if path.is_dir():
+        raise IodockError(f"{path}: is a folder", elsewhere)
+    if path.exists() and not path.is_file():
+        # A pipe or a device: written as it is.
+        with path.open("wb") as out:
+            yield out
+        return
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as out:
+            yield out
+        part.replace(path)
+    except FileNotFoundError as error:
+        raise IodockError(f"{path}: no such folder", f"mkdir -p {path.parent}") from error
+    except OSError as error:
+        # Of another file, it says by itself which.
+        if error.errno is None or error.filename not in (None, str(part)):
+            raise
+        raise IodockError(f"{path}: can't be written: {error.strerror}", elsewhere) from error
+    finally:
+        with suppress(OSError):
+            part.unlink()

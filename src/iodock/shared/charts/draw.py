@@ -1,0 +1,86 @@
+"""Specifications to bytes by vl-convert, a renderer in this process: no browser, no network. Pictures
+raise IodockError where a limit of memory forbids to draw."""
+
+from __future__ import annotations
+
+import functools
+import json
+import mmap
+import re
+from typing import Any
+
+from iodock.shared.charts.theme import CJK_FONT, THEMES
+from iodock.shared.errors import IodockError
+
+#: Nothing may be loaded while drawing: the data is in the specification. An empty list denies every address.
+_NO_ADDRESS: list[str] = []
+
+_ADDRESS_SPACE_BYTES = 66 << 30
+"""What the renderer's engine (V8) reserves at its start: 32 GiB, twice that to align them, and some more."""
+
+_EAST_ASIAN = re.compile("[\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
+
+
+def png_of(spec: dict[str, Any], scale: float) -> bytes:
+    """A PNG picture of any specification, SCALE pixels for each of the chart's."""
+    drawn: bytes = _renderer().vegalite_to_png(
+        _with_letters(spec), scale=scale, allowed_base_urls=_NO_ADDRESS
+    )
+    return drawn
+
+
+def svg_of(spec: dict[str, Any]) -> str:
+    """An SVG picture of any specification, with text as text."""
+    drawn: str = _renderer().vegalite_to_svg(_with_letters(spec), allowed_base_urls=_NO_ADDRESS)
+    return drawn
+
+
+def pdf_of(spec: dict[str, Any]) -> bytes:
+    """A PDF of one page of any specification, the size of the chart, fonts embedded."""
+    drawn: bytes = _renderer().vegalite_to_pdf(_with_letters(spec), allowed_base_urls=_NO_ADDRESS)
+    return drawn
+
+
+def html_of(spec: dict[str, Any], theme: str, is_sized: bool) -> bytes:
+    """A page that works offline: libraries and data are in it, and it is forbidden to load anything.
+    IS_SIZED: the chart has a width of its own."""
+    from iodock.shared.charts.page import page
+
+    return page(spec, _libraries(), THEMES[theme], is_sized).encode()
+
+
+@functools.cache
+def _renderer() -> Any:
+    """vl-convert. Raises IodockError where it could not start: it would end the process, a notebook's kernel
+    too."""
+    import vl_convert
+
+    try:
+        # Without access: takes no memory, but counts for `ulimit -v`.
+        mmap.mmap(-1, _ADDRESS_SPACE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0).close()
+    except OSError:
+        raise IodockError(
+            f"no picture can be drawn: that needs {_ADDRESS_SPACE_BYTES >> 30} GiB of addresses, and the "
+            "limit of virtual memory leaves less",
+            "ulimit -v unlimited; or NAME.html, which the browser draws",
+        ) from None
+    return vl_convert
+
+
+@functools.cache
+def _libraries() -> str:
+    """The drawing libraries as one script (0.9 MB) that sets `vegaEmbed` only; a second to make."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
+def _with_letters(spec: dict[str, Any]) -> str:
+    """A specification as JSON, for a renderer whose fonts do not fall through letter by letter.
+
+    It swaps a whole text to the first font that has a missing letter, of whatever style. So where there are
+    East Asian letters, families that have them are asked for first.
+    """
+    if _EAST_ASIAN.search(json.dumps(spec, ensure_ascii=False)):
+        spec["config"]["font"] = f"{CJK_FONT}, {spec['config']['font']}"
+    return json.dumps(spec)

@@ -1,0 +1,8 @@
+"""Texts as parts of SQL."""
+
+from __future__ import annotations
+
+
+def quoted(text: str) -> str:
+    """A SQL string literal."""
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,48 @@
+"""Sentences in lines of a terminal, also where a language has no spaces between its words."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from iodock.shared.text import cells
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDE = r"\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6"
+_OPENING = r"「『（【〔"  # noqa: RUF001
+_CLOSING = r":;,.?!)\]、。，．・：；？！」』）】〕ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々"  # noqa: RUF001
+_PIECE = re.compile(
+    # A number stays with its unit or what it counts: "1 つ", "23 %", "12 calls".
+    rf"\s*(?:[{_OPENING}]*(?:[^\s{_WIDE}]*\d\ (?=\S))?(?:[^\s{_WIDE}]+|[{_WIDE}])[{_CLOSING}]*|[{_OPENING}]+)"
+)
+
+
+def print_sentence(console: Console, sentence: str, style: str | None = None, indent: int = 0) -> None:
+    """Writes a sentence to a rich console, in as many lines as it needs there."""
+    for line in wrapped(sentence, max(2, console.width - indent)):
+        # Names are data: no markup, no highlighting, no emoji codes in them.
+        shown = " " * indent + line
+        console.print(shown, style=style, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """TEXT in lines of at most WIDTH cells: broken at spaces and between wide characters; what is longer than
+    a line, such as a path, is broken anywhere. WIDTH is at least 2."""
+    lines = [""]
+    for piece in _PIECE.findall(text):
+        if cells(lines[-1] + piece) <= width:
+            lines[-1] += piece
+            continue
+        lines += _cut(piece.lstrip(), width)
+    return [line for line in lines if line] or [""]
+
+
+def _cut(piece: str, width: int) -> list[str]:
+    lines = [""]
+    for character in piece:
+        if cells(lines[-1] + character) > width:
+            lines.append("")
+        lines[-1] += character
+    return lines

@@ -1,0 +1,18 @@
+"""A sentence that is translated where it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A sentence to be translated: the English text with `{placeholders}`, and what goes into them."""
+
+    text: str
+    values: Mapping[str, Scalar] = field(default_factory=dict)
+    """Numbers are raw, and their unit follows from the placeholder's ending: `_s` seconds, `_bytes`, `_share`
+    (0 to 1), `_bytes_per_s`; others are counts or names."""

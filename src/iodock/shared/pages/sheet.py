@@ -1,0 +1,85 @@
+"""What all pages share: the style sheet, and how a page is put together."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from iodock.shared.language import Language
+from iodock.shared.pages.markup import join
+
+
+@cache
+def joined(kind: str) -> str:
+    """All style sheets (`css`) or scripts (`js`) of the report, in the order of their names."""
+    folder = resources.files(__package__) / "assets" / kind
+    files = sorted(
+        (entry for entry in folder.iterdir() if entry.name.endswith(f".{kind}")), key=lambda entry: entry.name
+    )
+    return "\n".join(entry.read_text(encoding="utf-8") for entry in files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What differs from page to page. All but style, data and script is markup."""
+
+    title: str
+    header: str
+    navigation: str
+    """List items."""
+    body: str
+    footer: str
+    style: str
+    images: bool = False
+    """Whether it has some, which then stand in it."""
+    data: str | None = None
+    """JSON as `embedded_json` writes it, for the script."""
+    script: str | None = None
+
+
+def document(page: Page, text: Language) -> str:
+    """The whole HTML document, which loads nothing and sends nothing: its security policy allows its style
+    sheet and script by their hashes, and nothing else."""
+    sources = [f"style-src '{_hash(page.style)}'"]
+    if page.images:
+        sources.insert(0, "img-src data:")
+    if page.script is not None:
+        sources.insert(0, f"script-src '{_hash(page.script)}'")
+    pieces = {
+        "LANG": text.code,
+        "SOURCES": "; ".join(sources),
+        "TITLE": page.title,
+        "STYLE": page.style,
+        "SKIP": join(text.gettext("Skip to the content")),
+        "HEADER": page.header,
+        "NAV_LABEL": join(text.gettext("Sections")),
+        "NAV": page.navigation,
+        "BODY": page.body,
+        "FOOTER": page.footer,
+        "SCRIPTS": _scripts(page),
+    }
+    template = (resources.files(__package__) / "assets" / "page.html").read_text(encoding="utf-8")
+    return _filled(template, pieces)
+
+
+def _scripts(page: Page) -> str:
+    data = (
+        "" if page.data is None else f'\n<script type="application/json" id="page-data">{page.data}</script>'
+    )
+    return data + ("" if page.script is None else f"\n<script>{page.script}</script>")
+
+
+def _hash(content: str) -> str:
+    """As `script-src` and `style-src` of a content security policy want it."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+def _filled(template: str, pieces: Mapping[str, str]) -> str:
+    """The template with each `@PLACE@` filled. KeyError for a place without a piece."""
+    parts = template.split("@")
+    # One pass over the template only: a place's content is never searched for places.
+    return "".join(pieces[part] if index % 2 else part for index, part in enumerate(parts))

@@ -1,0 +1,321 @@
+"""A site's settings: one TOML file with thresholds of rules, limits of severity, and typical values of file
+systems.
+
+    [severity]
+    high = 0.2                      # shares of the wall time
+    [rules.small-requests]
+    below_bytes = 32768
+    [file_systems."/home"]
+    kind = "network"                # local, network or parallel
+    link_bytes_per_s = 125_000_000
+    [ratio]
+    io_below = 0.1
+    [monitor]
+    queue = 100
+    [agents]
+    names_per_s = 100
+    [connections]
+    at_once_per_address = 1024
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from iodock.shared.bounded import files
+from iodock.shared.bounded.documents import DocumentError, from_toml
+from iodock.shared.bounded.limits import SETTINGS
+from iodock.shared.errors import RequestError, meant
+
+T = TypeVar("T")
+FileSystemKind = Literal["local", "network", "parallel"]
+NETWORK_TYPES = frozenset(
+    (
+        *("nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "virtiofs", "davfs"),
+        *("fuse.sshfs", "fuse.glusterfs", "glusterfs"),
+    )
+)
+PARALLEL_TYPES = frozenset(
+    ("lustre", "gpfs", "fefs", "beegfs", "pvfs2", "orangefs", "panfs", "wekafs", "daos", "fuse.daos")
+)
+"""Types of file systems, as the kernel names them."""
+VARIABLE = "IODOCK_SETTINGS"
+PLACES = ("~/.config/iodock/settings.toml", "/etc/iodock/settings.toml")
+"""Where the file is looked for, after the variable; the first one found counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeverityLimits:
+    """From which share of the run's wall time on a finding is how severe; below `low` it is a note."""
+
+    high: float = 0.20
+    medium: float = 0.05
+    low: float = 0.01
+    least_seconds: float = 0.002
+    """Of a cost below this a finding is a note where its share would make it low: nobody mends that."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystem:
+    """What a site knows of one file system: typical values, each None where not known."""
+
+    kind: FileSystemKind | None = None
+    read_bytes_per_s: float | None = None
+    """One stream, large requests."""
+    write_bytes_per_s: float | None = None
+    small_read_per_s: float | None = None
+    """Reads of 4 KiB a second, one process."""
+    small_write_per_s: float | None = None
+    metadata_per_s: float | None = None
+    """open, stat or unlink a second, one process."""
+    link_bytes_per_s: float | None = None
+    """What the link or device can carry: a higher rate measured a cache."""
+    read_knee_bytes: int | None = None
+    """Reads of one process are slower below this request size."""
+    write_knee_bytes: int | None = None
+    stat_knee_processes: int | None = None
+    """Beyond so many processes metadata calls become slower."""
+    stripe_count: int | None = None
+    probe_store: str | None = None
+    """Folder of what `iodock probe run` writes about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How to read CPU utilisation (user / real / cores)."""
+
+    io_below: float = 0.1
+    compute_above: float = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """From where on the portal says that a file system is overloaded or stands still: means over the last
+    `looked_back_s`."""
+
+    queue: float = 100.0
+    """Waiting requests of a metadata server."""
+    wait_s: float = 1.0
+    """Seconds until it handles a request."""
+    silent_s: float = 60.0
+    """Seconds without a request handled, after requests waited."""
+    looked_back_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLimits:
+    """What one agent (a token at an address, or an address that is pulled) may send: far more than a machine
+    has to tell. Beyond it, it has to wait."""
+
+    bytes_per_s: float = 32e6
+    """Of batches as they are unpacked."""
+    values_per_s: float = 500e3
+    """Entries and their values, losses and events."""
+    saved_s: float = 60.0
+    """So many seconds of those may come at once, by who has not sent for as long."""
+    names_per_s: float = 100.0
+    """Jobs, users, sessions, commands, targets and machines that were not known before."""
+    names_at_once: float = 1e6
+    """So many of them by who is new."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """What connections to the collector may cost it. Beyond `at_once` the one that has waited for its client
+    longest is closed for a new one."""
+
+    at_once: int = 4096
+    """Also bounded by the process's limit of open files."""
+    at_once_per_address: int = 1024
+    """Of an IPv4 address or an IPv6 network of 64 bits; addresses of --proxy have no such limit."""
+    head_s: float = 10.0
+    """For TLS to be set up, and again for a request's first line and headers to be here."""
+    request_s: float = 60.0
+    """For the rest of a request."""
+    idle_s: float = 75.0
+    """Between two requests."""
+    answer_s: float = 30.0
+    """For each piece of an answer to be taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that a site sets; what it leaves out has our defaults."""
+
+    source: Path | None = None
+    severity: SeverityLimits = SeverityLimits()
+    ratio: Ratio = Ratio()
+    monitor: Overload = Overload()
+    agents: AgentLimits = AgentLimits()
+    connections: ConnectionLimits = ConnectionLimits()
+    file_systems: Mapping[str, FileSystem] = field(default_factory=dict)
+    """Mount point -> typical values."""
+    rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Rule -> threshold -> value, as the file has them."""
+
+    def of_rule(self, name: str, kind: type[T]) -> T:
+        """A rule's thresholds: its defaults with the file's values. Raises RequestError."""
+        return _filled(kind, self.rules.get(name, {}), f"[rules.{name}]", self.source)
+
+    def file_system(self, mount_point: str | None) -> FileSystem | None:
+        """Typical values of the file system mounted there, where the site gave some."""
+        return self.file_systems.get(mount_point) if mount_point else None
+
+
+def kind_of(fs_type: str | None) -> FileSystemKind:
+    """The kind of a file system by its type, where the site does not say."""
+    if fs_type in PARALLEL_TYPES:
+        return "parallel"
+    return "network" if fs_type in NETWORK_TYPES else "local"
+
+
+def load(path: str | os.PathLike[str] | None = None) -> Settings:
+    """The settings in PATH, else in $IODOCK_SETTINGS, else in a usual place, else our defaults. Raises
+    RequestError with file and key."""
+    found = _find(path)
+    if found is None:
+        return Settings()
+    try:
+        raw = from_toml(files.text(found, SETTINGS))
+    except OSError as error:
+        raise RequestError(f"{found}: {error.strerror}", "name another settings file") from error
+    except UnicodeDecodeError as error:
+        raise RequestError(f"{found}: is not TOML: {error}", "mend the line that is named") from error
+    except DocumentError as error:
+        raise RequestError(f"{found}: {error}", "mend the line that is named") from error
+    return _checked(raw, found)
+
+
+def _find(path: str | os.PathLike[str] | None) -> Path | None:
+    named = path or os.environ.get(VARIABLE)
+    if named:
+        return Path(named)
+    places = (Path(place).expanduser() for place in PLACES)
+    return next((place for place in places if place.is_file()), None)
+
+
+def _checked(raw: dict[str, Any], source: Path) -> Settings:
+    known = {"severity", "ratio", "monitor", "agents", "connections", "file_systems", "rules"}
+    for name in raw:
+        if name not in known:
+            raise _unknown(f"section [{name}]", name, known, source)
+    systems, rules = (_section(raw, name, source) for name in ("file_systems", "rules"))
+    severity = _filled(SeverityLimits, _section(raw, "severity", source), "[severity]", source)
+    ratio = _filled(Ratio, _section(raw, "ratio", source), "[ratio]", source)
+    _check_rising("[severity]", severity, ("low", "medium", "high"), source)
+    _check_rising("[ratio]", ratio, ("io_below", "compute_above"), source)
+    return Settings(
+        source=source,
+        severity=severity,
+        ratio=ratio,
+        monitor=_filled(Overload, _section(raw, "monitor", source), "[monitor]", source),
+        agents=_filled(AgentLimits, _section(raw, "agents", source), "[agents]", source),
+        connections=_filled(ConnectionLimits, _section(raw, "connections", source), "[connections]", source),
+        file_systems=_by_mount(systems, source),
+        rules={name: _section(rules, name, source) for name in rules},
+    )
+
+
+def _by_mount(systems: Mapping[str, Any], source: Path) -> Mapping[str, FileSystem]:
+    """By mount point as the kernel writes it, which has no slash at its end."""
+    found: dict[str, FileSystem] = {}
+    for given, values in systems.items():
+        where = f'[file_systems."{given}"]'
+        if not given.startswith("/"):
+            raise RequestError(f"{source}: {where} is not a mount point", "mount points begin with /")
+        mount = "/" + os.path.normpath(given).strip("/")
+        if mount in found:
+            raise RequestError(f"{source}: {where} stands there twice", f'write one [file_systems."{mount}"]')
+        found[mount] = _filled(FileSystem, values, where, source)
+    return found
+
+
+def _check_rising(where: str, limits: object, names: tuple[str, ...], source: Path) -> None:
+    """That limits which follow each other do so: what is high can't begin below what is low."""
+    for lower, upper in pairwise(names):
+        least, most = getattr(limits, lower), getattr(limits, upper)
+        if least > most:
+            raise RequestError(
+                f"{source}: {where} {upper} = {most:g} is below {lower} = {least:g}",
+                f"{' <= '.join(names)}; what the file leaves out has its default",
+            )
+
+
+def _section(raw: Mapping[str, Any], name: str, source: Path) -> Mapping[str, Any]:
+    section = raw.get(name, {})
+    if not isinstance(section, dict):
+        raise RequestError(f"{source}: {name} = {section!r} is not a section", f"write [{name}]")
+    return section
+
+
+def _filled(kind: type[T], values: object, where: str, source: Path | None) -> T:
+    """An instance of a frozen dataclass with these values in place of its defaults."""
+    if not isinstance(values, Mapping):
+        raise RequestError(f"{source}: {where} is not a section")
+    hints = get_type_hints(kind)
+    names = {one.name for one in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    for name, value in values.items():
+        if name not in names:
+            raise _unknown(f"{where} {name}", name, names, source)
+        if not _fits(value, hints[name]):
+            raise RequestError(f"{source}: {where} {name} = {value!r} is not {_shown(hints[name])}")
+        if limit := _beyond(kind, name, value):
+            raise RequestError(f"{source}: {where} {name} = {value!r} is not {limit}")
+    return kind(**values)
+
+
+def _beyond(kind: type, name: str, value: Any) -> str | None:
+    """What a number must be that can't be what its name says; None for any other value."""
+    if isinstance(value, (bool, str)):
+        return None
+    if kind in (FileSystem, AgentLimits, ConnectionLimits) and value <= 0:
+        return "a number above 0"
+    is_share = kind in (SeverityLimits, Ratio) and name != "least_seconds"
+    if (is_share or name.rpartition("_")[2] == "share") and value > 1:
+        return "a share from 0 to 1"
+    return None
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a value of a TOML file is of a field's type."""
+    for kind in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
+        if get_origin(kind) is Literal and value in get_args(kind):
+            return True
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if kind is float and is_number and 0 <= value < math.inf:  # type: ignore[operator]
+            return True
+        if kind is int and type(value) is int and value >= 0:
+            return True
+        if kind in (bool, str) and isinstance(value, kind):
+            return True
+    return False
+
+
+def _shown(hint: Any) -> str:
+    """What a field takes, in words."""
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return " or ".join(
+        _KINDS.get(kind) or ", ".join(get_args(kind)) for kind in kinds if kind is not type(None)
+    )
+
+
+_KINDS = {
+    float: "a number from 0 on",
+    int: "a whole number from 0 on",
+    bool: "true or false",
+    str: "a text in quotes",
+}
+
+
+def _unknown(what: str, name: str, known: set[str], source: Path | None) -> RequestError:
+    return RequestError(
+        f"{source}: {what} is not known", meant(name, known, f"known: {', '.join(sorted(known))}")
+    )

@@ -1,0 +1,47 @@
+"""An answer as a Parquet file; what its columns mean goes with them as metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from iodock.shared.answer import Answer
+
+
+def write(answer: Answer, out: BinaryIO) -> None:
+    """The whole answer."""
+    write_batches(answer, answer.table.schema, answer.table.to_batches(), out)
+
+
+def write_batches(
+    answer: Answer, schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO
+) -> None:
+    """Rows batch by batch."""
+    described = schema.with_metadata({"iodock": json.dumps(_meaning(answer), ensure_ascii=False)})
+    rows: list[pa.RecordBatch] = []
+    with pyarrow.parquet.ParquetWriter(out, described, compression="zstd", compression_level=1) as writer:
+        for batch in batches:
+            rows.append(batch)
+            # Row groups of about a million: small ones make large files and slow readers.
+            if sum(one.num_rows for one in rows) >= 1_000_000:
+                writer.write_table(pa.Table.from_batches(rows).cast(described))
+                rows = []
+        if rows:
+            writer.write_table(pa.Table.from_batches(rows).cast(described))
+
+
+def _meaning(answer: Answer) -> dict[str, object]:
+    return {
+        "analysis": answer.analysis,
+        "clock": answer.clock,
+        "columns": [
+            {"name": column.name, "type": column.type, "unit": column.unit, "doc": column.doc}
+            for column in answer.columns
+        ],
+        "losses": [{"name": loss.name, "count": loss.count, "cure": loss.cure} for loss in answer.losses],
+        "notes": list(answer.notes),
+    }

@@ -1,0 +1,33 @@
+"""The rows of an answer as data formats write them: with the row 'other' that a top list leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from iodock.shared.answer import Answer
+
+
+def with_other(answer: Answer) -> pa.Table:
+    """The table, and below it what `--top` left out. The first key that is text says `other`; numbers as
+    keys are null there."""
+    if answer.totals is None or answer.totals.other is None:
+        return answer.table
+    row = other_row(answer)
+    schema = answer.table.schema
+    return pa.concat_tables([answer.table, pa.Table.from_pylist([row], schema=schema)])
+
+
+def other_row(answer: Answer) -> dict[str, Any]:
+    """The row 'other', with a value (perhaps None) for every column."""
+    totals = answer.totals
+    assert totals is not None and totals.other is not None
+    row: dict[str, Any] = dict.fromkeys(answer.table.column_names)
+    for name, value in totals.other.items():
+        if name in row:
+            row[name] = list(value.items()) if isinstance(value, dict) else value
+    texts = [key for key in answer.keys if pa.types.is_string(answer.table.schema.field(key).type)]
+    if texts:
+        row[texts[0]] = "other"
+    return row

@@ -1,0 +1,304 @@
+"""An answer as a table for people: human units, and in a terminal the most important columns that fit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from rich.cells import cell_len, chop_cells
+
+from iodock.shared.answer import Answer, Column
+from iodock.shared.clock import clock_text
+from iodock.shared.tables.rows import other_row
+from iodock.shared.text import visible
+from iodock.shared.units import BYTES, BYTES_PER_SECOND, COUNT, NANOSECONDS
+
+MOST_ROWS = 1_000
+NARROWEST_NAME = 12
+WIDEST_TEXT = 40
+"""Of texts that are no names, in a terminal."""
+_NARROWEST_TERMINAL = 20
+"""Serial lines and some containers say 0 or 1: they do not know their width."""
+_NARROWEST_LIST = 40
+"""Below, no names of hidden columns fit."""
+_HEADINGS = {
+    "file_count": "files",
+    "total_time_ns": "time",
+    "mean_time_ns": "mean",
+    "min_time_ns": "shortest",
+    "max_time_ns": "longest",
+    "sys_cpu_time_ns": "system CPU",
+    "read_bytes": "read",
+    "written_bytes": "written",
+    "mean_size_bytes": "mean size",
+    "min_size_bytes": "smallest",
+    "max_size_bytes": "largest",
+    "upper_bytes": "up to",
+    "read_time_ns": "read time",
+    "write_time_ns": "write time",
+    "dur": "time",
+    "offset_bytes": "offset",
+    "requested_bytes": "requested",
+    "size_bytes": "size",
+    "cpu_user_ns": "user CPU",
+    "cpu_system_ns": "system CPU",
+    "start_ts": "start",
+    "end_ts": "end",
+}
+_UNITS = {"ns": NANOSECONDS, "bytes": BYTES, "bytes/s": BYTES_PER_SECOND}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One column, as text."""
+
+    column: Column
+    heading: str
+    cells: list[str]
+    right: bool
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it may be cut in its middle down to NARROWEST_NAME."""
+        return self.column.role == "key" and not self.right
+
+    @property
+    def width(self) -> int:
+        return max(cell_len(self.heading), max(map(cell_len, self.cells), default=0))
+
+
+def render(
+    answer: Answer, width: int | None = None, colour: bool = False, empty_columns: bool = False
+) -> str:
+    """The table with its heading and what it adds up to, lines ended. WIDTH is in cells; with None nothing
+    is cut or left out. EMPTY_COLUMNS keeps columns without values, which a query has named."""
+    rows = answer.table.slice(0, MOST_ROWS)
+    extra = _extra_rows(answer)
+    shown = [_shown(column, rows, answer, extra) for column in answer.columns]
+    telling = [one for one in shown if empty_columns or _says_something(one)]
+    if answer.table.num_rows == 0 and not extra:
+        return f"{answer.title}: nothing to show\n"
+    hidden: tuple[str, ...] = ()
+    if width is None:
+        kept, title = telling, answer.title
+    else:
+        telling, day = _without_day(telling)
+        kept = _fitting(telling, width)
+        is_dated = day and any(one.column.role == "time" for one in kept)
+        title = f"{answer.title}, {day}" if is_dated else answer.title
+        hidden = tuple(_hidden(telling, kept, width))
+    lines = [_strong(title, colour), *_lines(kept, len(extra), colour)]
+    lines += (*_below(answer, rows.num_rows), *hidden)
+    return "\n".join(lines) + "\n"
+
+
+def first_columns(answer: Answer, most: int) -> list[Shown]:
+    """The first MOST rows with human units, under the columns' own names: for who goes on with the table in
+    Python."""
+    rows = answer.table.slice(0, most)
+    return [replace(_shown(one, rows, answer, ()), heading=visible(one.name)) for one in answer.columns]
+
+
+def first_lines(answer: Answer, most: int, width: int) -> list[str]:
+    """`first_columns` as lines of a table, as many as fit into WIDTH cells. Empty without rows."""
+    telling = [one for one in first_columns(answer, most) if _says_something(one)]
+    return list(_lines(_fitting(telling, width), 0, False)) if answer.table.num_rows else []
+
+
+def terminal_width() -> int | None:
+    """The terminal's width; None where stdout is no terminal, or one whose width is not known."""
+    try:
+        columns = os.get_terminal_size(1).columns
+    except OSError:
+        return None
+    if columns < _NARROWEST_TERMINAL:
+        told = os.environ.get("COLUMNS", "")
+        columns = int(told) if told.isdecimal() else 0
+    return columns if columns >= _NARROWEST_TERMINAL else None
+
+
+def column_named(word: str, columns: Iterable[Column]) -> str:
+    """The column whose heading WORD is, if it is that of one; else WORD itself."""
+    named = [column.name for column in columns if word in (column.name, _heading(column))]
+    return named[0] if len(named) == 1 else word
+
+
+def _extra_rows(answer: Answer) -> list[Mapping[str, Any]]:
+    totals = answer.totals
+    if totals is None or answer.table.num_rows == 0 or not (set(totals.total) & {"count"}):
+        return []
+    first = answer.table.column_names[0]
+    rows: list[Mapping[str, Any]] = []
+    if totals.other is not None:
+        rows.append(other_row(answer) | {first: "other"})
+    if totals.of > 1:
+        rows.append(dict(totals.total) | {first: "total"})
+    return rows
+
+
+def _shown(column: Column, rows: pa.Table, answer: Answer, extra: Iterable[Mapping[str, Any]]) -> Shown:
+    values = rows.column(column.name).to_pylist()
+    values += [row.get(column.name) for row in extra]
+    cells = [_cell(column, value, answer) for value in values]
+    numbers = (
+        column.type in ("int", "float")
+        and column.role != "time"
+        and column.name not in ("pid", "tid", "rank")
+    )
+    return Shown(column, _heading(column), cells, numbers)
+
+
+def _heading(column: Column) -> str:
+    # Columns without a meaning of ours are called what the asker called them.
+    if not column.doc:
+        return visible(column.name)
+    return _HEADINGS.get(column.name, column.name.replace("_", " "))
+
+
+def _cell(column: Column, value: Any, answer: Answer) -> str:
+    if value is None or value == []:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return visible(value) if value else "(none)"
+    if column.role == "time":
+        return clock_text(value, answer.clock)
+    if column.type == "map":
+        pairs = value.items() if isinstance(value, dict) else value
+        return visible(" ".join(f"{name} {count:,}" for name, count in pairs))
+    if isinstance(value, dict):
+        return visible(", ".join(f"{name}: {one}" for name, one in value.items()))
+    if isinstance(value, list):
+        return " → ".join(visible(str(one).rsplit("/", 1)[-1]) for one in value)
+    if column.name == "share" or column.name.endswith("_share"):
+        return f"{value:.1%}"
+    if column.unit in _UNITS:
+        return _UNITS[column.unit].text(value)
+    if column.type == "int" and column.unit is None:
+        return str(value)
+    return COUNT.text(value)
+
+
+def _hidden(telling: Sequence[Shown], kept: Sequence[Shown], width: int) -> Iterable[str]:
+    """A line that names the columns for which there was no room."""
+    seen = {one.column.name for one in kept}
+    names = [visible(one.column.name) for one in telling if one.column.name not in seen]
+    if names and width < _NARROWEST_LIST:
+        yield f"{len(names)} hidden: --wide"
+    elif names:
+        columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
+        line = f"{columns} hidden (--wide): {', '.join(names)}"
+        yield line if cell_len(line) <= width else chop_cells(line, width - 1)[0] + "…"
+
+
+def _without_day(shown: Sequence[Shown]) -> tuple[list[Shown], str]:
+    """Times without the day, and the day, if all are of one."""
+    times = [cell for one in shown if one.column.role == "time" for cell in one.cells if cell]
+    days = {cell.split(" ")[0] for cell in times if " " in cell}
+    if len(days) != 1 or not all(" " in cell for cell in times):
+        return list(shown), ""
+    return [
+        replace(one, cells=[cell.split(" ")[-1] for cell in one.cells]) if one.column.role == "time" else one
+        for one in shown
+    ], days.pop()
+
+
+def _says_something(shown: Shown) -> bool:
+    if shown.column.role == "key":
+        return True
+    return any(cell not in ("", "0") for cell in shown.cells)
+
+
+def _fitting(shown: Sequence[Shown], width: int) -> list[Shown]:
+    """The most important columns that fit; names of files take what is left."""
+    kept: list[Shown] = []
+    last = 2
+    for one in sorted(shown, key=lambda one: one.column.place):
+        if one.column.place > last:
+            # No room for what matters more.
+            break
+        # Only for what tells most, names are cut to their narrowest.
+        name = NARROWEST_NAME if one.column.place == 0 else max(NARROWEST_NAME, width // 3)
+        needed = sum(_narrowest(each, name) + 2 for each in (*kept, one)) - 2
+        if not kept or needed <= width:
+            kept.append(one)
+        else:
+            last = one.column.place
+    return _narrowed([one for one in shown if one in kept], width)
+
+
+def _narrowest(one: Shown, name: int) -> int:
+    return min(one.width, name if one.is_name else _most(one))
+
+
+def _most(one: Shown) -> int:
+    """Times and numbers are never cut."""
+    return WIDEST_TEXT if one.column.type in ("str", "list", "map") else one.width
+
+
+def _narrowed(shown: list[Shown], width: int) -> list[Shown]:
+    """The columns with their texts cut, so that they fit; names share what the others leave."""
+    names = sorted((one for one in shown if one.is_name), key=lambda one: one.width)
+    rest = [one for one in shown if not one.is_name]
+    spare = width - sum(_narrowest(one, width) for one in rest) - 2 * (len(shown) - 1)
+    limits = {one.column.name: _most(one) for one in rest}
+    for at, one in enumerate(names):
+        fair = max(NARROWEST_NAME, spare // (len(names) - at))
+        limits[one.column.name] = min(one.width, fair)
+        spare -= limits[one.column.name]
+    return [
+        replace(one, cells=[elided(cell, limits[one.column.name]) for cell in one.cells]) for one in shown
+    ]
+
+
+def elided(text: str, width: int) -> str:
+    """The text in at most WIDTH cells; what is cut is the middle, since the ends of a path say most."""
+    if cell_len(text) <= width:
+        return text
+    tail = (width - 1) * 2 // 3
+    head = width - 1 - tail
+    end = _last_cells(text, tail)
+    start = chop_cells(text, head)[0] if head > 0 else ""
+    return f"{start}…{end}"
+
+
+def _last_cells(text: str, width: int) -> str:
+    """As much of the text's end as WIDTH cells hold."""
+    at, used = len(text), 0
+    while at > 0 and (used := used + cell_len(text[at - 1])) <= width:
+        at -= 1
+    return text[at:]
+
+
+def _lines(shown: Sequence[Shown], extra: int, colour: bool) -> Iterable[str]:
+    widths = [one.width for one in shown]
+    heading = "  ".join(
+        _padded(one.heading, width, one.right) for one, width in zip(shown, widths, strict=True)
+    )
+    yield _strong(heading.rstrip(), colour)
+    count = len(shown[0].cells) if shown else 0
+    for row in range(count):
+        if extra and row == count - extra:
+            yield "─" * min(sum(widths) + 2 * (len(widths) - 1), 400)
+        cells = (_padded(one.cells[row], width, one.right) for one, width in zip(shown, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def _padded(text: str, width: int, right: bool) -> str:
+    space = " " * max(0, width - cell_len(text))
+    return space + text if right else text + space
+
+
+def _strong(text: str, colour: bool) -> str:
+    return f"\x1b[1m{text}\x1b[0m" if colour else text
+
+
+def _below(answer: Answer, shown: int) -> Iterable[str]:
+    if answer.totals is not None and answer.totals.shown < answer.totals.of:
+        yield answer.totals.sentence
+    if shown < answer.table.num_rows:
+        yield f"the first {shown:,} of {answer.table.num_rows:,} rows; --format csv has all"

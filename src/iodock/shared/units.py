@@ -1,0 +1,156 @@
+"""Axes and texts in units people read: B to EiB, ns to h, and counts with k, M, G.
+
+An axis keeps one unit from end to end, chosen by its largest value, with ticks at round numbers of that unit
+(powers of two for bytes would otherwise get labels such as 976.6 KiB).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+Step = tuple[float, str]
+
+_BINARY: tuple[Step, ...] = tuple(
+    (1024.0**power, name) for power, name in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB"))
+)
+_CLOCK: tuple[Step, ...] = ((1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s"), (3.6e12, "h"))
+_COUNT: tuple[Step, ...] = (
+    (1.0, ""),
+    (1e3, "k"),
+    (1e6, "M"),
+    (1e9, "G"),
+    (1e12, "T"),
+    (1e15, "P"),
+    (1e18, "E"),
+)
+
+#: Seconds stay seconds up to here: 7,200 s says more beside other seconds than 2 h.
+_HOURS_FROM_NS = 3.6e13
+#: Counts are written out up to here.
+_SHORT_COUNTS_FROM = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One kind of quantity: how to write a value and how to divide an axis."""
+
+    steps: tuple[Step, ...]
+    suffix: str = ""
+
+    def step(self, value: float) -> Step:
+        """The largest unit not above `value`."""
+        chosen = self.steps[0]
+        for step in self.steps:
+            if self._starts_at(step) <= abs(value):
+                chosen = step
+        return chosen
+
+    def text(self, value: float | None) -> str:
+        """A value in words, to three significant digits; counts in full; None is 'not known'."""
+        if value is None:
+            return "not known"
+        if self.steps is _COUNT:
+            whole = float(value).is_integer() or abs(value) >= 100
+            return f"{value:,.0f}{self.suffix}" if whole else f"{value:.3g}{self.suffix}"
+        size, name = self.step(value)
+        scaled = value / size
+        digits = f"{scaled:,.0f}" if scaled >= 100 or float(scaled).is_integer() else f"{scaled:.3g}"
+        return f"{digits} {name}{self.suffix}"
+
+    def ticks(self, maximum: float, wanted: int = 5) -> list[float]:
+        """Round tick values from 0 to at least `maximum`, in base units."""
+        if not maximum > 0:
+            return [0.0, 1.0]
+        size, _ = self._axis_step(maximum)
+        top = maximum / size
+        stride = _round_up(top / wanted)
+        if size == 1.0 and self.suffix == "" and self.steps is not _CLOCK:
+            stride = max(1.0, stride)  # there is no half call and no half byte
+        steps = max(1, math.ceil(top / stride - 1e-9))
+        return [index * stride * size for index in range(steps + 1)]
+
+    def label_expression(self, maximum: float) -> str:
+        """A Vega expression that writes a tick of `ticks(maximum)`; the sign is dropped (mirrored charts)."""
+        size, name = self._axis_step(maximum)
+        unit = f"{name}{self.suffix}".strip()
+        space = "" if self.steps is _COUNT else " "
+        return f"format(abs(datum.value) / {size!r}, ',.6~g') + (datum.value == 0 ? '' : '{space}{unit}')"
+
+    def log_label_expression(self) -> str:
+        """As `label_expression`, for a logarithmic axis, where each tick picks its own unit."""
+        space = "" if self.steps is _COUNT else " "
+        parts = [
+            f"datum.value >= {self._starts_at(step)!r} ? "
+            f"format(datum.value / {step[0]!r}, ',.4~g') + '{space}{step[1]}{self.suffix}'"
+            for step in reversed(self.steps)
+        ]
+        return " : ".join(parts) + f" : format(datum.value, '~g') + '{space}{self.steps[0][1]}{self.suffix}'"
+
+    def _axis_step(self, maximum: float) -> Step:
+        # 1,000 MiB and 1,000k at the end of an axis are better said in the next unit.
+        return self.step(maximum * (1.024 if self.steps is _BINARY else 1.25))
+
+    def _starts_at(self, step: Step) -> float:
+        if step[1] == "h":
+            return _HOURS_FROM_NS
+        if self.steps is _COUNT and step[1] == "k":
+            return _SHORT_COUNTS_FROM
+        return step[0]
+
+
+BYTES = Unit(_BINARY)
+BYTES_PER_SECOND = Unit(_BINARY, "/s")
+NANOSECONDS = Unit(_CLOCK)
+COUNT = Unit(_COUNT)
+COUNT_PER_SECOND = Unit(_COUNT, "/s")
+PERCENT = Unit(((1.0, ""),), "%")
+
+
+def unit_of(column: str) -> Unit:
+    """The unit that a column's name carries (`total_time_ns`, `read_bytes`, ...)."""
+    if column.endswith("_ns") or column in ("ts", "dur"):
+        return NANOSECONDS
+    if column == "bytes_per_s":
+        return BYTES_PER_SECOND
+    if column.endswith("_per_s"):
+        return COUNT_PER_SECOND
+    return BYTES if column.endswith("bytes") else COUNT
+
+
+def measured(metric: str, kind: str) -> tuple[Unit, float]:
+    """The unit to show a sample of the machine in, and what to multiply it by; the metric's name carries its
+    own. KIND: rate (growth per second) or level. The growth of a time is a share of the time."""
+    if metric.endswith("_bytes"):
+        return (BYTES_PER_SECOND if kind == "rate" else BYTES), 1.0
+    if metric.endswith("_percent"):
+        return PERCENT, 1.0
+    if kind == "rate" and metric.endswith(("_us", "_ms", "_ns")):
+        return PERCENT, {"us": 1e-4, "ms": 1e-1, "ns": 1e-7}[metric[-2:]]
+    return (COUNT_PER_SECOND if kind == "rate" else COUNT), 1.0
+
+
+def decades(lowest: float, highest: float) -> list[float]:
+    """Powers of ten from at or below `lowest` to at or above `highest`; both above 0. At most nine."""
+    first = math.floor(math.log10(lowest) + 1e-9)
+    last = max(first + 1, math.ceil(math.log10(highest) - 1e-9))
+    stride = math.ceil((last - first) / 8)
+    last = first + math.ceil((last - first) / stride) * stride
+    return [10.0**power for power in range(first, last + 1, stride)]
+
+
+def _round_up(value: float) -> float:
+    """The next of 1, 2, 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(value))
+    for factor in (1.0, 2.0, 5.0):
+        if value <= factor * power * (1 + 1e-9):
+            return factor * power
+    return 10.0 * power
+
+
+def share_text(share: float) -> str:
+    """A share as per cent: `37 %`, `4.2 %`, `<0.1 %`."""
+    percent = share * 100
+    if 0 < percent < 0.1:
+        return "<0.1 %"
+    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.1f} %"

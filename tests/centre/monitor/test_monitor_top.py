@@ -1,0 +1,157 @@
+"""`iodock monitor top`: rates that are what was counted, in a real terminal too."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from batches import BYTES, COUNT, Entry, Part, frame
+from iodock.centre.monitor.collector import Collector
+
+IODOCK = [sys.executable, "-m", "iodock"]
+SECOND = 1_000_000_000
+NOW = time.time_ns() - 60 * SECOND
+HOSTILE = "9\x1b[2J<b>"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two jobs of two nodes each on two targets, and one with a hostile id, over a minute."""
+    folder = tmp_path_factory.mktemp("monitor") / "store"
+    collector = Collector(folder)
+    ids = {"71:1001:n1": 60, "71:1001:n2": 120, "72:1002:n1": 600, HOSTILE: 6}
+    for number in range(7):
+        at = NOW - (60 - number * 10) * SECOND
+        collector.push(frame(number + 1, [part(at, f"lfs-OST000{target}", ids, number) for target in (0, 1)]))
+    # Told hours before, and another user's claim to the same job.
+    told = [("71", "1001", "ocean \x1b[2J<b>"), ("72", "4242", "claimed")]
+    names: list[tuple[str | bytes, str, str | bytes]] = [*told]
+    collector.push(frame(1, [], spool=b"N" * 16, host="n1", names=names, named_at=NOW - 7200 * SECOND))
+    collector.flush()
+    return folder
+
+
+def part(at: int, target: str, ids: dict[str, int], number: int) -> Part:
+    entries = [
+        Entry(
+            job, {("write_bytes", BYTES): 1000 * rate * number, ("write_bytes", COUNT): rate * number}, at, at
+        )
+        for job, rate in ids.items()
+        if number
+    ]
+    for entry in entries:
+        entry.start = NOW - 3600 * SECOND
+    return Part(at, entries, target=target, full=True)
+
+
+def asked(store: Path, *options: str) -> dict[str, dict[str, object]]:
+    command = [*IODOCK, "monitor", "top", "--store", store, "--once", "--format", "json"]
+    moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(NOW / SECOND + 1))
+    command += ["--over", "120", "--at", moment, *options]
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return {row["name"]: row for row in json.loads(done.stdout)["rows"]}
+
+
+def written(rows: dict[str, dict[str, object]]) -> dict[str, float]:
+    """Bytes a second times the two minutes: what was written in all."""
+    return {name: round(float(str(row["write_rate"])) * 120) for name, row in rows.items()}
+
+
+def test_jobs_have_their_names_and_are_found_by_them(store: Path) -> None:
+    jobs = asked(store)
+    assert {name: row["job_name"] for name, row in jobs.items()} == {
+        "71": "ocean \\x1b[2J<b>", "72": None, HOSTILE.replace("\x1b", "\\x1b"): None,
+    }  # fmt: skip
+    assert set(asked(store, "--find", "OCEAN")) == {"71"}
+    assert not any("job_name" in row for row in asked(store, "--by", "user").values())
+
+
+def test_rates_are_what_was_counted(store: Path) -> None:
+    jobs = asked(store)
+    # Six readings that grew, on two targets.
+    assert written(jobs) == {"72": 7_200_000, "71": 2_160_000, HOSTILE.replace("\x1b", "\\x1b"): 72_000}
+    assert list(jobs) == ["72", "71", "9\\x1b[2J<b>"]
+    assert (jobs["71"]["nodes"], jobs["71"]["user"], jobs["71"]["exact"]) == (2, "1001", True)
+    assert list(asked(store, "--sort", "name")) == ["71", "72", "9\\x1b[2J<b>"]
+
+
+def test_the_sum_is_the_same_however_it_is_grouped(store: Path) -> None:
+    groups = ("job", "user", "node", "target", "file-system")
+    sums = {by: sum(written(asked(store, "--by", by)).values()) for by in groups}
+    assert set(sums.values()) == {9_432_000}
+    assert written(asked(store, "--by", "target")) == {"lfs-OST0000": 4_716_000, "lfs-OST0001": 4_716_000}
+    assert set(asked(store, "--by", "node")) == {"n1", "n2", ""}
+
+
+def test_filters(store: Path) -> None:
+    assert list(asked(store, "--user", "1002")) == ["72"]
+    assert list(asked(store, "--find", "71")) == ["71"]
+    assert list(asked(store, "--find", "'; --")) == []
+    assert list(asked(store, "--file-system", "other")) == []
+    assert list(asked(store, "--counted", "processes")) == []
+    assert len(asked(store, "--top", "1")) == 1
+
+
+def test_names_can_not_move_the_cursor(store: Path) -> None:
+    command = [*IODOCK, "monitor", "top", "--store", str(store), "--once", "--over", "1h"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "\x1b" not in done.stdout
+    assert "9\\x1b[2J<b>" in done.stdout
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_tables_are_no_wider_than_the_terminal(store: Path, width: int) -> None:
+    command = [*IODOCK, "monitor", "top", "--store", str(store), "--once", "--over", "1h"]
+    environment = {**os.environ, "COLUMNS": str(width)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=environment)
+    assert max(map(len, done.stdout.splitlines())) <= width
+
+
+def test_in_a_terminal_keys_change_what_is_seen(store: Path) -> None:
+    command = [*IODOCK, "monitor", "top", "--store", str(store), "--over", "1h", "--every", "60"]
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "24"}
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    try:
+        assert "live" in seen(ours, "lfs")
+        os.write(ours, b"b")
+        assert "1002" in seen(ours, "user")
+        os.write(ours, b"\x1b[D")
+        seen(ours, "replay")
+        os.write(ours, b"/nobody\r")
+        seen(ours, "Nobody did anything")
+        os.write(ours, b"q")
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def seen(terminal: int, wanted: str) -> str:
+    """All that is drawn until WANTED is there."""
+    drawn, ends = "", time.monotonic() + 30
+    while wanted not in drawn:
+        ready, _, _ = select.select([terminal], [], [], max(0.0, ends - time.monotonic()))
+        assert ready, f"{wanted} does not come: {drawn[-2000:]}"
+        drawn += os.read(terminal, 65536).decode(errors="replace")
+    return drawn
+
+
+def test_where_there_is_no_store_it_is_told(tmp_path: Path) -> None:
+    command = [*IODOCK, "monitor", "top", "--store", str(tmp_path / "none"), "--once"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "no monitor store" in done.stderr

@@ -1,0 +1,222 @@
+"""Who may push, and what comes in whatever is sent."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from batches import Part, frame
+from collector_site import post, serving
+from iodock.centre.monitor.access import Access, Role, Visitor, add_token, read_tokens
+from iodock.centre.portal import door
+from iodock.centre.portal.keeper import sent_of
+from iodock.shared.errors import RequestError
+
+NOW = time.time_ns()
+PUSH = frame(1, [Part(NOW)])
+
+
+def tokens(folder: Path) -> tuple[Path, dict[str, str]]:
+    path = folder / "tokens.toml"
+    secrets = {
+        role.value: add_token(path, role.value, role, "alice" if role is Role.USER else "") for role in Role
+    }
+    return path, secrets
+
+
+def test_only_agents_push(tmp_path: Path) -> None:
+    path, secrets = tokens(tmp_path)
+    with serving(tmp_path / "store", "--tokens", path) as (url, _):
+        assert post(url, PUSH)[0] == 401
+        assert post(url, PUSH, Authorization="Bearer wrong")[0] == 401
+        assert post(url, PUSH, Authorization=f"Basic {secrets['agent']}")[0] == 401
+        assert post(url, PUSH, Authorization=f"Bearer {secrets['user']}")[0] == 403
+        assert post(url, PUSH, Authorization=f"Bearer {secrets['operator']}")[0] == 403
+        # Nothing of those was kept.
+        assert post(url, PUSH, Authorization=f"Bearer {secrets['agent']}") == (200, {"kept": 1, "full": True})
+        # Sent once more, it counts once.
+        assert post(url, PUSH, Authorization=f"Bearer {secrets['agent']}") == (200, {"kept": 1, "full": True})
+
+
+def test_what_is_no_push_gets_an_answer_and_costs_nobody_else(tmp_path: Path) -> None:
+    with serving(tmp_path / "store") as (url, _):
+        assert post(url, b"hello") == (400, {"error": "not a push of samples: not a batch of samples"})
+        assert post(url, PUSH + b"rest")[0] == 400
+        # The whole frame before it was kept.
+        assert post(url, PUSH)[1]["kept"] == 1
+        assert asked(url, "GET", "/api/v1/samples")[0] == 405
+        in_pieces = {"Transfer-Encoding": "chunked", "Content-Type": door.TYPE}
+        assert asked(url, "POST", "/api/v1/samples", in_pieces, b"0\r\n\r\n")[0] == 411
+        too_long = {"Content-Length": str(door.LONGEST_BYTES + 1), "Content-Type": door.TYPE}
+        assert asked(url, "POST", "/api/v1/samples", too_long)[0] == 413
+        assert asked(url, "POST", "/api/v1/samples", {**too_long, "Content-Length": "9" * 30})[0] in (
+            400,
+            411,
+            413,
+        )
+        # What a page in a browser can send unasked.
+        assert (
+            asked(url, "POST", "/api/v1/samples", {"Content-Length": "0", "Content-Type": "text/plain"})[0]
+            == 415
+        )
+        assert asked(url, "GET", "/../../etc/passwd")[0] == 404
+        assert asked(url, "GET", "/healthz")[0] == 200
+
+
+HOUR = 3600 * 1_000_000_000
+
+
+def test_a_push_says_what_the_clock_shows(tmp_path: Path) -> None:
+    kept = frame(1, [Part(NOW - 24 * HOUR)])
+    with serving(tmp_path / "store") as (url, _):
+        status, answer = post(url, kept, **{"Iodock-Time": str(time.time_ns() - 24 * HOUR)})
+        why = '"oss01": its clock is wrong, about 24 hours behind the collector\'s'
+        assert (status, answer["error"]) == (400, why)
+        for said in ("now", "", "9" * 400):
+            status, answer = post(url, kept, **{"Iodock-Time": said})
+            assert (status, answer["error"]) == (400, "iodock-time is not in ns since the epoch")
+        # Nothing of those was kept, and batches of yesterday are taken once the clock is right.
+        assert post(url, kept, **{"Iodock-Time": str(time.time_ns())}) == (200, {"kept": 1, "full": True})
+
+
+@pytest.mark.parametrize("said", ["", "-", "now", "1e18", "1.5", "0x10", "\u0663", "\u00b2", "1" * 21])
+def test_a_time_that_is_none_is_an_error(said: str) -> None:
+    with pytest.raises(ValueError, match="not in ns since the epoch"):
+        sent_of(said)
+
+
+def test_a_time_fits_into_64_bits() -> None:
+    assert (sent_of(None), sent_of("0"), sent_of("-5")) == (None, 0, -5)
+    assert (sent_of("9" * 20), sent_of("-" + "9" * 19)) == ((1 << 63) - 1, -(1 << 63))
+
+
+def asked(
+    url: str, method: str, path: str, headers: dict[str, str] | None = None, body: bytes = b""
+) -> tuple[int, bytes]:
+    """A request with exactly these headers."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=20)
+    connection.putrequest(method, path, skip_host=bool(headers and "Host" in headers))
+    for name, value in (headers or {}).items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    connection.send(body)
+    answer = connection.getresponse()
+    status, content = answer.status, answer.read()
+    connection.close()
+    return status, content
+
+
+def test_who_promises_much_and_sends_nothing_keeps_nobody_out(tmp_path: Path) -> None:
+    with serving(tmp_path / "store") as (url, _):
+        waiting = []
+        for _ in range(40):
+            connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=20)
+            connection.putrequest("POST", "/api/v1/samples")
+            connection.putheader("Content-Type", door.TYPE)
+            connection.putheader("Content-Length", str(door.LONGEST_BYTES))
+            connection.endheaders(b"I")
+            waiting.append(connection)
+        assert post(url, PUSH)[0] == 200
+        for connection in waiting:
+            connection.close()
+
+
+def test_a_page_of_another_name_can_not_ask_on_this_machine(tmp_path: Path) -> None:
+    """A browser here could be led to ask in its user's name, by a name that leads to 127.0.0.1."""
+    with serving(tmp_path / "store") as (url, _):
+        assert asked(url, "GET", "/healthz", {"Host": "evil.example"})[0] == 400
+        assert asked(url, "GET", "/healthz", {"Host": "localhost:9847"})[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--listen", "0.0.0.0:0"], "it must be known who comes"),
+        (["--listen", "localhost:0"], "not an address and port"),
+        (["--listen", "127.0.0.1:99999"], "not an address and port"),
+        (["--listen", "192.0.2.1:0", "--tokens", "tokens.toml"], "in the clear"),
+        (["--tls-cert", "a.pem"], "its key"),
+        (["--tokens", "missing.toml"], "No such file"),
+        (["--operator", "root"], "a user of a proxy"),
+        (["--tls-cert", "tokens.toml", "--tls-key", "tokens.toml"], "PEM"),
+    ],
+)
+def test_what_would_let_anybody_in_is_refused(tmp_path: Path, options: list[str], why: str) -> None:
+    tokens(tmp_path)
+    command = [sys.executable, "-m", "iodock", "monitor", "serve", "--store", "store", *options]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2, done.stderr
+    assert why in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_tokens_are_kept_as_hashes_and_only_their_owner_changes_them(tmp_path: Path) -> None:
+    path, secrets = tokens(tmp_path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert not any(secret in path.read_text() for secret in secrets.values())
+    assert [token.role for token in read_tokens(path)] == list(Role)
+    path.chmod(0o640)
+    assert len(read_tokens(path)) == len(Role)
+    path.chmod(0o620)
+    with pytest.raises(RequestError, match="others may change it"):
+        read_tokens(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "x = 1", "token = []", "[[token]]\nname = 1", "not toml",
+     '[[token]]\nname = "a"\nrole = "king"\nsha256 = "00"',
+     f'[[token]]\nname = "a"\nrole = "user"\nsha256 = "{"0" * 64}"',
+     f'[[token]]\nname = "a"\nrole = "agent"\nsha256 = "{"0" * 63}g"'],
+)  # fmt: skip
+def test_a_damaged_file_of_tokens_is_told(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "tokens.toml"
+    path.write_text(content)
+    path.chmod(0o600)
+    with pytest.raises(RequestError, match=r"tokens\.toml"):
+        read_tokens(path)
+
+
+def test_names_of_tokens_may_hold_anything(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.toml"
+    name = 'a"\n[[token]]\nrole = "operator"\\\x7f𠮷'
+    add_token(path, name, Role.AGENT)
+    assert [(token.name, token.role) for token in read_tokens(path)] == [(name, Role.AGENT)]
+
+
+def test_a_proxys_word_counts_only_from_the_proxy() -> None:
+    access = Access(proxies=frozenset({"10.0.0.1"}), operators=frozenset({"root"}))
+    header = {"x-remote-user": "alice"}
+    assert access.visitor(header, "10.0.0.1") == Visitor(Role.USER, "alice")
+    assert access.visitor({"x-remote-user": "root"}, "10.0.0.1") == Visitor(Role.OPERATOR, "root")
+    assert access.visitor(header, "10.0.0.2") is None
+    assert access.visitor({}, "10.0.0.1") is None
+    assert not access.may_push(access.visitor(header, "10.0.0.1"))
+
+
+def test_the_verb_prints_a_token_that_opens(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "iodock",
+        "monitor",
+        "token",
+        "--tokens",
+        "t.toml",
+        "--role",
+        "agent",
+        "--name",
+        "n",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True)
+    secret = done.stdout.strip()
+    access = Access(read_tokens(tmp_path / "t.toml"))
+    assert access.may_push(access.visitor({"authorization": f"Bearer {secret}"}, "192.0.2.7"))
+    assert json.dumps(secret) not in (tmp_path / "t.toml").read_text()

@@ -1,0 +1,182 @@
+"""--force replaces only what iodock wrote: other files, and what links lead to, stay."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from iodock import _native
+from iodock.file_system.health.results import FORMAT, Partial, Plan
+from iodock.program.bundle import is_bundle
+from iodock.program.capture import import_logs
+from iodock.shared.errors import IodockError
+
+LOG = '1 1700000000.1 openat(AT_FDCWD, "/a", O_RDONLY) = 3 <0.1>\n'
+STORES = {
+    "import": ("import", "run.log", "--force", "-o", "target"),
+    "record": ("record", "--quiet", "--force", "-o", "target", "--", "true"),
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "run.log").write_text(LOG)
+    import_logs([str(tmp_path / "run.log")], tmp_path / "run.iodock")
+    return tmp_path
+
+
+def iodock(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "IODOCK_CASES": str(place / "cases")}
+    return subprocess.run(
+        [sys.executable, "-m", "iodock", *words],
+        cwd=place, env=environment, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+
+
+def store(place: Path) -> Path:
+    import_logs([str(place / "run.log")], place / "target")
+    return place / "target"
+
+
+def store_with_notes(place: Path) -> str:
+    (store(place) / "notes.txt").write_text("mine")
+    return "notes.txt"
+
+
+def store_with_a_file_among_the_events(place: Path) -> str:
+    (store(place) / "events" / "mine.parquet").write_text("mine")
+    return "events/mine.parquet"
+
+
+def store_with_a_table_among_the_folds(place: Path) -> str:
+    (store(place) / "folds").mkdir()
+    (place / "target" / "folds" / "mine.parquet").write_text("mine")
+    return "folds/mine.parquet"
+
+
+def store_with_a_text_in_the_journal(place: Path) -> str:
+    (store(place) / "journal").mkdir()
+    (place / "target" / "journal" / "main.tex").write_text("mine")
+    return "journal/main.tex"
+
+
+def store_with_a_link(place: Path) -> str:
+    (place / "others").mkdir()
+    (place / "others" / "mine").write_text("mine")
+    (store(place) / "journal").symlink_to(place / "others")
+    return "journal"
+
+
+def folder_that_looks_like_a_store(place: Path) -> str:
+    (place / "target").mkdir()
+    (place / "target" / "manifest.json").write_text('{"schema": 1, "name": "a web application"}')
+    return "manifest.json"
+
+
+def folder(place: Path) -> str:
+    (place / "target").mkdir()
+    (place / "target" / "thesis.tex").write_text("mine")
+    return "thesis.tex"
+
+
+def link_to_a_folder(place: Path) -> str:
+    (place / "others").mkdir()
+    (place / "others" / "mine").write_text("mine")
+    (place / "target").symlink_to("others")
+    return "is a link"
+
+
+def link_to_a_store(place: Path) -> str:
+    store(place).rename(place / "others")
+    (place / "target").symlink_to("others")
+    return "is a link"
+
+
+def file(place: Path) -> str:
+    (place / "target").write_text("mine")
+    return "is a file"
+
+
+KINDS: list[Callable[[Path], str]] = [
+    store_with_notes, store_with_a_file_among_the_events, store_with_a_table_among_the_folds,
+    store_with_a_text_in_the_journal, store_with_a_link, folder_that_looks_like_a_store, folder,
+    link_to_a_folder, link_to_a_store, file,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", STORES)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_stores_are_replaced_only_if_all_is_own(verb: str, kind: Callable[[Path], str], place: Path) -> None:
+    named = kind(place)
+    before = content(place)
+    done = iodock(place, *STORES[verb])
+    assert done.returncode != 0 and named in done.stderr and "Traceback" not in done.stderr
+    assert content(place) == before
+
+
+@pytest.mark.parametrize("verb", STORES)
+def test_own_stores_are_replaced(verb: str, place: Path) -> None:
+    store(place)
+    before = (place / "target" / "manifest.json").read_bytes()
+    assert iodock(place, *STORES[verb]).returncode == 0
+    assert (place / "target" / "manifest.json").read_bytes() != before
+    assert _native.foreign_in_store(place / "target") == []
+
+
+def test_bundle_replaces_only_archives_of_its_own(place: Path) -> None:
+    words = ("bundle", "run.iodock", "--force", "-o", "out.tar.gz")
+    for mine in (b"", b"mine", b"\x1f\x8bcut", bytes(1000)):
+        (place / "out.tar.gz").write_bytes(mine)
+        done = iodock(place, *words)
+        assert done.returncode == 1 and "out.tar.gz: is not an archive of iodock bundle" in done.stderr
+        assert (place / "out.tar.gz").read_bytes() == mine
+    (place / "out.tar.gz").unlink()
+    assert iodock(place, *words).returncode == 0 and is_bundle(place / "out.tar.gz")
+    assert iodock(place, *words).returncode == 0
+    (place / "link").symlink_to("out.tar.gz")
+    assert iodock(place, *words[:-1], "link").returncode == 1 and (place / "link").is_symlink()
+
+
+def test_report_replaces_only_reports(place: Path) -> None:
+    (place / "page.html").write_text("<p>mine")
+    done = iodock(place, "report", "run.iodock", "--force", "-o", "page.html")
+    assert done.returncode == 1 and "is not a report of iodock" in done.stderr
+    assert (place / "page.html").read_text() == "<p>mine"
+    assert iodock(place, "report", "run.iodock", "-o", "new.html").returncode == 0
+    assert iodock(place, "report", "run.iodock", "--force", "-o", "new.html").returncode == 0
+
+
+def test_cases_are_replaced_only_if_all_is_own(place: Path) -> None:
+    words = ("cases", "add", "ours", "--before", "run.iodock", "--after", "run.iodock", "--title", "t")
+    assert iodock(place, *words).returncode == 0
+    assert iodock(place, *words, "--force").returncode == 0
+    (place / "cases" / "ours" / "before.iodock" / "notes.txt").write_text("mine")
+    done = iodock(place, *words, "--force")
+    assert done.returncode == 1 and "notes.txt" in done.stderr
+    assert (place / "cases" / "ours" / "before.iodock" / "notes.txt").read_text() == "mine"
+
+
+def test_check_ups_begin_anew_only_over_their_own_file(tmp_path: Path) -> None:
+    plan = Plan("/scratch", "S", 3, 1, 1, "now", [])
+    path = tmp_path / "kept"
+    for mine in ("mine\n", json.dumps({"format": "another"}) + "\n", ""):
+        path.write_text(mine)
+        with pytest.raises(IodockError, match="is not replaced"):
+            Partial(path).begin(plan)
+        assert path.read_text() == mine
+    path.unlink()
+    for _ in range(2):
+        partial = Partial(path)
+        partial.begin(plan)
+        partial.close(remove=False)
+    assert json.loads(path.read_text())["format"] == FORMAT

@@ -1,0 +1,76 @@
+"""`record` understands plain arguments without click: they must mean the same to both."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iodock.cli.record import command
+from iodock.cli.recording import plain
+from places import ROOT
+
+SOURCE = ROOT / "src"
+PLAIN = (
+    "true",
+    "-- true",
+    "-q --force -o run.iodock -- ./a.out -o x --force",
+    "--output s --backend ptrace --quiet sh -c 'exit 3'",
+    "-o -- true",
+    "-o -q a b -- c",
+    "-- -- a",
+    "-o a -o b true -- -x",
+    "--force -- -strange",
+    "--complete true",
+)
+OTHERS = (
+    "",
+    "--",
+    "-q",
+    "-o",
+    "-h",
+    "--help",
+    "-p 12",
+    "-oname true",
+    "--output=name true",
+    "-qx true",
+    "--lang ja true",
+)
+
+
+def by_click(arguments: list[str]) -> dict[str, Any]:
+    context = command.make_context("record", list(arguments))
+    return {**context.params, "command": list(context.params["command"])}
+
+
+@pytest.mark.parametrize("line", PLAIN)
+def test_plain_arguments_mean_what_click_says(line: str) -> None:
+    asked = plain(line.split())
+    assert asked is not None
+    own = {**asked, "command": list(asked["command"]), "pid": asked["pids"]}
+    del own["pids"]
+    assert own == by_click(line.split())
+
+
+@pytest.mark.parametrize("line", OTHERS)
+def test_all_else_is_left_to_click(line: str) -> None:
+    assert plain(line.split()) is None
+
+
+def test_recording_loads_no_more_than_it_needs(tmp_path: Path) -> None:
+    # Without site, which loads what the installed packages ask for.
+    start = (
+        f"import sys; sys.path.insert(0, {str(SOURCE)!r}); "
+        f"sys.argv = ['iodock', 'record', '-q', '-o', {str(tmp_path / 's')!r}, 'true']; import os; "
+        "os._exit = lambda status: print(status, *sys.modules); from iodock.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", start], capture_output=True, text=True, check=False, timeout=60
+    )
+    status, *loaded = done.stdout.split()
+    assert status == "0", done.stderr
+    slow = {"click", "typing", "pathlib", "dataclasses", "collections", "contextlib", "inspect", "duckdb"}
+    assert "iodock.cli.recording" in loaded and not slow & set(loaded)

@@ -1,0 +1,33 @@
+"""Cases with a known truth: where they are, and how a store differs from one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from case_truth import Comparison
+from in_process import shown
+from places import FIXTURES
+
+CASES = FIXTURES / "cases"
+
+
+FOLDERS = [CASES, *map(Path, filter(None, os.environ.get("IODOCK_CASES", "").split(":")))]
+
+
+def iodock(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "iodock", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def import_case(store: Path, log: list[Path], truth: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    where = ["--cwd", truth["initial_cwd"]] if truth.get("initial_cwd") else []
+    return iodock("import", *map(str, log), "-o", str(store), *where, "--quiet")
+
+
+def differences(store: Path, truth: dict[str, Any], tool: str) -> list[str]:
+    return list(Comparison(partial(shown, store), truth, tool).differences())

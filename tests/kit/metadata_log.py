@@ -1,0 +1,109 @@
+"""strace logs of several processes, each with its own clock, with times that the test knows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from iodock.program.capture import import_logs
+from iodock.program.diagnosis import diagnose
+from iodock.program.findings import Diagnosis, Finding
+from iodock.program.store import Store
+from iodock.shared.settings import Settings
+
+START_US = 1_700_000_000_000_000
+FIRST = 100
+
+
+@dataclass
+class Trace:
+    """A log as `strace -f -ttt -T` writes it. Times are µs from the start."""
+
+    lines: list[tuple[int, int, str]] = field(default_factory=list)
+    clocks: dict[int, int] = field(default_factory=lambda: {FIRST: 0})
+    stamp: str = "epoch"
+
+    def call(self, text: str, result: str = "0", took_us: int = 0, pid: int = FIRST) -> None:
+        """One call of a process, at the time that its clock shows."""
+        self._line(pid, self.clocks[pid], f"{text} = {result} <{took_us / 1e6:.6f}>")
+        self.clocks[pid] += took_us
+
+    def pause(self, us: int, pid: int = FIRST) -> None:
+        """Time in no call."""
+        self.clocks[pid] += us
+
+    def start(self, pid: int, program: str | None = None, parent: int = FIRST) -> None:
+        """A new process, now by its parent's clock."""
+        self.call("clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|SIGCHLD)", str(pid), 0, parent)
+        self.clocks[pid] = self.clocks[parent]
+        if program:
+            self.call(f'execve("{program}", ["{program}"], 0x7f /* 9 vars */)', "0", 0, pid)
+
+    def end(self, pid: int = FIRST) -> None:
+        """Exit, now by its clock."""
+        self.call("exit_group(0)", "?", 0, pid)
+        self._line(pid, self.clocks[pid], "+++ exited with 0 +++")
+
+    def open(self, name: str, fd: int = 3, took_us: int = 0, flags: str = "O_RDWR", pid: int = FIRST) -> None:
+        """Opens a file."""
+        self.call(f'openat(AT_FDCWD, "{name}", {flags})', str(fd), took_us, pid)
+
+    def open_missing(self, name: str, took_us: int, pid: int = FIRST) -> None:
+        """Looks for a file that is not there."""
+        self.call(
+            f'openat(AT_FDCWD, "{name}", O_RDONLY)', "-1 ENOENT (No such file or directory)", took_us, pid
+        )
+
+    def write(self, size: int, took_us: int, fd: int = 3, pid: int = FIRST) -> None:
+        """Writes SIZE bytes."""
+        self.call(f'write({fd}, ""..., {size})', str(size), took_us, pid)
+
+    def read(self, size: int, took_us: int, fd: int = 3, pid: int = FIRST) -> None:
+        """Reads SIZE bytes."""
+        self.call(f'read({fd}, ""..., {size})', str(size), took_us, pid)
+
+    def close(self, took_us: int = 0, fd: int = 3, pid: int = FIRST) -> None:
+        """Closes a descriptor."""
+        self.call(f"close({fd})", "0", took_us, pid)
+
+    def imported(
+        self, folder: Path, wall_us: int = 1_000_000, durations: bool = True, ranks: int = 0
+    ) -> Path:
+        """The store; the first process ends after WALL_US at the earliest. RANKS: one log per process."""
+        self.clocks[FIRST] = max(wall_us, *self.clocks.values())
+        self.end()
+        logs = []
+        for number in range(ranks or 1):
+            chosen = [
+                line
+                for line in sorted(self.lines, key=lambda line: line[0])
+                if not ranks or line[1] == FIRST + number
+            ]
+            text = "".join(f"{one}\n" for *_, one in chosen)
+            logs.append(folder / f"log.{number}")
+            logs[-1].write_text(text if durations else re.sub(r" <[0-9.]+>$", "", text, flags=re.M))
+        path = folder / "run.iodock"
+        names = [str(log) for log in logs]
+        import_logs(names, path, rank_from="name") if ranks else import_logs(names, path)
+        return path
+
+    def _line(self, pid: int, at: int, text: str) -> None:
+        self.lines.append((at, pid, f"{pid} {self._stamp(at)} {text}"))
+
+    def _stamp(self, at: int) -> str:
+        if self.stamp == "epoch":
+            return f"{(START_US + at) // 1_000_000}.{at % 1_000_000:06d}"
+        seconds = 12 * 3600 + 8 * 60 + 20 + at // 1_000_000
+        return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{at % 1_000_000:06d}"
+
+
+def diagnosed(path: Path, settings: Settings | None = None) -> Diagnosis:
+    """What the rules say of a store."""
+    with Store.open(path) as store:
+        return diagnose(store, settings or Settings())
+
+
+def of_rule(diagnosis: Diagnosis, rule: str) -> list[Finding]:
+    """The findings of one rule."""
+    return [one for one in diagnosis.findings if one.rule == rule]

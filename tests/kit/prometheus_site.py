@@ -1,0 +1,168 @@
+"""A simulated centre whose agents are scraped by a real Prometheus and push to a collector, too."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from iodock.centre.prometheus import Client, PrometheusStore, parsed
+from iodock.centre.store import MonitorStore
+from iodock.simulation.centre import Centre
+from iodock.simulation.scenarios import named
+from iodock.simulation.tree import Tree
+
+EVERY_S = 1.0
+"""Agents read and Prometheus scrapes as often."""
+PATIENCE_S = 90.0
+_SCRAPED = """
+global: {scrape_interval: 1s, scrape_timeout: 1s}
+scrape_configs:
+  - job_name: iodock
+    honor_labels: true
+    static_configs: [{targets: [%s]}]
+"""
+
+
+class Site:
+    """Time goes on only as it is told to."""
+
+    def __init__(
+        self, folder: Path, agent: Path, prometheus: Path, jobs: int = 8, listed: int = 1000
+    ) -> None:
+        """LISTED: so many jobs of a target agents tell apart at `/metrics`."""
+        self.folder, self.agent, self.prometheus, self.listed = folder, agent, prometheus, listed
+        self.centre = Centre(named("healthy"), seed=5, begin_ns=time.time_ns(), servers=3, jobs=jobs)
+        self.tree = Tree(folder / "lustre", self.centre)
+        self.tree.write()
+        self.names = [server.name for server in self.centre.servers]
+        self.ports = {name: _free_port() for name in ("prometheus", "collector", *self.names)}
+        self.running: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def kept(self) -> MonitorStore:
+        return MonitorStore(self.folder / "store")
+
+    @property
+    def scraped(self) -> PrometheusStore:
+        return PrometheusStore(Client(parsed(self.address)))
+
+    @property
+    def address(self) -> str:
+        return f"prometheus://127.0.0.1:{self.ports['prometheus']}"
+
+    def start(self) -> None:
+        """Agents, Prometheus and collector; returns once all have read everything once."""
+        collector = f"127.0.0.1:{self.ports['collector']}"
+        self._run([sys.executable, "-m", "iodock", "monitor", "serve", "--listen", collector,
+                   "--store", self.folder / "store"], "collector")  # fmt: skip
+        for name in self.names:
+            self._run([self.agent, "run", "--root", self.tree.root / name, "--interval", str(EVERY_S),
+                       "--jobs", str(self.listed), "--listen", f"127.0.0.1:{self.ports[name]}",
+                       "--push", f"http://{collector}",
+                       "--spool", self.folder / f"spool-{name}"], name)  # fmt: skip
+        targets = ", ".join(f'"127.0.0.1:{self.ports[name]}"' for name in self.names)
+        (self.folder / "prometheus.yml").write_text(_SCRAPED % targets)
+        self._run([self.prometheus, f"--config.file={self.folder}/prometheus.yml",
+                   f"--storage.tsdb.path={self.folder}/tsdb",
+                   f"--web.listen-address=127.0.0.1:{self.ports['prometheus']}"], "prometheus")  # fmt: skip
+        until("Prometheus has scraped all agents twice", self._has_scraped)
+        until("the collector knows all agents", self._has_pushed)
+
+    def _run(self, command: list[object], name: str) -> None:
+        words = [str(word) for word in command]
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.running.append(
+                subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder)
+            )
+
+    def _has_scraped(self) -> bool:
+        # Two for all agents: one reading alone says nothing of growth.
+        found = self.asked('count_over_time(iodock_agent_source_done{source="process-io"}[5m]) >= 2')
+        return len(found) == len(self.names)
+
+    def _has_pushed(self) -> bool:
+        # The second batch says that the first, which is full, was read.
+        found = self.batches()
+        return len(found) == len(self.names) and min(found.values()) >= 2
+
+    def batches(self) -> dict[str, int]:
+        """Machine -> its last batch that files hold: one for each reading, also where nothing grew."""
+        try:
+            found = json.loads((self.folder / "store" / "catalogue.json").read_text())
+        except FileNotFoundError:
+            return {}
+        return {spool.partition(" ")[2]: last for spool, last in found["applied"].items()}
+
+    def made_batches(self) -> dict[str, int]:
+        """Machine -> the last batch that its agent had made when it was scraped last."""
+        made: dict[str, int] = {}
+        for name in ("iodock_agent_batches_kept_total", "iodock_agent_batches_waiting"):
+            for one in self.asked(name):
+                made[one["metric"]["host"]] = made.get(one["metric"]["host"], 0) + int(one["value"][1])
+        return made
+
+    def asked(self, query: str) -> list[dict[str, Any]]:
+        """The result of an instant query; nothing while there is no Prometheus."""
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", self.ports["prometheus"], timeout=10)
+            connection.request("GET", f"/api/v1/query?query={quote(query)}")
+            answer = connection.getresponse()
+            body = json.loads(answer.read()) if answer.status == 200 else {"data": {"result": []}}
+        except (OSError, ValueError):
+            return []
+        result: list[dict[str, Any]] = body["data"]["result"]
+        return result
+
+    def live(self, seconds: float) -> None:
+        """As long there as here."""
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            time.sleep(0.5)
+            late = (time.time_ns() - self.centre.now_ns) / 1e9
+            if late > 0:
+                self.centre.advance(late)
+            self.tree.write()
+
+    def end(self) -> None:
+        for process in self.running:
+            process.terminate()
+        for process in self.running:
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
+
+
+def until(what: str, is_so: Callable[[], bool]) -> None:
+    """Waits for it with patience: the machine may be slow."""
+    ends = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < ends, f"not after {PATIENCE_S:.0f} s: {what}"
+        time.sleep(0.5)
+
+
+@contextmanager
+def site(folder: Path, agent: Path, prometheus: Path, **sizes: int) -> Iterator[Site]:
+    """One that runs."""
+    made = Site(folder, agent, prometheus, **sizes)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.end()

@@ -1,0 +1,216 @@
+"""A real Slurm of two nodes on this machine: each node has process numbers, a host name and a folder of
+records of its own (namespaces), so that an agent there sees what it would see on a machine of its own. Needs
+root.
+
+Everything is in one temporary folder and on the loopback interface; nothing of a Slurm that is installed
+here is read or changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from places import ROOT
+
+PROGRAMS = ("slurmctld", "slurmd", "sbatch", "srun", "scontrol", "munged", "unshare", "nsenter", "gcc")
+HEADER = Path("/usr/include/slurm/spank.h")
+PLUGIN = ROOT / "integrations/slurm/iodock_step.c"
+RECORDS = Path("/run/iodock-steps")
+"""Where the plugin writes; each node sees a file system of its own there."""
+NODES = ("n1", "n2")
+PATIENCE_S = 90.0
+_UNSHARE = ("unshare", "--pid", "--fork", "--mount", "--uts", "--mount-proc")
+_CONF = """\
+ClusterName=iodock
+SlurmctldHost=localhost(127.0.0.1)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={d}/munge/munge.socket
+CredType=cred/munge
+SlurmctldPort={port}
+SlurmctldPidFile={d}/slurmctld.pid
+SlurmdPidFile={d}/slurmd.%n.pid
+StateSaveLocation={d}/state
+SlurmdSpoolDir={d}/spool/%n
+SlurmctldLogFile={d}/log/slurmctld.log
+SlurmdLogFile={d}/log/slurmd.%n.log
+ProctrackType=proctrack/{tracking}
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+MailProg=/bin/true
+PrologFlags=Alloc,Contain
+PlugStackConfig={d}/plugstack.conf
+SchedulerType=sched/backfill
+NodeName=n[1-2] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[{first}-{last}] CPUs=2 RealMemory=1000
+PartitionName=debug Nodes=ALL Default=YES State=UP MaxTime=INFINITE OverSubscribe=FORCE:4
+"""
+_CGROUP = "CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\n"
+FREEZER = Path("/sys/fs/cgroup/freezer")
+"""Where proctrack/cgroup of cgroup v1 keeps processes."""
+_NODE = """\
+hostname {name}
+mount -t tmpfs -o mode=0700 tmpfs {records}
+slurmd -D -N {name} -f {conf} &
+while true; do sleep 1; done
+"""
+"""Runs as process 1 of a node, and takes over what has no parent any more, as init does."""
+
+
+def missing() -> str:
+    """What keeps Slurm from running here; empty: nothing."""
+    if os.geteuid() != 0:
+        return "needs root"
+    programs = [name for name in PROGRAMS if shutil.which(name) is None]
+    if programs:
+        return f"not installed: {', '.join(programs)} (Debian: slurmctld slurmd slurm-client munge)"
+    if not HEADER.exists():
+        return f"no {HEADER} (Debian: libslurm-dev)"
+    tried = subprocess.run([*_UNSHARE, "true"], capture_output=True, check=False)
+    return "" if tried.returncode == 0 else f"no namespaces: {tried.stderr.decode().strip()}"
+
+
+class SlurmSite:
+    """Starts at once; `end` must be called."""
+
+    def __init__(self, folder: Path, tracking: str = "linuxproc") -> None:
+        self.folder = folder
+        self.conf = folder / "slurm.conf"
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.environment = {**os.environ, "SLURM_CONF": str(self.conf)}
+        for name in ("state", "spool/n1", "spool/n2", "log", "munge", "jobs"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        shutil.chown(folder / "munge", "munge")
+        folder.chmod(0o755)
+        port = _free_ports(3)
+        ports = {"port": port, "first": port + 1, "last": port + 2}
+        self.conf.write_text(_CONF.format(d=folder, tracking=tracking, **ports))
+        (folder / "cgroup.conf").write_text(_CGROUP)
+        self._build_plugin()
+        try:
+            self._start_all()
+        except BaseException:
+            self.end()
+            raise
+
+    def _build_plugin(self) -> None:
+        plugin = self.folder / "iodock_step.so"
+        command = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", plugin, PLUGIN]
+        subprocess.run(command, check=True)
+        (self.folder / "plugstack.conf").write_text(f"optional {plugin}\n")
+
+    def _start_all(self) -> None:
+        d = self.folder / "munge"
+        munged = (
+            f"exec munged -F --socket={d}/munge.socket --pid-file={d}/munged.pid --log-file={d}/munged.log"
+        )
+        munged += f" --seed-file={d}/munged.seed"
+        self._start("munged", ["su", "-s", "/bin/sh", "munge", "-c", munged])
+        _until(lambda: (d / "munge.socket").exists(), "munged has no socket")
+        self._start("slurmctld", ["slurmctld", "-D", "-c", "-f", str(self.conf)])
+        RECORDS.mkdir(mode=0o700, exist_ok=True)
+        for name in NODES:
+            script = _NODE.format(name=name, records=RECORDS, conf=self.conf)
+            self._start(name, [*_UNSHARE, "--kill-child", "bash", "-c", script])
+        _until(self._is_ready, "the nodes do not become idle")
+
+    def _start(self, name: str, words: list[str]) -> None:
+        with (self.folder / "log" / f"{name}.out").open("ab") as log:
+            self.running[name] = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment
+            )
+
+    def _is_ready(self) -> bool:
+        command = ["sinfo", "-h", "-N", "-o", "%t"]
+        done = subprocess.run(command, capture_output=True, env=self.environment, check=False, timeout=60)
+        return done.stdout.split() == [b"idle", b"idle"]
+
+    def start_in(self, node: str, name: str, words: list[str]) -> None:
+        """A program on a node."""
+        inside = str(_child(self.running[node].pid))
+        self._start(name, ["nsenter", "-t", inside, "--pid", "--mount", "--uts", *words])
+
+    def start(self, name: str, words: list[str]) -> None:
+        """A program beside the nodes."""
+        self._start(name, words)
+
+    def kill(self, name: str) -> None:
+        """At once, as a crash does. Fails if it has ended before."""
+        process = self.running[name]
+        assert process.poll() is None, f"{name} has ended before: {self.log(name)}"
+        self._end(name)
+
+    def _end(self, name: str) -> None:
+        process = self.running.pop(name)
+        if process.poll() is None:
+            # nsenter and su wait for a child, which is the program.
+            is_inside = process.args[0] in ("nsenter", "su")  # type: ignore[index]
+            os.kill(_child(process.pid) if is_inside else process.pid, signal.SIGKILL)
+        process.wait()
+
+    def log(self, name: str) -> str:
+        return (self.folder / "log" / f"{name}.out").read_text(errors="replace")[-4000:]
+
+    def run(self, script: str, *options: str) -> int:
+        """A job of that script on one node or more, to its end. Returns its number; fails if the job did."""
+        path = self.folder / "jobs" / f"job{time.monotonic_ns()}.sh"
+        path.write_text("#!/bin/bash\n" + script)
+        command = ["sbatch", "-W", "--parsable", "-o", f"{path}.out", *options, str(path)]
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=self.environment, check=False, timeout=300
+        )
+        said = f"{done.stderr}\n{Path(f'{path}.out').read_text() if Path(f'{path}.out').exists() else ''}"
+        assert done.returncode == 0, said
+        return int(done.stdout.strip().split(";")[0])
+
+    def records(self, node: str) -> dict[str, str]:
+        """The records that are there now: name -> text."""
+        inside = _child(self.running[node].pid)
+        folder = Path(f"/proc/{inside}/root{RECORDS}")
+        return {path.name: path.read_text() for path in sorted(folder.glob("*.step"))}
+
+    def end(self) -> None:
+        for name in reversed(list(self.running)):
+            self._end(name)
+        if RECORDS.exists():
+            RECORDS.rmdir()
+        for name in NODES:
+            for folder in (FREEZER / f"slurm_{name}").rglob("uid_*"):
+                folder.rmdir()
+            if (FREEZER / f"slurm_{name}").exists():
+                (FREEZER / f"slurm_{name}").rmdir()
+
+
+def _child(parent: int) -> int:
+    text = Path(f"/proc/{parent}/task/{parent}/children").read_text()
+    return int(text.split()[0]) if text.split() else parent
+
+
+def _free_ports(count: int) -> int:
+    """The first of some ports in a row that are free now."""
+    for first in range(16_817, 17_817, count):
+        taken = []
+        for port in range(first, first + count):
+            with socket.socket() as one:
+                taken.append(one.connect_ex(("127.0.0.1", port)) == 0)
+        if not any(taken):
+            return first
+    raise OSError("no free ports")
+
+
+def _until(is_so: object, what: str) -> None:
+    ends = time.monotonic() + PATIENCE_S
+    while not is_so():  # type: ignore[operator]
+        assert time.monotonic() < ends, what
+        time.sleep(0.2)

@@ -1,0 +1,78 @@
+"""Stores that many tests compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+
+import pytest
+
+from diff_stores import run, written
+from iodock.shared.settings import load
+from strace_log import Log
+
+# The package's function of that name hides the module.
+compare_module = import_module("iodock.program.comparison.compare")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stores_read_once() -> Iterator[None]:
+    """Stores don't change here, and to diagnose one takes most of the time."""
+    settings = load()
+    reading = compare_module.sums_of
+    once = cache(lambda path: reading(path, settings))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compare_module, "sums_of", lambda path, _: once(path))
+        yield
+
+
+@pytest.fixture(scope="module")
+def kyoto(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Kyoto's second try, with a thousandth of its calls: one file gained what another one lost and more."""
+    folder = tmp_path_factory.mktemp("kyoto")
+    before, after = Log(), Log()
+    written(before, "/data/catalogue.csv", 2600, 13.5, 60)
+    written(after, "/data/catalogue.csv", 203, 3.3, 768)
+    written(before, "/data/update.log", 500, 21.6)
+    written(after, "/data/update.log", 500, 37.9)
+    for log, minutes in ((before, 52), (after, 58)):
+        log.compute(minutes * 60 - (log.now_s - 1_700_000_000))
+    return before.store(folder / "before.iodock"), after.store(folder / "after.iodock")
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[str]]:
+    """5 runs of each: `steady` differs within its spread, `worse` clearly."""
+    folder = tmp_path_factory.mktemp("several")
+    steady = ([1.0, 1.3, 1.1, 1.25, 1.05], [1.15, 0.95, 1.28, 1.12, 1.2])
+    worse = ([2.0, 2.1, 2.2, 2.05, 2.15], [3.0, 3.3, 3.1, 3.2, 3.15])
+    sides = ("before", "after")
+    stores = [
+        [
+            run(
+                folder / f"{side}{number}.iodock",
+                wall=10 + worse[at][number],
+                steady=steady[at][number],
+                worse=worse[at][number],
+            )
+            for number in range(5)
+        ]
+        for at, side in enumerate(sides)
+    ]
+    return stores[0], stores[1]
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """320 records before, 200 after, each with the same calls, in 0.05 s and 0.02 s."""
+    folder = tmp_path_factory.mktemp("records")
+    stores = []
+    for name, count, each in (("before", 320, 0.05), ("after", 200, 0.02)):
+        log = Log()
+        log.open("/d/in")
+        log.stat("/d/in", count * 8192)
+        log.move("read", "/d/in", count, 8192, count * each)
+        written(log, "/d/log", count, count * 0.01, 6000)
+        stores.append(log.store(folder / f"{name}.iodock"))
+    return stores[0], stores[1]

@@ -1,0 +1,65 @@
+"""Calls that programs make past libc, told by how many the kernel has counted: `unseen-calls`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from places import ROOT
+
+IODOCK = [sys.executable, "-m", "iodock"]
+SOURCE = ROOT / "crates" / "iodock-preload" / "tests" / "programs" / "unseen.c"
+COUNT = 3001
+FAILED = 100
+"""Calls of the program that fail, and that the kernel does not count: so many are missing."""
+SLACK = 16
+"""A machine may have others that are in doubt: none has been seen."""
+
+pytestmark = [
+    pytest.mark.skipif(
+        sys.platform != "linux" or os.uname().machine != "x86_64",
+        reason="rewriting calls is for x86-64 Linux",
+    ),
+    pytest.mark.skipif(not shutil.which("cc"), reason="needs a compiler"),
+    pytest.mark.skipif(not Path("/proc/thread-self/io").exists(), reason="this kernel counts no calls"),
+]
+
+
+def losses(folder: Path, *command: str | Path) -> dict[str, int]:
+    store = folder / "run.iodock"
+    record = [*IODOCK, "record", "--backend", "rewrite", "-q", "-o", str(store), "--"]
+    done = subprocess.run([*record, *command], cwd=folder, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((store / "manifest.json").read_text())
+    return {loss["name"]: loss["count"] for loss in manifest["losses"]}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = tmp_path_factory.mktemp("unseen") / "unseen"
+    subprocess.run(["cc", "-O1", "-w", "-pthread", "-o", built, SOURCE, "-ldl"], check=True, timeout=120)
+    return built
+
+
+@pytest.mark.parametrize("how", ["calls", "thread", "threads", "libc", "code", "children"])
+def test_calls_past_libc_are_counted(tmp_path: Path, program: Path, how: str) -> None:
+    found = losses(tmp_path, program, how, str(COUNT)).get("unseen-calls", 0)
+    assert COUNT - FAILED - SLACK <= found <= COUNT
+
+
+def test_a_program_that_executes_another_is_counted_before(tmp_path: Path, program: Path) -> None:
+    found = losses(tmp_path, program, "exec", str(COUNT)).get("unseen-calls", 0)
+    assert 2 * (COUNT - FAILED - SLACK) <= found <= 2 * COUNT
+
+
+def test_calls_that_are_recorded_are_not_unseen(tmp_path: Path, program: Path) -> None:
+    assert "unseen-calls" not in losses(tmp_path, program, "nothing", "0")
+    script = "for i in 1 2 3 4 5; do echo $(cat /proc/version | head -c 10 | wc -c); done; ls / | sort | tail"
+    (tmp_path / "script").mkdir()
+    assert "unseen-calls" not in losses(tmp_path / "script", "bash", "-c", script)

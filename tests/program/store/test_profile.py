@@ -1,0 +1,60 @@
+"""The derived tables that rules read hold every event, once."""
+
+from __future__ import annotations
+
+import pytest
+
+from iodock.program.relations.profile import DERIVED, Profile, tables_in
+from iodock.program.run import Run
+
+
+def one(run: Run, sql: str) -> list[int]:
+    (row,) = run.query(sql).to_pylist()
+    return list(row.values())
+
+
+def test_uses_add_up_to_the_events(mixed: Run) -> None:
+    sums = "CAST(sum(bytes) AS BIGINT)"
+    events = one(mixed, f"SELECT count(*), {sums}, CAST(sum(dur) AS BIGINT), max(dur) FROM events")
+    folded = "CAST(sum(count) AS BIGINT), CAST(sum(bytes) AS BIGINT), CAST(sum(time_ns) AS BIGINT)"
+    assert one(mixed, f"SELECT {folded}, max(longest_ns) FROM uses") == events
+
+
+def test_transfers_add_up_to_the_reads_and_writes(mixed: Run) -> None:
+    where = "WHERE direction IN (1, 2) AND bytes IS NOT NULL"
+    events = one(mixed, f"SELECT count(*), CAST(sum(bytes) AS BIGINT) FROM events {where}")
+    assert events[0] > 0
+    folded = "SELECT CAST(sum(count) AS BIGINT), CAST(sum(bytes) AS BIGINT) FROM transfers"
+    assert one(mixed, folded) == events
+
+
+def test_every_file_has_one_place_and_every_place_a_name(mixed: Run) -> None:
+    assert one(mixed, "SELECT count(*), count(DISTINCT file_id) FROM places") == one(
+        mixed, "SELECT count(*), count(DISTINCT file_id) FROM files"
+    )
+    assert one(mixed, "SELECT count(*) FROM place_names WHERE name IS NULL") == [0]
+    assert one(mixed, "SELECT CAST(sum(file_count) AS BIGINT) FROM place_names") == one(
+        mixed, "SELECT count(*) FROM files"
+    )
+
+
+def test_size_bins_hold_their_sizes(mixed: Run) -> None:
+    rows = mixed.query(
+        "SELECT size_bin, CAST(sum(bytes) AS BIGINT) AS bytes, CAST(sum(count) AS BIGINT) AS count "
+        "FROM transfers GROUP BY 1"
+    ).to_pylist()
+    for row in rows:
+        mean = row["bytes"] / row["count"]
+        assert mean == 0 if row["size_bin"] < 0 else mean <= 2 ** row["size_bin"]
+        assert row["size_bin"] <= 0 or mean > 2 ** (row["size_bin"] - 1)
+
+
+@pytest.mark.parametrize("name", sorted(DERIVED))
+def test_columns_are_those_that_are_documented(mixed: Run, name: str) -> None:
+    Profile(mixed.store).need([name])
+    assert mixed.store.table(f"SELECT * FROM {name}").column_names == list(DERIVED[name].columns)
+
+
+def test_tables_are_found_in_a_question() -> None:
+    assert tables_in("select * from USES u join places p using (file_id)") == ("uses", "places")
+    assert tables_in("select 'transfers_of' from events") == ()

@@ -1,0 +1,190 @@
+"""Two languages: every text of the code is translated, and a translation says what its text says."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import pytest
+
+import iodock.shared.language
+from iodock.program.views.report.page import _assets
+from iodock.program.views.report.words import script_words
+from iodock.shared.language import LANGUAGES, Language, chosen, fill, language_in
+from places import ROOT
+
+if TYPE_CHECKING:
+    from babel.messages.catalog import Message
+
+_PLACE = re.compile(r"{(\w+)}")
+
+
+def _messages() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("messages", ROOT / "tools" / "messages.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+tool = _messages()
+TRANSLATED = [code for code in LANGUAGES if code != "en"]
+
+
+def translations(language: str) -> list[Message]:
+    """The messages of a catalogue that have a translation."""
+    catalog = tool.read(language)
+    missing = {message.id for message in tool.untranslated(catalog)}
+    return [message for message in catalog if message.id and message.id not in missing]
+
+
+def english(message: Message) -> str:
+    return message.id if isinstance(message.id, str) else message.id[1]
+
+
+def test_the_tool_writes_a_catalogue_for_every_language() -> None:
+    assert list(tool.LANGUAGES) == TRANSLATED
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_every_text_is_translated(language: str) -> None:
+    catalog = tool.read(language)
+    missing = {message.id for message in tool.untranslated(catalog)}
+    lacking = []
+    for kind, path in tool.sources():
+        name = path.relative_to(tool.SOURCE).as_posix()
+        for text in tool.texts_of(kind, path):
+            if catalog.get(text) is None or catalog.get(text).id in missing:
+                lacking.append(f"{name}: {text}")
+    assert not lacking, "run `make messages`, then translate:\n" + "\n".join(lacking)
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_every_cure_of_a_loss_is_translated(language: str) -> None:
+    text = language_in(language)
+    assert not [cure for cure in tool.cures() if text.gettext(cure) == cure]
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_the_catalogue_is_as_make_messages_writes_it(language: str, tmp_path: Path) -> None:
+    on_disk = tool.po_file(language).read_bytes()
+    assert tool.content(tool.updated(language, tool.template())) == on_disk, "run `make messages`"
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_translations_have_the_places_of_their_text(language: str) -> None:
+    wrong = [
+        f"{english(message)!r} and {form!r}"
+        for message in translations(language)
+        for form in tool.forms(message)
+        if set(_PLACE.findall(form)) != set(_PLACE.findall(english(message)))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_nothing_stays_unfilled(language: str) -> None:
+    for message in translations(language):
+        values = dict.fromkeys(_PLACE.findall(english(message)), "x")
+        for form in tool.forms(message):
+            # Braces that the English text has for another reason, as in a line of C, may stay.
+            assert fill(form, values).count("{") == fill(english(message), values).count("{"), form
+
+
+def test_texts_are_whole_where_they_are_marked() -> None:
+    """What is put together from pieces, or an f-string, would not be found for translation."""
+    pieces = (ast.JoinedStr, ast.BinOp, ast.BoolOp)
+    for kind, path in tool.sources():
+        for node in ast.walk(ast.parse(path.read_text())) if kind == "python" else ():
+            if isinstance(node, ast.Call) and tool.called(node) in tool.KEYWORDS and node.args:
+                texts = node.args[: 2 if tool.called(node) == "ngettext" else 1]
+                assert not [text for text in texts if isinstance(text, pieces)], f"{path}:{node.lineno}"
+                assert tool.called(node) != "N_" or isinstance(texts[0], ast.Constant), (
+                    f"{path}:{node.lineno}"
+                )
+
+
+def test_only_texts_are_taken_from_python() -> None:
+    code = """
+f.gettext("one " "text", no="no"); gettext(WORDS["no"]); N_(x); gettext("x" if a == "no" else "y")
+a.b.ngettext("{n} a", "{n} as", len("no")); gettext("")
+"""
+    assert set(tool.python_texts(ast.parse(code))) == {"one text", "x", "y", ("{n} a", "{n} as")}
+
+
+def test_the_page_brings_every_text_of_its_script() -> None:
+    asked: set[str] = set()
+    for kind, path in tool.sources():
+        if kind == "javascript":
+            asked |= {text if isinstance(text, str) else text[0] for text in tool.texts_of(kind, path)}
+    words = script_words(_assets("js"), language_in("en"))
+    assert len(asked) > 40
+    assert asked == {*words["sentences"], *words["plurals"]}  # type: ignore[misc]
+
+
+def test_catalogues_have_no_dates_and_no_places() -> None:
+    content = tool.content(tool.template()).decode()
+    assert "Date:" not in content and "#:" not in content and str(ROOT) not in content
+    assert content == tool.content(tool.template()).decode()
+
+
+def test_the_compiled_catalogue_is_read() -> None:
+    text = language_in("ja")
+    assert text.code == "ja", "run `make setup`"
+    assert text.gettext("Wall time") == "経過時間"
+    assert text.ngettext("{n} file", "{n} files", 1) == "1 ファイル"
+    assert text.ngettext("{n} file", "{n} files", 1200) == "1,200 ファイル"
+    assert text.listed(["a", "b"]) == "a、b"
+
+
+def test_english_needs_no_catalogue() -> None:
+    text = language_in("en")
+    assert text.gettext("Wall time") == "Wall time"
+    assert text.ngettext("{n} file", "{n} files", 1) == "1 file"
+    assert text.ngettext("{n} file", "{n} files", 1200) == "1,200 files"
+    assert text.listed(["a", "b"]) == "a, b"
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_the_empty_text_stays_empty(code: str) -> None:
+    assert language_in(code).gettext("") == ""
+
+
+@pytest.fixture
+def uncompiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Language:
+    monkeypatch.setattr(iodock.shared.language, "_catalogue", lambda code: tmp_path / f"{code}.mo")
+    return language_in.__wrapped__("ja")
+
+
+def test_without_a_compiled_catalogue_texts_are_english_and_say_so(uncompiled: Language) -> None:
+    assert (uncompiled.code, uncompiled.gettext("Wall time")) == ("en", "Wall time")
+
+
+def test_values_are_not_filled_again() -> None:
+    text = language_in("en")
+    assert text.gettext("{call} on {file}", call="{file}", file="a{call}b") == "{file} on a{call}b"
+    assert text.gettext("{call} on {file}", call="read") == "read on {file}"
+    assert fill("a { b } {", {" b ": 1}) == "a 1 {"
+
+
+@pytest.mark.parametrize(
+    ("environment", "code"),
+    [
+        ({}, "en"),
+        ({"LANG": "ja_JP.UTF-8"}, "ja"),
+        ({"LANG": "ja"}, "ja"),
+        ({"LANG": "ja_JP@cjk"}, "ja"),
+        ({"LANG": "de_DE.UTF-8"}, "en"),
+        ({"LANG": "ja_JP.UTF-8", "LC_ALL": "C"}, "en"),
+        ({"LANG": "ja_JP.UTF-8", "LC_MESSAGES": "en_US.UTF-8"}, "en"),
+        ({"LANG": "C", "LC_MESSAGES": "ja_JP.eucJP", "LC_ALL": ""}, "ja"),
+        ({"LANG": "jam_JM"}, "en"),
+    ],
+)
+def test_the_locale_chooses_unless_the_user_does(environment: dict[str, str], code: str) -> None:
+    assert chosen(None, environment) == code
+    assert chosen("ja", environment) == "ja" and chosen("en", environment) == "en"

@@ -1,0 +1,151 @@
+"""Data flows one way: who may import whom, as an executable list."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from places import SOURCE
+
+WINGS = {
+    "shared": (),
+    "file_system": ("shared",),
+    # What a site's probes saw meanwhile stands beside a run's findings.
+    "program": ("shared", "file_system"),
+    "centre": ("shared",),
+    # It makes files and stores of a centre that is not there, for tests and demonstrations.
+    "simulation": ("shared", "centre"),
+    "cli": ("shared", "file_system", "program", "centre", "simulation"),
+    "__init__": ("shared", "program"),
+    "__main__": ("cli",),
+}
+"""Each wing, and the wings that it may import."""
+LEVELS = {
+    "shared": (
+        ("errors", "message", "language", "browser", "answer", "headings", "text"),
+        ("bounded", "clock", "units", "labels", "engine"),
+        ("settings", "sentences", "lines"),
+        ("tables", "charts", "pages"),
+    ),
+    "file_system": (("health",), ("probe",), ("views",)),
+    "program": (
+        ("findings", "capture", "following", "recording", "doctor"),
+        ("store",),
+        ("relations", "unseen"),
+        ("analyses", "ratio"),
+        ("rules",),
+        ("diagnosis", "volume", "reference"),
+        ("comparison", "casebook"),
+        ("views",),
+        ("results", "bundle"),
+        ("run",),
+    ),
+    "centre": (("store",), ("prometheus", "monitor"), ("views",), ("portal",)),
+}
+"""Rooms of a wing, the lowest first: a room may import those of lower levels, and itself."""
+# The programs of the casebook are no modules.
+MODULES = sorted(path for path in SOURCE.rglob("*.py") if "cases" not in path.parts)
+
+
+def place(path: Path) -> tuple[str, str]:
+    """Wing and room of a module."""
+    parts = path.relative_to(SOURCE).parts
+    return parts[0].removesuffix(".py"), parts[1].removesuffix(".py") if len(parts) > 1 else ""
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def level(wing: str, room: str) -> int:
+    """A wing's own `__init__` may name its rooms."""
+    return next((n for n, rooms in enumerate(LEVELS.get(wing, ())) if room in rooms), 99)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_go_down(path: Path) -> None:
+    wing, room = place(path)
+    for name in imports(path):
+        parts = [*name.split("."), ""]
+        if parts[0] != "iodock" or parts[1] not in WINGS:
+            continue
+        if parts[1] != wing:
+            assert parts[1] in WINGS[wing], f"{wing} imports {name}"
+        elif wing in LEVELS and parts[2] != room and level(wing, parts[2]) < 99:
+            assert level(wing, parts[2]) < level(wing, room), f"{wing}.{room} imports {name}"
+
+
+def test_every_room_has_a_level() -> None:
+    for wing, levels in LEVELS.items():
+        there = {
+            path.stem for path in (SOURCE / wing).iterdir() if path.stem not in ("__init__", "__pycache__")
+        }
+        assert there == {room for rooms in levels for room in rooms}
+
+
+ENGINE = ("program/store/", "shared/engine/", "centre/store.py", "centre/prometheus/")
+"""Only these name an engine: stores ask it, all others ask stores."""
+
+
+def test_only_stores_name_the_engine() -> None:
+    for path in MODULES:
+        if not str(path.relative_to(SOURCE)).startswith(ENGINE):
+            assert not re.search(r"\b(duckdb|pyspark|spark)\b", path.read_text(), re.IGNORECASE), path
+
+
+def test_only_the_command_line_prints_and_exits() -> None:
+    for path in MODULES:
+        if place(path)[0] in ("cli", "__main__"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in ("print", "exit", "quit", "input"), path
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == "sys"
+            ):
+                assert node.attr not in ("argv", "exit", "stdout", "stderr"), path
+
+
+def test_native_types_are_what_is_there() -> None:
+    from iodock import _native
+
+    declared = ast.parse((SOURCE / "_native.pyi").read_text())
+    there = {name for name in dir(_native) if not name.startswith("_")}
+    classes = {node.name: node for node in declared.body if isinstance(node, ast.ClassDef)}
+    shapes = {
+        name for name, node in classes.items() if [ast.unparse(base) for base in node.bases] == ["TypedDict"]
+    }
+    functions = functions_of(declared)
+    assert there == set(functions) | (set(classes) - shapes)
+    for name, node in functions.items():
+        assert parameters(getattr(_native, name)) == declared_parameters(node), name
+    for name in set(classes) - shapes:
+        for method, node in functions_of(classes[name]).items():
+            if method != "__init__":
+                assert parameters(getattr(getattr(_native, name), method)) == declared_parameters(node), (
+                    method
+                )
+
+
+def functions_of(node: ast.Module | ast.ClassDef) -> dict[str, ast.FunctionDef]:
+    return {child.name: child for child in node.body if isinstance(child, ast.FunctionDef)}
+
+
+def parameters(function: object) -> list[str]:
+    signature = getattr(function, "__text_signature__", None) or "()"
+    return [name for name in re.findall(r"[(,]\s*(?:\*,\s*)?\$?(\w+)", signature) if name != "self"]
+
+
+def declared_parameters(node: ast.FunctionDef) -> list[str]:
+    return [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs) if argument.arg != "self"]

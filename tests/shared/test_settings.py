@@ -1,0 +1,117 @@
+"""A site's settings: values fill defaults, and what can't be used is named with its file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from iodock.shared.errors import RequestError
+from iodock.shared.settings import VARIABLE, Settings, load
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    least: int = 3
+    share: float = 0.5
+    careful: bool = False
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "site.toml"
+    path.write_text(text)
+    return path
+
+
+def test_what_is_left_out_has_defaults(tmp_path: Path) -> None:
+    found = load(written(tmp_path, "[severity]\nhigh = 0.5\n"))
+    assert (found.severity.high, found.severity.medium, found.severity.low) == (0.5, 0.05, 0.01)
+    assert found.ratio.io_below == Settings().ratio.io_below
+
+
+def test_file_systems_by_mount_point(tmp_path: Path) -> None:
+    text = (
+        '[file_systems."/home"]\nkind = "network"\nlink_bytes_per_s = 125_000_000\nstat_knee_processes = 50\n'
+    )
+    system = load(written(tmp_path, text)).file_system("/home")
+    assert system is not None
+    assert (system.kind, system.link_bytes_per_s, system.stat_knee_processes) == ("network", 125_000_000, 50)
+    assert load(written(tmp_path, text)).file_system("/other") is None
+
+
+def test_thresholds_of_a_rule(tmp_path: Path) -> None:
+    found = load(written(tmp_path, "[rules.some-rule]\nleast = 7\nshare = 1\ncareful = true\n"))
+    assert found.of_rule("some-rule", Thresholds) == Thresholds(7, 1, True)
+    assert found.of_rule("another", Thresholds) == Thresholds()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[severty]\nhigh = 1\n", "section [severty]"),
+        ("[severity]\nhihg = 1\n", "[severity] hihg"),
+        ('[severity]\nhigh = "much"\n', "high = 'much'"),
+        ("[severity]\nhigh = -1\n", "high = -1"),
+        ('[file_systems."/home"]\nkind = "tape"\n', "kind = 'tape'"),
+        ('[file_systems."/home"]\nstat_knee_processes = 1.5\n', "stat_knee_processes"),
+        ('[file_systems."/home"]\nkind = "tape"\n', "is not local, network, parallel"),
+        ("[severity]\nhigh = -1\n", "is not a number from 0 on"),
+        ("[severity]\nhigh = 0.02\nlow = 0.1\n", "[severity] medium = 0.05 is below low = 0.1"),
+        ("[severity]\nhigh = 0.01\n", "[severity] high = 0.01 is below medium = 0.05"),
+        ("[ratio]\nio_below = 0.9\n", "[ratio] compute_above = 0.8 is below io_below = 0.9"),
+        ("[severity]\nhigh = 50\n", "high = 50 is not a share from 0 to 1"),
+        ("[severity]\nhigh = nan\n", "high = nan is not a number from 0 on"),
+        ("[ratio]\ncompute_above = 80\n", "compute_above = 80 is not a share from 0 to 1"),
+        ('[file_systems."/home"]\nread_bytes_per_s = inf\n', '[file_systems."/home"] read_bytes_per_s = inf'),
+        ('[file_systems."/home"]\nmetadata_per_s = nan\n', "metadata_per_s = nan"),
+        ('[file_systems."/home"]\nstripe_count = 0\n', "stripe_count = 0 is not a number above 0"),
+        ('[file_systems."home"]\nstripe_count = 2\n', '[file_systems."home"] is not a mount point'),
+        ('[file_systems."/a"]\nstripe_count = 2\n[file_systems."/a/"]\n', "stands there twice"),
+        ("severity = 3\n", "severity"),
+        ("rules = 3\n", "rules = 3 is not a section"),
+        ("rules = []\n", "rules = [] is not a section"),
+        ("[rules]\nsmall-requests = 3\n", "small-requests"),
+        ("[severity\n", "is not TOML"),
+    ],
+)
+def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        load(written(tmp_path, text))
+    assert says in str(caught.value) and "site.toml" in str(caught.value)
+
+
+def test_a_wrong_threshold_is_named(tmp_path: Path) -> None:
+    found = load(written(tmp_path, "[rules.some-rule]\nleats = 7\n"))
+    with pytest.raises(RequestError) as caught:
+        found.of_rule("some-rule", Thresholds)
+    assert caught.value.hint == "did you mean least"
+
+
+@pytest.mark.parametrize("value", ["50", "nan", "inf"])
+def test_a_share_of_a_rule_is_at_most_1(tmp_path: Path, value: str) -> None:
+    found = load(written(tmp_path, f"[rules.some-rule]\nleast_share = {value}\n"))
+
+    @dataclass(frozen=True)
+    class Limits:
+        least_share: float = 0.5
+
+    with pytest.raises(RequestError, match=r"site\.toml: \[rules\.some-rule\] least_share = "):
+        found.of_rule("some-rule", Limits)
+
+
+@pytest.mark.parametrize(("given", "mount"), [("/dev/shm/", "/dev/shm"), ("//home", "/home"), ("/", "/")])
+def test_mount_points_are_as_the_kernel_writes_them(tmp_path: Path, given: str, mount: str) -> None:
+    found = load(written(tmp_path, f'[file_systems."{given}"]\nstripe_count = 4\n'))
+    system = found.file_system(mount)
+    assert system is not None and system.stripe_count == 4
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"nowhere\.toml"):
+        load(tmp_path / "nowhere.toml")
+
+
+def test_the_variable_names_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(written(tmp_path, "[ratio]\nio_below = 0.2\n")))
+    assert load().ratio.io_below == 0.2
