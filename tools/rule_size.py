@@ -3,9 +3,9 @@
     tools/rule_size.py [--format text|markdown]
 
 SQL is counted in the source, and followed: what a rule's functions name (helper modules of the rules, pieces
-of SQL in `relations`) is counted as its own, so that moving lines to a helper changes nothing. Queries as they
-are asked would show the same lines, but only on a run that makes every rule ask all of them. Views in files
-(`relations/views/`) are not counted: they are documented, and made once for all rules. Facts of a run
+of SQL in `relations`) is counted as its own, so that moving lines to a helper changes nothing. Queries as
+they are asked would show the same lines, but only on a run that makes every rule ask all of them. Views in
+files (`relations/views/`) are not counted: they are documented, and made once for all rules. Facts of a run
 (`rules/facts.py`) count in the total only.
 """
 
@@ -80,13 +80,13 @@ def sizes() -> tuple[list[Size], Size]:
 
 def _size(rule: Rule) -> Size:
     module = rule.find.__module__.removeprefix("iodock.program.")
-    reached = reached({name for name, piece in _pieces().items() if piece.module == module})
+    used = reached({name for name, piece in _pieces().items() if piece.module == module})
     return Size(
         rule.name,
         len(dataclasses.fields(rule.settings)),
         _constants(module),
-        sum(_pieces()[name].lines for name in reached),
-        max((_length(name) for name in reached), default=0),
+        sum(_pieces()[name].lines for name in used),
+        max((_length(name) for name in used), default=0),
         len(rule.yields_to),
     )
 
