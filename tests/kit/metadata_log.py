@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from diagnosing import diagnosed, of_rule
 from iodock.program.capture import import_logs
-from iodock.program.diagnosis import diagnose
 from iodock.program.findings import Diagnosis, Finding
-from iodock.program.store import Store
-from iodock.shared.settings import Settings
 
 START_US = 1_700_000_000_000_000
 FIRST = 100
@@ -98,12 +97,17 @@ class Trace:
         return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{at % 1_000_000:06d}"
 
 
-def diagnosed(path: Path, settings: Settings | None = None) -> Diagnosis:
-    """What the rules say of a store."""
-    with Store.open(path) as store:
-        return diagnose(store, settings or Settings())
+def of_log(folder: Path, write: Callable[[Trace], None], wall_us: int = 1) -> Diagnosis:
+    """What the rules say of the log that WRITE makes."""
+    log = Trace()
+    write(log)
+    return diagnosed(log.imported(folder, wall_us))
 
 
-def of_rule(diagnosis: Diagnosis, rule: str) -> list[Finding]:
-    """The findings of one rule."""
-    return [one for one in diagnosis.findings if one.rule == rule]
+def finding_of(write: Callable[[Trace], None], rule: str, folder: Path) -> tuple[Finding, Path]:
+    """The only finding of RULE in the log that WRITE makes, and the store."""
+    log = Trace()
+    write(log)
+    path = log.imported(folder)
+    (found,) = of_rule(diagnosed(path), rule)
+    return found, path

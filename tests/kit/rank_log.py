@@ -7,6 +7,8 @@ from pathlib import Path
 
 from metadata_log import FIRST, Trace
 
+MIB = 1 << 20
+
 
 # One log for each rank: the first call is at the same time in all of them.
 def ranks(work: Callable[[Trace, int, int], None], folder: Path) -> Path:
@@ -17,3 +19,11 @@ def ranks(work: Callable[[Trace, int, int], None], folder: Path) -> Path:
             log.clocks[FIRST + number] = max(1_000_000, log.clocks[FIRST + number])
             log.end(FIRST + number)
     return log.imported(folder, ranks=4)
+
+
+def writes(log: Trace, number: int, pid: int, pieces: int, took_us: int) -> None:
+    """A rank writes PIECES of 1 MiB into a file of its own."""
+    log.open(f"/data/out.{number}", flags="O_WRONLY|O_CREAT", pid=pid)
+    for _ in range(pieces):
+        log.write(MIB, took_us, pid=pid)
+    log.close(pid=pid)

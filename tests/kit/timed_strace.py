@@ -8,10 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from iodock.program import capture
-from iodock.program.diagnosis import diagnose
-from iodock.program.findings import Diagnosis, Finding
-from iodock.program.store import Store
-from iodock.shared.settings import Settings
 from made_store import without_checksums
 
 START_US = 1_700_000_000_000_000
@@ -108,14 +104,3 @@ def mounted(store: Path, mount_point: str, fs_type: str) -> Path:
         files = files.set_column(files.column_names.index(name), name, column)
     pq.write_table(files, path)
     return without_checksums(store)
-
-
-def diagnosed(store: Path, settings: Settings | None = None) -> Diagnosis:
-    """The diagnosis, with our defaults unless told otherwise."""
-    with Store.open(store) as opened:
-        return diagnose(opened, settings or Settings())
-
-
-def of_rule(diagnosis: Diagnosis, rule: str) -> list[Finding]:
-    """A rule's findings."""
-    return [one for one in diagnosis.findings if one.rule == rule]

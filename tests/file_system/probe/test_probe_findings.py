@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from diagnosing import diagnosed
 from iodock.file_system.probe.episodes import Sort
 from iodock.file_system.probe.history import History, Trouble, Watch, history
 from iodock.file_system.probe.judge import DAY_NS, Sight, State, current, judge
@@ -36,7 +37,7 @@ from iodock.shared.message import Message
 from iodock.shared.sentences import say
 from iodock.shared.settings import FileSystem, Settings
 from made_probes import EVERY_S, OPERATIONS, START, hours_of, made_up
-from metadata_log import Trace, diagnosed
+from metadata_log import Trace
 from timed_strace import mounted
 
 SEEDS = 20

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from diagnosing import diagnosed
 from iodock.program import capture
 from iodock.program.findings import Diagnosis
 from iodock.program.store import Store
-from timed_strace import StraceLog, diagnosed
+from timed_strace import StraceLog
 
 HOUR_US = 3_600_000_000
 

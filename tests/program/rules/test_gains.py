@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from diagnosing import diagnosed, of_rule
 from iodock.program.findings import Gain, Severity
 from iodock.program.rules import gains
 from iodock.program.rules.base import Pieces
@@ -19,7 +20,7 @@ from iodock.program.views.report.run import report_html
 from iodock.program.views.verdict import Overview, Part, wall_parts, whole_ns
 from iodock.shared.language import LANGUAGES, language_in
 from made_rules import SECOND, candidate, findings, made_store, only, rule
-from metadata_log import Trace, diagnosed, of_rule
+from metadata_log import Trace
 
 ENGLISH = language_in("en")
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from diagnosing import diagnosed, of_rule
 from iodock.program.findings import Diagnosis
 from iodock.shared.settings import FileSystem, Settings
-from metadata_log import FIRST, Trace, diagnosed, of_rule
+from metadata_log import FIRST, Trace
 from timed_strace import mounted
 
 HOME = {"/data": FileSystem(metadata_per_s=10_000, small_read_per_s=20_000, small_write_per_s=20_000)}

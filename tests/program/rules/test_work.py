@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from diagnosing import diagnosed, of_rule
 from iodock.program.findings import Finding, Severity
-from metadata_log import Trace, diagnosed, of_rule
+from metadata_log import Trace
 
 MIB = 1 << 20
 

@@ -1,0 +1,35 @@
+"""What a call or a byte costs, where several rules ask it."""
+
+from __future__ import annotations
+
+import pytest
+
+from iodock.program.rules import costs
+from iodock.program.rules.facts import Facts
+from iodock.program.rules.places import Faults
+
+
+class Computed(Facts):
+    """Facts of which only the processes' CPU time is asked."""
+
+    def __init__(self, cpu_ns: int | None) -> None:
+        object.__setattr__(self, "cpu_ns", cpu_ns)
+        object.__setattr__(self, "tracing_ns", 0)
+
+    def rows(self, sql: str) -> list[dict[str, int | None]]:
+        return [{"ns": self.cpu_ns}]
+
+
+@pytest.mark.parametrize(
+    ("name", "moved", "cpu_ns", "expected"),
+    [
+        ("/data/state.json", 1_100_000, 10**9, 5_000_000),
+        ("/data/state.json", 1_100_000, 1000, 1000),
+        ("/data/state.json", 1_100_000, None, 0),
+        ("/data/state.json", 2_000_000, 10**9, 0),
+        ("/data/state.bin", 1_100_000, 10**9, 0),
+    ],
+)
+def test_text_is_formatted_and_parsed_again(name: str, moved: int, cpu_ns: int | None, expected: int) -> None:
+    faults = Faults([{"place": 1, "name": name, "again": 1_000_000, "bytes": moved}])
+    assert costs.text_ns(Computed(cpu_ns), faults, 1) == expected

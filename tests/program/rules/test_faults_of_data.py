@@ -1,0 +1,41 @@
+"""Each fault of `data_faults`: found, counted, charged, named first; and its twin is clean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from data_faults import CASES, IDS, Case, made
+from diagnosing import diagnosed, of_rule
+from iodock.program.findings import Severity
+from iodock.program.store import Store
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_a_fault_is_found_counted_charged_and_named_first(case: Case, tmp_path: Path) -> None:
+    store = made(case.fault, tmp_path)
+    diagnosis = diagnosed(store)
+    assert [one.rule for one in diagnosis.worth_changing][:1] == [case.rule]
+    (found,) = of_rule(diagnosis, case.rule)
+    assert found.evidence["count"] == case.count
+    assert found.cost_seconds == pytest.approx(case.seconds, rel=0.01)
+    assert found.cost_share == pytest.approx(case.seconds, rel=0.05)
+    assert found.files == case.files
+    with Store.open(store) as opened:
+        rows = opened.engine.user_query(found.query).to_pylist()
+    assert case.files[0] in {row["file"] for row in rows}, "its query shows the file"
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_the_same_work_done_well_is_not_blamed(case: Case, tmp_path: Path) -> None:
+    diagnosis = diagnosed(made(case.clean, tmp_path))
+    assert [one.rule for one in diagnosis.worth_changing] == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_without_durations_the_calls_count(case: Case, tmp_path: Path) -> None:
+    diagnosis = diagnosed(made(case.fault, tmp_path, durations=False))
+    (found,) = of_rule(diagnosis, case.rule)
+    assert found.cost_seconds is None and found.gain is None
+    assert found.severity is Severity.MEDIUM

@@ -1,0 +1,38 @@
+"""Each fault of `metadata_faults`: found, counted and charged; and its twin is clean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diagnosing import diagnosed, of_rule
+from iodock.program.findings import Severity
+from metadata_faults import CASES, IDS, Case, made
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_a_fault_is_found_counted_and_charged(case: Case, tmp_path: Path) -> None:
+    diagnosis = diagnosed(made(case.fault, tmp_path))
+    (found,) = of_rule(diagnosis, case.rule)
+    assert found.evidence["count"] == case.count
+    assert found.cost_seconds == pytest.approx(case.seconds, rel=0.01)
+    assert found.files[: len(case.files)] == case.files
+    assert found.severity is not Severity.NOTE
+    assert diagnosis.worth_changing[0].rule == case.rule, [one.rule for one in diagnosis.worth_changing]
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_the_same_work_done_well_is_not_blamed(case: Case, tmp_path: Path) -> None:
+    diagnosis = diagnosed(made(case.clean, tmp_path))
+    assert [one.rule for one in diagnosis.worth_changing] == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_without_durations_the_calls_count(case: Case, tmp_path: Path) -> None:
+    diagnosis = diagnosed(made(case.fault, tmp_path, durations=False))
+    if case.rule in {one.rule for one in diagnosis.silent}:
+        return
+    (found,) = of_rule(diagnosis, case.rule)
+    assert found.evidence["count"] == case.count
+    assert found.severity is not Severity.NOTE

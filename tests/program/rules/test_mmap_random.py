@@ -1,0 +1,13 @@
+"""`mmap-random`: when it speaks, what it counts and charges, what it leaves alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from data_faults import large_reads, made
+from diagnosing import diagnosed
+
+
+def test_mmap_is_said_not_to_be_seen(tmp_path: Path) -> None:
+    silent = {one.rule for one in diagnosed(made(large_reads, tmp_path)).silent}
+    assert "mmap-random" in silent

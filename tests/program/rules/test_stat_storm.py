@@ -1,0 +1,63 @@
+"""`stat-storm`: when it speaks, what it counts and charges, what it leaves alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diagnosing import diagnosed, of_rule
+from iodock.program.findings import Severity
+from metadata_faults import made
+from metadata_log import Trace, of_log
+
+
+@pytest.mark.parametrize(("folders", "found"), [(1, True), (1200, False)])
+def test_links_that_are_asked_for_again_count_as_stats(tmp_path: Path, folders: int, found: bool) -> None:
+    def write(log: Trace) -> None:
+        for number in range(1200):
+            name = f"/data/a{number % folders}"
+            log.call(f'readlink("{name}", 0x7f, 1023)', "-1 EINVAL (Invalid argument)", 20)
+
+    assert bool(of_rule(of_log(tmp_path, write), "stat-storm")) == found
+
+
+@pytest.mark.parametrize(("program", "found"), [("/opt/bin/solver", True), ("/usr/bin/cc1", False)])
+def test_compilers_follow_the_paths_of_what_they_include(tmp_path: Path, program: str, found: bool) -> None:
+    def write(log: Trace) -> None:
+        log.call(f'execve("{program}", ["{program}"], 0x7f /* 9 vars */)')
+        log.call('newfstatat(AT_FDCWD, "/data/include", {st_mode=S_IFDIR|0755, st_size=9, ...}, 0)', "0", 20)
+        for _ in range(1200):
+            log.call('readlink("/data/include", 0x7f, 1023)', "-1 EINVAL (Invalid argument)", 20)
+
+    assert bool(of_rule(of_log(tmp_path, write), "stat-storm")) == found
+
+
+def test_folders_that_python_searches_at_each_import_are_not_blamed(tmp_path: Path) -> None:
+    def imports(log: Trace) -> None:
+        for _ in range(500):
+            for folder in ("/home/me/project", "/opt/conda/lib/python3.11"):
+                log.call(f'stat("{folder}", {{st_mode=S_IFDIR|0755, st_size=5, ...}})', "0", 300)
+
+    assert not of_rule(diagnosed(made(imports, tmp_path)), "stat-storm")
+
+
+def test_a_folder_that_python_asks_in_a_loop_is_blamed(tmp_path: Path) -> None:
+    def polls(log: Trace) -> None:
+        for number in range(1001):
+            for folder in ("/home/me/out", "/opt/conda/lib/python3.11")[: 1 if number else 2]:
+                log.call(f'stat("{folder}", {{st_mode=S_IFDIR|0755, st_size=5, ...}})', "0", 300)
+
+    (found,) = of_rule(diagnosed(made(polls, tmp_path)), "stat-storm")
+    assert found.files == ("/home/me/out",)
+
+
+@pytest.mark.parametrize(("took_us", "severity"), [(1, Severity.NOTE), (10, Severity.LOW)])
+def test_what_costs_a_millisecond_is_a_note(tmp_path: Path, took_us: int, severity: Severity) -> None:
+    """Both are two hundredths of the run, but nobody gains from less than `least_seconds`."""
+    log = Trace()
+    for number in range(1200):
+        name = f"/data/in{number % 2}"
+        log.call(f'stat("{name}", {{st_mode=S_IFREG|0644, st_size=5, ...}})', "0", took_us)
+    (found,) = of_rule(diagnosed(log.imported(tmp_path, took_us * 60_000)), "stat-storm")
+    assert found.severity is severity

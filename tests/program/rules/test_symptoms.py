@@ -1,0 +1,67 @@
+"""Causes and their symptoms: which of several findings is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diagnosing import diagnosed
+from iodock.program.diagnosis import _Found, _without_symptoms
+from iodock.program.findings import Finding, Severity
+from iodock.program.rules.base import Candidate
+from iodock.shared.message import Message
+from metadata_log import Trace
+
+
+def found_by(rule: str, cost: float) -> _Found:
+    nothing = Message("")
+    finding = Finding(
+        rule=rule,
+        severity=Severity.HIGH,
+        confidence=0.8,
+        cost_seconds=cost,
+        cost_share=None,
+        node_hours=None,
+        gain=None,
+        title=nothing,
+        message=nothing,
+        files=("/data/log",),
+        file_count=1,
+        call=None,
+        evidence={},
+        query="",
+        advice=(),
+        fine_when=nothing,
+        case=None,
+    )
+    return _Found(finding, frozenset(finding.files), Candidate(nothing, 1, None, {}, ""))
+
+
+@pytest.mark.parametrize(
+    ("costs", "kept"),
+    [
+        ((4.0, 3.0, 2.5), ["open-close-loop"]),
+        ((4.0, 2.5, 1.5), ["small-requests", "open-close-loop"]),
+        ((4.0, 2.5, 1.0), ["write-in-compute-loop", "open-close-loop"]),
+    ],
+)
+def test_what_is_left_out_itself_explains_as_much_as_what_is_shown_for_it(
+    costs: tuple[float, ...], kept: list[str]
+) -> None:
+    rules = ("small-requests", "write-in-compute-loop", "open-close-loop")
+    found = [found_by(*one) for one in zip(rules, costs, strict=True)]
+    assert [one.finding.rule for one in _without_symptoms(found)] == kept
+
+
+def test_a_cause_on_many_files_hides_its_symptom_whichever_of_them_cost_most(tmp_path: Path) -> None:
+    log = Trace()
+    for round_ in range(60):
+        for number in range(50):
+            name = f"/data/part{number}"
+            log.call(f'lgetxattr("{name}", "user.x", 0x7f, 255)', "-1 ENODATA (No data available)", 200)
+            if round_ < 1:
+                # Which files cost most differs from rule to rule.
+                log.call(f'chmod("{name}", 0644)', "0", 10 * number)
+    found = [one.rule for one in diagnosed(log.imported(tmp_path, 1)).worth_changing]
+    assert found == ["failed-xattr"]

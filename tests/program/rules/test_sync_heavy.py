@@ -1,0 +1,42 @@
+"""`sync-heavy`: when it speaks, what it counts and charges, what it leaves alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diagnosing import diagnosed, of_rule
+from metadata_log import Trace
+
+
+def synced_once(folder: Path, size: int) -> Path:
+    log = Trace()
+    for number in range(40):
+        log.open(f"/data/new/{number}", flags="O_WRONLY|O_CREAT")
+        log.write(size, 10)
+        log.call("fsync(3)", "0", 5000)
+        log.close()
+    return log.imported(folder)
+
+
+def test_a_sync_for_each_of_many_small_files(tmp_path: Path) -> None:
+    (found,) = of_rule(diagnosed(synced_once(tmp_path, 2000)), "sync-heavy")
+    assert found.evidence["count"] == 40
+    assert found.cost_seconds == pytest.approx(0.2, rel=0.01)
+
+
+def test_a_sync_for_each_of_many_large_files_is_left_alone(tmp_path: Path) -> None:
+    assert not of_rule(diagnosed(synced_once(tmp_path, 1 << 20)), "sync-heavy")
+
+
+def test_syncs_of_a_folder_count(tmp_path: Path) -> None:
+    log = Trace()
+    log.open("/data/new", flags="O_RDONLY|O_DIRECTORY")
+    for number in range(40):
+        log.open(f"/data/new/{number}", fd=4, flags="O_WRONLY|O_CREAT")
+        log.write(32, 10, fd=4)
+        log.close(fd=4)
+        log.call("fsync(3)", "0", 5000)
+    (found,) = of_rule(diagnosed(log.imported(tmp_path)), "sync-heavy")
+    assert found.cost_seconds == pytest.approx(39 * 0.005, rel=0.01)

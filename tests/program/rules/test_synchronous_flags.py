@@ -1,0 +1,67 @@
+"""`synchronous-flags`: when it speaks, what it counts and charges, what it leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from diagnosing import of_rule
+from metadata_log import Trace, of_log
+
+
+def opened_again(log: Trace) -> None:
+    log.open("/proc/self/fd/3", flags="O_WRONLY|O_DSYNC", fd=4)
+    for _ in range(200):
+        log.write(512, 2000, fd=4)
+
+
+def flagged(flags: str, count: int = 200) -> Callable[[Trace], None]:
+    def write(log: Trace) -> None:
+        for number in range(count):
+            text = f'pwritev2(3, [{{iov_base=""..., iov_len=512}}], 1, {number * 512}, {flags})'
+            log.call(text, "512", 2000)
+
+    return write
+
+
+def made_in(folder: str) -> Callable[[Trace], None]:
+    """A file without a name, in the folder that the program stands in."""
+
+    def write(log: Trace) -> None:
+        log.call(f'chdir("{folder}")')
+        log.open(".", flags="O_RDWR|O_TMPFILE|O_DSYNC", fd=4)
+        for _ in range(200):
+            log.write(512, 2000, fd=4)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("then", "found"),
+    [
+        (opened_again, 1),
+        (flagged("RWF_DSYNC"), 1),
+        (flagged("RWF_SYNC"), 1),
+        (flagged("RWF_HIPRI"), 0),
+        (made_in("/data/run"), 1),
+    ],
+    ids=["/proc/self/fd", "RWF_DSYNC", "RWF_SYNC", "neither", "O_TMPFILE"],
+)
+def test_writes_wait_however_the_flag_came(tmp_path: Path, then: Callable[[Trace], None], found: int) -> None:
+    def write(log: Trace) -> None:
+        log.open("/data/journal", flags="O_WRONLY|O_CREAT")
+        then(log)
+
+    assert len(of_rule(of_log(tmp_path, write), "synchronous-flags")) == found
+
+
+def test_only_the_flagged_writes_are_charged(tmp_path: Path) -> None:
+    def write(log: Trace) -> None:
+        log.open("/data/journal", flags="O_WRONLY|O_CREAT")
+        flagged("RWF_DSYNC", 50)(log)
+        flagged("0", 150)(log)
+
+    (finding,) = of_rule(of_log(tmp_path, write), "synchronous-flags")
+    assert finding.evidence["count"] == 50
