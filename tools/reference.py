@@ -18,8 +18,8 @@ from iodock.cli import application
 from iodock.program import analyses, rules
 from iodock.program.ratio.record import CURES
 from iodock.program.reference import rule_page, thresholds
+from iodock.program.relations.derived import DERIVED
 from iodock.program.relations.keys import KEYS
-from iodock.program.relations.profile import DERIVED
 from iodock.program.results import Table
 from iodock.program.store import VIEWS
 from iodock.program.views.finding_rows import COLUMNS as FINDING_COLUMNS
@@ -121,7 +121,7 @@ queries that findings name.
 """
     parts = [GENERATED, "# Derived tables\n", intro]
     for name, derived in DERIVED.items():
-        parts += [f"## {name}\n", f"{derived.doc[0].upper()}{derived.doc[1:]}.\n"]
+        parts += [f"## {name}\n", f"{derived.doc}\n"]
         rows = [[f"`{column}`", doc] for column, doc in derived.columns.items()]
         parts.append(table(["column", "meaning"], rows))
     return "\n".join(parts)

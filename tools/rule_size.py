@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from iodock.program import rules
+from iodock.program.relations.derived import DERIVED
 from iodock.program.rules.base import Rule
 
 PACKAGE = Path(rules.__file__).parent.parent
@@ -190,6 +191,16 @@ def _imported(module: str) -> dict[str, str]:
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
+
+
+def views_asked(rule: Rule) -> set[str]:
+    """The views that a rule's SQL reads, wherever that stands."""
+    module = rule.find.__module__.removeprefix("iodock.program.")
+    found = set()
+    for name in reached({name for name, piece in _pieces().items() if piece.module == module}):
+        for string in _strings(_pieces()[name].node):
+            found.update(re.findall(r"\b(?:FROM|JOIN)\s+(\w+)", _text(string)))
+    return found & set(DERIVED)
 
 
 def reached(names: set[str]) -> set[str]:

@@ -13,6 +13,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import rule_size
 
+from iodock.program import rules
+
 MOST_THRESHOLDS = 4
 LARGER = {
     "copy-through-user-space": 6, "failed-open-storm": 6, "io-not-overlapped": 21, "mmap-random": 6,
@@ -22,7 +24,7 @@ LARGER = {
     "write-in-compute-loop": 11,
 }  # fmt: skip
 """Rules with more thresholds than a new one may have. No rule comes onto this list."""
-LIMITS = {"thresholds": 216, "constants": 70, "sql_lines": 1591, "longest_query": 77, "causes": 80}
+LIMITS = {"thresholds": 216, "constants": 70, "sql_lines": 1576, "longest_query": 71, "causes": 80}
 """Of all rules together: lower a limit with the change that allows it, and raise none."""
 
 
@@ -38,6 +40,12 @@ def test_no_rule_has_more_thresholds_than_it_may() -> None:
         one.name: one.thresholds for one in found if one.thresholds > LARGER.get(one.name, MOST_THRESHOLDS)
     }
     assert more == {}
+
+
+def test_a_rule_declares_the_views_that_it_asks() -> None:
+    own = [rule for rule in rules.every() if rule.find.__module__.startswith("iodock.")]
+    wrong = {rule.name: rule_size.views_asked(rule) ^ set(rule.views) for rule in own}
+    assert {name: views for name, views in wrong.items() if views} == {}
 
 
 def test_sql_of_helper_modules_counts_for_the_rule_that_uses_it() -> None:

@@ -44,11 +44,13 @@ def command(
     from iodock.program.relations.profile import Profile, tables_in
     from iodock.program.store import Store
     from iodock.program.views.untyped import answer_of
+    from iodock.shared.settings import load
 
     chosen = chosen_format(form, output)
     with Store.open(store) as opened:
         asked = opened.unsafe if unsafe else opened
-        Profile(asked).need(tables_in(sql))
+        if views := tables_in(sql):
+            Profile(asked, load()).need(views)
         answer = answer_of(asked.engine.user_query(sql), "query", opened.manifest)
     if chosen == "table":
         write_table(answer, output, wide, is_query=True)

@@ -10,8 +10,9 @@ from iodock.program.analyses.overview import PART
 from iodock.program.findings import MOST_FILES, Diagnosis, Finding, Gain, Severity, Silence
 from iodock.program.relations.filters import Filters
 from iodock.program.relations.io_time import IO_CALLS, io_time
-from iodock.program.relations.patterns import LEAST_FILES, PATTERNED, in_lines
+from iodock.program.relations.patterns import PATTERNED, in_lines
 from iodock.program.relations.profile import Profile
+from iodock.program.relations.run_facts import LEAST_FILES
 from iodock.program.relations.selection import select
 from iodock.program.rules import gains, headline, slow_call, typical
 from iodock.program.rules.asking import candidates_of
@@ -60,7 +61,7 @@ def facts_of(store: Store, settings: Settings) -> Facts:
     """What rules know of a store. Raises RequestError for one without calls."""
     store.need_calls()
     store.hold_small()
-    profile = Profile(store)
+    profile = Profile(store, settings)
     profile.need(["uses"])
     _name_folders(store)
     (sums,) = store.rows(_SUMS_SQL)

@@ -14,8 +14,8 @@ from typing import Any
 from iodock import _native
 from iodock.program import analyses, rules
 from iodock.program.ratio.record import CURES
+from iodock.program.relations.derived import DERIVED
 from iodock.program.relations.keys import KEYS
-from iodock.program.relations.profile import DERIVED
 from iodock.program.rules.base import Rule
 from iodock.program.store import TABLES, VIEWS
 from iodock.shared.headings import GROUPS

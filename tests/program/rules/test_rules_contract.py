@@ -15,7 +15,7 @@ import pytest
 from iodock.program import capture, rules
 from iodock.program.diagnosis import facts_of
 from iodock.program.reference import thresholds
-from iodock.program.relations.profile import DERIVED
+from iodock.program.relations.derived import DERIVED
 from iodock.program.rules.base import LANGUAGES, Facts, Rule
 from iodock.program.store import Store
 from iodock.shared.errors import IodockError
@@ -69,7 +69,7 @@ def test_its_thresholds_are_documented_and_frozen(rule: Rule) -> None:
 
 @each_rule
 def test_what_it_names_is_there(rule: Rule) -> None:
-    assert set(rule.tables) <= set(DERIVED)
+    assert set(rule.views) <= set(DERIVED)
     assert set(rule.yields_to) <= set(IDS) - {rule.name}
 
 
@@ -89,7 +89,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Facts]:
 
 @each_rule
 def test_it_finds_nothing_in_a_run_without_io(rule: Rule, empty: Facts) -> None:
-    empty.profile.need(rule.tables)
+    empty.profile.need(rule.views)
     assert list(rule.find(empty, rule.settings())) == []
 
 
@@ -122,7 +122,7 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_every_rule_bears_every_case(case: Facts) -> None:
     """It runs whatever the store lacks; what it says has all its numbers, and its query runs."""
     for rule in RULES:
-        case.profile.need(rule.tables)
+        case.profile.need(rule.views)
         for found in rule.find(case, rule.settings()):
             assert _placeholders(found.message) <= set(found.message.values), rule.name
             assert found.count >= 0 and (found.time_ns is None or found.time_ns >= 0), rule.name

@@ -19,7 +19,8 @@ import pytest
 from fold_log import imported, lines
 from iodock import _native
 from iodock.program import capture
-from iodock.program.relations.profile import DERIVED, Profile
+from iodock.program.relations.derived import DERIVED
+from iodock.program.relations.profile import FOLDS, Profile
 from iodock.program.store import Store
 from iodock.program.store.folds import Folding
 from iodock.shared.errors import IodockError, QueryError
@@ -46,9 +47,10 @@ def both(path: Path, name: str) -> tuple[list[dict[str, Any]], list[dict[str, An
     """The rows of the derived table NAME, folded and asked in SQL."""
     derived = DERIVED[name]
     with Store.open(path) as store:
-        Profile(store).need(derived.after)
-        assert derived.fold is not None and store.fold("folded_rows", derived.fold)
-        store.keep("asked_rows", derived.sql(store))
+        profile = Profile(store)
+        profile.need(derived.reads)
+        assert store.fold("folded_rows", FOLDS[name])
+        store.keep("asked_rows", derived.sql(profile.facts))
         described = [store.rows(f"DESCRIBE {made}_rows") for made in ("folded", "asked")]
         assert described[0] == described[1]
         return rows_of(store, "folded_rows"), rows_of(store, "asked_rows")
@@ -149,8 +151,8 @@ def test_more_groups_than_are_kept_at_a_time(run: Path, tmp_path: Path) -> None:
     assert len(parts) > 1 and sum(map(len, parts)) == count
     with Store.open(copy) as store:
         Profile(store).need(["places"])
-        places = DERIVED["transfers"].fold
-        assert places is not None and places.places is not None
+        places = FOLDS["transfers"]
+        assert places.places is not None
         assert len(list(Folding(paths, "transfers", store.table(places.places)).tables())) > 1
     assert_alike(copy)
 
@@ -186,7 +188,7 @@ def test_events_that_are_not_ours_are_refused(run: Path, tmp_path: Path, strange
     with Store.open(rewritten(run, tmp_path, STRANGE[strange])) as store:
         store.keep("places", "SELECT file_id, CAST(file_id AS BIGINT) AS place FROM files")
         for name in NAMES:
-            fold = DERIVED[name].fold
+            fold = FOLDS[name]
             assert fold is not None
             if not store.fold("folded", fold):
                 refused.add(name)
@@ -201,8 +203,8 @@ def test_files_that_are_not_numbered_one_by_one_are_left_to_sql(run: Path, files
     with Store.open(run) as store:
         Profile(store).need(["places"])
         store.keep("places", f"SELECT {files} AS file_id, place FROM kept.places")
-        fold = DERIVED["transfers"].fold
-        assert fold is not None and fold.places is not None
+        fold = FOLDS["transfers"]
+        assert fold.places is not None
         try:
             assert not store.fold("transfers", fold)
         except QueryError as error:
@@ -214,8 +216,8 @@ def test_wide_numbers_of_files_are_the_same_numbers(run: Path) -> None:
         Profile(store).need(["transfers"])
         known = rows_of(store, "transfers")
         store.keep("places", "SELECT CAST(file_id AS BIGINT) AS file_id, place FROM kept.places")
-        fold = DERIVED["transfers"].fold
-        assert fold is not None and store.fold("transfers", fold) and rows_of(store, "transfers") == known
+        fold = FOLDS["transfers"]
+        assert store.fold("transfers", fold) and rows_of(store, "transfers") == known
 
 
 def test_a_part_that_is_gone_is_missed(run: Path, tmp_path: Path) -> None:
@@ -237,9 +239,9 @@ def test_what_another_writer_made_is_asked_in_sql(run: Path, tmp_path: Path, com
     for name in NAMES:
         with Store.open(run) as store, Store.open(copy) as other:
             Profile(store).need([name])
-            fold = DERIVED[name].fold
-            Profile(other).need(DERIVED[name].after)
-            assert fold is not None and not other.fold("x", fold)
+            fold = FOLDS[name]
+            Profile(other).need(DERIVED[name].reads)
+            assert not other.fold("x", fold)
             Profile(other).need([name])
             assert rows_of(other, name) == [
                 row | ({"typical_ns": pytest.approx(row["typical_ns"], abs=1)} if "typical_ns" in row else {})
@@ -292,10 +294,10 @@ def test_damage_that_both_take_is_read_alike(run: Path, tmp_path: Path) -> None:
     taken, different = 0, 0
     for copy in damaged(run, tmp_path, 60, 13):
         with contextlib.suppress(IodockError), Store.open(copy) as store:
-            fold = DERIVED["uses"].fold
+            fold = FOLDS["uses"]
             assert fold is not None
             if store.fold("folded_rows", fold):
-                store.keep("asked_rows", DERIVED["uses"].sql(store))
+                store.keep("asked_rows", DERIVED["uses"].sql(Profile(store).facts))
                 taken += 1
                 different += bool(
                     store.rows("SELECT 1 FROM (FROM folded_rows EXCEPT FROM asked_rows) LIMIT 1")
@@ -348,7 +350,7 @@ def test_an_engine_that_is_stopped_says_so(run: Path, tmp_path: Path) -> None:
 def test_several_threads_fold_at_a_time(run: Path) -> None:
     with Store.open(run) as store, ThreadPoolExecutor(4) as pool:
         store.keep("places", "SELECT file_id, CAST(file_id AS BIGINT) AS place FROM files")
-        names = [(f"{name}_{number}", DERIVED[name].fold) for name in NAMES for number in range(8)]
+        names = [(f"{name}_{number}", FOLDS[name]) for name in NAMES for number in range(8)]
         assert all(pool.map(lambda one: store.fold(*one), names))
         for name in NAMES:
             assert all(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from iodock.program.relations.profile import DERIVED, Profile, tables_in
+from iodock.program.relations.derived import DERIVED
+from iodock.program.relations.profile import Profile, tables_in
 from iodock.program.run import Run
+from iodock.program.store import Store
 
 
 def one(run: Run, sql: str) -> list[int]:
@@ -56,5 +60,31 @@ def test_columns_are_those_that_are_documented(mixed: Run, name: str) -> None:
 
 
 def test_tables_are_found_in_a_question() -> None:
-    assert tables_in("select * from USES u join places p using (file_id)") == ("uses", "places")
+    assert tables_in("select * from USES u join places p using (file_id)") == ("places", "uses")
     assert tables_in("select 'transfers_of' from events") == ()
+
+
+@pytest.mark.parametrize("name", sorted(DERIVED))
+def test_a_view_says_what_a_row_and_each_column_is(name: str) -> None:
+    view = DERIVED[name]
+    assert view.doc.endswith(".") and view.doc[0].isupper()
+    assert view.columns and all(view.columns.values())
+
+
+@pytest.mark.parametrize("name", sorted(DERIVED))
+def test_no_part_of_a_view_hides_another_view(name: str) -> None:
+    own = set(re.findall(r"(\w+) AS \(", DERIVED[name].body))
+    assert own & set(DERIVED) == set()
+
+
+def test_what_a_view_reads_is_found_in_its_text() -> None:
+    assert DERIVED["authors"].reads == ("image_libraries", "images", "written_in")
+    # `opens` is a column here.
+    assert DERIVED["file_work"].reads == ("uses",)
+
+
+def test_a_view_is_made_when_a_question_reads_it(mixed: Run) -> None:
+    with Store.open(mixed.store.path) as store:
+        profile = Profile(store)
+        profile.need_for("SELECT count(*) AS places FROM uses u JOIN files f ON f.file_id = u.file_id")
+        assert store.rows("SELECT table_name FROM duckdb_tables() ORDER BY 1") == [{"table_name": "uses"}]

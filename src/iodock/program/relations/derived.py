@@ -1,22 +1,94 @@
-"""What a derived table is."""
+"""Views that rules ask of a run: one file each in `views/`, whose head tells its rows and columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
 
-from iodock.program.store import Store
-from iodock.program.store.folds import EventFold
+from iodock.program.relations.run_facts import RunFacts
+
+FOLDER = Path(__file__).parent / "views"
+_PLACE = re.compile(r"\{([a-z_]+)\}")
+_COMMENT = re.compile(r"--.*")
+_SOURCE = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
+_COLUMN = re.compile(r"-- (\w+): (.*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """One derived table: its SQL, the tables it is made from, and what its columns mean."""
+@dataclass(frozen=True)
+class View:
+    """One view. `{name}` in its text stands for a field of RunFacts."""
 
-    doc: str
-    columns: Mapping[str, str]
-    """Name -> meaning with unit."""
-    sql: Callable[[Store], str]
-    after: tuple[str, ...] = ()
-    fold: EventFold | None = None
-    """How it is made faster than by SQL, where events are as iodock stores them."""
+    name: str
+    head: str
+    body: str
+
+    @cached_property
+    def doc(self) -> str:
+        """What a row is."""
+        return " ".join(_filled(self._parts[0], RunFacts()).replace("\n-- ", " ").split())
+
+    @cached_property
+    def columns(self) -> Mapping[str, str]:
+        """Name -> meaning with unit, in the order of the answer."""
+        found: dict[str, str] = {}
+        for line in _filled(self._parts[1], RunFacts()).splitlines():
+            column = _COLUMN.fullmatch(line)
+            if column:
+                found[column[1]] = column[2]
+            else:
+                found[next(reversed(found))] += " " + line.removeprefix("--").strip()
+        return found
+
+    @property
+    def _parts(self) -> tuple[str, str]:
+        doc, _, columns = self.head.partition("\n--\n")
+        return doc.removeprefix("--"), columns
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        """Other views that it is made from."""
+        sources = set(_SOURCE.findall(_COMMENT.sub("", self.body)))
+        return tuple(name for name in names() if name in sources and name != self.name)
+
+    def sql(self, facts: RunFacts) -> str:
+        """The SELECT that makes it."""
+        return _filled(self.body, facts)
+
+
+def _filled(text: str, facts: RunFacts) -> str:
+    return _PLACE.sub(lambda found: str(getattr(facts, found[1])), text)
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Of all views, by name."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.sql")))
+
+
+@cache
+def view(name: str) -> View:
+    """The view of this name. KeyError for an unknown one."""
+    if name not in names():
+        raise KeyError(name)
+    head, _, body = (FOLDER / f"{name}.sql").read_text(encoding="utf-8").partition("\n\n")
+    return View(name, head, body.strip())
+
+
+class _Views(Mapping[str, View]):
+    """All of them; a file is read when it is asked for."""
+
+    def __getitem__(self, name: str) -> View:
+        return view(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(names())
+
+    def __len__(self) -> int:
+        return len(names())
+
+
+DERIVED: Mapping[str, View] = _Views()
+"""Name -> view."""

@@ -23,7 +23,6 @@ _NOT_RULES = {
     "one_off",
     "phases",
     "places",
-    "programs",
     "prepared",
     "search_path",
     "thread_turns",

@@ -6,8 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from iodock.program.relations.profile import MOMENTS
-from iodock.program.rules import costs
+from iodock.program.relations.run_facts import MOMENTS
 from iodock.program.rules.facts import Facts
 from iodock.program.rules.phases import Settings
 from iodock.program.rules.workers import Team
@@ -80,7 +79,6 @@ def _part(facts: Facts, members: str, many: int, settings: Settings, window: str
     if int(most["time_ns"]) < settings.least_alone * whole:
         return None
     # This table goes through all events: made where there is something to ask it.
-    facts.profile.need(("moments",))
     return Part(
         int(most["worker"]),
         many,
@@ -103,7 +101,7 @@ used AS (SELECT m.worker, coalesce(f.pattern, f.name) AS kind, w.written_bytes >
       + coalesce(w.other_ns, 0)) AS time_ns,
     coalesce(min(w.first_ts), 0) AS first_ts, coalesce(max(w.last_ts), 0) AS last_ts
   FROM members m JOIN file_work w ON w.upid = m.upid JOIN files f ON f.file_id = w.file_id
-  WHERE {costs.data_files("f")} AND {window} GROUP BY ALL),
+  WHERE f.file_id IN (FROM data_files) AND {window} GROUP BY ALL),
 kinds AS (SELECT kind, writes, max(bytes) AS most, sum(bytes) AS bytes, sum(time_ns) AS time_ns,
     arg_max(worker, bytes) AS worker FROM used GROUP BY kind, writes),
 mean AS (SELECT sum(bytes) / {many} AS bytes FROM used),

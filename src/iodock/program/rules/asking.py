@@ -32,7 +32,6 @@ def candidates_of(rules: Sequence[Rule], facts: Facts) -> list[list[Candidate]]:
 
 
 def _candidates(rule: Rule, facts: Facts) -> list[Candidate]:
-    facts.profile.need(rule.tables)
     found = rule.find(facts, facts.settings.of_rule(rule.name, rule.settings))
     return [one_off.judged(facts, candidate) for candidate in found]
 

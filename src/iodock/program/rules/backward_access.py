@@ -82,7 +82,7 @@ def _sql(direction: int, settings: Settings) -> str:
     ahead = "coalesce(sum(t.count - t.back) FILTER (WHERE t.pattern IN (3, 4)), 0)"
     return transfers.by_place(
         transfers.moved() | {"back": back},
-        where=f"t.direction = {direction} AND t.size_bin >= 0 AND {costs.files('p')}",
+        where=f"t.direction = {direction} AND t.size_bin >= 0 AND p.place IN (FROM plain_places)",
         having=f"""sum(t.count) >= {transfers.FEW} AND {back} >= {settings.least_share} * sum(t.count)
   AND {ahead} <= {settings.most_ahead} * sum(t.count)
   AND sum(t.bytes) < {settings.below_bytes} * sum(t.count)""",
@@ -131,7 +131,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.OFFSETS,),
-    tables=("transfers", "place_names", "places", "uses", "opens"),
+    views=("transfers", "place_names", "places", "uses", "opens", "plain_places", "remote_places"),
     yields_to=("redundant-reads", "redundant-writes", "synchronous-flags"),
     case="header-reread",
 )

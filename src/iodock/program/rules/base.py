@@ -90,8 +90,9 @@ class Rule:
     """What the source must be able to see; else the rule says so and stays silent."""
     needs_for_some: tuple[Need, ...] = ()
     """The same of files of which it can't be seen: these alone are left out, and the rule says so."""
-    tables: tuple[str, ...] = ()
-    """Derived tables (iodock.program.relations.profile) that `find` reads."""
+    views: tuple[str, ...] = ()
+    """What `find` asks of the run beside the store's tables: names of files in
+    `iodock/program/relations/views/`."""
     yields_to: tuple[str, ...] = ()
     """Rules that name the cause where this one only sees a symptom: on the same files, theirs is shown."""
     yields_at: float = 0.5

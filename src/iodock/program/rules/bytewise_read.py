@@ -47,7 +47,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 # A pipe's reads too: the shell reads them alike, and what they wait for hardly counts in the typical time.
 def _sql(settings: Settings) -> str:
     one = "t.size_bin = 0 AND t.pattern IN (0, 1, 2)"
-    kinds = f"({costs.files('p')} OR p.kind IN ('standard', 'pipe', 'fifo') OR {costs.descriptors('p')})"
+    kinds = f"""(p.place IN (FROM plain_places) OR p.kind IN ('standard', 'pipe', 'fifo')
+  OR {costs.descriptors("p")})"""
     return transfers.by_place(
         {name: f"sum(t.{name}) FILTER (WHERE {one})" for name in ("count", "time_ns", "typical_ns")},
         where=f"t.direction = 1 AND t.size_bin >= 0 AND {kinds}",
@@ -71,7 +72,8 @@ _LINES_SQL = f"""WITH work AS (SELECT u.file_id, sum(u.count) FILTER (WHERE u.di
 SELECT p.name, any_value(p.file_count) AS file_count, 'read' AS call, CAST(sum(w.reads) AS BIGINT) AS count,
   CAST(sum(w.time_ns) AS BIGINT) AS time_ns, CAST(sum(w.time_ns) AS BIGINT) AS typical_ns
 FROM work w JOIN places l ON l.file_id = w.file_id JOIN place_names p ON p.place = l.place
-WHERE {costs.files("p")} AND p.place IN (SELECT place FROM transfers WHERE direction = 1 GROUP BY place
+WHERE p.place IN (FROM plain_places)
+  AND p.place IN (SELECT place FROM transfers WHERE direction = 1 GROUP BY place
   HAVING sum(overlapping) >= 0.5 * sum(count))
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 _LINES_QUERY = """SELECT file, pid, count(*) FILTER (WHERE direction = 'read') AS reads,
@@ -108,6 +110,6 @@ RULE = Rule(
     fine_when=N_("A few lines are read, as by configure scripts, or a terminal is."),
     settings=Settings,
     find=find,
-    tables=("uses", "transfers", "places", "place_names", "programs"),
+    views=("uses", "transfers", "places", "place_names", "programs", "plain_places"),
     case="shell-loop",
 )

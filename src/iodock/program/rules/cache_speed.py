@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from iodock.program.findings import Severity
-from iodock.program.rules import costs
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.shared.language import N_
 from iodock.shared.message import Message
@@ -59,7 +58,7 @@ def _sql(direction: int, settings: Settings) -> str:
   CAST(sum(t.bytes) AS BIGINT) AS bytes, CAST(sum(t.time_ns) AS BIGINT) AS time_ns,
   sum(t.bytes) / (sum(t.time_ns) / 1e9) AS rate
 FROM transfers t JOIN place_names p ON p.place = t.place
-WHERE t.direction = {direction} AND {costs.files("p")} GROUP BY p.place, p.name, p.mount_point
+WHERE t.direction = {direction} AND p.place IN (FROM plain_places) GROUP BY p.place, p.name, p.mount_point
 HAVING sum(t.bytes) >= {settings.least_bytes} AND sum(t.time_ns) > 0 ORDER BY bytes DESC, p.name"""
 
 
@@ -99,5 +98,5 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS,),
-    tables=("transfers", "place_names"),
+    views=("transfers", "place_names", "plain_places"),
 )

@@ -34,8 +34,8 @@ class Settings:
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: files of which one process read as much as it wrote into others, piece by piece. What
     copying in the kernel leaves out, the reads, is the cost."""
-    facts.store.keep("copied_files", _files_sql(settings))
-    facts.store.keep("copied", _copied_sql(settings))
+    facts.keep("copied_files", _files_sql(settings))
+    facts.keep("copied", _copied_sql(settings))
     (seen,) = facts.rows(_SEEN_SQL)
     # Whether it is a copy shows only in the order of all calls on the files.
     if not seen["calls"] or not costs.worth_a_word(facts, seen["time_ns"], seen["calls"]):
@@ -83,7 +83,7 @@ moved AS (SELECT w.upid, w.file_id, w.read_bytes > 0 AS is_source, w.read_ns, w.
   FROM file_work w JOIN files f ON f.file_id = w.file_id
     LEFT JOIN first o ON o.upid = w.upid AND o.file_id = w.file_id
     LEFT JOIN programs r ON r.upid = w.upid
-  WHERE (w.read_bytes = 0) <> (w.written_bytes = 0) AND {costs.files("f")}
+  WHERE (w.read_bytes = 0) <> (w.written_bytes = 0) AND f.file_id IN (FROM plain_files)
     AND w.read_bytes + w.written_bytes >= {settings.least_file_bytes}
     AND NOT coalesce(regexp_matches(r.program, '{_TOOLS}'), false)),
 converters AS (SELECT q.upid FROM commands c JOIN processes q ON q.utid = c.utid
@@ -202,5 +202,5 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.TIMES,),
-    tables=("uses", "file_work", "programs"),
+    views=("uses", "file_work", "programs", "plain_files"),
 )

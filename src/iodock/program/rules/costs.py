@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from iodock.program.relations.run_facts import SYSTEM_NAMES
 from iodock.program.rules.facts import Facts
 from iodock.program.rules.places import Faults
-from iodock.shared.engine.sql import quoted
 
 PIECE_BYTES = 1 << 20
 """What one large request moves."""
@@ -27,52 +27,12 @@ HUNG_NS = 100_000_000
 LEAST_SHARE = 0.001
 """Of the run's wall time, or of its calls where times are not known."""
 
-# Names of databases and what lies beside them: they answer requests one by one, and do it on purpose.
-_DATABASES = (
-    r"\.(db|db3|sqlite3?|mdb|ldb|sst|ibd|frm|gdbm|lmdb|rdb)$|-(journal|wal|shm)$"
-    r"|/\.git/|/ibdata[0-9]|/(pg_wal|pgdata)/"
-)
-SYSTEM = r"^/(usr|lib|lib32|lib64|bin|sbin|etc|opt|nix|snap)/|\.(so|pyc|pyo|py|pm)(\.[0-9.]+)?$|/\.local/lib/"
-
-
 _TEXT = r"\.(json|jsonl|csv|tsv|txt|xml|ya?ml|toml|ini|cfg|conf|nml)$"
 _BINARY = (
     r"\.(bin|raw|npy|npz|h5|hdf5?|he5|nc4?|cdf|grib2?|grb2?|fits?|mat|parquet|arrow|feather|avro|orc|pkl|pickle"
     r"|pb|pt|pth|onnx|tfrecord|png|jpe?g|tiff?|gif|bmp|webp|dcm|nii|mp[34]|wav|flac|pdf|zip|gz|bz2|xz|zst|lz4"
     r"|7z|tar|tgz|bam|bcf|cram|sra|bw|2bit|o|a|exe|class|jar)$"
 )
-
-
-MOVES = """moves AS (SELECT o.file_id AS source, n.file_id AS target, o.ts
-  FROM events o JOIN events n ON n.utid = o.utid AND n.ts = o.ts AND n.call_id = o.call_id
-    AND n.file_id = o.other_file_id
-  WHERE o.side = 3 AND n.side = 4 AND o.errno_id IS NULL AND n.errno_id IS NULL
-    AND o.call_id IN (SELECT id FROM calls WHERE family = 'rename'))"""
-"""CTE of SQL: every file that got another name, and which."""
-
-
-def files(place: str) -> str:
-    """SQL condition: PLACE, an alias of `place_names` or `files`, is a plain file that no database keeps."""
-    return f"""({place}.kind IN ('file', 'regular', 'unknown')
-  AND NOT regexp_matches({place}.name, '^/(proc|sys|dev/pts|dev/fd)/|^/dev/[^/]*$|{_DATABASES}')
-  AND {place}.name || '-journal' NOT IN (SELECT name FROM files WHERE suffix(name, '-journal'))
-  AND {place}.name || '-wal' NOT IN (SELECT name FROM files WHERE suffix(name, '-wal')))"""
-
-
-def databases(place: str) -> str:
-    """SQL condition: PLACE is a file that a database keeps; repositories are none."""
-    return f"""({place}.kind IN ('file', 'regular', 'unknown') AND NOT ({files(place)})
-  AND NOT regexp_matches({place}.name, '^/(proc|sys|dev)/|/\\.git/'))"""
-
-
-def data_files(place: str) -> str:
-    """SQL condition: as `files`, and not a part of the system or of a program."""
-    return f"({files(place)} AND NOT regexp_matches({place}.name, '{SYSTEM}'))"
-
-
-def program_files(place: str) -> str:
-    """SQL condition: PLACE is a file of the system or of a program."""
-    return f"({place}.kind IN ('file', 'regular') AND regexp_matches({place}.name, '{SYSTEM}'))"
 
 
 def maybe_text(place: str) -> str:
@@ -88,16 +48,8 @@ def descriptors(place: str) -> str:
 
 def data_links(place: str) -> str:
     """SQL condition: PLACE is a symbolic link, and not a part of the system or of a program."""
-    return f"({place}.kind = 'symlink' AND NOT regexp_matches({place}.name, '^/(proc|sys|dev)/|{SYSTEM}'))"
-
-
-def remote(place: str, facts: Facts) -> str:
-    """SQL condition: PLACE lies on a network or parallel file system."""
-    mounts = [mount for mount, kind in facts.mount_kinds.items() if kind != "local"]
-    if not mounts:
-        return "false"
-    names = ", ".join(quoted(mount) for mount in mounts)
-    return f"coalesce({place}.mount_point IN ({names}), false)"
+    not_data = f"^/(proc|sys|dev)/|{SYSTEM_NAMES}"
+    return f"({place}.kind = 'symlink' AND NOT regexp_matches({place}.name, '{not_data}'))"
 
 
 def beyond_large(

@@ -115,5 +115,5 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.FLAGS,),
-    tables=("opens",),
+    views=("opens",),
 )

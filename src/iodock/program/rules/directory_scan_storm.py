@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.program.rules import costs, programs
+from iodock.program.rules import costs
 from iodock.program.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
@@ -54,7 +54,7 @@ def _sql(settings: Settings) -> str:
     return f"""WITH teams AS (SELECT upid, min(upid) OVER (PARTITION BY owner, program) AS first
   FROM siblings WHERE program IS NOT NULL AND alike_of_owner >= {settings.least_scans_elsewhere}),
 listed AS (SELECT u.file_id, coalesce(t.first, s.upid) AS upid,
-    bool_or(t.first IS NOT NULL OR {programs.is_tool("g.program")} OR {_SYSTEM}) AS elsewhere,
+    bool_or(t.first IS NOT NULL OR g.is_tool IS TRUE OR {_SYSTEM}) AS elsewhere,
     sum(u.count) FILTER (WHERE c.family = 'getdents') AS reads,
     coalesce(sum(u.count) FILTER (WHERE c.family = 'open' AND u.errno_id IS NULL), 0)
       + coalesce(sum(u.count) FILTER (WHERE c.class = 'seek'), 0) AS scans,
@@ -105,7 +105,7 @@ RULE = Rule(
     fine_when=N_("A server or a queue that must notice new files, with pauses between."),
     settings=Settings,
     find=find,
-    tables=("uses", "places", "siblings", "programs"),
+    views=("uses", "places", "siblings", "programs"),
     yields_to=("slow-call",),
     case="stat-storm",
 )

@@ -14,7 +14,7 @@ from iodock.program.rules import mpi_io, tracing
 from iodock.program.store import Store
 from iodock.shared.language import N_
 from iodock.shared.message import Message
-from iodock.shared.settings import FileSystem, FileSystemKind, Settings, kind_of
+from iodock.shared.settings import FileSystemKind, Settings
 
 MOST_STRETCH = 10.0
 """More than this a program sleeps, and is not kept waiting by others."""
@@ -202,8 +202,14 @@ SELECT sum(ns) / nullif(count(ns) * exp(avg(ln(ns + 1))), 0) AS uneven FROM paus
         return max(typical_ns, min(time_ns, round(self.stretch * typical_ns)))
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """A small answer over the store's and the derived tables."""
+        """A small answer over the store's tables and views."""
+        self.profile.need_for(sql)
         return self.store.rows(sql)
+
+    def keep(self, name: str, sql: str) -> None:
+        """Keeps an answer under a name for later questions of the same rule."""
+        self.profile.need_for(sql)
+        self.store.keep(name, sql)
 
     def one(self, sql: str) -> dict[str, Any]:
         """The first row; an empty dict where there is none."""
@@ -244,7 +250,6 @@ FROM processes"""
     @cached_property
     def mpi_io(self) -> bool:
         """Whether ranks opened files by MPI-IO."""
-        self.profile.need(("uses",))
         return bool(self.rows(f"{mpi_io.FILES} LIMIT 1"))
 
     @cached_property
@@ -266,14 +271,7 @@ FROM processes"""
     @cached_property
     def mount_kinds(self) -> Mapping[str, FileSystemKind]:
         """Mount point -> local, network or parallel, of the mounts that files lie on."""
-        rows = self.rows("SELECT DISTINCT mount_point, fs_type FROM files WHERE mount_point IS NOT NULL")
-        return {row["mount_point"]: self._kind(row["mount_point"], row["fs_type"]) for row in rows}
-
-    def _kind(self, mount_point: str, fs_type: str | None) -> FileSystemKind:
-        known: FileSystem | None = self.settings.file_system(mount_point)
-        if known is not None and known.kind is not None:
-            return known.kind
-        return kind_of(fs_type)
+        return self.profile.facts.mount_kinds
 
 
 _BUSIEST_SQL = """SELECT utid, (end_ts - start_ts) / (cpu_user_ns + coalesce(cpu_system_ns, 0)) AS longer

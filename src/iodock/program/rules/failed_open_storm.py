@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.program.rules import costs, programs, search_path
+from iodock.program.rules import costs, search_path
 from iodock.program.rules.base import Candidate, Facts, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
@@ -92,7 +92,6 @@ def _along_paths(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 # Forked workers run no program of their own, so they look for nothing that a start needs: they count with
 # who forked them.
 def _sql(settings: Settings) -> str:
-    alone = programs.is_one_of_many("b")
     return f"""WITH {search_path.ctes(settings.least_long)},
 missed AS (SELECT u.file_id, s.upid, u.count, u.time_ns, u.longest_ns, c.name AS call, c.family,
     CASE WHEN b.upid IS NOT NULL AND b.program IS NULL THEN b.parent ELSE s.upid END AS seeker
@@ -101,7 +100,7 @@ missed AS (SELECT u.file_id, s.upid, u.count, u.time_ns, u.longest_ns, c.name AS
     LEFT JOIN siblings b ON b.upid = s.upid
   WHERE c.family IN ('open', 'access', 'stat', 'execve', 'readlink') AND x.name IN ('ENOENT', 'ENOTDIR')
     AND (u.file_id, u.utid) NOT IN (SELECT (file_id, utid) FROM sought)
-    AND NOT {programs.is_tool("g.program")} AND (b.program IS NULL OR NOT {alone})),
+    AND g.is_tool IS NOT TRUE AND (b.program IS NULL OR NOT b.is_one_of_many)),
 asked AS (SELECT m.file_id, m.upid, regexp_extract(f.name, '[^/]*$') AS base, sum(m.count) AS times
   FROM missed m JOIN files f ON f.file_id = m.file_id
   WHERE m.family IN ('stat', 'access') GROUP BY ALL HAVING times >= {settings.waiting_count}),
@@ -163,7 +162,7 @@ RULE = Rule(
     fine_when=N_("A program looks for optional settings once when it starts."),
     settings=Settings,
     find=find,
-    tables=("uses", "places", "programs", "siblings"),
+    views=("uses", "places", "programs", "siblings"),
     yields_to=("process-storm", "slow-call"),
     case="shell-loop",
 )

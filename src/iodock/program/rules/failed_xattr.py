@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from iodock.program.findings import Severity
-from iodock.program.rules import costs, programs
+from iodock.program.rules import costs
 from iodock.program.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
@@ -55,12 +55,12 @@ def _is_a_tools_habit(faults: Faults, failed: int, settings: Settings) -> bool:
     return quick and faults.total("by_others") == 0
 
 
-_SQL = f"""SELECT p.name, count(DISTINCT u.file_id) AS file_count, arg_max(c.name, u.count) AS call,
+_SQL = """SELECT p.name, count(DISTINCT u.file_id) AS file_count, arg_max(c.name, u.count) AS call,
   CAST(sum(u.count) AS BIGINT) AS asked,
   CAST(coalesce(sum(u.count) FILTER (WHERE x.id IS NOT NULL), 0) AS BIGINT) AS count,
   CAST(sum(u.time_ns) FILTER (WHERE x.id IS NOT NULL) AS BIGINT) AS time_ns,
   max(u.longest_ns) FILTER (WHERE x.id IS NOT NULL) AS longest_ns,
-  count(*) FILTER (WHERE NOT {programs.walks("g.program")}) AS by_others
+  count(*) FILTER (WHERE g.walks IS NOT TRUE) AS by_others
 FROM uses u JOIN calls c ON c.id = u.call_id JOIN places p ON p.file_id = u.file_id
   JOIN processes s ON s.utid = u.utid LEFT JOIN programs g ON g.upid = s.upid
   LEFT JOIN errnos x ON x.id = u.errno_id
@@ -100,6 +100,6 @@ RULE = Rule(
     fine_when=N_("A backup that must keep attributes, or a few files."),
     settings=Settings,
     find=find,
-    tables=("uses", "places", "programs"),
+    views=("uses", "places", "programs"),
     case="failed-attributes",
 )

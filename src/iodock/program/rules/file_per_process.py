@@ -78,7 +78,7 @@ def _sql(settings: Settings) -> str:
     return f"""WITH written AS (SELECT w.file_id, any_value(k.team) AS team, any_value(k.worker) AS worker,
     sum(w.metadata) AS calls, sum(w.metadata_ns) AS time_ns, sum(w.written_bytes) AS bytes
   FROM file_work w JOIN workers k ON k.upid = w.upid JOIN files f ON f.file_id = w.file_id
-  WHERE w.writes > 0 AND w.opens > 0 AND {costs.data_files("f")} AND f.name NOT LIKE '/dev/%'
+  WHERE w.writes > 0 AND w.opens > 0 AND f.file_id IN (FROM data_files) AND f.name NOT LIKE '/dev/%'
   GROUP BY w.file_id HAVING min(k.worker) = max(k.worker)),
 patterns AS (SELECT w.*, coalesce(f.pattern, f.name) AS name, f.mount_point FROM written w
   JOIN files f ON f.file_id = w.file_id),
@@ -128,7 +128,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.RANKS_OWN,),
-    tables=("file_work", "workers"),
+    views=("file_work", "workers", "data_files"),
     yields_to=("open-close-loop", "sync-heavy"),
     case="shared-file",
 )

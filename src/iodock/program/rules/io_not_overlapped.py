@@ -8,7 +8,6 @@ from typing import Any
 
 from iodock.program.findings import Severity
 from iodock.program.relations.io_time import WAITING_CALLS
-from iodock.program.rules import costs, programs
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.shared.language import N_
 from iodock.shared.message import Message, Scalar
@@ -203,7 +202,7 @@ def _sql(settings: Settings, least_pause_ns: int) -> str:
     LEFT JOIN programs g ON g.upid = p.upid
   WHERE (e.bytes >= {settings.least_bytes} AND e.direction > 0 OR e.dur >= {LONG_NS})
     AND e.ts IS NOT NULL AND e.dur IS NOT NULL AND e.side IN (0, 1, 3)
-    AND NOT {programs.is_tool("g.program")} AND ({costs.files("f")} OR e.dur >= {LONG_NS})
+    AND g.is_tool IS NOT TRUE AND (f.file_id IN (FROM plain_files) OR e.dur >= {LONG_NS})
   LIMIT {settings.most_requests}),
 main AS (SELECT utid FROM large GROUP BY utid HAVING sum(bytes) >= 0.9 * (SELECT sum(bytes) FROM large)),
 {_loops_sql(settings)},
@@ -307,7 +306,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.TIMES),
-    tables=("programs",),
+    views=("programs", "plain_files"),
     yields_to=(
         *("serial-phases", "redundant-reads", "sync-heavy", "slow-call", "synchronous-flags"),
         *("read-after-write", "redundant-writes", "random-access", "backward-access"),

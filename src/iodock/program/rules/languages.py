@@ -55,7 +55,6 @@ def advice_for(advice: Sequence[Advice], candidate: Candidate, facts: Facts) -> 
 
 def authors_of(candidate: Candidate, facts: Facts) -> list[Author]:
     """Those that made most of the calls at fault, the busiest first."""
-    facts.profile.need(("authors", "image_uses", "image_libraries", "places"))
     rows = _rows(candidate, facts)
     made: dict[frozenset[str], list[dict[str, Any]]] = {}
     for row in rows:

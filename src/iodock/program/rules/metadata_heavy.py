@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.program.rules import costs, programs
+from iodock.program.rules import costs
 from iodock.program.rules.base import Candidate, Facts, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
@@ -66,8 +66,8 @@ SELECT p.name, count(DISTINCT w.file_id) AS file_count,
     w.metadata_ns - {costs.unless_hung("w.longest_metadata_ns")})) AS BIGINT) AS time_ns
 FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
   LEFT JOIN programs g ON g.upid = w.upid LEFT JOIN stations s ON s.file_id = w.file_id
-WHERE w.metadata > {free} AND ({costs.data_files("f")} OR {_MADE_AGAIN} OR {costs.data_links("f")})
-  AND NOT {programs.is_tool("g.program")}
+WHERE w.metadata > {free} AND (f.file_id IN (FROM data_files) OR {_MADE_AGAIN} OR {costs.data_links("f")})
+  AND g.is_tool IS NOT TRUE
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
@@ -113,7 +113,7 @@ RULE = Rule(
     ),
     settings=Settings,
     find=find,
-    tables=("file_work", "places", "programs", "uses"),
+    views=("file_work", "places", "programs", "uses", "data_files"),
     yields_to=(
         *("open-close-loop", "stat-storm", "failed-xattr", "failed-open-storm", "process-storm", "slow-call"),
         *("tiny-file-flood", "file-per-process", "directory-scan-storm", "slow-close", "sync-heavy"),

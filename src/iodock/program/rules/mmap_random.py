@@ -111,7 +111,7 @@ def _sql(settings: Settings) -> str:
     return f"""WITH stepped AS (SELECT *, ts - lag(ts) OVER (PARTITION BY utid ORDER BY ts) AS pause
   FROM ({faults.steps(where="WHERE is_major IS NOT NULL")})),
 chosen AS (SELECT s.file_id FROM stepped s JOIN files f ON f.file_id = s.file_id
-  WHERE {costs.data_files("f")}
+  WHERE f.file_id IN (FROM data_files)
   GROUP BY s.file_id, f.size_bytes HAVING count(*) FILTER (WHERE is_major) >= {FEW}
     AND {near} <= {settings.most_near} * count(step)
     AND ({back} >= {settings.least_back} * count(step) OR {back} >= {FEW_BACK} * count(step)
@@ -177,6 +177,7 @@ RULE = Rule(
     fine_when=N_("The file stays in memory between the touches, or only a few pages of it are needed."),
     settings=Settings,
     find=find,
+    views=("data_files",),
     needs=(Need.PAGE_FAULTS,),
     case="mmap-viewer",
 )

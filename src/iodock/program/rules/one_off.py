@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iodock.program.findings import Severity
-from iodock.program.rules import costs
+from iodock.program.relations.run_facts import SYSTEM_NAMES
 from iodock.program.rules.base import Candidate, Facts, advise
 from iodock.shared.engine.sql import quoted
 from iodock.shared.language import N_
 
 _CACHE = "(^|/)(__pycache__|[.]?[A-Za-z_-]*[Cc]ache)/"
-_PROGRAMS = f"{costs.SYSTEM}|/(site|dist)-packages/|/node_modules/"
+_PROGRAMS = f"{SYSTEM_NAMES}|/(site|dist)-packages/|/node_modules/"
 LEAST_BEFORE = 0.7
 """Share of the time with a candidate's files that must go to files of programs and caches, before the last
 write into a cache: something of them may be used in each run, too."""
@@ -29,7 +29,6 @@ def judged(facts: Facts, candidate: Candidate) -> Candidate:
     written."""
     if not candidate.files:
         return candidate
-    facts.profile.need(("uses", "places"))
     names = ", ".join(quoted(name) for name in candidate.files)
     row = facts.one(
         f"""WITH made AS (SELECT max(u.last_ts) AS ts FROM uses u JOIN files f ON f.file_id = u.file_id

@@ -75,7 +75,7 @@ def _sql(settings: Settings) -> str:
     * {spared}) AS BIGINT) AS calls,
   CAST(sum({opening} + coalesce({closing}, 0) + ({with_it} + {_BUFFERED}) * {spared}) AS BIGINT) AS time_ns
 FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
-WHERE w.opens >= {settings.least_opens} AND ({costs.files("f")} OR {_CONNECTED} OR {_KERNEL})
+WHERE w.opens >= {settings.least_opens} AND (f.file_id IN (FROM plain_files) OR {_CONNECTED} OR {_KERNEL})
   AND w.reads + w.writes > 0
   AND w.read_bytes + w.written_bytes <= {settings.most_bytes} * w.opens
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
@@ -85,7 +85,7 @@ GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 _BUFFERED = f"""greatest(0, coalesce(w.read_ns, 0) + coalesce(w.write_ns, 0)
   - 1e9 * (w.read_bytes + w.written_bytes) / {costs.WRITE_BYTES_PER_S})"""
 # A database's journal is opened for each transaction; the database itself once for each connection.
-_CONNECTED = f"""({costs.databases("f")} AND NOT regexp_matches(f.name, '-(journal|wal|shm)$'))"""
+_CONNECTED = """(f.file_id IN (FROM database_files) AND NOT regexp_matches(f.name, '-(journal|wal|shm)$'))"""
 # What the kernel tells of a process or of the machine is told anew to each read from the file's beginning.
 _KERNEL = "(f.kind IN ('file', 'regular', 'unknown') AND regexp_matches(f.name, '^/proc/'))"
 _QUERY = """SELECT file, pid, count(*) FILTER (WHERE family = 'open') AS opens,
@@ -129,7 +129,7 @@ RULE = Rule(
     ),
     settings=Settings,
     find=find,
-    tables=("file_work", "places"),
+    views=("file_work", "places", "database_files", "plain_files"),
     # Who writes a file anew each time must empty it, too.
     yields_to=("shared-file-contention", "slow-call", "redundant-writes"),
     case="open-close",

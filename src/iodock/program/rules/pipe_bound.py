@@ -206,6 +206,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.TIMES),
-    tables=("uses", "transfers", "places", "place_names"),
+    views=("uses", "transfers", "places", "place_names"),
     yields_to=("bytewise-read", "process-storm"),
 )

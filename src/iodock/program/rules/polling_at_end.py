@@ -66,7 +66,7 @@ counted AS (SELECT e.*,
 SELECT p.name, p.file_count, n.call, CAST(n.reads AS BIGINT) AS reads, CAST(n.needless AS BIGINT) AS count,
   CAST((n.time_ns + n.seeking_ns) * (n.needless / n.nothing) AS BIGINT) AS time_ns
 FROM counted n JOIN place_names p ON p.place = n.place
-WHERE {costs.files("p")} AND n.needless > 0 AND n.needless >= {settings.least_share} * n.reads
+WHERE p.place IN (FROM plain_places) AND n.needless > 0 AND n.needless >= {settings.least_share} * n.reads
 ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
@@ -95,5 +95,5 @@ RULE = Rule(
     fine_when=N_("The program must see each new line within less than a millisecond."),
     settings=Settings,
     find=find,
-    tables=("transfers", "place_names", "places", "uses"),
+    views=("transfers", "place_names", "places", "uses", "plain_places"),
 )

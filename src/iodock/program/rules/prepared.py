@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from iodock.program.rules import costs, programs
+from iodock.program.rules import costs
 from iodock.program.rules.facts import Facts
 from iodock.program.rules.phases import Settings
 
@@ -216,11 +216,11 @@ def _parents_sql(settings: Settings) -> str:
     return f"""WITH moved AS (SELECT w.upid, sum(w.read_bytes + w.written_bytes) AS bytes,
     sum(w.reads + w.writes) AS calls, min(w.first_ts) AS first_ts, max(w.last_ts) AS last_ts
   FROM file_work w JOIN files f ON f.file_id = w.file_id
-  WHERE {costs.data_files("f")} AND w.upid IN (SELECT parent FROM siblings) GROUP BY w.upid),
+  WHERE f.file_id IN (FROM data_files) AND w.upid IN (SELECT parent FROM siblings) GROUP BY w.upid),
 busy AS (SELECT upid, sum(cpu_user_ns) AS cpu_ns FROM processes GROUP BY upid)
 SELECT m.*, b.cpu_ns FROM moved m JOIN busy b ON b.upid = m.upid JOIN programs g ON g.upid = m.upid
 WHERE m.bytes >= {settings.least_bytes} AND m.calls <= {_MOST_CALLS} AND b.cpu_ns > 0
-  AND m.first_ts IS NOT NULL AND NOT {programs.is_tool("g.program")}
+  AND m.first_ts IS NOT NULL AND g.is_tool IS NOT TRUE
 ORDER BY m.bytes DESC LIMIT {_MOST_MAKERS}"""
 
 
@@ -255,7 +255,7 @@ def _shared_sql(maker: _Maker) -> str:
     """Helpers that read what the maker wrote, or wrote what it reads."""
     return f"""WITH own AS (SELECT DISTINCT u.file_id, u.direction FROM uses u
     JOIN files f ON f.file_id = u.file_id
-  WHERE u.direction IN (1, 2) AND u.bytes > 0 AND {costs.data_files("f")} AND u.utid IN ({maker.own}))
+  WHERE u.direction IN (1, 2) AND u.bytes > 0 AND f.file_id IN (FROM data_files) AND u.utid IN ({maker.own}))
 SELECT DISTINCT p.upid FROM uses u JOIN own o ON o.file_id = u.file_id AND o.direction = 3 - u.direction
   JOIN processes p ON p.utid = u.utid WHERE u.bytes > 0 AND u.utid IN ({maker.others})"""
 
@@ -267,7 +267,7 @@ def _one_thread_sql(settings: Settings) -> str:
   (SELECT max(m.user_ns) FROM thread_io m WHERE m.upid = t.upid AND m.is_main AND m.utid <> t.utid) AS main_ns
 FROM thread_io t JOIN programs g ON g.upid = t.upid
 WHERE t.bytes >= {settings.least_bytes} AND t.calls <= {_MOST_CALLS} AND t.user_ns > 0
-  AND t.first_ts IS NOT NULL AND NOT {programs.is_tool("g.program")}
+  AND t.first_ts IS NOT NULL AND g.is_tool IS NOT TRUE
 QUALIFY row_number() OVER (PARTITION BY t.upid ORDER BY t.bytes DESC, t.utid) = 1
 ORDER BY t.bytes DESC LIMIT {_MOST_MAKERS}"""
 
@@ -275,7 +275,7 @@ ORDER BY t.bytes DESC LIMIT {_MOST_MAKERS}"""
 def _middle_sql(utid: int) -> str:
     """When the thread has made half of its calls that move data."""
     return f"""SELECT quantile_disc(e.ts, 0.5) AS ts FROM events e JOIN files f ON f.file_id = e.file_id
-WHERE e.utid = {utid} AND e.direction IN (1, 2) AND e.bytes > 0 AND {costs.data_files("f")}"""
+WHERE e.utid = {utid} AND e.direction IN (1, 2) AND e.bytes > 0 AND f.file_id IN (FROM data_files)"""
 
 
 def _threads_sql(upid: int, utid: int) -> str:
@@ -293,7 +293,7 @@ moved AS (SELECT coalesce(f.pattern, f.name) AS kind, u.file_id, u.direction,
     sum(u.bytes) FILTER (WHERE u.utid IN ({maker.own})) AS mine,
     sum(u.bytes) FILTER (WHERE u.utid IN ({maker.others})) AS theirs
   FROM uses u JOIN files f ON f.file_id = u.file_id
-  WHERE u.direction IN (1, 2) AND u.bytes > 0 AND {costs.data_files("f")} GROUP BY ALL),
+  WHERE u.direction IN (1, 2) AND u.bytes > 0 AND f.file_id IN (FROM data_files) GROUP BY ALL),
 kinds AS (SELECT kind, direction FROM moved GROUP BY kind, direction
   HAVING sum(mine) >= {settings.least_alone} * (sum(mine) + coalesce(sum(theirs), 0))),
 own AS (SELECT m.file_id, m.direction, m.is_text FROM moved m
@@ -319,5 +319,5 @@ def _whole_sql(maker: _Maker) -> str:
   CAST(sum(u.bytes) FILTER (WHERE u.direction = 1) AS BIGINT) AS read,
   CAST(sum(u.bytes) FILTER (WHERE u.direction = 2) AS BIGINT) AS written
 FROM uses u JOIN files f ON f.file_id = u.file_id
-WHERE u.direction IN (1, 2) AND u.bytes > 0 AND {costs.data_files("f")}
+WHERE u.direction IN (1, 2) AND u.bytes > 0 AND f.file_id IN (FROM data_files)
   AND (u.utid IN ({maker.own}) OR u.utid IN ({maker.others}))"""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iodock.program.findings import MOST_FILES
-from iodock.program.rules import costs, programs
+from iodock.program.rules import costs
 from iodock.program.rules.base import Candidate, Facts, Rule, advise
 from iodock.shared.language import N_
 from iodock.shared.message import Message, Scalar
@@ -49,7 +49,7 @@ class Settings:
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all short processes of which there are many alike. Compilers are left out."""
-    facts.store.keep("storm", _members_sql(settings, facts.wall_ns or 0))
+    facts.keep("storm", _members_sql(settings, facts.wall_ns or 0))
     (row,) = facts.rows(_sql(settings))
     if not row["processes"]:
         return
@@ -109,22 +109,22 @@ def _members_sql(settings: Settings, wall_ns: int) -> str:
     return f"""WITH listing AS (SELECT p.upid FROM uses u JOIN processes p ON p.utid = u.utid
   JOIN calls c ON c.id = u.call_id WHERE c.family = 'getdents' GROUP BY p.upid
   HAVING sum(u.count) >= {settings.least_listings}),
-owned AS (SELECT s.upid, s.program,
+owned AS (SELECT s.upid, s.program, s.builds,
     CASE WHEN u.alike >= {settings.least_of_kind} AND u.median_ns <= {life} THEN u.parent ELSE s.parent END
       AS owner, s.end_ts - s.start_ts AS life
   FROM siblings s LEFT JOIN siblings u ON u.upid = s.parent WHERE s.program IS NOT NULL),
-kinds AS (SELECT owner, program FROM owned WHERE NOT {programs.builds("program")} GROUP BY owner, program
+kinds AS (SELECT owner, program FROM owned WHERE NOT builds GROUP BY owner, program
   HAVING count(*) >= {settings.least_of_kind} AND median(life) <= {life}),
 mixed AS (SELECT o.upid FROM owned o JOIN kinds k ON k.owner = o.owner AND k.program = o.program
-    LEFT JOIN programs g ON g.upid = o.owner WHERE NOT {programs.builds("g.program")}
+    LEFT JOIN programs g ON g.upid = o.owner WHERE g.builds IS NOT TRUE
   QUALIFY count(*) OVER (PARTITION BY o.owner) >= {settings.least_alike}),
 loaded AS (SELECT p.upid, quantile_disc(u.first_ts, 0.95) AS ts, sum(u.count) AS calls FROM uses u
     JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
-  WHERE {costs.program_files("f")} GROUP BY p.upid),
+  WHERE f.file_id IN (FROM program_files) GROUP BY p.upid),
 few AS (SELECT s.upid FROM siblings s LEFT JOIN loaded l ON l.upid = s.upid LEFT JOIN programs g
     ON g.upid = s.parent
   WHERE s.program IS NOT NULL AND s.alike >= {settings.least_few}
-    AND NOT {programs.is_tool("s.program")} AND NOT {programs.builds("g.program")}
+    AND s.is_tool IS NOT TRUE AND g.builds IS NOT TRUE
   WINDOW w AS (PARTITION BY s.parent, s.program)
   QUALIFY sum(coalesce(l.ts, s.start_ts) - s.start_ts) OVER w >= greatest(
     {settings.least_few_share * wall_ns}, {settings.least_few_start} * sum(s.end_ts - s.start_ts) OVER w)
@@ -134,7 +134,7 @@ few AS (SELECT s.upid FROM siblings s LEFT JOIN loaded l ON l.upid = s.upid LEFT
     AND avg(coalesce(l.calls, 0)) OVER w >= {settings.least_few_calls})
 SELECT upid, program, start_ts, end_ts FROM siblings
 WHERE upid NOT IN (FROM listing) AND (upid IN (FROM mixed) OR upid IN (FROM few) OR (
-  alike >= {settings.least_alike} AND NOT {programs.builds("program")}
+  alike >= {settings.least_alike} AND NOT builds
   AND coalesce(median_ns <= {life}, alike >= 10 * {settings.least_alike})))"""
 
 
@@ -148,7 +148,7 @@ lives longer sleeps, or waits for another one: one process for all of it still h
 # write into a pipe are not what the start takes.
 def _sql(settings: Settings) -> str:
     passed = "coalesce(f.kind IN ('pipe', 'fifo') AND u.direction > 0 AND u.bytes > 0, false)"
-    looked_at = f"(u.direction = 1 AND {costs.data_files('f')} OR {passed})"
+    looked_at = f"(u.direction = 1 AND f.file_id IN (FROM data_files) OR {passed})"
     return f"""WITH active AS (SELECT upid, sum(cpu_user_ns + coalesce(cpu_system_ns, 0)) AS cpu_ns,
     sum(coalesce(io_ns, 0) + coalesce(waiting_ns, 0)) AS called_ns FROM processes GROUP BY upid),
 lives AS (SELECT s.* REPLACE (CASE WHEN a.cpu_ns > 0
@@ -170,7 +170,7 @@ used AS (SELECT s.upid, any_value(s.end_ts - s.start_ts) AS life,
     max(u.last_ts) FILTER (WHERE {looked_at}) - min(u.first_ts) FILTER (WHERE {looked_at}) AS reading_ns
   FROM uses u JOIN processes p ON p.utid = u.utid JOIN lives s ON s.upid = p.upid
     JOIN calls c ON c.id = u.call_id LEFT JOIN files f ON f.file_id = u.file_id
-  WHERE s.end_ts >= s.start_ts AND (c.class = 'sync' OR u.direction > 0 AND {costs.data_files("f")}
+  WHERE s.end_ts >= s.start_ts AND (c.class = 'sync' OR u.direction > 0 AND f.file_id IN (FROM data_files)
     OR {passed})
   GROUP BY s.upid),
 data AS (SELECT CAST(sum(least(life, CASE WHEN bytes >= {settings.least_data_bytes}
@@ -236,6 +236,6 @@ RULE = Rule(
     ),
     settings=Settings,
     find=find,
-    tables=("siblings", "programs", "uses"),
+    views=("siblings", "programs", "uses", "data_files", "program_files"),
     case="shell-loop",
 )

@@ -110,7 +110,7 @@ def _sql(direction: int, settings: Settings) -> str:
     AND sum(t.bytes) <= {settings.most_piece_bytes} * sum(t.count)"""
     return transfers.by_place(
         transfers.moved() | {"jumps": jumps, "is_to_and_fro": is_to_and_fro},
-        where=f"t.direction = {direction} AND t.size_bin >= 0 AND {costs.files('p')}",
+        where=f"t.direction = {direction} AND t.size_bin >= 0 AND p.place IN (FROM plain_places)",
         having=f"""sum(t.count) >= {transfers.FEW} AND ({is_to_and_fro} OR {passes})
   AND {jumps} >= {settings.least_jumps} * sum(t.count)
   AND sum(t.bytes) < {settings.below_bytes} * sum(t.count)""",
@@ -186,7 +186,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.OFFSETS,),
-    tables=("transfers", "place_names", "places", "opens"),
+    views=("transfers", "place_names", "places", "opens", "plain_places", "remote_places"),
     yields_to=("redundant-reads", "redundant-writes", "synchronous-flags"),
     case="reread-ranges",
 )

@@ -205,5 +205,5 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.RANKS_OWN),
-    tables=("worker_io", "workers", "file_work", "thread_io"),
+    views=("worker_io", "workers", "file_work", "thread_io", "data_files"),
 )

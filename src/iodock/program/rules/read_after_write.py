@@ -112,7 +112,7 @@ def _sql(settings: Settings) -> str:
             "again": f"{share} * {back}",
             "time_ns": f"{share} * sum(t.time_ns * ({own} / t.bytes)) {read}",
         },
-        where=f"t.direction IN (1, 2) AND t.bytes > 0 AND {costs.files('p')}",
+        where="t.direction IN (1, 2) AND t.bytes > 0 AND p.place IN (FROM plain_places)",
         having=f"{back} > 0 AND {back} >= {settings.least_share} * sum(t.bytes) {read}",
     )
 
@@ -129,7 +129,7 @@ def _handed_sql(settings: Settings) -> str:
             "count": f"round({share} * sum(t.count * {own} / t.bytes) FILTER (WHERE {part}))",
             "time_ns": f"{share} * sum(t.time_ns * ({own} / t.bytes)) FILTER (WHERE {part})",
         },
-        where=f"t.direction IN (1, 2) AND t.bytes > 0 AND {costs.files('p')}",
+        where="t.direction IN (1, 2) AND t.bytes > 0 AND p.place IN (FROM plain_places)",
         having=f"""{again} > 0 AND {back} > 0
   AND {back} >= {settings.least_share} * sum(t.bytes) FILTER (WHERE t.direction = 1)""",
     )
@@ -165,5 +165,5 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.COVERAGE,),
-    tables=("transfers", "place_names", "places", "uses", "file_work"),
+    views=("transfers", "place_names", "places", "uses", "file_work", "plain_places"),
 )

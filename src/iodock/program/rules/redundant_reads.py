@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from iodock.program.rules import backward_access, costs, programs, random_access, seek_storm, transfers
+from iodock.program.rules import backward_access, costs, random_access, seek_storm, transfers
 from iodock.program.rules.base import Candidate, Facts, Need, Pieces, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
@@ -138,12 +138,12 @@ def _without_builders(facts: Facts, faults: Faults) -> Faults:
     """The places that anyone but compilers and build tools reads: these look at what they have made, to sign
     or to link it, and the user can't change them."""
     places = ", ".join(str(row["place"]) for row in faults.rows)
-    if not places or not facts.rows(f"SELECT 1 FROM programs WHERE {programs.builds('program')} LIMIT 1"):
+    if not places or not facts.rows("SELECT 1 FROM programs WHERE builds LIMIT 1"):
         return faults
     left = facts.rows(
         f"""SELECT DISTINCT l.place FROM uses u JOIN places l ON l.file_id = u.file_id
   JOIN processes q ON q.utid = u.utid LEFT JOIN programs g ON g.upid = q.upid
-WHERE l.place IN ({places}) AND u.direction = 1 AND u.bytes > 0 AND NOT {programs.builds("g.program")}"""
+WHERE l.place IN ({places}) AND u.direction = 1 AND u.bytes > 0 AND g.builds IS NOT TRUE"""
     )
     return Faults([row for row in faults.rows if {"place": row["place"]} in left])
 
@@ -171,10 +171,11 @@ def _sql(shared: bool, settings: Settings) -> str:
         "coalesce(t.own_read_bytes, 0)"
     )  # fmt: skip
     factor = settings.least_factor_shared if shared else settings.least_factor
-    own_files = f"({costs.files('p')} OR p.kind = 'standard' OR {costs.databases('p')})"
-    kept = costs.data_files("p") if shared else own_files
+    own_files = """(p.place IN (FROM plain_places) OR p.kind = 'standard'
+  OR p.place IN (FROM database_places))"""
+    kept = "p.place IN (FROM data_places)" if shared else own_files
     in_order = "coalesce(sum(t.count) FILTER (WHERE t.pattern = 2), 0)"
-    scanned = f"""(NOT {costs.databases("any_value(p)")}
+    scanned = f"""(NOT p.place IN (FROM database_places)
   OR {in_order} >= {settings.least_scanned} * sum(t.count))"""
     # The same place may be both; it is told once, as what each process does itself.
     own = f"sum(coalesce(t.own_read_bytes, 0)) < {1 - 1 / settings.least_factor} * sum(t.bytes)"
@@ -245,7 +246,10 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.COVERAGE,),
-    tables=("transfers", "place_names", "places", "uses", "programs", "file_work"),
+    views=(
+        *("transfers", "place_names", "places", "uses", "programs", "file_work", "data_places"),
+        *("database_places", "plain_places"),
+    ),
     yields_to=("whole-file-for-a-few-bytes", "read-after-write", "bytewise-read"),
     case="header-reread",
 )

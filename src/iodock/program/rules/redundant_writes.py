@@ -80,7 +80,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 def _sql(settings: Settings) -> str:
     return transfers.by_place(
         transfers.again(_AGAIN),
-        where=f"t.direction = 2 AND t.bytes > 0 AND {costs.files('p')}",
+        where="t.direction = 2 AND t.bytes > 0 AND p.place IN (FROM plain_places)",
         having=f"sum({_AGAIN}) >= {1 - 1 / settings.least_factor} * sum(t.bytes)",
     )
 
@@ -144,7 +144,7 @@ def _headers_sql(settings: Settings) -> str:
     calls = f"sum(t.count * ({_AGAIN} / t.bytes))"
     return transfers.by_place(
         transfers.again(_AGAIN),
-        where=f"t.direction = 2 AND t.bytes > 0 AND {costs.files('p')}",
+        where="t.direction = 2 AND t.bytes > 0 AND p.place IN (FROM plain_places)",
         having=f"""sum({_AGAIN}) < {1 - 1 / settings.least_factor} * sum(t.bytes)
   AND {calls} >= greatest({settings.least_count}, {settings.least_calls} * sum(t.count))""",
     )
@@ -158,8 +158,8 @@ def _without_moved(facts: Facts, faults: Faults, settings: Settings) -> Faults:
         return faults
     places = ", ".join(str(row["place"]) for row in faults.rows)
     moved = facts.rows(
-        f"""WITH {costs.MOVES},
-names AS (SELECT source, count(DISTINCT target) AS targets FROM moves GROUP BY source),
+        f"""WITH names AS (SELECT source, count(DISTINCT target) AS targets
+  FROM renamed_files GROUP BY source),
 opened AS (SELECT file_id, sum(opens) AS opens FROM file_work WHERE writes > 0 GROUP BY file_id)
 SELECT l.place FROM places l JOIN names n ON n.source = l.file_id JOIN opened o ON o.file_id = l.file_id
 WHERE l.place IN ({places}) AND n.targets > 1 AND o.opens < {settings.least_factor} * n.targets
@@ -178,8 +178,8 @@ def _moved_sql(settings: Settings, replaced: Faults) -> str:
     """Places whose files were given other names often, or one of those that are told as REPLACED: `place
     is_replaced`."""
     told = ", ".join(str(row["place"]) for row in replaced.rows) or "NULL"
-    return f"""WITH {costs.MOVES}
-SELECT l.place, coalesce(bool_or(t.place IN ({told})), false) AS is_replaced FROM moves m
+    return f"""SELECT l.place, coalesce(bool_or(t.place IN ({told})), false) AS is_replaced
+FROM renamed_files m
   JOIN places l ON l.file_id = m.source LEFT JOIN places t ON t.file_id = m.target
 GROUP BY l.place HAVING is_replaced OR count(*) >= {settings.least_opens}"""
 
@@ -192,8 +192,8 @@ def _without(faults: Faults, places: set[int]) -> Faults:
 # run or kept under another name. A log that moves on when the next one comes is kept.
 def _replaced_sql(settings: Settings) -> str:
     """What was written to be renamed to one name, each time from another one, but the last time."""
-    return f"""WITH {costs.MOVES},
-named AS (SELECT DISTINCT target, source FROM moves WHERE target NOT IN (SELECT source FROM moves)),
+    return f"""WITH named AS (SELECT DISTINCT target, source FROM renamed_files
+  WHERE target NOT IN (SELECT source FROM renamed_files)),
 turns AS (SELECT * FROM named
   QUALIFY count(*) OVER (PARTITION BY target) >= {settings.least_opens}
     AND count(*) OVER (PARTITION BY source) = 1),
@@ -208,7 +208,7 @@ SELECT any_value(l.place) AS place, f.name, 1 AS file_count, 'rename' AS call,
   CAST(sum(w.write_ns + coalesce(w.metadata_ns, 0)) * (1 - 1 / any_value(n.turns)) AS BIGINT) AS time_ns
 FROM turns t JOIN unread n ON n.target = t.target JOIN file_work w ON w.file_id = t.source
   JOIN files f ON f.file_id = t.target JOIN places l ON l.file_id = t.target
-WHERE {costs.files("f")} AND w.written_bytes > 0 GROUP BY f.file_id, f.name
+WHERE f.file_id IN (FROM plain_files) AND w.written_bytes > 0 GROUP BY f.file_id, f.name
 ORDER BY time_ns DESC NULLS LAST, f.name"""
 
 
@@ -268,7 +268,10 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.COVERAGE,),
-    tables=("transfers", "place_names", "places", "uses", "file_work"),
+    views=(
+        *("transfers", "place_names", "places", "uses", "file_work", "plain_files", "plain_places"),
+        *("renamed_files",),
+    ),
     yields_to=("synchronous-flags", "read-after-write"),
     # What is written again is written before it can be read.
     yields_at=0.4,

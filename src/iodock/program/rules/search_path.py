@@ -4,7 +4,6 @@ program: tools that look through folders on purpose don't choose where their lib
 from __future__ import annotations
 
 from iodock.program.findings import Advice
-from iodock.program.rules import programs
 from iodock.shared.language import N_
 from iodock.shared.message import Message
 
@@ -35,7 +34,7 @@ def ctes(least_folders: int) -> str:
     JOIN files f ON f.file_id = u.file_id JOIN processes s ON s.utid = u.utid
     LEFT JOIN programs g ON g.upid = s.upid
   WHERE c.family IN ('open', 'access', 'stat', 'execve') AND x.name IN ('ENOENT', 'ENOTDIR')
-    AND (NOT {programs.is_tool("g.program")} OR {_BY_LOADER})),
+    AND (g.is_tool IS NOT TRUE OR {_BY_LOADER})),
 paths AS (SELECT upid, base FROM tried WHERE variable IS NOT NULL GROUP BY upid, base
   HAVING count(DISTINCT folder) >= {least_folders}),
 sought AS (SELECT t.* FROM tried t JOIN paths p ON p.upid = t.upid AND p.base = t.base

@@ -74,7 +74,7 @@ counted AS (SELECT s.place, s.seeks, s.time_ns, coalesce(m.transfers, 0) AS tran
 SELECT p.name, p.file_count, CAST(n.seeks AS BIGINT) AS seeks, CAST(n.transfers AS BIGINT) AS transfers,
   CAST(round(n.needless) AS BIGINT) AS count, CAST(n.time_ns * (n.needless / n.seeks) AS BIGINT) AS time_ns
 FROM counted n JOIN place_names p ON p.place = n.place
-WHERE ({costs.files("p")} OR p.kind = 'standard') AND n.seeks >= {transfers.FEW}
+WHERE (p.place IN (FROM plain_places) OR p.kind = 'standard') AND n.seeks >= {transfers.FEW}
   AND n.seeks >= {settings.least_per_transfer} * n.transfers
   AND n.needless >= {settings.least_needless} * n.transfers
 ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
@@ -115,7 +115,7 @@ RULE = Rule(
     fine_when=N_("Each seek leads to another part of the file that is then read or written."),
     settings=Settings,
     find=find,
-    tables=("transfers", "place_names", "places", "uses"),
+    views=("transfers", "place_names", "places", "uses", "plain_places"),
     yields_to=("bytewise-read", "polling-at-end"),
     case="ifstream-tellg",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from iodock.program.findings import Severity
-from iodock.program.rules import alone, costs, io_not_overlapped, prepared, thread_turns, workers
+from iodock.program.rules import alone, io_not_overlapped, prepared, thread_turns, workers
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.program.rules.phases import Settings
 from iodock.program.rules.workers import Team, Worker
@@ -142,7 +142,7 @@ def _partners_sql(team: Team, one: Worker, least_bytes: float) -> str:
 parts AS (SELECT m.worker, coalesce(f.pattern, f.name) AS kind, w.written_bytes > w.read_bytes AS writes,
     sum(w.read_bytes + w.written_bytes) AS bytes
   FROM members m JOIN file_work w ON w.upid = m.upid JOIN files f ON f.file_id = w.file_id
-  WHERE {costs.data_files("f")} GROUP BY ALL),
+  WHERE f.file_id IN (FROM data_files) GROUP BY ALL),
 mine AS (SELECT kind, writes, bytes, sum(bytes) OVER () AS whole FROM parts WHERE worker = {one.number}),
 others AS (SELECT p.worker FROM parts p JOIN mine m ON m.kind = p.kind AND m.writes = p.writes
   WHERE p.worker <> {one.number} AND m.bytes > 0 AND m.bytes >= 0.1 * m.whole
@@ -167,14 +167,14 @@ def _bytes(one: Worker) -> int:
 # MPI-IO asks for the type of the file system when it opens a file (fstype of ROMIO and of OMPIO), which other
 # programs hardly do; MPI itself asks for that of /dev/shm, so that a source without any such call can't see
 # them.
-_COLLECTS_SQL = f"""WITH asked AS (SELECT DISTINCT f.name FROM uses u JOIN calls c ON c.id = u.call_id
+_COLLECTS_SQL = """WITH asked AS (SELECT DISTINCT f.name FROM uses u JOIN calls c ON c.id = u.call_id
     JOIN files f ON f.file_id = u.file_id WHERE c.family = 'statfs'),
 used AS (SELECT w.file_id, count(DISTINCT k.worker) = any_value(k.size) AS by_all,
     any_value(f.name) IN (SELECT name FROM asked) OR any_value(f.folder) IN (SELECT name FROM asked)
       OR (SELECT count(*) FROM asked) = 0 AS by_mpi_io,
     sum(w.read_bytes + w.written_bytes) AS bytes
   FROM workers k JOIN file_work w ON w.upid = k.upid JOIN files f ON f.file_id = w.file_id
-  WHERE k.team = -1 AND w.opens > 0 AND {costs.data_files("f")} GROUP BY w.file_id)
+  WHERE k.team = -1 AND w.opens > 0 AND f.file_id IN (FROM data_files) GROUP BY w.file_id)
 SELECT coalesce(sum(bytes) FILTER (WHERE by_all AND by_mpi_io), 0) > 0.5 * coalesce(sum(bytes), 0)
   AND (SELECT count(DISTINCT host) FROM processes) <= 1 AS collects FROM used"""
 _QUERY = """SELECT rank, pid, direction, count(*) AS count, sum(bytes) AS bytes, sum(dur) AS time_ns
@@ -248,6 +248,9 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS,),
-    tables=("worker_io", "workers", "file_work", "uses", "siblings", "thread_io", "programs"),
+    views=(
+        *("worker_io", "workers", "file_work", "uses", "siblings", "thread_io", "programs", "data_files"),
+        *("moments", "plain_files"),
+    ),
     yields_to=("pipe-bound",),
 )

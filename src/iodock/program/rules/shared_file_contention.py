@@ -130,7 +130,7 @@ def _sql(settings: Settings) -> str:
 after AS ({_after("writers")}),
 shared AS (SELECT w.file_id, count(*) AS writers, sum(w.writes) AS writes, sum(w.written_bytes) AS bytes,
     sum(w.write_ns + coalesce(w.metadata_ns, 0) - coalesce(w.open_ns, 0)) AS time_ns
-  FROM after w JOIN files f ON f.file_id = w.file_id WHERE {costs.files("f")}
+  FROM after w JOIN files f ON f.file_id = w.file_id WHERE f.file_id IN (FROM plain_files)
   GROUP BY w.file_id HAVING count(*) >= 2 AND {_overlap(settings)}),
 places_of AS (SELECT p.place, p.name, count(*) AS file_count, max(s.writers) AS writers,
     sum(s.writes) AS count, sum(s.bytes) AS bytes, sum(s.time_ns) AS time_ns
@@ -177,7 +177,7 @@ def _lockers_sql(settings: Settings) -> str:
     min(u.first_ts) AS first_ts, max(u.last_ts) AS last_ts
   FROM uses u JOIN calls c ON c.id = u.call_id JOIN processes q ON q.utid = u.utid
     JOIN files f ON f.file_id = u.file_id
-  WHERE c.family IN ('fcntl', 'flock') AND {costs.files("f")} GROUP BY u.file_id, q.upid
+  WHERE c.family IN ('fcntl', 'flock') AND f.file_id IN (FROM plain_files) GROUP BY u.file_id, q.upid
   HAVING sum(u.count) >= {settings.least_each}"""
 
 
@@ -294,6 +294,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.RANKS_OWN,),
-    tables=("file_work", "places", "transfers", "opens", "uses"),
+    views=("file_work", "places", "transfers", "opens", "uses", "plain_files"),
     case="shared-file",
 )

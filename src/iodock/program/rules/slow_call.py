@@ -215,7 +215,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.TIMES),
-    tables=("slow_calls", "durations", "file_work"),
+    views=("slow_calls", "durations", "file_work", "database_files", "places", "plain_files"),
     yields_to=("slow-close", "sync-heavy"),
     case="open-close",
 )

@@ -84,5 +84,5 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS,),
-    tables=("file_work", "places"),
+    views=("file_work", "places"),
 )

@@ -52,7 +52,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 def _sql(direction: int, settings: Settings, facts: Facts) -> str:
     far, near = ((one - 1).bit_length() - 1 for one in (settings.below_bytes_remote, settings.below_bytes))
-    largest = f"CASE WHEN {costs.remote('p', facts)} THEN {far} ELSE {near} END"
+    largest = f"CASE WHEN p.place IN (FROM remote_places) THEN {far} ELSE {near} END"
     small = f"t.size_bin BETWEEN 0 AND {largest} AND t.pattern IN (0, 2, 3, 4)"
     back = """coalesce(sum(CASE t.pattern WHEN 4 THEN t.back ELSE t.count END)
     FILTER (WHERE t.pattern IN (4, 5, 6)), 0)"""
@@ -60,7 +60,7 @@ def _sql(direction: int, settings: Settings, facts: Facts) -> str:
     summed = ("count", "time_ns", "typical_ns", "bytes")
     return transfers.by_place(
         {name: f"sum(t.{name}) FILTER (WHERE {small})" for name in summed},
-        where=f"t.direction = {direction} AND t.size_bin >= 0 AND {costs.files('p')}{shared}",
+        where=f"t.direction = {direction} AND t.size_bin >= 0 AND p.place IN (FROM plain_places){shared}",
         having=f"""sum(t.count) FILTER (WHERE {small}) >= {settings.least_share} * sum(t.count)
   AND {back} <= {settings.most_back} * sum(t.count)""",
         first="typical_ns",
@@ -118,7 +118,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs_for_some=(Need.RANKS_OWN,),
-    tables=("transfers", "place_names", "places"),
+    views=("transfers", "place_names", "places", "plain_places", "remote_places", "uses"),
     yields_to=(
         *("bytewise-read", "seek-storm", "stdout-unbuffered", "random-access"),
         *("synchronous-flags", "read-after-write", "open-close-loop", "shared-file-contention"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.program.rules import costs, programs
+from iodock.program.rules import costs
 from iodock.program.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
@@ -88,9 +88,10 @@ FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_i
   LEFT JOIN programs g ON g.upid = w.upid LEFT JOIN imports i ON i.upid = w.upid
 WHERE NOT (f.kind = 'directory' AND w.stats <= coalesce(i.stats, 0))
   AND (w.upid, w.file_id) NOT IN (SELECT (upid, file_id) FROM walked)
-  AND w.stats >= {settings.least_repeats} AND ({costs.files("f")} OR f.kind IN ('directory', 'symlink'))
-  AND NOT ({programs.builds("g.program")} AND w.opens = 0)
-  AND w.stats >= CASE WHEN {programs.is_tool("g.program")} OR NOT {costs.data_files("f")}
+  AND w.stats >= {settings.least_repeats}
+  AND (f.file_id IN (FROM plain_files) OR f.kind IN ('directory', 'symlink'))
+  AND NOT (g.builds IS TRUE AND w.opens = 0)
+  AND w.stats >= CASE WHEN g.is_tool IS TRUE OR NOT f.file_id IN (FROM data_files)
     THEN {settings.least_repeats_elsewhere}
     ELSE {settings.least_repeats} END AND w.stats >= {settings.least_ratio} * w.opens
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
@@ -128,7 +129,7 @@ RULE = Rule(
     fine_when=N_("Each file is asked once (ls -l, git status, make), or a change must be noticed at once."),
     settings=Settings,
     find=find,
-    tables=("file_work", "places", "programs", "uses"),
+    views=("file_work", "places", "programs", "uses", "data_files", "plain_files"),
     yields_to=("process-storm", "slow-call", "failed-open-storm"),
     case="stat-storm",
 )

@@ -76,7 +76,7 @@ FROM events e JOIN files f ON f.file_id = e.file_id JOIN calls c ON c.id = e.cal
   JOIN processes q ON q.utid = e.utid LEFT JOIN programs g ON g.upid = q.upid
 WHERE e.direction = 2 AND (e.fd IN (1, 2) {leads_there})
   AND NOT coalesce(suffix(g.program, '/dd'), false) AND (
-  {costs.files("f")} OR f.kind = 'standard')
+  f.file_id IN (FROM plain_files) OR f.kind = 'standard')
 GROUP BY f.file_id, f.name, f.kind
 HAVING count(*) FILTER (WHERE {small}) >= greatest({settings.least_count}, {settings.least_share} * count(*))
 ORDER BY typical_ns DESC NULLS LAST, count DESC, f.name"""
@@ -119,7 +119,7 @@ RULE = Rule(
     fine_when=N_("Somebody watches the output while it grows, or the lines must survive a crash."),
     settings=Settings,
     find=find,
-    tables=("programs", "uses"),
+    views=("programs", "uses", "plain_files"),
     yields_to=("synchronous-flags",),
     case="printf-lines",
 )

@@ -155,6 +155,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.TIMES, Need.RANKS_OWN),
-    tables=("worker_io",),
+    views=("worker_io",),
     yields_to=("slow-call", "shared-file-contention"),
 )

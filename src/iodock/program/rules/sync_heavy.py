@@ -43,7 +43,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     if plain.total("count") >= settings.least_count and _is_worth(facts, plain):
         named = any(row["name"] is not None for row in plain.rows)
         yield _candidate(plain, _MESSAGE if named else _MESSAGE_MAPPED, 0.9)
-    kept = Faults(facts.rows(_sql(costs.databases("f"), settings.most_commit_bytes, settings)))
+    kept = Faults(facts.rows(_sql(_OF_DATABASES, settings.most_commit_bytes, settings)))
     if kept.total("count") >= settings.least_commits and _is_worth(facts, kept):
         spent = facts.wall_of(kept.time_ns)
         if spent is None or spent >= settings.least_commit_share * (facts.wall_seconds or 0):
@@ -95,8 +95,11 @@ def _candidate(
 
 
 # A folder is synced so that a new name in it is safe; databases do that too.
-_PLAIN = f"""u.file_id IS NULL OR {costs.files("f")} OR f.kind = 'directory' AND f.name NOT IN (
-  SELECT rtrim(d.folder, '/') FROM files d WHERE {costs.databases("d")})"""
+_PLAIN = """u.file_id IS NULL OR f.file_id IN (FROM plain_files) OR f.kind = 'directory' AND f.name NOT IN (
+  SELECT rtrim(d.folder, '/') FROM files d WHERE d.file_id IN (FROM database_files))"""
+
+
+_OF_DATABASES = "f.file_id IN (FROM database_files)"
 
 
 # msync and sync name no file. One sync of a file, or folder, is free, unless little is in each of many files.
@@ -156,6 +159,6 @@ RULE = Rule(
     fine_when=N_("Each record must survive a power cut: databases, mail, journals."),
     settings=Settings,
     find=find,
-    tables=("uses", "places", "file_work"),
+    views=("uses", "places", "file_work", "database_files", "plain_files"),
     case="sync",
 )

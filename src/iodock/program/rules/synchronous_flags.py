@@ -64,7 +64,7 @@ SELECT p.name, any_value(p.file_count) AS file_count, arg_max(c.name, u.count) A
   CAST(coalesce(sum(u.bytes), 0) AS BIGINT) AS bytes
 FROM synced u JOIN places l ON l.file_id = u.file_id JOIN place_names p ON p.place = l.place
   JOIN calls c ON c.id = u.call_id
-WHERE {costs.files("p")} OR {costs.descriptors("p")} OR p.kind = 'directory'
+WHERE p.place IN (FROM plain_places) OR {costs.descriptors("p")} OR p.kind = 'directory'
 GROUP BY p.place, p.name
 ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
@@ -97,6 +97,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.FLAGS,),
-    tables=("uses", "opens", "places", "place_names"),
+    views=("uses", "opens", "places", "place_names", "plain_places"),
     case="sync",
 )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iodock.program.rules import costs
 from iodock.program.rules.facts import Facts
 from iodock.program.rules.phases import Settings
 
@@ -69,7 +68,7 @@ def _turns_sql(upid: int, utid: int, pause_ns: int) -> str:
     return f"""WITH seen AS (SELECT e.ts, e.ts + e.dur AS end_ts FROM events e
     JOIN files f ON f.file_id = e.file_id
   WHERE e.utid = {utid} AND e.side IN (0, 1, 3) AND e.ts IS NOT NULL AND e.dur IS NOT NULL
-    AND {costs.data_files("f")}),
+    AND f.file_id IN (FROM data_files)),
 io AS ({_joined("seen", pause_ns)}),
 long AS (SELECT * FROM io WHERE end_ts - ts >= {pause_ns}),
 helpers AS (SELECT start_ts AS ts, end_ts FROM thread_io

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.program.rules import costs, file_per_process, programs
+from iodock.program.rules import costs, file_per_process
 from iodock.program.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.engine.sql import quoted
@@ -72,9 +72,9 @@ def _of_workers(facts: Facts, settings: Settings) -> str:
 # In one file the small pieces would be buffered: their calls go too, though not all of their time.
 def _sql(settings: Settings, of_workers: str) -> str:
     return f"""WITH lengths AS (SELECT file_id, count(*) OVER (PARTITION BY length(name), {_FOLDER}) AS alike
-  FROM files f WHERE {costs.files("f")}),
+  FROM files f WHERE f.file_id IN (FROM plain_files)),
 folders AS (SELECT file_id, count(*) OVER (PARTITION BY pattern, length({_LAST})) AS alike FROM files f
-  WHERE {costs.files("f")} AND {_IN_NUMBERED}),
+  WHERE f.file_id IN (FROM plain_files) AND {_IN_NUMBERED}),
 series AS (SELECT file_id FROM lengths WHERE alike >= {settings.least_files}
   UNION SELECT file_id FROM folders WHERE alike >= {settings.least_files}),
 small AS (SELECT w.file_id, sum(w.opens) AS opens, sum(w.metadata) AS calls,
@@ -83,8 +83,8 @@ small AS (SELECT w.file_id, sum(w.opens) AS opens, sum(w.metadata) AS calls,
   FROM file_work w JOIN files f ON f.file_id = w.file_id LEFT JOIN programs g ON g.upid = w.upid
   WHERE w.opens BETWEEN 1 AND {settings.most_opens} AND w.reads + w.writes > 0
     AND w.read_bytes + w.written_bytes <= {settings.most_bytes} * w.opens
-    AND {costs.data_files("f")} AND ({_NUMBERED} OR w.file_id IN (FROM series))
-    AND NOT {programs.is_tool("g.program")}
+    AND f.file_id IN (FROM data_files) AND ({_NUMBERED} OR w.file_id IN (FROM series))
+    AND g.is_tool IS NOT TRUE
     AND coalesce(coalesce(f.pattern, f.name) NOT IN ({of_workers}), true)
   GROUP BY w.file_id)
 SELECT p.name, count(*) AS file_count, CAST(sum(s.opens) AS BIGINT) AS count,
@@ -141,7 +141,7 @@ RULE = Rule(
     fine_when=N_("The files are wanted one by one, and they are few at a time."),
     settings=Settings,
     find=find,
-    tables=("file_work", "places", "programs", "workers"),
+    views=("file_work", "places", "programs", "workers", "data_files", "plain_files"),
     yields_to=("process-storm", "sync-heavy", "slow-call"),
     case="tiny-files",
 )

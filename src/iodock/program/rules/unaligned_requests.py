@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from iodock.program.rules import costs, programs, redundant_writes, transfers
+from iodock.program.rules import costs, redundant_writes, transfers
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
@@ -70,7 +70,7 @@ def _sql(direction: int, settings: Settings, facts: Facts) -> str:
     # now and then less, and tar 10 KiB into each of many files: short ones count where requests jump.
     mean = "(CAST(t.bytes AS DOUBLE) / t.count)"
     local = f"{mean} < 14000 AND {mean} NOT BETWEEN 4000 AND 4300 AND {mean} NOT BETWEEN 8000 AND 8600"
-    edges = f"t.direction = 2 AND ({costs.remote('p', facts)} OR {local})"
+    edges = f"t.direction = 2 AND (p.place IN (FROM remote_places) OR {local})"
     pages = f"({mean} / {PAGE_BYTES})"
     jumps = "t.pattern IN (3, 4, 5, 6, 7)"
     odd = f"t.unaligned >= 0.7 * t.count AND ({jumps} OR {edges})"
@@ -83,7 +83,7 @@ def _sql(direction: int, settings: Settings, facts: Facts) -> str:
     return transfers.by_place(
         {name: f"{one} FILTER (WHERE {odd})" for name, one in sums.items()},
         where=f"""t.direction = {direction} AND t.bytes >= {PAGE_BYTES} * t.count
-  AND t.bytes <= {settings.below_bytes} * t.count AND {costs.files("p")}""",
+  AND t.bytes <= {settings.below_bytes} * t.count AND p.place IN (FROM plain_places)""",
         having=f"""sum(t.unaligned) FILTER (WHERE {odd})
   >= greatest({transfers.FEW}, {settings.least_share} * sum(t.count))
   AND (sum(t.unaligned) FILTER (WHERE {odd}) >= {settings.least_count}
@@ -100,7 +100,7 @@ def _without_tools(facts: Facts, rows: list[dict[str, Any]], direction: int) -> 
     left = facts.rows(
         f"""SELECT DISTINCT l.place FROM uses u JOIN places l ON l.file_id = u.file_id
   JOIN processes q ON q.utid = u.utid LEFT JOIN programs g ON g.upid = q.upid
-WHERE l.place IN ({places}) AND u.direction = {direction} AND NOT {programs.is_tool("g.program")}"""
+WHERE l.place IN ({places}) AND u.direction = {direction} AND g.is_tool IS NOT TRUE"""
     )
     return [row for row in rows if {"place": row["place"]} in left]
 
@@ -110,7 +110,7 @@ def _waiting(facts: Facts, settings: Settings) -> list[dict[str, Any]]:
     copied. Without durations there are none."""
     copying = f"({facts.tracing_ns + _CALL_NS} * t.count + t.bytes / {costs.WRITE_BYTES_PER_S} * 1e9)"
     # On a local file system a write that needs no page from the disk only fills memory, wherever it goes.
-    local = f"p.fs_type IS NOT NULL AND NOT {costs.remote('p', facts)}"
+    local = "p.fs_type IS NOT NULL AND NOT p.place IN (FROM remote_places)"
     sql = transfers.by_place(
         {
             "count": "sum(t.unaligned)",
@@ -119,7 +119,7 @@ def _waiting(facts: Facts, settings: Settings) -> list[dict[str, Any]]:
             "bytes": "sum(t.bytes)",
         },
         where=f"""t.direction = 2 AND (t.pattern = 2 OR {local}) AND t.bytes >= {PAGE_BYTES} * t.count
-  AND t.bytes <= {settings.below_bytes} * t.count AND {costs.files("p")}""",
+  AND t.bytes <= {settings.below_bytes} * t.count AND p.place IN (FROM plain_places)""",
         having=f"""sum(t.unaligned) >= greatest({transfers.FEW}, 0.7 * sum(t.count))
   AND sum(t.time_ns) >= {_MUCH_SLOWER} * sum({copying})""",
         first="extra_ns",
@@ -186,6 +186,8 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.OFFSETS,),
-    tables=("uses", "programs", "transfers", "place_names", "places", "opens"),
+    views=(
+        *("uses", "programs", "transfers", "place_names", "places", "opens", "plain_places", "remote_places"),
+    ),
     yields_to=("redundant-reads", "random-access", "backward-access", "direct-io-unaligned"),
 )

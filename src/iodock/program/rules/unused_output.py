@@ -29,7 +29,7 @@ class Settings:
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all files that nobody could have read. All calls on them are the cost."""
-    facts.store.keep("moved_on", _MOVED_SQL if facts.rows(_HAS_MOVES) else _NONE_MOVED)
+    facts.keep("moved_on", _MOVED_SQL if facts.rows(_HAS_MOVES) else _NONE_MOVED)
     faults = Faults(facts.rows(_sql()))
     moved, count, cost = faults.total("bytes"), faults.total("count"), faults.time_ns
     if not _is_much(facts, faults, settings) or not costs.worth_a_word(facts, cost, count):
@@ -69,14 +69,13 @@ _HAS_MOVES = """SELECT 1 FROM uses u JOIN calls c ON c.id = u.call_id
 WHERE c.family = 'rename' AND u.errno_id IS NULL LIMIT 1"""
 _NONE_MOVED = "SELECT CAST(0 AS UINTEGER) AS source WHERE false"
 # Files all of whose later names were deleted after the last rename, by which nobody read or kept them.
-_MOVED_SQL = f"""WITH {costs.MOVES},
-ends AS (SELECT u.file_id, max(u.last_ts) FILTER (WHERE c.family = 'unlink') AS deleted,
+_MOVED_SQL = f"""WITH ends AS (SELECT u.file_id, max(u.last_ts) FILTER (WHERE c.family = 'unlink') AS deleted,
     coalesce(sum(u.bytes) FILTER (WHERE u.direction = 1), 0) AS read_bytes,
     count(*) FILTER (WHERE c.family IN {_READ_ELSEWHERE}
       OR c.family = 'rename' AND u.side = 3) AS kept
   FROM uses u JOIN calls c ON c.id = u.call_id
-  WHERE u.errno_id IS NULL AND u.file_id IN (SELECT target FROM moves) GROUP BY u.file_id),
-arrived AS (SELECT source, target, max(ts) AS ts FROM moves GROUP BY source, target)
+  WHERE u.errno_id IS NULL AND u.file_id IN (SELECT target FROM renamed_files) GROUP BY u.file_id),
+arrived AS (SELECT source, target, max(ts) AS ts FROM renamed_files GROUP BY source, target)
 SELECT a.source FROM arrived a JOIN ends e ON e.file_id = a.target GROUP BY a.source
 HAVING bool_and(coalesce(e.deleted > a.ts, false) AND e.read_bytes = 0 AND e.kept = 0)"""
 
@@ -100,7 +99,7 @@ SELECT p.name, count(*) AS file_count, CAST(sum(t.count) AS BIGINT) AS count,
   CAST(sum(t.time_ns) AS BIGINT) AS time_ns, CAST(sum(t.bytes) AS BIGINT) AS bytes
 FROM fate t JOIN places l ON l.file_id = t.file_id JOIN place_names p ON p.place = l.place
   JOIN files f ON f.file_id = t.file_id
-WHERE {costs.files("p")} AND (t.file_id IN (SELECT file_id FROM nameless)
+WHERE p.place IN (FROM plain_places) AND (t.file_id IN (SELECT file_id FROM nameless)
   OR t.file_id IN (SELECT source FROM moved_on)
   OR f.size_bytes = 0 AND t.emptied >= t.written
   OR t.unlinks > 0 AND (t.written IS NULL OR t.deleted IS NULL OR t.deleted >= t.written
@@ -142,5 +141,5 @@ RULE = Rule(
     fine_when=N_("The files are a safety net (checkpoints, journals) that is deleted after success."),
     settings=Settings,
     find=find,
-    tables=("uses", "places", "place_names"),
+    views=("uses", "places", "place_names", "plain_places", "renamed_files"),
 )

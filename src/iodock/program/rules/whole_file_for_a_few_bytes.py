@@ -125,7 +125,7 @@ gave AS (SELECT q.upid, sum(u.bytes) AS bytes FROM uses u JOIN processes q ON q.
 begun AS (SELECT w.upid, min(w.first_ts) AS ts FROM file_work w JOIN files f ON f.file_id = w.file_id
     JOIN output o ON o.upid = w.upid JOIN gave g ON g.upid = w.upid
   WHERE o.inputs >= {settings.least_files} AND g.bytes > {settings.most_output} * o.taken
-    AND w.read_bytes >= 0.9 * f.size_bytes AND w.read_bytes >= 65536 AND {costs.data_files("f")}
+    AND w.read_bytes >= 0.9 * f.size_bytes AND w.read_bytes >= 65536 AND f.file_id IN (FROM data_files)
   GROUP BY w.upid HAVING count(*) >= {settings.least_files}),
 earlier AS (SELECT b.upid, sum(e.bytes) AS bytes FROM begun b JOIN processes q ON q.upid = b.upid
     JOIN events e ON e.utid = q.utid
@@ -150,7 +150,7 @@ whole AS (SELECT w.upid, w.file_id, w.reads, w.read_bytes, w.read_ns, q.written,
     LEFT JOIN ends n ON n.file_id = w.file_id
   WHERE (w.read_bytes BETWEEN 0.9 * times * f.size_bytes AND 1.1 * times * f.size_bytes
       OR f.size_bytes IS NULL AND (w.read_bytes = times * n.size OR w.file_id IN (FROM finished)))
-    AND {costs.data_files("f")} AND w.read_bytes >= {settings.least_piece_bytes} * (w.reads - times)
+    AND f.file_id IN (FROM data_files) AND w.read_bytes >= {settings.least_piece_bytes} * (w.reads - times)
     AND w.read_bytes >= 65536 * times),
 many AS (SELECT upid, sum(read_bytes) AS bytes FROM whole GROUP BY upid
   HAVING count(*) >= {settings.least_files})"""
@@ -237,7 +237,7 @@ SELECT p.name, count(DISTINCT r.file_id) AS file_count, CAST(sum(r.count) AS BIG
   CAST(sum(r.time_ns) * (1 - count(DISTINCT r.file_id) / count(*)) AS BIGINT) AS time_ns
 FROM readers r JOIN places l ON l.file_id = r.file_id JOIN place_names p ON p.place = l.place
   LEFT JOIN processes k ON k.utid = r.upid
-WHERE {costs.data_files("p")} AND k.rank IS NULL GROUP BY p.place, p.name
+WHERE p.place IN (FROM data_places) AND k.rank IS NULL GROUP BY p.place, p.name
 HAVING count(*) >= {settings.least_times} * count(DISTINCT r.file_id)
 ORDER BY time_ns DESC NULLS LAST, bytes DESC, p.name"""
 
@@ -292,6 +292,6 @@ RULE = Rule(
     ),
     settings=Settings,
     find=find,
-    tables=("uses", "places", "place_names", "programs", "file_work", "siblings"),
+    views=("uses", "places", "place_names", "programs", "file_work", "siblings", "data_files", "data_places"),
     case="shell-loop",
 )

@@ -33,7 +33,6 @@ def around(candidate: Candidate, facts: Facts) -> Work:
     """What could go with the pieces of a candidate. Nothing where times or files are not known."""
     if candidate.pieces is None or not candidate.files or not facts.durations:
         return Work()
-    facts.profile.need(("places", "uses"))
     if candidate.pieces is Pieces.LISTINGS:
         return Work(inside=_sorting(candidate, facts))
     of_calls = candidate.pieces is Pieces.CALLS

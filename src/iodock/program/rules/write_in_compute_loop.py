@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.program.relations.profile import MOMENTS
+from iodock.program.relations.run_facts import MOMENTS
 from iodock.program.rules import costs
 from iodock.program.rules.base import Candidate, Facts, Need, Pieces, Rule, advise
 from iodock.program.rules.places import Faults
@@ -80,7 +80,6 @@ def _faults(facts: Facts, settings: Settings) -> Faults:
     # Going through all calls for the moments is dear: only where there are such writes at all.
     if not facts.rows(f"SELECT 1 FROM file_work w WHERE {_small_writes(settings)} LIMIT 1"):
         return Faults([])
-    facts.profile.need(("moments", "actors"))
     return Faults(facts.rows(_sql(facts, settings)))
 
 
@@ -102,7 +101,7 @@ def _sql(facts: Facts, settings: Settings) -> str:
   GROUP BY upid),
 computing AS (SELECT upid, CAST(sum(cpu_user_ns) AS BIGINT) AS cpu_ns FROM processes GROUP BY upid),
 chosen AS (SELECT w.* FROM file_work w JOIN files f ON f.file_id = w.file_id
-  WHERE {_small_writes(settings)} AND {costs.files("f")}),
+  WHERE {_small_writes(settings)} AND f.file_id IN (FROM plain_files)),
 busy AS (SELECT w.upid, w.file_id, sum(m.time_ns) AS io_ns, {facts.tracing_ns} * sum(m.count) AS tracing_ns,
     coalesce(sum(m.bytes) FILTER (WHERE m.direction = 1), 0) AS read_bytes,
     count(DISTINCT m.moment // {COARSE}) FILTER (WHERE m.direction = 2) AS moments
@@ -173,7 +172,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.TIMES),
-    tables=("file_work", "places", "uses", "transfers"),
+    views=("file_work", "places", "transfers", "moments", "plain_files"),
     yields_to=(
         *("open-close-loop", "sync-heavy", "synchronous-flags", "shared-file-contention"),
         "stdout-unbuffered",  # the same writes, and how to keep the lines at no cost

@@ -1,0 +1,71 @@
+"""The few facts of a run that are known before anything is asked: what `{name}` in a view stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from iodock.program.store import Store
+from iodock.shared.engine.sql import quoted
+
+if TYPE_CHECKING:
+    from iodock.shared.settings import FileSystemKind, Settings
+
+MOMENTS = 240
+"""Into so many intervals `moments` divides a run."""
+LEAST_FILES = 4
+"""Fewer files of a pattern are shown one by one."""
+DATABASE_NAMES = (
+    r"\.(db|db3|sqlite3?|mdb|ldb|sst|ibd|frm|gdbm|lmdb|rdb)$|-(journal|wal|shm)$"
+    r"|/\.git/|/ibdata[0-9]|/(pg_wal|pgdata)/"
+)
+"""Regular expression: names of databases and of what lies beside them."""
+SYSTEM_NAMES = (
+    r"^/(usr|lib|lib32|lib64|bin|sbin|etc|opt|nix|snap)/|\.(so|pyc|pyo|py|pm)(\.[0-9.]+)?$|/\.local/lib/"
+)
+"""The same of files of the system and of programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """Of one run."""
+
+    first_ts: int = 0
+    """When it began."""
+    moment_ns: int = 1
+    """Length of one of its `moments`."""
+    mount_kinds: Mapping[str, FileSystemKind] = field(default_factory=dict)
+    """Mount point -> local, network or parallel, of the mounts that files lie on."""
+    moments: int = MOMENTS
+    least_files: int = LEAST_FILES
+    database_names: str = DATABASE_NAMES
+    system_names: str = SYSTEM_NAMES
+    files: str = "files"
+    """The table of files: a comparison has one of all its runs."""
+    side: str = ""
+    """The column of it that tells them apart, and a comma."""
+
+    @property
+    def remote_mounts(self) -> str:
+        """SQL: the mounts of network and parallel file systems."""
+        mounts = [mount for mount, kind in self.mount_kinds.items() if kind != "local"]
+        return ", ".join(map(quoted, mounts)) or "NULL"
+
+
+def run_facts_of(store: Store, settings: Settings | None) -> RunFacts:
+    """The facts of a store's run."""
+    rows = store.rows("SELECT DISTINCT mount_point, fs_type FROM files WHERE mount_point IS NOT NULL")
+    return RunFacts(
+        first_ts=store.manifest.first_ts or 0,
+        moment_ns=max(1, (store.manifest.wall_ns or 0) // MOMENTS),
+        mount_kinds={row["mount_point"]: _kind(row["mount_point"], row["fs_type"], settings) for row in rows},
+    )
+
+
+def _kind(mount_point: str, fs_type: str | None, settings: Settings | None) -> FileSystemKind:
+    # Lists by file need none of it, and start without it.
+    from iodock.shared.settings import kind_of
+
+    known = None if settings is None else settings.file_system(mount_point)
+    return kind_of(fs_type) if known is None or known.kind is None else known.kind

@@ -1,0 +1,30 @@
+-- For each image the one in whose program something can be changed, and its languages.
+--
+-- image: -> images
+-- author: -> images: itself, or what has started it, where it is a command of the system
+-- path: -> commands.path: the author's program; NULL: not known
+-- argv: its arguments
+-- is_script: whether it is a script
+-- is_interpreted: whether it runs what is written in one language
+-- languages: that advice can be in; empty: in none, NULL: not known
+-- is_unclear: whether the program was read and tells of no language
+
+-- A command of the system does what it was asked to: the shell that started it is where something can be
+-- changed.
+WITH RECURSIVE own AS (SELECT image, any_value(path) AS path, any_value(argv) AS argv,
+    any_value(before) AS before FROM images WHERE own GROUP BY image),
+seen AS (SELECT o.*, w.languages, coalesce(w.is_tool, false) AS is_tool,
+    coalesce(w.is_script, false) AS is_script, coalesce(w.is_interpreted, false) AS is_interpreted
+  FROM own o LEFT JOIN written_in w ON w.path = o.path),
+climbed AS (SELECT image, image AS at, 0 AS steps FROM seen
+  UNION ALL SELECT c.image, s.before, c.steps + 1 FROM climbed c JOIN seen s ON s.image = c.at
+  WHERE s.is_tool AND s.before IS NOT NULL AND c.steps < 16),
+found AS (SELECT c.image, coalesce(arg_min(c.at, c.steps) FILTER (WHERE s.path IS NOT NULL AND NOT s.is_tool),
+    c.image) AS author FROM climbed c JOIN seen s ON s.image = c.at GROUP BY c.image),
+linked AS (SELECT image, list_sort(list(language)) AS languages FROM image_libraries
+  WHERE language IS NOT NULL GROUP BY image)
+SELECT f.image, f.author, s.path, s.argv, s.is_script, s.is_interpreted,
+  CASE WHEN f.author <> f.image AND coalesce(s.languages <> ['shell'], true) THEN []
+    ELSE coalesce(nullif(s.languages, []), l.languages) END AS languages,
+  coalesce(s.languages = [], false) AND l.languages IS NULL AS is_unclear
+FROM found f JOIN seen s ON s.image = f.author LEFT JOIN linked l ON l.image = f.author

@@ -1,0 +1,6 @@
+-- Places of such files as `data_files` has.
+--
+-- place: -> place_names
+
+SELECT d.place FROM plain_places d JOIN place_names p ON p.place = d.place
+WHERE NOT regexp_matches(p.name, '{system_names}')

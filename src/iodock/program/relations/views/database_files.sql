@@ -1,0 +1,7 @@
+-- Files that a database keeps; repositories are none.
+--
+-- file_id: -> files
+
+SELECT file_id FROM files WHERE kind IN ('file', 'regular', 'unknown')
+  AND file_id NOT IN (SELECT file_id FROM plain_files)
+  AND NOT regexp_matches(name, '^/(proc|sys|dev)/|/\.git/')

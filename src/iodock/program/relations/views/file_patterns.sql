@@ -1,0 +1,25 @@
+-- Every file's line in lists: the pattern of names that {least_files} files or more share, else its name.
+--
+-- file_id: -> files
+-- pattern: a glob that matches the names, or the file's own name
+-- several: whether it is a pattern
+
+-- A name may hold what a glob reads as a wildcard; `[*]` is the letter. What lies between two names in their
+-- order shares the beginning that these two share.
+WITH s AS (SELECT {side} file_id, name, CASE
+    WHEN kind NOT IN ('file', 'regular', 'directory', 'symlink', 'device', 'fifo') THEN name
+    WHEN regexp_matches(name, '[*?\[]')
+      THEN regexp_replace(regexp_replace(name, '([*?\[])', '[\1]', 'g'), '[0-9]+', '*', 'g')
+    ELSE coalesce(pattern, name) END AS starred FROM {files}),
+alike AS (SELECT {side} starred, string_split(starred, '/') AS stars, string_split(min(name), '/') AS a,
+    string_split(max(name), '/') AS z,
+    min(split_part(name, '/', -1)) = max(split_part(name, '/', -1)) AS is_last_alike
+  FROM s WHERE starred <> name AND regexp_matches(starred, '[^/*.?\[\]]')
+  GROUP BY ALL HAVING count(*) >= {least_files} AND min(name) <> max(name)),
+varied AS (SELECT *, len(stars) AS last, [n FOR n IN range(1, len(stars)) IF a[n] <> z[n]] AS varying
+  FROM alike),
+parts AS (SELECT {side} starred, [CASE WHEN n < coalesce(varying[1], last) OR (n = last AND is_last_alike)
+    THEN regexp_replace(a[n], '([*?\[])', '[\1]', 'g') ELSE stars[n] END FOR n IN range(1, last + 1)] AS parts
+  FROM varied)
+SELECT {side} file_id, coalesce(array_to_string(parts, '/'), name) AS pattern, parts IS NOT NULL AS several
+FROM s LEFT JOIN parts USING ({side} starred)

@@ -1,0 +1,30 @@
+-- What each process ran: the last program it became, or its parent's where it became none.
+--
+-- upid: -> processes
+-- program: path; NULL where not known
+-- own: whether it ran a program itself
+-- walks: whether it is a tool that goes through files one by one, because that is what it was asked to do
+-- builds: whether it is a compiler or a build tool: they search folders for what a source text names, and
+--   start helpers that really work
+-- is_tool: either of both
+
+WITH RECURSIVE own AS (SELECT p.upid, arg_max(c.path, c.ts) AS program
+  FROM commands c JOIN processes p ON p.utid = c.utid GROUP BY p.upid),
+made AS (SELECT p.upid, any_value(q.upid) FILTER (WHERE q.upid <> p.upid) AS parent
+  FROM processes p LEFT JOIN processes q ON q.utid = p.parent_utid GROUP BY p.upid),
+known AS (SELECT m.upid, o.program, o.upid IS NOT NULL AS own FROM made m LEFT JOIN own o ON o.upid = m.upid
+  WHERE o.upid IS NOT NULL OR m.parent IS NULL
+UNION ALL SELECT m.upid, k.program, false FROM made m JOIN known k ON k.upid = m.parent
+  WHERE m.upid NOT IN (SELECT upid FROM own)),
+judged AS (SELECT *, coalesce(regexp_matches(program, '(^|/)('
+    || 'git(-[a-z-]+)?|hg|svn|tar|bsdtar|gtar|cpio|rsync|cp|mv|rm|ln|install|find|fd|grep|egrep|rg|ls|du'
+    || '|chmod|chown|touch|zip|unzip|updatedb|diff|sha[0-9]*sum|md5sum|b2sum|cksum|ctags|wc|file|stat|cat'
+    || '|head|tail'
+    || ')$'), false) AS walks,
+  coalesce(regexp_matches(program, '(^|/)('
+    || 'cc|c\+\+|cc1|cc1plus|cc1obj|f951|as|ld|ld\.[a-z]+|collect2|lto1|lto-wrapper|ar|ranlib|nm|strip|cpp'
+    || '|([a-z0-9_]+-)*(gcc|g\+\+|gfortran|clang|clang\+\+|flang)(-[0-9.]+)?|rustc|cargo|go|compile|link'
+    || '|javac|javadoc|ifort|ifx|icc|icx|nvcc|frt|fcc|make|gmake|ninja|cmake|ctest|meson|mpicc|mpif90'
+    || '|mpic\+\+|opal_wrapper|swiftc|ghc|ocamlopt|tsc|ccache|distcc|libtool'
+    || ')$'), false) AS builds FROM known)
+SELECT upid, program, own, walks, builds, walks OR builds AS is_tool FROM judged

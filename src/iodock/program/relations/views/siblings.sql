@@ -1,0 +1,31 @@
+-- Processes that one process started to run the same program: a shell loop's commands, a pool's workers.
+--
+-- upid: -> processes
+-- parent: -> processes.upid: who started it
+-- program: what it ran; NULL: nothing of its own (a sub-shell, a forked worker)
+-- start_ts: first sign of life
+-- end_ts: end
+-- builds: whether its own program is a compiler or a build tool
+-- is_tool: as in `programs`, of its own program
+-- alike: how many of them there are, itself included
+-- median_ns: the median of their lifetimes; NULL where not known
+-- owner: -> processes.upid: who has the loop: the parent; of many parents alike, who started these
+-- is_one_of_many: whether it is short and one of many alike: `process-storm` tells what its start costs
+-- alike_of_owner: how many of its program there are with the same owner, itself included
+
+-- A shell starts another one for each $(...), and so does who runs a line by `sh -c`: the commands in it
+-- have a parent of their own each time.
+WITH first AS (SELECT upid, min_by(parent_utid, utid) AS parent_utid, min(start_ts) AS start_ts,
+    max(end_ts) AS end_ts FROM processes GROUP BY upid),
+made AS (SELECT f.upid, q.upid AS parent, CASE WHEN g.own THEN g.program END AS program, f.start_ts, f.end_ts,
+    g.own AND g.builds AS builds, g.own AND g.is_tool AS is_tool
+  FROM first f JOIN processes q ON q.utid = f.parent_utid JOIN programs g ON g.upid = f.upid
+  WHERE q.upid <> f.upid),
+counted AS (SELECT *, count(*) OVER w AS alike, CAST(median(end_ts - start_ts) OVER w AS BIGINT) AS median_ns
+  FROM made WINDOW w AS (PARTITION BY parent, program)),
+owned AS (SELECT c.*, CASE WHEN s.alike >= 10 THEN s.parent ELSE c.parent END AS owner
+  FROM counted c LEFT JOIN counted s ON s.upid = c.parent)
+SELECT *,
+  coalesce(alike >= 50 AND median_ns <= 100000000, false) AS is_one_of_many,
+  count(*) OVER (PARTITION BY owner, program) AS alike_of_owner
+FROM owned

@@ -1,0 +1,7 @@
+-- Files that say who does the work: not those of the system, of programs or of MPI itself.
+--
+-- file_id: -> files
+
+SELECT file_id FROM files WHERE kind IN ('file', 'regular', 'unknown')
+  AND NOT regexp_matches(name, '^/(proc|sys|dev|usr|lib|lib32|lib64|bin|sbin|etc|opt|nix|snap)/'
+    || '|\.(so|pyc|py)(\.[0-9.]+)?$|/ompi[^/]*/|/pmix')
