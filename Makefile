@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.[choS]' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CATALOGUES := $(patsubst %.po,%.mo,$(wildcard src/iodock/locale/*/LC_MESSAGES/iodock.po))
 
-.PHONY: setup demo test test-mutations test-prometheus test-slurm test-programs check reference messages bench pairs bpf wheel clean
+.PHONY: setup demo test test-all test-rest test-mutations test-prometheus test-slurm test-programs check reference \
+	messages bench pairs bpf wheel clean
 
 setup: $(VENV)/.built $(CATALOGUES)
 
@@ -37,9 +38,22 @@ demo: setup
 
 # Most tests wait for programs: two at a time take half as long on two cores.
 TESTS_AT_ONCE ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist worksteal
+# What a contributor needs, in minutes.
 test: setup
 	cargo test --workspace --quiet
-	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist worksteal
+	$(PYTEST) -m "not whole"
+
+# Everything that ends by itself here: besides `make test` hostile programs in all back ends, killed processes, browsers,
+# a real Slurm and a real Prometheus. What can't be tried here is skipped and says so.
+test-all: test test-rest
+
+# What `make test` leaves out. Tests that print a measurement, or that another test starts, are neither.
+WHOLE_SLURM := tests/trials/whole_slurm.py tests/trials/whole_slurm_health.py
+test-rest: setup
+	cargo test --workspace --quiet --tests -- --ignored --skip cost_of_a_line
+	$(BIN)/python -m pytest -rs $(WHOLE_SLURM)
+	@program=$$(tools/prometheus.sh) || [ $$? = 3 ] || exit 1; IODOCK_PROMETHEUS="$$program" $(PYTEST) -m whole
 
 # Thousands of inputs that were damaged by chance, for every reader: no crash, no hang, no silent loss. A case that
 # fails is made again by what it prints: tests/trials/mutated.py --seed S --only N.
@@ -62,7 +76,7 @@ test-prometheus: setup
 # slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libslurm-dev. Says so and passes where they are missing.
 test-slurm: setup
 	cargo build --quiet --locked -p iodock-agent
-	$(BIN)/python -m pytest -rs tests/trials/whole_slurm.py tests/trials/whole_slurm_health.py
+	$(BIN)/python -m pytest -rs $(WHOLE_SLURM)
 
 # More than 100 real programs, each by every back end: output, files, status and calls beside those alone and under
 # strace. Takes an hour or more, wants strace and root (for bpf); programs that are not here are skipped, and it says which.

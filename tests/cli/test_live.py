@@ -98,6 +98,7 @@ def recorded(folder: Path, *options: str, seconds: float = 6) -> str:
     return "exec " + " ".join(f"'{word}'" for word in words) + " > out.txt 2> err.txt"
 
 
+@pytest.mark.whole
 @live
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_block_is_drawn_and_removed_and_the_program_is_as_without(tmp_path: Path, backend: str) -> None:
@@ -122,6 +123,7 @@ def test_the_block_is_drawn_and_removed_and_the_program_is_as_without(tmp_path: 
     assert "iodock diagnose" in screen or "iodock report" in screen
 
 
+@pytest.mark.whole
 @live
 @pytest.mark.parametrize("columns", [40, 60])
 def test_a_narrow_terminal_is_not_overrun(tmp_path: Path, columns: int) -> None:
@@ -133,6 +135,7 @@ def test_a_narrow_terminal_is_not_overrun(tmp_path: Path, columns: int) -> None:
     assert "recording for" not in "\n".join(screen_of(said, columns))
 
 
+@pytest.mark.whole
 @live
 def test_output_on_the_same_terminal_is_refused_before_it_begins(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
@@ -146,6 +149,7 @@ def test_output_on_the_same_terminal_is_refused_before_it_begins(tmp_path: Path)
     assert not (tmp_path / "run.iodock").exists()
 
 
+@pytest.mark.whole
 @live
 def test_an_interrupt_goes_to_the_program_as_before(tmp_path: Path) -> None:
     line = recorded(tmp_path, "--live", "-q", seconds=30)
@@ -167,6 +171,7 @@ def test_without_a_terminal_the_program_runs(tmp_path: Path) -> None:
     assert "no terminal" in done.stderr
 
 
+@pytest.mark.whole
 @live
 def test_another_terminal_watches_and_one_that_ends_is_told(tmp_path: Path) -> None:
     line = recorded(tmp_path, "-q", seconds=12)

@@ -46,6 +46,7 @@ def test_what_rules_refer_to_is_there() -> None:
     assert {rule.case for rule in rules.every() if rule.case} <= set(names())
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("case", OWN, ids=lambda case: case.name)
 def test_both_versions_do_the_same_work(case: Case, tmp_path: Path) -> None:
     if missing(case):

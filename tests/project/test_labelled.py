@@ -199,6 +199,7 @@ def test_a_label_that_cannot_be_meant_is_refused(changes: dict[str, object], com
         label_from(table | changes)
 
 
+@pytest.mark.whole
 def test_inputs_are_the_same_every_time(tmp_path: Path) -> None:
     for name in ("a", "b"):
         labelled_runs.write_input(Input("x", size_bytes=5_000_000), tmp_path / name, seed=3)

@@ -27,7 +27,7 @@ WINGS = {
 LEVELS = {
     "shared": (
         ("errors", "message", "language", "browser", "answer", "headings", "text"),
-        ("bounded", "clock", "units", "labels", "engine", "quantile"),
+        ("bounded", "clock", "units", "labels", "engine"),
         ("settings", "sentences", "lines"),
         ("tables", "charts", "pages"),
     ),

@@ -11,6 +11,8 @@ import mutated
 from mutated_readers import TARGETS, Seen
 from mutations import MUTATIONS, Mutated, Mutation
 
+pytestmark = pytest.mark.whole
+
 
 def test_readers_stand_damaged_inputs() -> None:
     tried = list(mutated.outcomes(seed=7, numbers=range(100)))

@@ -101,6 +101,7 @@ def test_notes_promise_nothing() -> None:
     assert one.promised is None and not one.inside and not one.first and one.is_silent
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no cc")
 def test_the_command_runs_a_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keep = tmp_path / "kept"

@@ -173,6 +173,7 @@ def test_only_a_simulations_folder_is_taken(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["precious"]
 
 
+@pytest.mark.whole
 def test_nobody_reads_half_of_a_file(tmp_path: Path) -> None:
     tree = played(tmp_path / "centre", "healthy", 300)
     path = tree.root / "mds01/proc/fs/lustre/mdt/lfs-MDT0000/job_stats"
@@ -233,6 +234,7 @@ def test_the_verb_lists_scenarios() -> None:
     )
 
 
+@pytest.mark.whole
 def test_ctrl_c_ends_with_the_truth_of_what_is_in_the_files(tmp_path: Path, agent: Path) -> None:
     root = tmp_path / "t"
     running = subprocess.Popen(
@@ -282,6 +284,7 @@ def test_the_verb_refuses(tmp_path: Path, words: tuple[str, ...], said: str) -> 
     assert nowhere.returncode == 2 and "needs a folder" in nowhere.stderr
 
 
+@pytest.mark.whole
 def test_play_follows_the_clock_and_ends_when_told(tmp_path: Path) -> None:
     tree = Tree(tmp_path / "t", Centre(in_release(named("idle"), "2.15")))
     reading, writing = os.pipe()

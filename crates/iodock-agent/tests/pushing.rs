@@ -79,6 +79,7 @@ fn an_outage_is_made_up_for() {
 }
 
 #[test]
+#[ignore = "part of `make test-all`: kills an agent again and again"]
 fn an_agent_that_is_killed_at_any_moment_loses_nothing() {
     let collector = Collector::start(Conduct::Keep);
     let site = Site::new("push-killed", &collector.url());

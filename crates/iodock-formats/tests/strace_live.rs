@@ -86,6 +86,7 @@ fn returned(tally: &Tally) -> BTreeMap<String, (u64, u64)> {
 }
 
 #[test]
+#[ignore = "part of `make test-all`: strace with 29 sets of options"]
 fn counts_are_those_of_strace() {
     for (index, options) in OPTIONS.iter().enumerate() {
         let folder = scratch(&index.to_string());
@@ -126,6 +127,7 @@ for thread in threads: thread.join()
 ";
 
 #[test]
+#[ignore = "part of `make test-all`: strace of threads, four times"]
 fn threads_are_joined_as_strace_joins_them() {
     for options in ["-f -tt -T", "-f", "-f -ttt -T -yy", "-f -r -n -i -x"] {
         let folder = scratch(&format!("threads{}", options.len()));

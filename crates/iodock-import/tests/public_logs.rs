@@ -303,6 +303,7 @@ fn certain(options: &str, program: &str, scratch: &std::path::Path) -> Option<Op
 
 /// A log on a terminal against the files of `-ff` of the same program.
 #[test]
+#[ignore = "part of `make test-all`: strace of ten programs"]
 fn logs_on_a_terminal_agree_with_a_log_for_each_process() {
     let scratch = std::env::temp_dir().join(format!("iodock-terminal-{}", std::process::id()));
     for program in [DAEMON, FAMILY] {

@@ -81,6 +81,7 @@ fn reads_that_are_left_at_any_instruction() {
 }
 
 #[test]
+#[ignore = "part of `make test-all`: takes each instruction"]
 fn reads_between_vforks_that_are_left_at_any_instruction() {
     (0..4).for_each(|seed| each_read_is_recorded_once("vforks", "vfork", seed));
 }
@@ -94,6 +95,7 @@ fn reads_between_forks_that_are_left_at_any_instruction() {
 const OF_TRAMPOLINE: usize = 12;
 
 #[test]
+#[ignore = "part of `make test-all`: takes each instruction"]
 fn a_thread_is_cancelled_at_any_instruction() {
     for what in ["openat", "syscall", "close"] {
         let folder = Folder::new();

@@ -91,6 +91,7 @@ fn handlers_after_each_instruction() {
 }
 
 #[test]
+#[ignore = "part of `make test-all`: takes each instruction"]
 fn handlers_after_any_one_instruction() {
     all_of_it("interrupted");
 }
@@ -145,6 +146,7 @@ fn children_of_children_of_many_generations() {
 
 /// What is begun and left may be lost, and is counted; nothing is another's.
 #[test]
+#[ignore = "part of `make test-all`: takes each instruction"]
 fn calls_that_are_left_after_each_instruction() {
     let recorded = recorded("leaves");
     let mut missing = 0;

@@ -47,6 +47,7 @@ fn every_field_is_that_of_ptrace() {
 
 /// Records leave out what the one before has told.
 #[test]
+#[ignore = "part of `make test-all`: takes seconds"]
 fn calls_like_the_one_before_are_told_from_those_that_are_nearly_so() {
     let Some(place) = place("again") else { return };
     let program = place.compile("tests/programs", "again", &[]).expect("compiled");
@@ -76,6 +77,7 @@ fn runs(command: &[&str]) -> bool {
 }
 
 #[test]
+#[ignore = "part of `make test-all`: takes seconds"]
 fn static_programs_and_scripts_are_seen_whole() {
     let Some(place) = place("static") else { return };
     let Some(program) = place.compile(SHARED, "calls", &["-static"]) else {
@@ -95,6 +97,7 @@ fn static_programs_and_scripts_are_seen_whole() {
 }
 
 #[test]
+#[ignore = "part of `make test-all`: takes seconds"]
 fn threads_that_exec_and_leaders_that_leave() {
     let Some(place) = place("threads") else { return };
     let program = place.compile("tests/programs", "threads_exec", &[]).expect("compiled");
@@ -176,6 +179,7 @@ fn nothing_is_dropped_of_what_the_buffers_hold() {
 
 /// More than the buffers hold: on a machine that stops the reader for long, records are lost, but counted.
 #[test]
+#[ignore = "part of `make test-all`: takes seconds"]
 fn each_call_of_a_flood_is_recorded_or_counted_as_dropped() {
     let Some(place) = place("flood") else { return };
     let copied = |count: u64| {
@@ -225,6 +229,7 @@ fn foreign_calls_are_counted_also_where_they_are_refused_and_their_children_shar
 
 /// Those with an error, as strace shows them; those that SIGSYS answers were not made, and moved no bytes.
 #[test]
+#[ignore = "part of `make test-all`: takes seconds"]
 fn calls_that_the_programs_own_filter_refuses_are_as_by_ptrace() {
     let Some(place) = place("refused") else { return };
     let program = place.compile("tests/programs", "refused", &[]).expect("compiled");
@@ -245,6 +250,7 @@ fn calls_that_the_programs_own_filter_refuses_are_as_by_ptrace() {
 
 /// The ends of tasks may be among what is lost. The recorder ends all the same, and says what it lost.
 #[test]
+#[ignore = "part of `make test-all`: takes seconds"]
 fn a_recorder_that_stood_still_in_a_storm_of_processes_ends() {
     let Some(place) = place("storm") else { return };
     let storm = place.compile("tests/programs", "storm", &[]).expect("compiled");

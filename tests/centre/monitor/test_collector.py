@@ -105,6 +105,7 @@ def test_sums_stay_the_same_as_rows_are_rolled_up_and_merged(tmp_path: Path, see
     }
 
 
+@pytest.mark.whole
 def test_files_are_merged_as_long_as_one_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     collector = Collector(tmp_path)
     store, intake, now = collector.store, collector._intake, BEGIN + 36 * HOUR
@@ -154,6 +155,7 @@ def test_old_rows_go_and_none_that_is_not_summed_up(tmp_path: Path) -> None:
     assert not sums(store, "ten_minutes")
 
 
+@pytest.mark.whole
 def test_killed_at_any_moment_it_has_each_batch_once(tmp_path: Path) -> None:
     chance = random.Random(5)
     totals: dict[str, int] = {"a": 0, "b": 0}
@@ -181,6 +183,7 @@ def test_killed_at_any_moment_it_has_each_batch_once(tmp_path: Path) -> None:
     assert sums(collector.store) == totals
 
 
+@pytest.mark.whole
 def test_told_to_end_it_leaves_nothing_to_be_replayed(tmp_path: Path) -> None:
     with serving(tmp_path / "store") as (url, process):
         post(url, frame(1, [Part(BEGIN, [], full=True)]))

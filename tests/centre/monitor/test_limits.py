@@ -20,6 +20,8 @@ from iodock.centre.store import MonitorStore
 from iodock.shared.errors import RequestError
 from iodock.shared.settings import AgentLimits, load
 
+pytestmark = pytest.mark.whole
+
 NOW = time.time_ns()
 SMALL = AgentLimits(bytes_per_s=100, values_per_s=10, saved_s=10, names_per_s=1, names_at_once=50)
 

@@ -24,6 +24,8 @@ from iodock.simulation.centre import Centre
 from iodock.simulation.history import write_history
 from iodock.simulation.scenarios import named
 
+pytestmark = pytest.mark.whole
+
 SECOND = 1_000_000_000
 BEGIN = 1_780_000_000 * SECOND
 COUNTS = """

@@ -22,6 +22,8 @@ from iodock.simulation.history import Names, begin_before, write_days, write_up_
 from iodock.simulation.scenarios import named
 from iodock.simulation.truth import truth
 
+pytestmark = pytest.mark.whole
+
 PATIENCE_S = 60.0
 
 

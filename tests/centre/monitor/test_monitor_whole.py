@@ -21,6 +21,8 @@ from iodock.simulation.scenarios import named
 from iodock.simulation.tree import Tree
 from simulated import wanted
 
+pytestmark = pytest.mark.whole
+
 KILLS = int(os.environ.get("IODOCK_KILLS", "4"))
 """Of agents and of the collector, each time one of them at random."""
 PATIENCE_S = 60.0

@@ -25,6 +25,8 @@ from iodock.centre.store import MonitorStore
 from iodock.shared.settings import ConnectionLimits
 from portal_site import STEPS, Server, fill, portal, serving, with_tokens
 
+pytestmark = pytest.mark.whole
+
 PROGRAM = os.environ.get("IODOCK_PROMETHEUS", "")
 PATIENCE_S = 60.0
 

@@ -89,6 +89,7 @@ def _trickles_until_closed(connection: socket.socket, piece: bytes) -> None:
             return
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("begin", "piece"),
     [
@@ -111,6 +112,7 @@ def test_a_request_that_trickles_is_ended(begin: bytes, piece: bytes) -> None:
         assert _answered(url) == 200
 
 
+@pytest.mark.whole
 def test_a_client_that_does_not_read_is_ended() -> None:
     with serving(APP, ConnectionLimits(answer_s=0.5)) as url:
         connection = _connected(url)
@@ -125,6 +127,7 @@ def test_a_client_that_does_not_read_is_ended() -> None:
         assert read < LONG
 
 
+@pytest.mark.whole
 def test_a_client_that_reads_gets_all_in_its_time() -> None:
     with serving(APP, ConnectionLimits(head_s=0.5, request_s=0.5, answer_s=1)) as url:
         connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
@@ -137,6 +140,7 @@ def test_a_client_that_reads_gets_all_in_its_time() -> None:
         assert connection.getresponse().read() == b"late"
 
 
+@pytest.mark.whole
 def test_newcomers_of_a_full_address_get_in_and_answers_are_finished() -> None:
     with serving(APP, ConnectionLimits(at_once_per_address=8)) as url:
         late = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
@@ -158,6 +162,7 @@ def _connection(places: Places, host: str, port: int) -> Accepted | None:
     return None
 
 
+@pytest.mark.whole
 def test_the_limit_in_all_closes_connections_of_the_greediest_address() -> None:
     async def run() -> None:
         places = Places(ConnectionLimits(at_once=10), open_files=4096)
@@ -253,6 +258,7 @@ def _sending(text: bytes) -> Callable[[int, ssl.SSLContext], socket.socket]:
     return begin
 
 
+@pytest.mark.whole
 def test_hundreds_of_slow_connections_keep_nobody_out(tmp_path: Path) -> None:
     """In each of the states in which a client may keep the collector waiting."""
     kinds = [

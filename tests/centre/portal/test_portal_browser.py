@@ -75,6 +75,7 @@ def column(page: Any, number: int) -> list[str]:
     return [cell.inner_text().strip() for cell in cells]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize(("width", "scheme", "locale"), [(1280, "light", "en"), (390, "dark", "ja")])
 def test_every_page_fits_and_nothing_complains(
@@ -88,6 +89,7 @@ def test_every_page_fits_and_nothing_complains(
     assert "undefined" not in page.inner_text("body") and "NaN" not in page.inner_text("body")
 
 
+@pytest.mark.whole
 def test_a_long_event_wraps_on_a_narrow_screen(opened: Any) -> None:
     page = opened("/", 390, locale="ja")
     page.evaluate(
@@ -111,6 +113,7 @@ def test_a_click_sorts_without_leaving_the_page(opened: Any) -> None:
     page.wait_for_selector("th[aria-sort=ascending]")
 
 
+@pytest.mark.whole
 def test_events_are_filtered_by_a_form(opened: Any) -> None:
     page = opened("/events")
     page.select_option("select[name=severity]", "error")
@@ -121,6 +124,7 @@ def test_events_are_filtered_by_a_form(opened: Any) -> None:
     assert "severity=error" in page.url
 
 
+@pytest.mark.whole
 def test_a_time_range_is_a_click(opened: Any) -> None:
     page = opened("/")
     before = page.inner_text(".span")
@@ -129,6 +133,7 @@ def test_a_time_range_is_a_click(opened: Any) -> None:
     assert page.inner_text(".span") != before and "range=6h" in page.url
 
 
+@pytest.mark.whole
 def test_new_readings_appear_by_themselves_unless_paused(opened: Any, browser: Any, tmp_path: Path) -> None:
     with portal(tmp_path) as server:
         context = browser.new_context()
@@ -148,6 +153,7 @@ def test_new_readings_appear_by_themselves_unless_paused(opened: Any, browser: A
         context.close()
 
 
+@pytest.mark.whole
 def test_all_charts_of_a_job_say_what_is_under_the_pointer(opened: Any) -> None:
     page = opened(f"/jobs/{OWN}")
     drawings = page.query_selector_all(".drawing")
@@ -160,6 +166,7 @@ def test_all_charts_of_a_job_say_what_is_under_the_pointer(opened: Any) -> None:
     assert not any(one.inner_text() for one in page.query_selector_all(".chart output"))
 
 
+@pytest.mark.whole
 def test_hostile_ids_do_nothing(opened: Any) -> None:
     page = opened("/jobs")
     shown = column(page, 1)
@@ -168,6 +175,7 @@ def test_hostile_ids_do_nothing(opened: Any) -> None:
     page.wait_for_selector("h1:has-text('<img')")
 
 
+@pytest.mark.whole
 def test_a_slow_run_is_said_and_its_earlier_runs_are_a_click_away(opened: Any) -> None:
     page = opened("/jobs/100")
     assert page.inner_text("#verdict strong") == "slower than usual"
@@ -176,6 +184,7 @@ def test_a_slow_run_is_said_and_its_earlier_runs_are_a_click_away(opened: Any) -
     assert page.inner_text("#verdict strong") == "not enough runs"
 
 
+@pytest.mark.whole
 def test_hostile_names_do_nothing(opened: Any) -> None:
     page = opened("/jobs?range=1d")
     shown = [one.get_attribute("title") or "" for one in page.query_selector_all("#table-jobs td.name bdi")]
@@ -184,6 +193,7 @@ def test_hostile_names_do_nothing(opened: Any) -> None:
     assert page.inner_text(".job-name").startswith('"><script>alert(1)')
 
 
+@pytest.mark.whole
 def test_a_machine_is_a_click_away(opened: Any) -> None:
     page = opened("/")
     page.click("#table-servers tbody bdi:text-is('oss01')")
@@ -195,6 +205,7 @@ def test_a_machine_is_a_click_away(opened: Any) -> None:
     page.wait_for_selector("h1:has-text('700')")
 
 
+@pytest.mark.whole
 def test_a_token_is_given_once_and_taken_back(browser: Any, tmp_path: Path) -> None:
     access, secrets = with_tokens(tmp_path)
     with portal(tmp_path / "store", access) as server:

@@ -30,6 +30,7 @@ CAPTURE = os.environ.get("IODOCK_PROMETHEUS_CAPTURE", "")
 """A folder: keep what was scraped there, for tests without a Prometheus."""
 LISTED = 3
 pytestmark = [
+    pytest.mark.whole,
     pytest.mark.skipif(not PROGRAM, reason="make test-prometheus has a Prometheus"),
     pytest.mark.timeout(400),
 ]

@@ -17,6 +17,8 @@ from health_places import ALONE, COMMAND, contents, others_files
 from iodock.file_system.health import engine
 from iodock.file_system.health.measurements_json import read
 
+pytestmark = pytest.mark.whole
+
 STEP = {"id": 3, "processes": 2, "limit_seconds": 5.0, "pattern": {"kind": "metadata", "items": 20}}
 
 

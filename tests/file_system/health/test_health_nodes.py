@@ -16,7 +16,7 @@ import pytest
 from health_nodes import CLOCKS_S, needs_nodes, on_node, remote_shell
 from health_places import ALONE, COMMAND, contents, kept_in_memory, loop_ext4, of, others_files
 
-pytestmark = needs_nodes
+pytestmark = [pytest.mark.whole, needs_nodes]
 NODES = sorted(CLOCKS_S)
 ITEMS = 500
 """Files of each process in class S, and directories."""

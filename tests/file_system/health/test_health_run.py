@@ -74,6 +74,7 @@ def test_cells_have_what_was_measured_and_nothing_is_left(place: Path) -> None:
     assert found["protocol"]["tool"] == "iodock health"
 
 
+@pytest.mark.whole
 def test_counts_are_those_of_the_plan(place: Path) -> None:
     found = measured(place, "--sizes", "1m", "--processes", "2", "--tests", "large-transfer", "--class", "M")
     # 1 GiB in all for two processes; a slow disk ends at the time limit with less, and says so.
@@ -83,6 +84,7 @@ def test_counts_are_those_of_the_plan(place: Path) -> None:
         assert cell["latency_ns"]["count"] * (1 << 20) == pytest.approx(3 * cell["volume_bytes"], abs=3)
 
 
+@pytest.mark.whole
 def test_one_file_for_all(place: Path) -> None:
     before = contents(place)
     arguments = ("--sizes", "64k", "--processes", "1,3", "--tests", "large-transfer", "--shared-file")
@@ -112,6 +114,7 @@ def test_labels_of_reads_are_what_the_kernel_says(tmp_path: Path) -> None:
         assert found["protocol"]["file_system"] == "tmpfs"
 
 
+@pytest.mark.whole
 def test_other_load_is_measured_with_its_cells(place: Path) -> None:
     """Programs that compute beside the check-up are in the share, and named."""
     spin = ["sh", "-c", "while :; do :; done"]
@@ -171,6 +174,7 @@ def test_a_dry_run_says_the_cost_and_measures_nothing(place: Path) -> None:
     assert contents(place) == before and not list(place.parent.glob("*.partial"))
 
 
+@pytest.mark.whole
 def test_what_was_cut_short_goes_on(place: Path) -> None:
     before = contents(place)
     kept = place.parent / "place.json.partial"
@@ -287,6 +291,7 @@ def ranks(place: Path, count: int, *arguments: str) -> list[subprocess.Popen[str
     ]
 
 
+@pytest.mark.whole
 def test_ranks_work_together_and_the_first_tells(place: Path) -> None:
     before = contents(place)
     started = ranks(place, 3, *SMALL, "--processes", "1,5", "--format", "json")
@@ -311,6 +316,7 @@ def test_ranks_work_together_and_the_first_tells(place: Path) -> None:
         assert reads == [cell["volume_bytes"]] or limited
 
 
+@pytest.mark.whole
 def test_when_a_rank_is_ended_all_end_and_nothing_is_left(place: Path) -> None:
     before = contents(place)
     started = ranks(place, 3, "--repeats", "50", "-q")
@@ -324,6 +330,7 @@ def test_when_a_rank_is_ended_all_end_and_nothing_is_left(place: Path) -> None:
     assert contents(place) == before
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed")
 def test_under_mpirun(place: Path) -> None:
     before = contents(place)

@@ -24,6 +24,8 @@ from health_places import (
     started,
 )
 
+pytestmark = pytest.mark.whole
+
 TRIALS = int(os.environ.get("IODOCK_TRIALS", "8"))
 INODES = 20_000
 

@@ -224,6 +224,7 @@ def test_what_a_tool_does_not_say_is_unknown(
     assert not found.known and f"{name} is not installed here" in why(found)[0]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("mount", "name"), [(LUSTRE, "lfs"), (GPFS, "mmlsquota"), (NFS, "quota")])
 def test_a_tool_that_hangs_is_asked_once(mount: Mount, name: str, tools: Path) -> None:
     script(tools, name, f"echo $$ >> {tools}/pids; sleep 1000 & echo $! >> {tools}/pids; wait")

@@ -19,6 +19,8 @@ from iodock.file_system.health.sweeps import commands, plan, runs
 from iodock.file_system.health.sweeps.plan import IorSweep, MdtestSweep, SweepError, matrix
 from places import ROOT
 
+pytestmark = pytest.mark.whole
+
 FAKE = ROOT / "tests" / "kit" / "fake_benchmark.py"
 
 

@@ -151,6 +151,7 @@ def test_a_hung_operation_is_recorded_and_the_others_go_on(
     assert not list(folder.iterdir())
 
 
+@pytest.mark.whole
 def test_hung_children_do_not_pile_up(folder: Path, tmp_path: Path) -> None:
     hang = Hang(Operation.WRITE, tmp_path / "server")
     prober = Prober(plan(folder, 0.2), make=hang.worker)
@@ -170,6 +171,7 @@ def test_hung_children_do_not_pile_up(folder: Path, tmp_path: Path) -> None:
     assert not list(folder.iterdir()) and prober.end() == ()
 
 
+@pytest.mark.whole
 def test_a_stopped_child_is_not_waited_for_and_killed_in_the_end(folder: Path) -> None:
     pids: list[int] = []
 
@@ -229,6 +231,7 @@ def test_a_run_that_is_told_to_end_does_not_wait_for_a_server(folder: Path, tmp_
     assert not list(folder.iterdir())
 
 
+@pytest.mark.whole
 def test_what_a_killed_run_left_is_removed_by_the_next(folder: Path, tmp_path: Path) -> None:
     store = ProbeStore.prepared(tmp_path / "store")
     store.append(run_record("dead", folder, 2**22 + 1))
@@ -331,6 +334,7 @@ def test_two_writers_at_once_corrupt_nothing(tmp_path: Path) -> None:
         assert own == list(range(300))
 
 
+@pytest.mark.whole
 def test_writers_killed_at_random_leave_a_store_that_is_read(tmp_path: Path, folder: Path) -> None:
     store = tmp_path / "s"
     command = [
@@ -376,6 +380,7 @@ def long_run(folder: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[st
     process.communicate(timeout=30)
 
 
+@pytest.mark.whole
 def test_a_command_that_hangs_is_watched_and_ended(long_run: tuple[subprocess.Popen[str], Path]) -> None:
     process, folder = long_run
 

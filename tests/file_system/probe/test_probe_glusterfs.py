@@ -24,10 +24,13 @@ from iodock.file_system.probe.operations import ROUND
 from iodock.file_system.probe.records import Kind, Late
 from iodock.file_system.probe.rounds import Plan, Prober
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not shutil.which("glusterfsd") or not Path("/dev/fuse").exists(),
-    reason="GlusterFS is not installed, or this is not root",
-)
+pytestmark = [
+    pytest.mark.whole,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or not shutil.which("glusterfsd") or not Path("/dev/fuse").exists(),
+        reason="GlusterFS is not installed, or this is not root",
+    ),
+]
 DELAY_US = 500_000
 BRICK = """\
 volume posix

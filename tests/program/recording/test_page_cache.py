@@ -27,7 +27,7 @@ MIB = 1 << 20
 SIZE = 24 * MIB
 PAGE = 4096
 
-pytestmark = needs_gcc
+pytestmark = [pytest.mark.whole, needs_gcc]
 
 
 @dataclass(frozen=True)

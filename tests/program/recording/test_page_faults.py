@@ -101,6 +101,7 @@ def is_cold(row: dict[str, Any]) -> bool:
     return bool(row["major_faults"] >= 0.9 * row["faults"])
 
 
+@pytest.mark.whole
 @live
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_cold_random_readers_pages_are_known_exactly(
@@ -115,6 +116,7 @@ def test_a_cold_random_readers_pages_are_known_exactly(
     assert row["touched_bytes"] == 4096 * row["pages"]
 
 
+@pytest.mark.whole
 @live
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_sequential_readers_bytes(program: Path, data: Path, tmp_path: Path, backend: str) -> None:
@@ -125,6 +127,7 @@ def test_a_sequential_readers_bytes(program: Path, data: Path, tmp_path: Path, b
     assert faults_found(store) == []
 
 
+@pytest.mark.whole
 @live
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_threads_and_children_of_a_watched_process_are_watched(
@@ -142,6 +145,7 @@ def test_threads_and_children_of_a_watched_process_are_watched(
     assert tasks[0]["n"] == 2
 
 
+@pytest.mark.whole
 @live
 def test_a_map_by_another_name_is_of_the_file_that_was_opened(
     program: Path, data: Path, tmp_path: Path
@@ -153,6 +157,7 @@ def test_a_map_by_another_name_is_of_the_file_that_was_opened(
     assert shown(store, data) == []
 
 
+@pytest.mark.whole
 @live
 def test_who_maps_no_data_is_not_watched(program: Path, data: Path, tmp_path: Path) -> None:
     store, _ = record(tmp_path, [sys.executable, "-c", "pass"])
@@ -165,6 +170,7 @@ def test_who_maps_no_data_is_not_watched(program: Path, data: Path, tmp_path: Pa
         assert faults.sees_page_faults(opened) and not faults.are_known(opened)
 
 
+@pytest.mark.whole
 @live
 def test_always_and_never(program: Path, data: Path, tmp_path: Path) -> None:
     store, _ = record(tmp_path, [program, "sequential", data], "--page-faults", "never")
@@ -178,6 +184,7 @@ def test_always_and_never(program: Path, data: Path, tmp_path: Path) -> None:
     assert found[0]["n"] > 0
 
 
+@pytest.mark.whole
 @live
 def test_by_bpf_a_map_that_was_gone_is_said_and_always_misses_none(tmp_path: Path) -> None:
     if reason := bpf_unavailable():
@@ -276,6 +283,7 @@ def test_the_report_has_a_table_of_what_was_touched(tmp_path: Path) -> None:
         assert "Read and written through maps" not in report_html(store)
 
 
+@pytest.mark.whole
 @live
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_page_faults_outlive_a_recorder_that_is_killed(

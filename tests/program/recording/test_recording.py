@@ -51,6 +51,7 @@ def test_the_programs_end_is_passed_on(tmp_path: Path, command: list[str], statu
         assert done.stderr.startswith("error: ") and "hint: " in done.stderr
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("backend", ["auto", "rewrite", "ptrace"])
 def test_a_script_without_its_interpreter_is_told(tmp_path: Path, backend: str) -> None:
     script = tmp_path / "script"
@@ -98,6 +99,7 @@ exit 3
 """
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("backend", ["rewrite", "ptrace"])
 @pytest.mark.parametrize("to_all", [True, False])
 def test_signals_that_tell_something_reach_the_program_and_end_nothing(
@@ -122,6 +124,7 @@ def test_signals_that_tell_something_reach_the_program_and_end_nothing(
     assert count(tmp_path / "run.iodock", "call = 'write'") > 1
 
 
+@pytest.mark.whole
 def test_no_other_replaces_a_store_until_its_tables_are_made(tmp_path: Path) -> None:
     recorded = recording.record(["true"], str(tmp_path / "run.iodock"))
     assert recorded["must_finish"]
@@ -161,6 +164,7 @@ def test_processes_have_their_own_cpu_time(tmp_path: Path) -> None:
     assert 0 < found["sh"]["cpu"] < found["dd"]["cpu"], found
 
 
+@pytest.mark.whole
 def test_threads_have_their_own_cpu_time(tmp_path: Path) -> None:
     # join() comes back before the thread makes its last call, which the end of the process would cut off.
     work = (
@@ -172,6 +176,7 @@ def test_threads_have_their_own_cpu_time(tmp_path: Path) -> None:
     assert 0 < found["root"]["cpu"] < found["thread"]["cpu"] <= found["thread"]["lived"], found
 
 
+@pytest.mark.whole
 def test_a_short_process_tells_what_it_wrote_to_a_device(tmp_path: Path) -> None:
     # A process of less than a second is not sampled while it runs.
     assert (
@@ -185,6 +190,7 @@ def test_a_short_process_tells_what_it_wrote_to_a_device(tmp_path: Path) -> None
     assert (written.get("written_device_bytes", 0) >= 16 * 65536) == on_a_device, written
 
 
+@pytest.mark.whole
 def test_a_store_on_the_measured_file_system_is_warned_of(tmp_path: Path) -> None:
     done = run([*IODOCK, "record", "-o", "run.iodock", "--", "true"], tmp_path)
     assert "warning: the store lies on the file system that the program works in" in done.stderr
@@ -220,6 +226,7 @@ UNUSUAL = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_unusual_programs(tmp_path: Path, name: str) -> None:
     program, status = UNUSUAL[name]
@@ -232,6 +239,7 @@ def test_unusual_programs(tmp_path: Path, name: str) -> None:
         assert count(tmp_path / "run.iodock", "file LIKE '%/late' AND call = 'write'") == 1
 
 
+@pytest.mark.whole
 def test_a_program_that_traces_itself_finds_no_tracer(tmp_path: Path) -> None:
     # Its exec stops it for its parent, who lets it go on.
     program = "import ctypes, os\nlibc = ctypes.CDLL(None)\n"
@@ -246,6 +254,7 @@ def test_a_tree_of_processes(tmp_path: Path) -> None:
     assert count(tmp_path / "run.iodock", "call = 'execve'") == 301
 
 
+@pytest.mark.whole
 def test_a_time_limit_is_kept(tmp_path: Path) -> None:
     start = time.monotonic()
     done = record(tmp_path, "sh", "-c", "timeout 2 yes > /dev/null")

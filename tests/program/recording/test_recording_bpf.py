@@ -113,6 +113,7 @@ def test_without_rights_it_says_what_to_do(tmp_path: Path) -> None:
     assert not (tmp_path / "s").exists()
 
 
+@pytest.mark.whole
 def test_where_few_files_may_be_open_it_says_so(tmp_path: Path) -> None:
     command = [*IODOCK, "record", "--backend", "bpf", "-o", str(tmp_path / "s"), "--", "true"]
     limited = ["bash", "-c", 'ulimit -n 16; exec "$@"', "bash", *command]
@@ -160,6 +161,7 @@ def waiting(script: str = WAITING) -> subprocess.Popen[bytes]:
     return subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=quiet, stderr=quiet)
 
 
+@pytest.mark.whole
 def test_a_process_that_runs_already_and_what_it_starts(tmp_path: Path) -> None:
     if reason := bpf_unavailable():
         pytest.skip(reason)
@@ -169,6 +171,7 @@ def test_a_process_that_runs_already_and_what_it_starts(tmp_path: Path) -> None:
     assert calls["openat"][1] >= 1
 
 
+@pytest.mark.whole
 def test_all_of_a_cgroup(tmp_path: Path) -> None:
     if reason := bpf_unavailable():
         pytest.skip(reason)
@@ -213,6 +216,7 @@ while time.monotonic() < until:
 """
 
 
+@pytest.mark.whole
 def test_a_killed_recorder_leaves_all_but_the_last_moment(tmp_path: Path) -> None:
     if reason := bpf_unavailable():
         pytest.skip(reason)
@@ -255,6 +259,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", place], check=True)
 
 
+@pytest.mark.whole
 def test_on_a_full_disk_every_call_is_kept_or_counted(small_disk: Path, tmp_path: Path) -> None:
     if reason := bpf_unavailable():
         pytest.skip(reason)
@@ -313,6 +318,7 @@ def go_compiler() -> str | None:
     return shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
 
 
+@pytest.mark.whole
 def test_a_go_program_is_seen_whole(tmp_path: Path) -> None:
     compiler = go_compiler()
     reason = bpf_unavailable() or (None if compiler and shutil.which("strace") else "no Go or no strace here")
@@ -342,6 +348,7 @@ def test_a_go_program_is_seen_whole(tmp_path: Path) -> None:
     assert "dropped-records" not in {loss["name"] for loss in manifest["losses"]}
 
 
+@pytest.mark.whole
 def test_a_cgroup_that_is_not_there_is_refused(tmp_path: Path) -> None:
     if reason := bpf_unavailable():
         pytest.skip(reason)
@@ -351,6 +358,7 @@ def test_a_cgroup_that_is_not_there_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "s").exists()
 
 
+@pytest.mark.whole
 def test_requests_inside_an_io_uring(tmp_path: Path) -> None:
     reason = bpf_unavailable() or (None if shutil.which("fio") else "fio is not installed")
     if reason:

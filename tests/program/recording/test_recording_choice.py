@@ -84,6 +84,7 @@ def test_a_script_is_as_its_interpreter(tmp_path: Path) -> None:
         assert recorded(tmp_path, script)[0]["why"] == why
 
 
+@pytest.mark.whole
 def test_a_program_with_another_dynamic_linker(tmp_path: Path) -> None:
     ours = Path("/lib64/ld-linux-x86-64.so.2")
     if not ours.exists():
@@ -93,10 +94,12 @@ def test_a_program_with_another_dynamic_linker(tmp_path: Path) -> None:
     assert recorded(tmp_path, program)[0]["why"] == "other-libc"
 
 
+@pytest.mark.whole
 def test_a_32_bit_program(tmp_path: Path) -> None:
     assert recorded(tmp_path, compiled(tmp_path, "-m32"))[0]["why"] == "foreign"
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")
 def test_a_go_program_makes_its_calls_itself(tmp_path: Path) -> None:
     (tmp_path / "main.go").write_text('package main\nimport "C"\nfunc main() { println("go") }\n')
@@ -107,11 +110,13 @@ def test_a_go_program_makes_its_calls_itself(tmp_path: Path) -> None:
         assert recorded(tmp_path, tmp_path / "program")[0]["why"] == why
 
 
+@pytest.mark.whole
 def test_where_there_is_no_room_for_the_buffers(tmp_path: Path) -> None:
     captured, _ = recorded(tmp_path, "true", limit="ulimit -f 1000000")
     assert (captured["how"], captured["why"]) == (from_outside(), "machine")
 
 
+@pytest.mark.whole
 def test_where_few_files_may_be_open_another_way_is_taken(tmp_path: Path) -> None:
     captured, _ = recorded(tmp_path, "true", limit="ulimit -n 14")
     assert (captured["how"], captured["why"]) == ("ptrace", "machine")
@@ -134,6 +139,7 @@ int main(void)
 """
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("way", ["ptrace", "rewrite", "outside"])
 def test_a_write_that_appends_by_its_flag_has_no_offset(tmp_path: Path, way: str) -> None:
     (tmp_path / "append.c").write_text(APPENDS)
@@ -150,6 +156,7 @@ def test_a_write_that_appends_by_its_flag_has_no_offset(tmp_path: Path, way: str
     ]  # fmt: skip
 
 
+@pytest.mark.whole
 def test_the_program_has_the_environment_that_it_would_have_alone(tmp_path: Path) -> None:
     given = {"PATH": os.environ["PATH"], "B": "2", "A": "1"}
     command = [*IODOCK, "record", "--quiet", "--backend", "ptrace", "-o", "e.iodock", "--", "env"]
@@ -201,6 +208,7 @@ def with_own_calls(folder: Path, *flags: str) -> Path:
     return program
 
 
+@pytest.mark.whole
 def test_a_program_with_reads_of_its_own_is_recorded_from_outside(tmp_path: Path) -> None:
     program, way = with_own_calls(tmp_path, "-DNUMBER=0", "-DEXPECTED=1000"), from_outside()
     captured, said = recorded(tmp_path, program)
@@ -211,6 +219,7 @@ def test_a_program_with_reads_of_its_own_is_recorded_from_outside(tmp_path: Path
     assert (captured["how"], captured["why"]) == ("rewrite", "asked")
 
 
+@pytest.mark.whole
 def test_a_library_with_reads_of_its_own_is_found_where_the_program_finds_it(tmp_path: Path) -> None:
     library = with_own_calls(tmp_path, "-DNUMBER=0", "-DEXPECTED=1000", "-DLIBRARY", "-shared", "-fPIC")
     library = library.rename(tmp_path / "libown.so")
@@ -229,6 +238,7 @@ def test_a_library_with_reads_of_its_own_is_found_where_the_program_finds_it(tmp
     assert captured["why"] == "own-calls"
 
 
+@pytest.mark.whole
 def test_own_calls_that_are_no_io_change_nothing(tmp_path: Path) -> None:
     # getpid, whose result is no count of bytes.
     program = with_own_calls(tmp_path, "-DNUMBER=39", "-DEXPECTED=got")
@@ -236,6 +246,7 @@ def test_own_calls_that_are_no_io_change_nothing(tmp_path: Path) -> None:
     assert (captured["how"], captured["why"]) == ("rewrite", "cheapest")
 
 
+@pytest.mark.whole
 def test_a_program_without_libc_is_recorded_from_outside(tmp_path: Path) -> None:
     (tmp_path / "bare.c").write_text(
         'void _start(void) { __asm__ volatile("mov $60,%eax; xor %edi,%edi; syscall"); }'
@@ -246,6 +257,7 @@ def test_a_program_without_libc_is_recorded_from_outside(tmp_path: Path) -> None
     assert captured["why"] == "no-libc" and "has no C library" in said
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "name", ["python3", "bash", "git", "node", "sqlite3", "perl", "java", "mpirun", "make"]
 )

@@ -23,7 +23,7 @@ from recorded import (
     wait_until,
 )
 
-pytestmark = live
+pytestmark = [pytest.mark.whole, live]
 
 
 # What is left by a crash.

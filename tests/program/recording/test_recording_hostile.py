@@ -30,10 +30,13 @@ PROGRAMS = {
 }
 NOBODY = 65534
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or os.uname().machine != "x86_64" or not shutil.which("cc"),
-    reason="for x86-64 Linux with a C compiler",
-)
+pytestmark = [
+    pytest.mark.whole,
+    pytest.mark.skipif(
+        sys.platform != "linux" or os.uname().machine != "x86_64" or not shutil.which("cc"),
+        reason="for x86-64 Linux with a C compiler",
+    ),
+]
 
 
 @cache

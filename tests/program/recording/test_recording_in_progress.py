@@ -16,7 +16,7 @@ import pytest
 
 from recorded import IODOCK, bpf_unavailable, live, losses, needs_root, rows, run, wait_until
 
-pytestmark = live
+pytestmark = [pytest.mark.whole, live]
 
 BACKENDS = ["rewrite", "ptrace", pytest.param("bpf", marks=needs_root)]
 # A parent, its thread and a child that write, until each has written so often and the file `stop` is there.

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.whole
+
 IODOCK = [sys.executable, "-m", "iodock"]
 JOB = {"SLURM_JOB_ID": "17", "SLURM_JOB_NAME": "cfd", "SLURM_JOB_NUM_NODES": "4"}
 WRITES = "import os\nfor number in range(20_000): os.write(3, b'x' * 16)"

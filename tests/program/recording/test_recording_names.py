@@ -15,7 +15,7 @@ import pytest
 
 from recorded import IODOCK, live, needs_root, record, run
 
-pytestmark = live
+pytestmark = [pytest.mark.whole, live]
 
 
 def names(folder: Path) -> list[str]:

@@ -16,9 +16,13 @@ IODOCK = [sys.executable, "-m", "iodock"]
 # Says that it runs; then, told to go on, starts programs in each way that a shell has.
 OUTLIVES = "echo runs; read line; for i in 1 2 3; do /bin/true; (exec /bin/true); done; echo over"
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or os.uname().machine != "x86_64", reason="rewriting calls is for x86-64 Linux"
-)
+pytestmark = [
+    pytest.mark.whole,
+    pytest.mark.skipif(
+        sys.platform != "linux" or os.uname().machine != "x86_64",
+        reason="rewriting calls is for x86-64 Linux",
+    ),
+]
 
 
 def record(store: Path) -> list[str]:

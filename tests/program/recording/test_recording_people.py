@@ -32,7 +32,7 @@ from recorded import (
     wait_until,
 )
 
-pytestmark = live
+pytestmark = [pytest.mark.whole, live]
 
 
 # Terminals.

@@ -20,7 +20,7 @@ from recorded import (
     run,
 )
 
-pytestmark = live
+pytestmark = [pytest.mark.whole, live]
 
 
 # MPI.

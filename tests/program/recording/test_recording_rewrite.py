@@ -107,6 +107,7 @@ def sessions_of(recorder: int) -> list[str]:
     return [str(found) for place in places for found in place.glob(f"iodock-{recorder}-*")]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("seconds", [0, 1.5], ids=["before it wrote", "after it wrote"])
 def test_after_kill_9_of_the_recorder_every_call_is_there(tmp_path: Path, seconds: float) -> None:
     store = tmp_path / "run.iodock"
@@ -131,6 +132,7 @@ def test_after_kill_9_of_the_recorder_every_call_is_there(tmp_path: Path, second
     assert "dropped-records" not in losses_of(store)
 
 
+@pytest.mark.whole
 def test_without_the_session_what_was_handed_over_is_there(tmp_path: Path) -> None:
     store = tmp_path / "run.iodock"
     command = [*IODOCK, "record", "--backend", "rewrite", "-q", "-o", str(store), "--"]
@@ -162,6 +164,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", place], check=True)
 
 
+@pytest.mark.whole
 def test_a_full_disk_ends_the_recording_not_the_program(small_disk: Path, tmp_path: Path) -> None:
     program = "import os\nfor i in range(300000): os.write(1, b'x' * (i % 97))\nraise SystemExit(9)"
     store = small_disk / "run.iodock"
@@ -207,6 +210,7 @@ sum(requested_bytes)::BIGINT AS asked, sum(offset_bytes)::BIGINT AS places FROM 
 WHERE file LIKE '%/fio.dat' AND call IN ('io_submit', 'io_getevents') GROUP BY ALL ORDER BY ALL"""
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
 def test_asynchronous_requests_are_those_of_ptrace(tmp_path: Path) -> None:
     found = {}
@@ -225,6 +229,7 @@ def test_asynchronous_requests_are_those_of_ptrace(tmp_path: Path) -> None:
     assert sum(by_direction.values()) == 2 << 20 and len(by_direction) == 2
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is not installed")
 def test_children_made_while_handlers_run_have_their_parent(tmp_path: Path) -> None:
     program, store = tmp_path / "forks", str(tmp_path / "run.iodock")
@@ -237,6 +242,7 @@ def test_children_made_while_handlers_run_have_their_parent(tmp_path: Path) -> N
     assert counted(Path(store), "call = 'read' AND file = '/dev/zero'") == 300
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is not installed")
 def test_a_program_with_address_sanitizer_runs(tmp_path: Path) -> None:
     (tmp_path / "leak.c").write_text(LEAK)
@@ -252,6 +258,7 @@ def test_a_program_with_address_sanitizer_runs(tmp_path: Path) -> None:
     assert counted(Path(store), "call = 'read' AND file = '/dev/zero'") == 1
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is not installed")
 def test_threads_and_children_of_a_sandboxed_program_are_recorded(tmp_path: Path) -> None:
     program, store = tmp_path / "sandboxed", str(tmp_path / "run.iodock")

@@ -9,7 +9,7 @@ import pytest
 
 from recorded import bpf_unavailable, compiled, live, losses, needs_gcc, record, rows
 
-pytestmark = [live, needs_gcc]
+pytestmark = [pytest.mark.whole, live, needs_gcc]
 
 REQUESTS = """
     SELECT call, parse_filename(file) AS file, count(*) AS n, sum(bytes)::BIGINT AS b,

@@ -20,6 +20,7 @@ count(*) FILTER (result IS NOT NULL) AS done, count(DISTINCT tid) AS threads
 FROM calls_seen WHERE call = 'read' AND file LIKE 'pipe%'"""
 
 pytestmark = [
+    pytest.mark.whole,
     pytest.mark.skipif(sys.platform != "linux" or os.uname().machine != "x86_64", reason="for x86-64 Linux"),
     pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is not installed"),
 ]

@@ -22,6 +22,7 @@ SLACK = 16
 """A machine may have others that are in doubt: none has been seen."""
 
 pytestmark = [
+    pytest.mark.whole,
     pytest.mark.skipif(
         sys.platform != "linux" or os.uname().machine != "x86_64",
         reason="rewriting calls is for x86-64 Linux",

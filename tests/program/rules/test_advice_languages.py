@@ -121,6 +121,7 @@ PROGRAMS: dict[str, tuple[Maker, set[str]]] = {
 }
 
 
+@pytest.mark.whole
 @live
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_each_program_gets_its_own(tmp_path: Path, backend: str, name: str) -> None:
@@ -130,6 +131,7 @@ def test_each_program_gets_its_own(tmp_path: Path, backend: str, name: str) -> N
     assert all(one.program is None for one in found)
 
 
+@pytest.mark.whole
 @live
 @pytest.mark.parametrize(
     "wrapper",
@@ -157,6 +159,7 @@ def test_a_job_script_does_not_count(tmp_path: Path, backend: str) -> None:
     assert languages(advice_of(tmp_path, backend, job)) == {"Fortran"}
 
 
+@pytest.mark.whole
 @live
 def test_java_gets_what_fits_all_languages(tmp_path: Path) -> None:
     if not (shutil.which("javac") and shutil.which("java")):
@@ -168,6 +171,7 @@ def test_java_gets_what_fits_all_languages(tmp_path: Path) -> None:
     assert found
 
 
+@pytest.mark.whole
 @live
 def test_programs_that_share_a_fault_are_named(tmp_path: Path) -> None:
     program = built(tmp_path, "cc")

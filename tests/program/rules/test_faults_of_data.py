@@ -33,6 +33,7 @@ def test_the_same_work_done_well_is_not_blamed(case: Case, tmp_path: Path) -> No
     assert [one.rule for one in diagnosis.worth_changing] == []
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_without_durations_the_calls_count(case: Case, tmp_path: Path) -> None:
     diagnosis = diagnosed(made(case.fault, tmp_path, durations=False))

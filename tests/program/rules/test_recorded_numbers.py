@@ -13,7 +13,7 @@ from iodock.program.findings import Finding
 from iodock.program.store import Store
 from recorded import live, record
 
-pytestmark = live
+pytestmark = [pytest.mark.whole, live]
 PROGRAM = """
 import os
 def tiny():

@@ -208,6 +208,7 @@ def is_whole(store: Path) -> bool:
     return _native.is_whole_document(document) is True and checksums.keys() == tables and all(right)
 
 
+@pytest.mark.whole
 @live
 def test_all_ways_to_a_store_write_right_checksums(recorded: Path, imported: Path, tmp_path: Path) -> None:
     assert is_whole(recorded) and is_whole(imported)
@@ -219,6 +220,7 @@ def test_all_ways_to_a_store_write_right_checksums(recorded: Path, imported: Pat
     assert is_whole(store)
 
 
+@pytest.mark.whole
 @live
 def test_an_interrupted_recording_gets_right_checksums(tmp_path: Path) -> None:
     program = "import os\nf = os.open('out', os.O_WRONLY | os.O_CREAT)\n"

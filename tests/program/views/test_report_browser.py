@@ -81,6 +81,7 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Any]:
         assert [url for url in shown.requests if not url.startswith("file:")] == []
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_sort_of_run_opens_without_complaints(opened: Any, name: str) -> None:
     shown = opened(name, "ja")
@@ -88,6 +89,7 @@ def test_every_sort_of_run_opens_without_complaints(opened: Any, name: str) -> N
     assert "undefined" not in shown.page.inner_text("body") and "NaN" not in shown.page.inner_text("body")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", SAMPLES)
 def test_nothing_is_wider_than_a_narrow_screen(opened: Any, name: str) -> None:
     page = opened(name, "en", 380).page
@@ -108,6 +110,7 @@ def test_headers_sort_and_say_so(opened: Any) -> None:
     assert counts == sorted(counts)
 
 
+@pytest.mark.whole
 def test_unknown_values_sort_last_both_ways(opened: Any) -> None:
     shown = opened("ordinary")
     header = shown.page.locator("#calls-body thead th", has_text="written").locator("button")
@@ -125,6 +128,7 @@ def wait_until(page: Any, condition: str) -> None:
     raise AssertionError(f"never so: {condition}")
 
 
+@pytest.mark.whole
 def test_from_call_to_file_by_keyboard_alone(opened: Any) -> None:
     shown = opened("ordinary")
     page = shown.page
@@ -148,11 +152,13 @@ def test_from_call_to_file_by_keyboard_alone(opened: Any) -> None:
     wait_until(page, "location.hash === '#/call/read'")
 
 
+@pytest.mark.whole
 def test_a_table_is_one_tab_stop(opened: Any) -> None:
     page = opened("ordinary").page
     assert page.locator("#files-body tbody [tabindex='0']").count() == 1
 
 
+@pytest.mark.whole
 def test_charts_read_out_by_keyboard(opened: Any) -> None:
     page = opened("ordinary").page
     chart = page.locator("#file-panel svg.chart").first
@@ -166,6 +172,7 @@ def test_charts_read_out_by_keyboard(opened: Any) -> None:
     assert "Most frequent are accesses of" in output.inner_text()
 
 
+@pytest.mark.whole
 def test_search_finds_files_and_counts_them(opened: Any) -> None:
     shown = opened("large")
     shown.page.fill("#file-search", "FA0001")
@@ -175,6 +182,7 @@ def test_search_finds_files_and_counts_them(opened: Any) -> None:
     assert "FA0001" in shown.focused()
 
 
+@pytest.mark.whole
 def test_top_lists_say_what_they_leave_out(opened: Any) -> None:
     page = opened("large").page
     assert "15 of 318,169 files shown" in page.inner_text("#files-body caption")
@@ -185,6 +193,7 @@ def test_top_lists_say_what_they_leave_out(opened: Any) -> None:
     assert page.locator("#files-body tbody tr").count() == 300
 
 
+@pytest.mark.whole
 def test_a_file_without_details_names_the_command(opened: Any) -> None:
     page = opened("large").page
     page.evaluate("location.hash = '#/file/200'")
@@ -194,6 +203,7 @@ def test_a_file_without_details_names_the_command(opened: Any) -> None:
     )
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "address",
     ["#/file/999999", "#/file/-1", "#/call/nothing", "#/call/%E0%A4", "#/file/1e9", "#/call/__proto__"],
@@ -205,6 +215,7 @@ def test_addresses_typed_by_hand_do_no_harm(opened: Any, address: str) -> None:
     assert page.locator("#call-panel").count() == 1
 
 
+@pytest.mark.whole
 def test_hostile_names_are_shown_as_they_are(opened: Any) -> None:
     page = opened("hostile").page
     listed = page.inner_text("#files-body tbody")
@@ -216,11 +227,13 @@ def test_hostile_names_are_shown_as_they_are(opened: Any) -> None:
     assert HOSTILE[6] in titles and len(titles) == len(HOSTILE)
 
 
+@pytest.mark.whole
 def test_numbers_carry_their_exact_value(opened: Any) -> None:
     page = opened("ordinary").page
     assert page.locator("#calls-body tbody td.number [title='14,300,000,000 B']").inner_text() == "13.3 GiB"
 
 
+@pytest.mark.whole
 def test_print_shows_the_costliest_files_in_full(opened: Any) -> None:
     page = opened("ordinary").page
     page.emulate_media(media="print", color_scheme="dark")
@@ -253,6 +266,7 @@ CONTRAST = """() => {
 }"""
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_text_has_contrast(opened: Any, scheme: str) -> None:
     page = opened("ordinary").page
@@ -274,6 +288,7 @@ HEADINGS = """() => Array.from(document.querySelectorAll('thead tr')).flatMap((r
 })"""
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("language", ["en", "ja"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_headings_of_tables_stand_apart(opened: Any, language: str, width: int) -> None:
@@ -281,6 +296,7 @@ def test_headings_of_tables_stand_apart(opened: Any, language: str, width: int) 
     assert len(gaps) > 20 and min(gaps) >= 6
 
 
+@pytest.mark.whole
 def test_a_phone_shows_each_word_of_the_navigation(opened: Any) -> None:
     page = opened("ordinary", "ja", 390).page
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -290,6 +306,7 @@ def test_a_phone_shows_each_word_of_the_navigation(opened: Any) -> None:
     assert len(places) >= 8 and max(places) <= 390
 
 
+@pytest.mark.whole
 def test_a_phone_leaves_out_the_least_important_columns(opened: Any) -> None:
     narrow = opened("ordinary", "ja", 390).page
     assert narrow.locator("#calls-body thead th:visible").all_inner_texts() == [
@@ -301,6 +318,7 @@ def test_a_phone_leaves_out_the_least_important_columns(opened: Any) -> None:
     assert wide.locator(".narrow-only:visible").count() == 0
 
 
+@pytest.mark.whole
 def test_paper_has_no_sums_before_rows_and_no_page_for_the_footer_alone(opened: Any) -> None:
     page = opened("ordinary").page
     page.emulate_media(media="print")
