@@ -14,7 +14,7 @@ from iodock.program.relations.patterns import PATTERNED, in_lines
 from iodock.program.relations.profile import Profile
 from iodock.program.relations.run_facts import LEAST_FILES
 from iodock.program.relations.selection import select
-from iodock.program.rules import gains, headline, slow_call, typical
+from iodock.program.rules import gains, headline, typical
 from iodock.program.rules.asking import candidates_of
 from iodock.program.rules.base import Candidate, Facts, Rule
 from iodock.program.rules.languages import advice_for
@@ -123,11 +123,12 @@ class _Found:
 def _found(facts: Facts, asked: Sequence[Rule], usual: typical.Comparison) -> list[_Found]:
     """Findings in the order of their rules."""
     answers = list(zip(asked, candidates_of(asked, facts), strict=True))
-    slow = next((hung for rule, hung in answers if rule is slow_call.RULE), [])
+    telling = {rule.name for rule in asked if rule.tells_hung_calls}
+    slow = [one for rule, hung in answers if rule.name in telling for one in hung]
     metadata = _metadata(slow, facts) if slow else []
     found = []
     for rule, candidates in answers:
-        hung = metadata if slow_call.RULE.name in rule.yields_to else []
+        hung = [] if telling.isdisjoint(rule.yields_to) else metadata
         for candidate in candidates:
             spared = _without_hung(candidate, hung) if hung else candidate
             found.append(_finding(rule, spared, facts, usual))
@@ -205,9 +206,16 @@ def _without_symptoms(found: Sequence[_Found]) -> list[_Found]:
         rule, left = known[one.rule], []
         for at, other in enumerate(found):
             is_near = at not in asked and _same_place(files, other.files)
-            if is_near and _explains(other.finding, one, rule):
+            if is_near and other.finding.rule in rule.yields_to and covers(other.finding, one, rule):
                 left += left_by(at, asked | {at})
-        return left if any(_covers(other, one, rule) for other in left) else [one]
+        return left if any(covers(other, one, rule) for other in left) else [one]
+
+    def covers(other: Finding, one: Finding, rule: Rule) -> bool:
+        # Without the calls that hung, what is left of the cost is no symptom of these.
+        is_judged_without = known[other.rule].tells_hung_calls and not rule.is_of_waiting
+        if is_judged_without and one.severity is not Severity.NOTE:
+            return False
+        return _covers(other, one, rule)
 
     return [one for at, one in enumerate(found) if one.finding in left_by(at, frozenset({at}))]
 
@@ -234,25 +242,13 @@ def _same_place(files: frozenset[str], others: frozenset[str]) -> bool:
     return not files or not others or not files.isdisjoint(others)
 
 
-def _explains(other: Finding, one: Finding, rule: Rule) -> bool:
-    return other.rule in rule.yields_to and _covers(other, one, rule)
-
-
 # A chain of causes may end with one that is much cheaper than what it began with.
 def _covers(other: Finding, one: Finding, rule: Rule) -> bool:
-    # Without the calls that hung, what is left of the cost is no symptom of these.
-    hung = other.rule == slow_call.RULE.name and one.rule not in _OF_WAITING
-    if hung and one.severity is not Severity.NOTE:
-        return False
     if one.cost_seconds is None or other.cost_seconds is None:
         return other.severity.at_least(one.severity)
     if one.gain and other.gain and other.gain.high_seconds < rule.yields_at * one.gain.low_seconds:
         return False
     return other.cost_seconds >= rule.yields_at * one.cost_seconds
-
-
-# What these cost is waiting, in which a call that hung may be all there is.
-_OF_WAITING = frozenset({"straggler", "io-not-overlapped"})
 
 
 def _ranked(found: Sequence[Finding], known: Iterable[Rule]) -> tuple[Finding, ...]:

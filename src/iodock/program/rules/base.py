@@ -98,6 +98,11 @@ class Rule:
     yields_at: float = 0.5
     """Share of this one's cost that theirs must cover for that: less where this one's grows with what they do
     not count."""
+    tells_hung_calls: bool = False
+    """It names single calls that took very long. What a rule that yields to it finds is judged without those
+    of them that are metadata calls, and what is left is no symptom of them."""
+    is_of_waiting: bool = False
+    """Its cost is waiting, in which a call that hung may be all there is."""
     case: str | None = None
     """The casebook's page."""
     comes_last: bool = False

@@ -314,6 +314,7 @@ RULE = Rule(
     ),
     # Its cost is all I/O that could go on meanwhile, needed or not.
     yields_at=0.2,
+    is_of_waiting=True,
     # There is less to hide once other faults are gone.
     comes_last=True,
 )

@@ -217,5 +217,6 @@ RULE = Rule(
     needs=(Need.DURATIONS, Need.TIMES),
     views=("slow_calls", "durations", "file_work", "database_files", "places", "plain_files"),
     yields_to=("slow-close", "sync-heavy"),
+    tells_hung_calls=True,
     case="open-close",
 )

@@ -157,4 +157,5 @@ RULE = Rule(
     needs=(Need.DURATIONS, Need.TIMES, Need.RANKS_OWN),
     views=("worker_io",),
     yields_to=("slow-call", "shared-file-contention"),
+    is_of_waiting=True,
 )
