@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from iodock.program.analyses.base import Analysis, Option, Request, answer, select
 from iodock.program.relations.keys import KEYS
+from iodock.program.relations.spread import END, SUMS, moved_sql, slot_of
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column
-
-END = "coalesce(e.end_ts, e.ts + e.dur, e.ts)"
-"""When a call ended: bytes go to the interval of that moment; without durations, to that of the stamp."""
 
 _COLUMNS = (
     KEYS["file"].column,
     Column("interval", "int", None, "time", "number of the interval, 0 being the one in which the run began"),
-    Column("read_bytes", "int", "bytes", "measure", "bytes read by calls that ended in the interval"),
-    Column("written_bytes", "int", "bytes", "measure", "bytes written by calls that ended in the interval"),
+    Column("read_bytes", "int", "bytes", "measure", "bytes read in the interval"),
+    Column("written_bytes", "int", "bytes", "measure", "bytes written in the interval"),
     Column("read_count", "int", "calls", "measure", "reads that ended in the interval"),
     Column("write_count", "int", "calls", "measure", "writes that ended in the interval"),
-    Column("read_time_ns", "int", "ns", "measure", "time inside these reads, summed"),
-    Column("write_time_ns", "int", "ns", "measure", "time inside these writes, summed"),
+    Column("read_time_ns", "int", "ns", "measure", "time inside reads in the interval, summed"),
+    Column("write_time_ns", "int", "ns", "measure", "time inside writes in the interval, summed"),
 )
 
 
@@ -28,13 +26,17 @@ def run(store: Store, asked: Request) -> Answer:
     every = int(asked.options["every"])
     first = (store.manifest.first_ts or 0) // every
     where = selection.and_where("e.bytes IS NOT NULL", "e.direction IN (1, 2)", f"{END} IS NOT NULL")
-    table = store.table(f"""WITH b AS (
-  SELECT e.file_id, greatest(0, CAST(floor({END} / {every}.0) AS BIGINT) - {first}) AS interval,
-    {_sums("e.bytes", "e.dur")}
-  FROM events e {selection.joins} {where} GROUP BY 1, 2
-)
+    source = f"FROM events e {selection.joins} {where}"
+    table = store.table(f"""WITH counted AS (SELECT e.file_id AS key, {slot_of(END, every)} AS slot,
+    count(*) FILTER (WHERE e.direction = 1) AS read_count,
+    count(*) FILTER (WHERE e.direction = 2) AS write_count {source} GROUP BY 1, 2),
+moved AS ({moved_sql(source, every, "e.file_id")}),
+b AS (SELECT key, greatest(0, slot - {first}) AS interval, {", ".join(SUMS)}, read_count, write_count
+  FROM counted FULL JOIN moved USING (key, slot))
 SELECT n.name AS file, b.interval, {_totals()}
-FROM b JOIN files n ON n.file_id = b.file_id GROUP BY 1, 2 ORDER BY 1, 2""")
+FROM b JOIN files n ON n.file_id = b.key GROUP BY 1, 2
+HAVING {" + ".join(f"coalesce(sum(b.{name}), 0)" for name in (*SUMS, "read_count", "write_count"))} > 0
+ORDER BY 1, 2""")
     return answer(
         "file_timeline",
         "Reads and writes over time by file",
@@ -45,15 +47,6 @@ FROM b JOIN files n ON n.file_id = b.file_id GROUP BY 1, 2 ORDER BY 1, 2""")
         selection,
         keys=("file",),
     )
-
-
-def _sums(size: str, time: str) -> str:
-    of = {"read": "e.direction = 1", "write": "e.direction = 2"}
-    names = {"read": "read_bytes", "write": "written_bytes"}
-    parts = [f"sum({size}) FILTER (WHERE {of[way]}) AS {names[way]}" for way in of]
-    parts += [f"count(*) FILTER (WHERE {of[way]}) AS {way}_count" for way in of]
-    parts += [f"sum({time}) FILTER (WHERE {of[way]}) AS {way}_time_ns" for way in of]
-    return ", ".join(parts)
 
 
 def _totals() -> str:

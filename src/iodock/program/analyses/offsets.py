@@ -11,7 +11,13 @@ COLUMNS = (
     Column("ts", "int", "ns", "time", "start of the cell in time, ns (see `clock`)", importance="first"),
     Column("end_ts", "int", "ns", "time", "end of the cell in time, not in it"),
     Column("offset_bytes", "int", "bytes", "key", "first offset of the cell"),
-    Column("end_offset_bytes", "int", "bytes", "detail", "offset after the cell"),
+    Column(
+        "end_offset_bytes",
+        "int",
+        "bytes",
+        "detail",
+        "offset after the cell, of long transfers after their last",
+    ),
     Column("direction", "str", None, "key", "read or write"),
     Column("count", "int", "calls", "measure", "transfers that begin in the cell", importance="first"),
     Column("bytes", "int", "bytes", "measure", "bytes that they moved", importance="first"),
@@ -20,7 +26,7 @@ COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per cell that is not empty, and direction."""
+    """One row per cell that is not empty, direction and cell in which the transfers end."""
     selection = select(store, asked.filters)
     across, up = asked.options["time_cells"], asked.options["offset_cells"]
     store.keep("extent", extent_sql(selection, across, up))
@@ -44,28 +50,31 @@ def extent_sql(selection: Selection, across: int, up: int) -> str:
     return f"""SELECT low_ts, low_offset, greatest((high_ts - low_ts) // {across} + 1, 1) AS width,
   greatest((high_offset - low_offset) // {up} + 1, 1) AS height FROM (
   SELECT min({_TS}) AS low_ts, max({_TS}) AS high_ts, min(e.offset_bytes) AS low_offset,
-    max(e.offset_bytes) AS high_offset {source} {where}) z"""
+    max(e.offset_bytes + greatest(e.bytes - 1, 0)) AS high_offset {source} {where}) z"""
 
 
 def cells_sql(selection: Selection) -> str:
-    """Transfers counted by cell."""
+    """Transfers counted by the cell in which they begin, and that in which they end: a long one is a row of
+    its own."""
     source, where = _placed(selection)
     return f"""WITH g AS (SELECT ({_TS} - x.low_ts) // x.width AS at,
-    (e.offset_bytes - x.low_offset) // x.height AS place, e.direction, count(*) AS count,
-    CAST(sum(e.bytes) AS BIGINT) AS bytes, CAST(sum(e.dur) AS BIGINT) AS total_time_ns
-  {source} CROSS JOIN extent x {where} GROUP BY 1, 2, 3)
+    (e.offset_bytes - x.low_offset) // x.height AS place,
+    (e.offset_bytes + greatest(e.bytes - 1, 0) - x.low_offset) // x.height AS last, e.direction,
+    count(*) AS count, CAST(sum(e.bytes) AS BIGINT) AS bytes, CAST(sum(e.dur) AS BIGINT) AS total_time_ns
+  {source} CROSS JOIN extent x {where} GROUP BY 1, 2, 3, 4)
 SELECT x.low_ts + g.at * x.width AS ts, x.low_ts + (g.at + 1) * x.width AS end_ts,
   x.low_offset + g.place * x.height AS offset_bytes,
-  x.low_offset + (g.place + 1) * x.height AS end_offset_bytes,
+  x.low_offset + (g.last + 1) * x.height AS end_offset_bytes,
   CASE g.direction WHEN 1 THEN 'read' ELSE 'write' END AS direction, g.count, g.bytes, g.total_time_ns
-FROM g CROSS JOIN extent x ORDER BY 1, 3, 5"""
+FROM g CROSS JOIN extent x ORDER BY 1, 3, 4, 5"""
 
 
 ANALYSIS = Analysis(
     name="offsets",
     title="Offset over time",
     doc="""Reads and writes on a grid of time and offset, so that ten million of them stay readable. Choose
-one file with --file. Transfers whose offset is not known (sockets, appends) are not in it; `accesses` has
+one file with --file. A transfer that is longer than a cell is in a row that reaches to
+its end. Transfers whose offset is not known (sockets, appends) are not in it; `accesses` has
 each call.""",
     columns=COLUMNS,
     run=run,

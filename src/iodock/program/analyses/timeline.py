@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iodock.program.analyses.base import Analysis, Option, Request, answer, select
 from iodock.program.relations.selection import Selection
+from iodock.program.relations.spread import END, SUMS, moved_sql, round_interval, slot_of
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column
 from iodock.shared.errors import RequestError
 
 MOST_INTERVALS = 20_000_000
+_USUAL_INTERVALS = 60
+"""So many at most where no length is asked for."""
 COLUMNS = (
     Column(
         "ts",
@@ -23,7 +28,7 @@ COLUMNS = (
         "int",
         "bytes",
         "measure",
-        "bytes read by calls that ended in the interval",
+        "bytes read in the interval; of calls that last longer their part of it",
         importance="first",
     ),
     Column(
@@ -31,13 +36,31 @@ COLUMNS = (
         "int",
         "bytes",
         "measure",
-        "bytes written by calls that ended in the interval",
+        "bytes written in the interval; of calls that last longer their part of it",
         importance="first",
     ),
-    Column("read_count", "int", "calls", "measure", "reads that moved bytes or found the end of the file"),
-    Column("write_count", "int", "calls", "measure", "writes that moved bytes"),
-    Column("read_time_ns", "int", "ns", "measure", "time inside reads, failed ones too, over all threads"),
-    Column("write_time_ns", "int", "ns", "measure", "time inside writes, failed ones too, over all threads"),
+    Column(
+        "read_count",
+        "int",
+        "calls",
+        "measure",
+        "reads that ended in the interval, and moved bytes or found the end of the file",
+    ),
+    Column("write_count", "int", "calls", "measure", "writes that ended in the interval, and moved bytes"),
+    Column(
+        "read_time_ns",
+        "int",
+        "ns",
+        "measure",
+        "time inside reads in the interval, failed ones too, over all threads",
+    ),
+    Column(
+        "write_time_ns",
+        "int",
+        "ns",
+        "measure",
+        "time inside writes in the interval, failed ones too, over all threads",
+    ),
     Column("count", "int", "calls", "measure", "calls that ended in the interval", importance="first"),
     Column("success", "int", "calls", "measure", "calls that succeeded", importance="last"),
     Column("failed", "int", "calls", "measure", "calls that returned an error"),
@@ -45,38 +68,42 @@ COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per interval from the first call's end to the last's; empty intervals are zeros."""
+    """One row per interval from the first to the last; empty intervals are zeros."""
     every = asked.options["every"]
+    if every is None:
+        every = round_interval(store.manifest.wall_ns or 0, _USUAL_INTERVALS)
+        asked = replace(asked, given={**asked.given, "every": every})
     if every < 1:
         raise RequestError("--every must be longer than 0")
     selection = select(store, asked.filters)
+    _check_length(store, selection, every)
     store.keep("intervals", intervals_sql(selection, every))
-    _check_length(store, every)
     table = store.table(filled_sql(store.manifest.durations, every))
     return answer("timeline", "Over time", store, asked, table, COLUMNS, selection)
 
 
 def intervals_sql(selection: Selection, every: int) -> str:
-    """Sums by the interval in which a call ends; where a source has no durations, by its stamp."""
-    end = "coalesce(e.end_ts, e.ts + e.dur, e.ts)"
+    """Calls by the interval in which they end, and what they moved by those in which they lasted."""
     counted = f"NOT {selection.again}"
-    # Whole numbers: as floats, stamps of the epoch are off by 100 ns and more. `//` rounds towards zero.
-    slot = f"({end} - (({end} % {every}) + {every}) % {every}) // {every}"
-    return f"""SELECT {slot} AS slot,
-  sum(CASE WHEN e.direction = 1 THEN e.bytes END) AS read_bytes,
-  sum(CASE WHEN e.direction = 2 THEN e.bytes END) AS written_bytes,
+    where = selection.and_where(f"{END} IS NOT NULL", "e.direction IN (1, 2)")
+    moving = f"FROM events e {selection.joins} {where}"
+    return f"""WITH counted AS (SELECT {slot_of(END, every)} AS slot,
   count(CASE WHEN e.direction = 1 THEN e.bytes END) AS read_count,
   count(CASE WHEN e.direction = 2 THEN e.bytes END) AS write_count,
-  sum(CASE WHEN e.direction = 1 THEN e.dur END) AS read_time_ns,
-  sum(CASE WHEN e.direction = 2 THEN e.dur END) AS write_time_ns,
   count(*) FILTER (WHERE {counted}) AS count,
   count(e.result) FILTER (WHERE {counted} AND e.errno_id IS NULL) AS success,
   count(e.errno_id) FILTER (WHERE {counted}) AS failed
-FROM events e {selection.joins} {selection.and_where(f"{end} IS NOT NULL")} GROUP BY 1"""
+FROM events e {selection.joins} {selection.and_where(f"{END} IS NOT NULL")} GROUP BY 1),
+moved AS ({moved_sql(moving, every)})
+SELECT slot, {", ".join(SUMS)}, read_count, write_count, count, success, failed
+FROM counted FULL JOIN moved USING (slot)"""
 
 
-def _check_length(store: Store, every: int) -> None:
-    (row,) = store.rows("SELECT max(slot) - min(slot) + 1 AS intervals FROM intervals")
+def _check_length(store: Store, selection: Selection, every: int) -> None:
+    (row,) = store.rows(
+        f"""SELECT (max({END}) - min({END} - coalesce(e.dur, 0))) // {every} + 1 AS intervals
+FROM events e {selection.joins} {selection.and_where(f"{END} IS NOT NULL")}"""
+    )
     if (row["intervals"] or 0) > MOST_INTERVALS:
         seconds = every / 1e9
         message = f"{row['intervals']:,} intervals of {seconds:g} s are more than {MOST_INTERVALS:,}"
@@ -100,12 +127,20 @@ SELECT s.slot * {every} AS ts, {sums} FROM slots s LEFT JOIN intervals i ON i.sl
 ANALYSIS = Analysis(
     name="timeline",
     title="Over time",
-    doc="""Calls and bytes per interval. Bytes and calls belong to the interval in which the call ends, or,
-where the source has no durations, to that of its stamp. Intervals without a call are rows of zeros. With
+    doc="""Calls and bytes per interval. A call is counted in the interval in which it ends, or, where the
+source has no durations, in that of its stamp. Bytes, and the time inside reads and writes, belong to the
+intervals in which the call lasted, shared out by time. Intervals without a call are rows of zeros. With
 --call it shows how often one call was made, how often with success, and when.""",
     columns=COLUMNS,
     run=run,
-    options=(Option("every", "seconds", 1_000_000_000, "length of an interval: seconds, or 250ms"),),
+    options=(
+        Option(
+            "every",
+            "seconds",
+            None,
+            "length of an interval: seconds, or 250ms; else the run in at most 60 round ones",
+        ),
+    ),
     examples=(
         "iodock show timeline run.iodock --every 0.1",
         "iodock show timeline run.iodock --call openat --every 1 --format csv",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
+from iodock.program.relations.spread import round_interval
 from iodock.program.store import Store
 from iodock.program.views.report.ask import PageTable, Row, ask, page_table, rows_of
 from iodock.shared.units import BYTES, BYTES_PER_SECOND, COUNT, COUNT_PER_SECOND, PERCENT, measured
@@ -41,15 +41,10 @@ class Axis:
         first, last = store.manifest.first_ts, store.manifest.last_ts
         if first is None or last is None:
             return cls(None, 0, 1, 0)
-        every = _round_up(max(1000, (last - first) / wanted))
+        every = round_interval(last - first, wanted)
         return cls(
             first, max(1, store.manifest.wall_ns or last - first), every, last // every - first // every + 1
         )
-
-
-def _round_up(value: float) -> int:
-    power = 10 ** math.floor(math.log10(value))
-    return int(next(factor * power for factor in (1, 2, 5, 10) if factor * power >= value * 0.9999))
 
 
 def series(rows: list[Row], axis: Axis) -> PageTable:

@@ -1,0 +1,77 @@
+"""Bytes and times of reads and writes by interval of time. A call that lasts over several intervals is shared
+out among them, by how long it was in each; without durations it belongs to that of its stamp."""
+
+from __future__ import annotations
+
+import math
+
+END = "coalesce(e.end_ts, e.ts + e.dur, e.ts)"
+"""When the call of the event `e` ended."""
+SUMS = ("read_bytes", "written_bytes", "read_time_ns", "write_time_ns")
+_OF = {
+    "read_bytes": ("bytes", 1),
+    "written_bytes": ("bytes", 2),
+    "read_time_ns": ("dur", 1),
+    "write_time_ns": ("dur", 2),
+}
+
+
+def slot_of(moment: str, every: int) -> str:
+    """SQL: the number of the interval that a moment lies in. In whole numbers: as floats, stamps of the epoch
+    are off by 100 ns and more; `//` rounds towards zero."""
+    return f"(({moment}) - ((({moment}) % {every}) + {every}) % {every}) // {every}"
+
+
+def round_interval(span_ns: int, wanted: int) -> int:
+    """Length of at most about WANTED intervals in SPAN_NS: 1, 2 or 5 times a power of ten, a microsecond at
+    least."""
+    value = max(1000.0, span_ns / wanted)
+    power = 10 ** math.floor(math.log10(value))
+    return int(next(factor * power for factor in (1, 2, 5, 10) if factor * power >= value * 0.9999))
+
+
+def moved_sql(source: str, every: int, key: str = "0") -> str:
+    """`key slot` and SUMS of the events of SOURCE (`FROM events e ... WHERE ...`). Only intervals in which
+    something was moved."""
+    # A long call counts in its first and its last interval by its part there. To those between, its rate is
+    # added where they begin and taken away where they end: no row for each of them.
+    return f"""WITH calls_spread AS (SELECT {key} AS key, e.direction, coalesce(e.bytes, 0) AS bytes,
+    coalesce(e.dur, 0) AS dur, {END} AS ended, {END} - coalesce(e.dur, 0) AS begun,
+    {slot_of(f"{END} - coalesce(e.dur, 0)", every)} AS low, {slot_of(END, every)} AS high
+  {source}),
+short AS (SELECT key, high AS slot, {_columns("{value}")} FROM calls_spread WHERE low = high GROUP BY 1, 2),
+long AS (SELECT *, CAST(bytes AS DOUBLE) / dur AS rate FROM calls_spread WHERE low < high),
+steps AS (
+  SELECT key, low AS slot, direction, rate * ((low + 1) * {every} - begun) AS bytes,
+    CAST((low + 1) * {every} - begun AS DOUBLE) AS dur, 0.0 AS more_bytes, 0.0 AS more_dur FROM long
+  UNION ALL SELECT key, high, direction, rate * (ended - high * {every}),
+    CAST(ended - high * {every} AS DOUBLE), 0.0, 0.0 FROM long
+  UNION ALL SELECT key, low + 1, direction, 0.0, 0.0, rate * {every}, {every}.0 FROM long WHERE low + 1 < high
+  UNION ALL SELECT key, high, direction, 0.0, 0.0, -rate * {every}, -{every}.0 FROM long
+    WHERE low + 1 < high),
+stepped AS (SELECT key, slot, {_columns("{value}")}, {_columns("{value}", "more_")} FROM steps GROUP BY 1, 2),
+ends AS (SELECT key, min(slot) AS first, max(slot) AS last FROM stepped GROUP BY key),
+filled AS (SELECT key, unnest(range(first, last + 1)) AS slot FROM ends),
+rated AS (SELECT key, slot, {_each("coalesce(s.{n}, 0) + sum(coalesce(s.more_{n}, 0)) OVER w AS {n}")}
+  FROM filled f LEFT JOIN stepped s USING (key, slot) WINDOW w AS (PARTITION BY key ORDER BY slot)),
+summed AS (SELECT key, slot, {_each("round(sum({n}) OVER w) AS {n}")} FROM rated
+  WINDOW w AS (PARTITION BY key ORDER BY slot)),
+both_parts AS (SELECT key, slot, {_each("CAST({n} AS HUGEINT) AS {n}")} FROM short
+  UNION ALL SELECT key, slot, {_each("CAST({n} - lag({n}, 1, 0) OVER w AS HUGEINT)")} FROM summed
+  WINDOW w AS (PARTITION BY key ORDER BY slot))
+SELECT key, slot, {_each("sum({n}) AS {n}")} FROM both_parts GROUP BY key, slot"""
+
+
+def _columns(value: str, before: str = "") -> str:
+    """One sum for each of SUMS, of the rows of its direction."""
+    parts = []
+    for name, (of, direction) in _OF.items():
+        parts.append(
+            f"coalesce(sum({value.format(value=before + of)}) FILTER (WHERE direction = {direction}), 0) "
+            f"AS {before}{name}"
+        )
+    return ", ".join(parts)
+
+
+def _each(text: str) -> str:
+    return ", ".join(text.format(n=name) for name in SUMS)
