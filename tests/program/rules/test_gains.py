@@ -199,3 +199,11 @@ def test_the_bar_has_the_share_of_the_headline() -> None:
 def test_pieces_without_known_files_promise_no_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nameless = candidate(files=(), pieces=Pieces.OPENS)
     assert only(findings(made_store(tmp_path), monkeypatch, rule("a-rule", nameless))).work_seconds == 0
+
+
+def test_a_run_that_only_starts_has_no_io(tmp_path: Path) -> None:
+    """As `iodock record -- true`."""
+    log = Trace()
+    log.call('execve("/usr/bin/true", ["true"], 0x7f /* 9 vars */)')
+    verdict = diagnosed(log.imported(tmp_path, durations=False)).verdict
+    assert verdict.text.text == "No file I/O was seen in this run."

@@ -17,7 +17,7 @@ STOP_US = 10
 
 def of_seeks(folder: Path, seeks: int, took_us: int, trivial: int = 40) -> Diagnosis:
     """Half a second of computing, and seeks that go nowhere; calls that do nothing take STOP_US."""
-    log = Trace()
+    log = Trace(shows_stops=True)
     log.open("/data/frames.bin")
     for _ in range(trivial):
         log.call("rt_sigaction(SIGINT, NULL, NULL, 8)", took_us=STOP_US)
@@ -35,9 +35,9 @@ def of_seeks(folder: Path, seeks: int, took_us: int, trivial: int = 40) -> Diagn
         (2000, STOP_US, 40, Severity.NOTE),
         (20000, STOP_US, 40, Severity.LOW),
         (2000, 50 * STOP_US, 40, Severity.HIGH),
-        (2000, STOP_US, 10, Severity.LOW),
+        (2000, STOP_US, 10, Severity.NOTE),
     ],
-    ids=["quick and few", "quick and many", "slow", "nothing known of the tracer"],
+    ids=["quick and few", "quick and many", "slow", "few calls that do nothing"],
 )
 def test_what_only_strace_makes_dear_is_a_note(
     tmp_path: Path, seeks: int, took_us: int, trivial: int, severity: Severity
@@ -48,7 +48,7 @@ def test_what_only_strace_makes_dear_is_a_note(
 
 
 def test_calls_that_do_nothing_show_what_strace_adds(tmp_path: Path) -> None:
-    log = Trace()
+    log = Trace(shows_stops=True)
     for took_us in (8, 12):
         for _ in range(20):
             log.call("getpid()", "100", took_us)
@@ -59,7 +59,7 @@ def test_calls_that_do_nothing_show_what_strace_adds(tmp_path: Path) -> None:
 
 
 def test_one_stop_that_took_long_says_nothing_of_the_others(tmp_path: Path) -> None:
-    log = Trace()
+    log = Trace(shows_stops=True)
     for number in range(40):
         log.call("getpid()", "100", 500_000 if number == 7 else STOP_US)
     log.open("/data/log", flags="O_WRONLY|O_CREAT")
@@ -68,3 +68,49 @@ def test_one_stop_that_took_long_says_nothing_of_the_others(tmp_path: Path) -> N
         log.call("fsync(3)", took_us=20_000)
     (finding,) = of_rule(diagnosed(log.imported(tmp_path, 1)), "sync-heavy")
     assert finding.severity is Severity.HIGH
+
+
+LINE_US, WRITING_US = 4, 13
+"""What a write to a page in memory takes under strace, and what strace then takes to write its line."""
+
+
+def of_writes(folder: Path, writes: int, took_us: int, pause_us: int, loader: int = 30) -> Diagnosis:
+    """A plain program: its loader, then small writes."""
+    log = Trace(shows_stops=True)
+    for _ in range(loader):
+        log.call("close(9)", took_us=LINE_US)
+        log.pause(WRITING_US)
+    log.open("/data/grid.dat", flags="O_WRONLY|O_CREAT", took_us=LINE_US)
+    for _ in range(writes):
+        log.write(8, took_us)
+        log.pause(pause_us)
+    return diagnosed(log.imported(folder, 0.001))
+
+
+def test_a_log_without_calls_that_do_nothing_shows_what_strace_adds_by_its_cheapest(tmp_path: Path) -> None:
+    """100,000 writes of a program that takes 70 ms took strace 1.6 s."""
+    diagnosis = of_writes(tmp_path, 20_000, LINE_US, WRITING_US + 1)
+    alone, wall = diagnosis.verdict.alone_seconds, diagnosis.verdict.wall_seconds
+    assert alone is not None and wall is not None and alone < 0.2 * wall
+    (said,) = diagnosis.verdict.before
+    assert said.text.startswith("Without the tracer this run takes about")
+    assert "traced run" in diagnosis.verdict.text.text
+    gain = diagnosis.verdict.gain
+    assert gain is not None and gain.high_seconds < 0.1 * wall
+
+
+def test_the_time_in_which_strace_writes_its_line_is_no_computing(tmp_path: Path) -> None:
+    diagnosis = of_writes(tmp_path, 20_000, LINE_US, WRITING_US + 1)
+    assert not of_rule(diagnosis, "write-in-compute-loop")
+    assert of_rule(diagnosis, "small-requests")
+
+
+def test_computing_between_writes_is_still_seen(tmp_path: Path) -> None:
+    assert of_rule(of_writes(tmp_path, 5_000, LINE_US, 8 * WRITING_US), "write-in-compute-loop")
+
+
+def test_where_nothing_shows_what_the_tracer_adds_no_seconds_are_promised(tmp_path: Path) -> None:
+    """A log of slow writes only, as `strace -e trace=write` gives it."""
+    diagnosis = of_writes(tmp_path, 5_000, 400, 20, loader=0)
+    assert [one.text[:37] for one in diagnosis.verdict.before] == ["What the tracer added is not known: t"]
+    assert all(one.gain is None or one.gain.of_seconds is None for one in diagnosis.findings)

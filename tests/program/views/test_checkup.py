@@ -82,7 +82,7 @@ def test_it_ends_with_the_findings_on_one_screen(language: str) -> None:
         assert text.startswith("37 % of the run was I/O; worth changing: 5.\n")
         assert "   /data/a.dat and 6 more\n" in text
         assert "\n2 more findings, 2 notes: iodock diagnose 'my run.iodock'\n" in text
-        assert "\nnot seen: before-load 39, mapped-contents 13 (iodock explain losses)\n" in text
+        assert "\nnot seen: mapped-contents 13 (iodock explain mapped-contents)\n" in text
 
 
 def test_what_is_done_well_is_said_first_with_its_figures() -> None:

@@ -51,7 +51,7 @@ what is this
 nor this
 1 1700000000.200000 read(3, "x", 1) = 1 <0.000100>
 """
-LOST = "not seen: unreadable-lines 2 (iodock explain losses)"
+LOST = "not seen: unreadable-lines 2 (iodock explain unreadable-lines)"
 
 
 def test_every_verb_says_them_once(tmp_path: Path) -> None:
@@ -71,3 +71,9 @@ def test_every_verb_says_them_once(tmp_path: Path) -> None:
         assert said == [LOST], verb
     explained = run([*IODOCK, "explain", "losses"], tmp_path).stdout
     assert "unreadable-lines  (loss)" in explained and "before-load  (loss)" in explained
+
+
+def test_one_loss_is_explained_by_its_name() -> None:
+    assert loss_lines([SMALL[0]], language_in("en")) == [
+        "not seen: before-load 39 (iodock explain before-load)"
+    ]

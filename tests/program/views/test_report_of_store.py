@@ -106,9 +106,7 @@ def test_the_check_up_of_a_store(tmp_path: Path) -> None:
     with Store.open(make_store(tmp_path / "run.iodock", Shape())) as store:
         print_checkup(checkup_of(store, "run.iodock"), Console(file=stream, width=90))
     text = stream.getvalue()
-    assert (
-        "2,000 I/O calls (34 failed)" in text and "/data/a.dat" in text and "iodock report run.iodock" in text
-    )
+    assert "2,000 I/O calls: " in text and "/data/a.dat" in text and "iodock report run.iodock" in text
 
 
 def test_the_machine_is_shown_as_rates_on_the_runs_own_time(tmp_path: Path) -> None:

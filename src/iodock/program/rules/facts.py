@@ -22,6 +22,8 @@ MOST_SAMPLED = 4_000_000
 """So many calls of a longer run are looked at for their pauses, in slices of time all through it."""
 _SLICES = 16
 """So many are looked at: who waits for a processor waits for many ms, and a pause ends with its slice."""
+LEAST_OWN = 0.95
+"""If less of a run's length is its own, the tracer's share is told."""
 LEAST_ALONE = 0.02
 """So much of a recorded run is the program's own at least, however much tracing added."""
 
@@ -128,10 +130,23 @@ class Facts:
         """What tracing adds to each call's own duration: see `tracing.within_ns`."""
         return tracing.within_ns(self.store)
 
-    @property
+    @cached_property
     def added_ns(self) -> int:
-        """What tracing adds to each pause between calls; of a log, as much as to a call."""
-        return self.tracing_ns or self.within_ns
+        """What tracing adds to each pause between calls: see `tracing.between_ns`."""
+        return tracing.between_ns(self.store)
+
+    @cached_property
+    def is_tracer_unknown(self) -> bool:
+        """Whether a tracer may have added a good part of the times, and nothing shows how much."""
+        most = 2 * tracing.MOST_STOP_NS * self.all_calls
+        return most > (1 - LEAST_OWN) * (self.wall_ns or 0) and tracing.is_unknown(self.store)
+
+    @cached_property
+    def is_traced(self) -> bool:
+        """Whether a tracer added, or may have added, a good part of the run's length."""
+        wall, alone = self.wall_seconds, self.alone_seconds
+        is_long = wall is not None and alone is not None and alone < LEAST_OWN * wall
+        return is_long or self.is_tracer_unknown
 
     @property
     def all_calls(self) -> int:
@@ -141,7 +156,7 @@ class Facts:
     @cached_property
     def alone_seconds(self) -> float | None:
         """What the run takes without a tracer that stops it at each call, s; else its length."""
-        # A tracer stops the program twice for each call: of logs only what one stop takes is known.
+        # A tracer stops the program twice for each call: one stop is in its duration, one in the pause.
         each = self.within_ns + self.added_ns
         wall, added = self.wall_seconds, self.wall_of(self.all_calls * each)
         return wall if wall is None or not added else max(wall - added, LEAST_ALONE * wall)
@@ -226,8 +241,7 @@ SELECT sum(ns) / nullif(count(ns) * exp(avg(ln(ns + 1))), 0) AS uneven FROM paus
             """SELECT count(DISTINCT rank) > 1 AS ranks, count(start_ts) > 0 AND count(end_ts) > 0 AS times
 FROM processes"""
         )
-        # A run without a single transfer has nothing to miss.
-        still = not self._any("direction IN (1, 2)")
+        still = self.is_still
         return {
             Need.DURATIONS: self.durations,
             Need.TIMES: self._any("ts IS NOT NULL"),
@@ -242,6 +256,16 @@ FROM processes"""
             Need.LAYOUT: any(system.stripe_count for system in self.settings.file_systems.values()),
             Need.FLAGS: self._any("flags IS NOT NULL"),
         }
+
+    @cached_property
+    def is_still(self) -> bool:
+        """Whether the run has not a single transfer: then it has nothing to miss."""
+        return not self._any("direction IN (1, 2)")
+
+    @property
+    def only_starts(self) -> bool:
+        """Whether hardly more is known than that programs started, as of `true`."""
+        return self.io_ns is None and self.calls <= self.processes and self.is_still
 
     def _any(self, condition: str) -> bool:
         """Whether any event is so; the first one found ends the search."""

@@ -34,7 +34,9 @@ def gain_of(candidate: Candidate, cost: float | None, facts: Facts) -> tuple[Gai
     outside = could_go + (
         facts.wall_of(candidate.work_ns) or 0.0 if candidate.wall_seconds is None else all_calls
     )
-    return _narrowed(Gain(low, high, facts.alone_seconds)), outside
+    # Of how much is not known where a tracer added to it, so it ranks and is not told.
+    of = None if facts.is_tracer_unknown else facts.alone_seconds
+    return _narrowed(Gain(low, high, of)), outside
 
 
 def _between(candidate: Candidate, calls: float, around: work.Work) -> float:

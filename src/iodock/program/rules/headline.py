@@ -6,13 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from iodock.program.findings import IO_FINE, Finding, Severity, Verdict
 from iodock.program.rules import gains
-from iodock.program.rules.facts import Facts
+from iodock.program.rules.facts import LEAST_OWN, Facts
 from iodock.program.unseen import says, unseen_of
 from iodock.shared.language import N_
 from iodock.shared.message import Message
-
-_TRACED = 0.95
-"""A run that would take less than this share of its length without the tracer is told so first."""
 
 
 def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
@@ -79,7 +76,7 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
         return says(unseen)
     if not facts.calls and facts.store.manifest.in_progress is not None:
         return Message(N_("No file I/O was seen so far."))
-    if not facts.calls:
+    if not facts.calls or facts.only_starts:
         return Message(N_("No file I/O was seen in this run."))
     values = {"io_share": share, "things": len(worth)}
     if share is None:
@@ -95,6 +92,14 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
         return Message(
             N_("So far {io_share} of the run was I/O, and nothing in it is worth changing."), values
         )
+    if facts.is_traced and share >= IO_FINE:
+        return Message(
+            N_(
+                "{io_share} of the traced run was I/O (without the tracer it may be more or less); nothing "
+                "worth changing."
+            ),
+            values,
+        )
     if facts.failed:
         return Message(N_("{io_share} of what ran was I/O; nothing in it is worth changing."), values)
     if share < IO_FINE:
@@ -104,12 +109,17 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
 
 def _beside_share(facts: Facts, worth: Sequence[Finding]) -> str:
     """What goes with the calls may take longer than they do: then the share alone would deny the findings."""
+    if facts.is_traced:
+        return N_(
+            "{io_share} of the traced run was I/O (without the tracer it may be more or less); worth "
+            "changing: {things}."
+        )
     gain = gains.total([one.gain for one in worth])
     io = facts.alone_io_seconds
     if gain is not None and io is not None and gain.middle_seconds > io:
         return N_(
-            "{io_share} of the run was I/O, but what the program does for it takes longer; worth changing: "
-            "{things}."
+            "{io_share} of the run was I/O, and the work around these calls takes longer than "
+            "they do; worth changing: {things}."
         )
     return N_("{io_share} of the run was I/O; worth changing: {things}.")
 
@@ -132,8 +142,15 @@ def _ended(facts: Facts) -> Iterator[Message]:
 
 
 def _untraced(facts: Facts) -> Iterator[Message]:
+    if facts.is_tracer_unknown and facts.calls:
+        yield Message(
+            N_(
+                "What the tracer added is not known: times may be many times as long as without it, so no "
+                "seconds are promised."
+            )
+        )
     wall, alone = facts.wall_seconds, facts.alone_seconds
-    if wall and alone is not None and alone < _TRACED * wall:
+    if wall and alone is not None and alone < LEAST_OWN * wall:
         text = N_(
             "Without the tracer this run takes about {alone_s}, not {wall_s}: what changes save is told in "
             "seconds without it, all other times are as recorded."

@@ -92,7 +92,7 @@ _QUERY = """SELECT file, pid, count(*) FILTER (WHERE family = 'open') AS opens,
   count(*) FILTER (WHERE direction IS NOT NULL) AS transfers, sum(bytes) AS bytes, sum(dur) AS time_ns
 FROM call_ends WHERE kind IN ('file', 'regular') GROUP BY file, pid ORDER BY opens DESC"""
 _MESSAGE = N_(
-    "{opens} opens of files that the same process had had open before; files: {files}. Each time "
+    "{opens} opens of files that the same process had opened before; files: {files}. Each time "
     "{mean_bytes} were read or written."
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from iodock.program.findings import Advice
 from iodock.program.rules import costs, redundant_writes, transfers, unaligned_requests
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.program.rules.places import Faults
@@ -62,8 +63,17 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             query=_query(direction),
             **faults.where,
             gain=(0.35, 1.0),
-            advice=None if _is_most_needed(facts, faults, settings) else _FEW_NEEDED,
+            advice=_advice(facts, faults, settings, direction),
         )
+
+
+def _advice(facts: Facts, faults: Faults, settings: Settings, direction: int) -> tuple[Advice, ...]:
+    """What fits how much is needed of the files, and of each request."""
+    mean = faults.total("bytes") / faults.total("count")
+    # The buffers of libraries are that large, or half of it; what was used of them is not known.
+    fills = direction == 1 and settings.most_piece_bytes // 3 <= mean <= settings.most_piece_bytes
+    known = RULE.advice if _is_most_needed(facts, faults, settings) else _FEW_NEEDED
+    return (*(_BUFFERED if fills else ()), *known)
 
 
 def _is_most_needed(facts: Facts, faults: Faults, settings: Settings) -> bool:
@@ -134,6 +144,24 @@ _MESSAGES = {
         "before ended; files: {files}"
     ),
 }
+_CHUNKS = N_(
+    "Choose chunks that match the access, and keep the dataset object open over the loop: its chunk cache "
+    "(H5Pset_chunk_cache) is lost with each H5Dopen or f['name']."
+)
+_BUFFERED = advise(
+    c=N_(
+        "If a few bytes of each read are used, as of a record, read these only: pread, or "
+        "setvbuf(file, NULL, _IONBF, 0) before the first fread."
+    ),
+    cpp=N_(
+        "If a few bytes of each read are used, as of a record, read these only: "
+        "stream.rdbuf()->pubsetbuf(nullptr, 0) before the stream opens its file."
+    ),
+    python=N_(
+        "If a few bytes of each read are used, as of a record, read these only: open(..., buffering=0) fills "
+        "no buffer after each seek."
+    ),
+)
 _FEW_NEEDED = advise(
     any=N_(
         "Sort the requests by offset and read neighbouring ones together. Reading all of the file does not "
@@ -147,7 +175,7 @@ _FEW_NEEDED = advise(
     fortran=N_("Read direct-access records in rising order."),
     python=N_("Sort the keys before the loop, and keep what is looked up often: functools.lru_cache."),
     mpi_io=N_("Describe all pieces in one file view (MPI_File_set_view) and read collectively."),
-    hdf5=N_("Choose chunks that match the access, and raise the chunk cache (H5Pset_chunk_cache)."),
+    hdf5=_CHUNKS,
 )
 
 RULE = Rule(
@@ -177,7 +205,7 @@ RULE = Rule(
             "needed and it fits."
         ),
         mpi_io=N_("Describe all pieces in one file view (MPI_File_set_view) and read collectively."),
-        hdf5=N_("Choose chunks that match the access, and raise the chunk cache (H5Pset_chunk_cache)."),
+        hdf5=_CHUNKS,
     ),
     fine_when=N_(
         "The program looks up a few records of a large file, as databases and index searches do: reading all "

@@ -235,8 +235,9 @@ RULE = Rule(
         zarr=N_("Read by whole chunks: each selection reads and unpacks every chunk that it touches."),
         shell=N_("Handle all records in one awk command, in place of reading the file for each of them."),
         hdf5=N_(
-            "Raise the chunk cache (H5Pset_chunk_cache; in h5py File(..., rdcc_nbytes=...)), so that a chunk "
-            "is read and unpacked once."
+            "Open the file and the dataset once, before the loop, and keep both (in h5py x = f['name']): the "
+            "chunk cache belongs to the open dataset and goes with it. Then make it large enough for the "
+            "chunks of one pass (H5Pset_chunk_cache; File(..., rdcc_nbytes=...)), or read the array once."
         ),
     ),
     fine_when=N_(

@@ -130,12 +130,16 @@ _COMMITS = N_(
     "each change seems to be committed by itself; files: {files}"
 )
 _COMMITS_ADVICE = advise(
-    any=N_("Put many changes into one transaction (BEGIN ... COMMIT), a thousand rows or all of a step."),
-    python=N_("Call connection.commit() once after the loop, and use executemany in place of execute."),
-    shell=N_("Give sqlite3 one script that begins with BEGIN; and ends with COMMIT;."),
-    administrator=N_(
-        "SQLite: PRAGMA journal_mode=WAL and synchronous=NORMAL need a sync for each checkpoint only."
+    any=N_(
+        "Put many changes into one transaction: BEGIN before the loop, COMMIT after it, for a thousand rows "
+        "or all of a step. If each must be committed by itself, SQLite's PRAGMA journal_mode=WAL and "
+        "synchronous=NORMAL need a sync for each checkpoint only."
     ),
+    python=N_(
+        "sqlite3: connection.commit() once after the loop. With isolation_level=None it does nothing: write "
+        'connection.execute("BEGIN") before the loop and connection.execute("COMMIT") after it.'
+    ),
+    shell=N_("Give sqlite3 one script that begins with BEGIN; and ends with COMMIT;."),
 )
 
 RULE = Rule(

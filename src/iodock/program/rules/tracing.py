@@ -8,6 +8,8 @@ LOGS = {"strace", "truss"}
 """Logs of tracers, as manifests name them."""
 UNTRACED_NS = 1000
 """A call that needs no device takes 200 to 3,000 ns where nobody traces it."""
+MOST_STOP_NS = 100 * UNTRACED_NS
+"""A stop takes 3 to 60 µs: if the cheapest calls of a log take longer than this, it is their own time."""
 _LEAST_TRIVIAL = 20
 """Fewer calls that do nothing than this don't show what tracing adds."""
 
@@ -35,13 +37,41 @@ def around_ns(store: Store) -> int:
 
 def within_ns(store: Store) -> int:
     """What tracing adds to each call's own duration. In live recordings as much as around it, for the tracer
-    stops the program before a call and after it; in logs the mean of the calls that do nothing else, which
-    holds what the tracer waits for a processor on a busy machine, and few outliers. 0 where a log has too few
-    of them."""
-    if LOGS.isdisjoint(how(store).split("+")) or not store.manifest.durations:
+    stops the program before a call and after it; of logs what they show. 0 where that is not known."""
+    if not _is_log(store) or not store.manifest.durations:
         return around_ns(store)
+    return shown_ns(store) or 0
+
+
+def shown_ns(store: Store) -> int | None:
+    """What a stop takes by a log: the mean of the calls that do nothing else, which holds what the tracer
+    waits for a processor on a busy machine, and few outliers. Where there are too few of these, what the
+    cheapest calls take, at most. None where these take longer than any stop."""
     (row,) = store.rows(_TRIVIAL_SQL)
-    return int(row["mean"] or 0) if int(row["count"]) >= _LEAST_TRIVIAL else 0
+    if int(row["count"]) >= _LEAST_TRIVIAL:
+        return int(row["mean"] or 0)
+    (row,) = store.rows(_CHEAPEST_SQL)
+    is_stop = int(row["count"]) >= _LEAST_TRIVIAL and int(row["least"] or 0) <= MOST_STOP_NS
+    return int(row["least"] or 0) if is_stop else None
+
+
+def between_ns(store: Store) -> int:
+    """What tracing adds to the pause between two calls: see `around_ns`. In logs the typical pause in the run
+    or while its programs started, if it is no longer than a stop can be; else one stop, as `within_ns`."""
+    if not _is_log(store) or not store.manifest.durations:
+        return around_ns(store)
+    stop = within_ns(store)
+    pause = int(store.rows(_PAUSES_SQL)[0]["middle"] or 0)
+    return pause if stop <= pause <= MOST_STOP_NS else stop
+
+
+def is_unknown(store: Store) -> bool:
+    """Whether a tracer added to the times of a log, and nothing shows how much."""
+    return _is_log(store) and (not store.manifest.durations or shown_ns(store) is None)
+
+
+def _is_log(store: Store) -> bool:
+    return not LOGS.isdisjoint(how(store).split("+"))
 
 
 # The first calls will do: stops cost the same all along. In a loop that computes between its calls all pauses
@@ -50,10 +80,14 @@ _PAUSES_SQL = """WITH seen AS (SELECT utid, ts, coalesce(end_ts, ts + dur) AS en
     WHERE dur IS NOT NULL AND ts IS NOT NULL AND side IN (0, 1, 3) LIMIT 100000),
 pauses AS (SELECT ts - lag(ended) OVER w AS pause, row_number() OVER w <= 16 AS first FROM seen
   WINDOW w AS (PARTITION BY utid ORDER BY ts))
-SELECT CAST(least(quantile_disc(pause, 0.25), quantile_disc(pause, 0.25) FILTER (WHERE first)) AS BIGINT)
-  AS pause
-FROM pauses WHERE pause >= 0"""
+SELECT least(quantile_disc(pause, 0.25), quantile_disc(pause, 0.25) FILTER (WHERE first)) AS pause,
+  least(median(pause), median(pause) FILTER (WHERE first)) AS middle FROM pauses WHERE pause >= 0"""
 
 _TRIVIAL_SQL = f"""SELECT count(*) AS count, least(avg(dur), 3 * median(dur)) AS mean FROM events
 WHERE dur IS NOT NULL AND side IN (0, 1, 3)
   AND call_id IN (SELECT id FROM calls WHERE name IN ({", ".join(f"'{name}'" for name in _TRIVIAL)}))"""
+
+# The first of each kind, so that the many calls of a loop don't hide those of the loader.
+_CHEAPEST_SQL = """WITH first AS (SELECT dur FROM (FROM events WHERE side IN (0, 1, 3) LIMIT 100000)
+  WHERE dur IS NOT NULL QUALIFY row_number() OVER (PARTITION BY call_id ORDER BY ts) <= 20)
+SELECT count(*) AS count, quantile_disc(dur, 0.1) AS least FROM first"""

@@ -92,17 +92,16 @@ def _small_writes(settings: Settings) -> str:
 # Of other calls those count that fell into the time of the writes: another step of the run is no part of it.
 # What tracing adds to a call is no computing: it varies tenfold with where recorder and program run, which
 # CPU time does not; as much as between two calls is in their durations. Without CPU times, computing must at
-# least outweigh the usual stop.
+# least outweigh all that tracing adds between the calls.
 def _sql(facts: Facts, settings: Settings) -> str:
     wall = facts.wall_ns or 0
     first = facts.store.manifest.first_ts or 0
     step = max(1, wall // MOMENTS)
-    return f"""WITH lives AS (SELECT upid, min(start_ts) AS start_ts, max(end_ts) AS end_ts FROM processes
-  GROUP BY upid),
-computing AS (SELECT upid, CAST(sum(cpu_user_ns) AS BIGINT) AS cpu_ns FROM processes GROUP BY upid),
+    return f"""WITH lives AS (SELECT upid, min(start_ts) AS start_ts, max(end_ts) AS end_ts,
+  CAST(sum(cpu_user_ns) AS BIGINT) AS cpu_ns FROM processes GROUP BY upid),
 chosen AS (SELECT w.* FROM file_work w JOIN files f ON f.file_id = w.file_id
   WHERE {_small_writes(settings)} AND f.file_id IN (FROM plain_files)),
-busy AS (SELECT w.upid, w.file_id, sum(m.time_ns) AS io_ns, {facts.tracing_ns} * sum(m.count) AS tracing_ns,
+busy AS (SELECT w.upid, w.file_id, sum(m.time_ns) AS io_ns, {facts.added_ns} * sum(m.count) AS tracing_ns,
     coalesce(sum(m.bytes) FILTER (WHERE m.direction = 1), 0) AS read_bytes,
     count(DISTINCT m.moment // {COARSE}) FILTER (WHERE m.direction = 2) AS moments
   FROM chosen w JOIN moments m ON m.actor = w.upid + 1
@@ -110,7 +109,7 @@ busy AS (SELECT w.upid, w.file_id, sum(m.time_ns) AS io_ns, {facts.tracing_ns} *
   GROUP BY w.upid, w.file_id),
 seen AS (SELECT w.*, coalesce(l.end_ts, {first + wall}) - coalesce(l.start_ts, {first}) AS life,
     b.io_ns + b.tracing_ns AS stopped_ns, b.io_ns - least(b.io_ns, b.tracing_ns) AS untraced_ns,
-    b.moments, w.last_ts - w.first_ts AS span, c.cpu_ns,
+    b.tracing_ns, b.moments, w.last_ts - w.first_ts AS span, l.cpu_ns,
     b.read_bytes <= w.written_bytes AS is_source,
     regexp_matches(lower(f.name), '{_DEBUG}') AND is_source AS is_named,
     regexp_matches(lower(f.name), '{_SAYS_DEBUG}') AS is_debug,
@@ -119,7 +118,7 @@ seen AS (SELECT w.*, coalesce(l.end_ts, {first + wall}) - coalesce(l.start_ts, {
     CASE WHEN is_debug THEN {settings.least_debug_compute} WHEN is_named THEN {settings.least_named_compute}
       ELSE {settings.least_compute} END AS least_compute
   FROM chosen w JOIN files f ON f.file_id = w.file_id JOIN lives l ON l.upid = w.upid
-    JOIN busy b ON b.upid = w.upid AND b.file_id = w.file_id JOIN computing c ON c.upid = w.upid),
+    JOIN busy b ON b.upid = w.upid AND b.file_id = w.file_id),
 typical AS (SELECT place, coalesce(sum(typical_ns) / nullif(sum(time_ns), 0), 1) AS typical FROM transfers
   WHERE direction = 2 GROUP BY place),
 found AS (SELECT *, least(span - least(span, stopped_ns), cpu_ns) AS between_ns FROM seen)
@@ -130,8 +129,7 @@ SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.writes) AS BI
 FROM found w JOIN places p ON p.file_id = w.file_id JOIN typical y ON y.place = p.place
 WHERE w.span >= {settings.least_span} * w.life
   AND w.between_ns >= w.least_compute * (w.between_ns + w.untraced_ns)
-  AND w.between_ns >= w.writes
-    * CASE WHEN w.cpu_ns > 0 THEN w.least_pause ELSE greatest(w.least_pause, {facts.tracing_ns}) END
+  AND w.between_ns >= w.writes * w.least_pause AND (w.cpu_ns > 0 OR w.between_ns >= w.tracing_ns)
   AND w.moments >= {settings.least_spread} * least(w.writes, {MOMENTS // COARSE} * w.span / {max(1, wall)})
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
@@ -156,16 +154,22 @@ RULE = Rule(
         "network file system for much longer than here."
     ),
     advice=advise(
-        any=N_("Take the output out of the inner loop, or write only each thousandth step."),
-        c=N_(
-            "Remove the fflush after each line and let a buffer of 1 MiB (setvbuf) collect them; or "
-            "#ifdef DEBUG."
+        any=N_(
+            "Results: collect them and write them in large pieces, after the inner loop. Debug output only: "
+            "leave it out, or write each thousandth step."
         ),
-        cpp=N_("Write '\\n' in place of std::endl, and only in a debug build."),
+        c=N_(
+            "Remove the fflush after each line and let a buffer of 1 MiB (setvbuf) collect them; put debug "
+            "output into #ifdef DEBUG."
+        ),
+        cpp=N_("Write '\\n' in place of std::endl; debug output only in a debug build."),
         fortran=N_(
             "Remove WRITE and FLUSH from the inner loop, or collect the values in an array and write it once."
         ),
-        python=N_("Raise the logging level, or collect rows in a list and write them once; drop flush=True."),
+        python=N_(
+            "Collect rows in a list and write them once; drop flush=True. For debug output raise the logging "
+            "level."
+        ),
         shell=N_("Redirect the loop as a whole, and print only what is needed."),
     ),
     fine_when=N_("Someone watches the progress, and the cost is small."),

@@ -12,6 +12,7 @@ from iodock.program.analyses import find
 from iodock.program.analyses.base import request
 from iodock.program.diagnosis import diagnose
 from iodock.program.findings import IO_FINE, Diagnosis, Finding
+from iodock.program.unseen import hides_calls
 from iodock.program.views import verdict as words
 from iodock.program.views.diagnosis_text import advice_text, files_text
 from iodock.program.views.diagnosis_words import SEVERITIES, gain_text, headline
@@ -123,7 +124,9 @@ def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> N
     for kind, top in _tables(checkup):
         console.print()
         _print_table(kind, top, checkup, console, text)
-    print_losses(checkup.losses, console, text)
+    # What the loader does before any program is no I/O on the user's files, and a loss of each recording.
+    losses = [one for one in checkup.losses if one[0] != "before-load" or hides_calls(*one[:2])]
+    print_losses(losses, console, text)
     _print_next(checkup, console, text)
 
 

@@ -21,10 +21,15 @@ SEVERITIES = {
 
 def whose_advice(advice: Advice, text: Language) -> str:
     """`C++`; `in reduce.py (Python)` where programs of several languages share a fault; empty for all."""
+    whose = text.gettext(_HEADINGS.get(advice.heading, advice.heading))
     if advice.program is None:
-        return advice.heading
+        return whose
     program = visible(advice.program)
-    return text.gettext(N_("in {program} ({language})"), program=program, language=advice.heading)
+    return text.gettext(N_("in {program} ({language})"), program=program, language=whose)
+
+
+_HEADINGS = {"administrator": N_("administrator"), "shell": N_("shell")}
+"""Those of advice that are no names."""
 
 
 _TOGETHER = N_("Together they save about {saved} of {run}.")

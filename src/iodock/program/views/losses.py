@@ -22,17 +22,20 @@ Losses = Iterable[tuple[str, int | str, str]]
 def loss_lines(losses: Losses, text: Language) -> list[str]:
     """Those that hide calls in a sentence each, with their cure; then a line with names and numbers of the
     others, which `iodock explain` explains. Empty where there are none."""
-    lines, others = [], []
+    lines, others = list[str](), dict[str, str]()
     for name, count, cure in losses:
         shown = count if isinstance(count, str) else f"{count:,}"
         if hides_calls(name, count):
             sentence = N_("not seen: {count} {name}: {cure}")
             lines.append(text.gettext(sentence, count=shown, name=visible(name), cure=text.gettext(cure)))
         else:
-            others.append(f"{visible(name)} {shown}")
+            others[visible(name)] = shown
     if others:
-        line = N_("not seen: {losses} (iodock explain losses)")
-        lines.append(text.gettext(line, losses=text.listed(others)))
+        named = text.listed(f"{name} {count}" for name, count in others.items())
+        topic = next(iter(others)) if len(others) == 1 else "losses"
+        lines.append(
+            text.gettext(N_("not seen: {losses} (iodock explain {topic})"), losses=named, topic=topic)
+        )
     return lines
 
 
