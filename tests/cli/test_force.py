@@ -133,6 +133,7 @@ def test_own_stores_are_replaced(verb: str, place: Path) -> None:
     assert _native.foreign_in_store(place / "target") == []
 
 
+@pytest.mark.whole
 def test_bundle_replaces_only_archives_of_its_own(place: Path) -> None:
     words = ("bundle", "run.iodock", "--force", "-o", "out.tar.gz")
     for mine in (b"", b"mine", b"\x1f\x8bcut", bytes(1000)):

@@ -94,6 +94,7 @@ def test_a_pager_that_is_not_there(mixed_path: Path) -> None:
     assert status == 0 and "warning: the pager /no/such/pager can't be started" in seen and "count" in seen
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(shutil.which("less") is None, reason="needs less")
 def test_less_as_git_calls_it(mixed_path: Path) -> None:
     words = ["show", "files", mixed_path]

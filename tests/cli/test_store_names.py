@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from recorded import IODOCK, live, run
 
 LOG = "1 1700000000.000000 close(3) = 0 <0.000001>\n"
 
 
+@pytest.mark.whole
 def test_force_replaces_the_store_of_that_name(tmp_path: Path) -> None:
     (tmp_path / "run.strace").write_text(LOG)
     for arguments in ((), (), ("--force",), ("--force",)):

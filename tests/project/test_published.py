@@ -19,6 +19,8 @@ from iodock.shared.language import language_in
 from iodock.shared.sentences import say
 from places import ROOT
 
+pytestmark = pytest.mark.whole
+
 
 @cache
 def published() -> ModuleType:

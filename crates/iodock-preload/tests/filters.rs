@@ -19,6 +19,7 @@ fn unharmed(arguments: &[&str]) -> (Session, Folder, Output) {
 }
 
 #[test]
+#[ignore = "part of `make test-all`: a race that is tried often"]
 fn a_filter_for_all_threads_waits_for_what_they_are_about_to_call() {
     for what in ["readers", "renamers"] {
         for _ in 0..RUNS {
@@ -58,6 +59,7 @@ fn recording_goes_on_behind_what_was_refused() {
 }
 
 #[test]
+#[ignore = "part of `make test-all`: takes seconds"]
 fn the_filters_of_children_in_their_parents_memory_are_each_their_own() {
     for _ in 0..RUNS {
         let (.., output) = unharmed(&["twins"]);

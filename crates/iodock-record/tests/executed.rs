@@ -181,6 +181,7 @@ fn who_asks_what_a_program_would_load_is_not_told_of_the_library() {
 
 /// Also of what goes without our variables every call is there.
 #[test]
+#[ignore = "part of `make test-all`: takes seconds"]
 fn an_exec_takes_as_many_arguments_as_without_us() {
     let place = Place::new("arguments");
     let told = place.compile_with(&["gcc", "-O1"], "told", "told").expect("gcc");
@@ -237,6 +238,7 @@ fn behind_a_sandbox_of_files_programs_are_traced() {
 }
 
 #[test]
+#[ignore = "part of `make test-all`: valgrind"]
 fn valgrind_finds_no_fault_of_ours() {
     let place = Place::new("valgrind");
     let command = ["valgrind", "-q", "--error-exitcode=9", "cat", "/etc/hostname"];

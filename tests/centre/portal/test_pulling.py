@@ -343,6 +343,7 @@ def test_wrong_options_are_told(tmp_path: Path, options: list[str], why: str) ->
     assert done.returncode == 2 and why in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 
+@pytest.mark.whole
 def test_a_real_agent_is_asked_by_certificate_and_token(agent: Path, tmp_path: Path) -> None:
     """Mutual TLS and a token; who has only one of them gets nothing."""
     tree = played(tmp_path / "centre", "healthy", 600, cleanup_s=0)

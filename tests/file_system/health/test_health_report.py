@@ -123,6 +123,7 @@ def test_result_without_graphs_says_so() -> None:
     assert "No remarks" in page
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
 @pytest.mark.parametrize("language", ["en", "ja"])
 def test_page_opens_without_complaints(checkup: Measurements, tmp_path: Path, language: str) -> None:

@@ -44,6 +44,7 @@ def test_many_files_are_one_row_of_their_pattern(tmp_path: Path) -> None:
     assert "/d/imgs/class*/*.npy" in diff_html(found, ENGLISH)
 
 
+@pytest.mark.whole
 def test_files_beneath_a_pattern(tmp_path: Path) -> None:
     before, after = images(tmp_path / "a.iodock", 0.1), images(tmp_path / "b.iodock", 0.05, slow=0.5)
     found = compare([before], [after], by_pattern=False)

@@ -62,6 +62,7 @@ def test_hostile_names_in_every_form(tmp_path: Path) -> None:
     assert "/d/[bold]*?" in text and "/d/{n} {before}%s" in text and "/d/\\n\\t" in text
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
 def test_text_fits_the_terminal(
     kyoto: tuple[str, str], several: tuple[list[str], list[str]], tmp_path: Path, width: int

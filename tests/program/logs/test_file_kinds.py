@@ -23,6 +23,7 @@ def places(store: Path, name: str) -> set[tuple[int | None, int | None]]:
     return {(row["offset_bytes"], row["size_bytes"]) for row in found}
 
 
+@pytest.mark.whole
 @live
 @needs_gcc
 @pytest.mark.parametrize(

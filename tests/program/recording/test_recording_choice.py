@@ -67,6 +67,7 @@ def test_a_static_program_is_recorded_from_outside(tmp_path: Path) -> None:
         assert f"note: recorded by {way}: the program is static" in said
 
 
+@pytest.mark.whole
 def test_the_reason_is_said_in_the_users_language(tmp_path: Path) -> None:
     _, said = recorded(tmp_path, "--lang", "ja", "true")
     assert "note: rewrite で記録" in said

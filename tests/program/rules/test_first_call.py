@@ -41,6 +41,7 @@ def changes_rights(log: Trace, took_us: int, number: int) -> None:
     log.call('chmod("/data/in", 0644)', "0", took_us)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("call", "rule"),
     [

@@ -119,6 +119,7 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         pytest.skip(f"can't be imported: {refused}")
 
 
+@pytest.mark.whole
 def test_every_rule_bears_every_case(case: Facts) -> None:
     """It runs whatever the store lacks; what it says has all its numbers, and its query runs."""
     for rule in RULES:

@@ -49,6 +49,7 @@ def in_three_writes(log: Trace) -> None:
         log.write(200, 500)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("rule", "each", "flags", "count"),
     [
@@ -71,6 +72,7 @@ def test_a_fault_may_be_spread_over_many_files(
     assert found.evidence["count"] == pytest.approx(count, rel=0.05)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("each", [jumping, from_the_end, asking_where, off_the_page])
 def test_a_few_files_of_them_are_not_worth_a_word(tmp_path: Path, each: Callable[[Trace], None]) -> None:
     found = blamed(diagnosed(spread(tmp_path, each, "O_RDWR", files=4)))

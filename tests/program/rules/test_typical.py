@@ -12,6 +12,8 @@ from iodock.shared.settings import FileSystem, Settings
 from metadata_log import FIRST, Trace
 from timed_strace import mounted
 
+pytestmark = pytest.mark.whole
+
 HOME = {"/data": FileSystem(metadata_per_s=10_000, small_read_per_s=20_000, small_write_per_s=20_000)}
 
 
