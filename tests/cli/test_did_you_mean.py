@@ -55,6 +55,7 @@ MEANT = [
     (["health", "run", "--tests", "metadat", "."], "no such test: metadat", "did you mean metadata", 2),
     (["bench", "show", "run.log", "--from", "ioor"], "no such benchmark: ioor", "did you mean ior", 2),
     (["ratio", "run.log", "--from", "sact"], "no such format: sact", "did you mean sacct", 2),
+    (["volume", "STORE"], "volume runs a program, and ", "it is a store: iodock show volume ", 2),
     (["record", "STORE"], "can't be executed", "it is a store: iodock diagnose", 126),
 ]
 

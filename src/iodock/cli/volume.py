@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -62,6 +63,11 @@ def command(
     The program runs as it would without; its output and exit status are its own."""
     if (pid is None) == (not command):
         raise RequestError("give a command, or -p PID", "iodock volume -- CMD ARG...")
+    if command and (Path(command[0]) / "manifest.json").is_file():
+        raise RequestError(
+            f"volume runs a program, and {command[0]} is none",
+            f"it is a store: iodock show volume {command[0]}",
+        )
     from iodock.program.volume.reading import read_volume
     from iodock.shared.language import language_in
     from iodock.shared.settings import load

@@ -27,6 +27,9 @@ from iodock.shared.settings import Settings, load
 def diagnose(store: Store, settings: Settings | None = None) -> Diagnosis:
     """What is wrong with a run's I/O. Raises RequestError for settings that don't fit, StoreError,
     QueryError."""
+    if settings is not None and not isinstance(settings, Settings):
+        message = f"settings must be those of iodock.load_settings, not {settings!r}"
+        raise RequestError(message, 'settings=iodock.load_settings("site.toml")')
     return diagnosis_of(facts_of(store, settings or load()))
 
 

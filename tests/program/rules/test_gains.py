@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from diagnosing import diagnosed, of_rule
+from iodock.program.diagnosis import diagnose
 from iodock.program.findings import Gain, Severity
 from iodock.program.rules import gains
 from iodock.program.rules.base import Pieces
@@ -18,6 +19,7 @@ from iodock.program.views.diagnosis_text import diagnosis_text
 from iodock.program.views.diagnosis_words import gain_text, headline, range_text
 from iodock.program.views.report.run import report_html
 from iodock.program.views.verdict import Overview, Part, wall_parts, whole_ns
+from iodock.shared.errors import RequestError
 from iodock.shared.language import LANGUAGES, language_in
 from made_rules import SECOND, candidate, findings, made_store, only, rule
 from metadata_log import Trace
@@ -207,3 +209,13 @@ def test_a_run_that_only_starts_has_no_io(tmp_path: Path) -> None:
     log.call('execve("/usr/bin/true", ["true"], 0x7f /* 9 vars */)')
     verdict = diagnosed(log.imported(tmp_path, durations=False)).verdict
     assert verdict.text.text == "No file I/O was seen in this run."
+
+
+def test_settings_of_another_type_are_refused_with_what_to_give(tmp_path: Path) -> None:
+    log = Trace()
+    log.open("/data/a")
+    with (
+        Store.open(log.imported(tmp_path)) as store,
+        pytest.raises(RequestError, match="load_settings, not 'x'"),
+    ):
+        diagnose(store, "x")  # type: ignore[arg-type]

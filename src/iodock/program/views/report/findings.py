@@ -44,7 +44,7 @@ def _finding(finding: Finding, text: Language) -> Markup:
         tag("p", say(finding.message, text)),
         tag("p", saves, class_="figures") if saves else None,
         _files(finding, text),
-        tag("p", tag("b", text.gettext(N_("What to change")))),
+        tag("p", tag("b", text.gettext(N_("How to change it")))),
         tag("ul", *advice, class_="advice"),
         tag(
             "p", text.gettext(N_("It is fine when: {when}"), when=say(finding.fine_when, text)), class_="note"
