@@ -105,7 +105,8 @@ def timeline(rows: int = 40, every_ns: int = 1_000_000_000, scale: int = 1 << 20
         "success": [step % 7 + 1 for step in steps],
         "failed": [3] * len(steps),
     }
-    return answer("timeline", table, options={"every": every_ns})
+    spread = {f"spread_{name}": values for name, values in table.items() if name.endswith(("bytes", "_ns"))}
+    return answer("timeline", {**table, **spread}, options={"every": every_ns})
 
 
 def accesses(count: int, stride: int = 65536, first: int = START) -> Answer:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from iodock.program import analyses
+from iodock.program.relations.spread import SPREAD
 from iodock.program.run import Run
 from iodock.program.store import Store
 from made_up import PATH_KINDS, START, brute_summary, mixed_events, whole_calls, wide
@@ -178,14 +179,16 @@ def test_timeline(mixed: Run, every: str) -> None:
             if end["direction"]:
                 way = "read" if end["direction"] == 1 else "write"
                 bytes_name = "read_bytes" if way == "read" else "written_bytes"
+                wanted[slot, bytes_name] += end.get("bytes") or 0
+                wanted[slot, f"{way}_time_ns"] += end["dur"] or 0
                 for at, part in shared_out(wide(end), step):
-                    wanted[at, bytes_name] += (end.get("bytes") or 0) * part
-                    wanted[at, f"{way}_time_ns"] += (end["dur"] or 0) * part
+                    wanted[at, f"spread_{bytes_name}"] += (end.get("bytes") or 0) * part
+                    wanted[at, f"spread_{way}_time_ns"] += (end["dur"] or 0) * part
     for row in rows:
         for name, value in row.items():
-            near = 1 if name.endswith(("bytes", "_ns")) else 0
+            near = 1 if name.startswith("spread_") else 0
             assert name == "ts" or abs(value - wanted[row["ts"], name]) <= near, (row["ts"], name)
-    for name in ("read_bytes", "written_bytes", "read_time_ns", "write_time_ns"):
+    for name in SPREAD:
         assert sum(row[name] for row in rows) == sum(v for (_, one), v in wanted.items() if one == name)
 
 
@@ -206,8 +209,9 @@ def test_a_long_read_is_no_burst_at_its_end(tmp_path: Path) -> None:
     ]
     path = write_store(tmp_path / "s.iodock", rows, [file_row(0, "/a")], [process_row(0, 1)], [])
     found = Run(Store.open(path)).show("timeline", every="5ms").to_arrow().to_pylist()
-    assert max(row["read_bytes"] for row in found) <= (5 << 20) // 10 + 1
-    assert sum(row["read_bytes"] for row in found) == 5 << 20
+    assert max(row["spread_read_bytes"] for row in found) <= (5 << 20) // 10 + 1
+    assert sum(row["spread_read_bytes"] for row in found) == 5 << 20
+    assert [row["read_bytes"] for row in found] == [0] * 10 + [5 << 20]
     assert [row["read_count"] for row in found] == [0] * 10 + [1]
 
 

@@ -18,6 +18,7 @@ from iodock.program.store import Store
 from iodock.program.views.checkup import checkup_of, print_checkup
 from iodock.program.views.report import report_html
 from iodock.program.views.report.budget import fit
+from iodock.program.views.report.run import report_of
 from made_store import START, Shape, make_store
 from report_samples import HOSTILE
 
@@ -56,6 +57,19 @@ def test_numbers_add_up_from_calls_to_files_of_a_call(tmp_path: Path) -> None:
     assert sum(sum(column(detail["timeline"], "read_count")) for detail in details) == 1100
     assert sum(column(page["timeline"], "read_bytes")) == sum(column(page["files"], "read_bytes"))
     assert page["processes"]["depth"] == [0, 1, 2, 3]
+
+
+def test_threads_are_not_called_processes(tmp_path: Path) -> None:
+    log = [
+        '1 0.1 openat(AT_FDCWD, "/data/a", O_RDONLY) = 3 <0.001>',
+        "1 0.2 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 2 <0.001>",
+        "2 0.3 read(3, 0x7f, 10) = 10 <0.001>",
+    ]
+    (tmp_path / "log").write_text("\n".join(log) + "\n")
+    import_logs([str(tmp_path / "log")], tmp_path / "run.iodock")
+    with Store.open(tmp_path / "run.iodock") as store:
+        facts = dict(report_of(store).facts)
+    assert facts["processes"] == "1 process, 1 further thread"
 
 
 def test_top_lists_and_their_rest_are_the_whole(tmp_path: Path) -> None:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from iodock.program.analyses.base import Analysis, Option, Request, answer, select
 from iodock.program.relations.keys import KEYS
-from iodock.program.relations.spread import END, SUMS, moved_sql, slot_of
+from iodock.program.relations.spread import END, SPREAD, ended_sums, moved_sql, slot_of, spread_sums
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column
 
 _COLUMNS = (
     KEYS["file"].column,
     Column("interval", "int", None, "time", "number of the interval, 0 being the one in which the run began"),
-    Column("read_bytes", "int", "bytes", "measure", "bytes read in the interval"),
-    Column("written_bytes", "int", "bytes", "measure", "bytes written in the interval"),
+    Column("read_bytes", "int", "bytes", "measure", "bytes read by calls that ended in the interval"),
+    Column("written_bytes", "int", "bytes", "measure", "bytes written by calls that ended in the interval"),
     Column("read_count", "int", "calls", "measure", "reads that ended in the interval"),
     Column("write_count", "int", "calls", "measure", "writes that ended in the interval"),
-    Column("read_time_ns", "int", "ns", "measure", "time inside reads in the interval, summed"),
-    Column("write_time_ns", "int", "ns", "measure", "time inside writes in the interval, summed"),
+    Column("read_time_ns", "int", "ns", "measure", "time inside these reads, summed"),
+    Column("write_time_ns", "int", "ns", "measure", "time inside these writes, summed"),
+    Column(
+        "spread_read_bytes", "int", "bytes", "detail", "bytes read, those of each call spread over its time"
+    ),
+    Column("spread_written_bytes", "int", "bytes", "detail", "the same of bytes written"),
+    Column("spread_read_time_ns", "int", "ns", "detail", "time inside reads that passed in the interval"),
+    Column("spread_write_time_ns", "int", "ns", "detail", "the same of writes"),
 )
 
 
@@ -28,14 +34,16 @@ def run(store: Store, asked: Request) -> Answer:
     where = selection.and_where("e.bytes IS NOT NULL", "e.direction IN (1, 2)", f"{END} IS NOT NULL")
     source = f"FROM events e {selection.joins} {where}"
     table = store.table(f"""WITH counted AS (SELECT e.file_id AS key, {slot_of(END, every)} AS slot,
+    {ended_sums()},
     count(*) FILTER (WHERE e.direction = 1) AS read_count,
     count(*) FILTER (WHERE e.direction = 2) AS write_count {source} GROUP BY 1, 2),
 moved AS ({moved_sql(source, every, "e.file_id")}),
-b AS (SELECT key, greatest(0, slot - {first}) AS interval, {", ".join(SUMS)}, read_count, write_count
-  FROM counted FULL JOIN moved USING (key, slot))
+b AS (SELECT coalesce(c.key, m.key) AS key, greatest(0, coalesce(c.slot, m.slot) - {first}) AS interval,
+    c.* EXCLUDE (key, slot), {spread_sums("m")}
+  FROM counted c FULL JOIN moved m ON m.key = c.key AND m.slot = c.slot)
 SELECT n.name AS file, b.interval, {_totals()}
 FROM b JOIN files n ON n.file_id = b.key GROUP BY 1, 2
-HAVING {" + ".join(f"coalesce(sum(b.{name}), 0)" for name in (*SUMS, "read_count", "write_count"))} > 0
+HAVING {" + ".join(f"coalesce(sum(b.{name}), 0)" for name in (*SPREAD, "read_count", "write_count"))} > 0
 ORDER BY 1, 2""")
     return answer(
         "file_timeline",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from iodock.program.analyses.base import Analysis, Option, Request, answer, select
 from iodock.program.relations.selection import Selection
-from iodock.program.relations.spread import END, SUMS, moved_sql, round_interval, slot_of
+from iodock.program.relations.spread import END, ended_sums, moved_sql, round_interval, slot_of, spread_sums
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column
 from iodock.shared.errors import RequestError
@@ -28,7 +28,7 @@ COLUMNS = (
         "int",
         "bytes",
         "measure",
-        "bytes read in the interval; of calls that last longer their part of it",
+        "bytes read by calls that ended in the interval",
         importance="first",
     ),
     Column(
@@ -36,34 +36,22 @@ COLUMNS = (
         "int",
         "bytes",
         "measure",
-        "bytes written in the interval; of calls that last longer their part of it",
+        "bytes written by calls that ended in the interval",
         importance="first",
     ),
-    Column(
-        "read_count",
-        "int",
-        "calls",
-        "measure",
-        "reads that ended in the interval, and moved bytes or found the end of the file",
-    ),
-    Column("write_count", "int", "calls", "measure", "writes that ended in the interval, and moved bytes"),
-    Column(
-        "read_time_ns",
-        "int",
-        "ns",
-        "measure",
-        "time inside reads in the interval, failed ones too, over all threads",
-    ),
-    Column(
-        "write_time_ns",
-        "int",
-        "ns",
-        "measure",
-        "time inside writes in the interval, failed ones too, over all threads",
-    ),
+    Column("read_count", "int", "calls", "measure", "reads that moved bytes or found the end of the file"),
+    Column("write_count", "int", "calls", "measure", "writes that moved bytes"),
+    Column("read_time_ns", "int", "ns", "measure", "time inside reads, failed ones too, over all threads"),
+    Column("write_time_ns", "int", "ns", "measure", "time inside writes, failed ones too, over all threads"),
     Column("count", "int", "calls", "measure", "calls that ended in the interval", importance="first"),
     Column("success", "int", "calls", "measure", "calls that succeeded", importance="last"),
     Column("failed", "int", "calls", "measure", "calls that returned an error"),
+    Column(
+        "spread_read_bytes", "int", "bytes", "detail", "bytes read, those of each call spread over its time"
+    ),
+    Column("spread_written_bytes", "int", "bytes", "detail", "the same of bytes written"),
+    Column("spread_read_time_ns", "int", "ns", "detail", "time inside reads that passed in the interval"),
+    Column("spread_write_time_ns", "int", "ns", "detail", "the same of writes"),
 )
 
 
@@ -83,11 +71,11 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def intervals_sql(selection: Selection, every: int) -> str:
-    """Calls by the interval in which they end, and what they moved by those in which they lasted."""
+    """Calls by the interval in which they end; and what they moved also by those in which they lasted."""
     counted = f"NOT {selection.again}"
     where = selection.and_where(f"{END} IS NOT NULL", "e.direction IN (1, 2)")
     moving = f"FROM events e {selection.joins} {where}"
-    return f"""WITH counted AS (SELECT {slot_of(END, every)} AS slot,
+    return f"""WITH counted AS (SELECT {slot_of(END, every)} AS slot, {ended_sums()},
   count(CASE WHEN e.direction = 1 THEN e.bytes END) AS read_count,
   count(CASE WHEN e.direction = 2 THEN e.bytes END) AS write_count,
   count(*) FILTER (WHERE {counted}) AS count,
@@ -95,8 +83,8 @@ def intervals_sql(selection: Selection, every: int) -> str:
   count(e.errno_id) FILTER (WHERE {counted}) AS failed
 FROM events e {selection.joins} {selection.and_where(f"{END} IS NOT NULL")} GROUP BY 1),
 moved AS ({moved_sql(moving, every)})
-SELECT slot, {", ".join(SUMS)}, read_count, write_count, count, success, failed
-FROM counted FULL JOIN moved USING (slot)"""
+SELECT coalesce(c.slot, m.slot) AS slot, c.* EXCLUDE (slot), {spread_sums("m")}
+FROM counted c FULL JOIN moved m ON m.slot = c.slot"""
 
 
 def _check_length(store: Store, selection: Selection, every: int) -> None:
@@ -128,9 +116,9 @@ ANALYSIS = Analysis(
     name="timeline",
     title="Over time",
     doc="""Calls and bytes per interval. A call is counted in the interval in which it ends, or, where the
-source has no durations, in that of its stamp. Bytes, and the time inside reads and writes, belong to the
-intervals in which the call lasted, shared out by time. Intervals without a call are rows of zeros. With
---call it shows how often one call was made, how often with success, and when.""",
+source has no durations, in that of its stamp, with all its bytes and its time. The columns spread_... share
+these out among the intervals in which the call lasted; charts are drawn from them. Intervals without a call
+are rows of zeros. With --call it shows how often one call was made, how often with success, and when.""",
     columns=COLUMNS,
     run=run,
     options=(

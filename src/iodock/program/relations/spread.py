@@ -1,5 +1,6 @@
-"""Bytes and times of reads and writes by interval of time. A call that lasts over several intervals is shared
-out among them, by how long it was in each; without durations it belongs to that of its stamp."""
+"""Bytes and times of reads and writes by interval of time: of calls that end there, or spread. Spread, a call
+that lasts over several intervals is shared out among them, by how long it was in each; without durations it
+belongs to that of its stamp."""
 
 from __future__ import annotations
 
@@ -14,6 +15,22 @@ _OF = {
     "read_time_ns": ("dur", 1),
     "write_time_ns": ("dur", 2),
 }
+
+
+SPREAD = tuple(f"spread_{name}" for name in SUMS)
+"""The same, spread: what is drawn over time, so that a long call is no burst at its end."""
+
+
+def ended_sums() -> str:
+    """SQL: SUMS of the events `e` of a group."""
+    return ", ".join(
+        f"sum(e.{of}) FILTER (WHERE e.direction = {way}) AS {name}" for name, (of, way) in _OF.items()
+    )
+
+
+def spread_sums(of: str) -> str:
+    """SQL: SPREAD out of the rows OF `moved_sql`."""
+    return ", ".join(f"{of}.{name} AS {spread}" for name, spread in zip(SUMS, SPREAD, strict=True))
 
 
 def slot_of(moment: str, every: int) -> str:

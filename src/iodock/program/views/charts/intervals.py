@@ -46,10 +46,16 @@ class Steps:
     merged: int
 
 
-_BYTES = (Side("read", "read_bytes", "read"), Side("written", "written_bytes", "write", below=True))
+_BYTES = (
+    Side("read", "spread_read_bytes", "read"),
+    Side("written", "spread_written_bytes", "write", below=True),
+)
 _COUNTS = (Side("reads", "read_count", "read"), Side("writes", "write_count", "write", below=True))
 _CALLS = (Side("success", "success", "success"), Side("failed", "failed", "failed", below=True))
-_TIMES = (Side("read", "read_time_ns", "read"), Side("write", "write_time_ns", "write", below=True))
+_TIMES = (
+    Side("read", "spread_read_time_ns", "read"),
+    Side("write", "spread_write_time_ns", "write", below=True),
+)
 
 
 def draw_throughput(answer: Answer, options: ChartOptions) -> Picture:
@@ -75,7 +81,8 @@ def draw_calls(answer: Answer, options: ChartOptions) -> Picture:
 def draw_time(answer: Answer, options: ChartOptions) -> Picture:
     """Time spent in reads and in writes in each interval, summed over all threads."""
     need_rows(answer)
-    need_durations(answer, "read_time_ns" if all_null(answer, "write_time_ns") else "write_time_ns")
+    known = [side.column for side in _TIMES if not all_null(answer, side.column)]
+    need_durations(answer, known[0] if known else _TIMES[0].column)
     title = "Time in reads and writes over time"
     return _draw(answer, options, _TIMES, NANOSECONDS, title, "time in calls (all threads)")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from iodock.program.store import Store
 from iodock.program.views.report.ask import Names, PageTable, ask, page_table, rows_of, without_empty_columns
-from iodock.program.views.report.times import TIMELINE_COLUMNS, Axis, series
+from iodock.program.views.report.times import TIMELINE_ASKED, Axis, series
 from iodock.shared.answer import Answer
 
 CALLS = (
@@ -61,7 +61,7 @@ def _timelines(store: Store, files: list[str], axis: Axis) -> dict[str, PageTabl
     if axis.start is None:
         return {}
     answer = ask(store, "file_timeline", file=files, every=f"{axis.every_ns}ns")
-    return {file: series(rows, axis) for file, rows in _by_file(answer, TIMELINE_COLUMNS).items()}
+    return {file: series(rows, axis) for file, rows in _by_file(answer, TIMELINE_ASKED).items()}
 
 
 def _offsets(store: Store, files: list[str], axis: Axis) -> dict[str, dict[str, Any]]:

@@ -107,7 +107,7 @@ def _facts(store: Store, data: dict[str, Any], overview: Overview, text: Languag
         ("logs", "  ".join(map(str, captured.get("logs") or ()))),
         ("lines", _grouped(source.get("lines"))),
         ("exit", _ended(captured, text)),
-        ("processes", text.ngettext("{n} process", "{n} processes", data["processes"]["of"])),
+        ("processes", _tasks(data["processes"], text)),
         ("ranks", _grouped(raw.get("ranks"))),
         ("hosts", _grouped(len(raw.get("hosts") or ())) if len(raw.get("hosts") or ()) > 1 else None),
         ("calls", _calls(source.get("calls"), overview.calls, data["calls"], text)),
@@ -115,6 +115,14 @@ def _facts(store: Store, data: dict[str, Any], overview: Overview, text: Languag
         ("losses", _loss_count(store, text)),
     ]
     return [(key, str(value)) for key, value in facts if value not in (None, "")]
+
+
+def _tasks(listed: dict[str, Any], text: Language) -> str:
+    threads = listed["threads"]
+    said = [text.ngettext("{n} process", "{n} processes", listed["of"] - threads)]
+    if threads:
+        said.append(text.ngettext("{n} further thread", "{n} further threads", threads))
+    return text.listed(said)
 
 
 def _calls(every: Any, io: int, listed: dict[str, Any], text: Language) -> str | None:

@@ -19,7 +19,8 @@ _LONGEST_NAME = 120
 
 
 def processes_table(store: Store, most: int) -> PageTable:
-    """Tasks in the order of the tree, with `depth` beside the rows."""
+    """Tasks in the order of the tree, with `depth` beside the rows, and `threads`: how many of all tasks are
+    further threads of a process."""
     rows = rows_of(ask(store, "processes"), _ASKED)
     parents = _parents(rows)
     chosen = _chosen(rows, parents, most)
@@ -29,7 +30,8 @@ def processes_table(store: Store, most: int) -> PageTable:
     table = page_table(
         COLUMNS, [_shown(rows[place], names[place], start) for place, _ in order], of=len(rows)
     )
-    return table | {"depth": [depth for _, depth in order]}
+    threads = sum(row[2] == "thread" for row in rows)
+    return table | {"depth": [depth for _, depth in order], "threads": threads}
 
 
 def _parents(rows: list[Row]) -> list[int | None]:

@@ -14,6 +14,11 @@ TIMELINE_COLUMNS = (
     "interval", "read_bytes", "written_bytes", "read_count", "write_count", "read_time_ns",
     "write_time_ns",
 )  # fmt: skip
+TIMELINE_ASKED = (
+    "interval", "spread_read_bytes", "spread_written_bytes", "read_count", "write_count",
+    "spread_read_time_ns", "spread_write_time_ns",
+)  # fmt: skip
+"""Of the analyses, the columns that are drawn as TIMELINE_COLUMNS."""
 _MOST_OF_SOURCE = {"pressure": 2, "llite": 4, "mountstats": 4, "diskstats": 3, "loadavg": 1}
 """How many series of each source are drawn; the sources that say most about waiting come first."""
 _TELLING = {
@@ -60,7 +65,7 @@ def timeline_series(store: Store, axis: Axis) -> PageTable | None:
     first = axis.start // axis.every_ns
     rows = [
         [max(0, ts // axis.every_ns - first), *values]
-        for ts, *values in rows_of(answer, ("ts", *TIMELINE_COLUMNS[1:]))
+        for ts, *values in rows_of(answer, ("ts", *TIMELINE_ASKED[1:]))
         if any(values)
     ]
     return series(rows, axis)

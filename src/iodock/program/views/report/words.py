@@ -38,7 +38,7 @@ SECTIONS = {
     "time": SectionWords(
         N_("Over time"),
         N_("Over time"),
-        N_("Reads are above the line, writes below. Bytes go to the interval in which their call ended."),
+        N_("Reads are above the line, writes below. A call's bytes are spread over the time that it took."),
     ),
     "sizes": SectionWords(
         N_("Sizes"),

@@ -15,6 +15,11 @@ function drawSamples(chart, series, spanNs, highest) {
   }
   const path = series.points.map(([at, value], index) => `${index ? 'L' : 'M'}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join('');
   chart.add(shape('path', { d: path, class: 'sample-line' }));
+  // A line of one point is nothing to see.
+  if (series.points.length === 1) {
+    const [at, value] = series.points[0];
+    chart.add(shape('circle', { cx: x(at).toFixed(1), cy: y(value).toFixed(1), r: 3, class: 'sample-dot' }));
+  }
 }
 
 function sampleChart(series, spanNs) {
