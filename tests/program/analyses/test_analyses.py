@@ -454,3 +454,9 @@ def test_an_access_reaches_over_its_whole_range_of_offsets(tmp_path: Path) -> No
     assert [(row["count"], row["bytes"]) for row in found] == [(1, 100), (1, 30 << 20)]
     short, long = (row["end_offset_bytes"] for row in found)
     assert short < 1 << 20 and long >= 30 << 20
+
+
+def test_times_outside_of_the_run_are_said(mixed: Run) -> None:
+    assert any("over before --since 1000" in note for note in mixed.show("summary", since="1000").notes)
+    assert any("began after --until -5" in note for note in mixed.show("summary", until="-5").notes)
+    assert not any("--" in note for note in mixed.show("summary", since="0", until="1000").notes)

@@ -53,7 +53,11 @@ def _cut(answer: Answer, top: int) -> Totals:
 def _column(columns: Iterable[Column], name: str) -> Column:
     sortable = {column.name: column for column in columns if column.type not in _UNORDERED}
     if name not in sortable:
-        hint = meant(name, sortable, f"columns: {', '.join(sortable)}")
+        from iodock.shared.tables.table import headings
+
+        # As tables show them: that is what a person has before the eyes.
+        shown = headings(sortable.values())
+        hint = meant(name, (*shown, *sortable), f"columns: {', '.join(shown)}")
         raise RequestError(f"no such column to sort by: {name}", hint)
     return sortable[name]
 

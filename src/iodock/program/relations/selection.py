@@ -96,8 +96,8 @@ def as_events(table: str, *lacking: str) -> str:
 
 def select(store: Store, filters: Filters) -> Selection:
     """Evaluates the filters. Raises RequestError."""
-    conditions = [*_time_conditions(store, filters), *_outcome_conditions(filters)]
     notes: list[str] = []
+    conditions = [*_time_conditions(store, filters, notes), *_outcome_conditions(filters)]
     if filters.call:
         conditions.append(_call_condition(store, filters.call, notes))
     tasks = _task_condition(store, filters)
@@ -110,12 +110,19 @@ def select(store: Store, filters: Filters) -> Selection:
     return Selection(tuple(conditions), by_file, fileless, tasks, tuple(notes), one_end)
 
 
-def _time_conditions(store: Store, filters: Filters) -> Iterable[str]:
-    stamp = "coalesce(e.ts, e.end_ts)"
+def _time_conditions(store: Store, filters: Filters, notes: list[str]) -> Iterable[str]:
+    stamp, run = "coalesce(e.ts, e.end_ts)", store.manifest
     if filters.since is not None:
-        yield f"{stamp} >= {instant_ns(filters.since, store.manifest)}"
+        since = instant_ns(filters.since, run)
+        if run.last_ts is not None and since > run.last_ts:
+            took = "" if run.wall_ns is None else f", it took {run.wall_ns / 1e9:.3g} s"
+            notes.append(f"the run was over before --since {filters.since}{took}")
+        yield f"{stamp} >= {since}"
     if filters.until is not None:
-        yield f"{stamp} < {instant_ns(filters.until, store.manifest)}"
+        until = instant_ns(filters.until, run)
+        if run.first_ts is not None and until <= run.first_ts:
+            notes.append(f"the run began after --until {filters.until}")
+        yield f"{stamp} < {until}"
 
 
 def _outcome_conditions(filters: Filters) -> Iterable[str]:

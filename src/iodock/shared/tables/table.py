@@ -126,6 +126,11 @@ def column_named(word: str, columns: Iterable[Column]) -> str:
     return named[0] if len(named) == 1 else word
 
 
+def headings(columns: Iterable[Column]) -> list[str]:
+    """What stands above the columns in a terminal."""
+    return [_heading(column) for column in columns]
+
+
 def _extra_rows(answer: Answer) -> list[Mapping[str, Any]]:
     totals = answer.totals
     if totals is None or answer.table.num_rows == 0 or not (set(totals.total) & {"count"}):
@@ -186,7 +191,7 @@ def _cell(column: Column, value: Any, answer: Answer) -> str:
 def _hidden(telling: Sequence[Shown], kept: Sequence[Shown], width: int) -> Iterable[str]:
     """A line that names the columns for which there was no room."""
     seen = {one.column.name for one in kept}
-    names = [visible(one.column.name) for one in telling if one.column.name not in seen]
+    names = [one.heading for one in telling if one.column.name not in seen]
     if names and width < _NARROWEST_LIST:
         yield f"{len(names)} hidden: --wide"
     elif names:
