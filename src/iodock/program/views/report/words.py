@@ -104,6 +104,7 @@ CAPTURED = {
 MINOR = [
     *(column.name for column in MEASURES if column.place),
     *("class", "kind", "fs_type", "access", "size_bytes", "host", "how", "start_ns", "end_ns", "exit"),
+    *("file_count", "pid"),
 ]
 """Columns that a narrow screen leaves out."""
 
