@@ -50,7 +50,7 @@ class Settings:
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all short processes of which there are many alike. Compilers are left out."""
     facts.keep("storm", _members_sql(settings, facts.wall_ns or 0))
-    (row,) = facts.rows(_sql(settings))
+    (row,) = facts.rows(_sql(settings, min(_MOST_IDLE, _IDLE * facts.stretch)))
     if not row["processes"]:
         return
     lived = _starting_ns(row) / 1e9 if row["union_ns"] else None
@@ -87,9 +87,9 @@ _MOST_AROUND = 1.8
 
 
 def _most(row: dict[str, Any], lived: float) -> float:
-    """Seconds that they take with the pauses between them, where they follow each other that closely."""
-    between = (int(row["span_ns"] or 0) - int(row["union_ns"] or 0)) / 1e9
-    return min(_MOST_AROUND * lived, lived + max(0.0, between))
+    """Seconds that they take with the pauses in which none of them lives, where they follow each other that
+    closely."""
+    return min(_MOST_AROUND * lived, lived + int(row["between_ns"] or 0) / 1e9)
 
 
 def _starting_ns(row: dict[str, Any]) -> float:
@@ -138,35 +138,35 @@ WHERE upid NOT IN (FROM listing) AND (upid IN (FROM mixed) OR upid IN (FROM few)
   AND coalesce(median_ns <= {life}, alike >= 10 * {settings.least_alike})))"""
 
 
-_MOST_IDLE = 4
-"""A process lives so many times longer than it computes and is in calls, at most, on a busy machine. Who
+_IDLE, _MOST_IDLE = 2.0, 4.0
+"""A process lives so many times longer than it computes and is in calls, at most; and on a busy machine. Who
 lives longer sleeps, or waits for another one: one process for all of it still has that to do."""
 
 
 # Processes of one pipeline run at the same time: their time counts once. Syncs, the reading of much data with
 # the look at it, or passing it on through pipes, and waiting for what processes that are no part of the storm
 # write into a pipe are not what the start takes.
-def _sql(settings: Settings) -> str:
+def _sql(settings: Settings, idle: float) -> str:
     passed = "coalesce(f.kind IN ('pipe', 'fifo') AND u.direction > 0 AND u.bytes > 0, false)"
     looked_at = f"(u.direction = 1 AND f.file_id IN (FROM data_files) OR {passed})"
     return f"""WITH active AS (SELECT upid, sum(cpu_user_ns + coalesce(cpu_system_ns, 0)) AS cpu_ns,
     sum(coalesce(io_ns, 0) + coalesce(waiting_ns, 0)) AS called_ns FROM processes GROUP BY upid),
-lives AS (SELECT s.* REPLACE (CASE WHEN a.cpu_ns > 0
-    THEN least(s.end_ts, s.start_ts + CAST({_MOST_IDLE} * (a.cpu_ns + a.called_ns) AS BIGINT))
+lives AS (SELECT s.end_ts AS gone_ts, s.* REPLACE (CASE WHEN a.cpu_ns > 0
+    THEN least(s.end_ts, s.start_ts + CAST({idle} * (a.cpu_ns + a.called_ns) AS BIGINT))
     ELSE s.end_ts END AS end_ts) FROM storm s LEFT JOIN active a ON a.upid = s.upid),
-ends AS (SELECT *, max(end_ts) OVER (ORDER BY start_ts, end_ts
-    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM lives WHERE end_ts >= start_ts),
+ends AS (SELECT *, max(end_ts) OVER w AS before, max(gone_ts) OVER w AS gone FROM lives
+  WHERE end_ts >= start_ts
+  WINDOW w AS (ORDER BY start_ts, end_ts ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
 lived AS (SELECT CAST(sum(greatest(0, end_ts - greatest(start_ts, coalesce(before, start_ts)))) AS BIGINT)
   AS union_ns, CAST(sum(end_ts - start_ts) AS BIGINT) AS life_ns,
-  CAST(max(end_ts) - min(start_ts) AS BIGINT) AS span_ns FROM ends),
+  CAST(sum(greatest(0, start_ts - coalesce(gone, start_ts))) AS BIGINT) AS between_ns FROM ends),
 fed AS (SELECT u.file_id FROM uses u JOIN files f ON f.file_id = u.file_id
     JOIN processes p ON p.utid = u.utid
   WHERE f.kind IN ('pipe', 'fifo') AND u.direction = 2 AND u.bytes > 0
   GROUP BY u.file_id HAVING count(*) FILTER (WHERE p.upid IN (SELECT upid FROM storm)) = 0),
 used AS (SELECT s.upid, any_value(s.end_ts - s.start_ts) AS life,
     coalesce(sum(u.time_ns) FILTER (WHERE NOT {passed} OR u.direction = 1 AND u.file_id IN (FROM fed)), 0)
-      AS ns,
-    coalesce(sum(u.bytes) FILTER (WHERE {looked_at}), 0) AS bytes,
+      AS ns, coalesce(sum(u.bytes) FILTER (WHERE {looked_at}), 0) AS bytes,
     max(u.last_ts) FILTER (WHERE {looked_at}) - min(u.first_ts) FILTER (WHERE {looked_at}) AS reading_ns
   FROM uses u JOIN processes p ON p.utid = u.utid JOIN lives s ON s.upid = p.upid
     JOIN calls c ON c.id = u.call_id LEFT JOIN files f ON f.file_id = u.file_id
