@@ -23,10 +23,10 @@ static enum confining confining(const struct frame *frame)
 	return value == SECCOMP_MODE_FILTER && pointer ? CONFINES_CALLS : CONFINES_NOTHING;
 }
 
-/* In ticks: until what a thread has said is seen by all, and some seconds: where many threads share few processors each waits that long for
- * its turn. */
+/* In ticks: until what a thread has said is seen by all, and 10 to 20 s: where a hundred threads share two processors with other programs, each
+ * waits up to 4 s for its turn, and who does not wait for it has it killed by the filter. */
 #define SEEN_AFTER (1ul << 18)
-#define OTHERS_MOST (1ul << 33)
+#define OTHERS_MOST (1ul << 35)
 #define ONE_MOST (1ul << 30) /* for one thread's next step */
 
 /* Maps where the next chunks will be: as much as there is room for. */
