@@ -242,6 +242,7 @@ PACKAGE = (
     "shared/charts/",
     "simulation/",
     "program/reference.py",
+    "program/relations/derived.py",
     "shared/bounded/",
 )
 """These read files of the package; the last reads for all."""
