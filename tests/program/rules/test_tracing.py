@@ -21,6 +21,7 @@ def of_seeks(folder: Path, seeks: int, took_us: int, trivial: int = 40) -> Diagn
     log.open("/data/frames.bin")
     for _ in range(trivial):
         log.call("rt_sigaction(SIGINT, NULL, NULL, 8)", took_us=STOP_US)
+        log.pause(STOP_US)
     log.pause(500_000)
     for _ in range(seeks):
         log.call("lseek(3, 0, SEEK_CUR)", took_us=took_us)

@@ -8,6 +8,8 @@ LOGS = {"strace", "truss"}
 """Logs of tracers, as manifests name them."""
 UNTRACED_NS = 1000
 """A call that needs no device takes 200 to 3,000 ns where nobody traces it."""
+LEAST_STOP_NS = 3 * UNTRACED_NS
+"""Durations below this hold no stop: they are the calls' own."""
 MOST_STOP_NS = 100 * UNTRACED_NS
 """A stop takes 3 to 60 µs: if the cheapest calls of a log take longer than this, it is their own time."""
 _LEAST_TRIVIAL = 20
@@ -46,13 +48,18 @@ def within_ns(store: Store) -> int:
 def shown_ns(store: Store) -> int | None:
     """What a stop takes by a log: the mean of the calls that do nothing else, which holds what the tracer
     waits for a processor on a busy machine, and few outliers. Where there are too few of these, what the
-    cheapest calls take, at most. None where these take longer than any stop."""
+    cheapest calls take, at most; 0 where that, or the pause between calls, is too short for a stop. None
+    where it is longer than any."""
     (row,) = store.rows(_TRIVIAL_SQL)
     if int(row["count"]) >= _LEAST_TRIVIAL:
         return int(row["mean"] or 0)
     (row,) = store.rows(_CHEAPEST_SQL)
-    is_stop = int(row["count"]) >= _LEAST_TRIVIAL and int(row["least"] or 0) <= MOST_STOP_NS
-    return int(row["least"] or 0) if is_stop else None
+    least = int(row["least"] or 0)
+    if int(row["count"]) < _LEAST_TRIVIAL or least > MOST_STOP_NS:
+        return None
+    # Who stops a program in its calls stops it between them, too.
+    pause = int(store.rows(_PAUSES_SQL)[0]["middle"] or 0)
+    return least if min(least, pause) >= LEAST_STOP_NS else 0
 
 
 def between_ns(store: Store) -> int:
