@@ -22,8 +22,6 @@ class Trace:
     lines: list[tuple[int, int, str]] = field(default_factory=list)
     clocks: dict[int, int] = field(default_factory=lambda: {FIRST: 0})
     stamp: str = "epoch"
-    shows_stops: bool = False
-    """Whether its tracer takes time. Else 20 calls that do nothing show that it takes none."""
 
     def call(self, text: str, result: str = "0", took_us: int = 0, pid: int = FIRST) -> None:
         """One call of a process, at the time that its clock shows."""
@@ -72,9 +70,6 @@ class Trace:
         self, folder: Path, wall_us: int = 1_000_000, durations: bool = True, ranks: int = 0
     ) -> Path:
         """The store; the first process ends after WALL_US at the earliest. RANKS: one log per process."""
-        if not self.shows_stops:
-            for _ in range(20):
-                self._line(FIRST, 0, "getpid() = 100 <0.000000>")
         self.clocks[FIRST] = max(wall_us, *self.clocks.values())
         self.end()
         logs = []

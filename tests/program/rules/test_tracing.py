@@ -16,9 +16,10 @@ STOP_US = 10
 
 
 def of_seeks(folder: Path, seeks: int, took_us: int, trivial: int = 40) -> Diagnosis:
-    """Half a second of computing, and seeks that go nowhere; calls that do nothing take STOP_US."""
-    log = Trace(shows_stops=True)
-    log.open("/data/frames.bin")
+    """Half a second of computing, and seeks that go nowhere; each call takes STOP_US or more."""
+    log = Trace()
+    log.open("/data/frames.bin", took_us=STOP_US)
+    log.pause(STOP_US)
     for _ in range(trivial):
         log.call("rt_sigaction(SIGINT, NULL, NULL, 8)", took_us=STOP_US)
         log.pause(STOP_US)
@@ -49,7 +50,7 @@ def test_what_only_strace_makes_dear_is_a_note(
 
 
 def test_calls_that_do_nothing_show_what_strace_adds(tmp_path: Path) -> None:
-    log = Trace(shows_stops=True)
+    log = Trace()
     for took_us in (8, 12):
         for _ in range(20):
             log.call("getpid()", "100", took_us)
@@ -60,7 +61,7 @@ def test_calls_that_do_nothing_show_what_strace_adds(tmp_path: Path) -> None:
 
 
 def test_one_stop_that_took_long_says_nothing_of_the_others(tmp_path: Path) -> None:
-    log = Trace(shows_stops=True)
+    log = Trace()
     for number in range(40):
         log.call("getpid()", "100", 500_000 if number == 7 else STOP_US)
     log.open("/data/log", flags="O_WRONLY|O_CREAT")
@@ -77,7 +78,7 @@ LINE_US, WRITING_US = 4, 13
 
 def of_writes(folder: Path, writes: int, took_us: int, pause_us: int, loader: int = 30) -> Diagnosis:
     """A plain program: its loader, then small writes."""
-    log = Trace(shows_stops=True)
+    log = Trace()
     for _ in range(loader):
         log.call("close(9)", took_us=LINE_US)
         log.pause(WRITING_US)

@@ -130,6 +130,25 @@ def test_who_is_interrupted_twice_waits_for_what_was_asked(
     store.close()
 
 
+def test_an_interrupt_while_rules_are_being_started_leaves_none_behind(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def endless(facts: Facts, settings: object) -> list[Candidate]:
+        os.kill(os.getpid(), signal.SIGINT)
+        facts.rows(ENDLESS)
+        return []
+
+    slow = tuple(replace(rule, find=endless, needs=()) for rule in rules.every()[:4])
+    monkeypatch.setattr(rules, "every", lambda: slow)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            diagnose(store)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    store.close()
+
+
 def test_damage_is_named_while_another_thread_asks(store: Store) -> None:
     (part,) = (store.path / "events").glob("*.parquet")
 

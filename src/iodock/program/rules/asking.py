@@ -20,8 +20,11 @@ def candidates_of(rules: Sequence[Rule], facts: Facts) -> list[list[Candidate]]:
     pool = ThreadPoolExecutor(AT_ONCE, "rules")
     answers: list[Future[list[Candidate]]] = []
     try:
-        for rule in rules:
-            answers.append(pool.submit(_candidates, rule, facts))
+        with _uninterrupted() as pressed:
+            for rule in rules:
+                answers.append(pool.submit(_candidates, rule, facts))
+        if pressed:
+            signal.raise_signal(pressed[0])
         return [answer.result() for answer in answers]
     except BaseException:
         with _uninterrupted():
@@ -45,13 +48,14 @@ def _stop(answers: Sequence[Future[list[Candidate]]], store: Store) -> None:
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Whoever presses Ctrl-C again waits for what the first one ends."""
+def _uninterrupted() -> Iterator[list[int]]:
+    """Holds Ctrl-C back while threads start, or end after an earlier Ctrl-C. Gives the signals that came."""
+    pressed: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield pressed
         return
-    before = signal.signal(signal.SIGINT, lambda *_: None)
+    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
     try:
-        yield
+        yield pressed
     finally:
         signal.signal(signal.SIGINT, before)

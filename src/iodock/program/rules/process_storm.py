@@ -50,7 +50,7 @@ class Settings:
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all short processes of which there are many alike. Compilers are left out."""
     facts.keep("storm", _members_sql(settings, facts.wall_ns or 0))
-    (row,) = facts.rows(_sql(settings, min(_MOST_IDLE, _IDLE * facts.stretch)))
+    (row,) = facts.rows(_sql(settings, facts.stretch))
     if not row["processes"]:
         return
     lived = _starting_ns(row) / 1e9 if row["union_ns"] else None
@@ -140,19 +140,22 @@ WHERE upid NOT IN (FROM listing) AND (upid IN (FROM mixed) OR upid IN (FROM few)
 
 _IDLE, _MOST_IDLE = 2.0, 4.0
 """A process lives so many times longer than it computes and is in calls, at most; and on a busy machine. Who
-lives longer sleeps, or waits for another one: one process for all of it still has that to do."""
+lives longer sleeps, or waits for another process. One process for all of it still has to do that, so only the
+time counts in which it computes and is in calls."""
 
 
 # Processes of one pipeline run at the same time: their time counts once. Syncs, the reading of much data with
 # the look at it, or passing it on through pipes, and waiting for what processes that are no part of the storm
 # write into a pipe are not what the start takes.
-def _sql(settings: Settings, idle: float) -> str:
+def _sql(settings: Settings, stretch: float) -> str:
+    idle, busy = min(_MOST_IDLE, _IDLE * stretch), min(_MOST_IDLE / _IDLE, stretch)
     passed = "coalesce(f.kind IN ('pipe', 'fifo') AND u.direction > 0 AND u.bytes > 0, false)"
     looked_at = f"(u.direction = 1 AND f.file_id IN (FROM data_files) OR {passed})"
     return f"""WITH active AS (SELECT upid, sum(cpu_user_ns + coalesce(cpu_system_ns, 0)) AS cpu_ns,
     sum(coalesce(io_ns, 0) + coalesce(waiting_ns, 0)) AS called_ns FROM processes GROUP BY upid),
-lives AS (SELECT s.end_ts AS gone_ts, s.* REPLACE (CASE WHEN a.cpu_ns > 0
-    THEN least(s.end_ts, s.start_ts + CAST({idle} * (a.cpu_ns + a.called_ns) AS BIGINT))
+lives AS (SELECT s.end_ts AS gone_ts, s.* REPLACE (CASE
+    WHEN a.cpu_ns > 0 AND s.end_ts - s.start_ts > {idle} * (a.cpu_ns + a.called_ns)
+    THEN s.start_ts + CAST({busy} * (a.cpu_ns + a.called_ns) AS BIGINT)
     ELSE s.end_ts END AS end_ts) FROM storm s LEFT JOIN active a ON a.upid = s.upid),
 ends AS (SELECT *, max(end_ts) OVER w AS before, max(gone_ts) OVER w AS gone FROM lives
   WHERE end_ts >= start_ts

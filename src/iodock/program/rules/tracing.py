@@ -8,10 +8,10 @@ LOGS = {"strace", "truss"}
 """Logs of tracers, as manifests name them."""
 UNTRACED_NS = 1000
 """A call that needs no device takes 200 to 3,000 ns where nobody traces it."""
-LEAST_STOP_NS = 3 * UNTRACED_NS
-"""Durations below this hold no stop: they are the calls' own."""
+LEAST_STOP_NS = 2 * UNTRACED_NS
+"""A shorter call, or pause, holds no stop."""
 MOST_STOP_NS = 100 * UNTRACED_NS
-"""A stop takes 3 to 60 µs: if the cheapest calls of a log take longer than this, it is their own time."""
+"""A stop takes 2 to 60 µs: if the cheapest calls of a log take longer than this, it is their own time."""
 _LEAST_TRIVIAL = 20
 """Fewer calls that do nothing than this don't show what tracing adds."""
 
@@ -48,18 +48,17 @@ def within_ns(store: Store) -> int:
 def shown_ns(store: Store) -> int | None:
     """What a stop takes by a log: the mean of the calls that do nothing else, which holds what the tracer
     waits for a processor on a busy machine, and few outliers. Where there are too few of these, what the
-    cheapest calls take, at most; 0 where that, or the pause between calls, is too short for a stop. None
-    where it is longer than any."""
+    cheapest calls take, at most; 0 where one is too short for a stop. None where they are longer than any."""
     (row,) = store.rows(_TRIVIAL_SQL)
     if int(row["count"]) >= _LEAST_TRIVIAL:
         return int(row["mean"] or 0)
     (row,) = store.rows(_CHEAPEST_SQL)
-    least = int(row["least"] or 0)
-    if int(row["count"]) < _LEAST_TRIVIAL or least > MOST_STOP_NS:
-        return None
     # Who stops a program in its calls stops it between them, too.
-    pause = int(store.rows(_PAUSES_SQL)[0]["middle"] or 0)
-    return least if min(least, pause) >= LEAST_STOP_NS else 0
+    pause = store.rows(_PAUSES_SQL)[0]["pause"]
+    if any(one is not None and one < LEAST_STOP_NS for one in (row["shortest"], pause)):
+        return 0
+    is_stop = int(row["count"]) >= _LEAST_TRIVIAL and row["cheap"] <= MOST_STOP_NS
+    return int(row["cheap"]) if is_stop else None
 
 
 def between_ns(store: Store) -> int:
@@ -69,7 +68,7 @@ def between_ns(store: Store) -> int:
         return around_ns(store)
     stop = within_ns(store)
     pause = int(store.rows(_PAUSES_SQL)[0]["middle"] or 0)
-    return pause if stop <= pause <= MOST_STOP_NS else stop
+    return pause if stop and stop <= pause <= MOST_STOP_NS else stop
 
 
 def is_unknown(store: Store) -> bool:
@@ -97,4 +96,4 @@ WHERE dur IS NOT NULL AND side IN (0, 1, 3)
 # The first of each kind, so that the many calls of a loop don't hide those of the loader.
 _CHEAPEST_SQL = """WITH first AS (SELECT dur FROM (FROM events WHERE side IN (0, 1, 3) LIMIT 100000)
   WHERE dur IS NOT NULL QUALIFY row_number() OVER (PARTITION BY call_id ORDER BY ts) <= 20)
-SELECT count(*) AS count, quantile_disc(dur, 0.1) AS least FROM first"""
+SELECT count(*) AS count, min(dur) AS shortest, quantile_disc(dur, 0.1) AS cheap FROM first"""
