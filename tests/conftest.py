@@ -16,6 +16,16 @@ from made_up import mixed_store
 from places import ROOT
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test with many cases `make test` runs the first one, and `make test-rest` the others."""
+    begun: set[str] = set()
+    for item in items:
+        name, *case = item.nodeid.split("[", 1)
+        if case and name in begun:
+            item.add_marker(pytest.mark.whole)
+        begun.add(name)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def interruptible() -> None:
     """A shell's background jobs ignore Ctrl-C, and so would all that is started here."""

@@ -67,13 +67,13 @@ def test_no_pager(mixed_path: Path, tmp_path: Path, before: bool) -> None:
     words = ["show", "files", mixed_path]
     words = ["--no-pager", *words] if before else [*words, "--no-pager"]
     seen, _ = at_a_terminal(words, lines=5, PAGER=f"cat > {tmp_path / 'paged'}")
-    assert "count" in seen and not (tmp_path / "paged").exists()
+    assert "calls" in seen and not (tmp_path / "paged").exists()
 
 
 @pytest.mark.parametrize("pager", ["", "cat"])
 def test_none_is_wanted(mixed_path: Path, pager: str) -> None:
     seen, status = at_a_terminal(["show", "files", mixed_path], lines=5, PAGER=pager)
-    assert status == 0 and "count" in seen
+    assert status == 0 and "calls" in seen
 
 
 @pytest.mark.parametrize("verb", ["show summary {}", "show accesses {} --format csv", "explain losses"])
@@ -91,7 +91,7 @@ def test_the_exit_status_is_the_verb_s(mixed_path: Path) -> None:
 
 def test_a_pager_that_is_not_there(mixed_path: Path) -> None:
     seen, status = at_a_terminal(["show", "files", mixed_path], lines=5, PAGER="/no/such/pager")
-    assert status == 0 and "warning: the pager /no/such/pager can't be started" in seen and "count" in seen
+    assert status == 0 and "warning: the pager /no/such/pager can't be started" in seen and "calls" in seen
 
 
 @pytest.mark.whole
@@ -99,7 +99,7 @@ def test_a_pager_that_is_not_there(mixed_path: Path) -> None:
 def test_less_as_git_calls_it(mixed_path: Path) -> None:
     words = ["show", "files", mixed_path]
     seen, status = at_a_terminal(words, lines=5, keys=(b"q", b"\r\n:"))
-    assert status == 0 and "count" in seen and "total" not in seen
+    assert status == 0 and "calls" in seen and "total" not in seen
     # A table that is wider than the screen is not wrapped.
     seen, _ = at_a_terminal([*words, "--wide"], lines=50, keys=(b"q", b"(END)"))
     assert "read_again_bytes" not in seen and "hidden" not in seen
@@ -109,7 +109,7 @@ def test_none_in_a_pipe(mixed_path: Path, tmp_path: Path, monkeypatch: pytest.Mo
     from in_process import printed
 
     monkeypatch.setenv("PAGER", f"cat > {tmp_path / 'paged'}")
-    assert "count" in printed("show", "files", mixed_path) and not (tmp_path / "paged").exists()
+    assert "calls" in printed("show", "files", mixed_path) and not (tmp_path / "paged").exists()
 
 
 @pytest.mark.parametrize("pager", ["/no/such/pager", "sleep 0.2; no-such-pager", "exec no-such-pager"])

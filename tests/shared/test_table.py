@@ -81,14 +81,14 @@ def test_columns_that_do_not_fit_are_named(store: Path, monkeypatch: pytest.Monk
 KEPT = {
     80: {
         "accesses": "ts time tid call file offset bytes",
-        "summary": "call count failed time mean longest read written mean size",
-        "files": "file size count failed time read written",
-        "processes": "pid process pid how start count failed time read written",
-        "timeline": "ts read written read count write count read time count",
+        "summary": "call calls failed time mean longest read written mean size",
+        "files": "file size calls failed time read written",
+        "processes": "pid process pid made start calls failed time read written",
+        "timeline": "ts read written reads writes read time write time calls",
     },
     120: {
-        "accesses": "ts time pid tid call file offset requested errno bytes",
-        "files": "file kind size count failed opens time read written access pattern",
+        "accesses": "ts time pid tid call file offset requested error bytes",
+        "files": "file kind size calls failed opens time read written access pattern",
     },
 }
 

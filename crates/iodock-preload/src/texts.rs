@@ -4,6 +4,7 @@
 //! that is written at once in large pieces, which a process maps at a fifth of what it takes in shared memory (measured: 24 against
 //! 117 microseconds for libc's text).
 
+use crate::local_disk;
 use crate::mapping::Mapping;
 use crate::own;
 use std::fs::{self, DirBuilder};
@@ -18,16 +19,6 @@ const MARK: &[u8; 8] = b"IODOCKT\n";
 pub const TRAILER: usize = 16;
 /// A session's header has room for 1,023 bytes; a process puts a name behind it.
 const MOST_FOLDER: usize = 1000;
-
-const EXT4: i64 = 0xef53;
-const XFS: i64 = 0x5846_5342;
-const BTRFS: i64 = 0x9123_683e;
-const F2FS: i64 = 0xf2f5_2010;
-const ZFS: i64 = 0x2fc1_2fc1;
-const OVERLAY: i64 = 0x794c_7630;
-const TMPFS: i64 = 0x0102_1994;
-/// Of those a process maps what lies on this machine, and stays there as long as it is mapped.
-const LOCAL: [i64; 7] = [EXT4, XFS, BTRFS, F2FS, ZFS, OVERLAY, TMPFS];
 
 /// The name of a text's file: native/patch.c makes the same.
 fn name(number: u64) -> String {
@@ -65,7 +56,7 @@ impl Texts {
             return Err(refused());
         }
         builder.create(folder)?;
-        if !(own::is_folder(folder) && is_local(folder)?) {
+        if !(own::is_folder(folder) && holds_code(folder)?) {
             return Err(refused());
         }
         Ok(Texts { folder: folder.into() })
@@ -102,19 +93,18 @@ impl Texts {
     }
 }
 
-fn is_local(folder: &Path) -> io::Result<bool> {
+/// Programs map what lies here: on this machine, and where code may be executed.
+fn holds_code(folder: &Path) -> io::Result<bool> {
     let path = std::ffi::CString::new(folder.as_os_str().as_bytes())?;
     // SAFETY: a path that ends with a zero, and room for what is told of it.
-    let (done, system, mount) = unsafe {
-        let (mut system, mut mount): (libc::statfs, libc::statvfs) = std::mem::zeroed();
-        let done =
-            libc::statfs(path.as_ptr(), &mut system) == 0 && libc::statvfs(path.as_ptr(), &mut mount) == 0;
-        (done, system, mount)
+    let (done, mount) = unsafe {
+        let mut mount: libc::statvfs = std::mem::zeroed();
+        (libc::statvfs(path.as_ptr(), &mut mount) == 0, mount)
     };
     if !done {
         return Err(io::Error::last_os_error());
     }
-    Ok(mount.f_flag & libc::ST_NOEXEC == 0 && LOCAL.contains(&system.f_type))
+    Ok(mount.f_flag & libc::ST_NOEXEC == 0 && local_disk::is_local(folder)?)
 }
 
 /// At once, so that the page cache holds it in large pieces, and for good: a name that a crash has left empty would be a program's code.

@@ -1,5 +1,6 @@
 //! Where the store lies, and on what machine.
 
+use iodock_preload::local_disk::is_local;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -29,15 +30,16 @@ pub fn on_measured_file_system(store: &Path) -> bool {
     device(store).is_some_and(|store| Some(store) == device(Path::new(".")))
 }
 
-/// The warning that the store lies on the measured file system, with a better place where there is one.
+/// The warning that the store lies on a network or parallel file system that is measured, with a better place
+/// where there is one. A local disk has no other users who wait for it.
 pub fn warnings(store: &Path) -> Vec<String> {
-    if !on_measured_file_system(store) {
+    if !on_measured_file_system(store) || is_local(Path::new(".")).unwrap_or(true) {
         return Vec::new();
     }
     let better =
         better_place(store).map_or(String::new(), |place| format!("; -o {} is on another", place.display()));
     vec![format!(
-        "the store lies on the file system that the program works in, so recording adds to its load{better}"
+        "the store lies on the network file system that the program works in, so recording adds to its load{better}"
     )]
 }
 

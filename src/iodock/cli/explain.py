@@ -68,11 +68,11 @@ def _explained(entries: list[Explanation]) -> Iterator[str]:
 def _with_heading(heading: str) -> set[str]:
     """The columns that tables, the report and the check-up show under this heading, and English words."""
     from iodock.shared.headings import GROUPS
-    from iodock.shared.labels import COLUMNS
+    from iodock.shared.labels import HEADINGS
     from iodock.shared.language import LANGUAGES, language_in
 
     spoken = [language_in(one) for one in LANGUAGES]
-    labels = {**COLUMNS, **{word: word for words, _ in GROUPS.values() for word in words}}
+    labels = {**HEADINGS, **{word: word for words, _ in GROUPS.values() for word in words}}
     return {name for name, label in labels.items() for one in spoken if one.gettext(label) == heading}
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from iodock.shared.labels import HEADINGS
+
 if TYPE_CHECKING:
     # Recording needs a Loss and no tables, and loading Arrow costs more than recording a small program.
     import pyarrow as pa
@@ -36,6 +38,13 @@ class Column:
     doc: str
     importance: Importance | None = None
     """Where its role does not say it."""
+    own_heading: str | None = None
+    """Where it is not called as other columns of this name."""
+
+    @property
+    def heading(self) -> str:
+        """What stands above it, in English."""
+        return self.own_heading or HEADINGS.get(self.name, self.name.replace("_", " "))
 
     @property
     def place(self) -> int:

@@ -1,4 +1,4 @@
-"""What columns, parts of a run and values are called, in the check-up and the report.
+"""What columns, parts of a run and values are called, in tables, the check-up and the report.
 
 English names, marked; they are translated where they are shown.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from iodock.shared.language import N_
 
-COLUMNS = {
+HEADINGS = {
     "bytes": N_("bytes"),
     "call": N_("call"),
     "class": N_("class"),
@@ -16,7 +16,7 @@ COLUMNS = {
     "success": N_("succeeded"),
     "failed": N_("failed"),
     "no_result": N_("no result"),
-    "total_time_ns": N_("total time"),
+    "total_time_ns": N_("time"),
     "mean_time_ns": N_("mean"),
     "min_time_ns": N_("shortest"),
     "max_time_ns": N_("longest"),
@@ -27,22 +27,22 @@ COLUMNS = {
     "written_bytes": N_("written"),
     "io_count": N_("accesses"),
     "mean_size_bytes": N_("mean size"),
-    "min_size_bytes": N_("least"),
-    "max_size_bytes": N_("most"),
+    "min_size_bytes": N_("smallest"),
+    "max_size_bytes": N_("largest"),
     "file": N_("file"),
     "file_count": N_("files"),
     "kind": N_("kind"),
     "fs_type": N_("file system"),
     "mount_point": N_("mount"),
     "size_bytes": N_("size"),
-    "handles": N_("opened"),
+    "handles": N_("descriptors"),
     "access": N_("access"),
     "errno": N_("error"),
     "process": N_("process"),
     "pid": N_("pid"),
     "rank": N_("rank"),
     "host": N_("host"),
-    "how": N_("made by"),
+    "how": N_("made"),
     "command": N_("command"),
     "start_ns": N_("start"),
     "end_ns": N_("end"),
@@ -53,7 +53,15 @@ COLUMNS = {
     "read_time_ns": N_("read time"),
     "write_time_ns": N_("write time"),
     "at_ns": N_("at"),
+    "dur": N_("time"),
+    "offset_bytes": N_("offset"),
+    "requested_bytes": N_("requested"),
+    "cpu_user_ns": N_("user CPU"),
+    "cpu_system_ns": N_("system CPU"),
+    "start_ts": N_("start"),
+    "end_ts": N_("end"),
 }
+"""Column -> heading. Other columns are called by their names."""
 COLUMN_DOCS = {
     "total_time_ns": N_("Sum over the calls; several threads together may exceed the wall time"),
     "calls_per_s": N_("Calls divided by the time inside them"),

@@ -20,7 +20,9 @@ COLUMNS = (
     Column("name", "str", None, "key", "command, job, or FILE:LINE where the source names none"),
     Column("node", "str", None, "detail", "node, or file where each file is of one node"),
     Column("owner", "str", None, "detail", "user name or id"),
-    Column("count", "int", None, "measure", "processes, runs or jobs added up in this row"),
+    Column(
+        "count", "int", None, "measure", "processes, runs or jobs added up in this row", own_heading="count"
+    ),
     Column("real_seconds", "float", "s", "measure", "elapsed time; of several processes added up"),
     Column("user_seconds", "float", "s", "measure", "user CPU time; null where the source has no such time"),
     Column("system_seconds", "float", "s", "measure", "system CPU time; never part of utilisation"),
@@ -149,7 +151,7 @@ def _shown(text: str) -> str:
 HISTORY_COLUMNS = (
     Column("lower", "float", None, "key", "utilisation from here"),
     Column("upper", "float", None, "key", "to below here; the last bin also holds what lies above 1"),
-    Column("count", "int", "jobs", "measure", "jobs"),
+    Column("count", "int", "jobs", "measure", "jobs", own_heading="jobs"),
     Column("core_hours", "float", "h", "measure", "their core-hours"),
 )
 

@@ -19,7 +19,7 @@ from iodock.program.views.diagnosis_words import SEVERITIES, gain_text, headline
 from iodock.program.views.losses import print_losses
 from iodock.program.views.overview import overview_of
 from iodock.program.views.verdict import Overview
-from iodock.shared.labels import COLUMNS
+from iodock.shared.labels import HEADINGS
 from iodock.shared.language import N_, Language, language_in
 from iodock.shared.lines import print_sentence
 from iodock.shared.sentences import say
@@ -209,10 +209,10 @@ def _table(kind: str, top: TopList, timed: bool, width: int, text: Language) -> 
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     name_column = "call" if kind == "calls" else "file"
-    table.add_column(RichText(text.gettext(COLUMNS[name_column])), overflow="fold", min_width=8)
+    table.add_column(RichText(text.gettext(HEADINGS[name_column])), overflow="fold", min_width=8)
     columns = _columns(top, timed, width)
     for column in columns:
-        table.add_column(RichText(text.gettext(COLUMNS[column])), justify="right", no_wrap=True)
+        table.add_column(RichText(text.gettext(HEADINGS[column])), justify="right", no_wrap=True)
     for line in top.lines:
         table.add_row(
             RichText(shorten(line.name, _name_cells(width))),

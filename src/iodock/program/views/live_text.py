@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iodock.program.following import Rates, Sight, Sums
-from iodock.shared.labels import COLUMNS
+from iodock.shared.labels import HEADINGS
 from iodock.shared.language import N_, Language
 from iodock.shared.text import cells, shorten, visible
 from iodock.shared.units import BYTES, NANOSECONDS
@@ -66,7 +66,7 @@ def _filled(parts: Sequence[str], width: int) -> list[str]:
 def _tables(tables: Sequence[tuple[str, Sequence[Sums]]], text: Language, width: int) -> list[str]:
     """One below the other, with common columns."""
     rows = [row for _, group in tables for row in group]
-    heads = [text.gettext(COLUMNS[name]) for name in _COLUMNS]
+    heads = [text.gettext(HEADINGS[name]) for name in _COLUMNS]
     sizes = [
         max(cells(head), *(cells(_shown(row, name)) for row in rows), 0)
         for head, name in zip(heads, _COLUMNS, strict=True)

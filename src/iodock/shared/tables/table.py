@@ -24,30 +24,6 @@ _NARROWEST_TERMINAL = 20
 """Serial lines and some containers say 0 or 1: they do not know their width."""
 _NARROWEST_LIST = 40
 """Below, no names of hidden columns fit."""
-_HEADINGS = {
-    "file_count": "files",
-    "total_time_ns": "time",
-    "mean_time_ns": "mean",
-    "min_time_ns": "shortest",
-    "max_time_ns": "longest",
-    "sys_cpu_time_ns": "system CPU",
-    "read_bytes": "read",
-    "written_bytes": "written",
-    "mean_size_bytes": "mean size",
-    "min_size_bytes": "smallest",
-    "max_size_bytes": "largest",
-    "upper_bytes": "up to",
-    "read_time_ns": "read time",
-    "write_time_ns": "write time",
-    "dur": "time",
-    "offset_bytes": "offset",
-    "requested_bytes": "requested",
-    "size_bytes": "size",
-    "cpu_user_ns": "user CPU",
-    "cpu_system_ns": "system CPU",
-    "start_ts": "start",
-    "end_ts": "end",
-}
 _UNITS = {"ns": NANOSECONDS, "bytes": BYTES, "bytes/s": BYTES_PER_SECOND}
 
 
@@ -160,7 +136,7 @@ def _heading(column: Column) -> str:
     # Columns without a meaning of ours are called what the asker called them.
     if not column.doc:
         return visible(column.name)
-    return _HEADINGS.get(column.name, column.name.replace("_", " "))
+    return column.heading
 
 
 def _cell(column: Column, value: Any, answer: Answer) -> str:

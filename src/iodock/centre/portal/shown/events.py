@@ -82,7 +82,7 @@ def happened(question: Question, rows: list[dict[str, object]]) -> Table:
     """Of `questions.events.events`."""
     text, sees_all = question.text, question.visitor.may_see_all
     columns = [
-        Column("last_ts", text.gettext("time"), "time"),
+        Column("last_ts", text.gettext("at"), "time"),
         Column("severity_title", text.gettext("severity"), "severity"),
         Column("title", text.gettext("what")),
         Column("file_system", text.gettext("file system"), "name"),

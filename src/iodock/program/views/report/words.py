@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from iodock.program.relations.grouping import MEASURES
-from iodock.shared.labels import COLUMN_DOCS, COLUMNS, SAMPLES, VALUES
+from iodock.shared.labels import COLUMN_DOCS, HEADINGS, SAMPLES, VALUES
 from iodock.shared.language import N_, Language
 
 
@@ -121,7 +121,7 @@ def script_words(script: str, text: Language) -> dict[str, object]:
             for plural, one, many in calls
             if plural
         },
-        "columns": _translated(COLUMNS, text),
+        "columns": _translated(HEADINGS, text),
         "columnDocs": _translated(COLUMN_DOCS, text),
         "minor": MINOR,
         "values": {column: _translated(words, text) for column, words in VALUES.items()},
