@@ -19,7 +19,7 @@ from batches import BYTES, COUNT, SESSION, Entry, Part, frame
 from iodock.centre.monitor.access import Access, Role, add_token, read_tokens
 from iodock.centre.monitor.collector import Collector
 from iodock.centre.portal.app import application
-from iodock.centre.portal.connections import Listener, Places, protocol
+from iodock.centre.portal.connections import Listener, OpenConnections, protocol
 from iodock.centre.portal.shown.page import Site
 from iodock.shared.settings import ConnectionLimits
 
@@ -133,7 +133,7 @@ def portal(folder: Path, access: Access | None = None, site: Site | None = None)
 @contextmanager
 def serving(app: Starlette, limits: ConnectionLimits | None = None) -> Iterator[str]:
     """Its URL. Served as `iodock monitor serve` does, with these limits of connections."""
-    places = Places(limits or ConnectionLimits(), open_files=4096)
+    places = OpenConnections(limits or ConnectionLimits(), open_files=4096)
     listener = Listener.of(socket.create_server(("127.0.0.1", 0), backlog=512), places)
     port = listener.getsockname()[1]
     config = uvicorn.Config(

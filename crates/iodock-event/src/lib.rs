@@ -28,7 +28,7 @@ pub use calls::{Action, CallClass, CallId, CallSpec, Role};
 pub use errnos::ErrnoId;
 pub use event::{AccessPattern, Direction, EventColumns, EventRow, FileKind, Side, TaskOrigin};
 pub use fault::{FaultBatch, FaultKind, FileMap, PageFault};
-pub use loss::{LossKind, Losses, Place};
+pub use loss::{FirstLoss, LossKind, Losses};
 pub use page::{FileIdentity, Identity, PageCause, PageRun};
 pub use record::{
     AsyncItem, Clock, DescriptorSnapshot, Items, Outcome, Phase, RawCall, Record, RecordSource, SourceError,

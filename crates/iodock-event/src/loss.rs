@@ -69,7 +69,7 @@ losses! {
 
 /// Where a loss was met first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FirstLoss {
     pub file: String,
     pub line: u64,
     /// The beginning of the line, made printable.
@@ -79,7 +79,7 @@ pub struct Place {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     pub counts: BTreeMap<LossKind, u64>,
-    pub first: BTreeMap<LossKind, Place>,
+    pub first: BTreeMap<LossKind, FirstLoss>,
 }
 
 impl Losses {
@@ -90,7 +90,7 @@ impl Losses {
     }
 
     /// Counts one and remembers the place if it is the first of its kind.
-    pub fn add_at(&mut self, kind: LossKind, place: impl FnOnce() -> Place) {
+    pub fn add_at(&mut self, kind: LossKind, place: impl FnOnce() -> FirstLoss) {
         self.add(kind, 1);
         self.first.entry(kind).or_insert_with(place);
     }

@@ -29,7 +29,7 @@ pub trait Sums: Default {
 const BLOCK: usize = 256;
 /// No power of two of places is ever more than half full.
 const FIRST_PLACES: usize = 1 << 10;
-const EMPTY: Place = Place { mark: 0, group: u32::MAX };
+const EMPTY: Bucket = Bucket { mark: 0, group: u32::MAX };
 
 /// One group, of as few lines of the cache as it can be.
 #[repr(C, align(64))]
@@ -42,12 +42,12 @@ pub struct Group<K, S> {
 pub struct Groups<K, S> {
     pub all: Vec<Group<K, S>>,
     /// An open table: as many places as a power of two.
-    places: Vec<Place>,
+    places: Vec<Bucket>,
 }
 
 /// Where a group is found: `mark` is the part of its hash that does not say where it lies.
 #[derive(Clone, Copy)]
-struct Place {
+struct Bucket {
     mark: u32,
     group: u32,
 }
@@ -112,7 +112,7 @@ impl<K: Key, S: Sums> Groups<K, S> {
             let place = self.places[at];
             if place.group == EMPTY.group {
                 let group = self.all.len() as u32;
-                self.places[at] = Place { mark, group };
+                self.places[at] = Bucket { mark, group };
                 self.all.push(Group { key: *key, sums: S::default() });
                 return group;
             }
@@ -139,7 +139,7 @@ impl<K: Key, S: Sums> Groups<K, S> {
             while self.places[at].group != EMPTY.group {
                 at = (at + 1) & (self.places.len() - 1);
             }
-            self.places[at] = Place { mark, group: group as u32 };
+            self.places[at] = Bucket { mark, group: group as u32 };
         }
     }
 }

@@ -12,7 +12,7 @@ const BELL: u8 = 0x07;
 
 /// Where in a sequence the text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum SequenceState {
     Text,
     /// Behind ESC, or an intermediate byte behind it (`ESC ( B`).
     Escape,
@@ -25,12 +25,12 @@ enum Place {
 /// Takes sequences out of what it reads. Those that a line does not end are over with it.
 pub struct Escapes<R> {
     inner: R,
-    place: Place,
+    place: SequenceState,
 }
 
 impl<R: Read> Escapes<R> {
     pub fn new(inner: R) -> Self {
-        Escapes { inner, place: Place::Text }
+        Escapes { inner, place: SequenceState::Text }
     }
 
     /// Moves what is text to the front; says how much it is.
@@ -50,22 +50,22 @@ impl<R: Read> Escapes<R> {
     }
 }
 
-impl Place {
+impl SequenceState {
     /// The place behind `byte`, and whether that is text.
-    fn after(self, byte: u8) -> (Place, bool) {
+    fn after(self, byte: u8) -> (SequenceState, bool) {
         match (self, byte) {
-            (_, b'\n') => (Place::Text, true),
-            (_, ESC) => (Place::Escape, false),
-            (Place::Text, _) => (Place::Text, true),
-            (Place::Escape, b'[') => (Place::Control, false),
-            (Place::Escape, b']' | b'P' | b'X' | b'^' | b'_') => (Place::Command, false),
-            (Place::Escape, 0x20..=0x2f) => (Place::Escape, false),
-            (Place::Control, 0x20..=0x3f) => (Place::Control, false),
-            (Place::Command, BELL) => (Place::Text, false),
-            (Place::Command, _) => (Place::Command, false),
-            (Place::Escape | Place::Control, 0x30..=0x7e) => (Place::Text, false),
+            (_, b'\n') => (SequenceState::Text, true),
+            (_, ESC) => (SequenceState::Escape, false),
+            (SequenceState::Text, _) => (SequenceState::Text, true),
+            (SequenceState::Escape, b'[') => (SequenceState::Control, false),
+            (SequenceState::Escape, b']' | b'P' | b'X' | b'^' | b'_') => (SequenceState::Command, false),
+            (SequenceState::Escape, 0x20..=0x2f) => (SequenceState::Escape, false),
+            (SequenceState::Control, 0x20..=0x3f) => (SequenceState::Control, false),
+            (SequenceState::Command, BELL) => (SequenceState::Text, false),
+            (SequenceState::Command, _) => (SequenceState::Command, false),
+            (SequenceState::Escape | SequenceState::Control, 0x30..=0x7e) => (SequenceState::Text, false),
             // No sequence after all: only ESC goes.
-            (Place::Escape | Place::Control, _) => (Place::Text, true),
+            (SequenceState::Escape | SequenceState::Control, _) => (SequenceState::Text, true),
         }
     }
 }
@@ -74,7 +74,7 @@ impl<R: Read> Read for Escapes<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let count = self.inner.read(buffer)?;
-            let plain = self.place == Place::Text && memchr(ESC, &buffer[..count]).is_none();
+            let plain = self.place == SequenceState::Text && memchr(ESC, &buffer[..count]).is_none();
             if plain || count == 0 {
                 return Ok(count);
             }

@@ -1,7 +1,7 @@
 //! What a format is.
 
 use crate::Input;
-use iodock_event::{Batch, Clock, LossKind, Place, RecordSource, SourceError};
+use iodock_event::{Batch, Clock, FirstLoss, LossKind, RecordSource, SourceError};
 use std::sync::Arc;
 
 /// How to read a log.
@@ -130,7 +130,7 @@ pub struct Chunk<N> {
 impl<N> Chunk<N> {
     /// Counts a loss, remembering the first place of each kind.
     pub fn lose_at(&mut self, kind: LossKind, file: &Arc<str>, line: u64, text: &[u8]) {
-        self.batch.losses.add_at(kind, || Place {
+        self.batch.losses.add_at(kind, || FirstLoss {
             file: file.to_string(),
             line,
             sample: crate::places::sample(text),

@@ -7,7 +7,7 @@ use crate::parts::{is_running, journals, streams_of, tracker_of, Part, Parts, St
 use crate::pipeline::{run, EventSink, Imported, Progress};
 use crate::ranks::name_ranks;
 use crate::{executables, pages, ImportError};
-use iodock_event::{shown, EventColumns, LossKind, Losses, Mount, Place, SourceError, TaskUsage};
+use iodock_event::{shown, EventColumns, FirstLoss, LossKind, Losses, Mount, SourceError, TaskUsage};
 use iodock_store::{HostClock, InProgress, Job, Manifest, Recorder, State, StoreOptions, StoreWriter};
 use iodock_tracker::{Identities, Tracker, DEFAULT_COVERAGE_BYTES};
 use std::fs::File;
@@ -214,7 +214,7 @@ fn parts_lost(unreadable: &[SourceError]) -> Losses {
     let mut losses = Losses::default();
     for error in unreadable {
         let (file, sample) = (error.file.clone(), error.message.clone());
-        losses.add_at(LossKind::MissingRanks, || Place { file, line: 0, sample });
+        losses.add_at(LossKind::MissingRanks, || FirstLoss { file, line: 0, sample });
     }
     losses
 }

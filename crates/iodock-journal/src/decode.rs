@@ -3,7 +3,7 @@
 use crate::fields::*;
 use crate::wire::Cursor;
 use iodock_event::{
-    AsyncItem, Batch, CallId, DescriptorSnapshot, ErrnoId, Fork, Items, LossKind, Outcome, Phase, Place,
+    AsyncItem, Batch, CallId, DescriptorSnapshot, ErrnoId, FirstLoss, Fork, Items, LossKind, Outcome, Phase,
     RawCall, Record, Start, TaskEnd, Text,
 };
 
@@ -215,7 +215,7 @@ impl RecordDecoder<'_> {
         for _ in 0..self.cursor.varint()? {
             let name = self.cursor.bytes()?;
             let count = self.cursor.varint()?;
-            let place = Place {
+            let place = FirstLoss {
                 file: self.cursor.string()?,
                 line: self.cursor.varint()?,
                 sample: self.cursor.string()?,

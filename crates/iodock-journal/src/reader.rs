@@ -6,7 +6,7 @@ use crate::frame::{FrameHeader, FrameKind, HEADER, MAGIC, PREAMBLE, VERSION};
 use crate::meta::{Closing, JournalMeta};
 use crate::side::{decode_mounts, decode_samples, decode_usages};
 use iodock_event::{
-    Batch, Clock, FaultBatch, LossKind, Mount, Place, RecordSource, Sample, SourceError, TaskUsage,
+    Batch, Clock, FaultBatch, FirstLoss, LossKind, Mount, RecordSource, Sample, SourceError, TaskUsage,
 };
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -265,7 +265,8 @@ impl JournalReader {
     fn lose_rest(&self, batch: &mut Batch) {
         let Some(lost) = self.lost else { return };
         batch.losses.add(LossKind::JournalCut, lost);
-        let place = Place { file: self.name.clone(), line: 0, sample: format!("at byte {}", self.position) };
+        let place =
+            FirstLoss { file: self.name.clone(), line: 0, sample: format!("at byte {}", self.position) };
         batch.losses.first.entry(LossKind::JournalCut).or_insert(place);
     }
 }

@@ -1,8 +1,8 @@
 //! Round trips, cut and damaged journals, refusals.
 
 use iodock_event::{
-    AsyncItem, Batch, CallId, DescriptorSnapshot, ErrnoId, Fork, Items, LossKind, Mount, Outcome, Phase,
-    Place, RawCall, Record, RecordSource, Sample, SampleKind, Start, TaskEnd, TaskUsage, Text, UNKNOWN,
+    AsyncItem, Batch, CallId, DescriptorSnapshot, ErrnoId, FirstLoss, Fork, Items, LossKind, Mount, Outcome,
+    Phase, RawCall, Record, RecordSource, Sample, SampleKind, Start, TaskEnd, TaskUsage, Text, UNKNOWN,
 };
 use iodock_journal::{Closing, JournalMeta, JournalReader, JournalWriter};
 use std::path::PathBuf;
@@ -82,7 +82,7 @@ fn everything() -> Batch {
         TaskEnd { tid: 5, time: UNKNOWN, exit_code: None, signal, core_dumped: true, superseded_by: Some(6) };
     batch.records.push(Record::End(end));
     batch.forks.push(Fork { parent_tid: 1, child_tid: 2, flags: 0x11, call: call_id("clone3") });
-    batch.losses.add_at(LossKind::UnreadableMemory, || Place {
+    batch.losses.add_at(LossKind::UnreadableMemory, || FirstLoss {
         file: "f".into(),
         line: 3,
         sample: "s".into(),

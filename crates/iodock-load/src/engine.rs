@@ -6,7 +6,7 @@ use crate::busy::Moment;
 use crate::error::{Kind, LoadError};
 use crate::meet::{self, Meeting};
 use crate::plan::{Plan, Step};
-use crate::result::{of_rank, together, Event, Place, StepResult};
+use crate::result::{of_rank, together, Event, RankHost, StepResult};
 use crate::shared::{map_anonymous, Shared};
 use crate::space::{self, Need};
 use crate::task::{live, Task};
@@ -79,12 +79,12 @@ fn prepared(plan: &Plan, tell: &mut dyn FnMut(&Event), left: &mut Vec<String>) -
     outcome
 }
 
-fn place_of(tree: &Tree) -> Place {
+fn place_of(tree: &Tree) -> RankHost {
     let (boot, host) = (tree::boot_id(), tree::host_name());
     // Where a container hides the boot, its own name must do.
     let machine = if boot.is_empty() { host.clone() } else { boot };
     let under = Roots::default().under(tree.path());
-    Place { machine, host, magic: cache::magic_of(tree.fd()), under }
+    RankHost { machine, host, magic: cache::magic_of(tree.fd()), under }
 }
 
 fn check_plan(plan: &Plan) -> Result<(), LoadError> {
@@ -117,7 +117,7 @@ struct Engine {
     ranks_per_node: u32,
     tree: Tree,
     meeting: Option<Meeting>,
-    place: Place,
+    place: RankHost,
 }
 
 /// Forked processes that were not waited for yet.

@@ -64,7 +64,7 @@ pub struct Done {
 
 /// Where a rank works.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Place {
+pub struct RankHost {
     /// Names a boot of a machine, and so its clock and its memory.
     pub machine: String,
     pub host: String,
@@ -89,7 +89,7 @@ pub struct StepResult {
 }
 
 /// Folds the slots of this rank's workers.
-pub fn of_rank(step: &Step, shared: &Shared, place: &Place, several_ranks: bool) -> StepResult {
+pub fn of_rank(step: &Step, shared: &Shared, place: &RankHost, several_ranks: bool) -> StepResult {
     let records =
         |at: usize| (0..step.processes as usize).map(move |worker| &shared.slot(worker).records[at]);
     let fold = |phase: &Phase, at: usize, span_at: usize| {
@@ -159,7 +159,7 @@ fn folded<'a>(
     done
 }
 
-fn labelled(mut done: Done, phase: &Phase, place: &Place, several_ranks: bool, pattern: &Pattern) -> Done {
+fn labelled(mut done: Done, phase: &Phase, place: &RankHost, several_ranks: bool, pattern: &Pattern) -> Done {
     let (label, why) = match phase.moves {
         Moves::Nothing => return done,
         Moves::Writes => {
@@ -192,7 +192,11 @@ impl Pages {
 }
 
 /// One result of all ranks, which come in their order: that says whose files each read. None of none.
-pub fn together(step: &Step, ranks_per_node: u32, mut ranks: Vec<(Place, StepResult)>) -> Option<StepResult> {
+pub fn together(
+    step: &Step,
+    ranks_per_node: u32,
+    mut ranks: Vec<(RankHost, StepResult)>,
+) -> Option<StepResult> {
     let machines: Vec<String> = ranks.iter().map(|(place, _)| place.machine.clone()).collect();
     let (total, on_rank) = (ranks.len() as u32 * step.processes, step.processes);
     for (rank, (place, result)) in ranks.iter_mut().enumerate() {
@@ -213,7 +217,7 @@ pub fn together(step: &Step, ranks_per_node: u32, mut ranks: Vec<(Place, StepRes
 
 impl StepResult {
     /// Labels what was read, once it is known that all of it was written on another machine.
-    pub fn read_from_afar(&mut self, place: &Place) {
+    pub fn read_from_afar(&mut self, place: &RankHost) {
         for done in self.done.iter_mut().filter(|done| done.operation == FIRST_READ && done.cache.is_some()) {
             let (label, why) = cache::label(place.magic, &place.under, done.pages, Origin::OtherMachine);
             (done.cache, done.cache_reason) = (Some(label), Some(why));
@@ -273,7 +277,7 @@ mod tests {
     const GPFS: i64 = 0x4750_4653;
 
     /// What each rank of a step found: 2 s on a clock of its own machine, one operation of `latency_ns`.
-    fn rank(machine: &str, clock_ns: u64, latency_ns: u64) -> (Place, StepResult) {
+    fn rank(machine: &str, clock_ns: u64, latency_ns: u64) -> (RankHost, StepResult) {
         let mut latencies = crate::histogram::Histogram::default();
         latencies.record(latency_ns);
         let (cache, why) = cache::label(GPFS, &Under::Devices, Pages::default(), Origin::OtherRank);
@@ -293,7 +297,7 @@ mod tests {
             spans: vec![span],
             pages: Pages::default(),
         };
-        let place = Place {
+        let place = RankHost {
             machine: machine.into(),
             host: format!("host-{machine}"),
             magic: GPFS,

@@ -2,7 +2,7 @@
 
 use crate::disk;
 use crate::error::MonitorError;
-use crate::place::SenderId;
+use crate::sender::SenderId;
 use iodock_store::checksum;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

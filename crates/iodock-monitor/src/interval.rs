@@ -1,13 +1,13 @@
 //! What happened between two readings, as rows.
 
 use crate::columns::{self, COLUMNS};
-use crate::place::Place;
 use crate::rows::{JobRow, Rows, ValueRow};
+use crate::sender::SenderTarget;
 use iodock_samples::sample::{Entry, Evidence, Metric, Names, Quantity};
 
 /// Between two readings of a place.
 pub struct Interval<'a> {
-    pub place: &'a Place,
+    pub place: &'a SenderTarget,
     pub begin: i64,
     pub end: i64,
     pub is_exact: bool,

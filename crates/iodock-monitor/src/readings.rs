@@ -4,8 +4,8 @@ mod lost;
 
 use crate::falling::Share;
 use crate::interval::Interval;
-use crate::place::{Place, SenderId};
 use crate::rows::{EventRow, LossRow, NameRow, Rows};
+use crate::sender::{SenderId, SenderTarget};
 use crate::steps::{self, Steps};
 use crate::work;
 use iodock_samples::batch::{Batch, JobName, Part, Receipt};
@@ -28,7 +28,7 @@ const REQUEUED: i64 = 120 * 1_000_000_000;
 #[derive(Default, Serialize, Deserialize)]
 pub struct Readings {
     senders: HashMap<SenderId, Sender>,
-    targets: HashMap<Place, Target>,
+    targets: HashMap<SenderTarget, Target>,
     steps: Steps,
 }
 
@@ -104,7 +104,7 @@ impl Readings {
         let is_known = self.senders.contains_key(&SenderId::of(batch));
         let sender = if is_known { 0 } else { work::weight(batch.host.len()) };
         let of_part = |part: &Part| {
-            let target = self.targets.get(&Place::of(batch, part));
+            let target = self.targets.get(&SenderTarget::of(batch, part));
             let owners = part.entries.iter().map(|entry| &entry.owner);
             let is_new = |owner: &&Owner| !target.is_some_and(|target| target.entries.contains_key(*owner));
             let owners: u64 = owners.filter(is_new).map(work::weight_of_owner).sum();
@@ -136,9 +136,9 @@ impl Readings {
         // Steps' totals first: what samples of the same round still give of those steps is in them.
         let (totals, others): (Vec<_>, Vec<_>) =
             batch.parts.iter().partition(|part| part.source == steps::SOURCE);
-        totals.into_iter().for_each(|part| self.take_totals(&Place::of(batch, part), part, rows));
+        totals.into_iter().for_each(|part| self.take_totals(&SenderTarget::of(batch, part), part, rows));
         for part in others {
-            let place = Place::of(batch, part);
+            let place = SenderTarget::of(batch, part);
             let target = match self.targets.get_mut(&place) {
                 Some(target) => target,
                 None => self.targets.entry(place.clone()).or_default(),
@@ -152,14 +152,14 @@ impl Readings {
     }
 
     /// Each entry is the total of a step that has ended, and complete in itself.
-    fn take_totals(&mut self, place: &Place, part: &Part, rows: &mut Rows) {
+    fn take_totals(&mut self, place: &SenderTarget, part: &Part, rows: &mut Rows) {
         let numbers: Vec<Name> = (0..part.names.len()).map(Name::numbered).collect();
         // A part was checked when it came.
         let Ok(names) = part.interned() else { return };
         for entry in &part.entries {
             let values = here(entry, &numbers);
             let Some(settled) = self.steps.settle(place, part.time, entry, &names, &values) else { continue };
-            let samples = Place { source: steps::SAMPLES.into(), ..place.clone() };
+            let samples = SenderTarget { source: steps::SAMPLES.into(), ..place.clone() };
             if let Some(target) = self.targets.get_mut(&samples) {
                 target.expect_end(&entry.owner, part, &values, settled.was_sampled);
             }
@@ -209,7 +209,7 @@ impl Sender {
 }
 
 impl Target {
-    fn take(&mut self, place: &Place, part: &Part, rows: &mut Rows) {
+    fn take(&mut self, place: &SenderTarget, part: &Part, rows: &mut Rows) {
         self.heard = part.time;
         self.follow(part);
         let numbers = self.numbers(&part.names);

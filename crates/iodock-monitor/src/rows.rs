@@ -2,7 +2,7 @@
 
 use crate::columns::{COLUMNS, COUNTERS};
 use crate::error::MonitorError;
-use crate::place::Place;
+use crate::sender::SenderTarget;
 use iodock_samples::batch::JobName;
 use iodock_samples::event::Event;
 use iodock_samples::sample::{unique_text, Owner, Quantity};
@@ -14,7 +14,7 @@ use std::path::Path;
 pub struct JobRow {
     pub begin: i64,
     pub end: i64,
-    pub place: Place,
+    pub place: SenderTarget,
     pub owner: Owner,
     /// Otherwise it did this much or more.
     pub is_exact: bool,
@@ -25,7 +25,7 @@ pub struct JobRow {
 pub struct ValueRow {
     pub begin: i64,
     pub end: i64,
-    pub place: Place,
+    pub place: SenderTarget,
     pub operation: String,
     pub quantity: Quantity,
     pub bucket: u64,
@@ -136,7 +136,7 @@ const PLACE: &str = "
     required binary host (STRING); required binary source (STRING);
     optional binary file_system (STRING); optional binary target (STRING);";
 
-fn place_cells<'a>(begin: i64, end: i64, place: &'a Place) -> Vec<Cell<'a>> {
+fn place_cells<'a>(begin: i64, end: i64, place: &'a SenderTarget) -> Vec<Cell<'a>> {
     let named = |text: &'a str| Cell::optional(Some(text).filter(|text| !text.is_empty()));
     let (host, source) = (Cell::text(&place.host), Cell::text(&place.source));
     vec![Cell::Wide(begin), Cell::Wide(end), host, source, named(&place.file_system), named(&place.target)]

@@ -3,8 +3,8 @@
 //! (docs/decisions/0013-a-steps-total-minus-its-samples.md).
 
 use crate::columns::{self, COLUMNS};
-use crate::place::{Place, SenderId};
 use crate::rows::JobRow;
+use crate::sender::{SenderId, SenderTarget};
 use iodock_samples::sample::{Entry, Metric, Names};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -54,7 +54,7 @@ pub struct Settled {
 
 impl StepId {
     /// `None` of what is no step's.
-    fn of(place: &Place, owner: &iodock_samples::sample::Owner) -> Option<StepId> {
+    fn of(place: &SenderTarget, owner: &iodock_samples::sample::Owner) -> Option<StepId> {
         let sender = || SenderId { spool: place.spool, host: place.host.clone() };
         let is_step = owner.has_job() && !owner.session.is_empty();
         is_step.then(|| StepId { sender: sender(), job: owner.job.clone(), step: owner.session.clone() })
@@ -88,7 +88,7 @@ impl Steps {
     /// agent's clock.
     pub fn settle(
         &mut self,
-        place: &Place,
+        place: &SenderTarget,
         time: i64,
         entry: &Entry,
         names: &Names,

@@ -2,7 +2,7 @@
 
 use crate::catalogue::day_of;
 use crate::error::MonitorError;
-use crate::place::SenderId;
+use crate::sender::SenderId;
 use crate::work::Work;
 use iodock_samples::batch::{Batch, Receipt};
 use iodock_samples::frame;

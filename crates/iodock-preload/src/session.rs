@@ -5,7 +5,7 @@ use crate::counts;
 use crate::format::{chunk, header, BIRTHS, CHUNK_MAGIC, HEAD_LEAST, MAGIC, MODULES, VERSION};
 use crate::reader;
 use crate::shapes::Shapes;
-use crate::table::Places;
+use crate::table::SessionOffsets;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -280,7 +280,7 @@ pub fn is_over(head: &[u8; chunk::BYTES]) -> bool {
 struct Layout {
     modules: Vec<u8>,
     head_bytes: u64,
-    places: Vec<Places>,
+    places: Vec<SessionOffsets>,
     end: u64,
 }
 
@@ -295,8 +295,10 @@ impl Layout {
             at
         };
         let mut place = |library: &Library| {
-            let mut places =
-                Places { trampolines: take(library.table.trampolines.len()), ..Places::default() };
+            let mut places = SessionOffsets {
+                trampolines: take(library.table.trampolines.len()),
+                ..SessionOffsets::default()
+            };
             if let Some(text) = &library.text {
                 match &library.kept {
                     Some(kept) => (places.text_number, places.text_file) = (kept.number, kept.identity),
@@ -307,8 +309,8 @@ impl Layout {
             }
             places
         };
-        let places: Vec<Places> = libraries.iter().map(&mut place).collect();
-        let module = |(library, places): (&Library, &Places)| library.table.module(places);
+        let places: Vec<SessionOffsets> = libraries.iter().map(&mut place).collect();
+        let module = |(library, places): (&Library, &SessionOffsets)| library.table.module(places);
         let modules = libraries.iter().zip(&places).flat_map(module).collect();
         Layout { modules, head_bytes, places, end }
     }

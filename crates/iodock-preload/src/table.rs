@@ -25,7 +25,7 @@ pub struct Table {
 
 /// Where the bytes are in the session file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct SessionOffsets {
     pub trampolines: u64,
     /// 0: there is none here.
     pub text: u64,
@@ -41,7 +41,7 @@ pub struct Places {
 
 impl Table {
     /// As in the session file, without the trampolines.
-    pub fn module(&self, places: &Places) -> Vec<u8> {
+    pub fn module(&self, places: &SessionOffsets) -> Vec<u8> {
         let mut bytes = vec![0; MODULE_BYTES];
         bytes[..self.build_id.len()].copy_from_slice(&self.build_id);
         let mut put = |at: usize, number: usize| {
@@ -77,7 +77,7 @@ impl Table {
 
     /// All of it, for keeping.
     pub fn bytes(&self) -> Vec<u8> {
-        [self.module(&Places::default()), self.trampolines.clone()].concat()
+        [self.module(&SessionOffsets::default()), self.trampolines.clone()].concat()
     }
 
     /// What [`Table::bytes`] gave; `None` if it is not that.

@@ -1,7 +1,7 @@
 //! What in a folder is a store's own. Only that is ever replaced or removed.
 
 use crate::manifest::MANIFEST;
-use crate::place::TABLES;
+use crate::new_store::TABLES;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

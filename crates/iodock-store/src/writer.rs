@@ -3,7 +3,7 @@
 use crate::error::StoreError;
 use crate::events::{EventTotals, EventWriter, Limits};
 use crate::manifest::Manifest;
-use crate::place::Place;
+use crate::new_store::NewStore;
 use crate::table::TableWriter;
 use crate::tables::{
     create_executables, create_faults, create_mounts, create_pages, create_samples, create_totals,
@@ -41,7 +41,7 @@ pub struct StoreWriter {
     totals: Option<TableWriter>,
     executables: Option<TableWriter>,
     // Last, so that its folder goes after everything in it was closed.
-    place: Place,
+    place: NewStore,
 }
 
 struct Encoder {
@@ -55,7 +55,8 @@ impl StoreWriter {
     /// its folder can't be written.
     pub fn create(path: impl AsRef<Path>, options: StoreOptions) -> Result<StoreWriter> {
         let path = path.as_ref();
-        let place = if options.complete { Place::complete(path)? } else { Place::new(path, options.force)? };
+        let place =
+            if options.complete { NewStore::complete(path)? } else { NewStore::new(path, options.force)? };
         let encoder = Some(Encoder::start(EventWriter::create(place.folder(), Limits::default())?));
         Ok(StoreWriter {
             encoder,

@@ -3,7 +3,7 @@
 use iodock_event::event::EventRow;
 use iodock_event::tables::{FileEntry, MountPoint, TaskRow, NO_INDEX};
 use iodock_event::{
-    EventColumns, FileKind, LossKind, Losses, Mount, Place, Sample, SampleKind, Tables, TaskOrigin, NONE,
+    EventColumns, FileKind, FirstLoss, LossKind, Losses, Mount, Sample, SampleKind, Tables, TaskOrigin, NONE,
     NO_FD, UNKNOWN,
 };
 use iodock_store::{LossEntry, Manifest, State, StoreError, StoreInfo, StoreOptions, StoreWriter};
@@ -454,7 +454,7 @@ fn the_manifest_keeps_keys_it_does_not_know() {
     fs::write(&path, value.to_string()).unwrap();
     let mut manifest = Manifest::read(&folder.store()).unwrap();
     let mut losses = Losses::default();
-    losses.add_at(LossKind::CutLines, || Place { file: "log".into(), line: 4, sample: "1 rea".into() });
+    losses.add_at(LossKind::CutLines, || FirstLoss { file: "log".into(), line: 4, sample: "1 rea".into() });
     manifest.losses = LossEntry::from_losses(&losses);
     manifest.write(&folder.store()).unwrap();
     let again: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();

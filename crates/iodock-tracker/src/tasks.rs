@@ -31,7 +31,7 @@ pub struct Space {
 
 /// Working directory and root, shared by CLONE_FS. File ids; [`NONE`]: not known, and `/`.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct FsContext {
     pub references: u32,
     pub directory: u32,
     pub root: u32,
@@ -96,7 +96,7 @@ pub struct Tasks {
     pub live: Slab<Task>,
     pub processes: Slab<Process>,
     pub tables: Slab<FdTable>,
-    pub places: Slab<Place>,
+    pub places: Slab<FsContext>,
     known: FxHashMap<u64, Known>,
     /// Forks that are to come, by child, and how many each parent has.
     hints: FxHashMap<u64, Fork>,
@@ -159,7 +159,7 @@ impl Tasks {
         let directory = self.spaces[space as usize].directory;
         self.spaces[space as usize].roots += 1;
         let table = self.tables.insert(FdTable::new());
-        let place = self.places.insert(Place { references: 1, directory, root: NONE });
+        let place = self.places.insert(FsContext { references: 1, directory, root: NONE });
         let process = self.add_process(pid);
         self.add(key, None, how, time, born, (process, table, place))
     }
@@ -320,7 +320,7 @@ impl Tasks {
     }
 
     fn copy_place(&mut self, place: u32) -> u32 {
-        let copy = Place { references: 1, ..self.places[place] };
+        let copy = FsContext { references: 1, ..self.places[place] };
         self.places.insert(copy)
     }
 

@@ -95,7 +95,7 @@ def _card(folder: str, settings: Settings) -> Card:
     from iodock.file_system.health.commands import stripes_of
     from iodock.file_system.health.mounts import mount_of, mounts
     from iodock.file_system.health.quota_tools import Owner, quotas_of
-    from iodock.file_system.probe.place import look
+    from iodock.file_system.probe.folder import look
 
     path = os.path.normpath(Path.cwd() / folder)
     place = look(path, LIMIT_S, to_write=False)

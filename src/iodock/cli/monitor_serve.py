@@ -13,7 +13,7 @@ import click
 
 from iodock.cli.ending import told_to_end
 from iodock.cli.monitor_pull import pull_options
-from iodock.cli.monitor_store import Place, store_options
+from iodock.cli.monitor_store import StoreOptions, store_options
 from iodock.cli.options import examples, quiet
 from iodock.cli.streams import say
 from iodock.shared.errors import RequestError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from iodock.centre.monitor.access import Access
     from iodock.centre.monitor.rolling import Keep
     from iodock.centre.portal.app import Tls
-    from iodock.centre.portal.connections import Places
+    from iodock.centre.portal.connections import OpenConnections
     from iodock.centre.portal.puller import Pulling
     from iodock.centre.portal.shown.page import Site
 
@@ -120,7 +120,7 @@ def serve(
     from iodock.centre.portal.app import listening, places
     from iodock.shared.settings import load
 
-    place = Place(store, store_token, store_user, store_password, store_ca)
+    place = StoreOptions(store, store_token, store_user, store_password, store_ca)
     access = _access(tokens, proxies, user_header, operators)
     tls = _tls(tls_cert, tls_key, client_ca)
     site = _site(jobid_name)
@@ -139,7 +139,7 @@ class _Serving:
     """How the portal is served."""
 
     door: socket.socket
-    places: Places
+    places: OpenConnections
     access: Access
     tls: Tls | None
     site: Site
@@ -156,7 +156,7 @@ class _Serving:
         serve(app, self.door, self.tls, wake, lambda url: self.tell(f"note: {url}"), self.places)
 
 
-def _read(place: Place, serving: _Serving) -> None:
+def _read(place: StoreOptions, serving: _Serving) -> None:
     """Nothing is kept here."""
     from iodock.centre.portal.app import reading
 
@@ -176,7 +176,7 @@ def _few_arenas() -> None:
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
 
-def _collect(place: Place, keep: Keep, serving: _Serving, pulled: Pulling | None) -> None:
+def _collect(place: StoreOptions, keep: Keep, serving: _Serving, pulled: Pulling | None) -> None:
     from iodock.centre.monitor.collector import Collector
     from iodock.centre.portal.app import application
     from iodock.centre.portal.puller import pulling

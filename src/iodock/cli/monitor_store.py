@@ -20,7 +20,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @dataclass(frozen=True)
-class Place:
+class StoreOptions:
     """What `--store` and the options for it say."""
 
     store: str

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iodock.cli.ending import told_to_end
-from iodock.cli.monitor_store import Place, store_options
+from iodock.cli.monitor_store import StoreOptions, store_options
 from iodock.cli.options import examples, json_too, language, spoken
 from iodock.cli.streams import say
 from iodock.cli.times import length, moment
@@ -110,7 +110,7 @@ def top(
     from iodock.centre.monitor.questions.top import TopWanted
     from iodock.shared.language import language_in
 
-    kept = Place(store, store_token, store_user, store_password, store_ca)
+    kept = StoreOptions(store, store_token, store_user, store_password, store_ca)
     wanted = TopWanted(
         by=by,
         sort=sort,

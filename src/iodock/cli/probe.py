@@ -101,8 +101,8 @@ def run(
 
 
 def _prepared(wish: Wish, store: str, quiet: bool) -> ProbeStore:
+    from iodock.file_system.probe.folder import look
     from iodock.file_system.probe.leftovers import clean
-    from iodock.file_system.probe.place import look
     from iodock.file_system.probe.store import ProbeStore
 
     if wish.is_command:

@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from iodock.centre.monitor.access import Access
 from iodock.centre.monitor.collector import Collector
 from iodock.centre.portal.app import application, reading
-from iodock.centre.portal.connections import Places
+from iodock.centre.portal.connections import OpenConnections
 from iodock.centre.portal.door import TYPE
 from iodock.centre.store import MonitorStore
 from iodock.shared.settings import ConnectionLimits
@@ -96,7 +96,7 @@ def test_losses_questions_and_connections(tmp_path: Path) -> None:
     collector = Collector(tmp_path / "store")
     collector._intake.lose("oss01", "dropped-batches", "", 7, "the spool was full")
     fill(collector)
-    places = Places(ConnectionLimits(), open_files=4096)
+    places = OpenConnections(ConnectionLimits(), open_files=4096)
     places.closed["limit"] += 3
     with serving(application(collector, Access(), places=places)) as url:
         server = Server(url, collector)

@@ -22,7 +22,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from iodock.centre.monitor.access import Role, add_token
-from iodock.centre.portal.connections import Accepted, InPieces, Places, client_of
+from iodock.centre.portal.connections import Accepted, InPieces, OpenConnections, client_of
 from iodock.shared.settings import ConnectionLimits, load
 from portal_site import serving
 
@@ -154,7 +154,7 @@ def test_newcomers_of_a_full_address_get_in_and_answers_are_finished() -> None:
         assert silent[0].recv(1) == b""
 
 
-def _connection(places: Places, host: str, port: int) -> Accepted | None:
+def _connection(places: OpenConnections, host: str, port: int) -> Accepted | None:
     made = Accepted(socket.AF_INET, socket.SOCK_STREAM)
     if places.enter(made, (host, port)):
         return made
@@ -165,7 +165,7 @@ def _connection(places: Places, host: str, port: int) -> Accepted | None:
 @pytest.mark.whole
 def test_the_limit_in_all_closes_connections_of_the_greediest_address() -> None:
     async def run() -> None:
-        places = Places(ConnectionLimits(at_once=10), open_files=4096)
+        places = OpenConnections(ConnectionLimits(at_once=10), open_files=4096)
         greedy = [_connection(places, "192.0.2.1", port) for port in range(1, 9)]
         modest = [_connection(places, f"192.0.2.{number}", 1) for number in (2, 3)]
         more = _connection(places, "192.0.2.4", 1)
@@ -188,7 +188,7 @@ def test_the_limit_in_all_closes_connections_of_the_greediest_address() -> None:
 
 def test_a_proxy_has_no_limit_of_its_own() -> None:
     async def run() -> None:
-        places = Places(
+        places = OpenConnections(
             ConnectionLimits(at_once_per_address=2), open_files=4096, proxies=frozenset({"192.0.2.9"})
         )
         made = [_connection(places, "192.0.2.9", port) for port in range(1, 6)]

@@ -23,7 +23,7 @@ from iodock.centre.monitor.speakers import Names
 from iodock.centre.monitor.targets import Shown, each_once, read_targets, target_of
 from iodock.centre.portal import puller
 from iodock.centre.portal.asking import NoRoom
-from iodock.centre.portal.connections import Places
+from iodock.centre.portal.connections import OpenConnections
 from iodock.centre.portal.keeper import Keeper
 from iodock.centre.portal.puller import Puller, Pulling, pulling
 from iodock.centre.portal.shown.page import Site
@@ -158,7 +158,7 @@ def test_the_end_of_pulling_is_told_and_stops_nothing_else(
 
 def test_errors_are_told_also_to_who_wants_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as door:
-        room = Places(ConnectionLimits(), open_files=64)
+        room = OpenConnections(ConnectionLimits(), open_files=64)
         serving = _Serving(door, room, Access(), None, Site(), is_quiet=True)
         serving.tell("note: this is not told")
         serving.tell("error: this is")

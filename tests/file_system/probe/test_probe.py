@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from iodock.file_system.probe.folder import look
 from iodock.file_system.probe.leftovers import clean
 from iodock.file_system.probe.operations import MOST_BYTES, MOST_CALLS, PREFIX, ROUND, Operation, Steps
-from iodock.file_system.probe.place import look
 from iodock.file_system.probe.records import End, Kind, Late, Mark, Outcome, Record, Round, Run, to_json
 from iodock.file_system.probe.rounds import Plan, Prober, Stopped
 from iodock.file_system.probe.store import Losses, ProbeStore, framed, host_name, parsed

@@ -2,14 +2,14 @@
 //! one of those that are made at an interval. Beside it the spool, where a collector comes for it.
 
 mod guard;
-mod places;
 mod pulled;
+mod slots;
 
 pub use guard::{Guard, Keys};
-pub use places::raise_open_files;
 pub use pulled::Pulled;
+pub use slots::raise_open_files;
 
-use places::{Place, Places};
+use slots::{ConnectionSlot, ConnectionSlots};
 
 use crate::batches::Batches;
 use crate::collection::{Collector, Options, SourceRound};
@@ -176,7 +176,7 @@ pub fn serve(served: Served, address: SocketAddr, ready: impl FnOnce(String)) ->
 }
 
 async fn listen(listener: TcpListener, served: Arc<Served>) -> io::Result<()> {
-    let places = Rc::new(Places::default());
+    let places = Rc::new(ConnectionSlots::default());
     let runtime = tokio::task::LocalSet::new();
     runtime
         .run_until(async {
@@ -203,7 +203,7 @@ async fn listen(listener: TcpListener, served: Arc<Served>) -> io::Result<()> {
 }
 
 /// One connection. Who does not speak TLS where that is wanted, or shows no certificate, is not answered.
-async fn follow(stream: TcpStream, served: Arc<Served>, place: Rc<Place>) {
+async fn follow(stream: TcpStream, served: Arc<Served>, place: Rc<ConnectionSlot>) {
     match served.guard.tls().cloned() {
         None => requests(stream, served, place).await,
         Some(tls) => {
@@ -214,7 +214,11 @@ async fn follow(stream: TcpStream, served: Arc<Served>, place: Rc<Place>) {
     }
 }
 
-async fn requests(stream: impl AsyncRead + AsyncWrite + Unpin, served: Arc<Served>, place: Rc<Place>) {
+async fn requests(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    served: Arc<Served>,
+    place: Rc<ConnectionSlot>,
+) {
     let service = service_fn(move |request| answer(Arc::clone(&served), request, Rc::clone(&place)));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -226,7 +230,7 @@ async fn requests(stream: impl AsyncRead + AsyncWrite + Unpin, served: Arc<Serve
 async fn answer(
     served: Arc<Served>,
     request: Request<Incoming>,
-    place: Rc<Place>,
+    place: Rc<ConnectionSlot>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     if !served.guard.lets_in(request.headers()) {
         let mut refusal = plain(StatusCode::UNAUTHORIZED, "a token is needed\n");
@@ -248,7 +252,11 @@ async fn answer(
 }
 
 /// A pull.
-async fn samples(served: Arc<Served>, request: Request<Incoming>, place: &Place) -> Response<Full<Bytes>> {
+async fn samples(
+    served: Arc<Served>,
+    request: Request<Incoming>,
+    place: &ConnectionSlot,
+) -> Response<Full<Bytes>> {
     if *request.method() != Method::POST {
         return not_allowed("only POST\n", "POST");
     }

@@ -27,7 +27,7 @@ pub fn read(reading: &Reading) {
     for path in files(reading, logs.files.as_deref()) {
         let log = format!("file {}", printable(path.as_os_str().as_bytes()));
         let mut sieve = Sieve::new(&logs.rules, SOURCE);
-        let before = positions.get(&log).map(|text| Place::of(text));
+        let before = positions.get(&log).map(|text| LogPosition::of(text));
         reading.announce(&path);
         let mut last = Moment::default();
         match follow(&path, before, &mut |line| take(line, has_kernel, &mut sieve, &mut last)) {
@@ -88,17 +88,17 @@ fn take(line: &[u8], has_kernel: bool, sieve: &mut Sieve, last: &mut Moment) {
 
 /// Which file, and up to where. All zero: it was not there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Place {
+struct LogPosition {
     device: u64,
     inode: u64,
     offset: u64,
 }
 
-impl Place {
-    fn of(text: &str) -> Place {
+impl LogPosition {
+    fn of(text: &str) -> LogPosition {
         let mut numbers = text.split(' ').map_while(|word| whole(word.as_bytes()));
         let mut number = || numbers.next().unwrap_or(0);
-        Place { device: number(), inode: number(), offset: number() }
+        LogPosition { device: number(), inode: number(), offset: number() }
     }
 
     fn text(&self) -> String {
@@ -112,21 +112,25 @@ impl Place {
 
 /// Gives the lines since `before` (`None`: nothing yet, as all in it is old), where it is now, and how many bytes were
 /// skipped. Errors: those of reading.
-fn follow(path: &Path, before: Option<Place>, line: &mut dyn FnMut(&[u8])) -> io::Result<(Place, u64)> {
+fn follow(
+    path: &Path,
+    before: Option<LogPosition>,
+    line: &mut dyn FnMut(&[u8]),
+) -> io::Result<(LogPosition, u64)> {
     let mut file = match fs::metadata(path) {
         // It will be new when it comes, also if it gets the old one's number.
         Err(error) if is_gone(&error) => {
             let old = before.and_then(|before| Some((rotated(path, before)?, before.offset)));
             let skipped =
                 old.map_or(Ok(0), |(mut old, begin)| rest(&mut old, begin, line).map(|(_, more)| more));
-            return Ok((Place::default(), skipped?));
+            return Ok((LogPosition::default(), skipped?));
         }
         // To open a pipe waits for who writes.
         Ok(known) if !known.is_file() => return Err(io::Error::other("not a file")),
         known => known.and_then(|_| File::open(path))?,
     };
     let known = file.metadata()?;
-    let here = |offset| Place { device: known.dev(), inode: known.ino(), offset };
+    let here = |offset| LogPosition { device: known.dev(), inode: known.ino(), offset };
     let Some(before) = before else { return Ok((here(known.len()), 0)) };
     let (mut begin, mut skipped) = (before.offset, 0);
     if !before.is_of(&known) {
@@ -143,7 +147,7 @@ fn follow(path: &Path, before: Option<Place>, line: &mut dyn FnMut(&[u8])) -> io
 }
 
 /// The file that had that place, under its new name.
-fn rotated(path: &Path, before: Place) -> Option<File> {
+fn rotated(path: &Path, before: LogPosition) -> Option<File> {
     let (folder, name) = (path.parent()?, path.file_name()?);
     let is_like = |entry: &fs::DirEntry| entry.file_name().as_bytes().starts_with(name.as_bytes());
     let mut entries = fs::read_dir(folder).ok()?.flatten().filter(is_like);

@@ -4,7 +4,7 @@ use super::arguments::fill;
 use super::errors::error;
 use super::line::{body, prefix, Body, Call, Ending, Prefix};
 use super::settle::{settle, Appeared, State};
-use crate::runs::{Order, Places};
+use crate::runs::{Order, RecordLines};
 use crate::strace::known_call;
 use crate::{Chunk, Lines, LogReader};
 use iodock_event::{
@@ -68,7 +68,7 @@ pub struct FreebsdTrussReader {
 pub struct Notes {
     pub appeared: Vec<Appeared>,
     known: HashSet<u32>,
-    places: Places,
+    places: RecordLines,
 }
 
 impl LogReader for FreebsdTrussReader {

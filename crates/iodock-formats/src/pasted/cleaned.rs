@@ -3,7 +3,7 @@
 use super::shape::{Beginning, Lead};
 use super::{text, Pasted};
 use crate::strace;
-use iodock_event::{LossKind, Losses, Place};
+use iodock_event::{FirstLoss, LossKind, Losses};
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -153,7 +153,7 @@ impl<R: Read> Cleaned<R> {
         let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
         let (file, number) = (&self.file, self.line);
         let sample = || crate::places::sample(line);
-        losses.add_at(kind, || Place { file: file.to_string(), line: number, sample: sample() });
+        losses.add_at(kind, || FirstLoss { file: file.to_string(), line: number, sample: sample() });
     }
 }
 

@@ -3,7 +3,7 @@
 use super::arguments::fill;
 use super::line::{is_known, lost, read, Body, Call, Start};
 use super::order::Sorter;
-use crate::runs::{Order, Places, Runs};
+use crate::runs::{Order, RecordLines, Runs};
 use crate::strace::number;
 use crate::{Chunk, Lines, LogReader};
 use iodock_event::constants::{CLONE_FILES, CLONE_FS, CLONE_THREAD, CLONE_VFORK, CLONE_VM};
@@ -40,7 +40,7 @@ pub struct Notes {
     whole: FxHashMap<u32, u64>,
     /// Records of clone3 whose flags are not shown.
     without_flags: Vec<usize>,
-    places: Places,
+    places: RecordLines,
 }
 
 /// A line that needs, or is, another one.

@@ -69,13 +69,13 @@ fn runs_tracer(command: &[u8]) -> bool {
 
 /// Where the records of a chunk stand, for logs in which each line with a record is whole.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct RecordLines {
     /// Of each record.
     lines: Vec<u64>,
     marks: Vec<Mark>,
 }
 
-impl Places {
+impl RecordLines {
     /// Notes a line after what it says was taken into the chunk's records.
     pub fn note(&mut self, line: u64, records: &[Record]) {
         for (index, record) in records.iter().enumerate().skip(self.lines.len()) {
@@ -130,7 +130,7 @@ impl Runs {
     /// back are moved.
     pub fn follow<N>(
         &mut self,
-        mut places: Places,
+        mut places: RecordLines,
         bare: u32,
         order: Option<Order>,
         file: &Arc<str>,

@@ -5,7 +5,7 @@ use super::rows::{is_sums, Layout, Row};
 use crate::input::Progress;
 use crate::strace::known_call;
 use crate::{Input, LogSource};
-use iodock_event::{Batch, CallId, CallTotal, Clock, LossKind, Place, RecordSource, SourceError};
+use iodock_event::{Batch, CallId, CallTotal, Clock, FirstLoss, LossKind, RecordSource, SourceError};
 use rustc_hash::FxHashSet;
 use std::io::Read;
 use std::sync::atomic::Ordering;
@@ -268,7 +268,7 @@ impl<'a> Tables<'a> {
     }
 
     fn lose(&mut self, kind: LossKind, line: u64, text: &[u8]) {
-        let place = || Place { file: self.file.to_string(), line, sample: crate::places::sample(text) };
+        let place = || FirstLoss { file: self.file.to_string(), line, sample: crate::places::sample(text) };
         self.batch.losses.add_at(kind, place);
     }
 }

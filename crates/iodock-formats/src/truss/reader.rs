@@ -5,7 +5,7 @@ use super::layout::{Column, Layout};
 use super::line::{body, Body, Call, Ending};
 use super::prefix::{base_stamp, prefix, Prefix};
 use super::settle::{add_elapsed, join_sleeping, new_threads, rebuilt, State, ENDED};
-use crate::runs::{Order, Places};
+use crate::runs::{Order, RecordLines};
 use crate::{Chunk, Lines, LogReader};
 use iodock_event::{
     lwp, Action, CallId, Clock, ErrnoId, Fork, LossKind, Outcome, Phase, RawCall, Record, Text, UNKNOWN,
@@ -40,7 +40,7 @@ pub struct Notes {
     sleeps: bool,
     /// Calls without any time.
     without_stamp: u64,
-    places: Places,
+    places: RecordLines,
 }
 
 /// Times of a line, in ns.

@@ -1,8 +1,8 @@
 //! Totals of steps and samples of their processes, in any order: together they are the total, once.
 
-use crate::place::SenderId;
 use crate::readings::Readings;
 use crate::rows::Rows;
+use crate::sender::SenderId;
 use iodock_samples::batch::{Batch, Part};
 use iodock_samples::sample::{Entry, Evidence, Metric, Names, Owner, Quantity, Trend};
 

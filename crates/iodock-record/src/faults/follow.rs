@@ -1,7 +1,7 @@
 //! The thread that empties the rings, puts the records in order, and writes what lies in files.
 
 use super::records::Happened;
-use super::spaces::{Place, Spaces};
+use super::spaces::{Backing, Spaces};
 use super::watch::{now, page_size, Watch, PRESENT};
 use super::{proc, PageFaults};
 use crate::locks::lock;
@@ -151,10 +151,10 @@ impl Follower {
     fn fault(&mut self, time: i64, event: u64, (pid, tid): (u32, u32), address: u64) {
         let page = page_size();
         let mut place = self.spaces.place(pid, address, page);
-        if matches!(place, Place::Unknown) && self.look_again(pid, tid, time) {
+        if matches!(place, Backing::Unknown) && self.look_again(pid, tid, time) {
             place = self.spaces.place(pid, address, page);
         }
-        let Place::File(map, offset) = place else { return };
+        let Backing::File(map, offset) = place else { return };
         let kind = match event {
             PRESENT => FaultKind::Present,
             event if self.majors.contains(&event) => FaultKind::Major,

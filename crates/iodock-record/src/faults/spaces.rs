@@ -23,7 +23,7 @@ struct File {
 type Space = BTreeMap<u64, Map>;
 
 /// Where an address lies.
-pub enum Place {
+pub enum Backing {
     /// In a map of this number, at this byte of its file.
     File(u32, u64),
     /// In memory that belongs to no file.
@@ -81,10 +81,10 @@ impl Spaces {
     }
 
     /// Where `address` lies; `page` is the size of one.
-    pub fn place(&mut self, pid: u32, address: u64, page: u64) -> Place {
+    pub fn place(&mut self, pid: u32, address: u64, page: u64) -> Backing {
         let found = self.of_process.get(&pid).and_then(|space| space.range(..=address).next_back());
-        let Some((start, map)) = found.filter(|(_, map)| address < map.end) else { return Place::Unknown };
-        let Some(file) = &map.file else { return Place::NoFile };
+        let Some((start, map)) = found.filter(|(_, map)| address < map.end) else { return Backing::Unknown };
+        let Some(file) = &map.file else { return Backing::NoFile };
         let number = file.number.get().unwrap_or_else(|| {
             let number = self.next_number;
             self.next_number += 1;
@@ -92,7 +92,7 @@ impl Spaces {
             self.numbered.push(file.made.clone());
             number
         });
-        Place::File(number, map.offset + ((address & !(page - 1)) - start))
+        Backing::File(number, map.offset + ((address & !(page - 1)) - start))
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
 
     fn at(spaces: &mut Spaces, pid: u32, address: u64) -> Option<(u32, u64)> {
         match spaces.place(pid, address, 0x1000) {
-            Place::File(number, offset) => Some((number, offset)),
+            Backing::File(number, offset) => Some((number, offset)),
             _ => None,
         }
     }
@@ -137,8 +137,8 @@ mod tests {
         spaces.map(map(1, 0x10000, 0x4000, 0x8000, "/data/a"));
         assert_eq!(at(&mut spaces, 1, 0x12345), Some((0, 0xa000)));
         assert_eq!(at(&mut spaces, 1, 0x13fff), Some((0, 0xb000)));
-        assert!(matches!(spaces.place(1, 0x14000, 0x1000), Place::Unknown));
-        assert!(matches!(spaces.place(2, 0x10000, 0x1000), Place::Unknown));
+        assert!(matches!(spaces.place(1, 0x14000, 0x1000), Backing::Unknown));
+        assert!(matches!(spaces.place(2, 0x10000, 0x1000), Backing::Unknown));
         assert_eq!(spaces.numbered.len(), 1);
     }
 
@@ -148,7 +148,7 @@ mod tests {
         spaces.map(map(1, 0x10000, 0x6000, 0, "/data/a"));
         spaces.map(map(1, 0x12000, 0x2000, 0, "//anon"));
         assert_eq!(at(&mut spaces, 1, 0x11000), Some((0, 0x1000)));
-        assert!(matches!(spaces.place(1, 0x12000, 0x1000), Place::NoFile));
+        assert!(matches!(spaces.place(1, 0x12000, 0x1000), Backing::NoFile));
         assert_eq!(at(&mut spaces, 1, 0x14000), Some((0, 0x4000)));
         spaces.map(map(1, 0xf000, 0x8000, 0, "/data/b"));
         assert_eq!(at(&mut spaces, 1, 0x11000), Some((1, 0x2000)));

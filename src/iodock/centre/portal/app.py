@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from iodock.centre.monitor.access import Access
 from iodock.centre.monitor.collector import Collector
-from iodock.centre.portal.connections import InPieces, Listener, Places, protocol, raise_open_files
+from iodock.centre.portal.connections import InPieces, Listener, OpenConnections, protocol, raise_open_files
 from iodock.centre.portal.door import Door
 from iodock.centre.portal.metrics import Metrics
 from iodock.centre.portal.pages import Pages
@@ -50,7 +50,7 @@ def application(
     access: Access,
     site: Site | None = None,
     limits: AgentLimits | None = None,
-    places: Places | None = None,
+    places: OpenConnections | None = None,
 ) -> Starlette:
     """The pages, the door for agents, and what the collector says of itself."""
     metrics = Metrics(collector.store, access, time.time_ns, collector, places)
@@ -66,7 +66,7 @@ def application(
 
 
 def reading(
-    store: MonitorTables, access: Access, site: Site | None = None, places: Places | None = None
+    store: MonitorTables, access: Access, site: Site | None = None, places: OpenConnections | None = None
 ) -> Starlette:
     """The pages only: what is read is collected elsewhere."""
     metrics = Metrics(store, access, time.time_ns, None, places)
@@ -131,9 +131,9 @@ def address_of(door: socket.socket, tls: Tls | None) -> str:
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def places(limits: ConnectionLimits, access: Access) -> Places:
+def places(limits: ConnectionLimits, access: Access) -> OpenConnections:
     """For connections. Raises this process's limit of open files as far as it may."""
-    return Places(limits, raise_open_files(), access.proxies)
+    return OpenConnections(limits, raise_open_files(), access.proxies)
 
 
 def serve(
@@ -142,7 +142,7 @@ def serve(
     tls: Tls | None,
     wake: int,
     ready: Callable[[str], None],
-    places: Places,
+    places: OpenConnections,
 ) -> None:
     """Until the descriptor WAKE is readable. READY gets the URL. Raises RequestError: a file of keys is not
     good."""

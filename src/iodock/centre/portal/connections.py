@@ -62,7 +62,7 @@ def client_of(host: str) -> str:
 class Accepted(socket.socket):
     """An accepted connection. Closing it gives its place back."""
 
-    places: Places | None = None
+    places: OpenConnections | None = None
     address: Address = ("", 0)
     has_begun = False
     """The protocol has it: TLS is set up, where there is TLS."""
@@ -78,7 +78,7 @@ class Accepted(socket.socket):
             self.shutdown(socket.SHUT_RDWR)
 
 
-class Places:
+class OpenConnections:
     """The open connections of one listener."""
 
     def __init__(
@@ -180,10 +180,10 @@ class Places:
 class Listener(socket.socket):
     """A socket that gives each connection a place, or ends it at once. For an event loop."""
 
-    places: Places
+    places: OpenConnections
 
     @classmethod
-    def of(cls, listening: socket.socket, places: Places) -> Listener:
+    def of(cls, listening: socket.socket, places: OpenConnections) -> Listener:
         """Takes the descriptor over."""
         made = cls(listening.family, listening.type, listening.proto, fileno=listening.detach())
         made.places = places
@@ -207,7 +207,7 @@ class Connection(H11Protocol):
 
     def __init__(
         self,
-        places: Places,
+        places: OpenConnections,
         config: Config,
         server_state: ServerState,
         app_state: dict[str, Any],
@@ -294,7 +294,7 @@ class Connection(H11Protocol):
         self.transport.abort()
 
 
-def protocol(places: Places) -> Any:
+def protocol(places: OpenConnections) -> Any:
     """What uvicorn makes of each connection."""
     return partial(Connection, places)
 

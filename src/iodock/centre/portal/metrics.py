@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 from iodock.centre.monitor.access import Access
 from iodock.centre.monitor.collector import Collector
 from iodock.centre.monitor.questions.spans import HOUR
-from iodock.centre.portal.connections import Places
+from iodock.centre.portal.connections import OpenConnections
 from iodock.centre.store import MonitorStore, MonitorTables
 from iodock.shared.errors import IodockError
 
@@ -42,7 +42,7 @@ class Metrics:
         access: Access,
         clock: Clock,
         collector: Collector | None = None,
-        places: Places | None = None,
+        places: OpenConnections | None = None,
     ) -> None:
         """CLOCK: ns since the epoch."""
         self._access = access
@@ -119,7 +119,7 @@ class _Intake(Source):
 class _Connections(Source):
     """Connections of agents and browsers."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: OpenConnections) -> None:
         self._places = places
 
     def collect(self) -> Iterator[Metric]:

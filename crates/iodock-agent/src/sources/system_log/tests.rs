@@ -4,7 +4,7 @@ use std::io::Write;
 
 struct Log {
     folder: PathBuf,
-    place: Option<Place>,
+    place: Option<LogPosition>,
 }
 
 impl Drop for Log {
@@ -33,7 +33,7 @@ impl Log {
     /// The lines of a round, as a new agent would read them.
     fn round(&mut self) -> (Vec<String>, u64) {
         let mut lines = Vec::new();
-        let before = self.place.map(|place| Place::of(&place.text()));
+        let before = self.place.map(|place| LogPosition::of(&place.text()));
         let mut line = |line: &[u8]| lines.push(String::from_utf8_lossy(line).into_owned());
         let (place, skipped) = follow(&self.path(), before, &mut line).expect("read");
         self.place = Some(place);
@@ -103,5 +103,5 @@ fn a_flood_is_read_in_part_and_what_is_skipped_is_known() {
 fn what_is_no_file_is_refused() {
     let log = Log::new("folder");
     assert!(follow(&log.folder, None, &mut |_| ()).is_err());
-    assert_eq!(Place::of("no numbers"), Place::default());
+    assert_eq!(LogPosition::of("no numbers"), LogPosition::default());
 }

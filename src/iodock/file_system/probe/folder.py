@@ -16,7 +16,7 @@ from iodock.shared.errors import RequestError
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProbedFolder:
     """A folder that answered."""
 
     device: int
@@ -48,7 +48,7 @@ class _Look(Steps):
         }
 
 
-def look(target: str, seconds: float, to_write: bool = True) -> Place | None:
+def look(target: str, seconds: float, to_write: bool = True) -> ProbedFolder | None:
     """The folder; None where it does not answer in time. Raises RequestError where there is none, or none to
     write in though that is wanted."""
     worker = Worker(_Look(target, "", 0))
@@ -64,7 +64,9 @@ def look(target: str, seconds: float, to_write: bool = True) -> Place | None:
         raise RequestError(f"{target}: {_SAID.get(reply.error, reply.error)}", "name a folder that is there")
     if to_write and not reply.found["writable"]:
         raise RequestError(f"{target}: you may not write there", "name a folder of yours on that file system")
-    return Place(reply.found["device"], reply.found["path"], reply.found["space"], reply.found["group"])
+    return ProbedFolder(
+        reply.found["device"], reply.found["path"], reply.found["space"], reply.found["group"]
+    )
 
 
 _SAID = {"ENOENT": "no such folder", "ENOTDIR": "is no folder", "EACCES": "you may not look there"}

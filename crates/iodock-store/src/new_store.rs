@@ -37,30 +37,30 @@ enum Way {
 
 /// A folder in which a store takes shape; removed when dropped unfinished.
 #[derive(Debug)]
-pub struct Place {
+pub struct NewStore {
     target: PathBuf,
     temporary: PathBuf,
     way: Way,
     done: bool,
 }
 
-impl Place {
+impl NewStore {
     /// A new store at `target`. With `force` a store that is there will be replaced, nothing else.
-    pub fn new(target: &Path, force: bool) -> Result<Place> {
+    pub fn new(target: &Path, force: bool) -> Result<NewStore> {
         let way = way(target, force)?;
         // A link to an empty folder: that folder gets the store.
         let target = target.canonicalize().unwrap_or_else(|_| target.to_path_buf());
         let temporary = beside(&target, "partial")?;
         make_folder(&temporary)?;
-        Ok(Place { target, temporary, way, done: false })
+        Ok(NewStore { target, temporary, way, done: false })
     }
 
     /// The tables of a recording, inside its folder.
-    pub fn complete(target: &Path) -> Result<Place> {
+    pub fn complete(target: &Path) -> Result<NewStore> {
         Manifest::read(target)?;
         let temporary = target.join(format!(".partial-{}", std::process::id()));
         make_folder(&temporary)?;
-        Ok(Place { target: target.into(), temporary, way: Way::Complete, done: false })
+        Ok(NewStore { target: target.into(), temporary, way: Way::Complete, done: false })
     }
 
     /// Where to write the tables.
@@ -117,7 +117,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for NewStore {
     fn drop(&mut self) {
         if !self.done {
             let _ = fs::remove_dir_all(&self.temporary);

@@ -12,7 +12,7 @@ const MOST: usize = 256;
 const MOST_OF_ONE: usize = 128;
 
 #[derive(Default)]
-pub struct Places {
+pub struct ConnectionSlots {
     taken: Rc<RefCell<Taken>>,
 }
 
@@ -32,14 +32,14 @@ struct Entry {
 }
 
 /// Of one connection; given back when it is dropped.
-pub struct Place {
+pub struct ConnectionSlot {
     number: u64,
     taken: Rc<RefCell<Taken>>,
 }
 
-impl Places {
+impl ConnectionSlots {
     /// None: all others are being answered.
-    pub fn enter(&self, address: IpAddr) -> Option<Place> {
+    pub fn enter(&self, address: IpAddr) -> Option<ConnectionSlot> {
         let mut taken = self.taken.borrow_mut();
         let of_one = taken.places.iter().filter(|one| one.address == address).count();
         if of_one >= MOST_OF_ONE && !taken.make_room(Some(address)) {
@@ -51,7 +51,7 @@ impl Places {
         let number = taken.next;
         taken.next += 1;
         taken.places.push(Entry { number, address, is_answering: false, end: None });
-        Some(Place { number, taken: Rc::clone(&self.taken) })
+        Some(ConnectionSlot { number, taken: Rc::clone(&self.taken) })
     }
 }
 
@@ -66,7 +66,7 @@ impl Taken {
     }
 }
 
-impl Place {
+impl ConnectionSlot {
     /// How to end the connection.
     pub fn ended_by(&self, end: AbortHandle) {
         if let Some(entry) = self.taken.borrow_mut().places.iter_mut().find(|one| one.number == self.number) {
@@ -91,7 +91,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.taken.borrow_mut().places.retain(|one| one.number != self.number);
     }
@@ -119,8 +119,9 @@ mod tests {
 
     #[test]
     fn the_newest_connections_of_a_full_address_stay() {
-        let places = Places::default();
-        let all: Vec<Place> = (0..MOST_OF_ONE + 5).filter_map(|_| places.enter(address(1))).collect();
+        let places = ConnectionSlots::default();
+        let all: Vec<ConnectionSlot> =
+            (0..MOST_OF_ONE + 5).filter_map(|_| places.enter(address(1))).collect();
         assert_eq!(all.len(), MOST_OF_ONE + 5, "each was taken");
         let numbers: Vec<u64> = places.taken.borrow().places.iter().map(|one| one.number).collect();
         assert_eq!(numbers, (5..MOST_OF_ONE as u64 + 5).collect::<Vec<_>>());
@@ -131,8 +132,9 @@ mod tests {
 
     #[test]
     fn what_is_being_answered_stays() {
-        let places = Places::default();
-        let all: Vec<Place> = (0..MOST).filter_map(|n| places.enter(address((n / 64) as u8))).collect();
+        let places = ConnectionSlots::default();
+        let all: Vec<ConnectionSlot> =
+            (0..MOST).filter_map(|n| places.enter(address((n / 64) as u8))).collect();
         all.iter().for_each(|place| place.mark(true));
         assert!(places.enter(address(9)).is_none());
         all[7].mark(false);

@@ -18,7 +18,7 @@ impl SenderId {
 
 /// One target of one sender.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Place {
+pub struct SenderTarget {
     /// Two machines of one name are two.
     pub spool: SpoolId,
     pub host: String,
@@ -27,9 +27,9 @@ pub struct Place {
     pub target: String,
 }
 
-impl Place {
-    pub fn of(batch: &Batch, part: &Part) -> Place {
-        Place {
+impl SenderTarget {
+    pub fn of(batch: &Batch, part: &Part) -> SenderTarget {
+        SenderTarget {
             spool: batch.spool,
             host: batch.host.clone(),
             source: part.source.clone(),
