@@ -11,7 +11,6 @@ from iodock.program.rules.base import Rule
 from iodock.shared.errors import RequestError, meant
 
 _NOT_RULES = {
-    "alone",
     "asking",
     "base",
     "costs",
@@ -21,11 +20,8 @@ _NOT_RULES = {
     "languages",
     "mpi_io",
     "one_off",
-    "phases",
     "places",
-    "prepared",
     "search_path",
-    "thread_turns",
     "tracing",
     "transfers",
     "typical",

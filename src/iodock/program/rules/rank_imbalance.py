@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median, median_high
 
-from iodock.program.rules import costs, phases, serial_phases, workers
+from iodock.program.rules import costs, serial_phases, workers
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.program.rules.workers import Team, Worker
 from iodock.shared.language import N_
@@ -41,7 +41,7 @@ class Settings:
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for each team whose busiest worker has far more than the mean."""
-    alone = facts.settings.of_rule("serial-phases", phases.Settings)
+    alone = facts.settings.of_rule("serial-phases", serial_phases.Settings)
     for team in (*workers.teams(facts), *workers.thread_teams(facts)):
         for busiest, excess, text in _busiest(facts, team, settings):
             if not _is_own_kind(facts, team, busiest, settings, alone):
@@ -124,7 +124,7 @@ def _ns_per_byte(one: Worker) -> float:
 
 
 def _is_own_kind(
-    facts: Facts, team: Team, busiest: Worker, settings: Settings, alone: phases.Settings
+    facts: Facts, team: Team, busiest: Worker, settings: Settings, alone: serial_phases.Settings
 ) -> bool:
     """Whether the busiest has other work than the others, not more of the same."""
     if not team.are_threads:
@@ -205,5 +205,5 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.RANKS_OWN),
-    views=("worker_io", "workers", "file_work", "thread_io", "data_files"),
+    views=("worker_io", "thread_io", "crew_files"),
 )

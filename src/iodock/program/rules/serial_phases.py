@@ -3,180 +3,124 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from iodock.program.findings import Severity
-from iodock.program.rules import alone, io_not_overlapped, prepared, thread_turns, workers
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
-from iodock.program.rules.phases import Settings
 from iodock.program.rules.workers import Team, Worker
 from iodock.shared.language import N_
 from iodock.shared.message import Message, Scalar
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `serial-phases`."""
+
+    least_workers: int = 3
+    """Ranks, or processes side by side: of two that take turns each waits half of the time at most."""
+    least_alone: float = 0.95
+    """Share of what all of them read or write in one kind of file that one must have: where others have parts
+    of their own, these are uneven (`rank-imbalance`)."""
+
+
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for each team of which one worker does nearly all I/O, or all that is done to some kinds
-    of files while the others wait; and for each process that does so for the workers that it started."""
-    found = False
-    for team in workers.teams(facts):
-        busiest, many = team.most(_time), len(team.workers)
-        if many < 3:
-            continue
-        if busiest.bytes >= settings.least_bytes and works_alone(facts, team, busiest, settings):
-            found = True
-            yield _of_all(facts, team, busiest)
-        elif busiest.time_ns < settings.least_wall * (facts.wall_ns or 0):
-            continue
-        elif (part := alone.of_worker(facts, team, settings)) and _is_long(facts, part, settings):
-            found = True
-            at_most = Severity.NOTE if team.are_ranks and _collects(facts) else Severity.HIGH
-            yield _of_part(part, _RANK_PART if team.are_ranks else _PROCESS_PART, at_most)
-    if not found:
-        for part in alone.of_parents(facts, settings):
-            if _is_long(facts, part, settings):
-                found = True
-                yield _of_part(part, _PARENT)
-        for candidate in _of_threads(facts, settings):
-            found = True
-            yield candidate
-    if not found:
-        yield from map(_of_prepared, prepared.of_helpers(facts, settings))
+    """One candidate for each crew of which one alone works on some kinds of files, or on all of them."""
+    for row in facts.rows(_alone_sql(settings)):
+        alone = _alone_ns(facts, row)
+        if alone > 0:
+            yield _candidate(facts, row, alone, settings)
 
 
-def _of_all(facts: Facts, team: Team, busiest: Worker) -> Candidate:
-    many = len(team.workers)
+def works_alone(facts: Facts, team: Team, one: Worker, settings: Settings) -> bool:
+    """Whether most of what ONE moves is in kinds of files that hardly any other of the team works on. Needs
+    the derived table `crew_files`."""
+    row = facts.one(
+        f"""SELECT sum(bytes) FILTER (WHERE {_is_alone(settings)}) > 0.5 * sum(bytes) AS alone FROM crew_files
+WHERE worker = {one.number} AND NOT leads AND (crew = -1) = {team.are_ranks}"""
+    )
+    return bool(row["alone"])
+
+
+def _candidate(facts: Facts, row: Mapping[str, Any], alone: int, settings: Settings) -> Candidate:
+    are_ranks, leads = int(row["crew"]) < 0, bool(row["leads"])
+    many = int(row["size"]) + leads
     values: dict[str, Scalar] = {
-        "worker": busiest.number,
+        "worker": int(row["worker"]),
         "workers": many,
-        "alone_ns": busiest.time_ns,
-        "alone_share": busiest.bytes / (team.mean(_bytes) * many),
-        "moved_bytes": busiest.bytes,
+        "alone_ns": alone,
+        "alone_share": int(row["bytes"]) / max(1, int(row["crew_bytes"])),
+        "moved_bytes": int(row["bytes"]),
     }
-    text, at_most = _PROCESSES, Severity.HIGH
-    if team.are_ranks:
-        text, at_most = _RANKS, Severity.NOTE if _collects(facts) else Severity.HIGH
-    return _candidate(text, values, busiest, busiest.time_ns * (1 - 1 / many), 0.6, at_most)
-
-
-def _of_threads(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Of few long stretches; many that are alike are told by `io-not-overlapped`."""
-    found = [one for one in thread_turns.stretches(facts, settings) if _is_long(facts, one, settings)]
-    if not found or any(io_not_overlapped.candidates(facts)):
-        return
-    for one in found:
-        values: dict[str, Scalar] = {
-            "threads": one.threads,
-            "stretches": one.count,
-            "alone_ns": one.alone_ns,
-            "moved_bytes": one.bytes,
-        }
-        yield _candidate(_THREADS, values, one, one.alone_ns * (1 - 1 / one.threads), 0.4)
-
-
-def _of_prepared(one: prepared.Prepared) -> Candidate:
-    values: dict[str, Scalar] = {
-        "worker": one.maker,
-        "workers": one.helpers + 1,
-        "alone_ns": one.alone_ns,
-        "alone_share": one.share,
-        "moved_bytes": one.bytes,
-    }
-    text = _PREPARES_THREAD if one.are_threads else _PREPARES_PROCESS
-    return _candidate(text, values, one, one.alone_ns * (1 - 1 / one.helpers), 0.5)
-
-
-def _is_long(facts: Facts, part: alone.Part | thread_turns.Stretches, settings: Settings) -> bool:
-    is_long = part.alone_ns >= settings.least_wall * (facts.wall_ns or 0)
-    return is_long and part.bytes >= settings.least_bytes
-
-
-def _of_part(part: alone.Part, text: str, at_most: Severity = Severity.HIGH) -> Candidate:
-    values: dict[str, Scalar] = {
-        "worker": part.worker,
-        "workers": part.workers,
-        "alone_ns": part.alone_ns,
-        "alone_share": part.share,
-        "moved_bytes": part.bytes,
-    }
-    return _candidate(text, values, part, part.alone_ns * (1 - 1 / part.workers), 0.5, at_most)
-
-
-def _candidate(
-    text: str,
-    values: Mapping[str, Scalar],
-    of: Worker | alone.Part | thread_turns.Stretches | prepared.Prepared,
-    waited_ns: float,
-    confidence: float,
-    at_most: Severity = Severity.HIGH,
-) -> Candidate:
-    """WAITED_NS is what the others could have done meanwhile."""
+    text = _RANK_PART if are_ranks else _PROCESS_PART
+    if leads:
+        text = _PARENT
+    elif int(row["bytes"]) >= settings.least_alone * int(row["crew_bytes"]):
+        text = _RANKS if are_ranks else _PROCESSES
     return Candidate(
         message=Message(text, values),
-        count=of.calls,
-        time_ns=of.time_ns,
-        evidence={"count": of.calls, "time_ns": of.time_ns, **values},
+        count=int(row["calls"]),
+        time_ns=int(row["time_ns"]),
+        evidence={"count": int(row["calls"]), "time_ns": int(row["time_ns"]), **values},
         query=_QUERY,
-        confidence=confidence,
-        wall_seconds=waited_ns / 1e9,
+        confidence=0.5,
+        wall_seconds=alone * (1 - 1 / many) / 1e9,
         gain=(0.3, 0.9),
-        at_most=at_most,
+        at_most=Severity.NOTE if are_ranks and _collects(facts) else Severity.HIGH,
         title=_TITLES.get(text),
     )
 
 
-def works_alone(facts: Facts, team: Team, one: Worker, settings: Settings) -> bool:
-    """Whether ONE moves the team's data, and the others hardly any. Needs the derived tables `workers` and
-    `file_work`."""
-    many = len(team.workers)
-    in_time = one.time_ns >= settings.least_alone_time * team.mean(_time) * many
-    if not in_time or one.bytes < settings.least_alone * team.mean(_bytes) * many:
-        return False
-    sql = _partners_sql(team, one, settings.most_part * team.mean(_bytes))
-    return 2 * int(facts.one(sql)["partners"]) < many - 1
-
-
-def _partners_sql(team: Team, one: Worker, least_bytes: float) -> str:
-    """How many others have moved so much of the kinds of files that hold what ONE has moved, the same way."""
-    numbers = ", ".join(str(other.number) for other in team.workers)
-    return f"""WITH members AS (SELECT DISTINCT worker, upid FROM workers
-  WHERE (team = -1) = {team.are_ranks} AND worker IN ({numbers})),
-parts AS (SELECT m.worker, coalesce(f.pattern, f.name) AS kind, w.written_bytes > w.read_bytes AS writes,
-    sum(w.read_bytes + w.written_bytes) AS bytes
-  FROM members m JOIN file_work w ON w.upid = m.upid JOIN files f ON f.file_id = w.file_id
-  WHERE f.file_id IN (FROM data_files) GROUP BY ALL),
-mine AS (SELECT kind, writes, bytes, sum(bytes) OVER () AS whole FROM parts WHERE worker = {one.number}),
-others AS (SELECT p.worker FROM parts p JOIN mine m ON m.kind = p.kind AND m.writes = p.writes
-  WHERE p.worker <> {one.number} AND m.bytes > 0 AND m.bytes >= 0.1 * m.whole
-  GROUP BY p.worker HAVING sum(p.bytes) > 0 AND sum(p.bytes) >= {least_bytes})
-SELECT count(*) AS partners FROM others"""
+def _alone_ns(facts: Facts, row: Mapping[str, Any]) -> int:
+    """How long one was in I/O beyond all others; of who leads, while none of them lived, or all of it where
+    they mostly waited for their pipes."""
+    time_ns, alone = int(row["time_ns"]), int(facts.one(_beside_sql(row))["time_ns"] or 0)
+    if row["leads"] and 2 * int(facts.one(_waits_sql(row))["time_ns"] or 0) > time_ns - alone:
+        return time_ns
+    return min(time_ns, alone)
 
 
 def _collects(facts: Facts) -> bool:
     """Whether one rank may have moved the others' data for them, as MPI-IO's collective calls do with the
-    ranks of a node: then all of them have its files open."""
-    return bool(facts.one(_COLLECTS_SQL)["collects"])
+    ranks of a node: then all of them have its files open. A source that shows no question for the type of a
+    file system can't show MPI-IO's."""
+    can_be = facts.mpi_io or not facts.one(_ASKED_SQL)["asked"]
+    return can_be and (facts.nodes or 1) == 1 and bool(facts.one(_SHARED_SQL)["are_shared"])
 
 
-def _time(one: Worker) -> int:
-    return one.time_ns
+def _is_alone(settings: Settings) -> str:
+    """SQL condition on `crew_files`."""
+    return f"bytes > 0 AND bytes >= {settings.least_alone} * kind_bytes"
 
 
-def _bytes(one: Worker) -> int:
-    return one.bytes
+def _alone_sql(settings: Settings) -> str:
+    return f"""SELECT crew, worker, leads, size, crew_bytes, sum(calls) AS calls, sum(bytes) AS bytes,
+  sum(time_ns) AS time_ns, min(first_ts) AS first_ts, max(last_ts) AS last_ts
+FROM crew_files WHERE size >= {settings.least_workers} AND {_is_alone(settings)}
+GROUP BY crew, worker, leads, size, crew_bytes
+QUALIFY row_number() OVER (PARTITION BY crew ORDER BY sum(time_ns) DESC, worker) = 1"""
 
 
-# MPI-IO asks for the type of the file system when it opens a file (fstype of ROMIO and of OMPIO), which other
-# programs hardly do; MPI itself asks for that of /dev/shm, so that a source without any such call can't see
-# them.
-_COLLECTS_SQL = """WITH asked AS (SELECT DISTINCT f.name FROM uses u JOIN calls c ON c.id = u.call_id
-    JOIN files f ON f.file_id = u.file_id WHERE c.family = 'statfs'),
-used AS (SELECT w.file_id, count(DISTINCT k.worker) = any_value(k.size) AS by_all,
-    any_value(f.name) IN (SELECT name FROM asked) OR any_value(f.folder) IN (SELECT name FROM asked)
-      OR (SELECT count(*) FROM asked) = 0 AS by_mpi_io,
+def _beside_sql(row: Mapping[str, Any]) -> str:
+    return f"""SELECT CAST(sum(greatest(0, time_ns - others_ns)) AS BIGINT) AS time_ns FROM crew_moments
+WHERE crew = {row["crew"]} AND worker = {row["worker"]} AND NOT is_followed
+  AND end_ts > {row["first_ts"]} AND ts <= {row["last_ts"]}"""
+
+
+def _waits_sql(row: Mapping[str, Any]) -> str:
+    """How long each of the others waited for pipes, on average."""
+    return f"""SELECT CAST(sum(u.time_ns) / {row["size"]} AS BIGINT) AS time_ns FROM crews c
+  JOIN processes p ON p.upid = c.upid JOIN uses u ON u.utid = p.utid JOIN files f ON f.file_id = u.file_id
+WHERE c.crew = {row["crew"]} AND NOT c.leads AND u.direction = 1 AND f.kind IN ('pipe', 'fifo', 'socket')"""
+
+
+_ASKED_SQL = """SELECT count(*) AS asked FROM uses u JOIN calls c ON c.id = u.call_id
+WHERE c.family = 'statfs'"""
+_SHARED_SQL = """WITH used AS (SELECT w.file_id, count(DISTINCT k.worker) = any_value(k.size) AS by_all,
     sum(w.read_bytes + w.written_bytes) AS bytes
-  FROM workers k JOIN file_work w ON w.upid = k.upid JOIN files f ON f.file_id = w.file_id
-  WHERE k.team = -1 AND w.opens > 0 AND f.file_id IN (FROM data_files) GROUP BY w.file_id)
-SELECT coalesce(sum(bytes) FILTER (WHERE by_all AND by_mpi_io), 0) > 0.5 * coalesce(sum(bytes), 0)
-  AND (SELECT count(DISTINCT host) FROM processes) <= 1 AS collects FROM used"""
+  FROM workers k JOIN file_work w ON w.upid = k.upid
+  WHERE k.team = -1 AND w.opens > 0 AND w.file_id IN (FROM data_files) GROUP BY w.file_id)
+SELECT sum(bytes) FILTER (WHERE by_all) > 0.5 * sum(bytes) AS are_shared FROM used"""
 _QUERY = """SELECT rank, pid, direction, count(*) AS count, sum(bytes) AS bytes, sum(dur) AS time_ns
 FROM call_ends WHERE kind IN ('file', 'regular') AND direction IS NOT NULL GROUP BY rank, pid, direction
 ORDER BY time_ns DESC"""
@@ -200,26 +144,11 @@ _PARENT = N_(
     "One process moved {alone_share} of the bytes that it and the workers it started read and wrote: "
     "{moved_bytes}; of {workers} processes, the others waited for it for {alone_ns}."
 )
-_THREADS = N_(
-    "{stretches} times one thread did I/O alone, {moved_bytes} in {alone_ns}, and started {threads} threads "
-    "that compute only when it had ended."
-)
-_PREPARES_PROCESS = N_(
-    "One process alone read or wrote {moved_bytes}, {alone_share} of the bytes of it and its workers, and "
-    "worked on them for {alone_ns} before these were at work, or after."
-)
-_PREPARES_THREAD = N_(
-    "One thread alone read or wrote {moved_bytes}, {alone_share} of the bytes of its process, and worked on "
-    "them for {alone_ns} before other threads were at work, or after."
-)
 _TITLES = {
     _PROCESSES: N_("One process does all the I/O"),
     _PROCESS_PART: N_("One process does some of the I/O alone"),
     _RANK_PART: N_("One rank does some of the I/O alone"),
     _PARENT: N_("One process does the I/O of its workers"),
-    _THREADS: N_("One thread does the I/O while no other computes"),
-    _PREPARES_PROCESS: N_("One process does the I/O of its workers"),
-    _PREPARES_THREAD: N_("One thread does the I/O while no other computes"),
 }
 
 RULE = Rule(
@@ -248,9 +177,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS,),
-    views=(
-        *("worker_io", "workers", "file_work", "uses", "siblings", "thread_io", "programs", "data_files"),
-        *("moments", "plain_files"),
-    ),
+    views=(*("crew_files", "crew_moments", "crews", "workers", "file_work", "uses", "data_files"),),
     yields_to=("pipe-bound",),
 )

@@ -1,0 +1,30 @@
+-- What each of a crew did with the user's data, by kind of file. Who reads the same kind of file as another,
+-- or writes it, shares a work with it.
+--
+-- crew: as in `crews`
+-- worker: as in `crews`
+-- leads: as in `crews`: then only what it did while it had others
+-- size: as in `crews`
+-- pattern: of the files' names
+-- is_written: whether more is written there than read
+-- calls: calls
+-- bytes: read and written
+-- time_ns: inside the calls
+-- first_ts: start of the first
+-- last_ts: start of the last
+-- kind_bytes: read and written by the whole crew in this kind of file, the same way
+-- crew_bytes: by the whole crew in all of them
+
+WITH done AS (SELECT c.crew, c.worker, c.leads, c.size, coalesce(f.pattern, f.name) AS pattern,
+    w.written_bytes > w.read_bytes AS is_written, sum(w.reads + w.writes + w.metadata) AS calls,
+    sum(w.read_bytes + w.written_bytes) AS bytes,
+    sum(coalesce(w.read_ns, 0) + coalesce(w.write_ns, 0) + coalesce(w.metadata_ns, 0)
+      + coalesce(w.other_ns, 0)) AS time_ns, min(w.first_ts) AS first_ts, max(w.last_ts) AS last_ts
+  FROM crews c JOIN file_work w ON w.upid = c.upid JOIN files f ON f.file_id = w.file_id
+  WHERE f.file_id IN (FROM data_files) AND (NOT c.leads OR w.first_ts BETWEEN c.start_ts AND c.end_ts)
+  GROUP BY ALL)
+SELECT crew, worker, leads, size, pattern, is_written, CAST(calls AS BIGINT) AS calls,
+  CAST(bytes AS BIGINT) AS bytes, CAST(time_ns AS BIGINT) AS time_ns, first_ts, last_ts,
+  CAST(sum(bytes) OVER (PARTITION BY crew, pattern, is_written) AS BIGINT) AS kind_bytes,
+  CAST(sum(bytes) OVER (PARTITION BY crew) AS BIGINT) AS crew_bytes
+FROM done

@@ -1,0 +1,18 @@
+-- Who works on one task: the ranks of a job, or processes side by side and the one that forked them.
+--
+-- crew: -1 for the ranks of a job, else the first of the processes
+-- worker: rank, or upid
+-- upid: -> processes: the worker, or one that it started
+-- leads: whether it forked the others, be it anew for each step
+-- size: how many others there are at the same time, or ranks
+-- start_ts: of who leads: when it forked the first of the others; else NULL
+-- end_ts: of who leads: when the last of the others ended; else NULL
+
+WITH led AS (SELECT w.*, s.parent, s.program IS NULL AS is_forked, s.start_ts, s.end_ts
+  FROM workers w LEFT JOIN siblings s ON s.upid = w.worker AND w.team >= 0),
+known AS (SELECT *, CASE WHEN is_forked THEN min(team) OVER (PARTITION BY parent, is_forked) ELSE team END AS crew
+  FROM led)
+SELECT crew, worker, upid, false AS leads, max(size) OVER (PARTITION BY crew) AS size,
+  NULL AS start_ts, NULL AS end_ts FROM known
+UNION ALL SELECT crew, parent, parent, true, max(size), min(start_ts), max(end_ts)
+  FROM known WHERE is_forked AND parent IS NOT NULL GROUP BY crew, parent
