@@ -17,14 +17,14 @@ from iodock.program import rules
 
 MOST_THRESHOLDS = 4
 LARGER = {
-    "copy-through-user-space": 6, "failed-open-storm": 6, "io-not-overlapped": 21, "mmap-random": 6,
-    "pipe-bound": 9, "process-storm": 13, "random-access": 7, "rank-imbalance": 8, "redundant-reads": 8,
-    "redundant-writes": 6, "serial-phases": 18, "shared-file-contention": 10, "small-requests": 5,
+    "copy-through-user-space": 6, "failed-open-storm": 6, "mmap-random": 6,
+    "process-storm": 13, "random-access": 7, "rank-imbalance": 8, "redundant-reads": 8,
+    "redundant-writes": 6, "shared-file-contention": 10, "small-requests": 5,
     "stat-storm": 5, "straggler": 6, "sync-heavy": 6, "whole-file-for-a-few-bytes": 11,
     "write-in-compute-loop": 11,
 }  # fmt: skip
 """Rules with more thresholds than a new one may have. No rule comes onto this list."""
-LIMITS = {"thresholds": 216, "constants": 70, "sql_lines": 1576, "longest_query": 71, "causes": 80}
+LIMITS = {"thresholds": 174, "constants": 62, "sql_lines": 1341, "longest_query": 71, "causes": 80}
 """Of all rules together: lower a limit with the change that allows it, and raise none."""
 
 

@@ -1,0 +1,13 @@
+-- Pipes through which processes of the run hand data to each other. Whoever is at the other end of other
+-- pipes is not of the run. Sockets, which may all go by one name, are among them where what is sent into
+-- them is what is taken from them, roughly.
+--
+-- file_id: -> files
+
+WITH ends AS (SELECT u.file_id, p.upid, u.direction, f.kind = 'socket' AS is_socket, sum(u.bytes) AS bytes
+  FROM uses u JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
+  WHERE f.kind IN ('pipe', 'fifo', 'socket') AND u.direction IN (1, 2) AND u.bytes > 0 GROUP BY ALL),
+spoken AS (SELECT sum(bytes) FILTER (WHERE direction = 1) AS taken,
+    sum(bytes) FILTER (WHERE direction = 2) AS sent FROM ends WHERE is_socket)
+SELECT e.file_id FROM ends e, spoken s WHERE NOT e.is_socket OR s.taken < 2 * s.sent AND s.sent < 2 * s.taken
+GROUP BY e.file_id HAVING count(DISTINCT e.direction) = 2 AND count(DISTINCT e.upid) > 1
