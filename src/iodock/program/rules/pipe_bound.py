@@ -17,9 +17,9 @@ class Settings:
     most_bytes: int = 3072
     """Size of the writes on average; tools that use a buffer pass 4 KiB and more."""
     least_share: float = 0.3
-    """Of the wall time in which something waited for a pipe and nothing did other I/O: from then on that is
-    the cost. Who waits less may wait for a computation, and the cost is what writing takes. So much one of
-    both must be where large pieces are only passed on."""
+    """Of the run that something must wait for a pipe while nothing does other I/O, and of that time that
+    handing the pieces over must take, for all of it to be the cost: who waits longer waits for a computation.
+    Else it is what writing takes. What large pieces that are only passed on must cost, too."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -30,12 +30,15 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     if not row or not row["writes"] or not waited or not facts.wall_ns:
         return
     writing = int(facts.one(_WRITING_SQL)["time_ns"] or 0)
-    count, moved = int(row["count"]), int(row["bytes"])
-    dominates = waited >= settings.least_share * facts.wall_ns
-    in_pieces = int(row["written_bytes"]) <= settings.most_bytes * int(row["writes"])
     # Who reads a piece takes as long as who writes it, beside the waiting.
     handing = 2 * writing
-    is_dear = dominates or writing >= settings.least_share * facts.wall_ns
+    count, moved = int(row["count"]), int(row["bytes"])
+    in_pieces = int(row["written_bytes"]) <= settings.most_bytes * int(row["writes"])
+    waits = waited >= settings.least_share * facts.wall_ns
+    if in_pieces:
+        waits = waits and facts.stretch * handing >= settings.least_share * waited
+    cost = waited if waits else min(waited, writing)
+    is_dear = waits or writing >= settings.least_share * facts.wall_ns
     is_passed_on = row["cpu_ns"] is not None and int(row["cpu_ns"]) <= handing
     if not in_pieces and not (is_dear and is_passed_on):
         return
@@ -53,8 +56,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         query=_QUERY,
         call="read",
         confidence=0.5,
-        wall_seconds=(waited if dominates else min(waited, writing)) / 1e9,
-        goes_seconds=min(waited, facts.stretch * handing if in_pieces else waited) / 1e9,
+        wall_seconds=cost / 1e9,
+        goes_seconds=min(cost, facts.stretch * handing if in_pieces else waited) / 1e9,
         gain=(0.35, 1.0),
         advice=None if in_pieces else _ADVICE_PASSED_ON,
     )
