@@ -18,6 +18,8 @@ class Settings:
 
     least_turns: int = 10
     """Turns of I/O and computing: a few are the steps of a program, no rhythm."""
+    least_turn_bytes: int = 250_000
+    """Moved in each turn on average: of less there are many, and each must be handed over to a thread."""
     least_share: float = 0.15
     """Of the time of the turns that the I/O must take, and the computing, too: no more than that can go on
     during the other."""
@@ -26,50 +28,42 @@ class Settings:
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for the thread that moves most of the bytes in large requests."""
     row = facts.one(_TURNS_SQL)
-    if not row or int(row["turns"]) < settings.least_turns:
+    if not row or row["pause_ns"] is None:
         return
-    busy, pause, turns = int(row["busy_ns"]), int(row["pause_ns"]), int(row["turns"])
+    io, pause, turns = int(row["typical_ns"]), int(row["pause_ns"]), int(row["turns"])
+    read, written = int(row["read_bytes"]), int(row["written_bytes"])
+    if turns < settings.least_turns or read + written < settings.least_turn_bytes * turns:
+        return
     # Who waits between its requests, say for others that compute, computes less than that itself.
-    computing = pause if row["computed_ns"] is None else min(pause, int(row["computed_ns"]))
-    if min(busy, computing) < settings.least_share * (busy + pause):
-        return
-    # What comes from memory, or goes there, waits for no device. One call of all is no turn.
-    if busy < int(row["memory_ns"]) or 2 * int(row["longest_ns"]) > busy:
+    computing = pause if row["cpu_user_ns"] is None else min(pause, int(row["cpu_user_ns"]))
+    # What comes from memory, or goes there, waits for no device.
+    memory = 1e9 * (read / READ_BYTES_PER_S + written / WRITE_BYTES_PER_S)
+    if min(io, computing) < settings.least_share * int(row["whole_ns"]) or io < memory:
         return
     values: dict[str, Scalar] = {
         "phases": turns,
-        "io_ns": busy // turns,
-        "compute_ns": pause // (turns - 1),
-        "mean_bytes": int(row["bytes"]) / int(row["requests"]),
-        "io_share": busy / (busy + pause),
+        "io_ns": io // turns,
+        "compute_ns": pause // max(1, turns - 1),
+        "mean_bytes": (read + written) / int(row["requests"]),
+        "io_share": io / (io + pause),
     }
     yield Candidate(
         message=Message(_MESSAGE, values),
         count=int(row["requests"]),
-        time_ns=busy,
-        evidence={"count": int(row["requests"]), "time_ns": busy, "pause_ns": pause, **values},
+        time_ns=io,
+        evidence={"count": int(row["requests"]), "time_ns": io, "pause_ns": pause, **values},
         query=_QUERY,
         confidence=0.4,
-        wall_seconds=min(busy, pause) / 1e9,
+        wall_seconds=min(io, pause) / 1e9,
         gain=(0.3, 0.9),
         at_most=Severity.MEDIUM,
     )
 
 
-# A turn begins where the pause is no shorter than half of the mean one.
-_TURNS_SQL = f"""WITH pauses AS (SELECT *,
-    coalesce(pause_ns > 0 AND 2 * pause_ns >= avg(pause_ns) OVER (PARTITION BY utid), true) AS begins
-  FROM large_requests),
-turns AS (SELECT utid, count(*) FILTER (WHERE begins) AS turns, count(bytes) AS requests, sum(bytes) AS bytes,
-    sum(pause_ns) FILTER (WHERE begins) AS pause_ns, max(ts + dur) - min(ts) AS whole_ns,
-    max(dur) AS longest_ns, sum(bytes / CASE direction WHEN 1 THEN {READ_BYTES_PER_S / 1e9}
-      ELSE {WRITE_BYTES_PER_S / 1e9} END) AS memory_ns
-  FROM pauses GROUP BY utid)
-SELECT t.turns, t.requests, CAST(t.bytes AS BIGINT) AS bytes, CAST(t.pause_ns AS BIGINT) AS pause_ns,
-  CAST(t.whole_ns - t.pause_ns AS BIGINT) AS busy_ns, t.longest_ns, CAST(t.memory_ns AS BIGINT) AS memory_ns,
-  p.cpu_user_ns AS computed_ns
-FROM turns t JOIN processes p ON p.utid = t.utid JOIN programs g ON g.upid = p.upid
-WHERE 2 * t.bytes > (SELECT sum(bytes) FROM turns) AND g.is_tool IS NOT TRUE"""
+_TURNS_SQL = """SELECT t.*, p.cpu_user_ns FROM io_turns t JOIN processes p ON p.utid = t.utid
+  JOIN programs g ON g.upid = p.upid
+WHERE 2 * (t.read_bytes + t.written_bytes) > (SELECT sum(read_bytes + written_bytes) FROM io_turns)
+  AND g.is_tool IS NOT TRUE"""
 _QUERY = """SELECT ts, dur, direction, bytes, file FROM call_ends WHERE bytes >= 65536 ORDER BY ts"""
 _MESSAGE = N_(
     "{phases} times I/O ({io_ns} on average, in requests of {mean_bytes}) and computing ({compute_ns}) "
@@ -96,7 +90,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.TIMES),
-    views=("large_requests", "programs"),
+    views=("io_turns", "programs"),
     yields_to=(
         *("serial-phases", "redundant-reads", "sync-heavy", "slow-call", "synchronous-flags"),
         *("read-after-write", "redundant-writes", "random-access", "backward-access"),

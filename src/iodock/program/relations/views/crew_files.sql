@@ -21,7 +21,7 @@ WITH done AS (SELECT c.crew, c.worker, c.leads, c.size, coalesce(f.pattern, f.na
     sum(coalesce(w.read_ns, 0) + coalesce(w.write_ns, 0) + coalesce(w.metadata_ns, 0)
       + coalesce(w.other_ns, 0)) AS time_ns, min(w.first_ts) AS first_ts, max(w.last_ts) AS last_ts
   FROM crews c JOIN file_work w ON w.upid = c.upid JOIN files f ON f.file_id = w.file_id
-  WHERE f.file_id IN (FROM data_files) AND (NOT c.leads OR w.first_ts BETWEEN c.start_ts AND c.end_ts)
+  WHERE f.file_id IN (SELECT file_id FROM data_files) AND (NOT c.leads OR w.first_ts BETWEEN c.start_ts AND c.end_ts)
   GROUP BY ALL)
 SELECT crew, worker, leads, size, pattern, is_written, CAST(calls AS BIGINT) AS calls,
   CAST(bytes AS BIGINT) AS bytes, CAST(time_ns AS BIGINT) AS time_ns, first_ts, last_ts,

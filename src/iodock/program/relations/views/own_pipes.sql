@@ -7,7 +7,7 @@
 WITH ends AS (SELECT u.file_id, p.upid, u.direction, f.kind = 'socket' AS is_socket, sum(u.bytes) AS bytes
   FROM uses u JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
   WHERE f.kind IN ('pipe', 'fifo', 'socket') AND u.direction IN (1, 2) AND u.bytes > 0 GROUP BY ALL),
-spoken AS (SELECT sum(bytes) FILTER (WHERE direction = 1) AS taken,
-    sum(bytes) FILTER (WHERE direction = 2) AS sent FROM ends WHERE is_socket)
+spoken AS (SELECT sum(CASE direction WHEN 1 THEN bytes END) AS taken,
+    sum(CASE direction WHEN 2 THEN bytes END) AS sent FROM ends WHERE is_socket)
 SELECT e.file_id FROM ends e, spoken s WHERE NOT e.is_socket OR s.taken < 2 * s.sent AND s.sent < 2 * s.taken
 GROUP BY e.file_id HAVING count(DISTINCT e.direction) = 2 AND count(DISTINCT e.upid) > 1
