@@ -18,34 +18,28 @@ class Settings:
     """Thresholds of `straggler`."""
 
     least_ratio: float = 2.0
-    """Time of the slowest worker, without its longest call of many, over the median of all."""
+    """Time of the slowest worker over the median of all; or how late the last one is, over how far the others
+    lie apart."""
     most_difference: float = 0.3
     """How far bytes may differ from the median for the work to be the same."""
-    least_seconds: float = 0.05
-    """Time beyond the median, without its longest call of many; less says nothing."""
-    least_wall: float = 0.07
-    """Of the run that it must be: a rank that lost a processor or a turn at the disk once falls behind a
-    little, and it is another one next time."""
-    least_calls: int = 20
-    """Calls of a worker from which on it is judged without the longest."""
-    late_share: float = 0.2
-    """Of the run, by which the last one must be later than the one before it to count as late."""
+    least_share: float = 0.1
+    """Of the run, that it must fall behind: a rank that lost a processor or a turn at the disk once falls
+    behind a little, and it is another one next time."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for each team with a worker that is slower, or later, than all others."""
+    least_ns = settings.least_share * (facts.wall_ns or 0)
     for team in workers.teams(facts):
         if len(team.workers) < 3 or team.median(_bytes) <= 0:
             continue
-        yield from _slower(team, facts, settings) or _later(team, facts, settings)
+        yield from _slower(team, least_ns, settings) or _later(team, least_ns, settings)
 
 
-def _slower(team: Team, facts: Facts, settings: Settings) -> list[Candidate]:
+def _slower(team: Team, least_ns: float, settings: Settings) -> list[Candidate]:
     slowest, usual = team.most(_time), team.median(_time)
-    excess = (slowest.time_ns - usual) / 1e9
-    hung = _hung_ns(slowest, settings)
-    least = max(settings.least_seconds, settings.least_wall * (facts.wall_seconds or 0.0))
-    if excess - hung / 1e9 < least or slowest.time_ns - hung < settings.least_ratio * usual:
+    spent = slowest.time_ns - _hung_ns(slowest)
+    if spent - usual < least_ns or spent < settings.least_ratio * usual:
         return []
     if not _did_the_same(slowest, team, settings):
         return []
@@ -56,33 +50,32 @@ def _slower(team: Team, facts: Facts, settings: Settings) -> list[Candidate]:
         "usual_ns": round(usual),
         "moved_bytes": slowest.bytes,
     }
-    return [_candidate(_SLOW_RANK if team.are_ranks else _SLOW_PROCESS, values, slowest, excess)]
+    text = _SLOW_RANK if team.are_ranks else _SLOW_PROCESS
+    return [_candidate(text, values, slowest, (slowest.time_ns - usual) / 1e9)]
 
 
-def _hung_ns(one: Worker, settings: Settings) -> int:
-    """The longest of many calls. One that hung makes no slow rank: `slow-call` tells it, and next time it is
-    another's. Who makes few calls may be slow in each of them."""
-    return one.longest_ns if one.calls >= settings.least_calls else 0
+def _hung_ns(one: Worker) -> int:
+    """How much longer its longest call took than its others on average. One call that hung makes no slow
+    rank: `slow-call` tells it, and next time it is another's."""
+    others = max(1, one.calls - 1)
+    return max(0, one.longest_ns - (one.time_ns - one.longest_ns) // others) if one.calls > 1 else 0
 
 
-def _later(team: Team, facts: Facts, settings: Settings) -> list[Candidate]:
+def _later(team: Team, least_ns: float, settings: Settings) -> list[Candidate]:
     ordered = sorted(
         (one for one in team.workers if one.last_ts is not None), key=lambda one: one.last_ts or 0
     )
-    if len(ordered) < 3 or not facts.wall_ns or len(ordered) < len(team.workers):
+    if len(ordered) < len(team.workers):
         return []
-    last, before = ordered[-1], ordered[-2]
+    last = ordered[-1]
     ends = [one.last_ts or 0 for one in ordered[:-1]]
-    late = ((last.last_ts or 0) - (before.last_ts or 0)) / 1e9
-    spread = (ends[-1] - median(ends)) / 1e9
-    if late < settings.late_share * facts.wall_ns / 1e9 or late < settings.least_ratio * spread:
+    late, spread = (last.last_ts or 0) - ends[-1], ends[-1] - median(ends)
+    if late - _hung_ns(last) < least_ns or late < settings.least_ratio * spread:
         return []
-    if not _did_the_same(last, team, settings) or late < settings.least_seconds:
+    if not _did_the_same(last, team, settings):
         return []
-    if late - _hung_ns(last, settings) / 1e9 < settings.least_seconds:
-        return []
-    values: dict[str, Scalar] = {"worker": last.number, "workers": len(team.workers), "late_s": late}
-    return [_candidate(_LATE_RANK if team.are_ranks else _LATE_PROCESS, values, last, late)]
+    values: dict[str, Scalar] = {"worker": last.number, "workers": len(team.workers), "late_s": late / 1e9}
+    return [_candidate(_LATE_RANK if team.are_ranks else _LATE_PROCESS, values, last, late / 1e9)]
 
 
 def _did_the_same(one: Worker, team: Team, settings: Settings) -> bool:
