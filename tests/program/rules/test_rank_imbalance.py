@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from diagnosing import diagnosed, of_rule
+from iodock.program.findings import Severity
 from log_shapes import pieces, threads
 from metadata_log import FIRST, Trace
 from processor_times import with_processor_times
@@ -78,31 +79,7 @@ def test_a_thread_with_more_files_than_the_others(tmp_path: Path, others_ms: int
         assert one.cost_seconds == pytest.approx(0.5 - 0.2)
 
 
-@pytest.mark.parametrize(
-    ("most", "work_us", "found"),
-    [(30, 10_000, True), (12, 10_000, False), (30, 100_000, False)],
-    ids=["three times as much", "hardly more", "another work"],
-)
-def test_one_of_a_pool_takes_apart_far_more(tmp_path: Path, most: int, work_us: int, found: bool) -> None:
-    log = Trace()
-    for number in range(4):
-        pid = FIRST + 1 + number
-        log.start(pid)
-        for piece in range(most if number == 0 else 10):
-            log.open(f"/data/log-{number}-{piece}.txt", pid=pid)
-            log.read(131072, 20, pid=pid)
-            log.pause(work_us, pid)
-            log.close(pid=pid)
-        log.end(pid)
-    findings = of_rule(diagnosed(log.imported(tmp_path, wall_us=1)), "rank-imbalance")
-    assert bool(findings) == found
-    for one in findings:
-        assert one.cost_seconds == pytest.approx(0.2, rel=0.05)
-        assert one.message.values["excess_s"] == one.cost_seconds
-        assert "after all others" in one.message.text
-
-
-def test_one_of_a_pool_that_reads_more_and_writes_a_summary_late(tmp_path: Path) -> None:
+def test_who_has_more_but_spends_no_time_on_it_is_a_note(tmp_path: Path) -> None:
     log = Trace()
     for number in range(4):
         pid = FIRST + 1 + number
@@ -116,4 +93,5 @@ def test_one_of_a_pool_that_reads_more_and_writes_a_summary_late(tmp_path: Path)
             log.open("/data/summary.txt", flags="O_WRONLY|O_CREAT", pid=pid)
             log.write(800, 20, pid=pid)
         log.end(pid)
-    assert not of_rule(diagnosed(log.imported(tmp_path, wall_us=1)), "rank-imbalance")
+    (found,) = of_rule(diagnosed(log.imported(tmp_path, wall_us=1)), "rank-imbalance")
+    assert found.severity is Severity.NOTE

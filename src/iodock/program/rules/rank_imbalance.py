@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import median, median_high
+from statistics import median
 
-from iodock.program.rules import costs, serial_phases, workers
+from iodock.program.rules import workers
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.program.rules.workers import Team, Worker
 from iodock.shared.language import N_
@@ -18,51 +18,38 @@ class Settings:
     """Thresholds of `rank-imbalance`."""
 
     least_ratio: float = 1.6
-    """Time of the busiest rank over the mean of all."""
-    least_work_ratio: float = 1.5
-    """Bytes or calls of the busiest rank over the mean: less is no imbalance, but a slow rank
-    (`straggler`)."""
-    least_seconds: float = 0.02
-    """Time beyond the mean; less says nothing."""
-    least_late_share: float = 0.15
-    """Of the run, by which a process or rank that has more goes on after the others, where so little of the
-    time lies inside calls that these tell nothing: it takes apart what it reads, or puts together what it
-    writes."""
-    least_late_seconds: float = 0.05
-    """The same in seconds."""
-    most_worked_ns: float = 500.0
-    """Of its time, for each byte that it reads or writes: more is another work."""
-    most_rate_ratio: float = 3.0
-    """Of that time a byte, over the others' and under: they do the same work."""
-    least_busy_ratio: float = 1.4
-    """Computing and I/O of the busiest thread over the mean of all: threads of one process may share the work
-    by its kind, so that the others compute while one does the I/O."""
+    """Time in I/O of the busiest rank over the mean of all, and its bytes, or calls where nothing is moved:
+    who needs longer for as much is a slow rank (`straggler`)."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for each team whose busiest worker has far more than the mean."""
-    alone = facts.settings.of_rule("serial-phases", serial_phases.Settings)
     for team in (*workers.teams(facts), *workers.thread_teams(facts)):
-        for busiest, excess, text in _busiest(facts, team, settings):
-            if not _is_own_kind(facts, team, busiest, settings, alone):
-                yield _candidate(team, busiest, excess, text)
+        busiest = team.most(_time)
+        is_unequal = len(team.workers) >= 3 and _is_unequal(team, busiest, settings.least_ratio)
+        if is_unequal and (not team.are_threads or _is_waited_for(team, busiest, settings.least_ratio)):
+            yield _candidate(team, busiest)
 
 
-def _busiest(facts: Facts, team: Team, settings: Settings) -> Iterator[tuple[Worker, float, str]]:
-    """The one that has far more than the others, if there is one: with how many seconds longer it takes, and
-    the text that says so."""
-    busiest = team.most(_time)
+def _is_unequal(team: Team, busiest: Worker, ratio: float) -> bool:
+    work = _bytes if team.mean(_bytes) > 0 else _calls
+    return all(measure(busiest) > ratio * team.mean(measure) for measure in (_time, work))
+
+
+def _is_waited_for(team: Team, busiest: Worker, ratio: float) -> bool:
+    """Whether the other threads have nothing left to do: they may share the work by its kind, so that they
+    compute while one does the I/O. A runtime that lets one task wander from thread to thread spreads its I/O
+    unevenly, but over all the time."""
+    busy = [one.busy_ns for one in team.workers if one.busy_ns is not None]
+    if busiest.busy_ns is None or len(busy) < len(team.workers):
+        return False
+    beyond = busiest.time_ns - team.mean(_time)
+    is_last = (busiest.last_ts or 0) - median(one.last_ts or 0 for one in team.workers) >= beyond / 2
+    return is_last and busiest.busy_ns > ratio * sum(busy) / len(busy)
+
+
+def _candidate(team: Team, busiest: Worker) -> Candidate:
     excess = (busiest.time_ns - team.mean(_time)) / 1e9
-    if excess >= settings.least_seconds and _is_unequal(team, busiest, settings):
-        yield busiest, excess, _text(team)
-    elif not team.are_threads:
-        most = team.most(_bytes)
-        late = _late_seconds(facts, team, most, settings)
-        if late:
-            yield most, late, _LATE_RANKS if team.are_ranks else _LATE_PROCESSES
-
-
-def _candidate(team: Team, busiest: Worker, excess: float, text: str) -> Candidate:
     values: dict[str, Scalar] = {
         "worker": busiest.number,
         "workers": len(team.workers),
@@ -73,7 +60,7 @@ def _candidate(team: Team, busiest: Worker, excess: float, text: str) -> Candida
         "excess_s": excess,
     }
     return Candidate(
-        message=Message(text, values),
+        message=Message(_THREADS if team.are_threads else _RANKS if team.are_ranks else _PROCESSES, values),
         count=busiest.calls,
         time_ns=busiest.time_ns,
         evidence={"count": busiest.calls, "time_ns": busiest.time_ns, **values},
@@ -83,68 +70,6 @@ def _candidate(team: Team, busiest: Worker, excess: float, text: str) -> Candida
         gain=(0.35, 1.0),
         title=None if team.are_ranks else _TITLE_THREADS if team.are_threads else _TITLE_PROCESSES,
     )
-
-
-def _is_unequal(team: Team, busiest: Worker, settings: Settings) -> bool:
-    if len(team.workers) < 3:
-        return False
-    if busiest.time_ns < settings.least_ratio * team.mean(_time):
-        return False
-    ratio = settings.least_work_ratio
-    if team.mean(_bytes) > 0:
-        return busiest.bytes >= ratio * team.mean(_bytes)
-    return busiest.calls >= ratio * team.mean(_calls)
-
-
-def _late_seconds(facts: Facts, team: Team, most: Worker, settings: Settings) -> float:
-    """How much longer than the others the one with most bytes works on them, which is no time inside calls; 0
-    where it does not, or has hardly more than they, or does another work."""
-    others = [one for one in team.workers if one is not most and one.last_ts is not None]
-    if len(others) < 2 or most.last_ts is None:
-        return 0.0
-    late = most.last_ts - max(one.last_ts or 0 for one in others)
-    least = max(settings.least_late_share * (facts.wall_ns or 0), settings.least_late_seconds * 1e9)
-    has_more = most.bytes >= settings.least_work_ratio * team.mean(_bytes)
-    works_more = _worked(most) >= settings.least_work_ratio * median_high(map(_worked, others))
-    is_text = costs.TEXT_NS <= _ns_per_byte(most) <= settings.most_worked_ns
-    if late < least or not (has_more and works_more and is_text):
-        return 0.0
-    usual = median(map(_ns_per_byte, others))
-    is_alike = usual / settings.most_rate_ratio <= _ns_per_byte(most) <= usual * settings.most_rate_ratio
-    return late / 1e9 if is_alike else 0.0
-
-
-def _worked(one: Worker) -> int:
-    """From its first call to its last, ns."""
-    return (one.last_ts or 0) - (one.first_ts or 0)
-
-
-def _ns_per_byte(one: Worker) -> float:
-    return _worked(one) / max(1, one.bytes)
-
-
-def _is_own_kind(
-    facts: Facts, team: Team, busiest: Worker, settings: Settings, alone: serial_phases.Settings
-) -> bool:
-    """Whether the busiest has other work than the others, not more of the same."""
-    if not team.are_threads:
-        return serial_phases.works_alone(facts, team, busiest, alone)
-    busy = [one.busy_ns for one in team.workers if one.busy_ns is not None]
-    if busiest.busy_ns is None or len(busy) < len(team.workers) or not _is_last(team, busiest):
-        return True
-    return busiest.busy_ns < settings.least_busy_ratio * sum(busy) / len(busy)
-
-
-def _is_last(team: Team, busiest: Worker) -> bool:
-    """Whether it goes on with I/O when the others have none left. A runtime that lets one task wander from
-    thread to thread spreads its I/O unevenly, but over all the time."""
-    ends = sorted(one.last_ts or 0 for one in team.workers if one is not busiest)
-    beyond = busiest.time_ns - team.mean(_time)
-    return (busiest.last_ts or 0) - ends[len(ends) // 2] >= beyond / 2
-
-
-def _text(team: Team) -> str:
-    return _THREADS if team.are_threads else _RANKS if team.are_ranks else _PROCESSES
 
 
 def _time(one: Worker) -> int:
@@ -174,14 +99,6 @@ _THREADS = N_(
     "One thread spent {longest_ns} in I/O and moved {most_bytes}; the mean of {workers} threads side by "
     "side is {mean_ns} and {mean_bytes}."
 )
-_LATE_RANKS = N_(
-    "Rank {worker} moved {most_bytes}, the mean of {workers} ranks is {mean_bytes}; it was at work on them "
-    "for {excess_s} after all others had ended theirs."
-)
-_LATE_PROCESSES = N_(
-    "One process moved {most_bytes}, the mean of {workers} processes side by side is {mean_bytes}; it was at "
-    "work on them for {excess_s} after all others had ended theirs."
-)
 _TITLE_PROCESSES = N_("Unequal I/O among the processes")
 _TITLE_THREADS = N_("Unequal I/O among the threads")
 
@@ -205,5 +122,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.RANKS_OWN),
-    views=("worker_io", "thread_io", "crew_files"),
+    views=("worker_io", "thread_io"),
+    yields_to=("serial-phases",),
 )
