@@ -16,21 +16,16 @@ from iodock.shared.message import Message, Scalar
 class Settings:
     """Thresholds of `failed-open-storm`."""
 
-    least_count: int = 1000
-    """Failed look-ups of one process and the workers it forked; fewer belong to a program's start."""
-    least_repeats: int = 300
-    """Failed look-ups of one name by all processes together."""
+    least_count: int = 300
+    """Failed look-ups of one process; fewer belong to its start."""
+    least_folders: int = 20
+    """Folders in which one process looks for one name, from which on the search path is too long, whoever
+    looks; what a system has of itself is shorter."""
     waiting_count: int = 20
     """Stats of one missing file by one process from which on it may wait for the file: that is
     `stat-storm`."""
     most_waited: int = 10
-    """So many files a process may wait for that never come. Who asks for more of them, and for each not more
-    often than it has names, looks for something."""
-    least_folders: int = 3
-    """Folders in which one name is looked for in vain, from which on they are a search path."""
-    least_long: int = 20
-    """Folders in which one process looks for one name, from which on the search path is too long, whoever
-    looks; what a system has of itself is shorter."""
+    """So many files a process may wait for that never come. Who asks for more of them looks for something."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -38,7 +33,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     yield from _along_paths(facts, settings)
     faults = Faults(facts.rows(_sql(settings)))
     count = faults.total("count")
-    if count < settings.least_repeats or not costs.worth_a_word(facts, faults.time_ns, count):
+    if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
         return
     most = faults.rows[0]
     values: dict[str, Scalar] = {
@@ -62,9 +57,9 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _along_paths(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    faults = Faults(facts.rows(search_path.folders_sql(settings.least_long)))
+    faults = Faults(facts.rows(_folders_sql(settings)))
     count = faults.total("count")
-    if count < settings.least_repeats or not costs.worth_a_word(facts, faults.time_ns, count):
+    if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
         return
     variable = str(max(faults.rows, key=lambda row: int(row["count"]))["variable"])
     values: dict[str, Scalar] = {
@@ -89,36 +84,33 @@ def _along_paths(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-# Forked workers run no program of their own, so they look for nothing that a start needs: they count with
-# who forked them.
+def _folders_sql(settings: Settings) -> str:
+    return f"""WITH had AS (SELECT DISTINCT rtrim(f.folder, '/') AS folder FROM uses u
+  JOIN calls c ON c.id = u.call_id JOIN files f ON f.file_id = u.file_id
+  WHERE c.family IN ('open', 'execve') AND u.errno_id IS NULL AND f.kind <> 'directory')
+SELECT folder AS name, CAST(sum(count) AS BIGINT) AS count, CAST(sum(time_ns) AS BIGINT) AS time_ns,
+  count(DISTINCT upid) AS processes, arg_max(variable, count) AS variable, mode(base) AS base,
+  folder NOT IN (FROM had) AS never
+FROM search_paths WHERE folders >= {settings.least_folders}
+GROUP BY folder ORDER BY never DESC, time_ns DESC NULLS LAST, count DESC, name"""
+
+
 def _sql(settings: Settings) -> str:
-    return f"""WITH {search_path.ctes(settings.least_long)},
-missed AS (SELECT u.file_id, s.upid, u.count, u.time_ns, u.longest_ns, c.name AS call, c.family,
-    CASE WHEN b.upid IS NOT NULL AND b.program IS NULL THEN b.parent ELSE s.upid END AS seeker
+    return f"""WITH missed AS (SELECT u.file_id, s.upid, c.name AS call, sum(u.count) AS count,
+    sum(u.time_ns) AS time_ns, c.family IN ('stat', 'access') AS asks
   FROM uses u JOIN calls c ON c.id = u.call_id JOIN errnos x ON x.id = u.errno_id
     JOIN processes s ON s.utid = u.utid LEFT JOIN programs g ON g.upid = s.upid
-    LEFT JOIN siblings b ON b.upid = s.upid
   WHERE c.family IN ('open', 'access', 'stat', 'execve', 'readlink') AND x.name IN ('ENOENT', 'ENOTDIR')
-    AND (u.file_id, u.utid) NOT IN (SELECT (file_id, utid) FROM sought)
-    AND g.is_tool IS NOT TRUE AND (b.program IS NULL OR NOT b.is_one_of_many)),
-asked AS (SELECT m.file_id, m.upid, regexp_extract(f.name, '[^/]*$') AS base, sum(m.count) AS times
-  FROM missed m JOIN files f ON f.file_id = m.file_id
-  WHERE m.family IN ('stat', 'access') GROUP BY ALL HAVING times >= {settings.waiting_count}),
-came AS (SELECT DISTINCT file_id FROM uses WHERE errno_id IS NULL AND file_id IN (SELECT file_id FROM asked)),
-waited AS (SELECT file_id, upid FROM asked
-  QUALIFY file_id IN (FROM came) OR (
-    count(*) OVER (PARTITION BY upid) <= greatest({settings.most_waited}, avg(times) OVER (PARTITION BY upid))
-    AND count(*) OVER (PARTITION BY upid, base) < {settings.least_folders})),
-storms AS (SELECT m.*, CASE WHEN row_number() OVER (ORDER BY m.longest_ns DESC NULLS LAST) = 1
-    THEN m.longest_ns ELSE 0 END AS first_ns
-  FROM missed m LEFT JOIN waited w ON w.file_id = m.file_id AND w.upid = m.upid
-  WHERE m.family NOT IN ('stat', 'access') OR w.file_id IS NULL
-  QUALIFY sum(m.count) OVER (PARTITION BY m.seeker) >= {settings.least_count}
-    OR sum(m.count) OVER (PARTITION BY m.file_id) >= {settings.least_repeats})
+    AND g.is_tool IS NOT TRUE AND (u.file_id, u.utid) NOT IN (
+      SELECT (file_id, utid) FROM search_paths WHERE folders >= {settings.least_folders}) GROUP BY ALL),
+waited AS (SELECT file_id, upid FROM missed WHERE asks AND count >= {settings.waiting_count}
+  QUALIFY count(*) OVER (PARTITION BY upid) <= {settings.most_waited}
+    OR file_id IN (SELECT file_id FROM uses WHERE errno_id IS NULL))
 SELECT p.name, count(DISTINCT m.file_id) AS file_count, arg_max(m.call, m.count) AS call,
-  CAST(sum(m.count) AS BIGINT) AS count,
-  CAST(sum(m.time_ns - {costs.unless_hung("m.first_ns")}) AS BIGINT) AS time_ns
-FROM storms m JOIN places p ON p.file_id = m.file_id
+  CAST(sum(m.count) AS BIGINT) AS count, CAST(sum(m.time_ns) AS BIGINT) AS time_ns
+FROM missed m JOIN places p ON p.file_id = m.file_id
+WHERE (NOT m.asks OR (m.file_id, m.upid) NOT IN (SELECT (file_id, upid) FROM waited))
+  AND m.upid IN (SELECT upid FROM missed GROUP BY upid HAVING sum(count) >= {settings.least_count})
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
@@ -162,7 +154,7 @@ RULE = Rule(
     fine_when=N_("A program looks for optional settings once when it starts."),
     settings=Settings,
     find=find,
-    views=("uses", "places", "programs", "siblings"),
+    views=("uses", "places", "programs", "search_paths"),
     yields_to=("process-storm", "slow-call"),
     case="shell-loop",
 )
