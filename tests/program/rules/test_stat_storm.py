@@ -35,9 +35,11 @@ def test_compilers_follow_the_paths_of_what_they_include(tmp_path: Path, program
 
 def test_folders_that_python_searches_at_each_import_are_not_blamed(tmp_path: Path) -> None:
     def imports(log: Trace) -> None:
-        for _ in range(500):
+        for number in range(500):
             for folder in ("/home/me/project", "/opt/conda/lib/python3.11"):
                 log.call(f'stat("{folder}", {{st_mode=S_IFDIR|0755, st_size=5, ...}})', "0", 300)
+            log.open(f"/opt/conda/lib/python3.11/m{number}.pyc")
+            log.close()
 
     assert not of_rule(diagnosed(made(imports, tmp_path)), "stat-storm")
 
