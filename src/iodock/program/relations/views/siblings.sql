@@ -10,7 +10,6 @@
 -- alike: how many of them there are, itself included
 -- median_ns: the median of their lifetimes; NULL where not known
 -- owner: -> processes.upid: who has the loop: the parent; of many parents alike, who started these
--- is_one_of_many: whether it is short and one of many alike: `process-storm` tells what its start costs
 -- alike_of_owner: how many of its program there are with the same owner, itself included
 
 -- A shell starts another one for each $(...), and so does who runs a line by `sh -c`: the commands in it
@@ -25,7 +24,5 @@ counted AS (SELECT *, count(*) OVER w AS alike, CAST(median(end_ts - start_ts) O
   FROM made WINDOW w AS (PARTITION BY parent, program)),
 owned AS (SELECT c.*, CASE WHEN s.alike >= 10 THEN s.parent ELSE c.parent END AS owner
   FROM counted c LEFT JOIN counted s ON s.upid = c.parent)
-SELECT *,
-  coalesce(alike >= 50 AND median_ns <= 100000000, false) AS is_one_of_many,
-  count(*) OVER (PARTITION BY owner, program) AS alike_of_owner
+SELECT *, count(*) OVER (PARTITION BY owner, program) AS alike_of_owner
 FROM owned
