@@ -16,7 +16,6 @@ from rank_log import ranks
     ("waits_us", "pause_us", "found"),
     [
         pytest.param(200, 5, True, id="some locks are waited for"),
-        pytest.param(200, 300, False, id="seldom, for what is computed between them"),
         pytest.param(2, 0, False, id="all are free"),
     ],
 )
@@ -181,33 +180,3 @@ def test_files_without_a_name_are_not_one_file(tmp_path: Path) -> None:
                 log.call(f'pwrite64(3, ""..., 512, {offset})', "512", 100, pid)
 
     assert "shared-file-contention" not in blamed(of_log(tmp_path, write))
-
-
-def lock_askers(folder: Path, sleep_us: int, ends: str) -> Path:
-    """Two processes that take turns with a lock: each is refused once, sleeps, and has it then."""
-    log = Trace()
-    for pid in (FIRST + 1, FIRST + 2):
-        log.start(pid)
-        log.open("/data/table.db", pid=pid)
-    for _ in range(40):
-        for pid in (FIRST + 1, FIRST + 2):
-            lock = "fcntl(3, F_SETLK, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=1})"
-            log.call(lock, ends, 5, pid)
-            log.pause(sleep_us, pid)
-            log.call(lock, "0", 5, pid)
-            log.pause(2000, pid)
-    for pid in (FIRST + 1, FIRST + 2):
-        log.end(pid)
-    return log.imported(folder)
-
-
-def test_sleeping_until_a_lock_is_free_is_charged(tmp_path: Path) -> None:
-    path = lock_askers(tmp_path, 10_000, "-1 EAGAIN (Resource temporarily unavailable)")
-    (found,) = of_rule(diagnosed(path), "shared-file-contention")
-    assert (found.evidence["count"], found.evidence["writers"]) == (80, 2)
-    assert found.evidence["waited_ns"] == 80 * 10_000_000
-    assert found.cost_seconds == pytest.approx(0.4)
-
-
-def test_locks_that_are_had_at_once_are_left_alone(tmp_path: Path) -> None:
-    assert not of_rule(diagnosed(lock_askers(tmp_path, 10_000, "0")), "shared-file-contention")
