@@ -63,21 +63,6 @@ def test_names_are_sorted_again_for_each_listing(tmp_path: Path) -> None:
     assert low >= 0.07 and 0.14 <= high <= 0.17
 
 
-def test_a_commit_is_more_than_its_sync(tmp_path: Path) -> None:
-    log = Trace()
-    log.open("/data/run.db", fd=3)
-    for _ in range(300):
-        log.open("/data/run.db-journal", fd=4, took_us=100, flags="O_RDWR|O_CREAT")
-        log.write(512, 10, fd=4)
-        log.call("fdatasync(4)", took_us=500)
-        log.call('pwrite64(3, ""..., 4096, 0)', "4096", 10)
-        log.call("fdatasync(3)", took_us=500)
-        log.close(fd=4)
-        log.call('unlink("/data/run.db-journal")', took_us=380)
-    low, high = saved(log, tmp_path, "sync-heavy")
-    assert low >= 0.6 * 0.44 and 0.44 <= high <= 0.451
-
-
 def test_a_log_in_a_computation_is_formatted_and_flushed(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/evolution.log", flags="O_WRONLY|O_CREAT")

@@ -36,6 +36,9 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
         return
     most = faults.rows[0]
+    # The longest one waits for the disk, or for the server, and the others find what it brought.
+    cold_ns = max(int(row["longest_ns"] or 0) for row in faults.rows)
+    time_ns = None if faults.time_ns is None else faults.time_ns - cold_ns
     values: dict[str, Scalar] = {
         "count": count,
         "files": faults.file_count,
@@ -45,8 +48,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     yield Candidate(
         message=Message(_MESSAGE, values),
         count=count,
-        time_ns=faults.time_ns,
-        evidence={"count": count, "time_ns": faults.time_ns, "missing_files": faults.file_count},
+        time_ns=time_ns,
+        evidence={"count": count, "time_ns": time_ns, "missing_files": faults.file_count},
         query=_QUERY,
         files=faults.files,
         file_count=faults.file_count,
@@ -97,7 +100,7 @@ GROUP BY folder ORDER BY never DESC, time_ns DESC NULLS LAST, count DESC, name""
 
 def _sql(settings: Settings) -> str:
     return f"""WITH missed AS (SELECT u.file_id, s.upid, c.name AS call, sum(u.count) AS count,
-    sum(u.time_ns) AS time_ns, c.family IN ('stat', 'access') AS asks
+    sum(u.time_ns) AS time_ns, max(u.longest_ns) AS longest_ns, c.family IN ('stat', 'access') AS asks
   FROM uses u JOIN calls c ON c.id = u.call_id JOIN errnos x ON x.id = u.errno_id
     JOIN processes s ON s.utid = u.utid LEFT JOIN programs g ON g.upid = s.upid
   WHERE c.family IN ('open', 'access', 'stat', 'execve', 'readlink') AND x.name IN ('ENOENT', 'ENOTDIR')
@@ -107,7 +110,8 @@ waited AS (SELECT file_id, upid FROM missed WHERE asks AND count >= {settings.wa
   QUALIFY count(*) OVER (PARTITION BY upid) <= {settings.most_waited}
     OR file_id IN (SELECT file_id FROM uses WHERE errno_id IS NULL))
 SELECT p.name, count(DISTINCT m.file_id) AS file_count, arg_max(m.call, m.count) AS call,
-  CAST(sum(m.count) AS BIGINT) AS count, CAST(sum(m.time_ns) AS BIGINT) AS time_ns
+  CAST(sum(m.count) AS BIGINT) AS count, CAST(sum(m.time_ns) AS BIGINT) AS time_ns,
+  max({costs.unless_hung("m.longest_ns")}) AS longest_ns
 FROM missed m JOIN places p ON p.file_id = m.file_id
 WHERE (NOT m.asks OR (m.file_id, m.upid) NOT IN (SELECT (file_id, upid) FROM waited))
   AND m.upid IN (SELECT upid FROM missed GROUP BY upid HAVING sum(count) >= {settings.least_count})

@@ -19,6 +19,9 @@ class Settings:
 
     least_count: int = 20
     """Fewer syncs than this are a program's checkpoints."""
+    least_commits: int = 100
+    """Syncs of a database and its journal, from which on it may be rows of one batch that are committed one
+    by one."""
     least_commit_share: float = 0.2
     """Of the run's wall time that a database's syncs must take: a batch that commits row by row does little
     else, and a program that keeps its data safe does."""
@@ -33,7 +36,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         named = any(row["name"] is not None for row in plain.rows)
         yield _candidate(plain, _MESSAGE if named else _MESSAGE_MAPPED, 0.9)
     kept = Faults([row for row in rows if row["is_kept"]])
-    if kept.total("count") >= settings.least_count and _is_worth(facts, kept):
+    if kept.total("count") >= settings.least_commits and _is_worth(facts, kept):
         spent = facts.wall_of(kept.time_ns)
         if spent is None or spent >= settings.least_commit_share * (facts.wall_seconds or 0):
             yield _candidate(kept, _COMMITS, 0.6, _COMMITS_ADVICE)
