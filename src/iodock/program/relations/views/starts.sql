@@ -7,7 +7,8 @@
 -- start_ts: first sign of life
 -- end_ts: end
 -- loaded_ts: when it had first used 19 of 20 of the system's and its program's files; NULL: none
--- data_ts: its first sync, or read or write of a pipe or the user's data; NULL: none
+-- data_ts: its first sync, or listing of a user's folder, or read or write of a pipe or the user's data; NULL:
+--   none
 -- active_ns: CPU time, and the time in its calls on files; NULL where not known
 
 -- A library that is loaded late, for one special case, is not what a start waits for. Who has forked a process
@@ -19,6 +20,7 @@ came AS (SELECT p.upid, min(u.first_ts) AS ts FROM uses u JOIN calls c ON c.id =
     JOIN processes p ON p.utid = u.utid LEFT JOIN ran r ON r.upid = p.upid
     LEFT JOIN files f ON f.file_id = u.file_id
   WHERE u.first_ts >= coalesce(r.ts, u.first_ts) AND (c.class = 'sync'
+    OR c.family = 'getdents' AND NOT regexp_matches(f.name, '{system_names}')
     OR u.direction > 0 AND (f.kind IN ('pipe', 'fifo') OR f.file_id IN (FROM data_files)))
   GROUP BY p.upid),
 active AS (SELECT upid, CAST(sum(cpu_user_ns + coalesce(cpu_system_ns, 0) + coalesce(io_ns, 0)) AS BIGINT) AS ns
