@@ -43,5 +43,5 @@ def test_a_network_file_system_asks_for_larger_requests(tmp_path: Path) -> None:
 
 def test_thresholds_are_settings(tmp_path: Path) -> None:
     store = made(small_reads, tmp_path)
-    raised = Settings(rules={"small-requests": {"least_count": 5000}})
-    assert not of_rule(diagnosed(store, raised), "small-requests")
+    lowered = Settings(rules={"small-requests": {"below_bytes": 64}})
+    assert not of_rule(diagnosed(store, lowered), "small-requests")

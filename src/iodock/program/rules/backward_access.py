@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.program.rules import costs, transfers, unaligned_requests
+from iodock.program.rules import costs, transfers
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
@@ -30,8 +30,6 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for reads and one for writes: all places that are gone through backward."""
     for direction, verb in ((1, "read"), (2, "write")):
         faults = faults_of(facts, direction, settings)
-        if direction == 2:
-            faults = unaligned_requests.without_waiting(facts, faults)
         count, moved = faults.total("count"), faults.total("bytes")
         cost = costs.beyond_large(faults.time_ns, count, moved - faults.total("again"), direction)
         if faults and cost is not None:
@@ -131,7 +129,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.OFFSETS,),
-    views=("transfers", "place_names", "places", "uses", "opens", "plain_places", "remote_places"),
+    views=("transfers", "place_names", "places", "uses", "plain_places"),
     yields_to=("redundant-reads", "redundant-writes", "synchronous-flags"),
     case="header-reread",
 )

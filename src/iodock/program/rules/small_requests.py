@@ -20,12 +20,9 @@ class Settings:
     """Requests below this size are small on a local file system; counted in powers of two."""
     below_bytes_remote: int = 65536
     """The same on a network or parallel file system."""
-    least_count: int = 1000
-    """Fewer small requests than this are not worth a word."""
     least_share: float = 0.5
-    """Of a place's transfers that must be small and follow the access before them."""
-    most_back: float = 0.5
-    """Share of transfers that may step back: random access is another fault."""
+    """Of a place's transfers that must be small and go on from the access before them: where more step back,
+    the order is the fault."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -35,7 +32,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         count, moved = faults.total("count"), faults.total("bytes")
         spent = facts.typical(faults.sum_of("typical_ns"), faults.time_ns)
         cost = costs.beyond_large(spent, count, moved, direction)
-        if count < settings.least_count or not costs.worth_a_word(facts, cost, count):
+        if not faults or not costs.worth_a_word(facts, cost, count):
             continue
         values = {"count": count, "mean_bytes": moved / count, "files": faults.file_count}
         yield Candidate(
@@ -54,15 +51,12 @@ def _sql(direction: int, settings: Settings, facts: Facts) -> str:
     far, near = ((one - 1).bit_length() - 1 for one in (settings.below_bytes_remote, settings.below_bytes))
     largest = f"CASE WHEN p.place IN (FROM remote_places) THEN {far} ELSE {near} END"
     small = f"t.size_bin BETWEEN 0 AND {largest} AND t.pattern IN (0, 2, 3, 4)"
-    back = """coalesce(sum(CASE t.pattern WHEN 4 THEN t.back ELSE t.count END)
-    FILTER (WHERE t.pattern IN (4, 5, 6)), 0)"""
     shared = f" AND t.place NOT IN ({_MPI_IO_SQL})" if facts.mpi_io else ""
     summed = ("count", "time_ns", "typical_ns", "bytes")
     return transfers.by_place(
         {name: f"sum(t.{name}) FILTER (WHERE {small})" for name in summed},
         where=f"t.direction = {direction} AND t.size_bin >= 0 AND p.place IN (FROM plain_places){shared}",
-        having=f"""sum(t.count) FILTER (WHERE {small}) >= {settings.least_share} * sum(t.count)
-  AND {back} <= {settings.most_back} * sum(t.count)""",
+        having=f"sum(t.count - t.back) FILTER (WHERE {small}) >= {settings.least_share} * sum(t.count)",
         first="typical_ns",
     )
 
