@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from iodock.program.findings import Advice
-from iodock.program.rules import costs, redundant_writes, transfers, unaligned_requests
+from iodock.program.rules import costs, transfers
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.program.rules.places import Faults
+from iodock.program.rules.unaligned_requests import PAGE_BYTES
 from iodock.shared.language import N_
 from iodock.shared.message import Message
 
@@ -19,29 +20,18 @@ class Settings:
 
     least_needed: float = 0.5
     """Share of the files that must be asked for, for reading all of it to be advised."""
-
-    least_count: int = 500
-    """Fewer accesses than this, in all such places together, are not worth a word."""
-    least_back: float = 0.2
-    """Share of a place's accesses that must step back to another part of the file."""
-    least_jumps: float = 0.5
-    """Share that must not begin where the access before it ended."""
+    least_ahead: float = 0.25
+    """Share of a place's accesses that must jump ahead: with fewer it is read in order or backward."""
+    least_returns: int = 16
+    """So often, in each file, requests must jump back: some few returns are to a table of contents."""
     below_bytes: int = 262144
     """Requests of this mean size and above pay for their jump."""
-    least_passes: int = 16
-    """So often a file must be gone through in jumps of a page or more, a part of it each time, as a column of
-    a matrix is that is stored row by row."""
-    most_piece_bytes: int = 8192
-    """The requests of such a pass are of this size on average, or smaller: what libraries buffer at least."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for reads and one for writes: all places that are accessed at random."""
     for direction, verb in ((1, "read"), (2, "write")):
         faults = faults_of(facts, direction, settings)
-        if direction == 2:
-            faults = unaligned_requests.without_waiting(facts, faults)
-            faults = redundant_writes.without_headers(facts, faults)
         count, moved = faults.total("count"), faults.total("bytes")
         cost = costs.beyond_large(faults.time_ns, count, moved - faults.total("again"), direction)
         if not faults or not costs.worth_a_word(facts, cost, count):
@@ -69,9 +59,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 def _advice(facts: Facts, faults: Faults, settings: Settings, direction: int) -> tuple[Advice, ...]:
     """What fits how much is needed of the files, and of each request."""
-    mean = faults.total("bytes") / faults.total("count")
-    # The buffers of libraries are that large, or half of it; what was used of them is not known.
-    fills = direction == 1 and settings.most_piece_bytes // 3 <= mean <= settings.most_piece_bytes
+    # The buffers of libraries are a page or more; what was used of them is not known.
+    fills = direction == 1 and faults.total("bytes") >= PAGE_BYTES * faults.total("count")
     known = RULE.advice if _is_most_needed(facts, faults, settings) else _FEW_NEEDED
     return (*(_BUFFERED if fills else ()), *known)
 
@@ -89,40 +78,21 @@ FROM place_names WHERE place IN ({places})"""
 
 def faults_of(facts: Facts, direction: int, settings: Settings) -> Faults:
     """Places that are read (DIRECTION 1) or written (2) at random."""
-    faults = _without_near(facts, Faults(facts.rows(_sql(direction, settings))), direction, settings)
-    return faults if faults.total("count") >= settings.least_count else Faults([])
+    return Faults(facts.rows(_sql(direction, settings)))
 
 
-def _without_near(facts: Facts, faults: Faults, direction: int, settings: Settings) -> Faults:
-    """The places without those gone through in passes whose pieces lie together, many in each page."""
-    passes = ", ".join(str(row["place"]) for row in faults.rows if not row["is_to_and_fro"])
-    if not passes:
-        return faults
-    far = facts.rows(
-        f"""SELECT p.place FROM events e JOIN places p ON p.file_id = e.file_id
-WHERE p.place IN ({passes}) AND e.direction = {direction} AND e.bytes > 0 GROUP BY p.place
-HAVING count(*) FILTER (WHERE abs(e.gap_bytes) >= {unaligned_requests.PAGE_BYTES})
-  >= {settings.least_jumps} * count(*)"""
-    )
-    kept = {row["place"] for row in far}
-    return Faults([row for row in faults.rows if row["is_to_and_fro"] or row["place"] in kept])
-
-
+# What is written again, as a header is between records, is told by `redundant-writes`.
 def _sql(direction: int, settings: Settings) -> str:
-    back = "coalesce(sum(t.count) FILTER (WHERE t.pattern = 6), 0)"
-    # Where what was read is written back in place, two steps back seem to follow each other.
-    fro = "coalesce(sum(t.back) FILTER (WHERE t.pattern IN (4, 5, 6)), 0)"
-    to = "coalesce(sum(t.count - t.back) FILTER (WHERE t.pattern IN (3, 4)), 0)"
+    back = "sum(t.back) FILTER (WHERE t.pattern IN (4, 5, 6))"
+    ahead = "sum(t.count - t.back) FILTER (WHERE t.pattern IN (3, 4))"
     jumps = "coalesce(sum(t.count) FILTER (WHERE t.pattern IN (3, 4, 5, 6)), 0)"
-    is_to_and_fro = f"greatest({back}, least({to}, {fro})) >= {settings.least_back} * sum(t.count)"
-    # Most steps of a pass go on, and one goes back to begin the next.
-    passes = f"""{fro} BETWEEN {settings.least_passes} * p.file_count AND 0.5 * {to}
-    AND sum(t.bytes) <= {settings.most_piece_bytes} * sum(t.count)"""
+    rewrites = "t.direction = 2 AND 2 * coalesce(t.any_written_bytes, 0) >= t.bytes"
     return transfers.by_place(
-        transfers.moved() | {"jumps": jumps, "is_to_and_fro": is_to_and_fro},
-        where=f"t.direction = {direction} AND t.size_bin >= 0 AND p.place IN (FROM plain_places)",
-        having=f"""sum(t.count) >= {transfers.FEW} AND ({is_to_and_fro} OR {passes})
-  AND {jumps} >= {settings.least_jumps} * sum(t.count)
+        transfers.moved() | {"jumps": jumps},
+        where=f"""t.direction = {direction} AND t.size_bin >= 0 AND NOT ({rewrites})
+  AND p.place IN (FROM plain_places)""",
+        having=f"""{ahead} >= {settings.least_ahead} * sum(t.count)
+  AND {back} >= {settings.least_returns} * p.file_count
   AND sum(t.bytes) < {settings.below_bytes} * sum(t.count)""",
     )
 
@@ -214,7 +184,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.OFFSETS,),
-    views=("transfers", "place_names", "places", "opens", "plain_places", "remote_places"),
+    views=("transfers", "place_names", "plain_places"),
     yields_to=("redundant-reads", "redundant-writes", "synchronous-flags"),
     case="reread-ranges",
 )
