@@ -17,47 +17,23 @@ from iodock.shared.message import Message
 class Settings:
     """Thresholds of `mmap-random`."""
 
-    least_faults: int = 50
-    """Fewer page faults that waited than this, in all such files together, are not worth a word."""
     most_near: float = 0.3
     """Share of a file's faults that may lie just behind the one before: with more it is read in order."""
-    least_back: float = 0.2
-    """Share of a file's faults that must step back, or so many fewer (`least_returns`)."""
     least_returns: float = 4
-    """How often the steps back together lead over the whole file, where fewer do: pieces that are touched in
-    rising order begin anywhere."""
+    """How often the steps back together must lead over the whole file: who touches it in rising order comes
+    back to its beginning now and then."""
     least_touched: float = 0.5
     """Share of the files that must be touched for reading all of it to be advised: in order it comes faster,
     but not many times as fast."""
-    least_bytes: int = 67108864
-    """Smaller files, all such together, are in memory after a moment, whatever the order."""
-
-
-FEW = 8
-"""Fewer page faults of a file that waited show no order."""
-LONGEST_WAIT_NS = 20_000_000
-"""What lies further apart was computing, not waiting for one page."""
-FEW_BACK = 0.03
-"""With fewer steps back than this share the file is gone through in order, if often."""
-BYTES_PER_S = 1_000_000_000
-"""At which the file could be read in order."""
-AHEAD = 4
-"""So much faster, at least, go touches that are announced or made side by side."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all files whose maps are touched at random, with waits."""
     found = Faults(facts.rows(_sql(settings)))
-    touched = found.total("touched_bytes") / max(1, found.total("extent"))
-    is_most = touched >= settings.least_touched
-    count, cost = found.total("count"), _cost(found, is_most)
-    if (
-        count < settings.least_faults
-        or found.total("extent") < settings.least_bytes
-        or not costs.worth_a_word(facts, cost, count)
-    ):
+    count, cost = found.total("count"), found.time_ns
+    if not count or not costs.worth_a_word(facts, cost, count):
         return
-    back = found.total("back") / max(1, found.total("steps"))
+    touched = found.total("touched_bytes") / max(1, found.total("extent"))
     yield Candidate(
         message=Message(
             _MESSAGE,
@@ -65,72 +41,51 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
                 "count": count,
                 "touched_bytes": found.total("touched_bytes"),
                 "touched_share": min(1.0, touched),
-                "back_share": back,
+                "back_share": found.total("back") / max(1, found.total("steps")),
                 "files": found.file_count,
             },
         ),
         count=count,
         time_ns=cost,
         # Page faults are no calls.
-        work_ns=cost,
+        work_ns=cost or 0,
         evidence={
             "count": count,
             "faults": found.total("faults"),
             "back": found.total("back"),
             "touched_bytes": found.total("touched_bytes"),
             "size_bytes": found.total("size_bytes"),
-            "waited_ns": found.total("waited_ns"),
+            "waited_ns": cost,
         },
         query=_QUERY,
         files=found.files,
         file_count=found.file_count,
         confidence=0.5,
         gain=(0.3, 0.9),
-        advice=None if is_most else _FEW_TOUCHED,
+        advice=None if touched >= settings.least_touched else _FEW_TOUCHED,
     )
 
 
-def _cost(found: Faults, is_most: bool) -> int:
-    """What announcing the touches, or where most is touched reading in order, would save; ns, summed over
-    tasks."""
-    saved = 0.0
-    for row in found.rows:
-        waited = int(row["waited_ns"] or 0)
-        in_order = int(row["extent"]) / BYTES_PER_S * 1e9 if is_most else waited
-        needed = min(in_order, waited / AHEAD)
-        saved += max(0.0, waited - needed)
-    return round(saved)
-
-
+# A fault is noted when its page is there, so up to the task's fault before lies the wait for it, and what the
+# task computed. What it can't have waited: its CPU time, and the time in calls.
 def _sql(settings: Settings) -> str:
-    # A fault is noted when its page is there, so up to the task's fault before lies the wait for it, and what
-    # the task computed. What it can't have waited: its CPU time, and the time in calls.
-    near = f"count(*) FILTER (WHERE {faults.NEAR})"
-    back = "count(*) FILTER (WHERE step < 0)"
-    returned = "-sum(step) FILTER (WHERE step < 0)"
+    stepped = faults.steps(where="WHERE is_major IS NOT NULL AND file_id IN (FROM data_files)")
     return f"""WITH stepped AS (SELECT *, ts - lag(ts) OVER (PARTITION BY utid ORDER BY ts) AS pause
-  FROM ({faults.steps(where="WHERE is_major IS NOT NULL")})),
-chosen AS (SELECT s.file_id FROM stepped s JOIN files f ON f.file_id = s.file_id
-  WHERE f.file_id IN (FROM data_files)
-  GROUP BY s.file_id, f.size_bytes HAVING count(*) FILTER (WHERE is_major) >= {FEW}
-    AND {near} <= {settings.most_near} * count(step)
-    AND ({back} >= {settings.least_back} * count(step) OR {back} >= {FEW_BACK} * count(step)
-      AND {returned} >= {settings.least_returns} * coalesce(f.size_bytes, max(s.offset_bytes)))),
-waits AS (SELECT s.file_id, s.utid, sum(least(s.pause, {LONGEST_WAIT_NS})) AS ns FROM stepped s
-  WHERE s.is_major AND s.file_id IN (SELECT file_id FROM chosen) GROUP BY ALL),
-idle AS (SELECT w.utid, sum(w.ns) AS ns, any_value(p.end_ts - p.start_ts - p.cpu_user_ns - p.cpu_system_ns
-    - coalesce(p.io_ns, 0) - coalesce(p.waiting_ns, 0)) AS most
-  FROM waits w JOIN processes p ON p.utid = w.utid GROUP BY 1),
-waited AS (SELECT w.file_id,
-    sum(w.ns * least(1.0, greatest(0, coalesce(i.most, i.ns)) / greatest(i.ns, 1))) AS ns
-  FROM waits w JOIN idle i ON i.utid = w.utid GROUP BY 1)
+  FROM ({stepped})),
+tasks AS (SELECT s.utid, greatest(0, any_value(p.end_ts - p.start_ts - p.cpu_user_ns - p.cpu_system_ns
+    - coalesce(p.io_ns, 0) - coalesce(p.waiting_ns, 0))) AS idle_ns,
+    least(1.0, idle_ns / greatest(1, sum(s.pause))) AS part
+  FROM stepped s JOIN processes p ON p.utid = s.utid WHERE s.is_major GROUP BY s.utid)
 SELECT f.name, 1 AS file_count, count(*) FILTER (WHERE s.is_major) AS count, count(*) AS faults,
   count(s.step) AS steps, count(*) FILTER (WHERE s.step < 0) AS back,
   count(DISTINCT s.offset_bytes) * {faults.PAGE_BYTES} AS touched_bytes, f.size_bytes,
   coalesce(f.size_bytes, max(s.offset_bytes)) AS extent,
-  CAST(any_value(w.ns) AS BIGINT) AS waited_ns
-FROM stepped s JOIN files f ON f.file_id = s.file_id JOIN waited w ON w.file_id = s.file_id
-GROUP BY f.file_id, f.name, f.size_bytes ORDER BY waited_ns DESC, f.name"""
+  CAST(sum(s.pause * t.part) FILTER (WHERE s.is_major) AS BIGINT) AS time_ns
+FROM stepped s JOIN files f ON f.file_id = s.file_id LEFT JOIN tasks t ON t.utid = s.utid
+GROUP BY f.file_id, f.name, f.size_bytes
+HAVING count(*) FILTER (WHERE {faults.NEAR}) <= {settings.most_near} * count(s.step)
+  AND -sum(s.step) FILTER (WHERE s.step < 0) >= {settings.least_returns} * extent
+ORDER BY time_ns DESC NULLS LAST, f.name"""
 
 
 _MESSAGE = N_(
