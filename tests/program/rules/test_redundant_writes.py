@@ -45,7 +45,7 @@ def test_a_small_header_is_written_again(
     tmp_path: Path, update: Callable[[int], int | None], found: int
 ) -> None:
     diagnosis = of_log(tmp_path, with_header(update))
-    assert len(of_rule(diagnosis, "redundant-writes")) == found
+    assert ("redundant-writes" in blamed(diagnosis)) == found
     if found:
         assert not of_rule(diagnosis, "random-access")
         (one,) = of_rule(diagnosis, "redundant-writes")

@@ -165,5 +165,5 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.COVERAGE,),
-    views=("transfers", "place_names", "places", "uses", "file_work", "plain_places"),
+    views=("transfers", "place_names", "places", "uses", "file_work", "plain_places", "rewritten_ranges"),
 )

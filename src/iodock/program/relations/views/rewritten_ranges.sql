@@ -1,0 +1,14 @@
+-- Where writes go that replace what was written before, at least half of their bytes: headers, states, slots.
+--
+-- file_id: -> files
+-- offset_bytes: where the writes begin
+-- call_id: -> calls: of one of them
+-- count: such writes that begin there
+-- bytes: written by them
+-- kept_bytes: the most that one of them wrote
+-- time_ns: inside them
+
+SELECT file_id, offset_bytes, any_value(call_id) AS call_id, count(*) AS count,
+  CAST(sum(bytes) AS BIGINT) AS bytes, max(bytes) AS kept_bytes, CAST(sum(dur) AS BIGINT) AS time_ns
+FROM events WHERE direction = 2 AND bytes > 0 AND 2 * any_written_bytes >= bytes AND file_id IS NOT NULL
+GROUP BY file_id, offset_bytes
