@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from iodock.program.rules import backward_access, costs, random_access, seek_storm, transfers
+from iodock.program.rules import backward_access, costs, random_access, transfers
 from iodock.program.rules.base import Candidate, Facts, Need, Pieces, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
@@ -20,50 +20,40 @@ class Settings:
     least_factor: float = 1.9
     """How many times what a process needs it must read at least."""
     least_factor_shared: float = 3.0
-    """The same for all processes together, which each read the bytes once."""
-    least_processes: int = 3
-    """So many processes of one program must read the bytes: different tools each have their reason."""
-    least_bytes: int = 1048576
-    """So many bytes must have been read before, in all files together."""
+    """The same for all processes together, which each read the bytes once; and so many must run one program,
+    as different tools each have their reason."""
     least_scanned: float = 0.8
     """Share of a database's reads that must begin where the one before ended: that is no look-up of pages,
     but all of a table for each question."""
-    least_distinct: float = 0.75
-    """Share of a place's accesses at random, or backward, that begin where no other one begins: then they
-    overlap because a library reads a whole buffer for each, and `random-access` says what is wrong."""
-    most_same: float = 0.05
-    """The same where no offset of a file begins more than this share of its accesses: a library's buffers
-    begin at blocks, but a header is come back to."""
-    most_often: int = 16
-    """And where an offset begins no more accesses than this on average: with more, each part is read again
-    and again, through whichever buffer, and would be better kept."""
+    least_repeats: int = 16
+    """So many accesses begin where an access does, on average, of a file that is read at random or backward.
+    With fewer they only overlap because a library reads a whole buffer for each: the order is the fault."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for what processes read again themselves, one for what each of many reads once."""
     for shared in (False, True):
-        faults = _without_random(facts, Faults(facts.rows(_sql(shared, settings))), settings)
-        faults = _read_alike(facts, faults, settings) if shared else _without_builders(facts, faults)
+        found = _without_random(facts, Faults(facts.rows(_sql(shared, settings))), settings)
+        faults = _read_alike(facts, found, settings.least_factor_shared if shared else 1)
         count, cost = faults.total("count"), faults.time_ns
         text_ns = costs.text_ns(facts, faults, 1)
         if cost is not None:
             cost += text_ns
-        if faults.total("again") < settings.least_bytes or not costs.worth_a_word(facts, cost, count):
+        if not faults or not costs.worth_a_word(facts, cost, count):
             continue
-        seeks = Faults([]) if shared else _seeks(facts, faults)
         moved, again = faults.total("bytes"), faults.total("again")
         factor = moved / max(1, moved - again)
         values = {
             "read_bytes": moved, "needed_bytes": moved - again, "factor": round(factor, 1),
-            "files": faults.file_count, "processes": _most(faults),
+            "files": faults.file_count,
+            "processes": max(int(row["processes"]) for row in faults.rows) if shared else 1,
         }  # fmt: skip
         yield Candidate(
             message=Message(_MANY if shared else _ONE, values),
-            count=count + seeks.total("count"),
-            time_ns=None if cost is None else cost + seeks.total("time_ns"),
+            count=count,
+            time_ns=cost,
             evidence={
                 "count": count,
-                "seeks": seeks.total("count"),
                 "read_bytes": moved,
                 "again_bytes": again,
                 "factor": round(factor, 2),
@@ -80,90 +70,44 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         )
 
 
-def _seeks(facts: Facts, faults: Faults) -> Faults:
-    """Seeks in these places, which go when each is read once; those that `seek-storm` charges left out."""
-    places = ", ".join(str(row["place"]) for row in faults.rows)
-    settings = facts.settings.of_rule("seek-storm", seek_storm.Settings)
-    charged = {row["name"]: row for row in seek_storm.needless(facts, settings).rows}
-    rows = facts.rows(
-        f"""SELECT l.place, any_value(p.name) AS name, CAST(sum(u.count) AS BIGINT) AS count,
-  CAST(sum(u.time_ns) AS BIGINT) AS time_ns
-FROM uses u JOIN calls c ON c.id = u.call_id JOIN places l ON l.file_id = u.file_id
-  JOIN place_names p ON p.place = l.place
-WHERE c.class = 'seek' AND l.place IN ({places}) GROUP BY l.place"""
-    )
-    return Faults([row | _less(row, charged.get(row["name"], {})) for row in rows])
-
-
-def _less(row: dict[str, Any], charged: dict[str, Any]) -> dict[str, int]:
-    return {key: max(0, int(row[key] or 0) - int(charged.get(key) or 0)) for key in ("count", "time_ns")}
-
-
-def _most(faults: Faults) -> int:
-    return max(int(row.get("processes") or 1) for row in faults.rows)
-
-
 def _without_random(facts: Facts, faults: Faults, settings: Settings) -> Faults:
     """The places without those of which parts are looked up here and there, none of them above all."""
-    jumping = {row["place"]: row.get("is_to_and_fro", 1) for row in _jumping(facts).rows} if faults else {}
+    jumping = {row["place"] for row in _jumping(facts)} if faults else set()
     places = ", ".join(str(row["place"]) for row in faults.rows if row["place"] in jumping)
-    if not places or not facts.sees(Need.OFFSETS):
+    if not places:
         return faults
-    # Who goes through a file in passes may come back to the same pieces in each.
-    to_and_fro = ", ".join(str(place) for place, is_so in jumping.items() if is_so) or "NULL"
     rows = facts.rows(
-        f"""WITH begun AS (SELECT p.place, e.file_id, count(*) AS count
+        f"""WITH begun AS (SELECT p.place, count(*) AS count
   FROM events e JOIN places p ON p.file_id = e.file_id
   WHERE p.place IN ({places}) AND e.direction = 1 AND e.bytes > 0
-  GROUP BY p.place, e.file_id, e.offset_bytes),
-by_file AS (SELECT place, sum(count) AS count, count(*) AS offsets, max(count) AS most FROM begun
-  GROUP BY place, file_id)
-SELECT place FROM by_file GROUP BY place
-HAVING sum(offsets) >= {settings.least_distinct} * sum(count)
-  OR place IN ({to_and_fro}) AND sum(most) <= {settings.most_same} * sum(count)
-    AND sum(count) <= {settings.most_often} * sum(offsets)"""
+  GROUP BY p.place, e.file_id, e.offset_bytes)
+SELECT place FROM begun GROUP BY place HAVING sum(count * count) < {settings.least_repeats} * sum(count)"""
     )
     scattered = {row["place"] for row in rows}
     return Faults([row for row in faults.rows if row["place"] not in scattered])
 
 
-def _jumping(facts: Facts) -> Faults:
-    chosen = facts.settings.of_rule("random-access", random_access.Settings)
-    back = facts.settings.of_rule("backward-access", backward_access.Settings)
-    found = (random_access.faults_of(facts, 1, chosen), backward_access.faults_of(facts, 1, back))
-    return Faults([row for one in found for row in one.rows])
+def _jumping(facts: Facts) -> Iterator[dict[str, Any]]:
+    for rule in (random_access, backward_access):
+        yield from rule.faults_of(facts, 1, facts.settings.of_rule(rule.RULE.name, rule.Settings)).rows
 
 
-def _without_builders(facts: Facts, faults: Faults) -> Faults:
-    """The places that anyone but compilers and build tools reads: these look at what they have made, to sign
-    or to link it, and the user can't change them."""
-    places = ", ".join(str(row["place"]) for row in faults.rows)
-    if not places or not facts.rows("SELECT 1 FROM programs WHERE builds LIMIT 1"):
-        return faults
-    left = facts.rows(
-        f"""SELECT DISTINCT l.place FROM uses u JOIN places l ON l.file_id = u.file_id
-  JOIN processes q ON q.utid = u.utid LEFT JOIN programs g ON g.upid = q.upid
-WHERE l.place IN ({places}) AND u.direction = 1 AND u.bytes > 0 AND g.builds IS NOT TRUE"""
-    )
-    return Faults([row for row in faults.rows if {"place": row["place"]} in left])
-
-
-def _read_alike(facts: Facts, faults: Faults, settings: Settings) -> Faults:
-    """The places that enough processes of one program read, with the number of these."""
+def _read_alike(facts: Facts, faults: Faults, least: float) -> Faults:
+    """The places that so many processes of one program read, with the number of these. Compilers and build
+    tools don't count: these look at what they have made, to sign or to link it, and the user can't change
+    them."""
     if not faults:
         return faults
     places = ", ".join(str(row["place"]) for row in faults.rows)
     readers = facts.rows(
-        f"""SELECT place, max(processes) AS processes FROM (
-  SELECT l.place, l.file_id, g.program, count(DISTINCT q.upid) AS processes FROM uses u
-    JOIN places l ON l.file_id = u.file_id JOIN processes q ON q.utid = u.utid
+        f"""WITH alike AS (SELECT l.place, l.file_id, g.program, count(DISTINCT q.upid) AS processes
+  FROM uses u JOIN places l ON l.file_id = u.file_id JOIN processes q ON q.utid = u.utid
     LEFT JOIN programs g ON g.upid = q.upid
-  WHERE u.direction = 1 AND u.bytes > 0 AND l.place IN ({places}) GROUP BY ALL)
-GROUP BY place HAVING max(processes) >= {settings.least_processes}"""
+  WHERE u.direction = 1 AND u.bytes > 0 AND l.place IN ({places}) AND g.builds IS NOT TRUE GROUP BY ALL)
+SELECT place, max(processes) AS processes FROM alike GROUP BY place HAVING max(processes) >= {least}"""
     )
     known = {row["place"]: row["processes"] for row in readers}
-    kept = [row | {"processes": known[row["place"]]} for row in faults.rows if row["place"] in known]
-    return Faults(kept)
+    return Faults([row | {"processes": known[row["place"]]} for row in faults.rows if row["place"] in known])
 
 
 def _sql(shared: bool, settings: Settings) -> str:
