@@ -59,7 +59,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 # Charged is typical time: a few writes that waited, or were interrupted, don't make all of them dear.
 # Of other calls those count that fell into the time of the writes: another step of the run is no part of it.
-# What tracing adds to a call is no computing.
+# What tracing adds to a call is no computing: as little is known of less than it adds.
 def _sql(facts: Facts, settings: Settings) -> str:
     first, step = facts.store.manifest.first_ts or 0, max(1, (facts.wall_ns or 0) // MOMENTS)
     return f"""WITH chosen AS (SELECT w.*, (w.first_ts - {first}) // {step} AS since,
@@ -70,7 +70,7 @@ busy AS (SELECT w.upid, w.file_id, sum(m.time_ns) AS io_ns, {facts.added_ns} * s
       / (any_value(w.until // {COARSE} - w.since // {COARSE}) + 1) AS spread
   FROM chosen w JOIN moments m ON m.actor = w.upid + 1 AND m.moment BETWEEN w.since AND w.until
   GROUP BY w.upid, w.file_id),
-seen AS (SELECT w.*, b.spread, greatest(0, b.io_ns - b.tracing_ns) AS untraced_ns, least((SELECT
+seen AS (SELECT w.*, b.spread, b.tracing_ns, greatest(0, b.io_ns - b.tracing_ns) AS untraced_ns, least((SELECT
       sum(cpu_user_ns) FROM processes p WHERE p.upid = w.upid),
     greatest(0, w.last_ts - w.first_ts - b.io_ns - b.tracing_ns)) AS pause_ns
   FROM chosen w JOIN busy b ON b.upid = w.upid AND b.file_id = w.file_id),
@@ -80,8 +80,9 @@ SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.writes) AS BI
   CAST(sum(w.written_bytes) AS BIGINT) AS bytes, CAST(sum(w.pause_ns) AS BIGINT) AS pause_ns,
   CAST(sum(w.write_ns) * least(1, {facts.stretch} * any_value(y.typical)) AS BIGINT) AS time_ns
 FROM seen w JOIN places p ON p.file_id = w.file_id JOIN typical y ON y.place = p.place
-WHERE w.spread >= {settings.least_spread} AND (regexp_matches(lower(p.name), '{_DEBUG}')
-  OR w.pause_ns >= {settings.least_compute} * (w.pause_ns + w.untraced_ns))
+WHERE w.spread >= {settings.least_spread} AND w.pause_ns >= w.tracing_ns
+  AND (regexp_matches(lower(p.name), '{_DEBUG}')
+    OR w.pause_ns >= {settings.least_compute} * (w.pause_ns + w.untraced_ns))
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
