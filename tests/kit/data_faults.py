@@ -121,7 +121,7 @@ def rewritten(log: StraceLog) -> None:
 def appended(log: StraceLog) -> None:
     log.open("/data/state", "O_WRONLY|O_CREAT")
     for _ in range(101):
-        log.write(1000, 1000)
+        log.write(65536, 1000)
 
 
 def read_back(log: StraceLog) -> None:
@@ -274,7 +274,7 @@ CASES = [
     Case("random-access", jumps, 1000, 0.1 - 0.0004 - 0.00082, ("/data/table",), sorted_jumps),
     Case("backward-access", blocks_backward, 500, 0.1 - 0.0004 - 0.00041, ("/data/history",), blocks_forward),
     # Three pages are touched in place of two.
-    Case("unaligned-requests", unaligned, 999, 0.02997, ("/data/records",), aligned),
+    Case("unaligned-requests", unaligned, 1000, 0.03, ("/data/records",), aligned),
     Case("redundant-reads", read_ten_times, 144, 0.144, ("/data/in",), read_once),
     Case("redundant-writes", rewritten, 100, 0.1, ("/data/state",), appended),
     Case("read-after-write", read_back, 20, 0.2, ("/data/scratch",), read_from_elsewhere),

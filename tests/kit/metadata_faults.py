@@ -197,8 +197,8 @@ def debug_lines(log: Trace) -> None:
 def a_line_at_the_end(log: Trace) -> None:
     log.open("/data/debug.txt", flags="O_WRONLY|O_CREAT")
     log.pause(900_000)
-    for _ in range(900):
-        log.write(50, 100)
+    for _ in range(11):
+        log.write(4096, 100)
 
 
 CASES = [

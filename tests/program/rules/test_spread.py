@@ -34,7 +34,7 @@ def off_the_page(log: Trace) -> None:
 
 
 def header_first(log: Trace) -> None:
-    for number in range(1, 20):
+    for number in range(1, 41):
         at(log, "pread64", 4096, 0, 50)
         at(log, "pread64", 512, number * 65536, 10)
 
@@ -59,7 +59,7 @@ def in_three_writes(log: Trace) -> None:
         ("unaligned-requests", off_the_page, "O_RDWR", 39 * FILES),
         ("read-after-write", read_back, "O_RDWR|O_CREAT", FILES),
         ("synchronous-flags", in_three_writes, "O_WRONLY|O_CREAT|O_SYNC", 3 * FILES),
-        ("redundant-reads", header_first, "O_RDONLY", 18 * FILES),
+        ("redundant-reads", header_first, "O_RDONLY", 39 * FILES),
     ],
 )
 def test_a_fault_may_be_spread_over_many_files(

@@ -60,9 +60,9 @@ pairs AS (SELECT g.file_id, t.count + g.count AS count, t.time_ns, t.bytes,
   FROM moved g ASOF JOIN moved t
     ON t.upid = g.upid AND t.bytes = g.bytes AND t.direction = g.direction - 1 AND t.since <= g.since
   QUALIFY row_number() OVER (PARTITION BY t.upid, t.file_id ORDER BY g.since) = 1)
-SELECT f.name, CAST(p.count AS BIGINT) AS count, CAST(p.time_ns AS BIGINT) AS time_ns,
-  CAST(p.bytes AS BIGINT) AS bytes
-FROM pairs p JOIN files f ON f.file_id = p.file_id WHERE p.pause_ns <= {settings.most_pause} * p.spent_ns
+SELECT f.name, p.count::BIGINT AS count, p.time_ns::BIGINT AS time_ns, p.bytes::BIGINT AS bytes
+FROM pairs p JOIN files f ON f.file_id = p.file_id
+WHERE coalesce(p.pause_ns <= {settings.most_pause} * p.spent_ns, true)
 ORDER BY time_ns DESC NULLS LAST, bytes DESC, f.name"""
 
 

@@ -36,8 +36,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         return
     # Who waits between its requests, say for others that compute, computes less than that itself.
     computing = pause if row["cpu_user_ns"] is None else min(pause, int(row["cpu_user_ns"]))
-    # What comes from memory, or goes there, waits for no device.
-    memory = 1e9 * (read / READ_BYTES_PER_S + written / WRITE_BYTES_PER_S)
+    # What comes from memory, or goes there, waits for no device. A first read takes up to twice as long.
+    memory = 1e9 * (2 * read / READ_BYTES_PER_S + written / WRITE_BYTES_PER_S)
     if min(io, computing) < settings.least_share * int(row["whole_ns"]) or io < memory:
         return
     values: dict[str, Scalar] = {
