@@ -310,7 +310,7 @@ def test_a_phone_shows_each_word_of_the_navigation(opened: Any) -> None:
 def test_a_phone_leaves_out_the_least_important_columns(opened: Any) -> None:
     narrow = opened("ordinary", "ja", 390).page
     assert narrow.locator("#calls-body thead th:visible").all_inner_texts() == [
-        "システムコール", "実行回数", "合計時間", "読み込み", "書き込み",
+        "システムコール", "実行回数", "時間", "読み込み", "書き込み",
     ]  # fmt: skip
     assert narrow.locator("#calls-body .narrow-only:visible").inner_text() == "画面が狭いため 6 列を省略"
     wide = opened("ordinary", "ja", 1280).page
