@@ -108,6 +108,7 @@ def test_upkeep_leaves_damaged_files_out_and_says_so(collector: Collector) -> No
     assert all(file.rolled for file in store.catalogue.of("job_io", "fine"))
 
 
+@pytest.mark.whole
 def test_a_damaged_summary_is_not_used(collector: Collector) -> None:
     collector.tend(LATE)
     store, ids = collector.store, JobIds()

@@ -355,7 +355,6 @@ def test_short_rising_pieces_anywhere_are_found(tmp_path: Path, count: int) -> N
         ([at * MIB + turn * 65536 for turn in range(4) for at in range(1024)], True, "/data/four-times"),
         (rays(5), True, "/data/few-pieces"),
         (scattered(5000), False, "/data/in-memory"),
-        (scattered(40), True, "/data/few"),
         (scattered(5000), True, "/usr/lib/big.so"),
         (scattered(5000), True, "/data/base.sqlite"),
     ],

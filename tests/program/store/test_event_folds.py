@@ -132,6 +132,7 @@ def test_a_store_of_before_lacks_columns(run: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.whole
 def test_more_groups_than_are_kept_at_a_time(run: Path, tmp_path: Path) -> None:
     def many(events: pa.Table) -> pa.Table:
         events = pa.concat_tables([events] * 40)

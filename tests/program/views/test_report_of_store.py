@@ -98,6 +98,7 @@ def test_less_is_said_where_less_is_known(tmp_path: Path, shape: Shape) -> None:
     assert "total_time_ns" not in page["calls"]["columns"] or shape.durations
 
 
+@pytest.mark.whole
 def test_a_huge_run_fits(tmp_path: Path) -> None:
     names = tuple(f"/scratch/{'<' * 3000 if n % 50 == 0 else 'name'}/{n:06}.dat" for n in range(100_000))
     page = page_of(make_store(tmp_path / "run.iodock", Shape(1_000_000, names)))

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from iodock.program.views.report.page import embedded_json, render
-from iodock.shared.labels import COLUMNS
+from iodock.shared.labels import HEADINGS
 from iodock.shared.language import LANGUAGES
 from places import SOURCE
 from report_samples import HOSTILE, SAMPLES
@@ -78,7 +78,7 @@ def test_every_column_of_the_samples_has_a_label() -> None:
             data["failures"],
             *data["call_files"].values(),
         ):
-            assert not set(table["columns"]) - set(COLUMNS)
+            assert not set(table["columns"]) - set(HEADINGS)
 
 
 def test_files_stay_small() -> None:

@@ -12,6 +12,9 @@ from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
 from iodock.shared.message import Message
 
+LONGEST_WAIT_NS = 20_000_000
+"""What lies further apart was computing, not waiting for one page."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -70,11 +73,11 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 # task computed. What it can't have waited: its CPU time, and the time in calls.
 def _sql(settings: Settings) -> str:
     stepped = faults.steps(where="WHERE is_major IS NOT NULL AND file_id IN (FROM data_files)")
-    return f"""WITH stepped AS (SELECT *, ts - lag(ts) OVER (PARTITION BY utid ORDER BY ts) AS pause
-  FROM ({stepped})),
-tasks AS (SELECT s.utid, greatest(0, any_value(p.end_ts - p.start_ts - p.cpu_user_ns - p.cpu_system_ns
-    - coalesce(p.io_ns, 0) - coalesce(p.waiting_ns, 0))) AS idle_ns,
-    least(1.0, idle_ns / greatest(1, sum(s.pause))) AS part
+    return f"""WITH stepped AS (SELECT *,
+    least({LONGEST_WAIT_NS}, ts - lag(ts, 1, ts) OVER (PARTITION BY utid ORDER BY ts)) AS pause FROM ({stepped})),
+tasks AS (SELECT s.utid, any_value(p.end_ts - p.start_ts - p.cpu_user_ns - p.cpu_system_ns
+    - coalesce(p.io_ns, 0) - coalesce(p.waiting_ns, 0)) AS idle_ns, CASE WHEN idle_ns IS NULL THEN 1
+    ELSE least(1.0, greatest(0, idle_ns) / greatest(1, sum(s.pause))) END AS part
   FROM stepped s JOIN processes p ON p.utid = s.utid WHERE s.is_major GROUP BY s.utid)
 SELECT f.name, 1 AS file_count, count(*) FILTER (WHERE s.is_major) AS count, count(*) AS faults,
   count(s.step) AS steps, count(*) FILTER (WHERE s.step < 0) AS back,

@@ -26,8 +26,9 @@ class Settings:
     """Share of the moments from the first write to the last in which the process must have written. On a busy
     machine it stands still now and then: a moment is 1/30 of the run."""
     least_compute: float = 0.5
-    """Computing as a share of computing and I/O of the process, while it writes so. A file whose name says
-    that it holds a program's log or trace needs none: its lines are as little needed."""
+    """Computing as a share of computing and I/O of the process, while it writes so."""
+    least_named_compute: float = 0.15
+    """The same for a file whose name says that it holds a program's log or trace."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -81,8 +82,8 @@ SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.writes) AS BI
   CAST(sum(w.write_ns) * least(1, {facts.stretch} * any_value(y.typical)) AS BIGINT) AS time_ns
 FROM seen w JOIN places p ON p.file_id = w.file_id JOIN typical y ON y.place = p.place
 WHERE w.spread >= {settings.least_spread} AND w.pause_ns >= w.tracing_ns
-  AND (regexp_matches(lower(p.name), '{_DEBUG}')
-    OR w.pause_ns >= {settings.least_compute} * (w.pause_ns + w.untraced_ns))
+  AND w.pause_ns >= (w.pause_ns + w.untraced_ns) * CASE WHEN regexp_matches(lower(p.name), '{_DEBUG}')
+    THEN {settings.least_named_compute} ELSE {settings.least_compute} END
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
