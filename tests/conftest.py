@@ -17,9 +17,12 @@ from places import ROOT
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test with many cases `make test` runs the first one, and `make test-rest` the others."""
+    """Of a test with many cases `make test` runs the first one, and `make test-rest` the others. Those of
+    tests of the project itself are files, and quick."""
     begun: set[str] = set()
     for item in items:
+        if item.nodeid.startswith("tests/project/"):
+            continue
         name, *case = item.nodeid.split("[", 1)
         if case and name in begun:
             item.add_marker(pytest.mark.whole)

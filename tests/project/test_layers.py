@@ -26,8 +26,10 @@ WINGS = {
 """Each wing, and the wings that it may import."""
 LEVELS = {
     "shared": (
-        ("errors", "message", "language", "browser", "answer", "headings", "text"),
-        ("bounded", "clock", "units", "labels", "engine"),
+        ("errors", "message", "language", "browser", "headings", "text"),
+        ("labels",),
+        ("answer",),
+        ("bounded", "clock", "units", "engine"),
         ("settings", "sentences", "lines"),
         ("tables", "charts", "pages"),
     ),

@@ -74,7 +74,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 def _sql(settings: Settings) -> str:
     stepped = faults.steps(where="WHERE is_major IS NOT NULL AND file_id IN (FROM data_files)")
     return f"""WITH stepped AS (SELECT *,
-    least({LONGEST_WAIT_NS}, ts - lag(ts, 1, ts) OVER (PARTITION BY utid ORDER BY ts)) AS pause FROM ({stepped})),
+    least({LONGEST_WAIT_NS}, ts - lag(ts, 1, ts) OVER (PARTITION BY utid ORDER BY ts)) AS pause
+  FROM ({stepped})),
 tasks AS (SELECT s.utid, any_value(p.end_ts - p.start_ts - p.cpu_user_ns - p.cpu_system_ns
     - coalesce(p.io_ns, 0) - coalesce(p.waiting_ns, 0)) AS idle_ns, CASE WHEN idle_ns IS NULL THEN 1
     ELSE least(1.0, greatest(0, idle_ns) / greatest(1, sum(s.pause))) END AS part
