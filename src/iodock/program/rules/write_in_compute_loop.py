@@ -25,8 +25,9 @@ class Settings:
     least_spread: float = 0.7
     """Share of the moments from the first write to the last in which the process must have written. On a busy
     machine it stands still now and then: a moment is 1/30 of the run."""
-    least_compute: float = 0.5
-    """Computing as a share of computing and I/O of the process, while it writes so."""
+    least_compute: float = 0.7
+    """Computing as a share of computing and I/O of the process, while it writes so. Of less, the calls are
+    the fault."""
     least_named_compute: float = 0.15
     """The same for a file whose name says that it holds a program's log or trace."""
 
