@@ -18,8 +18,8 @@ class Settings:
 
     least_turns: int = 10
     """Turns of I/O and computing: a few are the steps of a program, no rhythm."""
-    least_seconds: float = 0.2
-    """From the first turn to the end of the last: in less, a thread brings nothing that anybody notices."""
+    least_turn_bytes: int = 250_000
+    """Moved in each turn on average: of less there are many, and each must be handed over to a thread."""
     least_share: float = 0.15
     """Of the time of the turns that the I/O must take, and the computing, too: no more than that can go on
     during the other."""
@@ -32,7 +32,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         return
     io, pause, turns = int(row["typical_ns"]), int(row["pause_ns"]), int(row["turns"])
     read, written = int(row["read_bytes"]), int(row["written_bytes"])
-    if turns < settings.least_turns or int(row["whole_ns"]) < settings.least_seconds * 1e9:
+    if turns < settings.least_turns or read + written < settings.least_turn_bytes * turns:
         return
     # Who waits between its requests, say for others that compute, computes less than that itself.
     computing = pause if row["cpu_user_ns"] is None else min(pause, int(row["cpu_user_ns"]))
