@@ -5,7 +5,7 @@
 
 int main(int argc, char **argv)
 {
-    std::vector<char> buffer(1 << 20);
+    std::vector<char> buffer(1 << 16);
     std::ifstream file;
     file.rdbuf()->pubsetbuf(buffer.data(), buffer.size());
     file.open(argc > 1 ? argv[1] : "events.dat", std::ios::binary);

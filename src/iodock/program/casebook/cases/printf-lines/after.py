@@ -1,11 +1,10 @@
 """Copies lines in capitals; the buffer of the file collects them."""
 
 import sys
-import zlib
 
-check = 0
+characters = 0
 with open(sys.argv[1]) as lines, open(sys.argv[2], "w", buffering=1 << 20) as out:
     for line in lines:
         print(line.upper(), end="", file=out)
-        check = zlib.crc32(line.upper().encode(), check)
-print(check)
+        characters += len(line)
+print(characters)
