@@ -38,7 +38,9 @@ demo: setup
 
 # Most tests wait for programs: two at a time take half as long on two cores.
 TESTS_AT_ONCE ?= 2
-PYTEST := $(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist worksteal
+# More options of pytest.
+PYTEST_MORE ?=
+PYTEST := $(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist worksteal $(PYTEST_MORE)
 # What a contributor needs, in minutes.
 test: setup
 	cargo test --workspace --quiet

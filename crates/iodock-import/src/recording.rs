@@ -223,6 +223,7 @@ fn parts_lost(unreadable: &[SourceError]) -> Losses {
 fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, imported: &mut Imported) {
     let mut cut = !parts.unreadable.is_empty();
     let (mut start, mut end, mut written) = (None, None, 0);
+    let mut on_measured = false;
     for part in &parts.open {
         let reader = part.reader();
         let meta = reader.meta();
@@ -233,6 +234,7 @@ fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, impor
         if let Some(closing) = reader.closing() {
             end = end.max(closing.end);
             written += closing.written_bytes;
+            on_measured |= closing.extra.get("on_measured_file_system").is_some_and(|told| told == "true");
             manifest.captured.page_faults = closing.extra.get("page_faults").cloned();
             let captured = &mut manifest.captured;
             // Of several ranks the first that failed tells how the run ended.
@@ -264,7 +266,9 @@ fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, impor
     manifest.state = if cut { State::Cut } else { State::Complete };
     manifest.hosts = hosts;
     if written > 0 {
-        manifest.recorder.get_or_insert_with(Recorder::default).written_bytes = written;
+        let recorder = manifest.recorder.get_or_insert_with(Recorder::default);
+        recorder.written_bytes = written;
+        recorder.on_measured_file_system = on_measured;
     }
     fill_manifest(manifest, imported);
     let there: Vec<i32> = parts.open.iter().filter_map(|part| part.rank).collect();

@@ -184,7 +184,10 @@ fn record(folder: &Folder, part: &str, rank: Option<i32>, close: bool) -> PathBu
     journal.usages(&[TaskUsage { cpu_user_ns: 5, ..TaskUsage::new(13362, 1) }]).unwrap();
     journal.flush().unwrap();
     if close {
-        journal.close(&Closing { exit_code: Some(3), ..Closing::default() }).unwrap();
+        let extra = [("on_measured_file_system".into(), "true".into())].into();
+        journal
+            .close(&Closing { exit_code: Some(3), written_bytes: 7, extra, ..Closing::default() })
+            .unwrap();
     }
     path
 }
@@ -202,6 +205,10 @@ fn a_recording_is_finished_once() {
     let info = StoreInfo::open(&store).unwrap();
     assert!(info.journals.is_empty() && !store.join("journal").exists());
     assert_eq!(info.manifest.captured.exit_status, Some(3));
+    assert!(info
+        .manifest
+        .recorder
+        .is_some_and(|told| told.on_measured_file_system && told.written_bytes > 0));
     assert_eq!(info.manifest.tables["samples"], 1);
     assert_eq!(finish(&store).unwrap().calls, 1174);
 }

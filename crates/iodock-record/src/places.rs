@@ -25,15 +25,16 @@ fn device(path: &Path) -> Option<u64> {
     })
 }
 
-/// Does the recorder write to the file system that the program works in?
+/// Does the recorder write to the network or parallel file system that the program works in? A local disk has
+/// no other users who wait for it.
 pub fn on_measured_file_system(store: &Path) -> bool {
     device(store).is_some_and(|store| Some(store) == device(Path::new(".")))
+        && !is_local(Path::new(".")).unwrap_or(true)
 }
 
-/// The warning that the store lies on a network or parallel file system that is measured, with a better place
-/// where there is one. A local disk has no other users who wait for it.
+/// The warning that it does, with a better place where there is one.
 pub fn warnings(store: &Path) -> Vec<String> {
-    if !on_measured_file_system(store) || is_local(Path::new(".")).unwrap_or(true) {
+    if !on_measured_file_system(store) {
         return Vec::new();
     }
     let better =

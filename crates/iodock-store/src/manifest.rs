@@ -181,8 +181,8 @@ pub struct InProgress {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recorder {
-    pub store_device: String,
     pub written_bytes: u64,
+    /// The store lay on the network or parallel file system that the program works in.
     pub on_measured_file_system: bool,
     #[serde(flatten)]
     pub others: Others,

@@ -40,19 +40,19 @@ def test_recorders_tell_fifos_from_files(tmp_path: Path, backend: str, flags: tu
     assert done.returncode == 0, done.stderr
     store = tmp_path / "run.iodock"
     found = kinds(store)
-    # By rewrite a quick open is not asked what it has opened.
+    # By rewrite an open is asked what it has opened where it was slow, so these may stay unknown.
     unknown = {"fifo", "zero"} if backend == "rewrite" else set()
     assert {name: found[name] for name in FIFOS if name not in unknown} == {
         name: "fifo" for name in FIFOS if name not in unknown
     }
-    assert "zero" in unknown or found["zero"] == "device"
-    assert all(found[name] == "file" for name in unknown)
+    assert found["zero"] in ({"device", "file"} if backend == "rewrite" else {"device"})
+    assert found["fifo"] in {"fifo", "file"}
     assert found["pipe"] == "pipe"
     assert found["plain"] == found["again"] == "regular"
     assert found["bound"] == found["regular"] == "file"
     # Bytes pass through a FIFO: they have no place in it.
     for name in FIFOS:
-        if name not in unknown:
+        if found[name] == "fifo":
             assert places(store, name) == {(None, None)}, name
     assert places(store, "plain") == {(0, 1), (1, 1)}
     assert places(store, "again") == {(0, 1), (1, 1)}
