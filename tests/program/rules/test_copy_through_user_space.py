@@ -127,9 +127,53 @@ def copies(folder: Path, count: int, *options: str) -> Path:
     return log.imported(folder)
 
 
-@pytest.mark.parametrize(("count", "options", "found"), [(8, (), 1)])
+@pytest.mark.parametrize(("count", "options", "found"), [(8, (), 1), (8, ("conv=swab",), 0)])
 def test_a_script_that_copies_with_dd(
     tmp_path: Path, count: int, options: tuple[str, ...], found: int
 ) -> None:
     path = copies(tmp_path, count, *options)
     assert len(of_rule(diagnosed(path), "copy-through-user-space")) == found
+
+
+@pytest.mark.parametrize(("ahead", "found"), [(1, 1), (32, 0)], ids=["at once", "all before"])
+def test_what_is_read_before_anything_is_written_was_wanted_as_a_whole(
+    tmp_path: Path, ahead: int, found: int
+) -> None:
+    def write(log: Trace) -> None:
+        log.open("/data/keys", fd=3, flags="O_RDONLY")
+        log.open("/data/sorted", fd=4, flags="O_WRONLY|O_CREAT|O_TRUNC")
+        for _ in range(32 // ahead):
+            for _ in range(ahead):
+                log.read(65536, 40, fd=3)
+            for _ in range(ahead * 16):
+                log.write(4096, 4, fd=4)
+
+    assert len(of_rule(of_log(tmp_path, write), "copy-through-user-space")) == found
+
+
+@pytest.mark.parametrize(("pause_us", "found"), [(10, 1), (300, 0)], ids=["copied", "changed"])
+def test_slow_storage_gives_no_time_to_change_bytes(tmp_path: Path, pause_us: int, found: int) -> None:
+    """Each piece takes 600 us to read and 600 us to write: copying it twice in memory takes 46 us."""
+
+    def write(log: Trace) -> None:
+        log.open("/data/in", fd=3, flags="O_RDONLY")
+        log.open("/data/out", fd=4, flags="O_WRONLY|O_CREAT|O_TRUNC")
+        for _ in range(100):
+            log.read(65536, 600, fd=3)
+            log.pause(pause_us)
+            log.write(65536, 600, fd=4)
+
+    assert len(of_rule(of_log(tmp_path, write), "copy-through-user-space")) == found
+
+
+@pytest.mark.parametrize(("tool", "found"), [("/usr/bin/sort", 0), ("/opt/site/bin/join-parts", 1)])
+def test_tools_that_change_what_passes_through_copy_nothing(tmp_path: Path, tool: str, found: int) -> None:
+    def write(log: Trace) -> None:
+        log.start(101, tool)
+        log.open("/data/in", fd=3, flags="O_RDONLY", pid=101)
+        log.open("/data/out", fd=4, flags="O_WRONLY|O_CREAT|O_TRUNC", pid=101)
+        for _ in range(100):
+            log.read(65536, 40, fd=3, pid=101)
+            log.write(65536, 40, fd=4, pid=101)
+
+    assert len(of_rule(of_log(tmp_path, write), "copy-through-user-space")) == found

@@ -151,3 +151,16 @@ def test_what_could_overlap_comes_after_all_others(tmp_path: Path) -> None:
             log.open_missing(f"/data/path/{number}", 50)
     rules = [one.rule for one in diagnosed(log.imported(tmp_path)).worth_changing]
     assert rules == ["failed-open-storm", "io-not-overlapped"]
+
+
+@pytest.mark.parametrize(("computed_ms", "found"), [({FIRST: 5, HELPER: 5}, 0), (None, 0), ({FIRST: 250}, 1)])
+def test_a_thread_that_waits_is_told_from_one_that_computes(
+    tmp_path: Path, computed_ms: dict[int, int] | None, found: int
+) -> None:
+    """Of two threads one reads, and calls nothing in between. What it did then may not be known."""
+    log = Trace()
+    turns(log, FIRST)
+    store = log.imported(tmp_path, wall_us=1)
+    if computed_ms:
+        store = with_cpu(store, computed_ms)
+    assert len(of_rule(diagnosed(store), "io-not-overlapped")) == found

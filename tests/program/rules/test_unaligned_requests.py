@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from data_faults import Build, made, written_anew
 from diagnosing import diagnosed, of_rule
 from log_shapes import spread
 from metadata_log import Trace
-from timed_strace import StraceLog
+from timed_strace import StraceLog, mounted
 
 
 def test_what_is_written_anew_waits_for_no_page(tmp_path: Path) -> None:
@@ -40,3 +42,15 @@ def test_small_files_written_in_order_may_have_odd_edges(tmp_path: Path) -> None
             log.write(10240, 50)
 
     assert not of_rule(diagnosed(spread(tmp_path, each, "O_WRONLY|O_CREAT")), "unaligned-requests")
+
+
+@pytest.mark.parametrize(("program", "found"), [("/usr/bin/tar", 0), ("/opt/solver", 1)])
+def test_blocks_of_tools_are_theirs(tmp_path: Path, program: str, found: int) -> None:
+    """Written in order to a network file system, a step of 10 KiB each."""
+    log = Trace()
+    log.start(101, program)
+    log.open("/data/large", pid=101, flags="O_WRONLY|O_CREAT|O_TRUNC")
+    for number in range(1000):
+        log.write(9728 if number == 0 else 10240, 50, pid=101)
+    store = mounted(log.imported(tmp_path, 1), "/data", "nfs4")
+    assert len(of_rule(diagnosed(store), "unaligned-requests")) == found

@@ -18,7 +18,7 @@ class Settings:
 
     most_pause: float = 0.5
     """What may pass beside the calls from the first read to the last write, as a share of the time in the
-    calls: these copy each byte twice, and who changes bytes on the way takes longer than that."""
+    calls; nor more than copying the bytes twice in memory takes: who changes them takes longer."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -43,26 +43,23 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
+_TWICE_NS = 1e9 / costs.READ_BYTES_PER_S + 1e9 / costs.WRITE_BYTES_PER_S
+
+
 # Each written file, with the last of the files of its size that the same process read before. Opening and
-# closing a file is no change of its bytes.
+# closing a file is no change of its bytes. What is read in pieces before anything is written was wanted as a
+# whole, say to be sorted.
 def _sql(facts: Facts, settings: Settings) -> str:
-    return f"""WITH moved AS (SELECT q.upid, u.file_id, max(u.direction) AS direction, sum(u.bytes) AS bytes,
-    sum(u.count) FILTER (WHERE u.direction > 0) AS count, sum(u.count) AS calls, sum(u.time_ns) AS spent_ns,
-    sum(u.time_ns) FILTER (WHERE u.direction > 0) AS time_ns,
-    min(u.first_ts) FILTER (WHERE u.direction > 0) AS since,
-    max(u.last_ts + u.time_ns / u.count) FILTER (WHERE u.direction > 0) AS until
-  FROM uses u JOIN processes q ON q.utid = u.utid LEFT JOIN programs g ON g.upid = q.upid
-  WHERE u.side = 0 AND u.file_id IN (FROM plain_files) AND g.is_tool IS NOT TRUE GROUP BY q.upid, u.file_id
-  HAVING count(DISTINCT u.direction) FILTER (WHERE u.bytes > 0) = 1),
-pairs AS (SELECT g.file_id, t.count + g.count AS count, t.time_ns, t.bytes,
+    return f"""WITH pairs AS (SELECT g.file_id, t.count + g.count AS count, t.time_ns, t.bytes,
     t.spent_ns + g.spent_ns AS spent_ns, {facts.added_ns} * (t.calls + g.calls) AS tracing_ns,
     greatest(0, g.until - t.since - t.spent_ns - g.spent_ns - tracing_ns) AS pause_ns
-  FROM moved g ASOF JOIN moved t
+  FROM one_way_files g ASOF JOIN one_way_files t
     ON t.upid = g.upid AND t.bytes = g.bytes AND t.direction = g.direction - 1 AND t.since <= g.since
+  WHERE t.count <= 2 OR g.since <= t.moved_ts
   QUALIFY row_number() OVER (PARTITION BY t.upid, t.file_id ORDER BY g.since) = 1)
 SELECT f.name, p.count::BIGINT AS count, p.time_ns::BIGINT AS time_ns, p.bytes::BIGINT AS bytes
 FROM pairs p JOIN files f ON f.file_id = p.file_id
-WHERE coalesce(p.pause_ns <= {settings.most_pause} * p.spent_ns, true)
+WHERE p.pause_ns <= least({settings.most_pause} * p.spent_ns, {_TWICE_NS} * p.bytes)
 ORDER BY time_ns DESC NULLS LAST, bytes DESC, f.name"""
 
 
@@ -95,5 +92,5 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.TIMES,),
-    views=("uses", "programs", "plain_files"),
+    views=("one_way_files",),
 )

@@ -11,6 +11,8 @@ from iodock.program.rules.places import Faults
 
 PIECE_BYTES = 1 << 20
 """What one large request moves."""
+READ_AHEAD_BYTES = 128 << 10
+"""Linux reads so much ahead of a file that is read from its beginning."""
 READ_BYTES_PER_S = 5_000_000_000
 """Large reads from memory: what is read again, or was read ahead."""
 WRITE_BYTES_PER_S = 2_000_000_000

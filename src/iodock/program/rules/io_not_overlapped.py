@@ -34,7 +34,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     read, written = int(row["read_bytes"]), int(row["written_bytes"])
     if turns < settings.least_turns or read + written < settings.least_turn_bytes * turns:
         return
-    # Who waits between its requests, say for others that compute, computes less than that itself.
+    # Who waits between its requests, say for others that compute, computes less than that itself. (Without
+    # times of the processor only a process of one thread is judged.)
     computing = pause if row["cpu_user_ns"] is None else min(pause, int(row["cpu_user_ns"]))
     # What comes from memory, or goes there, waits for no device. A first read takes up to twice as long.
     memory = 1e9 * (2 * read / READ_BYTES_PER_S + written / WRITE_BYTES_PER_S)
@@ -63,7 +64,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 _TURNS_SQL = """SELECT t.*, p.cpu_user_ns FROM io_turns t JOIN processes p ON p.utid = t.utid
   JOIN programs g ON g.upid = p.upid
 WHERE 2 * (t.read_bytes + t.written_bytes) > (SELECT sum(read_bytes + written_bytes) FROM io_turns)
-  AND g.is_tool IS NOT TRUE"""
+  AND g.is_tool IS NOT TRUE AND (p.cpu_user_ns IS NOT NULL
+    OR p.upid IN (SELECT upid FROM processes GROUP BY upid HAVING count(*) = 1))"""
 _QUERY = """SELECT ts, dur, direction, bytes, file FROM call_ends WHERE bytes >= 65536 ORDER BY ts"""
 _MESSAGE = N_(
     "{phases} times I/O ({io_ns} on average, in requests of {mean_bytes}) and computing ({compute_ns}) "

@@ -45,6 +45,14 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         )
 
 
+def _by_tools(direction: int) -> str:
+    """Places whose blocks are those of a tool that was asked to go through them: who runs it can't change
+    them."""
+    moved = "reads" if direction == 1 else "writes"
+    return f"""SELECT l.place FROM file_work w JOIN programs g ON g.upid = w.upid
+    JOIN places l ON l.file_id = w.file_id WHERE g.is_tool AND w.{moved} > 0"""
+
+
 # What is read without a gap comes from memory, whatever its edges, and what is written so waits for the page
 # at an edge only if it holds something already, or the file system is shared.
 def _sql(direction: int, settings: Settings) -> str:
@@ -59,7 +67,7 @@ def _sql(direction: int, settings: Settings) -> str:
     return transfers.by_place(
         {name: f"{one} FILTER (WHERE {odd})" for name, one in sums.items()},
         where=f"""t.direction = {direction} AND t.bytes >= {PAGE_BYTES} * t.count
-  AND p.place IN (FROM plain_places)""",
+  AND p.place IN (FROM plain_places) AND p.place NOT IN ({_by_tools(direction)})""",
         having=f"sum(t.unaligned) FILTER (WHERE {odd}) >= {settings.least_share} * sum(t.count)",
         first="extra_ns",
     )
@@ -117,6 +125,15 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.OFFSETS,),
-    views=("transfers", "place_names", "places", "opens", "plain_places", "remote_places"),
+    views=(
+        "transfers",
+        "place_names",
+        "places",
+        "opens",
+        "plain_places",
+        "remote_places",
+        "file_work",
+        "programs",
+    ),
     yields_to=("redundant-reads", "random-access", "backward-access", "direct-io-unaligned"),
 )

@@ -21,9 +21,9 @@ class Settings:
     """So many commands must read a file, or so many files one process in turn: some few are needed whole."""
     most_output: float = 0.01
     """What the readers may write, as a share of what they read: with more, they pass on what they read."""
-    most_look: float = 0.1
-    """Computing that is hardly looking, from one file to the next, as a share of the time to read it: reading
-    copies each byte once, and even a sum over all of them takes longer than a tenth of that."""
+    most_look: float = 0.15
+    """Computing that is hardly looking, from one file to the next, as a share of the time to copy its bytes
+    once in memory, or to read it where that is faster: even a sum over all of them takes longer."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -59,7 +59,7 @@ def _read_anew(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _not_looked_at(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """All reading is the cost: a page of each file would do."""
+    """The cost is all reading but what the system reads ahead of the first pages anyway."""
     if not facts.sees(Need.DURATIONS):
         return
     faults = Faults(facts.rows(_passed_sql(settings)))
@@ -105,10 +105,13 @@ GROUP BY p.place, p.name HAVING count(*) >= {settings.least_times} * count(DISTI
 ORDER BY time_ns DESC NULLS LAST, bytes DESC, p.name"""
 
 
+_ONCE_NS = 1e9 / costs.READ_BYTES_PER_S
+
+
 # A file is read whole if a read meets its end, or all bytes that it is known to have were read. Each thread
 # reads its own files in turn.
 def _passed_sql(settings: Settings) -> str:
-    return f"""WITH seen AS (SELECT p.upid, e.utid, e.file_id, min(e.ts) AS since,
+    return f"""WITH seen AS (SELECT p.upid, e.utid, e.file_id, min(e.ts) AS since, sum(e.bytes) AS bytes,
     max(e.ts + e.dur) FILTER (WHERE e.direction = 1) AS until,
     min(e.ts) FILTER (WHERE e.direction = 1) AS begun, sum(e.dur) FILTER (WHERE e.direction = 1) AS read_ns
   FROM events e JOIN processes p ON p.utid = e.utid JOIN files f ON f.file_id = e.file_id
@@ -117,18 +120,19 @@ def _passed_sql(settings: Settings) -> str:
   GROUP BY p.upid, e.utid, e.file_id, e.handle_id
   HAVING bool_or(e.direction = 1 AND e.bytes < e.requested_bytes)
     OR sum(e.bytes) FILTER (WHERE e.direction = 1) >= any_value(f.size_bytes)),
-turns AS (SELECT upid, utid, file_id, read_ns,
+turns AS (SELECT upid, utid, file_id, least(read_ns, bytes * {_ONCE_NS}) AS copy_ns,
     greatest(lead(since) OVER w, until) - begun - read_ns AS look_ns
   FROM seen WINDOW w AS (PARTITION BY utid ORDER BY begun)),
 hurried AS (SELECT DISTINCT upid FROM turns GROUP BY upid, utid
   HAVING count(DISTINCT file_id) >= {settings.least_times}
-    AND median(look_ns / read_ns) <= {settings.most_look})
+    AND median(look_ns / copy_ns) <= {settings.most_look})
 SELECT p.name, w.upid, count(*) AS file_count, CAST(sum(w.reads) AS BIGINT) AS count,
   CAST(sum(w.read_bytes) AS BIGINT) AS bytes, CAST(any_value(o.written_bytes) AS BIGINT) AS written,
-  CAST(sum(w.read_ns) AS BIGINT) AS time_ns
+  CAST(sum(w.read_ns * greatest(0, 1 - {costs.READ_AHEAD_BYTES} / w.read_bytes)) AS BIGINT) AS time_ns
 FROM file_work w JOIN hurried h ON h.upid = w.upid JOIN output o ON o.upid = w.upid
   JOIN places l ON l.file_id = w.file_id JOIN place_names p ON p.place = l.place
 WHERE (w.upid, w.file_id) IN (SELECT (upid, file_id) FROM turns)
+  AND o.written_bytes <= {settings.most_output} * o.read_bytes
 GROUP BY p.place, p.name, w.upid ORDER BY time_ns DESC NULLS LAST, bytes DESC, p.name"""
 
 

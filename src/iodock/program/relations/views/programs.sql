@@ -7,6 +7,7 @@
 -- builds: whether it is a compiler or a build tool: they search folders for what a source text names, and
 --   start helpers that really work
 -- is_tool: either of both
+-- changes: whether it is a tool that writes other bytes than it reads, though perhaps as many
 
 WITH RECURSIVE own AS (SELECT p.upid, arg_max(c.path, c.ts) AS program
   FROM commands c JOIN processes p ON p.utid = c.utid GROUP BY p.upid),
@@ -26,5 +27,10 @@ judged AS (SELECT *, coalesce(regexp_matches(program, '(^|/)('
     || '|([a-z0-9_]+-)*(gcc|g\+\+|gfortran|clang|clang\+\+|flang)(-[0-9.]+)?|rustc|cargo|go|compile|link'
     || '|javac|javadoc|ifort|ifx|icc|icx|nvcc|frt|fcc|make|gmake|ninja|cmake|ctest|meson|mpicc|mpif90'
     || '|mpic\+\+|opal_wrapper|swiftc|ghc|ocamlopt|tsc|ccache|distcc|libtool'
-    || ')$'), false) AS builds FROM known)
-SELECT upid, program, own, walks, builds, walks OR builds AS is_tool FROM judged
+    || ')$'), false) AS builds FROM known),
+converting AS (SELECT DISTINCT p.upid FROM commands c JOIN processes p ON p.utid = c.utid
+  WHERE regexp_matches(c.path, '(^|/)dd$') AND contains(array_to_string(c.argv, ' '), ' conv='))
+SELECT upid, program, own, walks, builds, walks OR builds AS is_tool,
+  coalesce(regexp_matches(program,
+    '(^|/)(sort|shuf|tac|rev|tr|sed|iconv|openssl|gpg2?|age|xxd|recode|dos2unix|unix2dos)$'), false)
+    OR upid IN (SELECT upid FROM converting) AS changes FROM judged
