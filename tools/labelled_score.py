@@ -9,48 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from iodock.program import rules
+
 KINDS = ("fault", "clean", "mixed", "harmless")
-RULES = frozenset(
-    [
-        "small-requests",
-        "unaligned-requests",
-        "random-access",
-        "backward-access",
-        "redundant-reads",
-        "redundant-writes",
-        "read-after-write",
-        "seek-storm",
-        "failed-open-storm",
-        "failed-xattr",
-        "stat-storm",
-        "open-close-loop",
-        "process-storm",
-        "metadata-heavy",
-        "directory-scan-storm",
-        "tiny-file-flood",
-        "shared-file-contention",
-        "file-per-process",
-        "rank-imbalance",
-        "straggler",
-        "slow-call",
-        "slow-close",
-        "sync-heavy",
-        "synchronous-flags",
-        "direct-io-unaligned",
-        "mmap-random",
-        "copy-through-user-space",
-        "unused-output",
-        "whole-file-for-a-few-bytes",
-        "stdout-unbuffered",
-        "serial-phases",
-        "io-not-overlapped",
-        "pipe-bound",
-        "bytewise-read",
-        "write-in-compute-loop",
-        "cache-speed",
-        "polling-at-end",
-    ]
-)
+RULES = frozenset(rules.names())
 
 
 class LabelError(ValueError):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from iodock.program import rules
 from places import FIXTURES, ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -16,7 +15,6 @@ sys.path.insert(0, str(ROOT / "tools"))
 import labelled
 import labelled_runs
 from labelled_score import (
-    RULES,
     CostClass,
     CostScore,
     Input,
@@ -44,10 +42,6 @@ def fault(rule: str, *found: tuple[str, str], error: str = "", skipped: str = ""
 def quiet(*found: tuple[str, str], allowed: str = "", kind: str = "clean", error: str = "") -> Outcome:
     label = Label(name=kind, kind=kind, program="a.c", allowed=frozenset([allowed] if allowed else []))
     return Outcome(label, found, error=error)
-
-
-def test_labels_may_name_every_rule() -> None:
-    assert set(rules.names()) == RULES
 
 
 def test_found_and_first() -> None:

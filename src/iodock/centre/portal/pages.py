@@ -21,11 +21,12 @@ from iodock.centre.portal.shown.page import NotThere, Question, Remembered, Show
 from iodock.centre.portal.tables import Table, as_csv, as_json
 from iodock.centre.store import MonitorTables
 from iodock.shared.errors import AnswerError, IodockError, RequestError
-from iodock.shared.language import LANGUAGES, Language, language_in
+from iodock.shared.language import LANGUAGES, N_, Language, language_in
 
 AT_ONCE = 4
 """Questions to the store; the others wait."""
-_SECTIONS = (("/", "file_systems"), ("/jobs", "jobs"), ("/events", "events"), ("/use", "use"))
+_SECTIONS = (("/", N_("File systems")), ("/jobs", N_("Jobs")), ("/events", N_("Events")), ("/use", N_("Use")))
+"""Of the menu: address and title."""
 
 Show = Callable[[Question], Shown]
 Choose = Callable[[Request], tuple[Show, tuple[str, ...]]]
