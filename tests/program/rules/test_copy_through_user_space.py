@@ -153,7 +153,7 @@ def test_what_is_read_before_anything_is_written_was_wanted_as_a_whole(
 
 @pytest.mark.parametrize(("pause_us", "found"), [(10, 1), (300, 0)], ids=["copied", "changed"])
 def test_slow_storage_gives_no_time_to_change_bytes(tmp_path: Path, pause_us: int, found: int) -> None:
-    """Each piece takes 600 us to read and 600 us to write: copying it twice in memory takes 46 us."""
+    """Each piece takes 600 us to read and 600 us to write: copying it four times in memory takes 92 us."""
 
     def write(log: Trace) -> None:
         log.open("/data/in", fd=3, flags="O_RDONLY")

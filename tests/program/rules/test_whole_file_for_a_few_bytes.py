@@ -159,7 +159,7 @@ def whole_files(folder: Path, looks_us: int, size: int = 2 * MIB, pieces: int = 
 
 @pytest.mark.parametrize(
     ("looks_us", "pieces"),
-    [(20, 1), (50, 1), (0, 16)],
+    [(20, 1), (90, 1), (0, 16)],
     ids=["at once", "after something else", "in pieces of 128 KiB"],
 )
 def test_whole_files_without_the_time_to_look_at_them(tmp_path: Path, looks_us: int, pieces: int) -> None:

@@ -18,7 +18,7 @@ class Settings:
 
     most_pause: float = 0.5
     """What may pass beside the calls from the first read to the last write, as a share of the time in the
-    calls; nor more than copying the bytes twice in memory takes: who changes them takes longer."""
+    calls; nor more than copying the bytes four times in memory takes: who changes them takes longer."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -43,7 +43,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-_TWICE_NS = 1e9 / costs.READ_BYTES_PER_S + 1e9 / costs.WRITE_BYTES_PER_S
+_IN_MEMORY_NS = 2 * (1e9 / costs.READ_BYTES_PER_S + 1e9 / costs.WRITE_BYTES_PER_S)
 
 
 # Each written file, with the last of the files of its size that the same process read before. Opening and
@@ -59,7 +59,7 @@ def _sql(facts: Facts, settings: Settings) -> str:
   QUALIFY row_number() OVER (PARTITION BY t.upid, t.file_id ORDER BY g.since) = 1)
 SELECT f.name, p.count::BIGINT AS count, p.time_ns::BIGINT AS time_ns, p.bytes::BIGINT AS bytes
 FROM pairs p JOIN files f ON f.file_id = p.file_id
-WHERE p.pause_ns <= least({settings.most_pause} * p.spent_ns, {_TWICE_NS} * p.bytes)
+WHERE p.pause_ns <= least({settings.most_pause} * p.spent_ns, {_IN_MEMORY_NS} * p.bytes)
 ORDER BY time_ns DESC NULLS LAST, bytes DESC, f.name"""
 
 
