@@ -41,7 +41,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     cost = waited if waits else min(waited, writing)
     is_dear = waits or writing >= settings.least_share * facts.wall_ns
     is_passed_on = row["cpu_ns"] is not None and int(row["cpu_ns"]) <= handing
-    if not costs.worth_a_word(facts, cost, count) or not in_pieces and not (is_dear and is_passed_on):
+    if not costs.worth_a_word(facts, cost, count) or (not in_pieces and not (is_dear and is_passed_on)):
         return
     values: dict[str, Scalar] = {
         "count": count,
