@@ -31,7 +31,7 @@ static inline int becomes(u64 *word, u64 from, u64 to)
 static void map_ahead(void)
 {
 	struct ahead *ahead = ahead_of_threads();
-	if (!ahead || ahead->next || is_confined() || descriptors || session->closed || !becomes(&ahead->next, 0, AHEAD_CLOSED))
+	if (!ahead || ahead->next || descriptors || session->closed || !becomes(&ahead->next, 0, AHEAD_CLOSED))
 		return;
 	u64 bytes = session->chunk_bytes;
 	u64 index = __atomic_fetch_add(&session->next_chunk, CHUNKS_AHEAD, __ATOMIC_RELAXED);
@@ -48,7 +48,7 @@ static void map_ahead(void)
 static u8 *take_ahead(u64 *index)
 {
 	struct ahead *ahead = ahead_of_threads();
-	if (!ahead || is_confined())
+	if (!ahead)
 		return 0;
 	for (u64 next; (next = __atomic_load_n(&ahead->next, __ATOMIC_ACQUIRE)) & AHEAD_LEFT;) {
 		u8 *origin = ahead->origin;

@@ -7,7 +7,7 @@ static const struct shape *shape_of(u32 number)
 }
 
 /* Of the structure that clone3 is given, 0 where the kernel will refuse it. It mostly lies on the stack, as the arguments do: what shares a
- * page with them is there, and need not be asked for. In a sandbox nothing else is known before the kernel has read it. */
+ * page with them is there, and need not be asked for. */
 static u64 clone3_word(const u64 *arguments, u64 at)
 {
 	const u64 *word = (const u64 *)(arguments[0] + at);
@@ -16,8 +16,7 @@ static u64 clone3_word(const u64 *arguments, u64 at)
 		return 0;
 	if ((u64)word >> 12 == here && ((u64)word + sizeof(*word) - 1) >> 12 == here)
 		return *(const unaligned_u64 *)word;
-	if (!is_confined())
-		ask_for_word(&copy, word);
+	ask_for_word(&copy, word);
 	return copy;
 }
 
@@ -40,11 +39,6 @@ static u64 clone_flags(u64 number, const u64 *arguments)
 static int has_own_word(u64 number, const u64 *arguments)
 {
 	u64 storage = number == SYS_clone ? arguments[4] : clone3_word(arguments, CLONE3_TLS), word = 1, here;
-	/* Nobody may be asked: one of glibc's, which names itself twice, has it. */
-	if (is_confined() && !storage)
-		return number != SYS_clone;
-	if (is_confined())
-		return (*(const u64 *)(storage + BLOCK_AT) == storage && *(const u64 *)(storage + BLOCK_AGAIN_AT) == storage);
 	__asm__("movq %%fs:0, %0" : "=r"(here));
 	return ask_for_word(&word, (const u64 *)(storage + ((u64)&own - here))) && !word;
 }
@@ -66,10 +60,6 @@ static int before_fork(struct state *state, const struct frame *frame, u64 flags
 		return 0;
 	if (flags & CLONE_THREAD)
 		map_ahead();
-	/* What has a storage of its own inherits them, and nobody else can tell it. (What clone3 is told may not be known.) */
-	if (own_filters && (flags & (CLONE_THREAD | CLONE_SETTLS) || !flags))
-		__atomic_fetch_add(&all_filters, 1, __ATOMIC_RELAXED);
-	forked_by = is_confined() ? state->tid : 0;
 	int interrupts = unlikely(state->level);
 	if (!interrupts)
 		forget_interrupted(0);
@@ -78,10 +68,6 @@ static int before_fork(struct state *state, const struct frame *frame, u64 flags
 		keep_interrupted(state);
 	return 1;
 }
-
-static void confining_is_over(struct confinement *before);
-static int is_unasked(const struct state *state);
-static void note_leaving(const struct state *state, u32 leaves);
 
 #include "sight.c"
 
@@ -103,12 +89,9 @@ static void write_beginning(struct state *state, const struct shape *shape, u64 
 	u8 *copy;
 	nothing_yet(&fields);
 	if (shape->kind == KIND_EXIT) {
-		/* (A parent's whose child is not told from it is not at its end.) */
-		if (!is_unasked(state)) {
-			write_usage(state, level, number == SYS_exit_group, now);
-			if (number == SYS_exit_group)
-				write_counted(state, level, now);
-		}
+		write_usage(state, level, number == SYS_exit_group, now);
+		if (number == SYS_exit_group)
+			write_counted(state, level, now);
 		fields.more = MORE_ARGUMENT;
 		fields.argument = (s32)arguments[0];
 	} else if ((copy = room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now)) != 0) {
@@ -132,8 +115,6 @@ static void write_beginning(struct state *state, const struct shape *shape, u64 
 
 #include "lent.c"
 
-#include "confine.c"
-
 /* Is told before the kernel makes it, so that it is known when it is back, or that it never is. `made`: for an exec, if anything. */
 static void begin(struct state *state, const struct shape *shape, const struct frame *frame, struct environment *made)
 {
@@ -142,6 +123,7 @@ static void begin(struct state *state, const struct shape *shape, const struct f
 	int forks = shape->kind == KIND_FORK;
 	u64 flags = forks ? clone_flags(frame->number, frame->arguments) : 0;
 	if (forks && !before_fork(state, frame, flags, &outer)) {
+		has_strangers = 1;
 		stop();
 		return;
 	}
@@ -159,9 +141,6 @@ static void begin(struct state *state, const struct shape *shape, const struct f
 	if (forks) {
 		pending->fork.flags = flags;
 		pending->fork.level = state->level;
-		pending->fork.is_unasked = (u16)is_confined();
-		pending->fork.filters = (u16)own_filters;
-		pending->fork.has_left = 0;
 		pending->fork.flight = state->flight;
 		pending->fork.child = 0;
 		pending->fork.outer = outer;
@@ -195,25 +174,18 @@ static inline ALWAYS void record_before(struct frame *frame)
 	struct state *state;
 	const struct shape *shape = shape_of(frame->number);
 	u32 environment_at = environment_place(shape);
-	/* A sandbox may forbid the clock. */
-	if (stopped) {
-		passed += shape->code != 0;
-		if (shape->kind == KIND_CONFINE)
-			confine_unrecorded(frame);
+	if (stopped)
 		return;
-	}
 	u64 now = ticks() >> TIME_SHIFT;
 	if (!(state = mine(now, stack))) {
 		/* The recorder has gone, and perhaps the library. (The memory goes with the exec; of one that fails it is lost.) */
-		struct environment *made = shape->kind == KIND_EXEC && !is_confined() ? new_environment() : 0;
+		struct environment *made = shape->kind == KIND_EXEC ? new_environment() : 0;
 		if (made)
 			make_environment(made, &frame->arguments[environment_at]);
-		if (shape->kind == KIND_CONFINE)
-			confine_unrecorded(frame);
 		return;
 	}
 	end_left_at(state, stack, now);
-	if (shape->kind == KIND_IGNORED)
+	if (shape->kind == KIND_IGNORED || shape->kind == KIND_CONFINE)
 		return;
 	if (shape->kind == KIND_GUARD || shape->kind == KIND_MAP) {
 		if (guard(frame))
@@ -221,13 +193,8 @@ static inline ALWAYS void record_before(struct frame *frame)
 		if (shape->kind == KIND_GUARD || stopped)
 			return;
 	}
-	if (shape->kind == KIND_CONFINE) {
-		confine(state, frame);
-		return;
-	}
 	/* (The call in flight may be that of a parent who waits.) */
 	if (shape->kind == KIND_EXIT) {
-		note_leaving(state, 1);
 		if (state->flight != flight_lent(state))
 			write_no_return(state, now);
 		end_with_thread(state, now);
@@ -260,16 +227,17 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		return;
 	frame->number = (u32)frame->number;
 	/* (A thread that it has stopped for may have no storage for ours.) */
-	const struct shape *shape = shape_of(frame->number);
-	if (stopped) {
-		record_before(frame);
-	} else {
+	if (unlikely((frame->number == SYS_prctl || frame->number == SYS_seccomp) && forbids(frame))) {
+		stop_before(frame);
+		return;
+	}
+	if (!stopped) {
 		struct state *calling = begin_calling();
 		record_before(frame);
 		end_calling(calling);
 	}
-	if (shape->kind == KIND_EXEC && (stopped || is_confined()))
-		execute_untold(frame, environment_place(shape));
+	if (stopped && (frame->number == SYS_execve || frame->number == SYS_execveat))
+		execute_untold(frame, frame->number == SYS_execve ? 2 : 3);
 }
 
 static inline ALWAYS void record_after(struct frame *frame)
@@ -278,10 +246,7 @@ static inline ALWAYS void record_after(struct frame *frame)
 	struct state *state = own;
 	if (!state)
 		return;
-	if (!state->taken)
-		forget_others();
-	confine_after(state, frame);
-	if (stopped)
+	if (*(volatile u32 *)&stopped)
 		return;
 	u64 end = ticks() >> TIME_SHIFT;
 	if (!state->taken) {
@@ -310,9 +275,6 @@ static inline ALWAYS void record_after(struct frame *frame)
 		end_flight(state);
 	}
 	if (!pending || pending->tid != state->tid)
-		return;
-	/* In a sandbox the child is not told from its parent, whose return comes yet. */
-	if (lends(pending) && !result)
 		return;
 	const struct shape *shape = shape_of(pending->number);
 	struct pending done = *pending;
@@ -344,9 +306,8 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 	if (!session)
 		return;
 	/* (See above.) */
-	if (stopped && !confining_now) {
-		if (copies_used)
-			give_back_copies();
+	if (stopped) {
+		give_back_copy();
 		return;
 	}
 	struct state *calling = begin_calling();

@@ -38,15 +38,13 @@ static u64 take_number(struct state *state)
 /* Memory and number of a stream's next chunk, 0 if there is none; and how often it was used before. */
 static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64 *index, u32 *generation)
 {
-	/* Another thread may change it meanwhile. */
-	u32 in_sandbox = is_confined();
 	u8 *memory = 0;
 	*generation = 0;
 	forget_chunk(stream);
 	state->is_mapping = 1;
 	barrier();
 	/* (A stream is told by its first number, which is to be its lowest.) */
-	if (level == 0 && stream->sequence && !in_sandbox && (memory = use_again(state, index)) != 0)
+	if (level == 0 && stream->sequence && (memory = use_again(state, index)) != 0)
 		*generation = ((struct chunk *)memory)->generation + 1;
 	else if (!state->memory[level] && !stream->sequence)
 		memory = take_ahead(index);
@@ -54,7 +52,7 @@ static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64
 		*index = take_number(state);
 		u64 at = session->chunks_at + *index * session->chunk_bytes;
 		if (is_in_file(at, session->chunk_bytes))
-			memory = in_sandbox ? in_window(at) : map_next(state, stream, level, at);
+			memory = map_next(state, stream, level, at);
 	}
 	if (!memory) {
 		if (state->taken)
@@ -62,16 +60,13 @@ static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64
 		state->is_mapping = 0;
 		return 0;
 	}
-	/* A sandbox's lie in its window. */
-	if (!in_sandbox) {
-		if (level == 0)
-			state->mapped = 0;
-		barrier();
-		state->memory[level] = memory;
-		barrier();
-		if (level == 0)
-			state->mapped = (u32)*index + 1;
-	}
+	if (level == 0)
+		state->mapped = 0;
+	barrier();
+	state->memory[level] = memory;
+	barrier();
+	if (level == 0)
+		state->mapped = (u32)*index + 1;
 	barrier();
 	state->is_mapping = 0;
 	return memory;

@@ -27,7 +27,7 @@ struct environment {
 
 static void give_back_environment(struct environment *environment)
 {
-	if (environment && !is_confined())
+	if (environment)
 		kernel2(SYS_munmap, environment, ENVIRONMENT_BYTES);
 }
 
@@ -87,9 +87,9 @@ static u8 *put_text(u8 *at, const char *text)
 /* Where our library stands in a list of libraries, -1 if it does not. */
 static long place_of_library(const u8 *value)
 {
-	u64 count = length((const u8 *)session->library, sizeof(session->library));
+	u64 count = length((const u8 *)library, sizeof(library_path));
 	for (long at = 0;; at++) {
-		u8 behind = begins(value + at, session->library) ? value[at + (long)count] : 1;
+		u8 behind = begins(value + at, library) ? value[at + (long)count] : 1;
 		if (behind == 0 || behind == ':' || behind == ' ')
 			return at;
 		while (value[at] && value[at] != ':' && value[at] != ' ')
@@ -152,19 +152,19 @@ static int is_readable_behind_exec(void)
 	long user = kernel1(SYS_getuid, 0);
 	if (!user || user != kernel1(SYS_geteuid, 0))
 		return 1;
-	return kernel3(SYS_access, session->library, R_OK, 0) != -EACCES;
+	return kernel3(SYS_access, library, R_OK, 0) != -EACCES;
 }
 
 /* The dynamic linker complains of a library that it can't open: behind chroot, in a sandbox of files, with fewer rights, or when the recorder
  * has gone. (Of the sandbox only the open tells.) */
 static int can_be_loaded(void)
 {
-	long file = kernel3(SYS_open, session->library, O_CLOEXEC | O_NONBLOCK, 0);
+	long file = kernel3(SYS_open, library, O_CLOEXEC | O_NONBLOCK, 0);
 	if (!failed(file))
 		kernel1(SYS_close, file);
 	/* Where no descriptor is to be had it is but asked for. */
 	if (file == -EMFILE || file == -ENFILE)
-		file = kernel(SYS_faccessat2, AT_FDCWD, (long)session->library, R_OK, AT_EACCESS, 0, 0);
+		file = kernel(SYS_faccessat2, AT_FDCWD, (long)library, R_OK, AT_EACCESS, 0, 0);
 	return file != -ENOENT && file != -EACCES && file != -ENOTDIR && file != -EPERM && is_readable_behind_exec();
 }
 
@@ -178,7 +178,7 @@ static void put_ours_in(struct environment *environment, struct variables *found
 	environment->list[found->count] = 0;
 	if (place_of_library(old) < 0) {
 		u8 *preload = next_text(environment);
-		u8 *at = put_text(put_text(preload, "LD_PRELOAD="), session->library);
+		u8 *at = put_text(put_text(preload, "LD_PRELOAD="), library);
 		if (*old)
 			at = put_text(put_text(at, ":"), (const char *)old);
 		environment->list[found->preload] = (u64)preload;
@@ -192,7 +192,7 @@ static void put_ours_in(struct environment *environment, struct variables *found
 /* The libraries without ours, which stands at `at` of them. */
 static u8 *put_others(u8 *to, const u8 *libraries, u64 at)
 {
-	u64 behind = at + length((const u8 *)session->library, sizeof(session->library));
+	u64 behind = at + length((const u8 *)library, sizeof(library_path));
 	/* With a separator. */
 	if (libraries[behind])
 		behind++;
@@ -257,8 +257,6 @@ static void make_environment(struct environment *environment, u64 *argument)
  * the other: where no program is, nothing is made.) It touches nothing of the thread's: a handler may execute or fork meanwhile. */
 static struct environment *prepare_exec(struct state *state, const struct shape *shape, struct frame *frame, u32 environment_at, u64 now)
 {
-	if (is_confined())
-		return 0;
 	struct program program = open_program(frame->arguments, shape->roles[0] == ROLE_PATH ? 0 : 1);
 	if (is_not_there(&program))
 		return 0;
@@ -285,7 +283,7 @@ static int is_only_for_us(struct environment *environment, u64 variable)
 	/* The recorder's own addition where the program has no options. */
 	static const char options[] = "ASAN_OPTIONS=:verify_asan_link_order=0";
 	return copy_path(text, (const u8 *)variable) &&
-	       (is_same(text + 11, session->library, sizeof(session->library)) || is_same(text, options, sizeof(options)));
+	       (is_same(text + 11, library, sizeof(library_path)) || is_same(text, options, sizeof(options)));
 }
 
 /* With that environment. Returns its error. */

@@ -58,7 +58,7 @@ static int is_message_there(const u8 *message)
 	u32 pages = pages_of(pieces, vector, 16 * count, known);
 	pages += pages_of(pieces + pages, control, control ? size < MOST_ANCILLARY ? size : MOST_ANCILLARY : 0, known);
 	u64 into[2] = {(u64)bytes, pages};
-	if (!pages || is_confined())
+	if (!pages)
 		return 1;
 	long got = kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)pieces, pages, 0);
 	/* Where nobody may be asked it is believed to be. */
@@ -207,7 +207,7 @@ static void name_peer(struct fields *f, u8 *name, const u64 *arguments, s64 fd)
 {
 	u8 link[LINK_BYTES];
 	put_descriptor(link, fd);
-	long bytes = is_confined() ? -1 : kernel3(SYS_readlink, link, name, NAME_BYTES - 1);
+	long bytes = kernel3(SYS_readlink, link, name, NAME_BYTES - 1);
 	if (failed(bytes))
 		return;
 	name[bytes] = 0;
@@ -225,7 +225,7 @@ static void name_peer(struct fields *f, u8 *name, const u64 *arguments, s64 fd)
 static u8 special_type(s64 fd)
 {
 	u8 found[STATX_BYTES];
-	if (is_confined() || kernel3(SYS_lseek, fd, 0, SEEK_CUR) != -ESPIPE ||
+	if (kernel3(SYS_lseek, fd, 0, SEEK_CUR) != -ESPIPE ||
 	    kernel(SYS_statx, fd, (long)"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, (long)found, 0))
 		return 0;
 	return *(const u16 *)(found + 28) >> 12 & 15;
@@ -356,22 +356,17 @@ static __attribute__((noinline)) void refused_paths(struct state *state, u32 lev
 						    const u64 *arguments, struct fields *f, u64 now)
 {
 	u64 before = PLAIN_LIMIT;
-	int unread = 0;
 	for (u32 i = 0; i < MOST_ROLES; i++) {
 		u32 role = shape->roles[i];
 		if ((role != ROLE_PATH && role != ROLE_PATH2) || !arguments[i])
 			continue;
 		u8 *at = room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now), *copy = at + before;
-		if (!at || !copy_path(copy, (const u8 *)arguments[i])) {
-			unread |= is_confined();
+		if (!at || !copy_path(copy, (const u8 *)arguments[i]))
 			continue;
-		}
 		if (role == ROLE_PATH)
 			f->more |= MORE_PATH, f->path = copy;
 		else
 			f->more |= MORE_PATH2, f->path2 = copy;
 		before += PATH_LIMIT + 1;
 	}
-	if (unread)
-		__atomic_fetch_add(&session->unread_paths, 1, __ATOMIC_RELAXED);
 }

@@ -111,7 +111,7 @@ static void write_no_return(struct state *state, u64 now)
 static int on_other_stack(void)
 {
 	struct { u64 start; u32 flags, padding; u64 bytes; } stack;
-	return is_confined() || failed(kernel2(SYS_sigaltstack, 0, &stack)) || (stack.flags & SS_ONSTACK);
+	return failed(kernel2(SYS_sigaltstack, 0, &stack)) || (stack.flags & SS_ONSTACK);
 }
 
 /* Does a handler that interrupted the call in flight have to be deeper in the stack, and is it not? */
@@ -124,7 +124,7 @@ static int is_above(u64 flight, u64 stack)
 /* Is that not what a word is, or is none there any more? It is asked for by waking nobody who waits for it: quicker than to read it. */
 static int has_changed(const u64 *word, u32 value)
 {
-	long asked = is_confined() ? 0 : kernel(SYS_futex, (long)word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, (long)word, value);
+	long asked = kernel(SYS_futex, (long)word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, (long)word, value);
 	return asked == -EAGAIN || asked == -EFAULT;
 }
 
@@ -192,7 +192,7 @@ static void take_off(struct state *state, const struct frame *frame, u64 stack, 
 	u32 level = enter(state, &here);
 	struct stream *stream = &state->streams[0];
 	struct chunk *chunk = chunk_of(stream);
-	if (unlikely(!chunk) && !is_confined() && extend(state, 0, PLAIN_LIMIT, now))
+	if (unlikely(!chunk) && extend(state, 0, PLAIN_LIMIT, now))
 		chunk = chunk_of(stream);
 	if (likely(chunk)) {
 		chunk->flight_fd = (s32)frame->arguments[0];
@@ -210,10 +210,9 @@ static void take_off(struct state *state, const struct frame *frame, u64 stack, 
 /* Called by the stub before a call, where a thread has no chunk yet or has a call in flight already. */
 __attribute__((visibility("hidden"))) void iodock_begin(const u64 *begun)
 {
-	struct state *calling = begin_calling(), *state = calling;
-	int is_known = state && state->taken;
+	struct state *calling = begin_calling(), *state;
 	/* (Stopped since? As in iodock_record.) */
-	if (!*(volatile u32 *)&stopped && (is_known || !is_confined()) && (state = mine(begun[0] >> TIME_SHIFT, (u64)(begun - 1))) != 0)
+	if (!*(volatile u32 *)&stopped && (state = mine(begun[0] >> TIME_SHIFT, (u64)(begun - 1))) != 0)
 		take_off(state, (const struct frame *)(begun + 1), (u64)(begun - 1), begun[0]);
 	end_calling(calling);
 }

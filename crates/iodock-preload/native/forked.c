@@ -26,8 +26,8 @@ static void forget_interrupted(const struct interrupted *outer)
 {
 	/* (A handler may come, and do the same.) */
 	for (struct interrupted *last; unlikely((last = take_interrupted()) != 0);) {
-		if (last == outer || is_confined()) {
-			interrupted = last == outer ? last : 0;
+		if (last == outer) {
+			interrupted = last;
 			break;
 		}
 		interrupted = last->outer;
@@ -35,10 +35,10 @@ static void forget_interrupted(const struct interrupted *outer)
 	}
 }
 
-/* Before the fork. (In a sandbox, or where there is no memory, the record is damaged.) */
+/* Before the fork. (Where there is no memory, the record is damaged.) */
 static void keep_interrupted(const struct state *state)
 {
-	long copy = is_confined() ? -1 : kernel(SYS_mmap, 0, SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long copy = kernel(SYS_mmap, 0, SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(copy)) {
 		/* What is kept already is not what the child is to go on with. */
 		interrupted = 0;
@@ -52,11 +52,11 @@ static void keep_interrupted(const struct state *state)
 /* In the child: `state` was the thread's. It stays out of use. */
 static void leave_to_nobody(struct state *state)
 {
-	if (likely(!interrupted) || is_confined())
+	if (likely(!interrupted))
 		return;
 	put_bytes((u8 *)state, (const u8 *)&interrupted->state, sizeof(*state));
 	state->taken = 0;
-	state->confinement.calling = 0;
+	state->calling = 0;
 	set_taken(state->number);
 	for (u32 level = 0; level < LEVELS; level++) {
 		struct chunk *chunk = state->streams[level].chunk;

@@ -16,9 +16,11 @@
 #define SYS_pkey_mprotect 329
 #define PAGE_BYTES 4096ul
 #define PATCHED_MOST 8
-/* In ticks: until what this thread says is seen by all, and how long one waits for their records. */
-#define QUIET_AFTER (1ul << 18)
-#define QUIET_MOST (1ul << 30)
+/* In turns of a loop, since the clock may be forbidden: until what this thread says is seen by all; how long one waits for their records, and, where
+ * a filter would kill them, for their calls: a hundred threads that share two processors with other programs each wait seconds for their turn. */
+#define SEEN_AFTER (1ul << 13)
+#define QUIET_MOST (1ul << 23)
+#define OTHERS_MOST (1ul << 28)
 
 struct span {
 	u64 from, to;
@@ -26,7 +28,7 @@ struct span {
 
 /* Of each patched library the trampolines, and its text where that is mapped from a file of ours. */
 static struct span trampoline_spans[PATCHED_MOST], text_spans[PATCHED_MOST];
-static struct span copies_span, library_span;
+static struct span header_span, copy_span, library_span;
 
 static void note_span(struct span *spans, const u8 *at, u64 bytes)
 {
@@ -51,14 +53,18 @@ static void look_at_spans(struct span *found, struct span range, const struct sp
 		look_for(found, range, (const u8 *)spans[i].from, spans[i].to - spans[i].from);
 }
 
+static inline int may_wait(u64 *left)
+{
+	__builtin_ia32_pause();
+	return *left && (*left)--;
+}
+
 /* A thread may have mapped memory that it has not noted yet. (One that a handler has left there by longjmp is waited for once, in vain.) */
 static void wait_for_mapping(struct state *state)
 {
-	u64 begin = ticks();
-	while (state != own && state->is_mapping)
-		if (ticks() - begin < QUIET_MOST)
-			__builtin_ia32_pause();
-		else
+	u64 left = QUIET_MOST;
+	while (state->is_mapping && (has_strangers || state != own))
+		if (!may_wait(&left))
 			state->is_mapping = 0;
 }
 
@@ -69,9 +75,9 @@ static void look_at_states(struct span *found, struct span range, u64 *taken)
 		struct state *state = state_in(taken, number);
 		wait_for_mapping(state);
 		for (u32 level = 0; level < LEVELS; level++)
-			look_for(found, range, state->memory[level], session->chunk_bytes);
+			look_for(found, range, state->memory[level], chunk_bytes);
 		for (u32 place = 0; place < SPENT; place++)
-			look_for(found, range, state->spent_memory[place], session->chunk_bytes);
+			look_for(found, range, state->spent_memory[place], chunk_bytes);
 	}
 }
 
@@ -79,10 +85,9 @@ static void look_at_states(struct span *found, struct span range, u64 *taken)
 static struct span first_of_ours(u64 number, struct span range)
 {
 	struct span found = {range.to, range.to};
-	look_for(&found, range, session, session->head_bytes);
+	look_for(&found, range, (const u8 *)header_span.from, header_span.to - header_span.from);
 	look_for(&found, range, (const u8 *)library_span.from, library_span.to - library_span.from);
-	look_for(&found, range, __atomic_load_n(&window, __ATOMIC_ACQUIRE), window_bytes);
-	look_for(&found, range, (const u8 *)copies_span.from, copies_span.to - copies_span.from);
+	look_for(&found, range, (const u8 *)copy_span.from, copy_span.to - copy_span.from);
 	look_at_spans(&found, range, trampoline_spans);
 	/* Who writes into libc's text, as a debugger does, may; who replaces it knows what for. */
 	if (number == SYS_munmap || number == SYS_madvise)
@@ -90,7 +95,7 @@ static struct span first_of_ours(u64 number, struct span range)
 	const struct ahead *ahead = ahead_of_threads();
 	u64 next = ahead ? __atomic_load_n(&ahead->next, __ATOMIC_ACQUIRE) : 0;
 	if (next & AHEAD_LEFT && !(next & AHEAD_CLOSED))
-		look_for(&found, range, ahead->origin + next / AHEAD_ONE * session->chunk_bytes, (next & AHEAD_LEFT) * session->chunk_bytes);
+		look_for(&found, range, ahead->origin + next / AHEAD_ONE * chunk_bytes, (next & AHEAD_LEFT) * chunk_bytes);
 	for (u32 index = 0; index < BLOCKS && blocks[index]; index++) {
 		look_for(&found, range, blocks[index], BLOCK_BYTES);
 		look_at_states(&found, range, (u64 *)blocks[index]);
@@ -124,35 +129,34 @@ static s64 make_for_the_rest(const struct frame *frame)
 	return result;
 }
 
-/* Nobody writes into our memory any more. (A thread that was interrupted for long just before it said that it writes is not waited for.) */
+/* Threads that go on from here record nothing. */
 static void end_records(void)
 {
-	u64 begin = ticks();
 	for (u32 index = 0; index < BLOCKS && blocks[index]; index++)
 		for (u32 number = 1; number <= *most_taken((u64 *)blocks[index]); number++) {
 			struct state *state = state_in((u64 *)blocks[index], number);
 			u32 taken = TAKEN;
-			__atomic_compare_exchange_n(&state->taken, &taken, WITHOUT_CLOCK, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
-		}
-	while (ticks() - begin < QUIET_AFTER || (__atomic_load_n(&newcomers, __ATOMIC_ACQUIRE) && ticks() - begin < QUIET_MOST))
-		__builtin_ia32_pause();
-	for (u32 index = 0; index < BLOCKS && blocks[index]; index++)
-		for (u32 number = 1; number <= *most_taken((u64 *)blocks[index]); number++) {
-			const volatile struct state *state = state_in((u64 *)blocks[index], number);
-			while (state != own && (state->level || state->confinement.calling & STRETCHES) && ticks() - begin < QUIET_MOST)
-				__builtin_ia32_pause();
+			__atomic_compare_exchange_n(&state->taken, &taken, STOPPED, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 		}
 }
 
-/* What we still read of the header is in memory that the program can't know. */
-static void copy_header(void)
+/* Until no other thread may make a call of ours, nor, if `writes`, write into our memory. (One that was interrupted for long just before it said so
+ * is not waited for. What was left by longjmp is waited for once.) */
+static void wait_for_others(int writes, u64 most)
 {
-	long copy = kernel(SYS_mmap, 0, (long)session->head_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (failed(copy))
-		return;
-	put_bytes((u8 *)copy, (const u8 *)session, session->head_bytes);
-	((struct header *)copy)->closed = 1;
-	__atomic_store_n(&session, (struct header *)copy, __ATOMIC_RELEASE);
+	const struct state *mine = has_strangers ? 0 : own;
+	for (u64 left = SEEN_AFTER; may_wait(&left);)
+		;
+	while (newcomers() && *(volatile u32 *)newcomers())
+		if (!may_wait(&most))
+			*newcomers() = 0;
+	for (u32 index = 0; index < BLOCKS && blocks[index]; index++)
+		for (u32 number = 1; number <= *most_taken((u64 *)blocks[index]); number++) {
+			struct state *state = state_in((u64 *)blocks[index], number);
+			while (state != mine && (*(volatile u32 *)&state->calling || (writes && *(volatile u32 *)&state->level)))
+				if (!may_wait(&most))
+					state->calling = state->level = 0;
+		}
 }
 
 /* The program takes a range of ours: recording is over in this process. */
@@ -162,12 +166,11 @@ static __attribute__((noinline)) void give_way(u64 from, u64 bytes)
 	if (!stopped) {
 		stop();
 		end_records();
+		wait_for_others(1, QUIET_MOST);
 	}
-	struct span head = {range.to, range.to};
-	look_for(&head, range, session, session->head_bytes);
-	/* (In a sandbox we may not ask for memory.) */
-	if (head.from < range.to && !had_filters)
-		copy_header();
+	/* (Nobody reads it where recording has stopped.) */
+	if (header_span.from < range.to && header_span.to > range.from)
+		header_span = (struct span){0, 0};
 	for (u32 index = 0; index < BLOCKS && blocks[index]; index++)
 		if ((u64)blocks[index] < range.to && (u64)blocks[index] + BLOCK_BYTES > range.from)
 			blocks[index] = 0, own = 0;

@@ -14,11 +14,11 @@
 #define SYS_pread64 17
 #define SYS_access 21
 #define SYS_mremap 25
-#define SYS_mincore 27
 #define SYS_madvise 28
 #define SYS_getpid 39
 #define SYS_vfork 58
 #define SYS_clone 56
+#define SYS_execve 59
 #define SYS_exit 60
 #define SYS_getcwd 79
 #define SYS_chdir 80
@@ -34,7 +34,6 @@
 #define SYS_gettid 186
 #define SYS_munlock 150
 #define SYS_prlimit64 302
-#define RLIMIT_DATA 2
 #define RLIMIT_AS 9
 #define RLIM_INFINITY (~0ul)
 #define SYS_prctl 157
@@ -53,6 +52,7 @@
 #define SYS_readlinkat 267
 #define SYS_faccessat 269
 #define SYS_process_vm_readv 310
+#define SYS_execveat 322
 #define SYS_seccomp 317
 #define SYS_splice 275
 #define SYS_futex 202
@@ -129,7 +129,6 @@
 #define SECCOMP_SET_MODE_STRICT 0
 #define SECCOMP_SET_MODE_FILTER 1
 #define SECCOMP_FILTER_FLAG_TSYNC 1
-#define SECCOMP_FILTER_FLAG_NEW_LISTENER 8
 #define FUTEX_CMP_REQUEUE_PRIVATE (4 | 128)
 #define UTIME_OMIT 0x3ffffffel
 

@@ -1,12 +1,11 @@
 /* A state that is lent: a child of vfork uses its parent's memory and thread-local storage, and so its state, while the parent waits. A part of
  * record.c, kept apart for reading. */
 
-/* Where nobody was asked as the child was made, nobody is until it is gone: all is the parent's. */
 static void update_lent(struct state *state)
 {
 	u32 taken = TAKEN;
 	for (u32 i = 0; i < state->depth; i++)
-		if (lends(&state->pending[i]) && !state->pending[i].fork.is_unasked)
+		if (lends(&state->pending[i]))
 			taken = LENT;
 	state->taken = taken;
 }
@@ -15,7 +14,7 @@ static void update_lent(struct state *state)
 static const struct pending *lender(const struct state *state)
 {
 	const struct pending *one = innermost(state);
-	while (one && !(lends(one) && (one->fork.is_unasked || one->tid != state->tid)))
+	while (one && !(lends(one) && one->tid != state->tid))
 		one = inner(state, one->order);
 	return one;
 }
@@ -23,13 +22,6 @@ static const struct pending *lender(const struct state *state)
 static int is_lent(const struct state *state)
 {
 	return lender(state) != 0;
-}
-
-/* Is the child not told from its parent? */
-static int is_unasked(const struct state *state)
-{
-	const struct pending *fork = lender(state);
-	return fork && fork->fork.is_unasked;
 }
 
 /* The call that the parent was in when a handler made the child. */
@@ -61,35 +53,20 @@ static void hand_to(struct state *state, u32 tid, u32 pid, u64 now)
 /* A result, or that it did not return. */
 static void write_fork(struct state *state, const struct pending *pending, u32 phase, u64 end, s64 result)
 {
-	u64 flags = pending->fork.flags;
-	/* In a sandbox little is read before the kernel has read it. */
-	if (pending->fork.is_unasked && pending->number == SYS_clone3 && result > 0)
-		flags = *(const u64 *)pending->fork.structure;
-	if (result > 0 && !(flags & CLONE_THREAD))
+	if (result > 0 && !(pending->fork.flags & CLONE_THREAD))
 		note_birth((u32)result);
 	struct fields fields;
 	nothing_yet(&fields);
 	fields.more = MORE_FLAGS;
-	fields.flags = flags;
+	fields.flags = pending->fork.flags;
 	struct place here;
 	u32 level = enter(state, &here);
 	write_fields(state, level, shape_of(pending->number), &fields, phase, pending->start, end, result);
 	leave(state, level, &here);
 }
 
-/* What the child has forbidden itself in our memory does not hold for its parent. */
-static void leave_sandbox_of(struct state *child, const struct pending *fork)
-{
-	own_filters = fork->fork.filters;
-	if (copies_used)
-		give_back_copies();
-	/* (The call may have been the child's end.) */
-	if (child->confinement.stack)
-		confining_is_over(&child->confinement);
-}
-
 /* What the child of vfork, which has gone, has left unfinished in its parent's state. */
-static void end_calls_of_child(struct state *state, const struct pending *fork, u32 phase, u64 now)
+static void end_calls_of_child(struct state *state, const struct pending *fork, u64 now)
 {
 	if (state->flight != fork->fork.flight) {
 		write_no_return(state, now);
@@ -97,9 +74,6 @@ static void end_calls_of_child(struct state *state, const struct pending *fork, 
 		__atomic_fetch_add(&session->lost_calls, state->level - fork->fork.level, __ATOMIC_RELAXED);
 		abandon(state, (u32)fork->fork.level);
 	}
-	/* (Where it was left nobody knows whether there was a child, and whose a filter is.) */
-	if (lends(fork) && !phase)
-		leave_sandbox_of(state, fork);
 	if (state->tid != fork->tid)
 		hand_to(state, fork->tid, fork->pid, now);
 }
@@ -115,7 +89,7 @@ static int fork_is_over(struct state *state, struct pending *pending, u32 phase,
 	if (!stack || !__atomic_compare_exchange_n(&pending->stack, &stack, stack | ENDS, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return 0;
 	forget_interrupted(done.fork.outer);
-	end_calls_of_child(state, &done, phase, end);
+	end_calls_of_child(state, &done, end);
 	if (done.stack & ENDS)
 		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
 	else
@@ -149,28 +123,11 @@ static void note_child(struct state *state, u32 child)
 		one->fork.child = child;
 }
 
-/* Which thread is this? Where nobody may be asked, for the child has put itself into a sandbox, it is the child until that leaves. */
-static u32 who_calls(const struct state *state)
-{
-	if (!is_confined())
-		return (u32)kernel0(SYS_gettid);
-	const struct pending *fork = lender(state);
-	return fork && fork->fork.has_left && !fork->fork.is_unasked ? fork->tid : state->tid;
-}
-
-/* The child of vfork that calls is about to leave its parent's memory, or has not. */
-static void note_leaving(const struct state *state, u32 leaves)
-{
-	struct pending *fork = (struct pending *)lender(state);
-	if (fork)
-		fork->fork.has_left = leaves;
-}
-
 /* Whose call is the one at `stack`, the parent's or its child's? A handler's may come before the call that makes the child has returned to
  * either, and may leave it by longjmp. */
 static void settle(struct state *state, u64 now, u64 stack)
 {
-	u32 tid = who_calls(state);
+	u32 tid = (u32)kernel0(SYS_gettid);
 	if (tid == state->tid) {
 		forget_left(state, now, stack);
 		return;

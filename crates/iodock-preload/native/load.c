@@ -82,6 +82,9 @@ static int map_session(void)
 			return 0;
 		session = (struct header *)at;
 	}
+	header_span = (struct span){(u64)session, (u64)session + session->head_bytes};
+	chunk_bytes = session->chunk_bytes;
+	library = session->library;
 	return block(0) != 0;
 }
 

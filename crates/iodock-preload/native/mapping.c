@@ -4,8 +4,6 @@
  * a SIGBUS at first touch. */
 static int populate(u8 *from, u8 *end)
 {
-	if (is_confined())
-		return 1;
 	long result = kernel3(SYS_madvise, from, end - from, MADV_POPULATE_WRITE);
 	/* Before Linux 5.14 there is no such advice, and a filter that was there before us may forbid it: trust. */
 	return result != -EFAULT && result != -ENOMEM && result != -EHWPOISON;
@@ -16,18 +14,6 @@ static int is_limited(u64 resource)
 {
 	u64 limit[2];
 	return failed(kernel(SYS_prlimit64, 0, (long)resource, 0, (long)limit, 0, 0)) || limit[0] != RLIM_INFINITY;
-}
-
-/* Is memory filled, and locked, as it is mapped (mlockall)? */
-static int is_filled_at_once(void)
-{
-	u8 is_there = 0;
-	long page = kernel(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (failed(page))
-		return 1;
-	long asked = kernel3(SYS_mincore, page, 4096, &is_there);
-	kernel2(SYS_munmap, page, 4096);
-	return !failed(asked) && is_there & 1;
 }
 
 /* `bytes` of the file from `at` on, in memory that is `memory`, or new if that is 0. No descriptor is needed, nor the right or the way to
@@ -64,12 +50,6 @@ static u8 *open_part(u8 **memory, u64 at, u64 bytes)
 	u8 *new = *memory = map_by(old, file, at, bytes);
 	kernel1(SYS_close, file);
 	return new;
-}
-
-/* The chunk at `at` of the file, in the window of a sandbox. 0 if it lies outside. */
-static u8 *in_window(u64 at)
-{
-	return window && at >= window_at && at + session->chunk_bytes <= window_at + window_bytes ? window + (at - window_at) : 0;
 }
 
 /* The chunk at `at` of the file, 0 if there is none. */

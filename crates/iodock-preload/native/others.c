@@ -47,7 +47,7 @@ static void note_loaded(const char *name)
 static __attribute__((noinline)) void has_loaded(const u64 *arguments, s64 result)
 {
 	u8 link[LINK_BYTES], name[MODULE_NAME + 1];
-	if (!(arguments[2] & PROT_EXEC) || !(arguments[3] & MAP_DENYWRITE) || (arguments[3] & MAP_ANONYMOUS) || is_confined() || failed(result))
+	if (!(arguments[2] & PROT_EXEC) || !(arguments[3] & MAP_DENYWRITE) || (arguments[3] & MAP_ANONYMOUS) || failed(result))
 		return;
 	put_descriptor(link, (s32)arguments[4]);
 	long bytes = kernel3(SYS_readlink, link, name, sizeof(name));

@@ -18,14 +18,11 @@ static inline int is_fork(const struct pending *pending)
 	return shape_of(pending->number)->kind == KIND_FORK;
 }
 
-/* May its child use the state of who makes it, if there is one? (One with a storage of its own does not. That may be its parent's, too. What
- * clone3 is told may not be known in a sandbox.) */
+/* May its child use the state of who makes it, if there is one? (One with a storage of its own does not. That may be its parent's, too.) */
 static int lends(const struct pending *pending)
 {
 	u64 both = CLONE_VM | CLONE_VFORK;
-	return pending->stack && !(pending->stack & BEGINS) && is_fork(pending) &&
-	       ((pending->fork.flags & both) == both ||
-		(pending->fork.is_unasked && pending->number == SYS_clone3 && !pending->fork.flags));
+	return pending->stack && !(pending->stack & BEGINS) && is_fork(pending) && (pending->fork.flags & both) == both;
 }
 
 /* Orders go round after 4 billion calls, and pending ones are not that far apart. */
@@ -123,12 +120,11 @@ static void end_left_at(struct state *state, u64 stack, u64 now)
 		end_left(state, pending, now);
 }
 
-/* The thread ends: what it has begun was left, or is what it ends in. (In a sandbox it may be a child of vfork, which is not told from its
- * parent.) */
+/* The thread ends: what it has begun was left, or is what it ends in. */
 static void end_with_thread(struct state *state, u64 now)
 {
 	for (struct pending *one = innermost(state); one; one = inner(state, one->order)) {
-		if (!one->stack || one->tid != state->tid || is_confined() || one->stack & (BEGINS | NOTED))
+		if (!one->stack || one->tid != state->tid || one->stack & (BEGINS | NOTED))
 			continue;
 		if (is_fork(one))
 			fork_is_over(state, one, PHASE_NO_RETURN, now, 0);
@@ -153,12 +149,12 @@ static u32 places_taken(const struct state *state)
 }
 
 /* The first that can be spared makes room: its end will not be seen. Not one that lends the state: then it would no longer be known whose calls
- * come. (In a sandbox nobody asks.) 0: there is none. */
+ * come. 0: there is none. */
 static int give_one_up(struct state *state)
 {
 	struct pending *first = 0;
 	for (struct pending *one = innermost(state); one; one = inner(state, one->order))
-		if (!(one->stack & (BEGINS | ENDS)) && (!lends(one) || one->fork.is_unasked))
+		if (!(one->stack & (BEGINS | ENDS)) && !lends(one))
 			first = one;
 	if (!first)
 		return 0;

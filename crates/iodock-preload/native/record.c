@@ -25,7 +25,10 @@
 #define SLOT_BYTES 4096
 #define BLOCK_STATES 128
 #define BLOCK_BYTES (BLOCK_STATES * SLOT_BYTES)
-#define AHEAD_AT 16 /* in the first block */
+/* In the first block, behind its bits: see threads.c. */
+#define AHEAD_AT 16
+#define MOST_AT 32
+#define NEWCOMERS_AT 36
 #define BLOCKS 64 /* 8,128 threads at once */
 #define PATH_LIMIT 4096
 #define TEXT_LIMIT 8192
@@ -101,28 +104,13 @@ struct pending {
 		} exec;
 		/* What the state had then, and the child that has made a call since, 0: none has. */
 		struct {
-			u64 structure; /* of clone3 */
 			u64 flags, flight;
 			u32 level;
-			u16 is_unasked; /* in a sandbox, or what may become one */
-			u16 filters; /* own_filters */
 			u32 child;
-			u32 has_left; /* it ends, or executes something */
 			struct interrupted *outer; /* see forked.c */
 		} fork;
 	};
 	u32 tid, pid;
-};
-
-/* A call that may forbid us something, until it comes back: where the stack was, and what it forbids. */
-struct confinement {
-	u64 stack;
-	u32 tid;
-	u8 what : 2;	   /* enum confining */
-	u8 is_for_all : 1; /* threads */
-	u8 was_taken : 2;  /* the state, before it said that the clock may be forbidden */
-	u8 is_taken_off : 1; /* the thread is no longer counted among newcomers, though its stretch is not over */
-	u16 calling;	   /* is this thread where it may make calls of ours? See begin_calling() */
 };
 
 /* The call that a thread is in. */
@@ -137,8 +125,8 @@ enum taken {
 	TAKEN = 1,
 	/* A child that uses our memory and storage is being made (vfork), and there may be one: before each call it is asked whose it is. */
 	LENT = 2,
-	/* The thread's clock may be forbidden: nobody is to read it any more, nor what else the state says. */
-	WITHOUT_CLOCK = 3,
+	/* Recording has stopped: the thread may be forbidden to read the clock. */
+	STOPPED = 3,
 };
 
 /* Where a function that writes has its frame, as a call in flight has its own. */
@@ -178,7 +166,7 @@ struct state {
 	u32 number; /* its place in the blocks */
 	u32 owner; /* the process; pid may be a vfork's child */
 	u8 turns[LEVELS]; /* of the streams: how many chunks were begun, also in vain, up to 255 and round */
-	struct confinement confinement;
+	u32 calling; /* in how many stretches the thread is, one inside the other, in which it may make calls of its own: see calling.c */
 	u8 *memory[LEVELS]; /* where the streams' chunks are mapped */
 	/* Full chunks of the first stream that stay mapped (0: none), their numbers, and whose turn it is to be given up; the number of that
 	 * in memory[0] and one, 0: not known. */
@@ -220,57 +208,37 @@ _Static_assert(HEAD_WRITE == HEAD_READ + 8, "the stub multiplies");
 
 __attribute__((visibility("hidden"))) __thread struct state *iodock_own;
 #define own iodock_own
+/* Not to be read where recording has stopped: the program may have replaced it. */
 static struct header *session;
+/* What it says, for that case. */
+static u64 chunk_bytes;
+static const char *library;
+__attribute__((section(".bss.rare"))) static char library_path[sizeof(session->library)];
 static u8 *blocks[BLOCKS];
 
 /* The file, while the library is loaded; else negative. */
 static long session_file = -1;
 /* Parts of it can only be mapped by a descriptor. */
 static u32 descriptors;
-/* The part of the file that is mapped for when we may map no more: 36 million reads, or four times as many where there is the room,
- * for other processes take chunks of it, too. */
-#define WINDOW_LEAST (256ul << 20)
-#define WINDOW_NARROW (16ul << 20)
-#define WINDOW_MOST (1ul << 30)
-static u8 *window;
-static u64 window_at, window_bytes;
-/* Recording stopped for good in this process and its children by fork: how many had a reason, or may have one. */
+/* Recording has stopped for good in this process and its children by fork: no call of our own is made any more. */
 __attribute__((visibility("hidden"))) u32 iodock_stopped;
 #define stopped iodock_stopped
-/* Seccomp filters that may forbid our own calls, also those that are about to be set: as long as there are any we make none. Those of this
- * thread, which its children by fork and vfork have too, as this memory; and those of all threads. */
-static __thread u32 own_filters;
-static u32 all_filters;
-/* Has there been one in this process, or what it came from by fork? */
-static u32 had_filters;
-/* Places in which threads have an environment, to execute something: see untold.c. */
-static u32 copies_used;
-/* Calls that may be on their way to forbid something, and how much of `stopped` is there because of them. */
-static u32 confining_now, passing_stops;
+/* A thread shares another one's storage, or has none for ours: `own` is not to be looked at. */
+static u32 has_strangers;
 
-/* Calls that were made meanwhile, about: nobody waits for who counts. */
-__attribute__((visibility("hidden"))) u32 iodock_passed;
-#define passed iodock_passed
+static void map_copy(void);
 
 /* In this process, and what it makes by fork. */
 static void stop(void)
 {
-	__atomic_fetch_add(&stopped, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&session->stopped_processes, 1, __ATOMIC_RELAXED);
-}
-
-/* It need not have stopped. */
-static void go_on(void)
-{
-	__atomic_fetch_add(&session->lost_calls, __atomic_exchange_n(&passed, 0, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-	__atomic_fetch_sub(&stopped, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_sub(&session->stopped_processes, 1, __ATOMIC_RELAXED);
-}
-
-/* (Not to be asked where recording has stopped: a thread that it has stopped for may have no storage for ours.) */
-static inline int is_confined(void)
-{
-	return unlikely(all_filters | own_filters);
+	if (__atomic_load_n(&stopped, __ATOMIC_RELAXED))
+		return;
+	map_copy();
+	for (u32 i = 0; i < sizeof(library_path); i++)
+		library_path[i] = session->library[i];
+	library = library_path;
+	if (!__atomic_exchange_n(&stopped, 1, __ATOMIC_SEQ_CST))
+		__atomic_fetch_add(&session->stopped_processes, 1, __ATOMIC_RELAXED);
 }
 
 extern void iodock_plain(void), iodock_before(void), iodock_after(void), iodock_guarded(void);
@@ -371,7 +339,7 @@ static inline ALWAYS void record_plain(struct state *state, struct plain_frame *
 /* Called by the stub behind a call that is not recorded yet: the stub itself writes data calls, the short way what is frequent. */
 __attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *plain, u64 end)
 {
-	/* (A handler may have forbidden the clock meanwhile. Then there is no end either.) */
+	/* (A handler may have stopped it, and forbidden the clock: then there is no end either.) */
 	if (unlikely(stopped))
 		return;
 	struct state *calling = begin_calling(), *state;
@@ -380,6 +348,8 @@ __attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *pla
 		record_plain(state, plain, end);
 	end_calling(calling);
 }
+
+#include "confine.c"
 
 #include "around.c"
 

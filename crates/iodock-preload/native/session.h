@@ -17,7 +17,7 @@ typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 typedef u64 __attribute__((may_alias)) aligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 11
+#define SESSION_VERSION 12
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 #define CALL_NUMBERS 512
@@ -39,7 +39,7 @@ enum kind {
 	KIND_EXEC = 5,
 	KIND_EXIT = 6,
 	KIND_MAP = 7, /* general, if it has a descriptor */
-	KIND_CONFINE = 8, /* not recorded: prctl, seccomp, which may forbid us our own calls or the clock */
+	KIND_CONFINE = 8, /* not recorded: prctl, seccomp, which may forbid calls or the clock: recording ends before */
 	KIND_OPEN = 9,    /* general, and the result is a new descriptor */
 	KIND_GUARD = 10,  /* not recorded: munmap and its like, which may take our memory away */
 };
@@ -110,7 +110,7 @@ struct header {
 	u64 lost_streams;
 	u64 sites_patched;
 	u64 sites_left;
-	u64 unread_paths; /* of calls that failed, where nobody could ask for them */
+	u64 unused;
 	u64 stopped_processes; /* where recording stopped while the program went on */
 	u64 births; /* processes made, by fork and its like */
 	u64 watch_from;   /* who maps a file of so many bytes asks to be watched; 0: nobody */

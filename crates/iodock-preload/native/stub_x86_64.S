@@ -329,9 +329,8 @@ iodock_plain:
 	movq	56(%rsp), %r9
 	jmp	.Lbegun
 	.cfi_adjust_cfa_offset -8
-	/* Recording has stopped in this process, and the clock may be forbidden (PR_SET_TSC, strict seccomp). */
+	/* Recording has stopped in this process: the clock may be forbidden (PR_SET_TSC, strict seccomp). */
 .Lleft_alone:
-	incl	iodock_passed(%rip)
 	movq	(%rsp), %rax
 	syscall
 	leaq	8(%rsp), %rsp

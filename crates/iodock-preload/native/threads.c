@@ -2,10 +2,9 @@
 
 /* States lie in blocks, which a fork wipes with all they say. A block begins with a bit for each of its states: is it taken? The first is
  * none, so that the bits and the state that comes next share a page: many processes need no other. (Behind the first block's bits stands
- * what ahead.c has for threads to come.) */
+ * what ahead.c has for threads to come, and the count of newcomers.) */
 #define BITS_BYTES 64
-#define MOST_AT 32
-_Static_assert(AHEAD_AT >= BLOCK_STATES / 8 && MOST_AT >= AHEAD_AT + sizeof(struct ahead) && BITS_BYTES >= MOST_AT + 4, "behind each other");
+_Static_assert(AHEAD_AT >= BLOCK_STATES / 8 && MOST_AT >= AHEAD_AT + sizeof(struct ahead) && BITS_BYTES >= NEWCOMERS_AT + 4, "behind each other");
 _Static_assert(BITS_BYTES + sizeof(struct state) <= 4096, "on one page");
 
 static struct state *state_in(u64 *taken, u32 number)
@@ -29,7 +28,7 @@ static void raise_most(u64 *taken, u32 number)
 static u64 *block(u32 index)
 {
 	u8 *there = __atomic_load_n(&blocks[index], __ATOMIC_ACQUIRE);
-	if (likely(there) || is_confined())
+	if (likely(there))
 		return (u64 *)there;
 	long new = kernel(SYS_mmap, 0, BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(new))
@@ -88,7 +87,7 @@ static void free_state(struct state *state)
 {
 	u32 number = state->number % BLOCK_STATES;
 	u64 *taken = block(state->number / BLOCK_STATES);
-	state->confinement.calling = 0;
+	state->calling = 0;
 	state->taken = NOT_TAKEN;
 	__atomic_fetch_and(&taken[number / 64], ~(1ul << number % 64), __ATOMIC_RELEASE);
 }
@@ -146,7 +145,7 @@ static void write_usage(struct state *state, u32 level, u32 ends_process, u64 no
 {
 	u64 used[RUSAGE_WORDS];
 	struct stream *stream = &state->streams[level];
-	if (is_confined() || failed(kernel2(SYS_getrusage, RUSAGE_THREAD, used)))
+	if (failed(kernel2(SYS_getrusage, RUSAGE_THREAD, used)))
 		return;
 	u8 *begin = room(state, level, PLAIN_LIMIT, now);
 	if (!begin)
@@ -160,50 +159,6 @@ static void write_usage(struct state *state, u32 level, u32 ends_process, u64 no
 	commit(stream, begin, at);
 }
 
-/* Where glibc keeps a thread's number, and where that block lies, from the thread pointer. */
-#define BLOCK_AT 0
-#define BLOCK_AGAIN_AT 16
-#define NUMBER_AT 720
-#define OF_THREAD(type, at) (*(volatile type __seg_fs *)(u64)(at))
-
-/* Who asks the kernel may be killed for it in a sandbox. 0: this is no thread of glibc's. */
-static u32 number_by_itself(void)
-{
-	u64 there = OF_THREAD(u64, BLOCK_AT);
-	return there && there == OF_THREAD(u64, BLOCK_AGAIN_AT) ? OF_THREAD(u32, NUMBER_AT) : 0;
-}
-
-/* The same, looked at before the sandbox is there: is it right? And the process. */
-static u32 number_is_known;
-static u32 process;
-
-static void know_oneself(const struct state *state)
-{
-	if (is_confined())
-		return;
-	number_is_known = number_by_itself() == (u32)kernel0(SYS_gettid);
-	process = state->owner;
-}
-
-/* The number of who made this process by fork, as it knew it in a sandbox; 0: there was none. */
-static __thread u32 forked_by;
-
-/* What other threads were about to do with themselves is nothing to a child, which has one. (Its maker was in a call that makes children.) A filter for
- * all may have been put on already: it stays counted. */
-static void forget_others(void)
-{
-	/* (One of them may just be saying what came of it.) */
-	stopped -= passing_stops < stopped ? passing_stops : stopped;
-	confining_now = passing_stops = newcomers = copies_used = 0;
-}
-
-/* In a sandbox: is the number a thread knows itself by its own? Not where another libc made the thread, and not where its process was made past
- * libc. */
-static int knows_its_number(void)
-{
-	return number_is_known && number_by_itself() && number_by_itself() != forked_by;
-}
-
 /* A thread's first call, which begins or ended at `now`: what it is told before must not be later. */
 static __attribute__((noinline)) struct state *adopt(u64 now)
 {
@@ -213,10 +168,6 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 	struct state *before = own;
 	if (before)
 		leave_to_nobody(before);
-	if (is_confined() && !knows_its_number()) {
-		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
-		return 0;
-	}
 	struct state *state;
 	u32 tid, pid;
 	/* (The child of a handler's fork goes on here, and has no such state: it is wiped.) */
@@ -226,8 +177,8 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 			__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);
 			return 0;
 		}
-		pid = is_confined() ? 0 : (u32)kernel0(SYS_getpid);
-		tid = is_confined() ? number_by_itself() : (u32)kernel0(SYS_gettid);
+		pid = (u32)kernel0(SYS_getpid);
+		tid = (u32)kernel0(SYS_gettid);
 	} while (!*(volatile u32 *)&state->number);
 	if (own != before && own->taken) {
 		/* A handler came first, and has one by now. */
@@ -235,14 +186,11 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 			free_state(state);
 		return own;
 	}
-	if (is_confined() && before)
-		process = tid;
 	state->tid = tid;
-	state->pid = state->owner = is_confined() ? process : pid;
+	state->pid = state->owner = pid;
 	state->depth = 0;
 	state->flight = 0;
-	state->confinement.calling = 0;
-	state->confinement.is_taken_off = 0;
+	state->calling = 0;
 	state->taken = TAKEN;
 	struct place here;
 	u32 level = enter(state, &here);

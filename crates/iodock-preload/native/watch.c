@@ -41,7 +41,7 @@ static void ask_to_be_watched(const struct state *state)
 static void has_mapped(const struct state *state, const u64 *arguments, s64 result)
 {
 	u64 least = session->watch_from;
-	if (watched || is_confined() || !least || arguments[1] < least || failed(result) || (arguments[3] & MAP_ANONYMOUS))
+	if (watched || !least || arguments[1] < least || failed(result) || (arguments[3] & MAP_ANONYMOUS))
 		return;
 	/* From one byte on: programs and libraries too. */
 	if (least == WATCH_ALL || (!(arguments[2] & PROT_EXEC) && !(arguments[3] & MAP_DENYWRITE)))

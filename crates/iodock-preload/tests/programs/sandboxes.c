@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -67,8 +68,6 @@ static int probes(void)
 	printf("%ld ", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL)), printf("%d\n", errno);
 	printf("%ld\n", syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action));
 	printf("%d ", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL)), printf("%d\n", errno);
-	/* These might have worked. */
-	printf("%d ", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (void *)8)), printf("%d\n", errno);
 	printf("%d\n", prctl(PR_SET_TSC, PR_TSC_ENABLE));
 	fflush(stdout);
 	pthread_t thread;
@@ -80,6 +79,28 @@ static int probes(void)
 	if (child == 0)
 		reads(NULL), _exit(0);
 	waitpid(child, &status, 0);
+	return WEXITSTATUS(status);
+}
+
+/* A filter that might have been set. */
+static int refused(void)
+{
+	printf("%d ", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (void *)8)), printf("%d\n", errno);
+	return probes();
+}
+
+/* Gives memory back, and forks, where the clock is forbidden. */
+static int without_clock(void)
+{
+	void *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int status = 1;
+	prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+	reads(NULL);
+	if (munmap(memory, 1 << 20) || rename("/nowhere/a", "/nowhere/b") == 0)
+		return 1;
+	if (fork() == 0)
+		reads(NULL), _exit(7);
+	wait(&status);
 	return WEXITSTATUS(status);
 }
 
@@ -132,6 +153,10 @@ int main(int count, char **arguments)
 		return strict();
 	if (!strcmp(what, "probes"))
 		return probes();
+	if (!strcmp(what, "might-work"))
+		return refused();
+	if (!strcmp(what, "without-clock"))
+		return without_clock();
 	if (!strcmp(what, "sandboxed-exec"))
 		return sandboxed_exec();
 	if (!strcmp(what, "refused") && count > 6)
