@@ -1,7 +1,8 @@
 /* The recorder's own sources in a program: the same calls, of all shapes but those with memory that only a kernel fills, are written by the
  * short way where it takes them, and then all of them by the general way. What is written, and what is remembered for
  * the next call, must be the same. The table of shapes comes by standard input. */
-#include "../../native/record.c"
+#include "../../native/recorder.h"
+#pragma GCC visibility pop
 
 extern int printf(const char *, ...), sprintf(char *, const char *, ...);
 extern void *mmap(void *, u64, int, int, int, long);
@@ -93,7 +94,7 @@ static u64 written(u32 way)
 {
 	struct state *state = &states[way];
 	u64 taken = 0, now = 1000000;
-	state->taken = 1;
+	state->taken = TAKEN;
 	seed = 88172645463325252ul;
 	session_file = files[way], header.next_chunk = 0;
 	for (u64 i = 0; i < CALLS; i++) {

@@ -1,9 +1,9 @@
-/* The program's other code: calls that it makes itself, past libc, are not seen. What is loaded is noted. A part of record.c, kept apart for
- * reading. */
+/* Other code that the program loads: the recorder looks whether it makes system calls of its own, which are not seen. */
 
-/* So that the recorder can look whether it makes calls of its own. (Where all places are taken it can't.) */
-static void note_other(const char *name)
-{
+#include "recorder.h"
+
+/* (Where all entries are taken the file is not looked at.) */
+static void note_other(const char *name) {
 	struct path path;
 	look_at(&path, (const u8 *)name);
 	if (path.bytes > MODULE_NAME)
@@ -20,9 +20,8 @@ static void note_other(const char *name)
 	}
 }
 
-/* What is loaded by a path from where the program begins. (Another name without a folder is the kernel's own.) */
-static __attribute__((noinline)) void note_relative(const char *name)
-{
+/* Loaded by a path from the working directory. (A name without a folder is the kernel's own.) */
+static NOINLINE void note_relative(const char *name) {
 	u8 path[2 * PATH_LIMIT];
 	u64 bytes = length((const u8 *)name, PATH_LIMIT), folders = 0;
 	for (u64 i = 0; i < bytes; i++)
@@ -35,25 +34,19 @@ static __attribute__((noinline)) void note_relative(const char *name)
 	note_other((const char *)path);
 }
 
-static void note_loaded(const char *name)
-{
+void note_loaded(const char *name) {
 	if (name[0] == '/')
 		note_other(name);
 	else
 		note_relative(name);
 }
 
-/* mmap has returned. The dynamic linker loads what the program asks for later (dlopen; also a libc of its own: dlmopen). */
-static __attribute__((noinline)) void has_loaded(const u64 *arguments, s64 result)
-{
-	u8 link[LINK_BYTES], name[MODULE_NAME + 1];
+/* mmap has returned: the dynamic linker may have loaded something (dlopen; another libc: dlmopen). */
+NOINLINE void has_loaded(const u64 *arguments, s64 result) {
+	u8 name[MODULE_NAME + 2];
 	if (!(arguments[2] & PROT_EXEC) || !(arguments[3] & MAP_DENYWRITE) || (arguments[3] & MAP_ANONYMOUS) || failed(result))
 		return;
-	put_descriptor(link, (s32)arguments[4]);
-	long bytes = kernel3(SYS_readlink, link, name, sizeof(name));
-	/* A longer one is cut off. */
-	if (failed(bytes) || bytes == sizeof(name))
-		return;
-	name[bytes] = 0;
-	note_other((const char *)name);
+	long bytes = name_of_descriptor(name, MODULE_NAME + 1, (s32)arguments[4]);
+	if (!failed(bytes) && bytes <= MODULE_NAME)
+		note_other((const char *)name);
 }
