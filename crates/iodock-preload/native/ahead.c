@@ -1,5 +1,5 @@
-/* Chunks mapped for threads to come, by who makes a thread: new threads wait for each other as they map their stacks and heaps, and would
- * for their chunks. One that no thread takes stays without a header. */
+/* Chunks mapped ahead by the thread that makes another one: new threads wait for each other as they map their stacks and heaps, and would for
+ * their chunks. A chunk that no thread takes stays without a header. */
 
 #include "recorder.h"
 

@@ -138,7 +138,7 @@ static u32 environment_place(const struct shape *shape) {
 }
 
 static void record_exit(struct state *state, const struct shape *shape, const struct frame *frame, u64 now) {
-	/* (The call in flight may be that of a parent who waits.) */
+	/* (The call in flight may be that of a parent waiting in vfork.) */
 	if (state->flight != flight_lent(state))
 		write_no_return(state, now);
 	end_with_thread(state, now);

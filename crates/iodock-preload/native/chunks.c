@@ -21,7 +21,7 @@ static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64
 	else if (!state->memory[level] && !stream->sequence)
 		memory = take_ahead(index);
 	if (!memory) {
-		/* (A number that could not be mapped is kept: who records in vain takes no more than one.) */
+		/* (A number that could not be mapped is kept, so that each failing thread uses up no more than one.) */
 		u64 kept = __atomic_exchange_n(&state->kept_number, 0, __ATOMIC_RELAXED);
 		*index = kept ? kept - 1 : __atomic_fetch_add(&session->next_chunk, 1, __ATOMIC_RELAXED);
 		u64 at = session->chunks_at + *index * session->chunk_bytes;
@@ -131,7 +131,7 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 			state->kept.call = 0;
 		return 0;
 	}
-	/* Many programs need one page. Who has filled two chunks will fill this. */
+	/* Many programs need one page. A thread that has filled two chunks will fill this one. */
 	u64 first_bytes = stream->sequence > 1 ? session->chunk_bytes : stream->sequence ? 16384 : 4096;
 	if (!populate(memory, memory + first_bytes)) {
 		__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);
@@ -182,7 +182,7 @@ NOINLINE int extend(struct state *state, u32 level, u64 bytes, u64 now) {
 	return stream->at + bytes <= stream->limit || extend(state, level, bytes, now);
 }
 
-/* Where the next record may be, of so many bytes; 0: it is lost. (A handler may switch to another coroutine, which writes a record on this
+/* Where the next record of up to `bytes` may be written; 0: it is lost. (A handler may switch to another coroutine, which writes a record on this
  * level and begins another chunk: this one has been abandoned then.) */
 ALWAYS u8 *room(struct state *state, u32 level, u64 bytes, u64 now) {
 	struct stream *stream = &state->streams[level];

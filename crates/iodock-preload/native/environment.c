@@ -59,7 +59,7 @@ static long read_list(struct environment *environment, const u64 *from) {
 	return from ? -1 : 0;
 }
 
-/* Can so many variables be read, each as far as its page goes? A byte of each page is asked for: they lie in few. */
+/* Can the variables be read, each up to the end of its page? One byte of each page is read: there are few. */
 static int are_there(struct environment *environment, const u64 *list, u64 count) {
 	u64 pages = 0;
 	for (u64 i = 0; i < count; i++) {

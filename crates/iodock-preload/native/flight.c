@@ -135,7 +135,7 @@ int was_abandoned(const struct state *state, u64 flight, u64 stack) {
 	return flight != flight_lent(state) && (frame_is_gone(state, flight, stack) || is_above(flight, stack));
 }
 
-/* A level is taken, but nothing is in flight: its record was abandoned by a coroutine whose own was taken for abandoned. */
+/* A level is taken, but nothing is in flight: a coroutine whose own call was taken for abandoned has left the level taken. */
 static int is_level_abandoned(struct state *state) {
 	u32 level = state->level;
 	if (flight_now(state))

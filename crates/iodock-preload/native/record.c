@@ -79,7 +79,7 @@ void iodock_record(struct plain_frame *plain, u64 end) {
 	if (unlikely(stopped))
 		return;
 	struct state *calling = begin_calling(), *state;
-	/* (Asked again: who has stopped it since does not wait for who had not begun.) */
+	/* (Checked again: a thread that has stopped recording since waits only for stretches begun before.) */
 	if (likely(!*(volatile u32 *)&stopped) && likely((state = mine(end >> TIME_SHIFT, (u64)plain)) != 0))
 		record_plain(state, plain, end);
 	end_calling(calling);

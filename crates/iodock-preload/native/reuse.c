@@ -1,7 +1,7 @@
 /* Full chunks that the recorder has read are filled again by the thread that filled them: a new page takes 3 microseconds, and more for what
  * that pushes out of the processor's caches. The last chunks of a thread's first stream stay mapped for that.
  *
- * A handler may leave this at any point by longjmp: then no memory is taken for two chunks, but one mapping may be nobody's. */
+ * A handler may leave this at any point by longjmp: then no memory is used for two chunks, but a mapping may be leaked. */
 
 #include "recorder.h"
 

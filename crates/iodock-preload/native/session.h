@@ -56,7 +56,7 @@ enum trace {
 	TRACE_PRIVILEGED = 4, /* and those that gain privileges */
 };
 
-#define WATCH_ALL 1 /* maps from so many bytes on are watched, programs and libraries too */
+#define WATCH_ALL 1 /* as watch_from: maps of programs and libraries are watched, too */
 
 struct shape {
 	u8 kind;
@@ -84,15 +84,15 @@ struct header {
 	u64 lost_calls, lost_streams, sites_patched, sites_left, unused;
 	u64 stopped_processes; /* where recording stopped while the program went on */
 	u64 births; /* processes made, by fork and its like */
-	u64 watch_from;   /* who maps a file of so many bytes asks to be watched; 0: nobody */
+	u64 watch_from;   /* a process that maps a file of at least so many bytes asks to be watched; 0: none does */
 	u32 watch_asking; /* the process that asks, 0: none. A futex */
 	u32 watch_begun;  /* the last one that is watched now */
-	u64 trace_what;   /* who executes which program asks to be traced: enum trace */
+	u64 trace_what;   /* before which execs a thread asks to be traced: enum trace */
 	u32 trace_asking; /* the thread that asks, 0: none. A futex */
 	u32 recorder;     /* its process */
 	u64 id_space;     /* where its process id is one: the inode of /proc/self/ns/pid */
 	u64 head_bytes;   /* of the file, that every process maps */
-	u32 owner;	  /* the recorder's user, whose the texts' files are */
+	u32 owner;	  /* the recorder's user: the owner of the texts' files */
 	u32 counts;	  /* does the kernel count the calls that read and write, and no others? */
 	/* Chunks that are read, for the threads that filled them to use again: their numbers and one, each in the place of its number. */
 	u32 offered[OFFERED] __attribute__((aligned(64)));

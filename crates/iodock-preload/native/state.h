@@ -39,7 +39,7 @@ struct stream {
 	s32 last_fd;
 	u32 paths, first, sequence;
 	s32 last_directory, last_opened;
-	u64 task; /* whose calls these are, as the reader knows: task_of() */
+	u64 task; /* the one that the reader puts these calls down to: task_of() */
 };
 
 struct cached { u64 hash, index; /* 1.. */ };
@@ -118,7 +118,7 @@ struct state {
 	u32 taken, level; /* enum taken */
 	struct stream streams[LEVELS];
 	u64 flight;
-	u64 writers[LEVELS]; /* the frame of who was the last to begin a record on each */
+	u64 writers[LEVELS]; /* the frame of the function that last began a record on each */
 	u32 crowded; /* calls since all levels were taken */
 	u32 tid, pid;
 	u32 depth, orders; /* how many entries of `pending` to look at; how many orders were given */

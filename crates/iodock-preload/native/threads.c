@@ -73,7 +73,7 @@ static struct state *take_state(void) {
 	return 0;
 }
 
-/* A state that nobody is to use again. */
+/* A state that must not be used again. */
 void keep_taken(u32 number) {
 	struct block *block = get_block(number / BLOCK_STATES);
 	number %= BLOCK_STATES;
@@ -111,7 +111,7 @@ void commit_control(struct state *state, u32 level, const u8 *begin, u8 *end, u6
 }
 
 void write_control(struct state *state, u32 level, enum control kind, u64 now) {
-	/* CONTROL_TASK: whose calls follow in this stream. */
+	/* (The calls that follow in this stream are this task's.) */
 	if (kind == CONTROL_TASK)
 		state->streams[level].task = task_of(state);
 	u8 *begin = room(state, level, PLAIN_LIMIT, now);
@@ -183,7 +183,7 @@ NOINLINE struct state *adopt(u64 now) {
 	u32 level = enter(state, &here);
 	/* From here on handlers find it. */
 	own = state;
-	/* The stub does not ask whose the first stream is. */
+	/* The stub does not check which task the first stream is for. */
 	if (state->streams[0].chunk)
 		write_control(state, level, CONTROL_TASK, now);
 	leave(state, level, &here);
