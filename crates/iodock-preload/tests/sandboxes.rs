@@ -31,6 +31,12 @@ fn a_sandbox_without_a_clock_is_left_alone() {
     assert_eq!(left_alone("without-clock").status.code(), Some(7));
 }
 
+/// A filter that kills for each call but those of the program.
+#[test]
+fn no_call_is_made_but_the_programs_own() {
+    assert_eq!(left_alone("without-others").status.code(), Some(7));
+}
+
 #[test]
 fn a_filter_that_is_refused_ends_the_recording_too() {
     left_alone("might-work");
