@@ -198,7 +198,7 @@ static inline s64 likely_result(const struct stream *stream, u32 kind, const str
 #define STAT_SHIFT 4
 #define STAT_APART 15
 
-u8 *put_stat(u8 *at, u64 size, u8 type) {
+ALWAYS u8 *put_stat(u8 *at, u64 size, u8 type) {
 	if (likely(!(size >> (64 - STAT_SHIFT)) && type != STAT_APART))
 		return put(at, size << STAT_SHIFT | type);
 	at = put(at, STAT_APART);

@@ -75,7 +75,7 @@ static inline u64 word_at(const u8 *text) {
 }
 
 /* Length, hash and copy in one pass: the end of each loop is a mispredicted branch, which takes longer than all the rest. */
-void look_at(struct path *path, const u8 *text) {
+ALWAYS void look_at(struct path *path, const u8 *text) {
 	u64 hash = HASH_BEGIN, at = 0, word, zeros;
 	path->text = text;
 	while (!(zeros = zero_bytes(word = word_at(text + at))) && at < PATH_LIMIT - 8) {
