@@ -28,7 +28,7 @@ void map_copy(void) {
 }
 
 static int take_copy(void) {
-	for (u64 left = QUIET_MOST; copy && may_wait(&left);)
+	for (u64 left = OTHERS_MOST / 4; copy && may_wait(&left);)
 		if (!copy->owner && becomes(&copy->owner, 0, THREAD_POINTER))
 			return 1;
 	return 0;

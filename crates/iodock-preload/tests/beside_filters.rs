@@ -17,8 +17,10 @@ fn same(what: &str) -> (Session, Folder, Output) {
 
 #[test]
 fn threads_that_execute_in_a_sandbox_have_each_an_environment_of_its_own() {
-    let (session, ..) = same("spawners");
-    assert_eq!(programs(&session), 1);
+    for what in ["spawners", "large-spawners"] {
+        let (session, ..) = same(what);
+        assert_eq!(programs(&session), 1, "{what}");
+    }
 }
 
 #[test]
