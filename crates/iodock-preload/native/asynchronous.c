@@ -68,7 +68,7 @@ static u8 *put_events(u8 *at, const u64 *event, u64 count) {
 /* Bytes, and the control data where it passes descriptors and there is room. `came`: they were received, perhaps over themselves. */
 static u8 *put_messages(u8 *at, u8 *limit, const u8 *message, u64 count, int came) {
 	for (; count; count--, message += MESSAGE_BYTES) {
-		const u8 *control;
+		const u8 *control = 0;
 		u64 bytes = came && !is_message_there(message) ? 0 : passing(message, &control);
 		if (bytes > (u64)(limit - at) - count * ITEM_BYTES)
 			bytes = 0;
