@@ -3,8 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::{env, process::Command};
 
-const SOURCES: [&str; 2] = ["native/stub_x86_64.S", "native/record.c"];
-
 fn main() {
     // The folder and all that is in it.
     println!("cargo:rerun-if-changed=native");
@@ -23,13 +21,27 @@ fn main() {
         compiler = cc::Build::new().opt_level(2).debug(false).compiler("cc").get_compiler();
     }
     // Every process that is recorded maps it: in two parts, of which few pages are touched. (That its pointers stay writable is the price.)
-    // gold does not know the first.
+    // gold does not know the first. Without a linker that optimizes the files together, calls are recorded somewhat slower.
     let compact = ["-Wl,-z,noseparate-code", "-Wl,-z,norelro"];
-    let is_made = has_made(&compiler, &library, &compact) || has_made(&compiler, &library, &[]);
+    let together = ["-flto", compact[0], compact[1]];
+    let sources = sources();
+    let is_made = [&together[..], &compact, &["-flto"], &[]]
+        .iter()
+        .any(|options| has_made(&compiler, &sources, &library, options));
     assert!(is_made, "native/ does not compile");
 }
 
-fn has_made(compiler: &cc::Tool, library: &Path, options: &[&str]) -> bool {
+/// The stub, and all of C.
+fn sources() -> Vec<PathBuf> {
+    let folder = std::fs::read_dir("native").expect("native/ can be read");
+    let all = folder.map(|entry| entry.expect("native/ can be read").path());
+    let mut sources: Vec<_> =
+        all.filter(|path| path.extension().is_some_and(|kind| kind == "c" || kind == "S")).collect();
+    sources.sort();
+    sources
+}
+
+fn has_made(compiler: &cc::Tool, sources: &[PathBuf], library: &Path, options: &[&str]) -> bool {
     let mut command: Command = compiler.to_command();
     command.args([
         "-shared",
@@ -43,7 +55,12 @@ fn has_made(compiler: &cc::Tool, library: &Path, options: &[&str]) -> bool {
     // Integer registers only: the stub saves no others. No call into any library, no state of libc's.
     command.args(["-mgeneral-regs-only", "-fno-stack-protector", "-fno-builtin", "-fcf-protection=none"]);
     command.args(["-fno-sanitize=undefined", "-fasynchronous-unwind-tables", "-ftls-model=initial-exec"]);
-    if !compiler.is_like_clang() {
+    if compiler.is_like_clang() {
+        // Where the machine to build for is named with its features, these win over -mgeneral-regs-only.
+        for feature in ["-x87", "-mmx", "-sse"] {
+            command.args(["-Xclang", "-target-feature", "-Xclang", feature]);
+        }
+    } else {
         // gcc would make calls of memset from loops.
         command.arg("-fno-tree-loop-distribute-patterns");
     }
@@ -59,6 +76,6 @@ fn has_made(compiler: &cc::Tool, library: &Path, options: &[&str]) -> bool {
     // What is rarely used is to come last.
     command.arg("-fno-data-sections");
     command.args(["-Wl,-soname,libiodock_preload.so", "-Wl,--no-undefined", "-Wl,-z,max-page-size=4096"]);
-    command.args(options).args(SOURCES).arg("-o").arg(library);
+    command.args(options).args(sources).arg("-o").arg(library);
     command.status().expect("the C compiler runs").success()
 }

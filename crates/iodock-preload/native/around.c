@@ -1,156 +1,111 @@
-/* Calls that are made outside of the stub: what is told of them before and after. A part of record.c, kept apart for reading. */
+/* Calls made by a trampoline, on the program's own stack: they may return on another stack (clone), twice (vfork), or not at all (exec, exit);
+ * or their number is known only when they are made (syscall(3)). The stub visits this before and after. */
 
-/* (Of the register the kernel reads 32 bits.) */
-static const struct shape *shape_of(u32 number)
-{
+#include "recorder.h"
+
+/* (The kernel reads 32 bits of the register.) */
+const struct shape *shape_of(u32 number) {
 	return number < CALL_NUMBERS ? &session->shapes[number] : &session->shapes[CALL_NUMBERS - 1];
 }
 
-/* Of the structure that clone3 is given, 0 where the kernel will refuse it. It mostly lies on the stack, as the arguments do: what shares a
- * page with them is there, and need not be asked for. In a sandbox nothing else is known before the kernel has read it. */
-static u64 clone3_word(const u64 *arguments, u64 at)
-{
+/* A word of what clone3 is given, 0 where the kernel will refuse it. What is in the same page of the stack as the frame can be read. */
+static u64 clone3_word(const u64 *arguments, u64 at) {
 	const u64 *word = (const u64 *)(arguments[0] + at);
 	u64 here = (u64)arguments >> 12, copy = 0;
 	if (arguments[1] < CLONE3_LEAST)
 		return 0;
 	if ((u64)word >> 12 == here && ((u64)word + sizeof(*word) - 1) >> 12 == here)
 		return *(const unaligned_u64 *)word;
-	if (!is_confined())
-		ask_for_word(&copy, word);
+	ask_for_word(&copy, word);
 	return copy;
 }
 
-static u64 clone_flags(u64 number, const u64 *arguments)
-{
-	switch (number) {
-	case SYS_clone:
-		return arguments[0];
-	case SYS_vfork:
-		return CLONE_VM | CLONE_VFORK;
-	case SYS_clone3:
+static u64 clone_flags(u64 number, const u64 *arguments) {
+	if (number == SYS_clone3)
 		return clone3_word(arguments, 0);
-	default:
-		return 0;
-	}
+	return number == SYS_clone ? arguments[0] : number == SYS_vfork ? CLONE_VM | CLONE_VFORK : 0;
 }
 
-/* A thread will have the thread-local storage that the caller gives it (pthread_create; or its own idea of such). Is there room for our
- * word in it, and is that 0, as in a new one? */
-static int has_own_word(u64 number, const u64 *arguments)
-{
+/* Is there room for `own` in the thread-local storage that a new thread is given, and is it 0 there? */
+static int has_own_word(u64 number, const u64 *arguments) {
 	u64 storage = number == SYS_clone ? arguments[4] : clone3_word(arguments, CLONE3_TLS), word = 1, here;
-	/* Nobody may be asked: one of glibc's, which names itself twice, has it. */
-	if (is_confined() && !storage)
-		return number != SYS_clone;
-	if (is_confined())
-		return (*(const u64 *)(storage + BLOCK_AT) == storage && *(const u64 *)(storage + BLOCK_AGAIN_AT) == storage);
 	__asm__("movq %%fs:0, %0" : "=r"(here));
 	return ask_for_word(&word, (const u64 *)(storage + ((u64)&own - here))) && !word;
 }
 
-/* Where a call that is made from here would have the frame of one that the stub makes. */
-static inline u64 flight_around(const struct frame *frame)
-{
+/* A call made from here: where its frame would be if the stub made it. */
+static inline u64 flight_around(const struct frame *frame) {
 	return ((u64)frame - __builtin_offsetof(struct plain_frame, frame)) | NO_FRAME;
 }
 
-/* 0: recording must stop. `outer`: what forget_interrupted() is to be told when the fork is over. */
-static int before_fork(struct state *state, const struct frame *frame, u64 flags, struct interrupted **outer)
-{
+/* 0: the new thread will share our storage, so that one state would have two writers, or have none for it. (vfork's children have their parent
+ * wait.) `outer`: for forget_interrupted() when the fork is over. */
+static int before_fork(struct state *state, const struct frame *frame, u64 flags, struct interrupted **outer) {
 	u64 kind = flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS);
-	/* A thread that will share our thread-local storage: two writers of one state. Or one that has none. (Of vfork's children their parent
-	 * waits until they are done.) */
-	if (kind == CLONE_VM ||
-	    (kind == (CLONE_VM | CLONE_SETTLS) && !has_own_word(frame->number, frame->arguments)))
+	if (kind == CLONE_VM || (kind == (CLONE_VM | CLONE_SETTLS) && !has_own_word(frame->number, frame->arguments)))
 		return 0;
 	if (flags & CLONE_THREAD)
 		map_ahead();
-	/* What has a storage of its own inherits them, and nobody else can tell it. (What clone3 is told may not be known.) */
-	if (own_filters && (flags & (CLONE_THREAD | CLONE_SETTLS) || !flags))
-		__atomic_fetch_add(&all_filters, 1, __ATOMIC_RELAXED);
-	forked_by = is_confined() ? state->tid : 0;
 	int interrupts = unlikely(state->level);
 	if (!interrupts)
 		forget_interrupted(0);
-	*outer = interrupted;
+	*outer = last_interrupted();
 	if (interrupts && !(flags & CLONE_VM))
 		keep_interrupted(state);
 	return 1;
 }
 
-static void confining_is_over(struct confinement *before);
-static int is_unasked(const struct state *state);
-static void note_leaving(const struct state *state, u32 leaves);
+/* The kernel has not read the path of an exec yet, and may refuse it. */
+static void gather_exec(struct state *state, u32 level, const struct shape *shape, const u64 *arguments, struct fields *fields, u64 now) {
+	u8 *copy = room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now);
+	u32 at = shape->roles[0] == ROLE_PATH ? 0 : 1;
+	if (!copy)
+		return;
+	if (at == 1)
+		fields->has = HAS_FD, fields->fd = (s32)arguments[0];
+	if (copy_path(copy + PLAIN_LIMIT, (const u8 *)arguments[at]))
+		fields->more = MORE_PATH, fields->path = copy + PLAIN_LIMIT;
+}
 
-#include "sight.c"
-
-#include "counted.c"
-
-#include "environment.c"
-
-#include "untold.c"
-
-#include "traced.c"
-
-/* The beginning of a call that may not come back. */
-static void write_beginning(struct state *state, const struct shape *shape, u64 number, const u64 *arguments,
-			    u64 now)
-{
+/* The beginning of a call that may not return. */
+static void write_beginning(struct state *state, const struct shape *shape, u64 number, const u64 *arguments, u64 now) {
 	struct place here;
 	u32 level = enter(state, &here);
 	struct fields fields;
-	u8 *copy;
 	nothing_yet(&fields);
 	if (shape->kind == KIND_EXIT) {
-		/* (A parent's whose child is not told from it is not at its end.) */
-		if (!is_unasked(state)) {
-			write_usage(state, level, number == SYS_exit_group, now);
-			if (number == SYS_exit_group)
-				write_counted(state, level, now);
-		}
+		write_usage(state, level, number == SYS_exit_group, now);
+		if (number == SYS_exit_group)
+			write_counted(state, level, now);
 		fields.more = MORE_ARGUMENT;
 		fields.argument = (s32)arguments[0];
-	} else if ((copy = room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now)) != 0) {
-		/* The kernel has not read the path yet, and may refuse it. */
-		copy += PLAIN_LIMIT;
-		u32 at = shape->roles[0] == ROLE_PATH ? 0 : 1;
-		if (at == 1)
-			fields.has = HAS_FD, fields.fd = (s32)arguments[0];
-		if (copy_path(copy, (const u8 *)arguments[at]))
-			fields.more = MORE_PATH, fields.path = copy;
+	} else {
+		gather_exec(state, level, shape, arguments, &fields, now);
 	}
 	write_fields(state, level, shape, &fields, PHASE_ENTER, now, now, 0);
-	/* Its memory can be given back at once. (A child of vfork leaves its parent's alone.) */
+	/* The chunk's memory can be given back at once. (A child of vfork leaves its parent's alone.) */
 	struct chunk *chunk = chunk_of(&state->streams[level]);
 	if (number == SYS_exit_group && !is_lent(state) && chunk)
 		chunk->over = 1, give_back_ahead();
 	leave(state, level, &here);
 }
 
-#include "pending.c"
-
-#include "lent.c"
-
-#include "confine.c"
-
-/* Is told before the kernel makes it, so that it is known when it is back, or that it never is. `made`: for an exec, if anything. */
-static void begin(struct state *state, const struct shape *shape, const struct frame *frame, struct environment *made)
-{
+/* An entry of what is pending, and for calls other than fork and exec a note in flight. `made`: for an exec, if anything. */
+static void begin(struct state *state, const struct shape *shape, const struct frame *frame, struct environment *made) {
 	u64 stack = stack_of(frame), start = ticks(), now = start >> TIME_SHIFT;
 	struct interrupted *outer = 0;
 	int forks = shape->kind == KIND_FORK;
 	u64 flags = forks ? clone_flags(frame->number, frame->arguments) : 0;
 	if (forks && !before_fork(state, frame, flags, &outer)) {
-		stop();
+		stop_for_strangers();
 		return;
 	}
 	if (!has_room(state, flags, stack, now)) {
-		/* Whose calls come would not be known behind a fork. */
+		/* Calls after a fork could not be attributed. */
 		if (forks)
 			stop();
 		else
-			__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
+			count_lost(1);
 		return;
 	}
 	struct pending *pending = begin_pending(state, stack);
@@ -159,16 +114,12 @@ static void begin(struct state *state, const struct shape *shape, const struct f
 	if (forks) {
 		pending->fork.flags = flags;
 		pending->fork.level = state->level;
-		pending->fork.is_unasked = (u16)is_confined();
-		pending->fork.filters = (u16)own_filters;
-		pending->fork.has_left = 0;
 		pending->fork.flight = state->flight;
 		pending->fork.child = 0;
 		pending->fork.outer = outer;
 	}
 	if (shape->kind == KIND_EXEC)
 		pending->exec.made = made;
-	/* What the rest means is told by this. */
 	barrier();
 	pending->number = (u32)frame->number;
 	int is_noted = 0;
@@ -176,122 +127,123 @@ static void begin(struct state *state, const struct shape *shape, const struct f
 		take_off(state, frame, flight_around(frame), start);
 		is_noted = state->flight == flight_around(frame);
 	}
-	pending->start = now;
-	barrier();
+	set(pending->start, now);
 	pending->stack = stack | (is_noted ? NOTED : 0);
 	if (forks)
 		update_lent(state);
 }
 
-/* Which argument of exec is the environment? */
-static u32 environment_place(const struct shape *shape)
-{
+static u32 environment_place(const struct shape *shape) {
 	return shape->roles[0] == ROLE_PATH ? 2 : 3;
 }
 
-static inline ALWAYS void record_before(struct frame *frame)
-{
-	u64 stack = stack_of(frame);
-	struct state *state;
-	const struct shape *shape = shape_of(frame->number);
-	u32 environment_at = environment_place(shape);
-	/* A sandbox may forbid the clock. */
-	if (stopped) {
-		passed += shape->code != 0;
-		if (shape->kind == KIND_CONFINE)
-			confine_unrecorded(frame);
-		return;
-	}
-	u64 now = ticks() >> TIME_SHIFT;
-	if (!(state = mine(now, stack))) {
-		/* The recorder has gone, and perhaps the library. (The memory goes with the exec; of one that fails it is lost.) */
-		struct environment *made = shape->kind == KIND_EXEC && !is_confined() ? new_environment() : 0;
-		if (made)
-			make_environment(made, &frame->arguments[environment_at]);
-		if (shape->kind == KIND_CONFINE)
-			confine_unrecorded(frame);
-		return;
-	}
-	end_left_at(state, stack, now);
-	if (shape->kind == KIND_IGNORED)
-		return;
-	if (shape->kind == KIND_GUARD || shape->kind == KIND_MAP) {
-		if (guard(frame))
-			frame->back += SYSCALL_BYTES;
-		if (shape->kind == KIND_GUARD || stopped)
-			return;
-	}
-	if (shape->kind == KIND_CONFINE) {
-		confine(state, frame);
-		return;
-	}
-	/* (The call in flight may be that of a parent who waits.) */
-	if (shape->kind == KIND_EXIT) {
-		note_leaving(state, 1);
-		if (state->flight != flight_lent(state))
-			write_no_return(state, now);
-		end_with_thread(state, now);
-	}
-	/* What was left is not the child's to find, and not what a handler leaves now. */
-	if ((shape->kind == KIND_FORK || shape->kind == KIND_EXEC) && state->flight && was_left(state, state->flight, flight_around(frame)))
+static void record_exit(struct state *state, const struct shape *shape, const struct frame *frame, u64 now) {
+	/* (The call in flight may be that of a parent waiting in vfork.) */
+	if (state->flight != flight_lent(state))
 		write_no_return(state, now);
-	if (shape->kind == KIND_EXIT || shape->kind == KIND_EXEC)
-		write_beginning(state, shape, frame->number, frame->arguments, now);
-	if (shape->kind == KIND_EXIT) {
-		/* exit of a thread: its slot is free for the next one. */
-		if (frame->number == SYS_exit && !is_lent(state))
-			give_state_back(state);
-		return;
-	}
-	struct environment *made = 0;
-	if (shape->kind == KIND_EXEC) {
-		made = prepare_exec(state, shape, frame, environment_at, now);
-		before_exec(state, made);
-		/* In the child of a handler's fork nobody uses this state. */
-		if (!state->taken)
-			return;
-	}
-	begin(state, shape, frame, made);
+	end_with_thread(state, now);
+	write_beginning(state, shape, frame->number, frame->arguments, now);
+	if (frame->number == SYS_exit && !is_lent(state))
+		give_state_back(state);
 }
 
-__attribute__((visibility("hidden"))) void iodock_record_before(struct frame *frame)
-{
+static void record_fork_or_exec(struct state *state, const struct shape *shape, struct frame *frame, u64 now) {
+	/* What was abandoned is not the child's to find, nor what a handler abandons now. */
+	if (state->flight && was_abandoned(state, state->flight, flight_around(frame)))
+		write_no_return(state, now);
+	if (shape->kind == KIND_FORK) {
+		begin(state, shape, frame, 0);
+		return;
+	}
+	write_beginning(state, shape, frame->number, frame->arguments, now);
+	struct environment *made = prepare_exec(state, shape, frame, environment_place(shape), now);
+	trace_exec(state, made);
+	/* (In the child of a handler's fork the state is out of use.) */
+	if (state->taken)
+		begin(state, shape, frame, made);
+}
+
+static void record_before(struct frame *frame) {
+	u64 stack = stack_of(frame), now = ticks() >> TIME_SHIFT;
+	const struct shape *shape = shape_of((u32)frame->number);
+	struct state *state = mine(now, stack);
+	if (!state) {
+		/* The recorder has gone, and perhaps the library. (The memory goes with the exec; of one that fails it is lost.) */
+		struct environment *made = shape->kind == KIND_EXEC ? new_environment() : 0;
+		if (made)
+			make_environment(made, &frame->arguments[environment_place(shape)]);
+		return;
+	}
+	end_abandoned_at(state, stack, now);
+	switch (shape->kind) {
+	case KIND_IGNORED: case KIND_CONFINE:
+		return;
+	case KIND_GUARD: case KIND_MAP:
+		if (guard(frame))
+			frame->back += SYSCALL_BYTES;
+		if (shape->kind == KIND_MAP && !stopped)
+			begin(state, shape, frame, 0);
+		return;
+	case KIND_EXIT:
+		record_exit(state, shape, frame, now);
+		return;
+	case KIND_FORK: case KIND_EXEC:
+		record_fork_or_exec(state, shape, frame, now);
+		return;
+	default:
+		begin(state, shape, frame, 0);
+	}
+}
+
+void iodock_record_before(struct frame *frame) {
 	if (!session)
 		return;
 	frame->number = (u32)frame->number;
-	/* (A thread that it has stopped for may have no storage for ours.) */
-	const struct shape *shape = shape_of(frame->number);
-	if (stopped) {
-		record_before(frame);
-	} else {
+	if (unlikely(forbids(frame))) {
+		stop_before(frame);
+		return;
+	}
+	if (!stopped) {
 		struct state *calling = begin_calling();
-		record_before(frame);
+		/* (See iodock_record.) */
+		if (!*(volatile u32 *)&stopped)
+			record_before(frame);
 		end_calling(calling);
 	}
-	if (shape->kind == KIND_EXEC && (stopped || is_confined()))
-		execute_untold(frame, environment_place(shape));
+	if (stopped && (frame->number == SYS_execve || frame->number == SYS_execveat))
+		execute_without_ours(frame, frame->number == SYS_execve ? 2 : 3);
 }
 
-static inline ALWAYS void record_after(struct frame *frame)
-{
+static void record_end(struct state *state, struct frame *frame, const struct pending *done, u64 end) {
+	const struct shape *shape = shape_of(done->number);
+	int is_exec = shape->kind == KIND_EXEC, lands;
+	s64 result = (s64)frame->number;
+	if (is_exec)
+		frame->number = (u64)(result = execute_again(state, done, environment_place(shape), result));
+	end_pending(state, done->order);
+	lands = !is_exec && come_back(state, flight_around(frame));
+	struct place here;
+	u32 level = enter(state, &here);
+	if (is_exec) {
+		struct fields fields;
+		nothing_yet(&fields);
+		write_fields(state, level, shape, &fields, PHASE_EXIT, done->start, end, result);
+	} else {
+		record_general(state, level, shape, done->arguments, lands, done->start, end, result);
+	}
+	land(state, level, &here, lands ? flight_around(frame) : 0);
+}
+
+static void record_after(struct frame *frame) {
 	s64 result = (s64)frame->number;
 	struct state *state = own;
-	if (!state)
-		return;
-	if (!state->taken)
-		forget_others();
-	confine_after(state, frame);
-	if (stopped)
+	if (!state || *(volatile u32 *)&stopped)
 		return;
 	u64 end = ticks() >> TIME_SHIFT;
 	if (!state->taken) {
 		/* The child of a fork: a chunk of its own, so that it is known even if it makes no call. */
-		if ((state = adopt(end)) != 0) {
-			struct place here;
-			u32 level = enter(state, &here);
-			write_task(state, level, end);
-			leave(state, level, &here);
-		}
+		if ((state = adopt(end)) != 0)
+			record_control(state, CONTROL_TASK, end);
 		return;
 	}
 	struct pending *pending = begun(state, stack_of(frame));
@@ -304,49 +256,23 @@ static inline ALWAYS void record_after(struct frame *frame)
 		pending = begun(state, stack_of(frame));
 	}
 	if (!pending && state->flight == flight_around(frame)) {
-		/* It was given up for others. */
-		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
+		/* Its entry was given up for others. */
+		count_lost(1);
 		come_back(state, flight_around(frame));
 		end_flight(state);
 	}
-	if (!pending || pending->tid != state->tid)
-		return;
-	/* In a sandbox the child is not told from its parent, whose return comes yet. */
-	if (lends(pending) && !result)
-		return;
-	const struct shape *shape = shape_of(pending->number);
-	struct pending done = *pending;
-	struct environment *made = environment_of(&done);
-	if (result == -E2BIG && made && made->is_made) {
-		/* Who traced it has let go when it failed. */
-		if (made->sight == SEEN)
-			made->sight = BLIND;
-		before_exec(state, made);
-		result = exec_without_ours(made, &done, environment_place(shape));
-		frame->number = (u64)result;
+	if (pending && pending->tid == state->tid) {
+		struct pending done = *pending;
+		record_end(state, frame, &done, end);
 	}
-	end_pending(state, done.order);
-	int lands = shape->kind != KIND_EXEC && come_back(state, flight_around(frame));
-	struct place here;
-	u32 level = enter(state, &here);
-	if (shape->kind == KIND_EXEC) {
-		struct fields fields;
-		nothing_yet(&fields);
-		write_fields(state, level, shape, &fields, PHASE_EXIT, done.start, end, result);
-	} else {
-		record_general(state, level, shape, done.arguments, lands, done.start, end, result);
-	}
-	land(state, level, &here, lands ? flight_around(frame) : 0);
 }
 
-__attribute__((visibility("hidden"))) void iodock_record_after(struct frame *frame)
-{
+void iodock_record_after(struct frame *frame) {
 	if (!session)
 		return;
-	/* (See above.) */
-	if (stopped && !confining_now) {
-		if (copies_used)
-			give_back_copies();
+	/* (`own` is not to be read then: see stop.c.) */
+	if (stopped) {
+		give_back_copy();
 		return;
 	}
 	struct state *calling = begin_calling();

@@ -1,30 +1,14 @@
-/* What calls do many of at a time: requests of asynchronous I/O (libaio), as they are submitted, and as they are done; messages. A part of record.c, kept apart for reading.
+/* Calls of many parts: requests of asynchronous I/O (libaio), submitted and completed; messages.
  *
- * The kernel has read the control blocks, but another thread may have got their ends meanwhile, and given them back: they are read as the
- * kernel would. */
+ * Another thread may have given the control blocks back meanwhile: they are read as the kernel would. */
 
-#define BLOCK_WORDS 8
-#define EVENT_WORDS 4
-#define SOME_BLOCKS 32
-#define SOME_VECTORS 64
-/* More than the kernel takes or gives at once by what libraries ask for; what does not fit is counted as lost. */
-#define MOST_ITEMS 1024
-#define ITEM_BYTES 40
+#include "recorder.h"
 
 enum block_operation { BLOCK_READ = 0, BLOCK_WRITE = 1, BLOCK_READ_VECTOR = 7, BLOCK_WRITE_VECTOR = 8 };
-#define ITEM_WRITES 1
-#define ITEM_MOVES 2 /* bytes and an offset follow */
+enum { EVENT_WORDS = 4, MESSAGE_BYTES = 64 /* struct mmsghdr: the message, and at 56 its bytes */ };
+enum { ITEM_BYTES = 40, ITEM_WRITES = 1, ITEM_MOVES = 2 /* bytes and an offset follow */ };
 
-/* Where things are read to, behind the items. */
-struct blocks {
-	u64 pointers[SOME_BLOCKS];
-	u64 pieces[SOME_BLOCKS][2];
-	u64 words[SOME_BLOCKS][BLOCK_WORDS];
-	u64 vectors[SOME_VECTORS][2];
-};
-
-static int sum_vectors(struct blocks *blocks, u64 from, u64 count, u64 *sum)
-{
+int sum_vectors(struct blocks *blocks, u64 from, u64 count, u64 *sum) {
 	*sum = 0;
 	for (u64 done = 0; done < count; done += SOME_VECTORS) {
 		u64 some = count - done < SOME_VECTORS ? count - done : SOME_VECTORS;
@@ -35,9 +19,8 @@ static int sum_vectors(struct blocks *blocks, u64 from, u64 count, u64 *sum)
 	return 1;
 }
 
-/* Address, flags, descriptor, and where it moves something bytes and offset. */
-static u8 *put_block(u8 *at, struct blocks *blocks, u64 address, const u64 *words)
-{
+/* Address, flags, descriptor; where it moves bytes, their number and offset. */
+static u8 *put_block(u8 *at, struct blocks *blocks, u64 address, const u64 *words) {
 	u16 operation = (u16)words[2];
 	u32 is_vector = operation == BLOCK_READ_VECTOR || operation == BLOCK_WRITE_VECTOR;
 	u32 moves = is_vector || operation == BLOCK_READ || operation == BLOCK_WRITE;
@@ -52,21 +35,22 @@ static u8 *put_block(u8 *at, struct blocks *blocks, u64 address, const u64 *word
 	return at;
 }
 
-static u8 *put_blocks(u8 *at, struct blocks *blocks, u64 list, u64 count)
-{
+/* The words that the pieces begin at. */
+int read_words(struct blocks *blocks, u64 some) {
+	long bytes = (long)(some * sizeof(blocks->words[0]));
+	for (u64 i = 0; i < some; i++)
+		blocks->pieces[i][1] = sizeof(blocks->words[i]);
+	return read_pieces(blocks->words, (u64)bytes, blocks->pieces, some) == bytes;
+}
+
+static u8 *put_blocks(u8 *at, struct blocks *blocks, u64 list, u64 count) {
 	for (u64 done = 0; done < count; done += SOME_BLOCKS) {
 		u64 some = count - done < SOME_BLOCKS ? count - done : SOME_BLOCKS;
 		if (copy_in(blocks->pointers, (const u64 *)list + done, some * 8) != some * 8)
 			return at;
-		for (u64 i = 0; i < some; i++) {
+		for (u64 i = 0; i < some; i++)
 			blocks->pieces[i][0] = blocks->pointers[i];
-			blocks->pieces[i][1] = sizeof(blocks->words[i]);
-		}
-		u64 into[2] = {(u64)blocks->words, some * sizeof(blocks->words[0])};
-		long got = is_confined() ? 0
-				    : kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1,
-					     (long)blocks->pieces, (long)some, 0);
-		if (got != (long)into[1])
+		if (!read_words(blocks, some))
 			return at;
 		for (u64 i = 0; i < some; i++)
 			at = put_block(at, blocks, blocks->pointers[i], blocks->words[i]);
@@ -74,21 +58,17 @@ static u8 *put_blocks(u8 *at, struct blocks *blocks, u64 list, u64 count)
 	return at;
 }
 
-/* Address of the block, and what it gave. */
-static u8 *put_events(u8 *at, const u64 *event, u64 count)
-{
+/* The block's address and its result. */
+static u8 *put_events(u8 *at, const u64 *event, u64 count) {
 	for (; count; count--, event += EVENT_WORDS)
 		at = put_signed(put(at, event[1]), (s64)event[2]);
 	return at;
 }
 
-#define MESSAGE_BYTES 64 /* struct mmsghdr: the message, and at 56 its bytes */
-
-/* Bytes, and the control data where it passes descriptors and there is room. What was received may have been written over `came`. */
-static u8 *put_messages(u8 *at, u8 *limit, const u8 *message, u64 count, int came)
-{
+/* Bytes, and the control data where it passes descriptors and there is room. `came`: they were received, perhaps over themselves. */
+static u8 *put_messages(u8 *at, u8 *limit, const u8 *message, u64 count, int came) {
 	for (; count; count--, message += MESSAGE_BYTES) {
-		const u8 *control;
+		const u8 *control = 0;
 		u64 bytes = came && !is_message_there(message) ? 0 : passing(message, &control);
 		if (bytes > (u64)(limit - at) - count * ITEM_BYTES)
 			bytes = 0;
@@ -98,15 +78,8 @@ static u8 *put_messages(u8 *at, u8 *limit, const u8 *message, u64 count, int cam
 	return at;
 }
 
-static inline int has_items(const struct shape *shape)
-{
-	return shape->roles[1] == ROLE_MESSAGES || shape->roles[2] == ROLE_BLOCKS || shape->roles[3] == ROLE_EVENTS;
-}
-
-/* They are made where the record's text will stand, or behind it. */
-static __attribute__((noinline)) void gather_items(struct state *state, u32 level, const struct shape *shape,
-						   const u64 *arguments, struct fields *f, u64 now, s64 result)
-{
+/* The items are made where the record's text will stand, or behind it. What is more than MOST_ITEMS is counted as lost. */
+NOINLINE void gather_items(struct state *state, u32 level, const struct shape *shape, const u64 *arguments, struct fields *f, u64 now, s64 result) {
 	u64 count = (u64)result < MOST_ITEMS ? (u64)result : MOST_ITEMS;
 	u64 bytes = count * ITEM_BYTES + MOST_ANCILLARY;
 	u8 *at = room(state, level, 2 * PLAIN_LIMIT + bytes + sizeof(struct blocks), now);
@@ -119,6 +92,6 @@ static __attribute__((noinline)) void gather_items(struct state *state, u32 leve
 		end = put_blocks(first, (struct blocks *)(((u64)first + bytes + 7) & ~7ul), arguments[2], count);
 	else
 		end = put_events(first, (const u64 *)arguments[3], count);
-	__atomic_fetch_add(&session->lost_calls, (u64)result - count, __ATOMIC_RELAXED);
+	count_lost((u64)result - count);
 	f->more |= MORE_TEXT, f->text = first, f->text_bytes = (u64)(end - first);
 }

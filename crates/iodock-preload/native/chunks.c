@@ -1,74 +1,40 @@
-/* The chunks that records are written into. A part of record.c, kept apart for reading. */
+/* Chunks: the pieces of the session's file that records are written into, and how a record is committed. */
 
-/* Thread and process, as one number. */
-static inline u64 task_of(const struct state *state)
-{
-	return (u64)state->pid << 32 | state->tid;
-}
+#include "recorder.h"
 
-static void write_task(struct state *state, u32 level, u64 now);
-
-/* The stream has no chunk: its next record begins one. The memory stays, for that. */
-static void forget_chunk(struct stream *stream)
-{
-	stream->limit = 0;
-	barrier();
-	stream->at = 0;
-	barrier();
+/* The stream's next record begins a chunk. The memory stays, for that. */
+static void forget_chunk(struct stream *stream) {
+	set(stream->limit, 0);
+	set(stream->at, 0);
 	stream->chunk = 0;
 }
 
-/* What the calls of the first stream had last: a chunk is read alone. */
-static void forget_calls(struct state *state)
-{
-	for (u32 i = 0; i < CACHED_PATHS; i++)
-		state->cache[i / PATH_WAYS][i % PATH_WAYS].hash = 0;
-	for (u32 i = 0; i < HABITS; i++)
-		state->habits[i] = (struct habit){0, 0, 0};
-	state->last_path_bytes = state->last_path[0] = 0;
-}
-
-/* A number that is nobody's. One that could not be mapped is kept: who records in vain takes no more than one. */
-static u64 take_number(struct state *state)
-{
-	u64 kept = __atomic_exchange_n(&state->kept_number, 0, __ATOMIC_RELAXED);
-	return kept ? kept - 1 : __atomic_fetch_add(&session->next_chunk, 1, __ATOMIC_RELAXED);
-}
-
 /* Memory and number of a stream's next chunk, 0 if there is none; and how often it was used before. */
-static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64 *index, u32 *generation)
-{
-	/* Another thread may change it meanwhile. */
-	u32 in_sandbox = is_confined();
+static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64 *index, u32 *generation) {
 	u8 *memory = 0;
 	*generation = 0;
 	forget_chunk(stream);
-	state->is_mapping = 1;
-	barrier();
-	/* (A stream is told by its first number, which is to be its lowest.) */
-	if (level == 0 && stream->sequence && !in_sandbox && (memory = use_again(state, index)) != 0)
+	set(state->is_mapping, 1);
+	/* (A stream is named by its first number, which has to be its lowest.) */
+	if (level == 0 && stream->sequence && (memory = use_again(state, index)) != 0)
 		*generation = ((struct chunk *)memory)->generation + 1;
 	else if (!state->memory[level] && !stream->sequence)
 		memory = take_ahead(index);
 	if (!memory) {
-		*index = take_number(state);
+		/* (A number that could not be mapped is kept, so that each failing thread uses up no more than one.) */
+		u64 kept = __atomic_exchange_n(&state->kept_number, 0, __ATOMIC_RELAXED);
+		*index = kept ? kept - 1 : __atomic_fetch_add(&session->next_chunk, 1, __ATOMIC_RELAXED);
 		u64 at = session->chunks_at + *index * session->chunk_bytes;
-		if (is_in_file(at, session->chunk_bytes))
-			memory = in_sandbox ? in_window(at) : map_next(state, stream, level, at);
-	}
-	if (!memory) {
-		if (state->taken)
+		if (at + session->chunk_bytes <= session->file_bytes)
+			memory = map_next(state, stream, level, at);
+		if (!memory && state->taken)
 			state->kept_number = *index + 1;
-		state->is_mapping = 0;
-		return 0;
 	}
-	/* A sandbox's lie in its window. */
-	if (!in_sandbox) {
+	if (memory) {
 		if (level == 0)
 			state->mapped = 0;
 		barrier();
-		state->memory[level] = memory;
-		barrier();
+		set(state->memory[level], memory);
 		if (level == 0)
 			state->mapped = (u32)*index + 1;
 	}
@@ -77,39 +43,32 @@ static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64
 	return memory;
 }
 
-/* The call in flight goes with its thread into the next chunk. (The reader looks at the last one only.) */
-static void keep_flight(struct state *state)
-{
+/* The call in flight goes with its thread into the next chunk. (A reader looks at the last one only.) */
+static void keep_flight(struct state *state) {
 	const struct chunk *old = state->streams[0].chunk;
 	if (state->kept.call || !old || !state->flight)
 		return;
 	state->kept.fd = old->flight_fd;
-	state->kept.start = old->flight_start;
-	barrier();
-	state->kept.call = old->flight;
-	barrier();
+	set(state->kept.start, old->flight_start);
+	set(state->kept.call, old->flight);
 }
 
-static void take_flight(struct state *state, struct chunk *chunk)
-{
+static void take_flight(struct state *state, struct chunk *chunk) {
 	if (likely(!state->kept.call))
 		return;
 	chunk->flight_fd = state->kept.fd;
 	chunk->flight_start = state->kept.start;
-	chunk->flight = state->kept.call;
-	barrier();
+	set(chunk->flight, state->kept.call);
 	state->kept.call = 0;
 }
 
-/* Is the chunk that was begun then the stream's last one? */
-static inline int is_turn(const struct state *state, u32 level, u8 turn)
-{
+/* Is the chunk that was begun at that turn still the stream's last? Another coroutine may have begun one. */
+static inline int is_turn(const struct state *state, u32 level, u8 turn) {
 	return *(const volatile u8 *)&state->turns[level] == turn;
 }
 
-/* It ends with the magic number, behind which a reader finds the rest. */
-static void write_header(struct state *state, u32 level, struct chunk *chunk, u64 now)
-{
+/* The magic number comes last: with it a reader finds the rest. */
+static void write_header(struct state *state, u32 level, struct chunk *chunk, u64 now) {
 	struct stream *stream = &state->streams[level];
 	stream->task = task_of(state);
 	chunk->tid = state->tid;
@@ -123,14 +82,12 @@ static void write_header(struct state *state, u32 level, struct chunk *chunk, u6
 	chunk->flight = 0;
 	if (level == 0)
 		take_flight(state, chunk);
-	chunk->used = sizeof(*chunk);
-	barrier();
+	set(chunk->used, sizeof(*chunk));
 	chunk->magic = CHUNK_MAGIC;
 }
 
-/* A chunk is read alone: what its first records are told by. */
-static void predict_nothing(struct state *state, u32 level, u64 now)
-{
+/* A chunk is read alone: its first records are predicted from nothing. */
+static void predict_nothing(struct state *state, u32 level, u64 now) {
 	struct stream *stream = &state->streams[level];
 	stream->last_end = now;
 	stream->last_size = 0;
@@ -139,28 +96,28 @@ static void predict_nothing(struct state *state, u32 level, u64 now)
 	stream->last_directory = AT_FDCWD;
 	stream->last_opened = 0;
 	stream->paths = 0;
-	if (level == 0)
-		forget_calls(state);
+	if (level)
+		return;
+	for (u32 i = 0; i < CACHED_PATHS; i++)
+		state->cache[i / PATH_WAYS][i % PATH_WAYS].hash = 0;
+	for (u32 i = 0; i < HABITS; i++)
+		state->habits[i] = (struct habit){0, 0, 0};
+	state->last_path_bytes = state->last_path[0] = 0;
 }
 
-/* The stream's records are written there from here on, if no other coroutine has begun a chunk since. */
-static int go_on_in(struct state *state, u32 level, u8 turn, struct chunk *chunk, u8 *limit)
-{
+static int go_on_in(struct state *state, u32 level, u8 turn, struct chunk *chunk, u8 *limit) {
 	struct stream *stream = &state->streams[level];
 	if (!is_turn(state, level, turn))
 		return 0;
-	stream->at = (u8 *)(chunk + 1);
-	barrier();
-	stream->limit = limit;
-	barrier();
+	set(stream->at, (u8 *)(chunk + 1));
+	set(stream->limit, limit);
 	if (is_turn(state, level, turn))
 		return 1;
 	stream->limit = 0;
 	return 0;
 }
 
-static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 now)
-{
+static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 now) {
 	if (session->closed || !state->taken)
 		return 0;
 	u8 turn = ++state->turns[level];
@@ -174,7 +131,7 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 			state->kept.call = 0;
 		return 0;
 	}
-	/* Many programs are done with one page. Who has filled two chunks will fill this. */
+	/* Many programs need one page. A thread that has filled two chunks will fill this one. */
 	u64 first_bytes = stream->sequence > 1 ? session->chunk_bytes : stream->sequence ? 16384 : 4096;
 	if (!populate(memory, memory + first_bytes)) {
 		__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);
@@ -182,18 +139,14 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 		return 0;
 	}
 	struct chunk *chunk = (struct chunk *)memory;
-	/* Another coroutine has begun one meanwhile. */
 	if (!is_turn(state, level, turn))
 		return 0;
-	/* In the child of a handler's fork the state is nobody's, and the chunk its parent's. From here on it is known which one the child
-	 * gets memory of its own for. */
-	stream->chunk = chunk;
-	barrier();
+	/* In the child of a handler's fork the state is out of use, and the chunk its parent's. (From here on leave_to_nobody() finds it.) */
+	set(stream->chunk, chunk);
 	if (!state->taken)
 		return 0;
-	/* The recorder sees that it is another one from here on, and that it is begun by the magic number. */
-	chunk->magic = 0;
-	barrier();
+	/* The recorder sees another chunk from here on, which the magic number will say has begun. */
+	set(chunk->magic, 0);
 	chunk->generation = generation;
 	if (!stream->sequence)
 		stream->first = (u32)index;
@@ -205,42 +158,36 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 /* A page of shared memory takes longer to make than to ask for. */
 #define GROW_MOST 8192ul
 
-/* Not where it has been abandoned meanwhile, or has grown. */
-static int grow_to(struct stream *stream, u8 *before, u8 *limit)
-{
-	return populate(before, limit) &&
-	       __atomic_compare_exchange_n(&stream->limit, &before, limit, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-}
-
 /* Room for `bytes` more at stream->at. */
-static __attribute__((noinline)) int extend(struct state *state, u32 level, u64 bytes, u64 now)
-{
+NOINLINE int extend(struct state *state, u32 level, u64 bytes, u64 now) {
 	struct stream *stream = &state->streams[level];
 	struct chunk *chunk = chunk_of(stream);
 	u8 *before = *(u8 *volatile *)&stream->limit, *at = *(u8 *volatile *)&stream->at;
 	u64 have = (u64)(before - (u8 *)chunk);
-	/* An abandoned one has no limit. (Nor do they belong together if another coroutine has begun a chunk since the first was read.) */
+	/* An abandoned one has no limit. (Nor do the three belong together if another coroutine has begun a chunk since the first was read.) */
 	if (chunk && before && have <= session->chunk_bytes && at >= (u8 *)chunk && at <= before) {
 		u8 *end = (u8 *)chunk + session->chunk_bytes;
 		u64 need = ((u64)(at + bytes - before) + 4095) & ~4095ul;
 		u64 grow = have < GROW_MOST ? have : GROW_MOST;
 		if (grow < need)
 			grow = need;
+		u8 *limit = before + grow < end ? before + grow : end;
+		/* (Unless it has been abandoned meanwhile, or has grown.) */
 		if (at + bytes <= end)
-			return grow_to(stream, before, before + grow < end ? before + grow : end);
+			return populate(before, limit) &&
+			       __atomic_compare_exchange_n(&stream->limit, &before, limit, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	}
 	if (!new_chunk(state, stream, level, now))
 		return 0;
 	return stream->at + bytes <= stream->limit || extend(state, level, bytes, now);
 }
 
-/* Where the next record may be, of so many bytes. 0: it is lost. (A handler may give the thread to another coroutine, and that one write a record
- * on this level, and begin another chunk: this one has been abandoned then.) */
-static inline u8 *room(struct state *state, u32 level, u64 bytes, u64 now)
-{
+/* Where the next record of up to `bytes` may be written; 0: it is lost. (A handler may switch to another coroutine, which writes a record on this
+ * level and begins another chunk: this one has been abandoned then.) */
+ALWAYS u8 *room(struct state *state, u32 level, u64 bytes, u64 now) {
 	struct stream *stream = &state->streams[level];
 	if (unlikely(stream->task != task_of(state)) && stream->chunk)
-		write_task(state, level, now);
+		write_control(state, level, CONTROL_TASK, now);
 	u8 *at = *(u8 *volatile *)&stream->at;
 	if (likely(at && at + bytes <= stream->limit))
 		return at;
@@ -250,34 +197,29 @@ static inline u8 *room(struct state *state, u32 level, u64 bytes, u64 now)
 		if (at && at + bytes <= stream->limit)
 			return at;
 	}
-	__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
+	count_lost(1);
 	return 0;
 }
 
-/* May the record that begins and ends there be the next one of the stream, and of this chunk? Not where a handler has given the thread to
- * another coroutine while it was being written, whose calls have gone on from there, perhaps in another chunk. What these were told by is
- * not as the reader knows it then. */
-static inline int is_next(struct stream *stream, const struct chunk *chunk, const u8 *begin, const u8 *end)
-{
+/* May this record be the next one of its stream and chunk? Not where a handler has switched to another coroutine while it was written, whose
+ * records have gone on from there: what this one was predicted from is not as the reader knows it then. */
+static ALWAYS int is_next(struct stream *stream, const struct chunk *chunk, const u8 *begin, const u8 *end) {
 	if (likely(stream->at == begin && end <= stream->limit && chunk && begin == (const u8 *)chunk + chunk->used))
 		return 1;
 	stream->limit = 0;
-	__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
+	count_lost(1);
 	return 0;
 }
 
-/* The next one goes on behind `end`. But has the stream begun another chunk, just as that was said? */
-static inline void go_on_at(struct stream *stream, const struct chunk *chunk, u8 *end)
-{
-	stream->at = end;
-	barrier();
+/* (Has the stream begun another chunk just as that was said?) */
+static ALWAYS void go_on_at(struct stream *stream, const struct chunk *chunk, u8 *end) {
+	set(stream->at, end);
 	if (unlikely(chunk_of(stream) != chunk))
 		stream->limit = 0;
 }
 
 /* From here on the record is there, whatever happens to this process. */
-static inline void commit(struct stream *stream, const u8 *begin, u8 *end)
-{
+ALWAYS void commit(struct stream *stream, const u8 *begin, u8 *end) {
 	struct chunk *chunk = chunk_of(stream);
 	if (!is_next(stream, chunk, begin, end))
 		return;
@@ -285,9 +227,8 @@ static inline void commit(struct stream *stream, const u8 *begin, u8 *end)
 	*(volatile u32 *)&chunk->used = (u32)(end - (u8 *)chunk);
 }
 
-/* The same of a call that is in flight, and no longer from here on. */
-static inline void commit_landing(struct stream *stream, const u8 *begin, u8 *end)
-{
+/* The same of the call in flight, which is no longer in flight from here on: both are one word. */
+ALWAYS void commit_landing(struct stream *stream, const u8 *begin, u8 *end) {
 	struct chunk *chunk = chunk_of(stream);
 	if (!is_next(stream, chunk, begin, end))
 		return;

@@ -1,11 +1,11 @@
-/* How many reads and writes the kernel has counted, from which a reader tells how many were not seen. A part of record.c, kept apart for
- * reading. */
+/* How many reads and writes the kernel has counted, from which a reader tells how many were not seen. */
+
+#include "recorder.h"
 
 #define COUNTED_BYTES 512 /* seven short lines */
 
 /* Adds the number after `name` to *sum. Returns 0 if no line begins with `name`. */
-static int add_number(u64 *sum, const u8 *text, const char *name)
-{
+static int add_number(u64 *sum, const u8 *text, const char *name) {
 	while (*text && !begins(text, name))
 		while (*text && *text++ != '\n')
 			;
@@ -18,10 +18,8 @@ static int add_number(u64 *sum, const u8 *text, const char *name)
 	return 1;
 }
 
-/* Sets *count to syscr + syscw of an io file in /proc. This read itself is in the next answer, not in this one. Returns 0 if they can't
- * be read. */
-static int ask_for_count(u64 *count, const char *path)
-{
+/* Sets *count to syscr + syscw of an io file in /proc, without this read itself. Returns 0 if they can't be read. */
+static int ask_for_count(u64 *count, const char *path) {
 	u8 text[COUNTED_BYTES];
 	long file = kernel3(SYS_open, path, O_CLOEXEC, 0);
 	if (failed(file))
@@ -35,28 +33,23 @@ static int ask_for_count(u64 *count, const char *path)
 	return add_number(count, text, "syscr: ") && add_number(count, text, "syscw: ");
 }
 
-/* Records the counts of this thread and of its process, which include ended threads and the children that it has waited for; and how
- * often its threads have waited. */
-static void write_counted(struct state *state, u32 level, u64 now)
-{
+/* The counts of this thread and of its process (with ended threads and children waited for), and how often its threads have waited. */
+void write_counted(struct state *state, u32 level, u64 now) {
 	u64 by_thread, by_process, used[RUSAGE_WORDS];
-	if (!session->counts || is_confined() || failed(kernel2(SYS_getrusage, RUSAGE_SELF, used)) || !ask_for_count(&by_thread, "/proc/thread-self/io") ||
+	if (!session->counts || failed(kernel2(SYS_getrusage, RUSAGE_SELF, used)) || !ask_for_count(&by_thread, "/proc/thread-self/io") ||
 	    !ask_for_count(&by_process, "/proc/self/io"))
 		return;
-	struct stream *stream = &state->streams[level];
 	u8 *begin = room(state, level, PLAIN_LIMIT, now);
 	if (!begin)
 		return;
 	u8 *at = put_control(begin, state, CONTROL_COUNTED, now);
 	at = put(put(put(at, by_thread), by_process), used[RUSAGE_WAITS]);
-	stream->last_end = now;
-	commit(stream, begin, at);
+	commit_control(state, level, begin, at, now);
 }
 
-/* The kernel's counts go on after an exec, before this library is loaded again: so they are recorded here, too. */
-static void count_before_exec(struct state *state, u64 now)
-{
-	/* (The child of a handler's fork: nobody uses this state there.) */
+/* The kernel goes on counting after an exec, before this library is loaded again. */
+void count_before_exec(struct state *state, u64 now) {
+	/* (In the child of a handler's fork the state is out of use.) */
 	if (!state->taken)
 		return;
 	struct place here;

@@ -1,9 +1,8 @@
-/* What a call says: its arguments by their roles, what they point to, and how all that is written. A part of record.c, kept apart for reading. */
+/* What a call says: its arguments by their roles, what they point to, and how a record is written. */
 
-#define MOST_VECTORS 1024
+#include "recorder.h"
 
-static u64 vector_sum(const u64 *vector, u64 count)
-{
+u64 vector_sum(const u64 *vector, u64 count) {
 	u64 sum = 0;
 	for (u64 i = 0; i < count && i < MOST_VECTORS; i++)
 		sum += vector[2 * i + 1];
@@ -11,13 +10,10 @@ static u64 vector_sum(const u64 *vector, u64 count)
 }
 
 #define ANCILLARY_HEADER 16
-/* The kernel passes no more than 253 descriptors with one message. */
-#define MOST_ANCILLARY 1040
 #define PASSED_DESCRIPTORS (1ul << 32 | 1) /* SOL_SOCKET, SCM_RIGHTS */
 
-/* The control data of a message (struct user_msghdr: at 32, its length at 40) if it passes descriptors; how long it is, or 0. */
-static u64 passing(const u8 *message, const u8 **control)
-{
+/* The control data of a message (struct user_msghdr: at 32, its length at 40) if it passes descriptors; its length, or 0. */
+u64 passing(const u8 *message, const u8 **control) {
 	u64 size = *(const u64 *)(message + 40), here, next;
 	*control = *(const u8 *const *)(message + 32);
 	if (!*control)
@@ -36,9 +32,8 @@ static u64 passing(const u8 *message, const u8 **control)
 
 #define SOME_PIECES 8
 
-/* Each page of so many bytes that is not `known`, as pieces of one byte. */
-static u32 pages_of(u64 (*pieces)[2], u64 from, u64 bytes, u64 known)
-{
+/* A piece of one byte in each page but the one that is `known`. */
+static u32 pages_of(u64 (*pieces)[2], u64 from, u64 bytes, u64 known) {
 	u32 count = 0;
 	u64 page = from >> 12, end = page + (bytes ? ((from & 4095) + bytes + 4095) >> 12 : 0);
 	for (; page < end; page++)
@@ -47,9 +42,8 @@ static u32 pages_of(u64 (*pieces)[2], u64 from, u64 bytes, u64 known)
 	return count;
 }
 
-/* Is there what a received message points to? What was received may have been written over it. Mostly it lies beside the message. */
-static int is_message_there(const u8 *message)
-{
+/* Is what a received message points to there? It may have been received over itself. Mostly it lies in the same page. */
+int is_message_there(const u8 *message) {
 	u64 vector = *(const u64 *)(message + 16), count = *(const u64 *)(message + 24), known = (u64)message >> 12;
 	u64 control = *(const u64 *)(message + 32), size = *(const u64 *)(message + 40), pieces[SOME_PIECES][2];
 	u8 bytes[SOME_PIECES];
@@ -57,70 +51,45 @@ static int is_message_there(const u8 *message)
 		return 0;
 	u32 pages = pages_of(pieces, vector, 16 * count, known);
 	pages += pages_of(pieces + pages, control, control ? size < MOST_ANCILLARY ? size : MOST_ANCILLARY : 0, known);
-	u64 into[2] = {(u64)bytes, pages};
-	if (!pages || is_confined())
+	if (!pages)
 		return 1;
-	long got = kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)pieces, pages, 0);
-	/* Where nobody may be asked it is believed to be. */
+	long got = read_pieces(bytes, pages, pieces, pages);
+	/* A container may refuse to tell. */
 	return got == pages || got == -EPERM || got == -ENOSYS;
 }
 
-/* What the roles of a call say. */
-struct fields {
-	u32 has, more;
-	u32 always; /* what every call of this shape says, of `more` */
-	s64 fd, fd2, offset, offset2, argument;
-	u64 size, flags, stat_size;
-	const u8 *path, *path2, *text;
-	u64 text_bytes;
-	u8 stat_type;
-	u8 lands; /* it is those of the call in flight, which is over */
-};
-
-static inline void pointed(struct fields *f, u32 role, const u8 *pointer, const u64 *next_argument, s64 result)
-{
+static inline void pointed(struct fields *f, u32 role, const u8 *pointer, const u64 *next_argument, s64 result) {
 	switch (role) {
 	case ROLE_OFFSET_POINTER:
-		/* The kernel has moved it on by what it did. */
-		f->has |= HAS_OFFSET, f->offset = *(const s64 *)pointer - result;
-		break;
+		/* The kernel has moved it on. */
+		f->has |= HAS_OFFSET, f->offset = *(const s64 *)pointer - result; break;
 	case ROLE_OFFSET_POINTER2:
-		f->more |= MORE_OFFSET2, f->offset2 = *(const s64 *)pointer - result;
-		break;
+		f->more |= MORE_OFFSET2, f->offset2 = *(const s64 *)pointer - result; break;
 	case ROLE_SEEK_POINTER:
-		f->has |= HAS_OFFSET, f->offset = *(const s64 *)pointer;
-		break;
+		f->has |= HAS_OFFSET, f->offset = *(const s64 *)pointer; break;
 	case ROLE_POINTED_FLAGS:
-		f->more |= MORE_FLAGS, f->flags = *(const u64 *)pointer;
-		break;
+		f->more |= MORE_FLAGS, f->flags = *(const u64 *)pointer; break;
 	case ROLE_VECTOR:
-		/* (What its register has above 32 bits is nobody's.) */
-		f->has |= HAS_SIZE, f->size = vector_sum((const u64 *)pointer, (u32)*next_argument);
-		break;
+		/* (The kernel reads 32 bits of the count.) */
+		f->has |= HAS_SIZE, f->size = vector_sum((const u64 *)pointer, (u32)*next_argument); break;
 	case ROLE_MESSAGE:
 		f->has |= HAS_SIZE, f->size = vector_sum(*(const u64 *const *)(pointer + 16), *(const u64 *)(pointer + 24));
 		f->text_bytes = passing(pointer, &f->text);
-		f->more |= f->text_bytes ? MORE_TEXT : 0;
-		break;
+		f->more |= f->text_bytes ? MORE_TEXT : 0; break;
 	case ROLE_PAIR:
 		f->has |= HAS_FD, f->fd = ((const s32 *)pointer)[0];
-		f->more |= MORE_FD2, f->fd2 = ((const s32 *)pointer)[1];
-		break;
+		f->more |= MORE_FD2, f->fd2 = ((const s32 *)pointer)[1]; break;
 	case ROLE_STAT:
 		f->more |= MORE_STAT, f->stat_type = *(const u32 *)(pointer + 24) >> 12 & 15;
-		f->stat_size = *(const u64 *)(pointer + 48);
-		break;
+		f->stat_size = *(const u64 *)(pointer + 48); break;
 	case ROLE_STATX:
 		f->more |= MORE_STAT, f->stat_type = *(const u16 *)(pointer + 28) >> 12 & 15;
-		f->stat_size = *(const u64 *)(pointer + 40);
-		break;
-	default:
-		break;
+		f->stat_size = *(const u64 *)(pointer + 40); break;
+	default: break;
 	}
 }
 
-static inline void nothing_yet(struct fields *f)
-{
+void nothing_yet(struct fields *f) {
 	/* The others count only where one of these says so. */
 	f->has = f->more = f->always = 0;
 	f->lands = 0;
@@ -128,31 +97,23 @@ static inline void nothing_yet(struct fields *f)
 	f->text_bytes = 0;
 }
 
-/* What one argument says. Of a vector the one behind it is looked at, too. */
-static inline ALWAYS void gather_one(struct fields *f, u32 role, const u64 *argument, int readable, s64 result)
-{
+/* One argument, and of a vector the one behind it. */
+static ALWAYS void gather_one(struct fields *f, u32 role, const u64 *argument, int readable, s64 result) {
 	u64 value = *argument;
 	switch (role) {
-	case ROLE_NONE:
-		break;
+	case ROLE_NONE: break;
 	case ROLE_FD:
-		f->has |= HAS_FD, f->fd = (s32)value;
-		break;
+		f->has |= HAS_FD, f->fd = (s32)value; break;
 	case ROLE_FD2:
-		f->always |= MORE_FD2, f->fd2 = (s32)value;
-		break;
+		f->always |= MORE_FD2, f->fd2 = (s32)value; break;
 	case ROLE_SIZE:
-		f->has |= HAS_SIZE, f->size = value;
-		break;
+		f->has |= HAS_SIZE, f->size = value; break;
 	case ROLE_OFFSET:
-		f->has |= HAS_OFFSET, f->offset = (s64)value;
-		break;
+		f->has |= HAS_OFFSET, f->offset = (s64)value; break;
 	case ROLE_FLAGS:
-		f->always |= MORE_FLAGS, f->flags = value;
-		break;
+		f->always |= MORE_FLAGS, f->flags = value; break;
 	case ROLE_ARGUMENT:
-		f->always |= MORE_ARGUMENT, f->argument = (s64)value;
-		break;
+		f->always |= MORE_ARGUMENT, f->argument = (s64)value; break;
 	case ROLE_PATH:
 		if (value && readable)
 			f->more |= MORE_PATH, f->path = (const u8 *)value;
@@ -162,20 +123,18 @@ static inline ALWAYS void gather_one(struct fields *f, u32 role, const u64 *argu
 			f->more |= MORE_PATH2, f->path2 = (const u8 *)value;
 		break;
 	default:
-		/* Behind a pointer: only what the kernel itself has just read or written. */
+		/* Behind a pointer only what the kernel has just read or written. */
 		if (value && result >= 0)
 			pointed(f, role, (const u8 *)value, argument + 1, result);
 	}
 }
 
-static void gather(struct fields *f, const struct shape *shape, const u64 *arguments, s64 result)
-{
-	/* One byte a role, behind kind and code. */
+void gather(struct fields *f, const struct shape *shape, const u64 *arguments, s64 result) {
 	u64 roles = *(const u64 *)shape >> 16, number = (u64)(shape - session->shapes);
 	int readable = path_was_read(number, arguments, result);
 	if (unlikely(number == SYS_recvmsg && result >= 0 && !is_message_there((const u8 *)arguments[1])))
 		roles &= 255;
-	/* (Nothing to move: its offsets are not looked at.) */
+	/* (With nothing to move the kernel has not read the offsets.) */
 	if (unlikely(number == SYS_splice && !arguments[4]))
 		result = -1;
 	for (; roles; roles >>= 8, arguments++)
@@ -183,92 +142,63 @@ static void gather(struct fields *f, const struct shape *shape, const u64 *argum
 	f->more |= f->always;
 }
 
-#define TIOCGPTPEER 0x5441 /* opens the other end of a pseudo-terminal, without naming it */
-#define NAME_BYTES 64
-
-#define LINK_BYTES 32
-
-/* Where /proc shows what a descriptor is of. */
-static void put_descriptor(u8 *link, s64 fd)
-{
-	u8 digits[12], *at = link;
+/* The name that /proc shows for a descriptor, with a NUL; its length, or an error. One that is longer than `most` is cut. */
+long name_of_descriptor(u8 *name, u64 most, s64 fd) {
+	u8 link[32], digits[12], *at = put_text(link, "/proc/self/fd/");
 	u32 count = 0;
-	for (const char *text = "/proc/self/fd/"; *text; text++)
-		*at++ = (u8)*text;
 	do
 		digits[count++] = (u8)('0' + fd % 10), fd /= 10;
 	while (fd);
 	while (count)
 		*at++ = digits[--count];
 	*at = 0;
+	long bytes = kernel3(SYS_readlink, link, name, most);
+	if (!failed(bytes))
+		name[bytes] = 0;
+	return bytes;
 }
 
-static void name_peer(struct fields *f, u8 *name, const u64 *arguments, s64 fd)
-{
-	u8 link[LINK_BYTES];
-	put_descriptor(link, fd);
-	long bytes = is_confined() ? -1 : kernel3(SYS_readlink, link, name, NAME_BYTES - 1);
-	if (failed(bytes))
+void name_peer(struct fields *f, u8 *name, const u64 *arguments, s64 fd) {
+	if (failed(name_of_descriptor(name, NAME_BYTES - 1, fd)))
 		return;
-	name[bytes] = 0;
 	f->more |= MORE_PATH | MORE_ARGUMENT;
 	f->path = name;
 	f->argument = (s64)arguments[2];
 }
 
-/* A slow open is asked what it has opened, since that costs little in comparison: a FIFO waits for its other end. In units of time. */
-#define SLOW_OPEN 4096
 #define STATX_BYTES 256
-#define UNKNOWN (1ul << 63) /* as readers have it */
 
-/* The type of what is open there, if it has no position; else 0. The file system is not asked, it may be slow. */
-static u8 special_type(s64 fd)
-{
+/* The type of what is open there, if it has no position; else 0. The file system, which may be slow, is not asked. */
+u8 special_type(s64 fd) {
 	u8 found[STATX_BYTES];
-	if (is_confined() || kernel3(SYS_lseek, fd, 0, SEEK_CUR) != -ESPIPE ||
+	if (kernel3(SYS_lseek, fd, 0, SEEK_CUR) != -ESPIPE ||
 	    kernel(SYS_statx, fd, (long)"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, (long)found, 0))
 		return 0;
 	return *(const u16 *)(found + 28) >> 12 & 15;
 }
 
-static inline int is_slow_open(u32 kind, s64 result, u64 units)
-{
-	return kind == KIND_OPEN && result >= 0 && units >= SLOW_OPEN;
-}
-
-/* Those of `more` that are to be written: what every call of this shape says is left out where it is as it was last. */
-static inline u32 what_is_new(struct habit *habit, const struct fields *f)
-{
+/* Those of `more` that are to be written: what every call of this shape has is left out where it is as in the last one. */
+static inline u32 what_is_new(struct habit *habit, const struct fields *f) {
 	u32 more = f->more;
-	if (f->always & MORE_FLAGS) {
-		more ^= f->flags == habit->flags ? MORE_FLAGS : 0;
-		habit->flags = f->flags;
-	}
-	if (f->always & MORE_ARGUMENT) {
-		more ^= f->argument == habit->argument ? MORE_ARGUMENT : 0;
-		habit->argument = f->argument;
-	}
-	if (f->always & MORE_FD2) {
-		more ^= f->fd2 == habit->fd2 ? MORE_FD2 : 0;
-		habit->fd2 = f->fd2;
-	}
+#define LEAVE_OUT(bit, field) if (f->always & (bit)) more ^= f->field == habit->field ? (bit) : 0, habit->field = f->field
+	LEAVE_OUT(MORE_FLAGS, flags);
+	LEAVE_OUT(MORE_ARGUMENT, argument);
+	LEAVE_OUT(MORE_FD2, fd2);
 	return more;
 }
 
-/* The result that is not written: what was asked for, the last descriptor that was opened, or 0. */
-static inline s64 likely_result(const struct stream *stream, u32 kind, const struct fields *f)
-{
+/* The result that is not written. */
+static inline s64 likely_result(const struct stream *stream, u32 kind, const struct fields *f) {
 	if (f->has & HAS_SIZE)
 		return (s64)f->size;
 	return kind == KIND_OPEN ? stream->last_opened : 0;
 }
 
-/* A number of both, but for what no file has: such a size, a type of all ones. */
+/* One number of both, but for a size or type that no file has. */
 #define STAT_SHIFT 4
 #define STAT_APART 15
 
-static inline u8 *put_stat(u8 *at, u64 size, u8 type)
-{
+ALWAYS u8 *put_stat(u8 *at, u64 size, u8 type) {
 	if (likely(!(size >> (64 - STAT_SHIFT)) && type != STAT_APART))
 		return put(at, size << STAT_SHIFT | type);
 	at = put(at, STAT_APART);
@@ -277,9 +207,8 @@ static inline u8 *put_stat(u8 *at, u64 size, u8 type)
 }
 
 /* Code, masks and times; then paths, and the other fields in the order of their bits. */
-static inline ALWAYS void write_these(struct state *state, u32 level, u32 kind, u32 code, struct fields *f, u32 phase,
-				      u64 start, u64 end, s64 result)
-{
+NOINLINE void write_fields(struct state *state, u32 level, const struct shape *shape, struct fields *f, u32 phase, u64 start, u64 end, s64 result) {
+	u32 kind = shape->kind, code = shape->code;
 	struct stream *stream = &state->streams[level];
 	struct path path, path2;
 	path.bytes = path2.bytes = 0;
@@ -290,7 +219,7 @@ static inline ALWAYS void write_these(struct state *state, u32 level, u32 kind, 
 	u8 *begin = room(state, level, PLAIN_LIMIT + path.bytes + path2.bytes + f->text_bytes, end), *at = begin;
 	if (!begin)
 		return;
-	/* (Of one without a result there is a descriptor at most.) */
+	/* (A call without a result has a descriptor at most.) */
 	u32 more = phase == PHASE_NO_RETURN ? 0 : level || phase ? f->more : what_is_new(&state->habits[code % HABITS], f);
 	u32 has = (f->has & (HAS_SIZE | HAS_OFFSET)) | phase | (more ? HAS_MORE : 0);
 	s32 *last_fd = path.bytes ? &stream->last_directory : &stream->last_fd;
@@ -305,8 +234,7 @@ static inline ALWAYS void write_these(struct state *state, u32 level, u32 kind, 
 	*at++ = (u8)has;
 	if (more)
 		*at++ = (u8)more;
-	at = put(at, (u64)gap);
-	at = put(at, end - start);
+	at = put(put(at, (u64)gap), end - start);
 	if (more & MORE_PATH)
 		at = put_path(state, level, at, &path);
 	if (more & MORE_PATH2)
@@ -331,10 +259,8 @@ static inline ALWAYS void write_these(struct state *state, u32 level, u32 kind, 
 		at = put_signed(at, f->offset2);
 	if (more & MORE_STAT)
 		at = put_stat(at, f->stat_size, f->stat_type);
-	if (more & MORE_TEXT) {
-		at = put(at, f->text_bytes);
-		at = put_bytes(at, f->text, f->text_bytes);
-	}
+	if (more & MORE_TEXT)
+		at = put_bytes(put(at, f->text_bytes), f->text, f->text_bytes);
 	if (kind == KIND_OPEN && result >= 0 && !phase)
 		stream->last_fd = stream->last_opened = (s32)result;
 	stream->last_end = end;
@@ -344,34 +270,20 @@ static inline ALWAYS void write_these(struct state *state, u32 level, u32 kind, 
 		commit(stream, begin, at);
 }
 
-static __attribute__((noinline)) void write_fields(struct state *state, u32 level, const struct shape *shape,
-						   struct fields *f, u32 phase, u64 start, u64 end, s64 result)
-{
-	write_these(state, level, shape->kind, shape->code, f, phase, start, end, result);
-}
-
-/* An error that may have come before the kernel read the paths: they are read as it would. Where they are put first is behind all that
- * is written before them. */
-static __attribute__((noinline)) void refused_paths(struct state *state, u32 level, const struct shape *shape,
-						    const u64 *arguments, struct fields *f, u64 now)
-{
+/* An error that may have come before the kernel read the paths: they are read as it would, to behind where the record will stand. */
+NOINLINE void refused_paths(struct state *state, u32 level, const struct shape *shape, const u64 *arguments, struct fields *f, u64 now) {
 	u64 before = PLAIN_LIMIT;
-	int unread = 0;
 	for (u32 i = 0; i < MOST_ROLES; i++) {
 		u32 role = shape->roles[i];
 		if ((role != ROLE_PATH && role != ROLE_PATH2) || !arguments[i])
 			continue;
 		u8 *at = room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now), *copy = at + before;
-		if (!at || !copy_path(copy, (const u8 *)arguments[i])) {
-			unread |= is_confined();
+		if (!at || !copy_path(copy, (const u8 *)arguments[i]))
 			continue;
-		}
 		if (role == ROLE_PATH)
 			f->more |= MORE_PATH, f->path = copy;
 		else
 			f->more |= MORE_PATH2, f->path2 = copy;
 		before += PATH_LIMIT + 1;
 	}
-	if (unread)
-		__atomic_fetch_add(&session->unread_paths, 1, __ATOMIC_RELAXED);
 }

@@ -1,35 +1,17 @@
-/* Calls of the program that would take our memory away. A part of record.c, kept apart for reading.
+/* Calls of the program that would take our memory away: it may unmap, protect or advise about ranges that it finds in /proc/self/maps.
  *
- * A program may unmap, protect or advise about ranges that it finds in /proc/self/maps, and ours are among them. munmap, mprotect and
- * madvise are made for the rest of such a range: ours stays, and recording goes on. What replaces or moves memory (mmap with MAP_FIXED,
- * mremap) can't be made for a part of it: recording stops in this process first. Calls that the program makes past libc are not seen here. */
+ * munmap, mprotect and madvise are made for the rest of such a range: ours stays, and recording goes on. What replaces or moves memory (mmap
+ * with MAP_FIXED, mremap) can't be made for a part of it: recording stops first. Calls that the program makes past libc are not seen. */
 
-#define MREMAP_FIXED 2
-#define MADV_DONTNEED 4
-#define MADV_FREE 8
-#define MADV_REMOVE 9
-#define MADV_DONTFORK 10
-#define MADV_HWPOISON 100
-#define MADV_KEEPONFORK 19
-#define MADV_DONTNEED_LOCKED 24
-#define MADV_GUARD_INSTALL 102
-#define SYS_pkey_mprotect 329
+#include "recorder.h"
+
 #define PAGE_BYTES 4096ul
-#define PATCHED_MOST 8
-/* In ticks: until what this thread says is seen by all, and how long one waits for their records. */
-#define QUIET_AFTER (1ul << 18)
-#define QUIET_MOST (1ul << 30)
-
-struct span {
-	u64 from, to;
-};
 
 /* Of each patched library the trampolines, and its text where that is mapped from a file of ours. */
-static struct span trampoline_spans[PATCHED_MOST], text_spans[PATCHED_MOST];
-static struct span copies_span, library_span;
+struct span trampoline_spans[PATCHED_MOST], text_spans[PATCHED_MOST];
+struct span header_span, copy_span, library_span;
 
-static void note_span(struct span *spans, const u8 *at, u64 bytes)
-{
+void note_span(struct span *spans, const u8 *at, u64 bytes) {
 	u32 i = 0;
 	while (i < PATCHED_MOST && spans[i].to)
 		i++;
@@ -38,76 +20,58 @@ static void note_span(struct span *spans, const u8 *at, u64 bytes)
 }
 
 /* Keeps the lower of `found` and the one at `at`, if this one is in the range at all. */
-static inline void look_for(struct span *found, struct span range, const void *at, u64 bytes)
-{
+static inline void look_for(struct span *found, struct span range, const void *at, u64 bytes) {
 	u64 from = (u64)at, to = (from + bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
 	if (at && from < range.to && to > range.from && from < found->from)
 		*found = (struct span){from, to};
 }
 
-static void look_at_spans(struct span *found, struct span range, const struct span *spans)
-{
-	for (u32 i = 0; i < PATCHED_MOST && spans[i].to; i++)
+static void look_at_spans(struct span *found, struct span range, const struct span *spans, u32 most) {
+	for (u32 i = 0; i < most && spans[i].to; i++)
 		look_for(found, range, (const u8 *)spans[i].from, spans[i].to - spans[i].from);
 }
 
-/* A thread may have mapped memory that it has not noted yet. (One that a handler has left there by longjmp is waited for once, in vain.) */
-static void wait_for_mapping(struct state *state)
-{
-	u64 begin = ticks();
-	while (state != own && state->is_mapping)
-		if (ticks() - begin < QUIET_MOST)
-			__builtin_ia32_pause();
-		else
+/* A thread may have mapped memory that it has not noted yet. (One that a handler has left there by longjmp is waited for once.) */
+static void look_at_state(struct span *found, struct span range, struct state *state) {
+	for (u64 left = QUIET_MOST; state->is_mapping && !is_own(state);)
+		if (!may_wait(&left))
 			state->is_mapping = 0;
-}
-
-static void look_at_states(struct span *found, struct span range, u64 *taken)
-{
-	u32 most = __atomic_load_n(most_taken(taken), __ATOMIC_RELAXED);
-	for (u32 number = 1; number <= most; number++) {
-		struct state *state = state_in(taken, number);
-		wait_for_mapping(state);
-		for (u32 level = 0; level < LEVELS; level++)
-			look_for(found, range, state->memory[level], session->chunk_bytes);
-		for (u32 place = 0; place < SPENT; place++)
-			look_for(found, range, state->spent_memory[place], session->chunk_bytes);
-	}
+	for (u32 level = 0; level < LEVELS; level++)
+		look_for(found, range, state->memory[level], chunk_bytes);
+	for (u32 slot = 0; slot < SPENT; slot++)
+		look_for(found, range, state->spent_memory[slot], chunk_bytes);
 }
 
 /* The first of our own mappings in the range of call `number`; where there is none, the range's end. */
-static struct span first_of_ours(u64 number, struct span range)
-{
+static struct span first_of_ours(u64 number, struct span range) {
 	struct span found = {range.to, range.to};
-	look_for(&found, range, session, session->head_bytes);
-	look_for(&found, range, (const u8 *)library_span.from, library_span.to - library_span.from);
-	look_for(&found, range, __atomic_load_n(&window, __ATOMIC_ACQUIRE), window_bytes);
-	look_for(&found, range, (const u8 *)copies_span.from, copies_span.to - copies_span.from);
-	look_at_spans(&found, range, trampoline_spans);
-	/* Who writes into libc's text, as a debugger does, may; who replaces it knows what for. */
+	look_at_spans(&found, range, &header_span, 1);
+	look_at_spans(&found, range, &library_span, 1);
+	look_at_spans(&found, range, &copy_span, 1);
+	look_at_spans(&found, range, trampoline_spans, PATCHED_MOST);
+	/* A debugger may write into libc's text, and may replace it. */
 	if (number == SYS_munmap || number == SYS_madvise)
-		look_at_spans(&found, range, text_spans);
-	const struct ahead *ahead = ahead_of_threads();
+		look_at_spans(&found, range, text_spans, PATCHED_MOST);
+	const struct ahead *ahead = blocks[0] ? &blocks[0]->ahead : 0;
 	u64 next = ahead ? __atomic_load_n(&ahead->next, __ATOMIC_ACQUIRE) : 0;
 	if (next & AHEAD_LEFT && !(next & AHEAD_CLOSED))
-		look_for(&found, range, ahead->origin + next / AHEAD_ONE * session->chunk_bytes, (next & AHEAD_LEFT) * session->chunk_bytes);
-	for (u32 index = 0; index < BLOCKS && blocks[index]; index++) {
+		look_for(&found, range, ahead->origin + next / AHEAD_ONE * chunk_bytes, (next & AHEAD_LEFT) * chunk_bytes);
+	for (u32 index = 0; index < BLOCKS && blocks[index]; index++)
 		look_for(&found, range, blocks[index], BLOCK_BYTES);
-		look_at_states(&found, range, (u64 *)blocks[index]);
-	}
+	struct state *state;
+	for (u32 at = 0; (state = next_state(&at)) != 0;)
+		look_at_state(&found, range, state);
 	return found;
 }
 
 /* Is it a range that the kernel would take, and some of it ours? */
-static int is_ours_in(u64 number, u64 from, u64 bytes)
-{
+static int is_ours_in(u64 number, u64 from, u64 bytes) {
 	struct span range = {from, from + bytes};
 	return !(from & (PAGE_BYTES - 1)) && bytes && range.to > from && first_of_ours(number, range).from < range.to;
 }
 
 /* Makes the call for what is not ours of its range. */
-static s64 make_for_the_rest(const struct frame *frame)
-{
+static s64 make_for_the_rest(const struct frame *frame) {
 	const u64 *told = frame->arguments;
 	u64 end = (told[0] + told[1] + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
 	s64 result = 0;
@@ -124,65 +88,29 @@ static s64 make_for_the_rest(const struct frame *frame)
 	return result;
 }
 
-/* Nobody writes into our memory any more. (A thread that was interrupted for long just before it said that it writes is not waited for.) */
-static void end_records(void)
-{
-	u64 begin = ticks();
-	for (u32 index = 0; index < BLOCKS && blocks[index]; index++)
-		for (u32 number = 1; number <= *most_taken((u64 *)blocks[index]); number++) {
-			struct state *state = state_in((u64 *)blocks[index], number);
-			u32 taken = TAKEN;
-			__atomic_compare_exchange_n(&state->taken, &taken, WITHOUT_CLOCK, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
-		}
-	while (ticks() - begin < QUIET_AFTER || (__atomic_load_n(&newcomers, __ATOMIC_ACQUIRE) && ticks() - begin < QUIET_MOST))
-		__builtin_ia32_pause();
-	for (u32 index = 0; index < BLOCKS && blocks[index]; index++)
-		for (u32 number = 1; number <= *most_taken((u64 *)blocks[index]); number++) {
-			const volatile struct state *state = state_in((u64 *)blocks[index], number);
-			while (state != own && (state->level || state->confinement.calling & STRETCHES) && ticks() - begin < QUIET_MOST)
-				__builtin_ia32_pause();
-		}
-}
-
-/* What we still read of the header is in memory that the program can't know. */
-static void copy_header(void)
-{
-	long copy = kernel(SYS_mmap, 0, (long)session->head_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (failed(copy))
-		return;
-	put_bytes((u8 *)copy, (const u8 *)session, session->head_bytes);
-	((struct header *)copy)->closed = 1;
-	__atomic_store_n(&session, (struct header *)copy, __ATOMIC_RELEASE);
-}
-
-/* The program takes a range of ours: recording is over in this process. */
-static __attribute__((noinline)) void give_way(u64 from, u64 bytes)
-{
+/* The program replaces a range of ours. */
+static NOINLINE void give_way(u64 from, u64 bytes) {
 	struct span range = {from, from + bytes};
 	if (!stopped) {
 		stop();
 		end_records();
+		wait_for_others(1, QUIET_MOST);
 	}
-	struct span head = {range.to, range.to};
-	look_for(&head, range, session, session->head_bytes);
-	/* (In a sandbox we may not ask for memory.) */
-	if (head.from < range.to && !had_filters)
-		copy_header();
+	if (header_span.from < range.to && header_span.to > range.from)
+		header_span = (struct span){0, 0};
 	for (u32 index = 0; index < BLOCKS && blocks[index]; index++)
 		if ((u64)blocks[index] < range.to && (u64)blocks[index] + BLOCK_BYTES > range.from)
-			blocks[index] = 0, own = 0;
+			blocks[index] = 0;
 }
 
-static int spoils_memory(u64 advice)
-{
+static int spoils_memory(u64 advice) {
 	return advice == MADV_DONTNEED || (advice >= MADV_FREE && advice <= MADV_DONTFORK) ||
 	       (advice >= MADV_WIPEONFORK && advice <= MADV_KEEPONFORK) || advice == MADV_DONTNEED_LOCKED || advice == MADV_HWPOISON ||
 	       advice == MADV_GUARD_INSTALL;
 }
 
-/* A call that changes the program's mappings is about to be made. Has it been made here? Then its result is in `number`. */
-static int guard(struct frame *frame)
-{
+/* A call that changes the program's mappings is about to be made. 1: it has been made here, and its result is in `number`. */
+int guard(struct frame *frame) {
 	const u64 *told = frame->arguments;
 	switch (frame->number) {
 	case SYS_mmap:
@@ -206,9 +134,8 @@ static int guard(struct frame *frame)
 	return 1;
 }
 
-/* For the stub. 1: the call has been made. It makes, and records, mmap itself; the others are not recorded. */
-__attribute__((visibility("hidden"))) int iodock_guard(struct frame *frame)
-{
+/* For the stub. 1: the call has been made. The stub makes, and records, mmap itself; the others are not recorded. */
+int iodock_guard(struct frame *frame) {
 	const u64 *told = frame->arguments;
 	frame->number = (u32)frame->number;
 	if (session && guard(frame))

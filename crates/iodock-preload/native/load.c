@@ -1,17 +1,8 @@
-/* When the library is loaded: maps the session, has the modules patched, and says what process this is. A part of
- * record.c, kept apart for reading. */
+/* When the library is loaded: it maps the session, patches the modules, and records what process this is. */
 
-#define AT_NULL 0
-#define AT_PHDR 3
-#define AT_PHNUM 5
-#define AT_EXECFN 31
-#define PT_LOAD 1
-#define PT_DYNAMIC 2
-#define PT_PHDR 6
-#define DT_DEBUG 21
+#include "recorder.h"
 
-static const char *variable(char **environment, const char *name)
-{
+static const char *variable(char **environment, const char *name) {
 	for (; *environment; environment++) {
 		u64 i = 0;
 		while (name[i] && (*environment)[i] == name[i])
@@ -22,25 +13,26 @@ static const char *variable(char **environment, const char *name)
 	return 0;
 }
 
-/* The dynamic linker's list of what is loaded, as debuggers find it. */
-static struct link *modules(char **environment)
-{
+/* A value of the auxiliary vector, behind the environment; 0: it is not there. */
+static u64 auxiliary(char **environment, u64 type) {
 	while (*environment)
 		environment++;
-	u64 segments_at = 0, count = 0, load = 0;
-	for (u64 *pair = (u64 *)(environment + 1); pair[0] != AT_NULL; pair += 2) {
-		if (pair[0] == AT_PHDR)
-			segments_at = pair[1];
-		if (pair[0] == AT_PHNUM)
-			count = pair[1];
-	}
+	const u64 *pair = (const u64 *)(environment + 1);
+	while (pair[0] != AT_NULL && pair[0] != type)
+		pair += 2;
+	return pair[0] == AT_NULL ? 0 : pair[1];
+}
+
+/* The dynamic linker's list of what is loaded, found as debuggers do. */
+static struct link *modules(char **environment) {
+	u64 segments_at = auxiliary(environment, AT_PHDR), count = auxiliary(environment, AT_PHNUM), load = 0;
 	struct segment *segment = (struct segment *)segments_at;
 	u64 *dynamic = 0;
+	/* (The first one, if it is there, says where the program lies.) */
 	for (u64 i = 0; i < count; i++)
 		if (segment[i].type == PT_PHDR)
 			load = segments_at - segment[i].address;
-	for (u64 i = 0; i < count; i++)
-		if (segment[i].type == PT_DYNAMIC)
+		else if (segment[i].type == PT_DYNAMIC)
 			dynamic = (u64 *)(load + segment[i].address);
 	for (; dynamic && dynamic[0]; dynamic += 2)
 		if (dynamic[0] == DT_DEBUG && dynamic[1])
@@ -48,28 +40,18 @@ static struct link *modules(char **environment)
 	return 0;
 }
 
-/* As it was given to exec; where that depends on a working directory, as the kernel tells it. */
-static const char *program_name(char **environment, char *room, u64 bytes)
-{
-	while (*environment)
-		environment++;
-	u64 *pair = (u64 *)(environment + 1);
-	while (pair[0] != AT_NULL && pair[0] != AT_EXECFN)
-		pair += 2;
-	const char *name = pair[0] == AT_EXECFN ? (const char *)pair[1] : "";
-	if (name[0] == '/')
-		return name;
-	long count = kernel3(SYS_readlink, "/proc/self/exe", room, bytes - 1);
+/* As it was given to exec, if that is an absolute path. */
+static const char *program_name(char **environment, char *room, u64 bytes) {
+	const char *name = (const char *)auxiliary(environment, AT_EXECFN);
+	long count = name && name[0] == '/' ? -1 : kernel3(SYS_readlink, "/proc/self/exe", room, bytes - 1);
 	if (failed(count))
-		return name;
+		return name ? name : "";
 	room[count] = 0;
 	return room;
 }
 
-/* Maps what stands before the trampolines, and no more: who maps all of the file takes 64 GiB of the address space, which may be limited
- * at any moment, or locked. */
-static int map_session(void)
-{
+/* Maps only what stands before the trampolines: the whole file takes 64 GiB of the address space, which may be limited, or locked. */
+static int map_session(void) {
 	long at = kernel(SYS_mmap, 0, HEAD_LEAST, PROT_READ | PROT_WRITE, MAP_SHARED, session_file, 0);
 	struct header *mapped = (struct header *)at;
 	if (failed(at) || mapped->magic != SESSION_MAGIC || mapped->version != SESSION_VERSION || mapped->time_shift != TIME_SHIFT ||
@@ -82,14 +64,15 @@ static int map_session(void)
 			return 0;
 		session = (struct header *)at;
 	}
-	return block(0) != 0;
+	header_span = (struct span){(u64)session, (u64)session + session->head_bytes};
+	chunk_bytes = session->chunk_bytes;
+	library = session->library;
+	return get_block(0) != 0;
 }
 
-extern const u8 library_begin[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
+extern const u8 library_begin[] __asm__("__ehdr_start");
 
-/* Where this library lies: see guard.c. */
-static void note_library(void)
-{
+static void note_library(void) {
 	const struct elf *elf = (const struct elf *)library_begin;
 	const struct segment *segment = (const struct segment *)(library_begin + elf->segments_at);
 	library_span = (struct span){(u64)library_begin, (u64)library_begin};
@@ -99,19 +82,16 @@ static void note_library(void)
 }
 
 /* MPI launchers and batch systems tell a process its rank in its environment. */
-static int names_rank(const char *pair)
-{
+static int names_rank(const char *pair) {
 	for (; *pair && *pair != '='; pair++)
-		if ((pair[0] == 'R' && pair[1] == 'A' && pair[2] == 'N' && pair[3] == 'K') ||
-		    (pair[0] == 'P' && pair[1] == 'R' && pair[2] == 'O' && pair[3] == 'C' && pair[4] == 'I'))
+		if (begins((const u8 *)pair, "RANK") || begins((const u8 *)pair, "PROCI"))
 			return 1;
 	return 0;
 }
 
-/* Bytes of the texts that are wanted, each with its NUL, as many as fit into `most`; written to `at` unless that is 0. Of arguments the one
- * that does not fit is cut. (A number that is cut would be another.) */
-static u64 put_texts(u8 *at, char **texts, u64 most, int (*wanted)(const char *))
-{
+/* Bytes of the texts that are wanted, each with its NUL, as many as fit into `most`; written to `at` unless that is 0. An argument that does not
+ * fit is cut; a variable is left out, for a number that is cut would be another. */
+static u64 put_texts(u8 *at, char **texts, u64 most, int (*wanted)(const char *)) {
 	u64 bytes = 0;
 	for (; *texts && bytes < most; texts++) {
 		if (wanted && !wanted(*texts))
@@ -128,23 +108,20 @@ static u64 put_texts(u8 *at, char **texts, u64 most, int (*wanted)(const char *)
 }
 
 /* The same behind their length. */
-static u8 *put_list(u8 *at, char **texts, u64 most, int (*wanted)(const char *))
-{
+static u8 *put_list(u8 *at, char **texts, u64 most, int (*wanted)(const char *)) {
 	u64 bytes = put_texts(at + 2, texts, most, wanted);
 	return put_fixed(at, bytes, 2) + bytes;
 }
 
-#define DIRECTORY_LIMIT 4096
+#define TEXT_LIMIT 8192
 #define RANKS_LIMIT 1024
 
-/* What there is to know of the process when its program starts. Most have little to say: it is measured first, for each page of a chunk
- * has its price. */
-static void write_process(char **arguments, char **environment, u32 traced)
-{
-	u8 directory[DIRECTORY_LIMIT];
+/* What is known of the process when its program starts. It is measured first: each page of a chunk has its price. */
+static void write_process(char **arguments, char **environment, u32 traced) {
+	u8 directory[PATH_LIMIT];
 	u64 now = ticks() >> TIME_SHIFT;
 	struct state *state = mine(now, 0);
-	long named = kernel2(SYS_getcwd, directory, DIRECTORY_LIMIT);
+	long named = kernel2(SYS_getcwd, directory, PATH_LIMIT);
 	/* With its NUL. */
 	u64 bytes = failed(named) ? 0 : (u64)named - 1;
 	u64 texts = put_texts(0, arguments, TEXT_LIMIT, 0) + put_texts(0, environment, RANKS_LIMIT, names_rank);
@@ -157,15 +134,12 @@ static void write_process(char **arguments, char **environment, u32 traced)
 	at = put_bytes(put_fixed(at, bytes, 2), directory, bytes);
 	at = put_list(at, arguments, TEXT_LIMIT, 0);
 	at = put_list(at, environment, RANKS_LIMIT, names_rank);
-	state->streams[0].last_end = now;
-	commit(&state->streams[0], begin, at);
+	commit_control(state, 0, begin, at, now);
 	write_counted(state, 0, now);
 }
 
-/* Valgrind runs a program on a machine of its own, and does not know what the kernel has written for us: it would take all that we make of
- * it for the program's faults. It makes the program's calls itself. */
-static int is_in_valgrind(char **environment)
-{
+/* Valgrind does not know what the kernel has written for us, and would take it for the program's faults. */
+static int is_in_valgrind(char **environment) {
 	const char *libraries = variable(environment, "LD_PRELOAD");
 	for (; libraries && *libraries; libraries++)
 		if (begins((const u8 *)libraries, "/vgpreload_"))
@@ -173,9 +147,8 @@ static int is_in_valgrind(char **environment)
 	return 0;
 }
 
-__attribute__((constructor)) static void loaded(int count, char **arguments, char **environment)
-{
-	/* Another libc (musl) tells its constructors nothing. */
+__attribute__((constructor)) static void loaded(int count, char **arguments, char **environment) {
+	/* (musl gives its constructors no arguments.) */
 	if (arguments + count + 1 != environment)
 		return;
 	const char *path = variable(environment, "IODOCK_SESSION");
@@ -187,11 +160,11 @@ __attribute__((constructor)) static void loaded(int count, char **arguments, cha
 	char room[MODULE_NAME + 1];
 	note_library();
 	session_file = kernel3(SYS_open, path, O_RDWR | O_CLOEXEC, 0);
-	/* Where no site is known (another libc) nothing would be seen. */
+	/* (With another libc no site is known, and nothing would be recorded.) */
 	u32 works = !failed(session_file) && map_session() &&
 		    patch_all(modules(environment), program_name(environment, room, sizeof(room))), is_traced = answer == 0;
 	if (!works && !failed(session_file)) {
-		/* Before the tracer records again: it is no call of the program's. */
+		/* Before the tracer records again: it is not the program's call. */
 		kernel1(SYS_close, session_file);
 		session_file = -1;
 	}

@@ -1,60 +1,41 @@
-/* Parts of the session's file as memory. A part of record.c, kept apart for reading. */
+/* Maps parts of the session's file. */
 
-/* Makes sure that the pages up to `end` are there: a page that the file system has no room for would be
- * a SIGBUS at first touch. */
-static int populate(u8 *from, u8 *end)
-{
-	if (is_confined())
-		return 1;
+#include "recorder.h"
+
+/* Makes the pages up to `end`: one that the file system has no room for would be a SIGBUS at first touch. */
+int populate(u8 *from, u8 *end) {
 	long result = kernel3(SYS_madvise, from, end - from, MADV_POPULATE_WRITE);
-	/* Before Linux 5.14 there is no such advice, and a filter that was there before us may forbid it: trust. */
+	/* Linux before 5.14 has no such advice, and a container may forbid it. */
 	return result != -EFAULT && result != -ENOMEM && result != -EHWPOISON;
 }
 
-/* A program that may have so much and no more wants it for itself. */
-static int is_limited(u64 resource)
-{
+/* A program with a limit wants all of it for itself. */
+int is_limited(u64 resource) {
 	u64 limit[2];
 	return failed(kernel(SYS_prlimit64, 0, (long)resource, 0, (long)limit, 0, 0)) || limit[0] != RLIM_INFINITY;
 }
 
-/* Is memory filled, and locked, as it is mapped (mlockall)? */
-static int is_filled_at_once(void)
-{
-	u8 is_there = 0;
-	long page = kernel(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (failed(page))
-		return 1;
-	long asked = kernel3(SYS_mincore, page, 4096, &is_there);
-	kernel2(SYS_munmap, page, 4096);
-	return !failed(asked) && is_there & 1;
-}
-
-/* `bytes` of the file from `at` on, in memory that is `memory`, or new if that is 0. No descriptor is needed, nor the right or the way to
- * open the file again: the header's mapping is doubled, and turned to another part of the file. Nothing of it is touched yet. */
-static u8 *map_part(u8 *memory, u64 at, u64 bytes)
-{
+/* `bytes` of the file from `at` on, in memory that is `memory`, or new if that is 0. The header's mapping is doubled and turned to another
+ * part of the file: that needs no descriptor, nor the right or the way to open the file again. */
+u8 *map_part(u8 *memory, u64 at, u64 bytes) {
 	if (!memory) {
 		long new = kernel(SYS_mremap, (long)session, 0, (long)bytes, MREMAP_MAYMOVE, 0, 0);
 		if (failed(new))
 			return 0;
 		memory = (u8 *)new;
 	}
-	/* If it fails nobody knows what is there now: it is left. */
+	/* If it fails it is unknown what is mapped there: it is left. */
 	return failed(kernel(SYS_remap_file_pages, (long)memory, (long)bytes, 0, (long)(at >> 12), MAP_NONBLOCK, 0)) ? 0 : memory;
 }
 
-static u8 *map_by(u8 *memory, long file, u64 at, u64 bytes)
-{
+static u8 *map_by(u8 *memory, long file, u64 at, u64 bytes) {
 	u64 fixed = memory ? MAP_FIXED : 0;
 	long new = kernel(SYS_mmap, (long)memory, (long)bytes, PROT_READ | PROT_WRITE, (long)(MAP_SHARED | fixed), file, (long)at);
 	return failed(new) ? 0 : (u8 *)new;
 }
 
-/* The same for a kernel without that. What is there is not given back first: a record that another coroutine was in the midst of may still
- * be written there. */
-static u8 *open_part(u8 **memory, u64 at, u64 bytes)
-{
+/* The same for a kernel without that. The old mapping is replaced, not removed: an interrupted coroutine may still write a record there. */
+static u8 *open_part(u8 **memory, u64 at, u64 bytes) {
 	u8 *old = __atomic_exchange_n(memory, 0, __ATOMIC_RELAXED);
 	long file = kernel3(SYS_open, session->session, O_RDWR | O_CLOEXEC, 0);
 	if (failed(file)) {
@@ -66,15 +47,8 @@ static u8 *open_part(u8 **memory, u64 at, u64 bytes)
 	return new;
 }
 
-/* The chunk at `at` of the file, in the window of a sandbox. 0 if it lies outside. */
-static u8 *in_window(u64 at)
-{
-	return window && at >= window_at && at + session->chunk_bytes <= window_at + window_bytes ? window + (at - window_at) : 0;
-}
-
-/* The chunk at `at` of the file, 0 if there is none. */
-static u8 *chunk_memory(u8 **memory, u64 at)
-{
+/* The chunk at `at` of the file, 0 if it can't be mapped. */
+u8 *chunk_memory(u8 **memory, u64 at) {
 	u64 bytes = session->chunk_bytes;
 	if (session_file >= 0)
 		return *memory = map_by(0, session_file, at, bytes);
@@ -85,9 +59,4 @@ static u8 *chunk_memory(u8 **memory, u64 at)
 		return *memory;
 	descriptors = 1;
 	return open_part(memory, at, bytes);
-}
-
-static int is_in_file(u64 at, u64 bytes)
-{
-	return at + bytes <= session->file_bytes;
 }

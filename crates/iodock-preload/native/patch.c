@@ -1,10 +1,10 @@
-/* Makes the system-call sites of what is loaded jump to the stub. A part of record.c, kept apart for reading.
+/* Makes the system-call sites of libc and others jump to the stub.
  *
- * The recorder has made each module's text with the jumps in it, in a file of its own or in the session's, and the trampolines that these
- * lead to, for a fixed distance between the two: a process maps both. Where that distance is taken, or the text is not to be replaced (map_text), the jumps are written into
- * pages of our own. */
+ * The recorder has made each module's text with the jumps in it, and their trampolines, for a fixed distance between the two: a process maps
+ * both. Where that distance is not free, or the text is not to be replaced (map_text), the jumps are written into private pages. */
 
-#define NT_GNU_BUILD_ID 3
+#include "recorder.h"
+
 #define JUMP_BYTES 5
 /* How far a jump reaches, less what a module and its trampolines may be long. */
 #define REACH 0x7f000000l
@@ -12,7 +12,7 @@
 #define PAGE_THERE (3ul << 62)
 #define PAGE_OF_FILE (1ul << 61)
 #define SOME_PAGES 256
-/* The same asked at once, since Linux 6.7: linux/fs.h. */
+/* One question for all, since Linux 6.7: linux/fs.h. */
 #define PAGEMAP_SCAN 0xc0606610
 #define CATEGORY_FILE 4
 #define CATEGORY_THERE 24
@@ -22,36 +22,23 @@ struct page_scan {
 	u64 inverted, all_of, any_of, wanted;
 };
 
-struct link {
-	u64 load;
-	const char *name;
-	u64 dynamic;
-	struct link *next;
-};
-
-/* Writes where the build id is and returns its length, 0 for none. */
-static u32 build_id(const struct elf *elf, const u8 **found)
-{
+/* Returns the length of the build id, 0 for none. */
+static u32 build_id(const struct elf *elf, const u8 **found) {
 	const struct segment *segment = (const struct segment *)((const u8 *)elf + elf->segments_at);
 	for (u32 i = 0; i < elf->segments; i++) {
 		if (segment[i].type != PT_NOTE)
 			continue;
 		const u8 *at = (const u8 *)elf + segment[i].address;
-		const u8 *end = at + segment[i].memory_bytes;
-		while (at + 16 <= end) {
-			const u32 *note = (const u32 *)at;
-			if (note[2] == NT_GNU_BUILD_ID && note[0] == 4) {
-				*found = at + 16;
-				return note[1];
-			}
-			at += 12 + ((note[0] + 3) & ~3u) + ((note[1] + 3) & ~3u);
+		const u32 *note = find_note(at, segment[i].memory_bytes, NT_GNU_BUILD_ID, NAME_GNU);
+		if (note) {
+			*found = (const u8 *)(note + 4);
+			return note[1];
 		}
 	}
 	return 0;
 }
 
-static const struct module *module_of(const u8 *id, u32 bytes)
-{
+static const struct module *module_of(const u8 *id, u32 bytes) {
 	const u8 *at = (const u8 *)session + session->sites_at;
 	const u8 *end = at + session->sites_bytes;
 	while (at + sizeof(struct module) <= end) {
@@ -66,35 +53,25 @@ static const struct module *module_of(const u8 *id, u32 bytes)
 	return 0;
 }
 
-static int is_near(const u8 *trampolines, const u8 *load)
-{
-	s64 distance = load - trampolines;
-	return distance > -REACH && distance < REACH;
-}
-
-/* Where they name the module they do so for a distance of DISTANCE. */
-static void correct(u8 *trampolines, const struct module *module, s64 farther)
-{
+/* The trampolines name places in the module as if it lay DISTANCE above. */
+static void correct(u8 *trampolines, const struct module *module, s64 farther) {
 	const u32 *moved = (const u32 *)((const struct site *)(module + 1) + module->sites);
 	for (u32 i = 0; i < module->moved; i++)
 		*(unaligned_u32 *)(trampolines + moved[i]) += (u32)farther;
 }
 
-/* Maps the trampolines, DISTANCE below the module if that is free. Returns where they are, 0 if they can't be had. */
-static u8 *map_trampolines(const struct module *module, const u8 *load)
-{
+/* Maps the trampolines, DISTANCE below the module if that is free. 0: they can't be mapped in reach. */
+static u8 *map_trampolines(const struct module *module, const u8 *load) {
 	const u8 *wanted = load - DISTANCE;
 	u64 bytes = module->trampolines_bytes;
 	long prot = PROT_READ | PROT_WRITE;
-	long at = kernel(SYS_mmap, (long)wanted, (long)bytes, prot, MAP_PRIVATE | MAP_FIXED_NOREPLACE, session_file,
-			 (long)module->trampolines_at);
-	/* Something lies there, or nothing can. */
+	long at = kernel(SYS_mmap, (long)wanted, (long)bytes, prot, MAP_PRIVATE | MAP_FIXED_NOREPLACE, session_file, (long)module->trampolines_at);
 	if (failed(at))
 		at = kernel(SYS_mmap, 0, (long)bytes, prot, MAP_PRIVATE, session_file, (long)module->trampolines_at);
 	if (failed(at))
 		return 0;
 	u8 *trampolines = (u8 *)at;
-	if (is_near(trampolines, load)) {
+	if (load - trampolines > -REACH && load - trampolines < REACH) {
 		*(struct entries *)trampolines = (struct entries){iodock_plain, iodock_before, iodock_after, iodock_guarded};
 		if (trampolines != wanted)
 			correct(trampolines, module, wanted - trampolines);
@@ -108,8 +85,7 @@ static u8 *map_trampolines(const struct module *module, const u8 *load)
 }
 
 /* Of struct stat: device, inode, bytes, seconds and nanoseconds of the last change. */
-static u64 identity(const u64 *status)
-{
+static u64 identity(const u64 *status) {
 	const u64 told[] = {status[0], status[1], status[6], status[11], status[12]};
 	u64 hash = 0;
 	for (u32 i = 0; i < sizeof(told) / sizeof(*told); i++)
@@ -117,16 +93,14 @@ static u64 identity(const u64 *status)
 	return hash;
 }
 
-/* Is this the file that the recorder has read? Another one may have the same build id. */
-static int is_same_file(const struct module *module, const char *name)
-{
-	u64 status[18];
+/* Is this the file that the recorder has read? (Another one may have the same build id.) */
+static int is_same_file(const struct module *module, const char *name) {
+	u64 status[STAT_WORDS];
 	return !failed(kernel2(SYS_stat, name, status)) && identity(status) == module->file;
 }
 
-/* Has nobody written to the text? A debugger's breakpoints, and what others have patched before us, are to stay. */
-static int is_untouched(const struct module *module, const u8 *load, long pagemap)
-{
+/* Breakpoints, and what others have patched before us, are to stay. */
+static int is_untouched(const struct module *module, const u8 *load, long pagemap) {
 	u64 pages[SOME_PAGES], at = (u64)(load + module->text_from) / 4096, left = module->text_bytes / 4096;
 	struct page_scan scan = {
 		.bytes = sizeof(scan), .start = at * 4096, .end = (at + left) * 4096,
@@ -149,10 +123,9 @@ static int is_untouched(const struct module *module, const u8 *load, long pagema
 	return 1;
 }
 
-/* The file that holds the text: negative if it is not there, or not the one that the recorder has looked at. */
-static long open_text(const struct module *module)
-{
-	u64 status[18];
+/* The file that holds the text; negative if it is not there, or not the one that the recorder has made. */
+static long open_text(const struct module *module) {
+	u64 status[STAT_WORDS];
 	char path[sizeof(session->texts) + 32];
 	u8 *at = put_text((u8 *)path, session->texts);
 	at = put_text(at, "/text-");
@@ -160,7 +133,7 @@ static long open_text(const struct module *module)
 		*at++ = (u8) "0123456789abcdef"[module->text_number >> 4 * digit & 15];
 	*at = 0;
 	long file = kernel3(SYS_open, path, O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
-	/* The owner cannot be made up, as times can. */
+	/* Times can be forged, the owner can't. */
 	if (failed(file) || (!failed(kernel2(SYS_fstat, file, status)) && (u32)(status[3] >> 32) == session->owner &&
 			     identity(status) == module->text_file))
 		return file;
@@ -168,8 +141,7 @@ static long open_text(const struct module *module)
 	return -1;
 }
 
-static int map_text_over(const struct module *module, const u8 *load)
-{
+static int map_text_over(const struct module *module, const u8 *load) {
 	long file = module->text_number ? open_text(module) : session_file;
 	if (failed(file))
 		return 0;
@@ -182,38 +154,19 @@ static int map_text_over(const struct module *module, const u8 *load)
 	return !failed(at);
 }
 
-/* (Where faults in programs and libraries are wanted, each is to be one of the library's own file.) */
-static int map_text(const struct module *module, const struct link *link, long pagemap)
-{
+/* (With WATCH_ALL page faults are to be those of the library's own file.) */
+static int map_text(const struct module *module, const struct link *link, long pagemap) {
 	u8 *load = (u8 *)link->load;
 	return (module->text_at || module->text_number) && session->watch_from != WATCH_ALL && is_same_file(module, link->name) &&
 	       is_untouched(module, load, pagemap) && map_text_over(module, load);
 }
 
-/* The pages of our own that patching makes, a run of neighbours at a time: a fault for each costs more. */
-static void populate_sites(u8 *load, const struct site *sites, u32 count)
-{
-	u64 from = 0, to = 0;
-	for (u32 i = 0; i <= count; i++) {
-		u64 first = i < count ? (u64)(load + sites[i].at) & ~4095ul : ~0ul;
-		if (first > to) {
-			if (to)
-				kernel3(SYS_madvise, from, to - from, MADV_POPULATE_WRITE);
-			from = first;
-		}
-		if (i < count)
-			to = ((u64)(load + sites[i].at + JUMP_BYTES - 1) & ~4095ul) + 4096;
-	}
-}
-
-static int write_jumps(const struct module *module, u8 *load, const u8 *trampolines)
-{
+static int write_jumps(const struct module *module, u8 *load, const u8 *trampolines) {
 	const struct site *sites = (const struct site *)(module + 1);
 	u8 *first = (u8 *)((u64)(load + sites[0].at) & ~4095ul);
 	u64 bytes = (u64)(load + sites[module->sites - 1].at + JUMP_BYTES - first + 4095) & ~4095ul;
 	if (failed(kernel3(SYS_mprotect, first, bytes, PROT_READ | PROT_WRITE)))
 		return 0;
-	populate_sites(load, sites, module->sites);
 	for (u32 i = 0; i < module->sites; i++) {
 		u8 *at = load + sites[i].at;
 		*at = 0xe9;
@@ -223,9 +176,8 @@ static int write_jumps(const struct module *module, u8 *load, const u8 *trampoli
 	return 1;
 }
 
-/* How many sites jump to us. */
-static u32 patch(const struct link *link, const struct module *module, long pagemap)
-{
+/* How many sites jump to the stub. */
+static u32 patch(const struct link *link, const struct module *module, long pagemap) {
 	u8 *load = (u8 *)link->load;
 	u8 *trampolines = module->sites ? map_trampolines(module, load) : 0;
 	u32 is_patched = trampolines && ((trampolines == load - DISTANCE && map_text(module, link, pagemap)) ||
@@ -236,9 +188,8 @@ static u32 patch(const struct link *link, const struct module *module, long page
 	return done;
 }
 
-/* How many sites there are now. */
-static u32 patch_all(struct link *link, const char *program)
-{
+/* How many sites there are in all. */
+u32 patch_all(struct link *link, const char *program) {
 	u32 done = 0;
 	long pagemap = kernel3(SYS_open, "/proc/self/pagemap", O_CLOEXEC, 0);
 	for (; link; link = link->next) {
@@ -246,7 +197,7 @@ static u32 patch_all(struct link *link, const char *program)
 		const struct elf *elf = (const struct elf *)link->load;
 		const u8 *id;
 		const struct module *module;
-		if (!elf || *(const u32 *)elf != 0x464c457f)
+		if (!elf || *(const u32 *)elf != ELF_MAGIC)
 			continue;
 		u32 id_bytes = build_id(elf, &id);
 		if (id_bytes && (module = module_of(id, id_bytes)) != 0)

@@ -1,15 +1,15 @@
-/* Paths: which may be read, and how they are kept. A part of record.c, kept apart for reading. */
+/* Paths: which may be read, and how they are kept. */
 
-/* Of a path that was looked up, and only then. */
-static inline int is_of_lookup(s64 result)
-{
+#include "recorder.h"
+
+/* Errors that only the look-up of a path gives. */
+static inline int is_of_lookup(s64 result) {
 	return result == -ENOENT || result == -ENOTDIR || result == -EEXIST || result == -ELOOP || result == -EISDIR ||
 	       result == -ENOTEMPTY;
 }
 
-/* Is a path's end gone, for the call has written over it? Handles and values have no zero at theirs, as structures do. */
-static inline int is_overwritten(const u64 *arguments, u32 path, u64 buffer, u64 bytes)
-{
+/* Has the call written over the path's end? (Handles and values have no zero at theirs.) */
+static inline int is_overwritten(const u64 *arguments, u32 path, u64 buffer, u64 bytes) {
 	u64 text = arguments[path], before = buffer - text;
 	if (buffer <= text)
 		return text < buffer + bytes;
@@ -18,48 +18,41 @@ static inline int is_overwritten(const u64 *arguments, u32 path, u64 buffer, u64
 
 #define HANDLE_BYTES 136
 
-/* Of a call that has succeeded: has the kernel read what it was given, and is that there still? */
-static inline int is_there_still(u64 number, const u64 *arguments, s64 result)
-{
+/* Of a call that has succeeded: has the kernel read the path, and is it still there? */
+static inline int is_there_still(u64 number, const u64 *arguments, s64 result) {
 	switch (number) {
 	case SYS_readlink: case SYS_listxattr: case SYS_llistxattr:
 		return !is_overwritten(arguments, 0, arguments[1], (u64)result);
 	case SYS_getxattr: case SYS_lgetxattr:
 		return !is_overwritten(arguments, 0, arguments[2], (u64)result);
-	case SYS_readlinkat:
-		return !is_overwritten(arguments, 1, arguments[2], (u64)result);
-	case SYS_listxattrat:
-		return !is_overwritten(arguments, 1, arguments[3], (u64)result);
+	case SYS_readlinkat: case SYS_listxattrat:
+		return !is_overwritten(arguments, 1, arguments[number == SYS_readlinkat ? 2 : 3], (u64)result);
 	case SYS_getxattrat:
-		/* (Where the value stands is told by a structure that may be written over, too.) */
+		/* (A structure that may be written over, too, says where the value stands.) */
 		return !result;
 	case SYS_name_to_handle_at:
 		return !is_overwritten(arguments, 1, arguments[2], HANDLE_BYTES);
 	case SYS_utimensat: {
-		/* With nothing to change it looks for nothing. */
+		/* With nothing to change no path is read. */
 		const s64 *times = (const s64 *)arguments[2];
 		return !times || times[1] != UTIME_OMIT || times[3] != UTIME_OMIT;
 	}
 	case SYS_mount_setattr:
-		/* The same: whether there was anything is not looked at. */
+		/* The same; whether there was anything is not looked at. */
 		return 0;
 	default:
 		return 1;
 	}
 }
 
-/* A call that failed may have done so before the kernel read the path, and then the pointer may be bad. These read it first of all, and
- * are often asked for what is not there or not such: a path, a link, or an attribute, is looked for; a folder is made that is there. */
-static inline int path_was_read(u64 number, const u64 *arguments, s64 result)
-{
+/* A call that failed may have done so before the kernel read the path, and the pointer may be bad. These calls read it first, and often fail. */
+int path_was_read(u64 number, const u64 *arguments, s64 result) {
 	if (result >= 0)
 		return is_there_still(number, arguments, result);
 	switch (number) {
-	case SYS_readlink:
-		/* What is no link. Without room for it the path is not read. */
-		return is_of_lookup(result) || (result == -EINVAL && (s32)arguments[2] > 0);
-	case SYS_readlinkat:
-		return is_of_lookup(result) || (result == -EINVAL && (s32)arguments[3] > 0);
+	case SYS_readlink: case SYS_readlinkat:
+		/* No link. (Without room for one the path is not read.) */
+		return is_of_lookup(result) || (result == -EINVAL && (s32)arguments[number == SYS_readlink ? 2 : 3] > 0);
 	case SYS_open: case SYS_openat: case SYS_stat: case SYS_lstat: case SYS_newfstatat: case SYS_statx:
 	case SYS_access: case SYS_faccessat: case SYS_faccessat2: case SYS_chdir:
 	case SYS_unlink: case SYS_unlinkat: case SYS_mkdir: case SYS_mkdirat: case SYS_rmdir:
@@ -71,31 +64,8 @@ static inline int path_was_read(u64 number, const u64 *arguments, s64 result)
 	}
 }
 
-static inline u64 mix(u64 hash, u64 word)
-{
-	hash = (hash ^ word) * 0xff51afd7ed558ccdul;
-	return hash ^ hash >> 32;
-}
-
-#define HASH_BEGIN 0x9e3779b97f4a7c15ul
-
-/* All bits below the lowest byte that is zero. */
-static inline u64 text_before(u64 zeros)
-{
-	return ((zeros & -zeros) - 1) >> 7;
-}
-
-/* A path as it was when it was looked at. */
-struct path {
-	const u8 *text;
-	u64 bytes, hash;
-	/* Its first LAST_PATH bytes, and zeros behind its end: they are compared and copied word by word. */
-	u64 words[LAST_PATH / 8 + 1];
-};
-
-/* The next eight bytes of a text, where it ends within the page those in the page. */
-static inline u64 word_at(const u8 *text)
-{
+/* The next eight bytes of a text, but for those behind the page that it ends in. */
+static inline u64 word_at(const u8 *text) {
 	if (likely(((u64)text & 4095) <= 4096 - 8))
 		return *(const unaligned_u64 *)text;
 	const aligned_u64 *words = (const aligned_u64 *)((u64)text & ~7ul);
@@ -104,9 +74,8 @@ static inline u64 word_at(const u8 *text)
 	return zero_bytes(word | ~0ul << (64 - bits)) ? word : word | words[1] << (64 - bits);
 }
 
-/* Length, hash and copy in one pass: where a loop ends is what the processor guesses wrong, and that takes longer than all the rest. */
-static inline void look_at(struct path *path, const u8 *text)
-{
+/* Length, hash and copy in one pass: the end of each loop is a mispredicted branch, which takes longer than all the rest. */
+ALWAYS void look_at(struct path *path, const u8 *text) {
 	u64 hash = HASH_BEGIN, at = 0, word, zeros;
 	path->text = text;
 	while (!(zeros = zero_bytes(word = word_at(text + at))) && at < PATH_LIMIT - 8) {
@@ -124,9 +93,8 @@ static inline void look_at(struct path *path, const u8 *text)
 	path->hash = mix(hash, word) | 1;
 }
 
-/* How many bytes the last new path begins with as this one does. */
-static inline u64 shared_with_last(const struct state *state, const struct path *path)
-{
+/* How many bytes it has in common with the last new path. */
+static inline u64 shared_with_last(const struct state *state, const struct path *path) {
 	u64 most = path->bytes < state->last_path_bytes ? path->bytes : state->last_path_bytes;
 	for (u64 at = 0; at < most; at += 8) {
 		u64 differ = path->words[at / 8] ^ state->last_path[at / 8];
@@ -136,15 +104,14 @@ static inline u64 shared_with_last(const struct state *state, const struct path 
 	return most;
 }
 
-/* All but what it shares with the last one. It is kept as the last one, in the same pass. */
-static inline u8 *put_rest(struct state *state, u8 *at, const struct path *path, u64 shared)
-{
+/* Writes what it does not share with the last one, and keeps it as the last one, in one pass. */
+static inline u8 *put_rest(struct state *state, u8 *at, const struct path *path, u64 shared) {
 	u64 count = path->bytes - shared, i = shared / 8;
 	if (unlikely(path->bytes >= LAST_PATH)) {
 		for (; i < LAST_PATH / 8; i++)
 			state->last_path[i] = path->words[i];
 		state->last_path_bytes = LAST_PATH;
-		/* What is kept, and told from it later, is not read again: another thread may have changed it. */
+		/* What was kept is not read again: another thread may have changed it. */
 		at = put_bytes(at, (const u8 *)path->words + shared, LAST_PATH - shared);
 		return put_bytes(at, path->text + LAST_PATH, path->bytes - LAST_PATH);
 	}
@@ -158,16 +125,14 @@ static inline u8 *put_rest(struct state *state, u8 *at, const struct path *path,
 	return at + count;
 }
 
-static inline ALWAYS struct cached *ways_of(struct state *state, u64 hash)
-{
+ALWAYS struct cached *ways_of(struct state *state, u64 hash) {
 	return state->cache[hash >> 1 & (CACHED_PATHS / PATH_WAYS - 1)];
 }
 
 /* Its number in this chunk, 0 if it is not known. */
-static inline ALWAYS u64 known_path(const struct cached *ways, u64 hash)
-{
+ALWAYS u64 known_path(const struct cached *ways, u64 hash) {
 	u64 index = 0;
-	/* All of them, without a branch: which one it is the processor would guess wrong. */
+	/* All of them, without a branch that would be mispredicted. */
 #pragma GCC unroll 4
 	for (u32 i = 0; i < PATH_WAYS; i++)
 		index = ways[i].hash == hash ? ways[i].index : index;
@@ -175,17 +140,15 @@ static inline ALWAYS u64 known_path(const struct cached *ways, u64 hash)
 }
 
 /* In the place of the oldest one. */
-static inline ALWAYS void keep_path(struct cached *ways, u64 hash, u64 index)
-{
+ALWAYS void keep_path(struct cached *ways, u64 hash, u64 index) {
 #pragma GCC unroll 4
 	for (u32 i = PATH_WAYS - 1; i > 0; i--)
 		ways[i] = ways[i - 1];
 	ways[0] = (struct cached){hash, index};
 }
 
-/* 0, how much is as in the last new one, how many bytes follow, and these. It gets the next number, from 1. */
-static __attribute__((noinline)) u8 *put_new_path(struct state *state, u32 level, u8 *at, const struct path *path)
-{
+/* 0, how many bytes are those of the last new one, how many follow, and these. It gets the next number, from 1. */
+static NOINLINE u8 *put_new_path(struct state *state, u32 level, u8 *at, const struct path *path) {
 	struct stream *stream = &state->streams[level];
 	stream->paths++;
 	if (unlikely(level))
@@ -195,37 +158,35 @@ static __attribute__((noinline)) u8 *put_new_path(struct state *state, u32 level
 	return put_rest(state, put(put(put(at, 0), shared), path->bytes - shared), path, shared);
 }
 
-/* The number of a path that is in this chunk, or what makes it known. */
-static inline ALWAYS u8 *put_path(struct state *state, u32 level, u8 *at, const struct path *path)
-{
+/* The number of a path that is in this chunk, or the path. */
+ALWAYS u8 *put_path(struct state *state, u32 level, u8 *at, const struct path *path) {
 	u64 index = level ? 0 : known_path(ways_of(state, path->hash), path->hash);
 	return likely(index) ? put(at, index) : put_new_path(state, level, at, path);
 }
 
-/* Reads what may not be there, as the kernel does: the bytes that could be read, or why the kernel reads none. `of_process`: any that has this
- * memory. */
-static long ask_kernel(u32 of_process, void *to, const void *from, u64 count)
-{
+/* Reads what may not be there: the bytes that could be read, or an error. `of_process`: any that has this memory. */
+static long ask_kernel(u32 of_process, void *to, const void *from, u64 count) {
 	u64 into[2] = {(u64)to, count}, source[2] = {(u64)from, count};
 	return kernel(SYS_process_vm_readv, (long)of_process, (long)into, 1, (long)source, 1, 0);
 }
 
-/* The same, unless it may be forbidden. */
-static long ask_for(void *to, const void *from, u64 count)
-{
+/* The same of pieces of this process's memory. */
+long read_pieces(void *to, u64 bytes, const void *pieces, u64 count) {
+	u64 into[2] = {(u64)to, bytes};
+	return kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)pieces, (long)count, 0);
+}
+
+static long ask_for(void *to, const void *from, u64 count) {
 	const struct state *state = own;
-	/* (A child of vfork may call itself by other numbers than its parent.) */
+	/* (A child of vfork has another number than its parent.) */
 	u32 of_process = state && state->taken == TAKEN && state->pid == state->owner ? state->owner : 0;
-	if (is_confined())
-		return -EPERM;
 	return ask_kernel(of_process ? of_process : (u32)kernel0(SYS_getpid), to, from, count);
 }
 
-/* The same of a word, also where a container's filter forbids that: then it is asked whether it is there by waking nobody who waits for it. */
-static int ask_for_word(u64 *to, const u64 *from)
-{
+/* The same of a word, also where a container forbids that: then a futex call that wakes nobody tells whether it is there. */
+int ask_for_word(u64 *to, const u64 *from) {
 	long got = ask_for(to, from, sizeof(*to));
-	if (is_confined() || (got != -EPERM && got != -ENOSYS))
+	if (got != -EPERM && got != -ENOSYS)
 		return got == sizeof(*to);
 	got = kernel(SYS_futex, (long)from, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, (long)from, 0);
 	if ((u64)from & 7 || (got && got != -EAGAIN))
@@ -234,22 +195,18 @@ static int ask_for_word(u64 *to, const u64 *from)
 	return 1;
 }
 
-/* 0 where it can't be asked. */
-static u64 copy_in(void *to, const void *from, u64 count)
-{
+/* How many bytes could be read. */
+u64 copy_in(void *to, const void *from, u64 count) {
 	long result = ask_for(to, from, count);
 	return failed(result) ? 0 : (u64)result;
 }
 
-/* Most paths and variables are shorter: to copy and touch no more. */
-#define SHORT 256
-
-/* The same of a path; `to` has room for PATH_LIMIT + 1. Page by page, since behind its end there may be none. */
-static int copy_path(u8 *to, const u8 *from)
-{
+/* The same of a path, page by page, since there may be no page behind its end. `to` has room for PATH_LIMIT + 1. */
+int copy_path(u8 *to, const u8 *from) {
 	for (u64 done = 0; done < PATH_LIMIT;) {
 		u64 count = 4096 - ((u64)(from + done) & 4095);
-		u64 most = done ? PATH_LIMIT - done : SHORT;
+		/* (Most are shorter.) */
+		u64 most = done ? PATH_LIMIT - done : 256;
 		if (count > most)
 			count = most;
 		if (copy_in(to + done, from + done, count) != count)

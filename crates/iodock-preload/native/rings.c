@@ -1,25 +1,19 @@
-/* Requests inside an io_uring: what was submitted, and what is done, as io_uring_enter comes back. A part of record.c, kept apart for
- * reading.
+/* Requests inside an io_uring: what was submitted and completed, as io_uring_enter returns.
  *
- * The kernel has read the requests, but nobody forbids a program to unmap its rings: all of it is read as the kernel would. What another
- * process left of a ring after a fork, and rings whose kernel thread looks for requests by itself, are not followed. */
+ * A program may unmap its rings: all of it is read as the kernel would. A ring that another process left after a fork, and rings whose kernel
+ * thread looks for requests by itself, are not followed. */
 
-#define SYS_io_uring_setup 425
+#include "recorder.h"
 
 #define RINGS 64
-#define RING_IS_SHOWN 1 /* the argument that io_uring_setup is written with */
-
-#define SETUP_SQE128 (1u << 10)
-#define SETUP_CQE32 (1u << 11)
-#define SETUP_NO_ARRAY (1u << 16)
-/* Those that change neither where things lie nor who submits. */
-#define SETUP_HARMLESS 0x233fdu
-#define SETUP_KNOWN (SETUP_HARMLESS | SETUP_SQE128 | SETUP_CQE32 | SETUP_NO_ARRAY)
-#define FEATURE_ONE_MAP 1u
-#define MAP_AT_SUBMISSIONS 0ul
-#define MAP_AT_COMPLETIONS 0x8000000ul
-#define MAP_AT_REQUESTS 0x10000000ul
-#define ENTER_REGISTERED (1u << 4) /* the descriptor is an index */
+enum {
+	SETUP_SQE128 = 1 << 10, SETUP_CQE32 = 1 << 11, SETUP_NO_ARRAY = 1 << 16,
+	SETUP_HARMLESS = 0x233fd, /* these change neither where things lie nor who submits */
+	SETUP_KNOWN = SETUP_HARMLESS | SETUP_SQE128 | SETUP_CQE32 | SETUP_NO_ARRAY,
+	FEATURE_ONE_MAP = 1, MAP_AT_SUBMISSIONS = 0, MAP_AT_COMPLETIONS = 0x8000000, MAP_AT_REQUESTS = 0x10000000,
+	ENTER_REGISTERED = 1 << 4, /* the descriptor is an index */
+	REQUEST_BYTES = 40, COMPLETION_BYTES = 20, MOST_REQUESTS = 512, /* in records */
+};
 
 /* struct io_uring_params, as numbers. */
 enum { PARAM_SUBMISSIONS = 0, PARAM_COMPLETIONS = 1, PARAM_FLAGS = 2, PARAM_FEATURES = 5, PARAM_HEAD = 10, PARAM_ARRAY = 16,
@@ -28,7 +22,7 @@ enum { PARAM_SUBMISSIONS = 0, PARAM_COMPLETIONS = 1, PARAM_FLAGS = 2, PARAM_FEAT
 struct ring {
 	s32 fd;
 	u32 owner; /* the process that made it; 0: none here */
-	u32 busy;  /* a thread looks at it */
+	u32 busy;  /* a thread is looking at it */
 	u32 flags, features;
 	u32 submissions, completions; /* how many there is room for; powers of two */
 	u32 head, array, reaped, tail, entries; /* where these lie in their maps */
@@ -37,18 +31,16 @@ struct ring {
 	const u8 *submission_map, *completion_map, *requests;
 };
 
-/* Behind what every process touches. */
-__attribute__((section(".bss.rare"))) static struct ring rings[RINGS];
-static u32 rings_used;
+RARE struct ring rings[RINGS];
+u32 rings_used;
 
-static struct ring *ring_of(const struct state *state, s32 fd, u32 is_index)
-{
+static struct ring *ring_of(const struct state *state, s32 fd, u32 is_index) {
 	u32 used = __atomic_load_n(&rings_used, __ATOMIC_ACQUIRE);
 	struct ring *found = 0;
 	for (u32 i = 0; i < used && i < RINGS; i++) {
 		if (rings[i].owner != state->owner || (!is_index && rings[i].fd != fd))
 			continue;
-		/* Which ring an index means is known where there is one only. */
+		/* Which ring an index means is known only if there is one. */
 		if (found)
 			return 0;
 		found = &rings[i];
@@ -56,9 +48,8 @@ static struct ring *ring_of(const struct state *state, s32 fd, u32 is_index)
 	return found;
 }
 
-/* io_uring_setup has come back: is this one of the rings that are followed? */
-static int ring_is_made(const struct state *state, const u64 *arguments, s64 result)
-{
+/* io_uring_setup has returned: is the ring followed? */
+int ring_is_made(const struct state *state, const u64 *arguments, s64 result) {
 	const u32 *params = (const u32 *)arguments[1];
 	struct ring *old = ring_of(state, (s32)result, 0);
 	if (old)
@@ -68,38 +59,23 @@ static int ring_is_made(const struct state *state, const u64 *arguments, s64 res
 	u32 at = old ? (u32)(old - rings) : __atomic_fetch_add(&rings_used, 1, __ATOMIC_ACQ_REL);
 	if (at >= RINGS)
 		return 0;
-	struct ring *ring = &rings[at];
-	ring->fd = (s32)result;
-	ring->flags = params[PARAM_FLAGS];
-	ring->features = params[PARAM_FEATURES];
-	ring->submissions = params[PARAM_SUBMISSIONS];
-	ring->completions = params[PARAM_COMPLETIONS];
-	ring->head = params[PARAM_HEAD];
-	ring->array = params[PARAM_ARRAY];
-	ring->reaped = params[PARAM_REAPED];
-	ring->tail = params[PARAM_TAIL];
-	ring->entries = params[PARAM_ENTRIES];
-	ring->taken = ring->seen = 0;
-	ring->submission_map = ring->completion_map = ring->requests = 0;
-	__atomic_store_n(&ring->owner, state->owner, __ATOMIC_RELEASE);
+	rings[at] = (struct ring){
+		.fd = (s32)result, .flags = params[PARAM_FLAGS], .features = params[PARAM_FEATURES],
+		.submissions = params[PARAM_SUBMISSIONS], .completions = params[PARAM_COMPLETIONS], .head = params[PARAM_HEAD],
+		.array = params[PARAM_ARRAY], .reaped = params[PARAM_REAPED], .tail = params[PARAM_TAIL], .entries = params[PARAM_ENTRIES],
+	};
+	__atomic_store_n(&rings[at].owner, state->owner, __ATOMIC_RELEASE);
 	return 1;
 }
 
-/* Who registers a ring may close its descriptor, and the number be another file's. (Where nothing tells, it is a ring.) */
-static int is_ring(s32 fd)
-{
+/* A registered ring may be closed, and its descriptor be another file's. (Where /proc does not tell, it is a ring.) */
+static int is_ring(s32 fd) {
 	static const char of_ring[] = "anon_inode:[io_uring]";
-	u8 link[LINK_BYTES], name[NAME_BYTES];
-	put_descriptor(link, fd);
-	long bytes = is_confined() ? -1 : kernel3(SYS_readlink, link, name, NAME_BYTES - 1);
-	if (failed(bytes))
-		return 1;
-	name[bytes] = 0;
-	return is_same(name, of_ring, sizeof(of_ring));
+	u8 name[NAME_BYTES];
+	return failed(name_of_descriptor(name, NAME_BYTES - 1, fd)) || is_same(name, of_ring, sizeof(of_ring));
 }
 
-static void ring_is_mapped(const struct state *state, const u64 *arguments, s64 result)
-{
+void ring_is_mapped(const struct state *state, const u64 *arguments, s64 result) {
 	struct ring *ring = ring_of(state, (s32)arguments[4], 0);
 	if (!ring || failed(result))
 		return;
@@ -116,24 +92,19 @@ static void ring_is_mapped(const struct state *state, const u64 *arguments, s64 
 		ring->requests = (const u8 *)result;
 }
 
-/* `count` of the `room` things of `bytes` each that lie in a circle, from number `from` on. */
-static int copy_circle(void *to, const u8 *circle, u32 room, u32 bytes, u32 from, u32 count)
-{
+/* `count` of the `room` entries of `bytes` each in a circular buffer, from number `from` on. */
+static int copy_circle(void *to, const u8 *circle, u32 room, u32 bytes, u32 from, u32 count) {
 	u32 first = from & (room - 1), some = room - first < count ? room - first : count;
-	u64 into[2] = {(u64)to, (u64)count * bytes};
 	u64 pieces[2][2] = {{(u64)circle + (u64)first * bytes, (u64)some * bytes}, {(u64)circle, (u64)(count - some) * bytes}};
-	if (is_confined() || count > room)
-		return 0;
-	long got = kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)pieces, some < count ? 2 : 1, 0);
-	return got == (long)into[1];
+	u64 all = (u64)count * bytes;
+	return count <= room && read_pieces(to, all, pieces, some < count ? 2 : 1) == (long)all;
 }
 
 /* struct io_uring_sqe, as words: operation 8, flags 8, 16, descriptor 32; offset; address; length 32, 32; the program's own number. */
 enum ring_operation { RING_READ_VECTOR = 1, RING_WRITE_VECTOR = 2 };
 
-/* The program's number, operation, flags, descriptor, bytes asked for and one (0: not known), offset. */
-static u8 *put_request(u8 *at, struct blocks *blocks, const u64 *words)
-{
+/* The program's number, operation, flags, descriptor, bytes asked for and one (0: unknown), offset. */
+static u8 *put_request(u8 *at, struct blocks *blocks, const u64 *words) {
 	u8 operation = (u8)words[0];
 	u64 bytes = (u32)words[3] + 1ul;
 	if (operation == RING_READ_VECTOR || operation == RING_WRITE_VECTOR) {
@@ -148,8 +119,7 @@ static u8 *put_request(u8 *at, struct blocks *blocks, const u64 *words)
 }
 
 /* Those before `head`, which is where the kernel will read on. */
-static u8 *put_requests(u8 *at, struct blocks *blocks, const struct ring *ring, u32 head, u32 count)
-{
+static u8 *put_requests(u8 *at, struct blocks *blocks, const struct ring *ring, u32 head, u32 count) {
 	u64 bytes = ring->flags & SETUP_SQE128 ? 128 : 64;
 	u32 *places = (u32 *)blocks->pointers;
 	for (u32 done = 0; done < count; done += SOME_BLOCKS) {
@@ -160,15 +130,9 @@ static u8 *put_requests(u8 *at, struct blocks *blocks, const struct ring *ring, 
 		} else if (!copy_circle(places, ring->submission_map + ring->array, ring->submissions, 4, from, some)) {
 			return 0;
 		}
-		for (u32 i = 0; i < some; i++) {
+		for (u32 i = 0; i < some; i++)
 			blocks->pieces[i][0] = (u64)ring->requests + (places[i] & (ring->submissions - 1)) * bytes;
-			blocks->pieces[i][1] = sizeof(blocks->words[i]);
-		}
-		u64 into[2] = {(u64)blocks->words, some * sizeof(blocks->words[0])};
-		long got = is_confined() ? 0
-				    : kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1,
-					     (long)blocks->pieces, (long)some, 0);
-		if (got != (long)into[1])
+		if (!read_words(blocks, some))
 			return 0;
 		for (u32 i = 0; i < some; i++)
 			at = put_request(at, blocks, blocks->words[i]);
@@ -176,9 +140,8 @@ static u8 *put_requests(u8 *at, struct blocks *blocks, const struct ring *ring, 
 	return at;
 }
 
-/* The program's number, and what it gave. 0, and nothing is done, where they can't be read. */
-static u8 *put_completions(u8 *at, struct blocks *blocks, struct ring *ring, u32 count)
-{
+/* The program's number and the result of each. 0, and nothing is done, where they can't be read. */
+static u8 *put_completions(u8 *at, struct blocks *blocks, struct ring *ring, u32 count) {
 	u32 words = ring->flags & SETUP_CQE32 ? 4 : 2, most = sizeof(blocks->words) / (words * 8);
 	u64 *copies = blocks->words[0];
 	for (u32 done = 0; done < count; done += most) {
@@ -192,22 +155,16 @@ static u8 *put_completions(u8 *at, struct blocks *blocks, struct ring *ring, u32
 	return at;
 }
 
-#define REQUEST_BYTES 40
-#define COMPLETION_BYTES 20
-#define MOST_REQUESTS 512
-
-/* What there is of the two circles. */
+/* What is new in the two circular buffers. */
 struct look {
 	u32 head;     /* where the kernel will read requests on */
 	u32 requests; /* new ones, up to there */
-	u32 early;    /* new completions that the program took before this call */
-	u32 done;     /* new completions, these included */
+	u32 early;    /* completions that the program took before this call */
+	u32 done;     /* all completions */
 };
 
-/* Requests of other threads too, that have not been looked at. Which there were and are written over is added to `unseen`; of completions
- * the reader finds out. */
-static int look_into(struct look *look, struct ring *ring, u32 *unseen)
-{
+/* Also of other threads' calls. Requests that are overwritten already are added to `unseen`; of completions the reader finds out. */
+static int look_into(struct look *look, struct ring *ring, u32 *unseen) {
 	u32 reaped, tail;
 	if (copy_in(&look->head, ring->submission_map + ring->head, 4) != 4 || copy_in(&tail, ring->completion_map + ring->tail, 4) != 4 ||
 	    copy_in(&reaped, ring->completion_map + ring->reaped, 4) != 4)
@@ -229,11 +186,9 @@ static int look_into(struct look *look, struct ring *ring, u32 *unseen)
 	return 1;
 }
 
-/* How many completions the program took before this call, and they: what it submits now may have their numbers again. Then the requests,
- * behind how many there are, and the other completions. They are made where the record's text will stand, or behind it. How many requests
- * are not among them. */
-static u32 gather_ring(struct state *state, u32 level, struct ring *ring, struct fields *f, u64 now, u32 submitted)
-{
+/* Makes the record's text where it will stand: the completions taken before this call, behind their number (what is submitted now may have
+ * their numbers again); the requests, behind theirs; the other completions. Returns how many requests are missing. */
+static u32 gather_ring(struct state *state, u32 level, struct ring *ring, struct fields *f, u64 now, u32 submitted) {
 	struct look look;
 	u32 unseen = 0;
 	if (!look_into(&look, ring, &unseen))
@@ -262,10 +217,8 @@ static u32 gather_ring(struct state *state, u32 level, struct ring *ring, struct
 	return unseen;
 }
 
-/* io_uring_enter has come back. Its plain argument says how many requests are not shown. */
-static __attribute__((noinline)) void ring_is_entered(struct state *state, u32 level, const u64 *arguments, struct fields *f, u64 now,
-						      s64 result)
-{
+/* io_uring_enter has returned. Its plain argument is the number of requests that are not shown. */
+NOINLINE void ring_is_entered(struct state *state, u32 level, const u64 *arguments, struct fields *f, u64 now, s64 result) {
 	u32 free = 0, unseen = result > 0 ? (u32)result : 0;
 	u32 is_registered = (u32)arguments[3] & ENTER_REGISTERED;
 	struct ring *ring = ring_of(state, (s32)arguments[0], is_registered);
@@ -273,7 +226,7 @@ static __attribute__((noinline)) void ring_is_entered(struct state *state, u32 l
 		f->has |= HAS_FD, f->fd = -1;
 	if (ring && ring->submission_map && ring->completion_map && ring->requests) {
 		f->has |= HAS_FD, f->fd = ring->fd;
-		/* Two threads at once: who comes next shows what this one has submitted. */
+		/* Two threads at once: the next call shows what this one has submitted. */
 		if (!__atomic_compare_exchange_n(&ring->busy, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return;
 		unseen = gather_ring(state, level, ring, f, now, unseen);

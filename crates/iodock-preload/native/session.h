@@ -17,17 +17,11 @@ typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 typedef u64 __attribute__((may_alias)) aligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 11
+#define SESSION_VERSION 12
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
-#define CALL_NUMBERS 512
-#define MOST_ROLES 6
-#define BIRTHS 1024
-#define MODULES 256
-#define OFFERED 64
-#define MODULE_NAME 247
-/* The least that the head of the file takes. */
-#define HEAD_LEAST (128l << 10)
+enum { CALL_NUMBERS = 512, MOST_ROLES = 6, BIRTHS = 1024, MODULES = 256, OFFERED = 64, MODULE_NAME = 247 };
+#define HEAD_LEAST (128l << 10) /* bytes of the file's head, at least */
 
 /* What to do with a call. */
 enum kind {
@@ -39,47 +33,30 @@ enum kind {
 	KIND_EXEC = 5,
 	KIND_EXIT = 6,
 	KIND_MAP = 7, /* general, if it has a descriptor */
-	KIND_CONFINE = 8, /* not recorded: prctl, seccomp, which may forbid us our own calls or the clock */
+	KIND_CONFINE = 8, /* not recorded: prctl, seccomp, which may forbid calls or the clock: recording ends before */
 	KIND_OPEN = 9,    /* general, and the result is a new descriptor */
 	KIND_GUARD = 10,  /* not recorded: munmap and its like, which may take our memory away */
 };
 
 /* What an argument is; 0 is nothing of interest. */
 enum role {
-	ROLE_NONE = 0,
-	ROLE_FD,
-	ROLE_FD2,
-	ROLE_PATH,
-	ROLE_PATH2,
-	ROLE_SIZE,
-	ROLE_VECTOR,
-	ROLE_MESSAGE,
-	ROLE_OFFSET,
-	ROLE_OFFSET_POINTER,
-	ROLE_OFFSET_POINTER2,
-	ROLE_SEEK_POINTER,
-	ROLE_FLAGS,
+	ROLE_NONE = 0, ROLE_FD, ROLE_FD2, ROLE_PATH, ROLE_PATH2, ROLE_SIZE, ROLE_VECTOR, ROLE_MESSAGE, ROLE_OFFSET, ROLE_OFFSET_POINTER,
+	ROLE_OFFSET_POINTER2, ROLE_SEEK_POINTER, ROLE_FLAGS,
 	ROLE_POINTED_FLAGS, /* the first u64 behind the pointer: openat2 */
-	ROLE_ARGUMENT,
-	ROLE_PAIR,
-	ROLE_STAT,
-	ROLE_STATX,
-	ROLE_BLOCKS, /* of io_submit, behind their number */
-	ROLE_EVENTS, /* that io_getevents has got */
-	ROLE_MESSAGES, /* of sendmmsg and recvmmsg */
-	ROLE_RING, /* of io_uring_enter: what lies in the rings */
+	ROLE_ARGUMENT, ROLE_PAIR, ROLE_STAT, ROLE_STATX,
+	ROLE_BLOCKS, ROLE_EVENTS, /* of io_submit and io_getevents */
+	ROLE_MESSAGES, ROLE_RING, /* of sendmmsg and recvmmsg, and of io_uring_enter */
 };
 
 /* Of programs that are executed: what the recorder can trace. */
 enum trace {
 	TRACE_NOTHING = 0,
-	TRACE_UNSEEN = 1, /* programs that this library does not reach */
-	TRACE_ALL = 2,	/* every one, until the library is loaded */
+	TRACE_UNSEEN = 1,     /* programs that this library does not reach */
+	TRACE_ALL = 2,	      /* every one, until the library is loaded */
 	TRACE_PRIVILEGED = 4, /* and those that gain privileges */
 };
 
-/* Maps from so many bytes on are watched, programs and libraries too. */
-#define WATCH_ALL 1
+#define WATCH_ALL 1 /* as watch_from: maps of programs and libraries are watched, too */
 
 struct shape {
 	u8 kind;
@@ -97,31 +74,25 @@ struct header {
 	u64 magic;
 	u32 version;
 	u32 time_shift; /* TIME_SHIFT, for readers */
-	u64 file_bytes;
-	u64 chunks_at;
+	u64 file_bytes, chunks_at;
 	u32 chunk_bytes;
 	u32 closed; /* the recorder is gone: record nothing */
-	u64 sites_at;
-	u64 sites_bytes;
+	u64 sites_at, sites_bytes;
 	u64 number; /* of this session */
 	/* on a cache line of its own: written by all */
 	u64 next_chunk __attribute__((aligned(64)));
-	u64 lost_calls;
-	u64 lost_streams;
-	u64 sites_patched;
-	u64 sites_left;
-	u64 unread_paths; /* of calls that failed, where nobody could ask for them */
+	u64 lost_calls, lost_streams, sites_patched, sites_left, unused;
 	u64 stopped_processes; /* where recording stopped while the program went on */
 	u64 births; /* processes made, by fork and its like */
-	u64 watch_from;   /* who maps a file of so many bytes asks to be watched; 0: nobody */
+	u64 watch_from;   /* a process that maps a file of at least so many bytes asks to be watched; 0: none does */
 	u32 watch_asking; /* the process that asks, 0: none. A futex */
 	u32 watch_begun;  /* the last one that is watched now */
-	u64 trace_what;   /* who executes which program asks to be traced: enum trace */
+	u64 trace_what;   /* before which execs a thread asks to be traced: enum trace */
 	u32 trace_asking; /* the thread that asks, 0: none. A futex */
 	u32 recorder;     /* its process */
 	u64 id_space;     /* where its process id is one: the inode of /proc/self/ns/pid */
 	u64 head_bytes;   /* of the file, that every process maps */
-	u32 owner;	  /* the recorder's user, whose the texts' files are */
+	u32 owner;	  /* the recorder's user: the owner of the texts' files */
 	u32 counts;	  /* does the kernel count the calls that read and write, and no others? */
 	/* Chunks that are read, for the threads that filled them to use again: their numbers and one, each in the place of its number. */
 	u32 offered[OFFERED] __attribute__((aligned(64)));
@@ -136,16 +107,14 @@ struct header {
 /* In the sites' area: for each module its header, then its sites, then the places in its trampolines that name the module. */
 struct module {
 	u8 build_id[32];
-	u32 build_id_bytes;
-	u32 sites;
+	u32 build_id_bytes, sites;
 	u32 left;  /* sites found, and not safe to patch */
 	u32 bytes; /* of all that */
 	u32 moved; /* how many places */
 	u32 trampolines_bytes;
 	u64 trampolines_at; /* in the file; entries of the stub, then the trampolines. They reach a module that lies DISTANCE above */
 	u64 text_at; /* in the file: a part of the module's text with its jumps, 0: there is none here */
-	u32 text_from; /* from the load address */
-	u32 text_bytes;
+	u32 text_from, text_bytes; /* from the load address */
 	u64 file; /* what tells the file that the text is of from others: see is_same_file */
 	u64 text_number; /* 0: the text is in the session's file; else in one of its own */
 	u64 text_file; /* what tells that one from others */
@@ -159,8 +128,7 @@ struct entries {
 };
 
 struct site {
-	u32 at; /* where the jump is written, from the load address */
-	u32 trampoline; /* from the entries */
+	u32 at, trampoline; /* where the jump is written, from the load address; from the entries */
 };
 
 /* A piece of one thread's stream of records. Holds all that is needed to read it. */
@@ -170,8 +138,7 @@ struct chunk {
 	/* These two change in one step when a call's record is there: at any moment a call is in flight or recorded. */
 	u32 used; /* bytes that are whole, this header included */
 	u32 flight; /* the call that the thread is in: its number and one. 0: in none */
-	u32 tid;
-	u32 pid;
+	u32 tid, pid;
 	u64 base;   /* time that the first record's gap counts from */
 	u32 stream; /* the stream's first chunk */
 	u32 sequence;
@@ -195,13 +162,6 @@ enum control { CONTROL_PROCESS = 1, CONTROL_TASK = 2, CONTROL_USAGE = 3, CONTROL
 #define PHASE_NO_RETURN (PHASE_ENTER | PHASE_EXIT) /* left by longjmp, cancelled */
 
 /* Third byte where HAS_MORE. */
-#define MORE_PATH 1
-#define MORE_PATH2 2
-#define MORE_FLAGS 4
-#define MORE_ARGUMENT 8
-#define MORE_FD2 16
-#define MORE_OFFSET2 32
-#define MORE_STAT 64
-#define MORE_TEXT 128
+enum { MORE_PATH = 1, MORE_PATH2 = 2, MORE_FLAGS = 4, MORE_ARGUMENT = 8, MORE_FD2 = 16, MORE_OFFSET2 = 32, MORE_STAT = 64, MORE_TEXT = 128 };
 
 #endif

@@ -1,8 +1,9 @@
-/* The short way: calls of the most frequent shapes but those of data, on the first stream. It writes what the general way would write, to
- * which it leaves what is out of the ordinary (tests/both_ways.rs holds it to that). Between two calls the kernel has the
- * processor's caches for itself: what counts is how little code and memory is touched. A part of record.c, kept apart for reading. */
+/* The short way: the most frequent shapes but data calls, on the first stream. It writes what the general way would write, and leaves to it what
+ * is out of the ordinary (tests/both_ways.rs). It touches as little code and memory as it can: between two calls the kernel has the caches. */
 
-/* One byte a role, as they stand in a shape. */
+#include "recorder.h"
+
+/* As they stand in a shape. */
 #define ROLES(a, b, c, d) ((u64)(a) | (u64)(b) << 8 | (u64)(c) << 16 | (u64)(d) << 24)
 #define ROLES_SHIFT 16
 
@@ -15,42 +16,30 @@ struct brief {
 	u8 *begin;
 };
 
-/* put() of what has no more than 56 bits. */
-static inline ALWAYS u8 *put_short(u8 *at, u64 value)
-{
+/* put() of no more than 56 bits. */
+static ALWAYS u8 *put_short(u8 *at, u64 value) {
 	u32 more = ((u32)__builtin_clzl(value | 1) ^ 63) * 37 >> 8;
 	*(unaligned_u64 *)at = (value << 1 | 1) << more;
 	return at + more + 1;
 }
 
-/* Behind code and masks. */
-static inline ALWAYS u8 *put_span(u8 *at, const struct brief *brief)
-{
-	return put_short(put_short(at, brief->gap), brief->duration);
-}
-
-/* Code and masks, once all is known: there are two of these if `more` is not 0. */
-static inline ALWAYS void put_masks(const struct brief *brief, u32 has, u32 more)
-{
+static ALWAYS void put_masks(const struct brief *brief, u32 has, u32 more) {
 	brief->begin[0] = (u8)(brief->shape >> 8);
 	brief->begin[1] = (u8)(has | (more ? HAS_MORE : 0));
 	if (more)
 		brief->begin[2] = (u8)more;
 }
 
-static inline ALWAYS struct habit *habit_of(const struct brief *brief)
-{
+static ALWAYS struct habit *habit_of(const struct brief *brief) {
 	return &brief->state->habits[(brief->shape >> 8 & 255) % HABITS];
 }
 
-static inline ALWAYS u8 *put_filled(u8 *at, const u8 *stat)
-{
+static ALWAYS u8 *put_filled(u8 *at, const u8 *stat) {
 	return put_stat(at, *(const u64 *)(stat + 48), *(const u32 *)(stat + 24) >> 12 & 15);
 }
 
-/* The times of a call, in units. Is it one for the short way? Not with a gap that is negative, or where there is little room. */
-static inline ALWAYS int begin_brief(struct brief *brief, u64 bytes)
-{
+/* The times of a call, in units. 0: the gap is negative, or there is too little room. */
+static ALWAYS int begin_brief(struct brief *brief, u64 bytes) {
 	const struct stream *stream = &brief->state->streams[0];
 	u64 start = brief->plain->start >> TIME_SHIFT;
 	brief->gap = start - stream->last_end;
@@ -59,11 +48,10 @@ static inline ALWAYS int begin_brief(struct brief *brief, u64 bytes)
 	return likely(!((brief->gap | brief->duration) >> 56) && brief->begin + bytes <= stream->limit);
 }
 
-/* What land() does. `end`, or 0 if it is recorded. */
-static inline ALWAYS u64 end_brief(const struct brief *brief, int is_recorded)
-{
+/* As land(). Returns `end`, or 0 if the call is recorded. */
+static ALWAYS u64 end_brief(const struct brief *brief, int is_recorded) {
 	struct state *state = brief->state;
-	/* (By now another coroutine's record may be written, and its call be in flight: see is_next.) */
+	/* (Another coroutine may be writing a record by now, and its call be in flight: see is_next.) */
 	if (likely(writer_on(state, 0) == (u64)brief->plain))
 		leave_level(state, 0);
 	if (is_recorded && likely(state->flight == (u64)brief->plain))
@@ -71,8 +59,7 @@ static inline ALWAYS u64 end_brief(const struct brief *brief, int is_recorded)
 	return is_recorded ? 0 : brief->end;
 }
 
-static inline ALWAYS u64 commit_brief(const struct brief *brief, u8 *end)
-{
+static ALWAYS u64 commit_brief(const struct brief *brief, u8 *end) {
 	struct stream *stream = &brief->state->streams[0];
 	stream->last_end = brief->end >> TIME_SHIFT;
 	commit_landing(stream, brief->begin, end);
@@ -82,9 +69,7 @@ static inline ALWAYS u64 commit_brief(const struct brief *brief, u8 *end)
 /* What stands behind the descriptor. */
 enum behind { NOTHING, SIZE, ARGUMENT, COMMAND_AND_ARGUMENT, STAT };
 
-static __attribute__((noinline)) u64 record_descriptor(struct state *state, const struct plain_frame *plain, u64 end, u64 shape,
-						       enum behind behind)
-{
+static NOINLINE u64 record_descriptor(struct state *state, const struct plain_frame *plain, u64 end, u64 shape, enum behind behind) {
 	struct brief brief = {state, plain, shape, end, 0, 0, 0};
 	struct stream *stream = &state->streams[0];
 	const u64 *arguments = plain->frame.arguments;
@@ -107,7 +92,7 @@ static __attribute__((noinline)) u64 record_descriptor(struct state *state, cons
 		more |= MORE_STAT;
 	if (behind == SIZE)
 		has |= HAS_SIZE;
-	u8 *at = put_span(brief.begin + (more ? 3 : 2), &brief);
+	u8 *at = put_short(put_short(brief.begin + (more ? 3 : 2), brief.gap), brief.duration);
 	if (has & HAS_FD)
 		at = put_signed(at, stream->last_fd = fd);
 	if (has & HAS_SIZE)
@@ -124,15 +109,13 @@ static __attribute__((noinline)) u64 record_descriptor(struct state *state, cons
 	return commit_brief(&brief, at);
 }
 
-/* Where a call has them; 0 where it has none. */
 struct pointers {
 	const u8 *path, *stat;
 	const u64 *flags;
 };
 
 /* 0 if this is another shape. */
-static inline ALWAYS int find_pointers(struct pointers *found, u64 shape, const u64 *arguments)
-{
+static ALWAYS int find_pointers(struct pointers *found, u64 shape, const u64 *arguments) {
 	found->stat = 0;
 	found->flags = 0;
 	switch (shape >> ROLES_SHIFT) {
@@ -157,17 +140,15 @@ static inline ALWAYS int find_pointers(struct pointers *found, u64 shape, const 
 	return found->path != 0;
 }
 
-/* What put_path() would write, and how long the path is, in one pass over the text, which others may change meanwhile: where a loop ends is
- * what the processor guesses wrong, and that takes longer than a word. (The last path has no zero before its end.) 0, and nothing is changed,
- * if it goes over the end of a page (word_at() knows whether there is another), or of the room that there is, or is long. */
-static inline ALWAYS u8 *put_path_at_once(struct state *state, u8 *at, const u8 *text, u64 *bytes)
-{
+/* put_path(), and the path's length, in one pass over the text, which another thread may change. 0, and nothing is changed, if the text crosses
+ * the end of a page or of the room, or is long. (The last path has no zero before its end.) */
+static ALWAYS u8 *put_path_at_once(struct state *state, u8 *at, const u8 *text, u64 *bytes) {
 	u64 here = (4096 - ((u64)text & 4095)) / 8, there = (u64)(state->streams[0].limit - at - PLAIN_LIMIT) / 8;
 	u64 whole = state->last_path_bytes / 8, most = LAST_PATH / 8;
 	u64 hash = HASH_BEGIN, i = 0, word, words[LAST_PATH / 8];
 	most = most < here ? most : here;
 	most = most < there ? most : there;
-	/* What is as in the last one. */
+	/* What it shares with the last one. */
 	for (;; hash = mix(hash, word), i++) {
 		if (unlikely(i >= most))
 			return 0;
@@ -175,7 +156,7 @@ static inline ALWAYS u8 *put_path_at_once(struct state *state, u8 *at, const u8 
 		if (i >= whole || word != state->last_path[i])
 			break;
 	}
-	/* The rest goes where it is to stand if nobody knows the path. */
+	/* The rest goes where it is to stand if the path is new. */
 	u64 first = i, differ = (u64)__builtin_ctzl((word ^ state->last_path[i]) | 1ul << 63) / 8, shared = 8 * i + differ;
 	u8 *count_at = put_short(at + 1, shared), *to = count_at + 1;
 	*(unaligned_u64 *)to = word >> 8 * differ;
@@ -197,7 +178,7 @@ static inline ALWAYS u8 *put_path_at_once(struct state *state, u8 *at, const u8 
 	u64 index = known_path(ways, hash), count = *bytes - shared;
 	if (index)
 		return put_short(at, index);
-	/* Also one that would be negative: the last path again, which is no longer known. */
+	/* (Or negative: the last path again, which is no longer in the cache.) */
 	if (unlikely(count > 127))
 		return 0;
 	keep_path(ways, hash, ++state->streams[0].paths);
@@ -209,8 +190,7 @@ static inline ALWAYS u8 *put_path_at_once(struct state *state, u8 *at, const u8 
 	return count_at + 1 + count;
 }
 
-static __attribute__((noinline)) u64 record_path(struct state *state, const struct plain_frame *plain, u64 end, u64 shape)
-{
+static NOINLINE u64 record_path(struct state *state, const struct plain_frame *plain, u64 end, u64 shape) {
 	struct brief brief = {state, plain, shape, end, 0, 0, 0};
 	struct stream *stream = &state->streams[0];
 	u32 opens = (shape & 255) == KIND_OPEN, has = 0, more = MORE_PATH;
@@ -222,7 +202,7 @@ static __attribute__((noinline)) u64 record_path(struct state *state, const stru
 		     (result && !(opens && result > 0) && !path_was_read(plain->frame.number, plain->frame.arguments, result)) ||
 		     !begin_brief(&brief, 2 * PLAIN_LIMIT)))
 		return end_brief(&brief, 0);
-	u8 *at = put_path_at_once(state, put_span(brief.begin + 3, &brief), pointers.path, &bytes);
+	u8 *at = put_path_at_once(state, put_short(put_short(brief.begin + 3, brief.gap), brief.duration), pointers.path, &bytes);
 	if (unlikely(!at))
 		return end_brief(&brief, 0);
 	s32 *last_fd = bytes ? &stream->last_directory : &stream->last_fd, fd = (s32)plain->frame.arguments[0];
@@ -249,14 +229,12 @@ static __attribute__((noinline)) u64 record_path(struct state *state, const stru
 	return commit_brief(&brief, at);
 }
 
-/* Called by the stub behind the call in flight, after which it has done what enter() does. Times are in ticks. `end`, or 0 if it is
- * recorded. */
-__attribute__((visibility("hidden"))) u64 iodock_record_short(struct state *state, const struct plain_frame *plain, u64 end)
-{
+/* For the stub, which has done what enter() does. Times are in ticks. Returns `end`, or 0 if the call is recorded. */
+u64 iodock_record_short(struct state *state, const struct plain_frame *plain, u64 end) {
 	u64 shape = *(const u64 *)&session->shapes[plain->frame.number & (CALL_NUMBERS - 1)];
 	struct brief brief = {state, plain, shape, end, 0, 0, 0};
 	state->crowded = 0;
-	/* All but the code. */
+	/* All but the code: */
 	switch (shape & ~0xff00ul) {
 	case KIND_GENERAL | ROLES(ROLE_FD, 0, 0, 0) << ROLES_SHIFT: /* close, fdatasync, fchown */
 		return record_descriptor(state, plain, end, shape, NOTHING);

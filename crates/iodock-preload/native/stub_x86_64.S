@@ -9,7 +9,7 @@
 
 	.text
 
-/* struct frame: see record.c */
+/* struct frame: see state.h */
 	.macro PUSH register
 	pushq	\register
 	.cfi_adjust_cfa_offset 8
@@ -130,7 +130,7 @@ iodock_plain:
 	syscall
 	pushq	%rax
 	.cfi_adjust_cfa_offset 8
-	/* The most frequent records, as write_these() would write them but for their shorter head: read, write, pread64 and pwrite64. Nothing
+	/* The most frequent records, as write_fields() would write them but for their shorter head: read, write, pread64 and pwrite64. Nothing
 	 * but %rax, %rdx, %rsi, %r8, %r9, %rcx and %r11 is used, so little is to be restored. Other calls go on from .Lno_data. The clock is
 	 * read behind the first loads: reading it takes 12 ns, and they find their way meanwhile. */
 	movl	16(%rsp), %ecx
@@ -329,9 +329,8 @@ iodock_plain:
 	movq	56(%rsp), %r9
 	jmp	.Lbegun
 	.cfi_adjust_cfa_offset -8
-	/* Recording has stopped in this process, and the clock may be forbidden (PR_SET_TSC, strict seccomp). */
+	/* Recording has stopped in this process: the clock may be forbidden (PR_SET_TSC, strict seccomp). */
 .Lleft_alone:
-	incl	iodock_passed(%rip)
 	movq	(%rsp), %rax
 	syscall
 	leaq	8(%rsp), %rsp

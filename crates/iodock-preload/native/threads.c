@@ -1,66 +1,70 @@
-/* Whose state is whose. A part of record.c, kept apart for reading. */
+/* Threads and their states, which lie in blocks of memory that a fork wipes; and what is recorded of a thread that is no call. */
 
-/* States lie in blocks, which a fork wipes with all they say. A block begins with a bit for each of its states: is it taken? The first is
- * none, so that the bits and the state that comes next share a page: many processes need no other. (Behind the first block's bits stands
- * what ahead.c has for threads to come.) */
-#define BITS_BYTES 64
-#define MOST_AT 32
-_Static_assert(AHEAD_AT >= BLOCK_STATES / 8 && MOST_AT >= AHEAD_AT + sizeof(struct ahead) && BITS_BYTES >= MOST_AT + 4, "behind each other");
-_Static_assert(BITS_BYTES + sizeof(struct state) <= 4096, "on one page");
+#include "recorder.h"
 
-static struct state *state_in(u64 *taken, u32 number)
-{
-	return (struct state *)((u8 *)taken + BITS_BYTES + (number - 1) * SLOT_BYTES);
+/* The first state and the block's head share a page: many processes need no other. */
+_Static_assert(sizeof(struct block) + sizeof(struct state) <= SLOT_BYTES, "on one page");
+
+static struct state *state_in(struct block *block, u32 number) {
+	return (struct state *)((u8 *)(block + 1) + (number - 1) * SLOT_BYTES);
 }
 
-/* The highest number of a state that was ever taken: behind it all is zeros, which nobody shall touch only to look. */
-static u32 *most_taken(u64 *taken)
-{
-	return (u32 *)((u8 *)taken + MOST_AT);
+/* The next of the states that were ever taken, behind number *at; 0: there is none. */
+struct state *next_state(u32 *at) {
+	for (u32 number = *at + 1; number < BLOCKS * BLOCK_STATES; number++) {
+		struct block *block = blocks[number / BLOCK_STATES];
+		u32 place = number % BLOCK_STATES;
+		if (!block)
+			return 0;
+		if (place > __atomic_load_n(&block->most, __ATOMIC_RELAXED)) {
+			number |= BLOCK_STATES - 1;
+		} else if (place) {
+			*at = number;
+			return state_in(block, place);
+		}
+	}
+	return 0;
 }
 
-static void raise_most(u64 *taken, u32 number)
-{
-	u32 most = __atomic_load_n(most_taken(taken), __ATOMIC_RELAXED);
-	while (most < number && !__atomic_compare_exchange_n(most_taken(taken), &most, number, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+static void raise_most(struct block *block, u32 number) {
+	u32 most = __atomic_load_n(&block->most, __ATOMIC_RELAXED);
+	while (most < number && !__atomic_compare_exchange_n(&block->most, &most, number, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 }
 
-static u64 *block(u32 index)
-{
-	u8 *there = __atomic_load_n(&blocks[index], __ATOMIC_ACQUIRE);
-	if (likely(there) || is_confined())
-		return (u64 *)there;
+struct block *get_block(u32 index) {
+	struct block *there = __atomic_load_n(&blocks[index], __ATOMIC_ACQUIRE);
+	if (likely(there))
+		return there;
 	long new = kernel(SYS_mmap, 0, BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(new))
 		return 0;
 	if (!failed(kernel3(SYS_madvise, new, BLOCK_BYTES, MADV_WIPEONFORK)) &&
-	    __atomic_compare_exchange_n(&blocks[index], &there, (u8 *)new, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return (u64 *)new;
+	    __atomic_compare_exchange_n(&blocks[index], &there, (struct block *)new, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return (struct block *)new;
 	/* Another thread was faster, or there is none. */
 	kernel2(SYS_munmap, new, BLOCK_BYTES);
-	return (u64 *)there;
+	return there;
 }
 
-/* A state that is nobody's, and ours now; 0 if there is none. */
-static struct state *take_state(void)
-{
+/* A free state, which is ours now; 0 if there is none. */
+static struct state *take_state(void) {
 	for (u32 index = 0; index < BLOCKS; index++) {
-		u64 *taken = block(index);
-		if (!taken)
+		struct block *block = get_block(index);
+		if (!block)
 			return 0;
-		/* The first is none. Said at once, and not looked at: a new page that is read before it is written to takes two faults. */
-		__atomic_fetch_or(taken, 1, __ATOMIC_RELAXED);
+		/* There is no number 0. Written before it is read: a new page that is read first takes two faults. */
+		__atomic_fetch_or(&block->taken[0], 1, __ATOMIC_RELAXED);
 		for (u32 word = 0; word < BLOCK_STATES / 64; word++) {
-			/* (A handler's fork may have wiped what was just said.) */
-			u64 open = ~__atomic_load_n(&taken[word], __ATOMIC_RELAXED) & (word ? ~0ul : ~1ul);
+			/* (A handler's fork may have wiped that bit.) */
+			u64 open = ~__atomic_load_n(&block->taken[word], __ATOMIC_RELAXED) & (word ? ~0ul : ~1ul);
 			for (; open; open &= open - 1) {
 				u64 bit = open & -open;
-				if (__atomic_fetch_or(&taken[word], bit, __ATOMIC_ACQUIRE) & bit)
+				if (__atomic_fetch_or(&block->taken[word], bit, __ATOMIC_ACQUIRE) & bit)
 					continue;
 				u32 number = word * 64 + (u32)__builtin_ctzl(bit);
-				raise_most(taken, number);
-				struct state *state = state_in(taken, number);
+				raise_most(block, number);
+				struct state *state = state_in(block, number);
 				state->number = index * BLOCK_STATES + number;
 				return state;
 			}
@@ -69,33 +73,24 @@ static struct state *take_state(void)
 	return 0;
 }
 
-/* A state that stays nobody's. */
-static void set_taken(u32 number)
-{
-	u64 *taken = block(number / BLOCK_STATES);
+/* A state that must not be used again. */
+void keep_taken(u32 number) {
+	struct block *block = get_block(number / BLOCK_STATES);
 	number %= BLOCK_STATES;
-	if (taken)
-		__atomic_fetch_or(&taken[number / 64], 1ul << number % 64, __ATOMIC_RELAXED);
+	if (block)
+		__atomic_fetch_or(&block->taken[number / 64], 1ul << number % 64, __ATOMIC_RELAXED);
 }
 
-static void end_all_pending(struct state *state);
-static int is_lent(const struct state *state);
-static void settle(struct state *state, u64 now, u64 stack);
-static void leave_to_nobody(struct state *state);
-
-/* It is nobody's, with the chunks that it has begun. */
-static void free_state(struct state *state)
-{
+static void free_state(struct state *state) {
 	u32 number = state->number % BLOCK_STATES;
-	u64 *taken = block(state->number / BLOCK_STATES);
-	state->confinement.calling = 0;
+	struct block *block = get_block(state->number / BLOCK_STATES);
+	state->calling = 0;
 	state->taken = NOT_TAKEN;
-	__atomic_fetch_and(&taken[number / 64], ~(1ul << number % 64), __ATOMIC_RELEASE);
+	__atomic_fetch_and(&block->taken[number / 64], ~(1ul << number % 64), __ATOMIC_RELEASE);
 }
 
-/* A thread ends: its state, and the chunks that it has begun, are the next one's. Not those whose record a handler has left. */
-static void give_state_back(struct state *state)
-{
+/* A thread ends: the next one gets its state and the chunks that it has begun, but for abandoned ones. */
+void give_state_back(struct state *state) {
 	if (state->level)
 		abandon(state, 0);
 	end_all_pending(state);
@@ -103,50 +98,43 @@ static void give_state_back(struct state *state)
 	free_state(state);
 }
 
-/* How each of them begins. */
-static u8 *put_control(u8 *at, const struct state *state, enum control kind, u64 now)
-{
+/* What each control record begins with. */
+u8 *put_control(u8 *at, const struct state *state, enum control kind, u64 now) {
 	*at++ = CODE_CONTROL;
 	*at++ = (u8)kind;
 	return put_fixed(put_fixed(put_fixed(at, state->tid, 4), state->pid, 4), now, 8);
 }
 
-static void write_control(struct state *state, u32 level, enum control kind, u64 now)
-{
-	struct stream *stream = &state->streams[level];
+void commit_control(struct state *state, u32 level, const u8 *begin, u8 *end, u64 now) {
+	state->streams[level].last_end = now;
+	commit(&state->streams[level], begin, end);
+}
+
+void write_control(struct state *state, u32 level, enum control kind, u64 now) {
+	/* (The calls that follow in this stream are this task's.) */
+	if (kind == CONTROL_TASK)
+		state->streams[level].task = task_of(state);
 	u8 *begin = room(state, level, PLAIN_LIMIT, now);
-	if (!begin)
-		return;
-	u8 *at = put_control(begin, state, kind, now);
-	stream->last_end = now;
-	commit(stream, begin, at);
+	if (begin)
+		commit_control(state, level, begin, put_control(begin, state, kind, now), now);
 }
 
-/* Whose calls follow in this stream. */
-static void write_task(struct state *state, u32 level, u64 now)
-{
-	state->streams[level].task = task_of(state);
-	write_control(state, level, CONTROL_TASK, now);
+void record_control(struct state *state, enum control kind, u64 now) {
+	struct place here;
+	u32 level = enter(state, &here);
+	write_control(state, level, kind, now);
+	leave(state, level, &here);
 }
 
-/* struct rusage in words: user and system time in seconds and microseconds, then, of interest, blocks of 512
- * bytes read from and written to devices. */
-#define RUSAGE_WORDS 18
-#define RUSAGE_READ 11
-#define RUSAGE_WRITTEN 12
-#define RUSAGE_WAITS 16 /* times that a thread gave up its processor to wait for something */
-
-static u8 *put_times(u8 *at, const u64 *used)
-{
+/* User and system time, of struct rusage: seconds and microseconds. */
+static u8 *put_times(u8 *at, const u64 *used) {
 	return put(put(at, used[0] * 1000000 + used[1]), used[2] * 1000000 + used[3]);
 }
 
 /* What a thread, and with the last one its process, has used when it ends. */
-static void write_usage(struct state *state, u32 level, u32 ends_process, u64 now)
-{
+void write_usage(struct state *state, u32 level, u32 ends_process, u64 now) {
 	u64 used[RUSAGE_WORDS];
-	struct stream *stream = &state->streams[level];
-	if (is_confined() || failed(kernel2(SYS_getrusage, RUSAGE_THREAD, used)))
+	if (failed(kernel2(SYS_getrusage, RUSAGE_THREAD, used)))
 		return;
 	u8 *begin = room(state, level, PLAIN_LIMIT, now);
 	if (!begin)
@@ -156,119 +144,60 @@ static void write_usage(struct state *state, u32 level, u32 ends_process, u64 no
 	*at++ = (u8)ends_process;
 	if (ends_process)
 		at = put(put(put_times(at, used), used[RUSAGE_READ]), used[RUSAGE_WRITTEN]);
-	stream->last_end = now;
-	commit(stream, begin, at);
+	commit_control(state, level, begin, at, now);
 }
 
-/* Where glibc keeps a thread's number, and where that block lies, from the thread pointer. */
-#define BLOCK_AT 0
-#define BLOCK_AGAIN_AT 16
-#define NUMBER_AT 720
-#define OF_THREAD(type, at) (*(volatile type __seg_fs *)(u64)(at))
-
-/* Who asks the kernel may be killed for it in a sandbox. 0: this is no thread of glibc's. */
-static u32 number_by_itself(void)
-{
-	u64 there = OF_THREAD(u64, BLOCK_AT);
-	return there && there == OF_THREAD(u64, BLOCK_AGAIN_AT) ? OF_THREAD(u32, NUMBER_AT) : 0;
-}
-
-/* The same, looked at before the sandbox is there: is it right? And the process. */
-static u32 number_is_known;
-static u32 process;
-
-static void know_oneself(const struct state *state)
-{
-	if (is_confined())
-		return;
-	number_is_known = number_by_itself() == (u32)kernel0(SYS_gettid);
-	process = state->owner;
-}
-
-/* The number of who made this process by fork, as it knew it in a sandbox; 0: there was none. */
-static __thread u32 forked_by;
-
-/* What other threads were about to do with themselves is nothing to a child, which has one. (Its maker was in a call that makes children.) A filter for
- * all may have been put on already: it stays counted. */
-static void forget_others(void)
-{
-	/* (One of them may just be saying what came of it.) */
-	stopped -= passing_stops < stopped ? passing_stops : stopped;
-	confining_now = passing_stops = newcomers = copies_used = 0;
-}
-
-/* In a sandbox: is the number a thread knows itself by its own? Not where another libc made the thread, and not where its process was made past
- * libc. */
-static int knows_its_number(void)
-{
-	return number_is_known && number_by_itself() && number_by_itself() != forked_by;
-}
-
-/* A thread's first call, which begins or ended at `now`: what it is told before must not be later. */
-static __attribute__((noinline)) struct state *adopt(u64 now)
-{
+/* A thread's first call, which begins or ended at `now`: nothing recorded before it may be later. */
+NOINLINE struct state *adopt(u64 now) {
 	if (!session || stopped || session->closed)
 		return 0;
-	/* A child has what its maker had here, and a new thread nothing. */
+	/* A child has its maker's, wiped; a new thread has none. */
 	struct state *before = own;
 	if (before)
 		leave_to_nobody(before);
-	if (is_confined() && !knows_its_number()) {
-		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
-		return 0;
-	}
 	struct state *state;
 	u32 tid, pid;
-	/* (The child of a handler's fork goes on here, and has no such state: it is wiped.) */
+	/* (In the child of a handler's fork the state just taken is wiped: once more.) */
 	do {
 		state = take_state();
 		if (!state) {
 			__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);
 			return 0;
 		}
-		pid = is_confined() ? 0 : (u32)kernel0(SYS_getpid);
-		tid = is_confined() ? number_by_itself() : (u32)kernel0(SYS_gettid);
+		pid = (u32)kernel0(SYS_getpid);
+		tid = (u32)kernel0(SYS_gettid);
 	} while (!*(volatile u32 *)&state->number);
 	if (own != before && own->taken) {
-		/* A handler came first, and has one by now. */
+		/* A handler has made the first call meanwhile. */
 		if (own != state)
 			free_state(state);
 		return own;
 	}
-	if (is_confined() && before)
-		process = tid;
 	state->tid = tid;
-	state->pid = state->owner = is_confined() ? process : pid;
+	state->pid = state->owner = pid;
 	state->depth = 0;
 	state->flight = 0;
-	state->confinement.calling = 0;
-	state->confinement.is_taken_off = 0;
+	state->calling = 0;
 	state->taken = TAKEN;
 	struct place here;
 	u32 level = enter(state, &here);
 	/* From here on handlers find it. */
 	own = state;
-	/* The stub does not ask whose the first stream is. */
+	/* The stub does not check which task the first stream is for. */
 	if (state->streams[0].chunk)
-		write_task(state, level, now);
+		write_control(state, level, CONTROL_TASK, now);
 	leave(state, level, &here);
-	/* (In the child of a handler's fork it has another one.) */
+	/* (In the child of a handler's fork it is another one.) */
 	return own;
 }
 
-static __attribute__((noinline)) struct state *adopted_or_settled(struct state *state, u64 now, u64 stack)
-{
+/* The state of the thread that makes a call at `stack` (0: unknown); 0: it can't be recorded. */
+struct state *mine(u64 now, u64 stack) {
+	struct state *state = own;
+	if (likely(state && state->taken == TAKEN))
+		return state;
 	if (!state || !state->taken)
 		return adopt(now);
 	settle(state, now, stack);
 	return state;
-}
-
-/* The state of who makes a call at `stack` (0: it is not said where). 0: it can't be recorded. */
-static inline struct state *mine(u64 now, u64 stack)
-{
-	struct state *state = own;
-	if (likely(state && state->taken == TAKEN))
-		return state;
-	return adopted_or_settled(state, now, stack);
 }

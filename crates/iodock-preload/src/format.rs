@@ -1,7 +1,7 @@
 //! The session file's layout: native/session.h in Rust. All numbers little endian.
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"IODOCKR\n");
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 pub const CHUNK_MAGIC: u32 = 0x4b4e_4843;
 pub const CALL_NUMBERS: usize = 512;
 pub const ROLES: usize = 6;
@@ -30,7 +30,6 @@ pub mod header {
     pub const LOST_STREAMS: usize = 80;
     pub const SITES_PATCHED: usize = 88;
     pub const SITES_LEFT: usize = 96;
-    pub const UNREAD_PATHS: usize = 104;
     pub const STOPPED_PROCESSES: usize = 112;
     pub const BIRTHS: usize = 120;
     pub const WATCH_FROM: usize = 128;
@@ -86,7 +85,7 @@ pub enum Kind {
     Exec = 5,
     Exit = 6,
     Map = 7,
-    /// Not recorded: prctl and seccomp, which may forbid us our own calls or the clock.
+    /// Not recorded: prctl and seccomp, which may forbid calls or the clock. Recording ends before they do.
     Confine = 8,
     /// General, and the result is a new descriptor.
     Open = 9,

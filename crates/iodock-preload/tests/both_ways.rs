@@ -3,15 +3,30 @@
 
 mod common;
 
-use common::{compiled, Folder};
+use common::Folder;
 use iodock_preload::shapes::Shapes;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+/// The program, with the recorder's own sources.
+fn compiled(folder: &Folder) -> PathBuf {
+    let (here, program) = (Path::new(env!("CARGO_MANIFEST_DIR")), folder.0.join("both_ways"));
+    let files = std::fs::read_dir(here.join("native")).expect("there");
+    let sources = files.map(|file| file.expect("there").path());
+    let status = Command::new("cc")
+        .args(["-O2", "-w", "-fno-builtin", "-o"])
+        .args([&program, &here.join("tests/programs/both_ways.c")])
+        .args(sources.filter(|path| path.extension().is_some_and(|kind| kind == "c")))
+        .status();
+    assert!(status.expect("a C compiler").success(), "both_ways.c compiles");
+    program
+}
 
 #[test]
 fn frequent_shapes_are_written_as_by_the_general_way() {
     let folder = Folder::new();
-    let mut program = Command::new(compiled("both_ways", &folder))
+    let mut program = Command::new(compiled(&folder))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

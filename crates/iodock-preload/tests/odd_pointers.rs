@@ -64,7 +64,7 @@ fn messages_that_are_received_over_themselves_are_not_followed() {
 #[test]
 fn filters_are_known_by_half_a_register() {
     let (session, ..) = same("odd_pointers", &["filter-with-half"]);
-    assert_eq!(counts(&session)["pread64"], 30_000);
+    assert_eq!(counts(&session).get("pread64"), None);
 }
 
 #[test]

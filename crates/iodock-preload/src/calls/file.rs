@@ -165,7 +165,7 @@ pub struct Lost {
     pub streams: u64,
     /// Processes that went on when recording had stopped in them.
     pub stopped: u64,
-    /// Of calls that failed in a sandbox, where nobody could ask for them.
+    /// Of calls that failed behind a seccomp filter, in files of versions that recorded there; else 0.
     pub unread_paths: u64,
 }
 

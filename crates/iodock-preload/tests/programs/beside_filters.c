@@ -25,6 +25,7 @@
 
 static char self[4096];
 static volatile int over;
+static int more_variables;
 static pthread_barrier_t all_are_there;
 
 static void *results[1000];
@@ -64,9 +65,11 @@ static void *spawn_with_own(void *thread)
 		char number[32], variable[40];
 		snprintf(number, sizeof(number), "%ld.%d", (long)thread, i);
 		snprintf(variable, sizeof(variable), "NUMBER=%s", number);
-		char *arguments[] = {self, number, NULL}, *environment[40] = {NULL};
+		char *arguments[] = {self, number, NULL}, *environment[840] = {NULL};
 		int count = 0;
-		for (char **one = environ; *one && count < 30; one++)
+		while (count < more_variables)
+			environment[count++] = "A=1";
+		for (char **one = environ; *one && count < more_variables + 30; one++)
 			environment[count++] = *one;
 		environment[count] = variable;
 		pid_t child;
@@ -306,6 +309,8 @@ int main(int count, char **arguments)
 		return !is_mine(what);
 	if (!strcmp(what, "spawners"))
 		wrong = set_filter(0) + run(spawn_with_own, THREADS);
+	if (!strcmp(what, "large-spawners"))
+		more_variables = 800, wrong = set_filter(0) + run(spawn_with_own, THREADS);
 	if (!strcmp(what, "variables"))
 		wrong = set_filter(0) + execute_with_many(1990, 0) + execute_with_many(5000, 0) + execute_with_many(5000, 1);
 	if (!strcmp(what, "children"))

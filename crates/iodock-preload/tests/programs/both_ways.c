@@ -1,10 +1,12 @@
 /* The recorder's own sources in a program: the same calls, of all shapes but those with memory that only a kernel fills, are written by the
  * short way where it takes them, and then all of them by the general way. What is written, and what is remembered for
  * the next call, must be the same. The table of shapes comes by standard input. */
-#include "../../native/record.c"
+#include "../../native/recorder.h"
+#pragma GCC visibility pop
 
 extern int printf(const char *, ...), sprintf(char *, const char *, ...);
-extern void *aligned_alloc(u64, u64), *memset(void *, int, u64);
+extern void *mmap(void *, u64, int, int, int, long);
+extern int memfd_create(const char *, u32), ftruncate(int, long);
 extern int memcmp(const void *, const void *, u64);
 extern long read(int, void *, u64);
 
@@ -20,6 +22,7 @@ void iodock_after(void) {}
 
 static struct header header;
 static struct state states[2];
+static int files[2];
 static u8 *memory[2];
 static char names[NAMES][300];
 static u8 stats[8][256];
@@ -91,9 +94,9 @@ static u64 written(u32 way)
 {
 	struct state *state = &states[way];
 	u64 taken = 0, now = 1000000;
-	state->taken = 1;
+	state->taken = TAKEN;
 	seed = 88172645463325252ul;
-	window = memory[way], window_at = header.chunks_at, window_bytes = (u64)CHUNKS * CHUNK_BYTES, header.next_chunk = 0;
+	session_file = files[way], header.next_chunk = 0;
 	for (u64 i = 0; i < CALLS; i++) {
 		now += any(3) ? any(300) : any(1ul << any(40));
 		struct plain_frame call = any_call(now);
@@ -119,12 +122,13 @@ static u64 written(u32 way)
 	return taken;
 }
 
-/* What points into the memory of its own way is told from where that begins. */
-static void without_places(struct state *state, u32 way)
+/* What points into a chunk is told from where that begins, which is anywhere. */
+static void without_places(struct state *state)
 {
 	struct stream *stream = &state->streams[0];
-	stream->at -= (u64)memory[way], stream->limit -= (u64)memory[way];
-	stream->chunk = (struct chunk *)((u8 *)stream->chunk - (u64)memory[way]);
+	stream->at -= (u64)stream->chunk, stream->limit -= (u64)stream->chunk;
+	stream->chunk = 0;
+	state->memory[0] = 0;
 	state->writers[0] = 0;
 }
 
@@ -136,7 +140,7 @@ int main(void)
 			return 2;
 		have += (u64)more;
 	}
-	session = &header, all_filters = 1;
+	session = &header;
 	header.chunk_bytes = CHUNK_BYTES, header.chunks_at = 1 << 20, header.file_bytes = header.chunks_at + (u64)CHUNKS * CHUNK_BYTES;
 	seed = 1234567;
 	for (u32 i = 0; i < NAMES; i++)
@@ -146,13 +150,14 @@ int main(void)
 	for (u32 i = 0; i < sizeof(stats); i++)
 		((u8 *)stats)[i] = (u8)any(i % 256 < 200 ? 8 : 256);
 	for (u32 way = 0; way < 2; way++) {
-		memory[way] = aligned_alloc(4096, (u64)CHUNKS * CHUNK_BYTES);
-		memset(memory[way], 0, (u64)CHUNKS * CHUNK_BYTES);
+		files[way] = memfd_create("chunks", 0);
+		ftruncate(files[way], (long)header.file_bytes);
+		memory[way] = mmap(0, (u64)CHUNKS * CHUNK_BYTES, PROT_READ, MAP_SHARED, files[way], (long)header.chunks_at);
 	}
 	u64 none = written(0), chunks = header.next_chunk, lost = header.lost_calls;
 	u64 taken = written(1);
 	for (u32 way = 0; way < 2; way++)
-		without_places(&states[way], way);
+		without_places(&states[way]);
 	printf("%lu calls, %lu and %lu taken, %lu chunks, %lu lost\n", (u64)CALLS, none, taken, chunks, lost);
 	if (chunks != header.next_chunk || header.lost_calls != 2 * lost)
 		return 3;

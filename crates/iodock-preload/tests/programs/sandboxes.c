@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -67,8 +68,6 @@ static int probes(void)
 	printf("%ld ", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL)), printf("%d\n", errno);
 	printf("%ld\n", syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action));
 	printf("%d ", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL)), printf("%d\n", errno);
-	/* These might have worked. */
-	printf("%d ", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (void *)8)), printf("%d\n", errno);
 	printf("%d\n", prctl(PR_SET_TSC, PR_TSC_ENABLE));
 	fflush(stdout);
 	pthread_t thread;
@@ -80,6 +79,51 @@ static int probes(void)
 	if (child == 0)
 		reads(NULL), _exit(0);
 	waitpid(child, &status, 0);
+	return WEXITSTATUS(status);
+}
+
+/* A filter that might have been set. */
+static int refused(void)
+{
+	printf("%d ", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (void *)8)), printf("%d\n", errno);
+	return probes();
+}
+
+static void forbid_clock(void)
+{
+	prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+}
+
+/* All but what goes_on() calls. */
+static void forbid_others(void)
+{
+	static const int allowed[] = {
+		SYS_pread64, SYS_munmap, SYS_rename, SYS_clone, SYS_set_robust_list, SYS_wait4, SYS_exit_group,
+	};
+	struct sock_filter code[20] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0)};
+	int count = 1, all = sizeof allowed / sizeof *allowed;
+	for (int i = 0; i < all; i++, count++)
+		code[count] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], all - i, 0);
+	code[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	code[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog program = {count, code};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		_exit(2);
+}
+
+/* Gives memory back, and forks, where that is forbidden. */
+static int goes_on(void (*forbid)(void))
+{
+	void *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int status = 1;
+	forbid();
+	reads(NULL);
+	if (munmap(memory, 1 << 20) || rename("/nowhere/a", "/nowhere/b") == 0)
+		return 1;
+	if (fork() == 0)
+		reads(NULL), _exit(7);
+	wait(&status);
 	return WEXITSTATUS(status);
 }
 
@@ -132,6 +176,12 @@ int main(int count, char **arguments)
 		return strict();
 	if (!strcmp(what, "probes"))
 		return probes();
+	if (!strcmp(what, "might-work"))
+		return refused();
+	if (!strcmp(what, "without-clock"))
+		return goes_on(forbid_clock);
+	if (!strcmp(what, "without-others"))
+		return goes_on(forbid_others);
 	if (!strcmp(what, "sandboxed-exec"))
 		return sandboxed_exec();
 	if (!strcmp(what, "refused") && count > 6)

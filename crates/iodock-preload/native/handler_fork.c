@@ -1,0 +1,63 @@
+/* A handler's fork while a record is being written. When the handler returns, the child goes on with that record and with pointers into its
+ * parent's chunk. So it gets the wiped state back as it was, out of use, and private memory in place of the chunks. */
+
+#include "recorder.h"
+
+/* The state before the fork; and, where that handler interrupts another one that is about to fork, what that one has kept. */
+struct interrupted {
+	struct state state;
+	struct interrupted *outer;
+};
+_Static_assert(sizeof(struct interrupted) <= SLOT_BYTES, "as large as a state's place");
+
+static __thread struct interrupted *interrupted;
+
+struct interrupted *last_interrupted(void) {
+	return interrupted;
+}
+
+/* What has been kept since `outer` was the last one: these forks are over, or never were. */
+void forget_interrupted(const struct interrupted *outer) {
+	/* (Another handler may do the same at any moment.) */
+	for (struct interrupted *last; unlikely(interrupted != 0) && (last = __atomic_exchange_n(&interrupted, 0, __ATOMIC_RELAXED)) != 0;) {
+		if (last == outer) {
+			interrupted = last;
+			break;
+		}
+		interrupted = last->outer;
+		kernel2(SYS_munmap, last, SLOT_BYTES);
+	}
+}
+
+/* Before the fork. (Where there is no memory, the record is damaged.) */
+void keep_interrupted(const struct state *state) {
+	long copy = kernel(SYS_mmap, 0, SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(copy)) {
+		/* What is kept already is not what the child is to go on with. */
+		interrupted = 0;
+		return;
+	}
+	put_bytes((u8 *)copy, (const u8 *)state, sizeof(*state));
+	((struct interrupted *)copy)->outer = interrupted;
+	interrupted = (struct interrupted *)copy;
+}
+
+/* In the child: `state` was the thread's, and stays out of use. */
+void leave_to_nobody(struct state *state) {
+	if (likely(!interrupted))
+		return;
+	put_bytes((u8 *)state, (const u8 *)&interrupted->state, sizeof(*state));
+	state->taken = NOT_TAKEN;
+	state->calling = 0;
+	keep_taken(state->number);
+	for (u32 level = 0; level < LEVELS; level++) {
+		struct chunk *chunk = state->streams[level].chunk;
+		long memory = !chunk ? -1 : kernel(SYS_mmap, (long)chunk, (long)session->chunk_bytes, PROT_READ | PROT_WRITE,
+						   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		/* As the interrupted record expects it. (A chunk that is being begun has no place yet.) */
+		const u8 *at = state->streams[level].at;
+		if (!failed(memory))
+			chunk->used = at ? (u32)(at - (const u8 *)chunk) : sizeof(*chunk);
+	}
+	forget_interrupted(0);
+}

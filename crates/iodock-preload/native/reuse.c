@@ -1,0 +1,96 @@
+/* Full chunks that the recorder has read are filled again by the thread that filled them: a new page takes 3 microseconds, and more for what
+ * that pushes out of the processor's caches. The last chunks of a thread's first stream stay mapped for that.
+ *
+ * A handler may leave this at any point by longjmp: then no memory is used for two chunks, but a mapping may be leaked. */
+
+#include "recorder.h"
+
+#define SPENT_MOST 256 /* of all threads of a process */
+
+static u32 spent_in_process;
+
+/* Removes and returns what a slot holds. */
+static u8 *take_spent(struct state *state, u32 slot) {
+	u8 *memory = state->spent_memory[slot];
+	set(state->spent_memory[slot], 0);
+	return memory;
+}
+
+/* SPENT if there is none. */
+static u32 empty_slot(const struct state *state) {
+	u32 slot = 0;
+	while (slot < SPENT && state->spent_memory[slot])
+		slot++;
+	return slot;
+}
+
+/* The full chunk stays mapped, if there is a slot. */
+static void keep_full(struct state *state) {
+	u8 *memory = state->memory[0];
+	u32 number = state->mapped - 1, slot = empty_slot(state);
+	if (!memory || !state->mapped || slot == SPENT)
+		return;
+	set(state->mapped, 0);
+	set(state->memory[0], 0);
+	set(state->spent_number[slot], number);
+	state->spent_memory[slot] = memory;
+}
+
+/* A chunk that is offered back, and its number; the full one takes its slot. 0 if there is none. */
+u8 *use_again(struct state *state, u64 *index) {
+	for (u32 slot = 0; slot < SPENT; slot++) {
+		u32 number = state->spent_number[slot], offer = number + 1;
+		/* (What is offered to its parent is not for the child of a handler's fork.) */
+		if (!state->spent_memory[slot] || !state->taken ||
+		    !__atomic_compare_exchange_n(&session->offered[number % OFFERED], &offer, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		u8 *memory = take_spent(state, slot);
+		*index = number;
+		if (memory)
+			keep_full(state);
+		return memory;
+	}
+	return 0;
+}
+
+static u8 *map_beside(u64 at) {
+	if (is_limited(RLIMIT_AS))
+		return 0;
+	u8 *memory = 0;
+	if (__atomic_fetch_add(&spent_in_process, 1, __ATOMIC_RELAXED) < SPENT_MOST)
+		memory = map_part(0, at, session->chunk_bytes);
+	if (!memory)
+		__atomic_fetch_sub(&spent_in_process, 1, __ATOMIC_RELAXED);
+	return memory;
+}
+
+/* Memory for the chunk at `at` of the file while the full one stays mapped: new, or that of the oldest spent one. */
+static u8 *go_on_beside(struct state *state, u64 at) {
+	u8 *memory;
+	if (empty_slot(state) < SPENT) {
+		memory = map_beside(at);
+	} else {
+		u8 *oldest = take_spent(state, state->spent_turn++ % SPENT);
+		memory = oldest ? map_part(oldest, at, session->chunk_bytes) : 0;
+	}
+	if (!memory)
+		return 0;
+	/* Where all memory is locked (mlockall), what may be locked is the program's. */
+	kernel2(SYS_munlock, memory, session->chunk_bytes);
+	kernel2(SYS_munlock, state->memory[0], session->chunk_bytes);
+	keep_full(state);
+	return memory;
+}
+
+/* Memory for the chunk at `at` of the file, 0 if there is none. */
+u8 *map_next(struct state *state, struct stream *stream, u32 level, u64 at) {
+	u8 **mapped = &state->memory[level], *memory = 0;
+	int stays = level == 0 && stream->sequence && !descriptors && session_file < 0;
+	if (stays && *mapped && state->mapped)
+		memory = go_on_beside(state, at);
+	if (memory)
+		return memory;
+	if (level == 0)
+		state->mapped = 0;
+	return chunk_memory(mapped, at);
+}

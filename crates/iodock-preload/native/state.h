@@ -1,0 +1,185 @@
+/* What a thread's recording keeps: its state, in private memory that a fork wipes, and its streams of chunks in the session's file, which
+ * all processes map shared, so that what is committed there survives the process. */
+#ifndef IODOCK_STATE_H
+#define IODOCK_STATE_H
+
+#pragma GCC visibility push(hidden)
+
+#include "kernel.h"
+
+enum { LEVELS = 4, CACHED_PATHS = 64, PATH_WAYS = 4, PENDING = 8, HABITS = 64, LAST_PATH = 224, SPENT = 8 };
+enum { SLOT_BYTES = 4096, BLOCK_STATES = 128, BLOCK_BYTES = BLOCK_STATES * SLOT_BYTES, BLOCKS = 64 /* 8,128 threads at once */ };
+enum { PATH_LIMIT = 4096, PLAIN_LIMIT = RECORD_MOST };
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define ALWAYS inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
+#define RARE __attribute__((section(".bss.rare"))) /* behind what every process touches */
+#define barrier() __asm__ volatile("" ::: "memory")
+/* A handler that comes sees such stores in their order. */
+#define set(place, value) do { (place) = (value); barrier(); } while (0)
+
+/* The registers at a site, on the stack. */
+struct frame { u64 number, arguments[6], back, site; };
+
+/* The same of a call that the stub makes itself. */
+struct plain_frame {
+	s64 result;
+	u64 start;
+	struct frame frame;
+};
+
+struct stream {
+	u8 *at;    /* next record */
+	u8 *limit; /* end of the pages that are there; 0: abandoned */
+	struct chunk *chunk;
+	u64 last_end, last_size;
+	s64 next_offset;
+	s32 last_fd;
+	u32 paths, first, sequence;
+	s32 last_directory, last_opened;
+	u64 task; /* the one that the reader puts these calls down to: task_of() */
+};
+
+struct cached { u64 hash, index; /* 1.. */ };
+
+/* What calls of a code (of two, perhaps) had last. */
+struct habit {
+	u64 flags;
+	s64 argument, fd2;
+};
+
+/* In the lowest bits of pending.stack: the entry is being written; its completion is being handled; it is also noted in flight, so that it
+ * is recorded without a result if it is abandoned. */
+#define BEGINS 1ul
+#define ENDS 2ul
+#define NOTED 4ul
+#define STAGES (BEGINS | ENDS | NOTED)
+
+/* A call made outside of the stub, until it returns. */
+struct pending {
+	u64 stack; /* where that was when it began; 0: the entry is free */
+	u64 start;
+	u32 number; /* selects the union's member */
+	u32 order;  /* what began later has a higher one */
+	union {
+		u64 arguments[6];
+		struct {
+			u64 told[5];
+			struct environment *made; /* 0: none */
+		} exec;
+		struct {
+			u64 flags, flight; /* the state's flight when it began */
+			u32 level;	   /* the same */
+			u32 child;	   /* of vfork, once it has made a call; else 0 */
+			struct interrupted *outer; /* see handler_fork.c */
+		} fork;
+	};
+	u32 tid, pid;
+};
+
+struct flight {
+	u64 start; /* in ticks */
+	u32 call; /* its number and one; 0: there is none */
+	s32 fd;
+};
+
+enum taken {
+	NOT_TAKEN = 0, TAKEN = 1,
+	LENT = 2, /* a child of vfork may use it: before each call the kernel is asked which thread this is */
+	STOPPED = 3, /* recording has stopped: the thread may be forbidden to read the clock */
+};
+
+/* In the frame of a function that writes a record, at the place of a plain_frame's start. */
+struct place {
+	u64 unused;
+	volatile u64 start; /* this address, MARKED, as long as nothing is written over it */
+};
+#define MARKED (1ul << 63)
+
+/* state.flight: what the thread is in, by an address on its stack and its lowest bits.
+ *
+ *   0                     nothing
+ *   a plain_frame         a call that the stub makes: set before it (stub, take_off), cleared with its record (stub, commit_landing, land)
+ *   a place | NO_FRAME    the same of a call that a trampoline makes: where its frame would be if the stub made it
+ *   a place | WRITES      no call: a record is being written (enter, leave)
+ *   a place | WRITES_LEFT the record of an abandoned call is being written; the chunk notes that call until then
+ *
+ * A handler's call looks whether what stands there is still there (was_abandoned). Number, start and descriptor of the call stand in the
+ * chunk, or in state.kept while the next chunk is begun. */
+#define NO_FRAME 1ul
+#define WRITES 2ul
+#define WRITES_LEFT 4ul
+#define KINDS (NO_FRAME | WRITES | WRITES_LEFT)
+
+struct state {
+	/* What recording a read touches is in the first 64 bytes, but for flight and writers. */
+	u32 taken, level; /* enum taken */
+	struct stream streams[LEVELS];
+	u64 flight;
+	u64 writers[LEVELS]; /* the frame of the function that last began a record on each */
+	u32 crowded; /* calls since all levels were taken */
+	u32 tid, pid;
+	u32 depth, orders; /* how many entries of `pending` to look at; how many orders were given */
+	u32 number, owner; /* its place in the blocks; the process (pid may be a vfork's child) */
+	u8 turns[LEVELS]; /* of the streams: how many chunks were begun, also in vain, modulo 256 */
+	u32 calling; /* depth of stretches in which the thread may make calls of its own: begin_calling() */
+	u8 *memory[LEVELS]; /* where the streams' chunks are mapped */
+	/* Full chunks of the first stream that stay mapped (0: none), their numbers, and which is given up next; the number of the one in
+	 * memory[0] and one, 0: not known. */
+	u8 *spent_memory[SPENT];
+	u32 spent_number[SPENT];
+	u16 spent_turn;
+	volatile u16 is_mapping; /* memory that is mapped, but not noted here yet: guard.c waits for it */
+	u32 mapped;
+	struct flight kept; /* the call in flight, between two chunks */
+	u64 kept_number; /* of a chunk that could not be mapped, and one; 0: none */
+	struct cached cache[CACHED_PATHS / PATH_WAYS][PATH_WAYS] __attribute__((aligned(64)));
+	/* These too are of the first stream. */
+	struct habit habits[HABITS];
+	u64 last_path_bytes, last_path[LAST_PATH / 8]; /* zeros behind its end */
+	struct pending pending[PENDING];
+};
+
+/* Before the states of a block: a bit for each that is taken; in the first block also what ahead.c and stop.c share among threads. */
+struct block {
+	u64 taken[BLOCK_STATES / 64];
+	struct ahead {
+		u64 next;   /* number of the next chunk << 8 | how many are left; or AHEAD_CLOSED. One word, so that it changes at once */
+		u8 *origin; /* where chunk 0 would be mapped */
+	} ahead;
+	u32 most;      /* the highest number of a state that was ever taken: behind it are zeros, not to be touched */
+	u32 newcomers; /* threads in their first stretch, without a state yet */
+} __attribute__((aligned(64)));
+#define AHEAD_CLOSED (1ul << 63) /* chunks are being mapped, or could not be */
+#define AHEAD_ONE (1ul << 8)
+#define AHEAD_LEFT (AHEAD_ONE - 1)
+
+struct span { u64 from, to; };
+
+extern __thread struct state *iodock_own;
+#define own iodock_own
+/* Recording has stopped for good in this process and its children by fork: no call of our own is made any more. */
+extern u32 iodock_stopped;
+#define stopped iodock_stopped
+extern struct block *blocks[BLOCKS];
+/* Not to be read once recording has stopped: the program may have replaced it. What is needed then stands beside it. */
+extern struct header *session;
+extern u64 chunk_bytes;
+extern const char *library;
+extern long session_file; /* while the library is loaded; else negative */
+extern u32 descriptors;	  /* the file can only be mapped by a descriptor */
+
+static inline u64 ticks(void) {
+	u32 low, high;
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	return (u64)high << 32 | low;
+}
+
+static inline int becomes(u64 *word, u64 from, u64 to) {
+	return __atomic_compare_exchange_n(word, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+static inline void count_lost(u64 calls) { __atomic_fetch_add(&session->lost_calls, calls, __ATOMIC_RELAXED); }
+#endif

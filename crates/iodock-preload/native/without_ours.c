@@ -1,0 +1,123 @@
+/* Environments without our variables. A program inherits the filter that it is executed in, and can't know: the first call of our library may be
+ * its end. So where recording has stopped our variables are taken out, without any call of ours. */
+
+#include "recorder.h"
+
+/* A small environment stands on the stack, which is as small as posix_spawn's 32 KiB; a larger one in memory that is mapped as recording stops,
+ * by one thread at a time, until the kernel has read it. */
+#define MOST_COPIED 16384
+#define ON_STACK 4096
+#define THREAD_POINTER (*(volatile u64 __seg_fs *)0)
+
+static struct copy {
+	u64 owner; /* its thread pointer, which a child of vfork shares with its parent. 0: none */
+	u64 list[MOST_COPIED + 1];
+	u8 preload[PATH_LIMIT + 8];
+} *copy;
+
+/* While calls are still allowed. */
+void map_copy(void) {
+	long flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	long memory = copy ? -1 : kernel(SYS_mmap, 0, sizeof(struct copy), PROT_READ | PROT_WRITE, flags, -1, 0);
+	if (failed(memory))
+		return;
+	/* What other threads are executing is nothing to a child by fork. */
+	kernel3(SYS_madvise, memory, sizeof(struct copy), MADV_WIPEONFORK);
+	copy_span = (struct span){(u64)memory, (u64)memory + sizeof(struct copy)};
+	__atomic_store_n(&copy, (struct copy *)memory, __ATOMIC_RELEASE);
+}
+
+static int take_copy(void) {
+	for (u64 left = OTHERS_MOST / 4; copy && may_wait(&left);)
+		if (!copy->owner && becomes(&copy->owner, 0, THREAD_POINTER))
+			return 1;
+	return 0;
+}
+
+/* A parent is back from its vfork: its child has executed something, or has ended. */
+void give_back_copy(void) {
+	if (copy && copy->owner)
+		becomes(&copy->owner, THREAD_POINTER, 0);
+}
+
+/* (The kernel may not be asked what can be read.) 0: it can't be a list, or there is nothing of ours in it. */
+int find_ours(struct given *given, const u64 *list) {
+	*given = (struct given){list, 0, 0, 0, 0};
+	if ((u64)list < 65536 || (u64)list >> 47 || (u64)list & 7)
+		return 0;
+	for (; *list; list++) {
+		if (++given->count > MOST_COPIED)
+			return 0;
+		const u8 *variable = (const u8 *)*list;
+		given->has_session |= (u32)begins(variable, "IODOCK_SESSION=");
+		if (begins(variable, "LD_PRELOAD=") && place_of_library(variable + 11) >= 0)
+			given->preload = *list, given->preload_bytes = length(variable, PATH_LIMIT) + 1;
+	}
+	return given->preload_bytes <= PATH_LIMIT && (given->has_session || given->preload);
+}
+
+/* LD_PRELOAD with the libraries but ours, which stands at `at` of them, and a separator. Returns its end. */
+u8 *put_other_libraries(u8 *to, const u8 *libraries, u64 at) {
+	u64 behind = at + length((const u8 *)library, sizeof(session->library));
+	if (libraries[behind])
+		behind++;
+	else if (at)
+		at--;
+	return put_text(put_bytes(put_text(to, "LD_PRELOAD="), libraries, at), (const char *)libraries + behind);
+}
+
+/* `list` has room for as many and one more, `preload` for all of the variable; `list` may be the given one. */
+void copy_others(u64 *list, u8 *preload, const struct given *given) {
+	/* The recorder's addition where the program has no options. */
+	static const char options[] = "ASAN_OPTIONS=:verify_asan_link_order=0";
+	u64 count = 0;
+	for (u64 i = 0; i < given->count; i++) {
+		u64 variable = given->list[i];
+		if (begins((const u8 *)variable, "IODOCK_SESSION=") || is_same((const u8 *)variable, options, sizeof(options)))
+			continue;
+		if (variable == given->preload) {
+			const u8 *libraries = (const u8 *)variable + 11;
+			put_other_libraries(preload, libraries, (u64)place_of_library(libraries));
+			if (!preload[11])
+				continue;
+			variable = (u64)preload;
+		}
+		list[count++] = variable;
+	}
+	list[count] = 0;
+}
+
+/* Makes the call with that environment. */
+s64 execute_with(u64 number, const u64 *given, u32 environment_at, const u64 *list) {
+	u64 arguments[6];
+	for (u32 i = 0; i < 6; i++)
+		arguments[i] = given[i];
+	arguments[environment_at] = (u64)list;
+	return kernel((long)number, (long)arguments[0], (long)arguments[1], (long)arguments[2], (long)arguments[3],
+		      (long)arguments[4], (long)arguments[5]);
+}
+
+static NOINLINE s64 execute_from_stack(const struct frame *frame, u32 environment_at, const struct given *given) {
+	u64 list[given->count + 1];
+	u8 preload[given->preload_bytes + 8];
+	copy_others(list, preload, given);
+	return execute_with(frame->number, frame->arguments, environment_at, list);
+}
+
+static s64 execute_from_copy(const struct frame *frame, u32 environment_at, const struct given *given) {
+	copy_others(copy->list, copy->preload, given);
+	s64 result = execute_with(frame->number, frame->arguments, environment_at, copy->list);
+	give_back_copy();
+	return result;
+}
+
+/* Executes the program, if there is something of ours in its environment; else the trampoline does. */
+void execute_without_ours(struct frame *frame, u32 environment_at) {
+	struct given given;
+	if (!find_ours(&given, (const u64 *)frame->arguments[environment_at]))
+		return;
+	int is_small = given.count * 8 + given.preload_bytes <= ON_STACK;
+	frame->number = (u64)(!is_small && take_copy() ? execute_from_copy : execute_from_stack)(frame, environment_at, &given);
+	/* It was made. */
+	frame->back += SYSCALL_BYTES;
+}
