@@ -109,7 +109,7 @@ def _pbs(site: FakeScheduler, words: list[str]) -> Answer:
             "Job_Name": found.name, "Job_Owner": f"{found.owner}@login", "job_state": letter,
             "mtime": f"{found.changes}", "run_count": 1,
         }  # fmt: skip
-        return _said(json.dumps({"Jobs": {f"{job}.server": facts}}))
+        return _said(json.dumps({"Jobs": {job if "." in job else f"{job}.server": facts}}))
     kind = {"qhold": "hold", "qrls": "release", "qrerun": "requeuehold"}.get(words[0]) or words[2]
     return _of_q(site, kind, job)
 
@@ -159,7 +159,7 @@ def _nqsv(site: FakeScheduler, words: list[str]) -> Answer:
             return Answer("answered", 1, complained=f"Request {job} does not exist.")
         word = {"waiting": "QUEUED", "ended": "EXITED"}.get(found.state, found.state.upper())
         return _said(
-            f"Request ID: {job}.bsv1\n    Request Name = {found.name}\n    User Name = {found.owner}\n"
+            f"Request ID: {job if '.' in job else f'{job}.bsv1'}\n    Request Name = {found.name}\n    User Name = {found.owner}\n"
             f"    Current State = {word}\n    State Transition Time = {found.changes}\n"
         )
     kinds = {
