@@ -158,8 +158,9 @@ def _nqsv(site: FakeScheduler, words: list[str]) -> Answer:
         if found is None:
             return Answer("answered", 1, complained=f"Request {job} does not exist.")
         word = {"waiting": "QUEUED", "ended": "EXITED"}.get(found.state, found.state.upper())
+        whole = job if "." in job else f"{job}.bsv1"
         return _said(
-            f"Request ID: {job if '.' in job else f'{job}.bsv1'}\n    Request Name = {found.name}\n    User Name = {found.owner}\n"
+            f"Request ID: {whole}\n    Request Name = {found.name}\n    User Name = {found.owner}\n"
             f"    Current State = {word}\n    State Transition Time = {found.changes}\n"
         )
     kinds = {

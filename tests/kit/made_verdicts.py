@@ -10,6 +10,7 @@ from fake_schedulers import FakeJob, FakeScheduler
 from iodock.centre.watch.notices.outbox import Sender
 from iodock.centre.watch.notices.recipients import Letter, Sufferers, of_nobody
 from iodock.centre.watch.responder import Responder
+from iodock.centre.watch.schedulers.desk import Run
 from iodock.centre.watch.verdict import Evidence, State, Suspect, Verdict
 from iodock.shared.response import Intervention, Notices, Privacy, Recipient
 from iodock.shared.settings import Settings
@@ -55,6 +56,8 @@ class Site:
     privacy: Privacy = field(default_factory=Privacy)
     scheduler: FakeScheduler = field(default_factory=lambda: FakeScheduler("slurm", {JOB: FakeJob()}))
     now: int = START
+    run: Run | None = None
+    """In place of the fake scheduler."""
     send: Sender | None = None
     sufferers: Sufferers = of_nobody
     sent: list[Letter] = field(default_factory=list)
@@ -67,7 +70,12 @@ class Site:
     def start(self) -> None:
         settings = replace(Settings(), response=self.rules, notices=self.notices, privacy=self.privacy)
         self.responder = Responder(
-            self.folder, settings, self.now, self.sufferers, self.scheduler.run, self.send or self.sent.append
+            self.folder,
+            settings,
+            self.now,
+            self.sufferers,
+            self.run or self.scheduler.run,
+            self.send or self.sent.append,
         )
 
     def restart(self) -> None:
