@@ -156,3 +156,10 @@ def test_a_job_that_is_suspended_can_be_released_there(tmp_path: Path) -> None:
         text = server.get("/actions", "operator")[1]
         assert "Undo now" in text and "iodock, by the settings" in text
     site.responder.close()
+
+
+def test_prometheus_reads_episodes_and_notices(asked: Asked) -> None:
+    text = asked.server.get("/metrics", "operator")[1]
+    assert 'iodock_episodes{file_system="lfs",state="overload"} 1.0' in text
+    assert 'iodock_notices_total{channel="mail",result="sent"} 3.0' in text
+    assert "iodock_notices_waiting 0.0" in text

@@ -4,6 +4,8 @@ command and after a crash."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from iodock.centre.watch import action_rows as rows
 from iodock.centre.watch.acting import SECOND, is_protected_job
 from iodock.centre.watch.action_rows import Action, Status
@@ -38,8 +40,9 @@ class Actions:
         with self._ledger.writing() as connection:
             connection.execute("UPDATE actions SET next_ns = 0 WHERE status IN ('doing', 'undo', 'undoing')")
 
-    def perform(self, now: int) -> None:
-        """Does what is due. Raises StoreError: then nothing was done that is not written."""
+    def perform(self, now: int, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Does what is due. IS_OVER: nothing more is begun. Raises StoreError: then nothing was done that is
+        not written."""
         steps = {
             "wanted": self._begin,
             "doing": self._settle,
@@ -47,6 +50,8 @@ class Actions:
             "undoing": self._settle_undo,
         }
         for action in rows.due(self._ledger, now):
+            if is_over():
+                return
             try:
                 steps[action.status](action, now)
             except JobIdRefused:

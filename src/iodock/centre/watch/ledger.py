@@ -88,7 +88,7 @@ class Ledger:
         try:
             yield
         except sqlite3.DatabaseError as error:
-            if error.sqlite_errorname in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
+            if getattr(error, "sqlite_errorname", "") in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
                 raise self._damaged() from error
             raise StoreError(f"{self._path}: {error}") from error
         except OSError as error:

@@ -33,6 +33,7 @@ Tell = Callable[[str], None]
 DAY = 86_400 * 1_000_000_000
 WORK_EVERY_S = 1.0
 FORGET_EVERY_S = 3600.0
+ENDS_WITHIN_S = 20.0
 
 
 class Responder:
@@ -102,11 +103,11 @@ class Responder:
     def perform(self, now: int) -> None:
         """Runs the commands that are due. Raises StoreError."""
         if self._actions:
-            self._actions.perform(now)
+            self._actions.perform(now, self._end.is_set)
 
     def send(self, now: int) -> int:
         """Sends letters that are due; how many were tried. Raises StoreError."""
-        return self._outbox.send_due(now)
+        return self._outbox.send_due(now, self._end.is_set)
 
     def forget(self, now: int) -> None:
         """Removes what is older than the site keeps it. Raises StoreError."""
@@ -148,6 +149,14 @@ class Responder:
         """Those that were not over at SINCE, ns since the epoch, the newest first. Raises StoreError."""
         return episode_rows.recent(self._ledger, since, most)
 
+    def waiting(self) -> int:
+        """Letters that are to be sent. Raises StoreError."""
+        return self._outbox.waiting()
+
+    def open_episodes(self) -> list[Episode]:
+        """Those that are not over, as of the last interval."""
+        return list(self._open.values())
+
     def counts(self) -> dict[str, int]:
         """Letters that were sent and lost, by channel and reason. Raises StoreError."""
         return counts(self._ledger)
@@ -167,7 +176,8 @@ class Responder:
         finally:
             self._end.set()
             for thread in threads:
-                thread.join()
+                # A server that hangs does not keep the collector from ending.
+                thread.join(ENDS_WITHIN_S)
 
     def _again(self, name: str, task: Callable[[int], object], every: float, tell: Tell) -> None:
         while not self._end.wait(every):
@@ -177,7 +187,7 @@ class Responder:
             except IodockError as error:
                 trouble = str(error)
             # A full disk must not fill a log, too.
-            if trouble != self._trouble.get(name, ""):
+            if not self._end.is_set() and trouble != self._trouble.get(name, ""):
                 tell(f"error: {trouble}" if trouble else f"over: {self._trouble[name]}")
             self._trouble[name] = trouble
 

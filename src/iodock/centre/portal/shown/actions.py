@@ -14,6 +14,7 @@ from iodock.centre.watch.acting import WHY
 from iodock.centre.watch.action_rows import BY_ITSELF, Action, Status
 from iodock.centre.watch.episodes import Episode
 from iodock.centre.watch.notices.message import KINDS, STATES
+from iodock.centre.watch.notices.outbox import LOST, SENT
 from iodock.centre.watch.responder import Responder
 from iodock.centre.watch.verdict import Suspect
 from iodock.shared.errors import RequestError
@@ -147,7 +148,16 @@ def _unwell(episodes: list[Episode], text: Language) -> Table:
 
 
 def _sent(counts: Mapping[str, int], text: Language) -> Table:
-    columns = (Column("what", text.gettext("what")), Column("count", text.gettext("count"), "integer"))
-    rows = [{"what": name, "count": times} for name, times in counts.items()]
+    columns = (
+        Column("result", text.gettext("result")),
+        Column("channel", text.gettext("sent by")),
+        Column("count", text.gettext("count"), "integer"),
+        Column("why", text.gettext("why")),
+    )
+    results = {SENT: text.gettext("sent"), LOST: text.gettext("lost")}
+    rows = []
+    for name, times in counts.items():
+        result, channel, why = (*name.split(": ", 2), "")[:3]
+        rows.append({"result": results[result], "channel": channel, "count": times, "why": text.gettext(why)})
     title = text.gettext("Notices that were sent and lost, since the beginning")
     return Table("notices", title, columns, list(rows), text.gettext("None"), has_bounds=False)

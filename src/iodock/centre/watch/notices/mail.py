@@ -14,6 +14,7 @@ from iodock.centre.watch.notices.recipients import MAIL, Letter, host_port
 from iodock.shared.bounded import files
 from iodock.shared.bounded.limits import SECRET
 from iodock.shared.errors import RequestError
+from iodock.shared.language import N_
 from iodock.shared.response import Notices
 from iodock.shared.text import visible
 
@@ -39,7 +40,7 @@ class Mail:
     def __call__(self, letter: Letter) -> None:
         """Raises TryAgain, Refused."""
         if not MAIL.fullmatch(letter.address) or "{" in letter.address:
-            raise Refused("is no mail address")
+            raise Refused(N_("is no mail address"))
         mail = self.written(letter)
         try:
             with self._connected() as server:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Protocol
 
@@ -14,10 +14,13 @@ from iodock.centre.watch.ledger import Ledger, Row, count
 from iodock.centre.watch.notices.message import Message
 from iodock.centre.watch.notices.recipients import Letter, key
 from iodock.shared.bounded.documents import from_json
+from iodock.shared.language import N_
 from iodock.shared.response import Notices
 
 SECOND = 1_000_000_000
 SENT, LOST = "sent", "lost"
+ENDED = N_("the collector ended while it was being sent")
+TOO_MANY = N_("too many wait")
 _LONGEST_WAIT_S = 600
 
 
@@ -40,7 +43,7 @@ def put(connection: sqlite3.Connection, letters: Iterable[Letter], now: int, mos
     waiting = connection.execute("SELECT count(*) FROM outbox WHERE status = 'waiting'").fetchone()[0]
     for letter in letters:
         if waiting >= most:
-            count(connection, f"{LOST}: {letter.channel}: too many wait")
+            count(connection, f"{LOST}: {letter.channel}: {TOO_MANY}")
             continue
         body = json.dumps(asdict(letter))
         done = connection.execute(
@@ -64,18 +67,24 @@ class Outbox:
             for row in connection.execute(
                 "SELECT number, channel FROM outbox WHERE status = 'sending'"
             ).fetchall():
-                self._finish(connection, row, LOST, "the collector ended while it was being sent")
+                self._finish(connection, row, LOST, ENDED)
 
-    def send_due(self, now: int, most: int = 100) -> int:
-        """How many were tried. NOW: ns since the epoch. Raises StoreError."""
+    def send_due(self, now: int, is_over: Callable[[], bool] = lambda: False, most: int = 100) -> int:
+        """How many were tried. NOW: ns since the epoch. IS_OVER: nothing more is begun. Raises StoreError."""
         rows = self._ledger.read(
             "SELECT * FROM outbox WHERE status = 'waiting' AND next_ns <= ? ORDER BY next_ns, number LIMIT ?",
-            now,
-            most,
-        )
+            now, most,
+        )  # fmt: skip
+        tried, stuck = 0, set[str]()
         for row in rows:
-            self._try(row, now)
-        return len(rows)
+            if is_over():
+                break
+            # A mail server that hangs must not keep the others waiting for each of its letters.
+            if row["channel"] not in stuck:
+                tried += 1
+                if not self._try(row, now):
+                    stuck.add(row["channel"])
+        return tried
 
     def waiting(self) -> int:
         """Raises StoreError."""
@@ -88,7 +97,8 @@ class Outbox:
                 "DELETE FROM outbox WHERE status IN (?, ?) AND made_ns < ?", (SENT, LOST, before)
             )
 
-    def _try(self, row: Row, now: int) -> None:
+    def _try(self, row: Row, now: int) -> bool:
+        """False: it is to be tried again."""
         with self._ledger.writing() as connection:
             connection.execute("UPDATE outbox SET status = 'sending' WHERE number = ?", (row["number"],))
         try:
@@ -98,9 +108,11 @@ class Outbox:
                 self._finish(connection, row, LOST, str(error))
         except TryAgain as error:
             self._later(row, now, str(error))
+            return False
         else:
             with self._ledger.writing() as connection:
                 self._finish(connection, row, SENT, "")
+        return True
 
     def _later(self, row: Row, now: int, why: str) -> None:
         wait = min(self._rules.retry_s * 2 ** min(row["tries"], 16), _LONGEST_WAIT_S)

@@ -12,12 +12,14 @@ from urllib.parse import urlsplit
 from iodock.centre.watch.notices.message import Message, Occasion, Phase, Writer
 from iodock.centre.watch.verdict import Suspect
 from iodock.shared.errors import RequestError
-from iodock.shared.language import language_in
+from iodock.shared.language import N_, language_in
 from iodock.shared.response import Notices, Recipient
 
 Sufferers = Callable[[str], Iterable[str] | None]
 """Of a file system: login names of those whose programs use it now; None: that can't be told."""
 USER = "{user}"
+UNKNOWN = N_("users are not known")
+TOO_MANY_USERS = N_("more users than most_users")
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", re.ASCII)
 """Login names that become part of an address; others get no mail."""
 MAIL = re.compile(r"[A-Za-z0-9._%+={}-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?", re.ASCII)
@@ -155,10 +157,10 @@ class Letters:
             return [("", recipient.address)]
         found = self.sufferers(occasion.episode.file_system)
         if found is None:
-            self.lost["users are not known"] += 1
+            self.lost[UNKNOWN] += 1
             return []
         users = {user for user in found if _USER.fullmatch(user)}
-        self.lost["more users than most_users"] += max(0, len(users) - self.notices.most_users)
+        self.lost[TOO_MANY_USERS] += max(0, len(users) - self.notices.most_users)
         chosen = sorted(users)[: self.notices.most_users]
         return [(user, recipient.address.replace(USER, user)) for user in chosen]
 

@@ -7,6 +7,7 @@ from iodock.centre.watch.notices.outbox import Refused, Sender
 from iodock.centre.watch.notices.recipients import Letter
 from iodock.centre.watch.notices.syslog import Syslog
 from iodock.centre.watch.notices.webhook import Webhook
+from iodock.shared.language import N_
 from iodock.shared.response import Notices
 
 
@@ -25,5 +26,5 @@ class Channels:
         """Raises TryAgain, Refused."""
         sender = self._senders.get(letter.channel)
         if sender is None:
-            raise Refused("this way is not set any more")
+            raise Refused(N_("this way is not set any more"))
         sender(letter)
