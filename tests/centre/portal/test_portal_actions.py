@@ -12,6 +12,9 @@ from urllib.parse import urlencode
 import pytest
 
 from fake_schedulers import FakeJob, FakeScheduler
+from iodock.centre.monitor.access import Role, Visitor
+from iodock.centre.portal.shown.actions import answer
+from iodock.centre.portal.shown.page import NotThere
 from iodock.centre.portal.shown.page import Site as PortalSite
 from made_verdicts import ASKS, JOB, Site, suspect
 from portal_site import Server, portal, with_tokens
@@ -163,3 +166,9 @@ def test_prometheus_reads_episodes_and_notices(asked: Asked) -> None:
     assert 'iodock_episodes{file_system="lfs",state="overload"} 1.0' in text
     assert 'iodock_notices_total{channel="mail",result="sent"} 3.0' in text
     assert "iodock_notices_waiting 0.0" in text
+
+
+def test_an_answer_of_a_user_counts_for_nothing(asked: Asked) -> None:
+    with pytest.raises(NotThere):
+        answer(asked.site.responder, False, Visitor(Role.USER, "alice"), 1, "confirm")
+    assert asked.site.statuses == ["asked"]

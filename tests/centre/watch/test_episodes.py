@@ -186,3 +186,20 @@ def test_what_is_too_old_is_forgotten(tmp_path: Path) -> None:
     assert [one.server for one in site.responder.episodes(0)] == ["mds02"] and site.responder.actions() == []
     assert site.log() == [] and JOB not in str(sorted(tmp_path.iterdir()))
     site.responder.close()
+
+
+def test_owners_are_told_though_the_round_in_which_they_came_up_failed(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from iodock.centre.watch.telling import Teller
+
+    def full(*given: object) -> None:
+        raise StoreError("response.db: database or disk is full")
+
+    site.intervals(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(Teller, "ended", full)
+        with pytest.raises(StoreError):
+            site.interval()
+    site.interval()
+    assert [letter.recipient for letter in site.sent] == ["operators", "list", "owners"]

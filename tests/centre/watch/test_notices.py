@@ -431,3 +431,9 @@ def test_a_way_that_is_stuck_does_not_keep_the_others_waiting(tmp_path: Path) ->
     site.intervals(3)
     assert tried == ["mail", "webhook"]
     site.responder.close()
+
+
+def test_a_subject_of_several_lines_is_one_header() -> None:
+    evil = replace(letter(), message=replace(letter().message, subject="a\r\nBcc: b@example.org\n\nx"))
+    mail = Mail(Notices()).written(evil)
+    assert mail["Bcc"] is None and mail["Subject"] == "[iodock] a\\r\\nBcc: b@example.org\\n\\nx"
