@@ -97,8 +97,8 @@ def _seen(suspect: Suspect | None, text: Language) -> list[str]:
 
 def _acted(acted: list[Action], text: Language) -> Table:
     columns = (
-        Column("number", text.gettext("number"), "integer"),
         Column("at", text.gettext("time"), "time"),
+        Column("number", text.gettext("number"), "integer"),
         Column("job", text.gettext("job"), "name"),
         Column("user", text.gettext("user"), "user"),
         Column("what", text.gettext("what")),
