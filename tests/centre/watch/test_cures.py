@@ -39,16 +39,18 @@ def test_owners_are_told_what_helps_against_what_was_seen(
     suspect = did(**rates)
     assert cures.patterns(state, kind, suspect)[0] == first
     said = cures.for_owner(state, kind, suspect, Intervention(), EN)
-    assert says in said[1]
+    assert says in said[0]
     local = "on the node itself" in " ".join(said)
     assert local == (first in ("opens", "creates") or "creates" in rates or "opens" in rates)
 
 
 def test_amounts_are_those_that_were_seen() -> None:
-    said = cures.for_owner("stall", "metadata", did(objects=84_672.0, creates=None), Intervention(), EN)
-    assert said[0] == "Creating its files makes 84,672 objects a second: files created x stripe count."
+    suspect = did(objects=84_672.0, creates=None)
+    said = "Creating its files makes 84,672 objects a second: files created x stripe count."
     # What is not known is not said to be 0.
-    assert said[2].startswith("Write fewer") and "0 files" not in " ".join(said)
+    assert cures.seen(suspect, EN) == [said]
+    helps = cures.for_owner("stall", "metadata", suspect, Intervention(), EN)
+    assert helps[0].startswith("Set a stripe count of 1") and helps[1].startswith("Write fewer")
     assert cures.for_owner("overload", "metadata", did(latency=1.0), Intervention(), EN) == []
 
 
@@ -108,6 +110,13 @@ def test_rules_can_be_taken_back_and_have_names_that_lustre_takes() -> None:
         assert "rate=100" in rule.start[1]
 
 
+def test_a_rule_limits_requests_and_not_objects() -> None:
+    rules = Intervention(lustre_version="2.15.3")
+    for suspect, limit in ((did(objects=84_000.0, creates=7000.0), 700), (did(objects=84_000.0), 100)):
+        found = cures.for_operators("stall", "metadata", (suspect,), rules, None, EN)
+        assert f'rate={limit}"' in found.commands[0][1][1]
+
+
 def test_a_rate_is_a_tenth_of_what_was_asked_by_each_node() -> None:
     assert "rate=10}" not in str(started("2.15", nodes=120))
     assert started("2.15", nodes=120)["jobid"][1].endswith('rate=10"')
@@ -123,5 +132,6 @@ def test_an_id_that_would_be_read_as_something_else_gets_no_rule(job: str) -> No
 
 
 def test_what_was_seen_is_said_in_japanese() -> None:
-    said = cures.for_owner("stall", "metadata", did(objects=84_000.0), Intervention(), language_in("ja"))
-    assert "ストライプカウント" in said[0] and "84,000" in said[0] and "lfs setstripe -c 1" in said[1]
+    suspect, text = did(objects=84_000.0), language_in("ja")
+    assert "ストライプカウント" in cures.seen(suspect, text)[0] and "84,000" in cures.seen(suspect, text)[0]
+    assert "lfs setstripe -c 1" in cures.for_owner("stall", "metadata", suspect, Intervention(), text)[0]

@@ -392,7 +392,9 @@ def test_syslog_gets_one_line(tmp_path: Path, way: str) -> None:
         site.intervals(3)
         site.intervals(3, "healthy")
         begin, end = log.recv(65_536), log.recv(65_536)
-        assert begin.startswith(b"<28>iodock: The metadata server mds01 of lfs is overloaded since 2027-")
+        assert begin.startswith(
+            b"<28>iodock: The metadata server mds01 of lfs has been overloaded since 2027-"
+        )
         assert f"jobs={JOB} episode=1".encode() in begin
         assert end.startswith(b"<30>iodock: The metadata server mds01 of lfs is well again.")
         site.responder.close()

@@ -106,13 +106,8 @@ def rates_of(evidence: Sequence[Evidence]) -> dict[Pattern, float | None]:
 
 def for_owner(state: State, kind: str, suspect: Suspect, rules: Intervention, text: Language) -> list[str]:
     """Sentences; empty where it is not known what the job did."""
-    rates, found = rates_of(suspect.evidence), patterns(state, kind, suspect)[:MOST_OWNER_CURES]
-    said = []
-    for pattern in found:
-        rate = rates[pattern]
-        if rate is not None:
-            said.append(text.gettext(_SEEN[pattern], rate=_amount(pattern, rate)))
-        said.append(text.gettext(_OWNER[pattern]))
+    found = patterns(state, kind, suspect)[:MOST_OWNER_CURES]
+    said = [text.gettext(_OWNER[pattern]) for pattern in found]
     if any(pattern in ("opens", "creates") for pattern in found):
         place = f" ({rules.node_local})" if rules.node_local else ""
         said.append(text.gettext(_NODE_LOCAL, place=place))
@@ -159,9 +154,10 @@ def _of_lustre(
         "projid": text.gettext("Or by project: put its number for PROJECT"),
         "nodemap": text.gettext("Or by nodemap: put its name for NODEMAP"),
     }  # fmt: skip
-    rates = [rate for rate in rates_of(suspect.evidence).values() if rate]
-    # Bytes a second are no requests a second.
-    asked = max(rates) if rates and kind == "metadata" else None
+    rates = rates_of(suspect.evidence)
+    # Objects and bytes a second are no requests a second to this server.
+    requests = max(rates.get("opens") or 0, rates.get("creates") or 0)
+    asked = requests or None if kind == "metadata" else None
     version = tbf.version_of(rules.lustre_version)
     made = tbf.rules(kind, suspect.job, asked, suspect.nodes, version)
     ends = text.gettext("# and when it is over:")

@@ -21,6 +21,7 @@ Phase = Literal["begin", "end"]
 _SECOND = 1_000_000_000
 _LONGEST = 120
 _MOST_SERVERS = 10
+_MOST_SUSPECTS = 3
 STATES: Mapping[State, str] = {
     "overload": N_("overloaded"), "stall": N_("stalled"), "failover": N_("failing over"),
     "degraded": N_("degraded"),
@@ -118,9 +119,9 @@ class Writer:
             job=job,
         )
         helps = cures.for_owner(episode.state, episode.kind, suspect, self.rules, text)
-        what = [text.gettext("What helps:"), *(f"- {line}" for line in helps)] if helps else []
+        what = ["", text.gettext("What helps:"), *(f"- {line}" for line in helps)] if helps else []
         asks = text.gettext("Please talk to your operators if this is not what your job does.")
-        lines = [_what(occasion, text), share, "", *what, "", asks]
+        lines = [_what(occasion, text), share, *cures.seen(suspect, text), *what, "", asks]
         return Message(subject, _joined(lines), self._facts(occasion, with_suspects=False))
 
     def _servers(self, occasion: Occasion, text: Language) -> list[str]:
@@ -139,10 +140,10 @@ class Writer:
     def _suspects(self, episode: Episode, text: Language) -> list[str]:
         if not episode.suspects:
             return [text.gettext("No job stands out.")]
-        return [
-            text.gettext("Jobs that may have caused it:"),
-            *(self._suspect(one, text) for one in episode.suspects[:3]),
-        ]
+        lines = [text.gettext("Jobs that may have caused it:")]
+        for suspect in episode.suspects[:_MOST_SUSPECTS]:
+            lines += [self._suspect(suspect, text), *(f"  {line}" for line in cures.seen(suspect, text))]
+        return lines
 
     def _suspect(self, suspect: Suspect, text: Language) -> str:
         owner = _name(suspect.owner) if suspect.owner else text.gettext("owner unknown")
@@ -212,7 +213,7 @@ def _what(occasion: Occasion, text: Language) -> str:
             **named,
             lasted=lasted,
         )
-    return text.gettext("The {kind} {server} of {file_system} is {state} since {since}.", **named)
+    return text.gettext("The {kind} {server} of {file_system} has been {state} since {since}.", **named)
 
 
 def _name(name: str) -> str:
