@@ -53,7 +53,7 @@ class Intervention:
     quiet_after_start_s: float = 600.0
     """Nothing is done without asking for so long after the collector's start."""
     confirm_within_s: float = 900.0
-    """Until then an operator may confirm."""
+    """Until then an operator may confirm, counted from the last verdict with enough evidence."""
     longest_s: float = 21_600.0
     """After so long an action is undone, also where the server has not recovered."""
     protected_users: tuple[str, ...] = ("root",)

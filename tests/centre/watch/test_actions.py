@@ -318,7 +318,7 @@ def test_a_question_lapses(tmp_path: Path, what: str) -> None:
     site = asking(tmp_path)
     site.intervals(6)
     if what == "late":
-        site.intervals(92)
+        site.intervals(92, confidence=0.5)
     elif what == "recovered":
         site.intervals(3, "healthy")
     elif what == "restarted":
@@ -329,6 +329,16 @@ def test_a_question_lapses(tmp_path: Path, what: str) -> None:
         site.responder.confirm(1, "bob", site.now)
     site.work()
     assert site.scheduler.calls == []
+    site.responder.close()
+
+
+def test_a_question_stands_as_long_as_its_evidence(tmp_path: Path) -> None:
+    site = asking(tmp_path)
+    site.intervals(200)
+    assert site.statuses == ["asked"] and len(site.logged("asked")) == 1
+    site.responder.confirm(1, "bob", site.now)
+    site.interval()
+    assert site.statuses == ["done"]
     site.responder.close()
 
 

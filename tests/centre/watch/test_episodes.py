@@ -108,6 +108,23 @@ def test_a_round_that_fails_is_made_up_for(site: Site, monkeypatch: pytest.Monke
     assert [letter.recipient for letter in site.sent] == ["operators", "list", "owners"]
 
 
+def test_a_verdict_from_the_future_freezes_nothing(site: Site) -> None:
+    site.quiet()
+    site.hear(verdict(site.now + 3600 * SECOND, "stall", 6))
+    assert not site.responder.episodes(0)[0].is_over
+    # Nothing is done by a clock that is wrong.
+    assert site.statuses == []
+    site.intervals(3, "healthy")
+    assert site.responder.episodes(0)[0].is_over
+
+
+def test_a_clock_that_is_set_back_freezes_nothing(site: Site) -> None:
+    site.intervals(4)
+    site.wait(-3600)
+    site.intervals(3, "healthy")
+    assert site.responder.episodes(0)[0].is_over
+
+
 def test_two_collectors_can_not_use_one_folder(site: Site) -> None:
     with pytest.raises(StoreError, match="another collector uses it"):
         Site(site.folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from iodock.centre.watch import action_rows as rows
 from iodock.centre.watch import episode_rows
@@ -40,10 +41,23 @@ class Decider:
             episode = episodes.get(key_of(verdict))
             if verdict.state not in UNWELL or episode is None or episode.seen_ns != verdict.at_ns:
                 continue
-            made = choice(verdict, self._rules, self._scheduler, self._past(episode, now), now)
+            past = self._past(episode, now)
+            self._keep_asking(verdict, episode, past, now)
+            made = choice(verdict, self._rules, self._scheduler, past, now)
             self._say(episode, made.why, now)
             if made.suspect is not None:
                 self._want(episode, made.suspect, now)
+
+    def _keep_asking(self, verdict: Verdict, episode: Episode, past: Past, now: int) -> None:
+        """A question stands as long as its evidence does: an overload may last for a day."""
+        for action in rows.with_status(self._ledger, "asked"):
+            about = tuple(one for one in verdict.suspects if one.job == action.job)
+            if action.episode != episode.number or not about:
+                continue
+            alone, before = replace(verdict, suspects=about), replace(past, jobs=frozenset())
+            if choice(alone, self._rules, self._scheduler, before, now).suspect is not None:
+                with self._ledger.writing() as connection:
+                    rows.change(connection, action.number, "asked", made_ns=now)
 
     def _past(self, episode: Episode, now: int) -> Past:
         under_way = {action.job for action in rows.with_status(self._ledger, *_NOT_OVER)}

@@ -7,6 +7,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from iodock.centre.watch import action_rows, episode_rows
@@ -77,7 +78,7 @@ class Responder:
         changed: dict[Key, Episode] = {}
         for verdict in verdicts:
             before = found.get(key_of(verdict))
-            after = advanced(before, verdict)
+            after = advanced(_not_ahead(before, now), _in_time(verdict, now))
             if after is not None and after is not before:
                 changed[after.key] = found[after.key] = after
         if not changed:
@@ -194,6 +195,16 @@ class Responder:
     def close(self) -> None:
         """Others may use the folder then."""
         self._ledger.close()
+
+
+def _in_time(verdict: Verdict, now: int) -> Verdict:
+    """A verdict with a time ahead of ours must not make all later ones look old."""
+    return verdict if verdict.at_ns <= now else replace(verdict, at_ns=now)
+
+
+def _not_ahead(episode: Episode | None, now: int) -> Episode | None:
+    """As after this machine's clock was set back."""
+    return replace(episode, seen_ns=now - 1) if episode is not None and episode.seen_ns > now else episode
 
 
 def _desk(rules: Intervention, run: Run) -> SchedulerDesk | None:
