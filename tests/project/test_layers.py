@@ -29,7 +29,7 @@ LEVELS = {
         ("errors", "message", "language", "browser", "headings", "text"),
         ("labels",),
         ("answer",),
-        ("bounded", "clock", "units", "engine"),
+        ("bounded", "clock", "units", "engine", "response"),
         ("settings", "sentences", "lines"),
         ("tables", "charts", "pages"),
     ),
@@ -46,7 +46,7 @@ LEVELS = {
         ("results", "bundle"),
         ("run",),
     ),
-    "centre": (("store",), ("prometheus", "monitor"), ("views",), ("portal",)),
+    "centre": (("store",), ("prometheus", "monitor"), ("watch",), ("views",), ("portal",)),
 }
 """Rooms of a wing, the lowest first: a room may import those of lower levels, and itself."""
 # The programs of the casebook are no modules.

@@ -115,3 +115,56 @@ def test_no_such_file(tmp_path: Path) -> None:
 def test_the_variable_names_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, str(written(tmp_path, "[ratio]\nio_below = 0.2\n")))
     assert load().ratio.io_below == 0.2
+
+
+def test_the_response_to_unwell_servers(tmp_path: Path) -> None:
+    text = """
+[response]
+mode = "ask"
+scheduler = "slurm"
+states = ["stall"]
+protected_users = ["root", "backup"]
+least_confidence = 1
+[notices]
+smtp = "mail:25"
+[notices.to.ops]
+who = "operators"
+by = "webhook"
+address = "https://hook.example/"
+file_systems = ["lfs"]
+[notices.languages]
+alice = "ja"
+[privacy]
+suspects_days = 30
+"""
+    found = load(written(tmp_path, text))
+    assert (found.response.mode, found.response.states, found.response.action) == (
+        "ask",
+        ("stall",),
+        "suspend",
+    )
+    assert found.response.protected_users == ("root", "backup")
+    assert found.notices.to["ops"].file_systems == ("lfs",) and found.notices.languages == {"alice": "ja"}
+    assert found.privacy.suspects_days == 30 and Settings().response.mode == "suggest"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[response]\nmode = "always"\n', "mode = 'always' is not suggest, ask, act"),
+        ('[response]\nstates = ["busy"]\n', "is not a list, each overload, stall"),
+        ('[response]\nstates = "stall"\n', "is not a list"),
+        ("[response]\nprotected_users = [0]\n", "is not a list, each a text in quotes"),
+        ("[response]\nleast_confidence = 1.5\n", "is not a share from 0 to 1"),
+        ("[response]\nmost_an_hour = -1\n", "most_an_hour = -1"),
+        ('[notices.to.ops]\nby = "pigeon"\n', "[notices.to.ops] by = 'pigeon'"),
+        ("[notices.to]\nops = 1\n", "[notices.to.ops] is not a section"),
+        ('[notices.languages]\nalice = "fr"\n', "[notices.languages] alice = 'fr' is not en, ja"),
+        ("[notices]\nto = 1\n", "is not a section"),
+        ("[privacy]\nforever = true\n", "[privacy] forever"),
+    ],
+)
+def test_a_response_that_can_not_be_is_named(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(RequestError) as error:
+        load(written(tmp_path, text))
+    assert says in str(error.value)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import socket
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,17 +17,19 @@ from iodock.cli.monitor_pull import pull_options
 from iodock.cli.monitor_store import StoreOptions, store_options
 from iodock.cli.options import examples, quiet
 from iodock.cli.streams import say
-from iodock.shared.errors import RequestError
+from iodock.shared.errors import RequestError, StoreError
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from iodock.centre.monitor.access import Access
+    from iodock.centre.monitor.collector import Collector
     from iodock.centre.monitor.rolling import Keep
     from iodock.centre.portal.app import Tls
     from iodock.centre.portal.connections import OpenConnections
     from iodock.centre.portal.puller import Pulling
     from iodock.centre.portal.shown.page import Site
+    from iodock.centre.watch.responder import Responder
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -91,6 +94,10 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     metavar="FORM",
     help="how the servers name jobs, as `lctl get_param jobid_name` says, e.g. %j:%u:%H; default: guessed",
 )
+@click.option(
+    "--response", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    help="keep episodes, notices and the audit log of actions here; default: the store's name and .response",
+)  # fmt: skip
 @quiet
 def serve(
     store: str,
@@ -110,6 +117,7 @@ def serve(
     keep_minutes: float,
     keep: float,
     jobid_name: str | None,
+    response: Path | None,
     pulled: Pulling | None,
     quiet: bool,
 ) -> None:
@@ -127,7 +135,7 @@ def serve(
     room = places(load().connections, access)
     serving = _Serving(listening(listen, access, tls), room, access, tls, site, quiet)
     if not place.is_prometheus:
-        _collect(place, Keep(keep_fine, keep_minutes, keep), serving, pulled)
+        _collect(place, Keep(keep_fine, keep_minutes, keep), serving, pulled, response)
     elif pulled:
         raise RequestError("--pull: a Prometheus scrapes the agents itself", "a folder as --store")
     else:
@@ -176,7 +184,9 @@ def _few_arenas() -> None:
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
 
-def _collect(place: StoreOptions, keep: Keep, serving: _Serving, pulled: Pulling | None) -> None:
+def _collect(
+    place: StoreOptions, keep: Keep, serving: _Serving, pulled: Pulling | None, response: Path | None
+) -> None:
     from iodock.centre.monitor.collector import Collector
     from iodock.centre.portal.app import application
     from iodock.centre.portal.puller import pulling
@@ -191,10 +201,34 @@ def _collect(place: StoreOptions, keep: Keep, serving: _Serving, pulled: Pulling
     with contextlib.ExitStack() as stack:
         wake = stack.enter_context(told_to_end())
         stack.enter_context(collector.running(say))
+        responder = _responder(response, place.folder(), collector, serving)
+        if responder:
+            stack.callback(responder.close)
+            stack.enter_context(responder.running(say))
         if pulled:
             stack.enter_context(pulling(collector, pulled, limits, serving.tell))
-        app = application(collector, serving.access, serving.site, limits, serving.places)
+        site = replace(serving.site, responder=responder)
+        app = application(collector, serving.access, site, limits, serving.places)
         serving.until(wake, app)
+
+
+def _responder(folder: Path | None, store: Path, collector: Collector, serving: _Serving) -> Responder | None:
+    """Its folder lies beside the store: a backup that is restored over the store must not make us forget
+    whose jobs are suspended. None: the folder can't be made, and nobody wants it. Raises RequestError,
+    StoreError."""
+    from iodock.centre.watch.responder import Responder
+    from iodock.centre.watch.sufferers import sufferers
+    from iodock.shared.settings import load
+
+    settings, store = load(), store.absolute()
+    place = folder or store.with_name(f"{store.name}.response")
+    try:
+        return Responder(place, settings, time.time_ns(), sufferers(collector.store, serving.site.ids))
+    except StoreError as error:
+        if folder or settings.notices.to or settings.response.mode != "suggest":
+            raise
+        serving.tell(f"note: {error}; episodes of servers are not kept: --response DIR names a folder")
+        return None
 
 
 def installed() -> None:

@@ -16,6 +16,8 @@ systems.
     names_per_s = 100
     [connections]
     at_once_per_address = 1024
+
+`[response]`, `[notices]` and `[privacy]`: see `response.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import dataclasses
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from types import UnionType
@@ -34,6 +36,7 @@ from iodock.shared.bounded import files
 from iodock.shared.bounded.documents import DocumentError, from_toml
 from iodock.shared.bounded.limits import SETTINGS
 from iodock.shared.errors import RequestError, meant
+from iodock.shared.response import Intervention, LanguageCode, Notices, Privacy, Recipient
 
 T = TypeVar("T")
 FileSystemKind = Literal["local", "network", "parallel"]
@@ -156,6 +159,9 @@ class Settings:
     monitor: Overload = Overload()
     agents: AgentLimits = AgentLimits()
     connections: ConnectionLimits = ConnectionLimits()
+    response: Intervention = field(default_factory=Intervention)
+    notices: Notices = field(default_factory=Notices)
+    privacy: Privacy = field(default_factory=Privacy)
     file_systems: Mapping[str, FileSystem] = field(default_factory=dict)
     """Mount point -> typical values."""
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -204,6 +210,7 @@ def _find(path: str | os.PathLike[str] | None) -> Path | None:
 
 def _checked(raw: dict[str, Any], source: Path) -> Settings:
     known = {"severity", "ratio", "monitor", "agents", "connections", "file_systems", "rules"}
+    known |= {"response", "notices", "privacy"}
     for name in raw:
         if name not in known:
             raise _unknown(f"section [{name}]", name, known, source)
@@ -219,9 +226,24 @@ def _checked(raw: dict[str, Any], source: Path) -> Settings:
         monitor=_filled(Overload, _section(raw, "monitor", source), "[monitor]", source),
         agents=_filled(AgentLimits, _section(raw, "agents", source), "[agents]", source),
         connections=_filled(ConnectionLimits, _section(raw, "connections", source), "[connections]", source),
+        response=_filled(Intervention, _section(raw, "response", source), "[response]", source),
+        notices=_notices(_section(raw, "notices", source), source),
+        privacy=_filled(Privacy, _section(raw, "privacy", source), "[privacy]", source),
         file_systems=_by_mount(systems, source),
         rules={name: _section(rules, name, source) for name in rules},
     )
+
+
+def _notices(raw: Mapping[str, Any], source: Path) -> Notices:
+    plain = {name: value for name, value in raw.items() if name not in ("to", "languages")}
+    recipients, languages = (_section(raw, name, source) for name in ("to", "languages"))
+    to = {name: _filled(Recipient, one, f"[notices.to.{name}]", source) for name, one in recipients.items()}
+    for user, code in languages.items():
+        if not _fits(code, LanguageCode):
+            raise RequestError(
+                f"{source}: [notices.languages] {user} = {code!r} is not {_shown(LanguageCode)}"
+            )
+    return replace(_filled(Notices, plain, "[notices]", source), to=to, languages=languages)
 
 
 def _by_mount(systems: Mapping[str, Any], source: Path) -> Mapping[str, FileSystem]:
@@ -269,17 +291,19 @@ def _filled(kind: type[T], values: object, where: str, source: Path | None) -> T
             raise RequestError(f"{source}: {where} {name} = {value!r} is not {_shown(hints[name])}")
         if limit := _beyond(kind, name, value):
             raise RequestError(f"{source}: {where} {name} = {value!r} is not {limit}")
-    return kind(**values)
+    # What TOML calls a list can't be changed here.
+    taken = {name: tuple(one) if isinstance(one, list) else one for name, one in values.items()}
+    return kind(**taken)
 
 
 def _beyond(kind: type, name: str, value: Any) -> str | None:
     """What a number must be that can't be what its name says; None for any other value."""
-    if isinstance(value, (bool, str)):
+    if isinstance(value, (bool, str, list)):
         return None
     if kind in (FileSystem, AgentLimits, ConnectionLimits) and value <= 0:
         return "a number above 0"
     is_share = kind in (SeverityLimits, Ratio) and name != "least_seconds"
-    if (is_share or name.rpartition("_")[2] == "share") and value > 1:
+    if (is_share or name.rpartition("_")[2] in ("share", "confidence")) and value > 1:
         return "a share from 0 to 1"
     return None
 
@@ -287,7 +311,9 @@ def _beyond(kind: type, name: str, value: Any) -> str | None:
 def _fits(value: object, hint: Any) -> bool:
     """Whether a value of a TOML file is of a field's type."""
     for kind in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
-        if get_origin(kind) is Literal and value in get_args(kind):
+        if get_origin(kind) is tuple:
+            return isinstance(value, list) and all(_fits(one, get_args(kind)[0]) for one in value)
+        if get_origin(kind) is Literal and isinstance(value, str) and value in get_args(kind):
             return True
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if kind is float and is_number and 0 <= value < math.inf:  # type: ignore[operator]
@@ -301,6 +327,8 @@ def _fits(value: object, hint: Any) -> bool:
 
 def _shown(hint: Any) -> str:
     """What a field takes, in words."""
+    if get_origin(hint) is tuple:
+        return f"a list, each {_shown(get_args(hint)[0])}"
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return " or ".join(
         _KINDS.get(kind) or ", ".join(get_args(kind)) for kind in kinds if kind is not type(None)

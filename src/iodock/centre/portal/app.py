@@ -53,7 +53,8 @@ def application(
     places: OpenConnections | None = None,
 ) -> Starlette:
     """The pages, the door for agents, and what the collector says of itself."""
-    metrics = Metrics(collector.store, access, time.time_ns, collector, places)
+    responder = site.responder if site else None
+    metrics = Metrics(collector.store, access, time.time_ns, collector, places, responder)
     door = Door(collector, access, limits)
 
     async def push(request: Request) -> Response:

@@ -6,6 +6,7 @@ Numbers are kept where the work is done; a scrape only reads them.
 from __future__ import annotations
 
 import threading
+from collections import Counter as Counted
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -21,7 +22,8 @@ from iodock.centre.monitor.collector import Collector
 from iodock.centre.monitor.questions.spans import HOUR
 from iodock.centre.portal.connections import OpenConnections
 from iodock.centre.store import MonitorStore, MonitorTables
-from iodock.shared.errors import IodockError
+from iodock.centre.watch.responder import Responder
+from iodock.shared.errors import IodockError, StoreError
 
 MOST_AGENTS = 10_000
 """With a series of their own, those heard last."""
@@ -43,6 +45,7 @@ class Metrics:
         clock: Clock,
         collector: Collector | None = None,
         places: OpenConnections | None = None,
+        responder: Responder | None = None,
     ) -> None:
         """CLOCK: ns since the epoch."""
         self._access = access
@@ -64,6 +67,8 @@ class Metrics:
             self._registry.register(_Intake(collector))
         if places is not None:
             self._registry.register(_Connections(places))
+        if responder is not None:
+            self._registry.register(_Response(responder))
 
     async def answer(self, request: Request) -> Response:
         """To operators only: agents' names and refusals are theirs to see."""
@@ -134,6 +139,38 @@ class _Connections(Source):
         for reason, count in sorted(self._places.closed.copy().items()):
             closed.add_metric([reason], count)
         yield closed
+
+
+class _Response(Source):
+    """Episodes of servers, and notices of them; nothing where they can't be read."""
+
+    def __init__(self, responder: Responder) -> None:
+        self._responder = responder
+
+    def collect(self) -> Iterator[Metric]:
+        try:
+            waiting, counts = self._responder.waiting(), self._responder.counts()
+        except StoreError:
+            return
+        is_open = GaugeMetricFamily(
+            "iodock_episodes", "Servers that are unwell now, by state.", labels=["file_system", "state"]
+        )
+        states = Counted((one.file_system, one.state) for one in self._responder.open_episodes())
+        for (place, state), count in sorted(states.items()):
+            is_open.add_metric([place, state], count)
+        yield is_open
+        yield GaugeMetricFamily("iodock_notices_waiting", "Notices that are to be sent.", value=waiting)
+        results = CounterMetricFamily(
+            "iodock_notices", "Notices that were sent and lost, since the response's folder was made.",
+            labels=["channel", "result"],
+        )  # fmt: skip
+        sums = Counted[tuple[str, str]]()
+        for name, count in counts.items():
+            result, channel = name.split(": ")[:2]
+            sums[channel, result] += count
+        for labels, count in sorted(sums.items()):
+            results.add_metric(labels, count)
+        yield results
 
 
 class _Store(Source):

@@ -15,8 +15,8 @@ from starlette.routing import Route
 
 from iodock.centre.monitor.access import Access, Visitor
 from iodock.centre.portal import rendering, session
-from iodock.centre.portal.forms import Asked, check_names
-from iodock.centre.portal.shown import events, file_systems, job, jobs, machine, use
+from iodock.centre.portal.forms import Asked, check_names, with_values
+from iodock.centre.portal.shown import actions, events, file_systems, job, jobs, machine, use
 from iodock.centre.portal.shown.page import NotThere, Question, Remembered, Shown, Site
 from iodock.centre.portal.tables import Table, as_csv, as_json
 from iodock.centre.store import MonitorTables
@@ -27,6 +27,7 @@ AT_ONCE = 4
 """Questions to the store; the others wait."""
 _SECTIONS = (("/", N_("File systems")), ("/jobs", N_("Jobs")), ("/events", N_("Events")), ("/use", N_("Use")))
 """Of the menu: address and title."""
+_OPERATORS_SECTIONS = (*_SECTIONS, ("/actions", N_("Actions")))
 
 Show = Callable[[Question], Shown]
 Choose = Callable[[Request], tuple[Show, tuple[str, ...]]]
@@ -50,6 +51,8 @@ class Pages:
             *(Route(path, self._page(path, _always(one.shown, one.WORDS))) for path, one in shows.items()),
             Route("/machines", self._page("/", _always(machine.shown, machine.WORDS))),
             Route("/jobs/{id:path}", self._page("/jobs", _job)),
+            Route("/actions", self._page("/actions", _always(actions.shown, actions.WORDS))),
+            Route("/actions/{number:int}/{answer}", self._answered, methods=["POST"]),
             Route("/login", self._come_in, methods=["GET", "POST"]),
             Route("/logout", self._leave, methods=["POST"]),
             Route("/static/{name}", _static),
@@ -103,11 +106,34 @@ class Pages:
         return _page_of(content)
 
     def _frame(self, request: Request, visitor: Visitor | None) -> dict[str, object]:
+        has_actions = visitor is not None and visitor.may_see_all and self._site.responder is not None
+        token = self._sessions.form_token(request, visitor) if visitor else ""
         return {
-            "sections": _SECTIONS, "visitor": visitor, "can_leave": self._sessions.is_in_one(request),
+            "sections": _OPERATORS_SECTIONS if has_actions else _SECTIONS, "visitor": visitor,
+            "form_token": token, "can_leave": self._sessions.is_in_one(request),
             "languages": LANGUAGES, "own": _own(request), "is_open": self._access.is_open,
             "is_synthetic": self._site.is_synthetic, "limits": self._store.limits,
         }  # fmt: skip
+
+    async def _answered(self, request: Request) -> Response:
+        """An operator's answer to a question, which is one form."""
+        visitor = self._sessions.visitor(request)
+        if visitor is None:
+            return self._stranger(request)
+        fields = await session.form(request)
+        if fields is None or not self._sessions.is_own_form(request, visitor, fields):
+            return self.message(request, 403, visitor)
+        number, answer = int(request.path_params["number"]), str(request.path_params["answer"])
+        give = partial(actions.answer, self._site.responder, self._access.is_open, visitor, number, answer)
+        try:
+            await to_thread.run_sync(give)
+        except NotThere:
+            return self.message(request, 404, visitor)
+        except RequestError as error:
+            return self.message(request, 400, visitor, error)
+        except IodockError:
+            return self.message(request, 503, visitor)
+        return RedirectResponse(with_values("/actions", _own(request)), 303, rendering.HEADERS)
 
     def message(
         self, request: Request, status: int, visitor: Visitor | None, error: IodockError | None = None

@@ -6,6 +6,7 @@ day, at a logout, when the collector is restarted, and when the token that began
 
 from __future__ import annotations
 
+import hmac
 import secrets
 import threading
 import time
@@ -38,6 +39,7 @@ class Sessions:
     def __init__(self, access: Access, clock: Callable[[], float] = time.monotonic) -> None:
         self._access, self._clock = access, clock
         self._lock = threading.Lock()
+        self._key = secrets.token_bytes(32)
         self._sessions: dict[str, _Session] = {}
         """By the SHA-256 of their cookie, the oldest first."""
 
@@ -64,6 +66,18 @@ class Sessions:
         """Did the visitor log in with a form?"""
         cookie = _cookie(request.headers.get("cookie", ""))
         return bool(cookie) and self._of_cookie(cookie) is not None
+
+    def form_token(self, request: Request, visitor: Visitor) -> str:
+        """What a form that changes something must bring back. Only this visitor's pages have it, so that no
+        other site's page can send the form in the visitor's name. It is good until the session ends or the
+        collector is restarted."""
+        who = (_cookie(request.headers.get("cookie", "")), visitor.role.value, visitor.user, visitor.name)
+        return hmac.new(self._key, "\0".join(who).encode(), "sha256").hexdigest()
+
+    def is_own_form(self, request: Request, visitor: Visitor, fields: dict[str, str]) -> bool:
+        """Was the form on one of this visitor's pages?"""
+        given = fields.get("form", "").encode()
+        return hmac.compare_digest(given, self.form_token(request, visitor).encode())
 
     def begin(self, response: Response, token: str, request: Request) -> bool:
         """Gives the browser a new session, in a cookie that no script reads and no other site sends. False:
@@ -100,6 +114,12 @@ def _cookie(text: str) -> str:
 
 async def token_in_form(request: Request) -> str | None:
     """The token of a form that was sent; None: too long, or from another site's page."""
+    fields = await form(request)
+    return None if fields is None else fields.get("token", "").strip()
+
+
+async def form(request: Request) -> dict[str, str] | None:
+    """The first value of each field of a form that was sent; None: too long, or from another site's page."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
         return None
@@ -111,4 +131,4 @@ async def token_in_form(request: Request) -> str | None:
                 return None
     except ClientDisconnect:
         return None
-    return parse_qs(body.decode("ascii", "replace")).get("token", [""])[0].strip()
+    return {name: values[0] for name, values in parse_qs(body.decode("ascii", "replace")).items()}

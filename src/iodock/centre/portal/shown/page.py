@@ -19,6 +19,7 @@ from iodock.centre.portal.forms import RANGES, Asked
 from iodock.centre.portal.people import seen_by
 from iodock.centre.portal.tables import Table
 from iodock.centre.store import MonitorTables
+from iodock.centre.watch.responder import Responder
 from iodock.shared.errors import StoreError
 from iodock.shared.language import Language
 from iodock.shared.settings import Overload
@@ -36,6 +37,8 @@ class Site:
     limits: Overload = field(default_factory=Overload)
     is_synthetic: bool = False
     """All of it is made up, and every page says so."""
+    responder: Responder | None = None
+    """None: nobody is told, and nothing is done."""
 
 
 SPAN = ("range", "end")

@@ -1,0 +1,123 @@
+"""Whether something is to be done about a job, and why not: a pure question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from iodock.centre.watch.schedulers.base import Scheduler
+from iodock.centre.watch.verdict import Suspect, Verdict
+from iodock.shared.language import N_
+from iodock.shared.response import Intervention
+
+SECOND = 1_000_000_000
+HOUR = 3600 * SECOND
+WHY = {
+    "no-scheduler": N_("no scheduler is set"),
+    "state": N_("the server's state is not one that is acted on"),
+    "client-view": N_("the verdict is by what clients saw only"),
+    "missing-samples": N_("samples are missing"),
+    "few-samples": N_("too few samples in a row"),
+    "low-confidence": N_("the verdict is not sure enough"),
+    "just-started": N_("the collector has just started"),
+    "settling": N_("an action on this file system was just done"),
+    "hourly-limit": N_("the hourly limit is reached"),
+    "nobody": N_("no job stands out"),
+    "small-share": N_("the job's share is too small"),
+    "unsure-suspect": N_("it is not sure enough that it was this job"),
+    "job-id": N_("what the server reports is no id of a job"),
+    "protected-job": N_("the job is protected"),
+    "protected-user": N_("the job's owner is protected"),
+    "acted-before": N_("this job was acted on, or asked about, in this episode"),
+    "owner-unknown": N_("the scheduler does not name an owner"),
+    "job-over": N_("the job is over"),
+    "job-state": N_("the job is in another state"),
+    "no-mark": N_("later changes of the job could not be seen, so the action could not be undone safely"),
+    "no-effect": N_("the command had no effect"),
+    "changed-since": N_("somebody has changed the job since"),
+    "no-answer": N_("the scheduler does not answer, or refuses"),
+    "restart": N_("the collector was restarted before it was done"),
+    "episode-over": N_("the server has recovered"),
+    "not-confirmed": N_("nobody confirmed it in time"),
+    "declined": N_("an operator declined it"),
+}
+"""Why nothing was done, or nothing was undone."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """What was done before."""
+
+    started_ns: int
+    """When the collector started."""
+    jobs: frozenset[str] = frozenset()
+    """With an action, or a question, in this episode."""
+    last_hour: int = 0
+    """Actions that nobody was asked about, in the last hour."""
+    last_ns: int | None = None
+    """The latest action on this file system."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    suspect: Suspect | None
+    """Of whom something is to be done; None: nothing."""
+    why: Mapping[str, str] = field(default_factory=dict)
+    """Job, or empty for all of them -> a key of WHY."""
+
+
+def choice(
+    verdict: Verdict, rules: Intervention, scheduler: Scheduler | None, past: Past, now: int
+) -> Choice:
+    """NOW: ns since the epoch. `rules.mode` is ask or act."""
+    refused = _refused(verdict, rules, scheduler, past, now)
+    if refused or scheduler is None:
+        return Choice(None, {"": refused or "no-scheduler"})
+    why: dict[str, str] = {}
+    for suspect in verdict.suspects:
+        reason = _spared(suspect, rules, scheduler, past)
+        if not reason:
+            return Choice(suspect, why)
+        why[suspect.job] = reason
+    return Choice(None, why or {"": "nobody"})
+
+
+def _refused(verdict: Verdict, rules: Intervention, scheduler: Scheduler | None, past: Past, now: int) -> str:
+    """Whatever the job."""
+    tests = (
+        ("no-scheduler", scheduler is None),
+        (
+            "missing-samples",
+            abs(now - verdict.at_ns) > rules.fresh_s * SECOND or verdict.state == "no-samples",
+        ),
+        ("state", verdict.state not in rules.states),
+        ("client-view", verdict.kind == "client"),
+        ("few-samples", verdict.samples < rules.least_samples),
+        ("low-confidence", verdict.confidence < rules.least_confidence),
+    )
+    unasked = (
+        ("just-started", now - past.started_ns < rules.quiet_after_start_s * SECOND),
+        ("settling", past.last_ns is not None and now - past.last_ns < rules.settle_s * SECOND),
+        ("hourly-limit", past.last_hour >= rules.most_an_hour),
+    )
+    told = (*tests, *(unasked if rules.mode == "act" else ()))
+    return next((name for name, is_so in told if is_so), "")
+
+
+def _spared(suspect: Suspect, rules: Intervention, scheduler: Scheduler, past: Past) -> str:
+    tests = (
+        ("job-id", not scheduler.is_id(suspect.job)),
+        ("acted-before", suspect.job in past.jobs),
+        ("protected-job", is_protected_job(suspect.job, rules)),
+        ("protected-user", suspect.owner is not None and suspect.owner in rules.protected_users),
+        ("small-share", suspect.share < rules.least_share),
+        ("unsure-suspect", suspect.confidence < rules.least_confidence),
+    )
+    return next((name for name, is_so in tests if is_so), "")
+
+
+def is_protected_job(job: str, rules: Intervention) -> bool:
+    """By its id, or by that of the array or job that it is a part of."""
+    whole = re.split(r"[^0-9]", job, maxsplit=1)[0]
+    return job in rules.protected_jobs or whole in rules.protected_jobs

@@ -1,0 +1,114 @@
+"""Actions in the ledger: what was asked, done and undone."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Literal
+
+from iodock.centre.watch.ledger import Ledger, Row
+from iodock.shared.response import ActionKind
+
+Status = Literal[
+    "asked", "wanted", "doing", "done", "undo", "undoing", "undone", "failed", "left", "lapsed", "declined"
+]
+"""asked -> wanted -> doing -> done -> undo -> undoing -> undone. `doing` and `undoing` are written before a
+command is run. `left`: the job is as somebody else left it, and is not touched any more."""
+UNDER_WAY: tuple[Status, ...] = ("wanted", "doing", "undo", "undoing")
+BY_ITSELF = "iodock"
+"""Who decided where nobody was asked."""
+
+
+@dataclass(frozen=True)
+class Action:
+    number: int
+    episode: int
+    job: str
+    owner: str | None
+    kind: ActionKind
+    status: Status
+    by: str
+    """BY_ITSELF, or the operator who confirmed."""
+    made_ns: int
+    did_ns: int | None
+    """When its command was about to be run."""
+    mark: str | None
+    """Of the job after the command: what an undo compares."""
+    why: str
+    """A key of acting.WHY; empty: all is well."""
+    tries: int
+    next_ns: int
+
+
+def add(connection: sqlite3.Connection, action: Action) -> int:
+    """Its number is given here. Returns it."""
+    made = connection.execute(
+        "INSERT INTO actions (episode, job, owner, kind, status, by, made_ns, did_ns, "
+"mark, why, tries, next_ns) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            action.episode, action.job, action.owner, action.kind, action.status, action.by, action.made_ns,
+            action.did_ns, action.mark, action.why, action.tries, action.next_ns,
+        ),
+    )  # fmt: skip
+    return int(made.lastrowid or 0)
+
+
+def change(connection: sqlite3.Connection, number: int, was: Status, **values: object) -> bool:
+    """Changes an action that still has the status WAS. False: it has another."""
+    changes = ", ".join(f"{name} = ?" for name in values)
+    done = connection.execute(
+        f"UPDATE actions SET {changes} WHERE number = ? AND status = ?", (*values.values(), number, was)
+    )
+    return done.rowcount == 1
+
+
+def due(ledger: Ledger, now: int) -> list[Action]:
+    """Those for which something is to be done now, in order. Raises StoreError."""
+    places = ", ".join("?" for _ in UNDER_WAY)
+    sql = f"SELECT * FROM actions WHERE status IN ({places}) AND next_ns <= ? ORDER BY number"
+    return [_action(row) for row in ledger.read(sql, *UNDER_WAY, now)]
+
+
+def with_status(ledger: Ledger, *statuses: Status) -> list[Action]:
+    """Raises StoreError."""
+    places = ", ".join("?" for _ in statuses)
+    sql = f"SELECT * FROM actions WHERE status IN ({places}) ORDER BY number"
+    return [_action(row) for row in ledger.read(sql, *statuses)]
+
+
+def action(ledger: Ledger, number: int) -> Action | None:
+    """Raises StoreError."""
+    rows = ledger.read("SELECT * FROM actions WHERE number = ?", number)
+    return _action(rows[0]) if rows else None
+
+
+def newest(ledger: Ledger, most: int) -> list[Action]:
+    """Raises StoreError."""
+    return [_action(row) for row in ledger.read("SELECT * FROM actions ORDER BY number DESC LIMIT ?", most)]
+
+
+def jobs_of(ledger: Ledger, episode: int) -> frozenset[str]:
+    """Jobs with an action in an episode. Raises StoreError."""
+    return frozenset(row["job"] for row in ledger.read("SELECT job FROM actions WHERE episode = ?", episode))
+
+
+def unasked_since(ledger: Ledger, since: int) -> int:
+    """Actions that nobody was asked about, and that were not given up before their command. Raises
+    StoreError."""
+    sql = "SELECT count(*) AS n FROM actions WHERE by = ? AND coalesce(did_ns, made_ns) >= ? AND "
+    sql += "(did_ns IS NOT NULL OR status IN ('wanted', 'doing'))"
+    return int(ledger.read(sql, BY_ITSELF, since)[0]["n"])
+
+
+def latest_on(ledger: Ledger, file_system: str) -> int | None:
+    """When a command was run last because of this file system, or is about to be. Raises StoreError."""
+    sql = "SELECT max(coalesce(did_ns, made_ns)) AS last FROM actions JOIN episodes ON "
+    sql += "episodes.number = actions.episode WHERE file_system = ? AND "
+    sql += "(did_ns IS NOT NULL OR status = 'wanted')"
+    last = ledger.read(sql, file_system)[0]["last"]
+    return None if last is None else int(last)
+
+
+def _action(row: Row) -> Action:
+    return Action(**{name: row[name] for name in Action.__dataclass_fields__})

@@ -1,0 +1,87 @@
+"""The audit log: one line of JSON for everything that was done, or was not done and why. Files of a month are
+only ever appended to, and whole months are removed when they are too old."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from iodock.shared.bounded import files
+from iodock.shared.bounded.documents import from_json
+from iodock.shared.errors import StoreError
+
+_NAME = re.compile(r"audit-(20[0-9]{2})-(0[1-9]|1[0-2])\.jsonl")
+_SECOND = 1_000_000_000
+_DAY_S = 86_400
+
+
+class Audit:
+    """Of one folder. The caller sees to it that one thread writes at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def write(self, now: int, what: str, **facts: object) -> None:
+        """One line, on the disk when this returns. NOW: ns since the epoch. Raises StoreError."""
+        at = time.gmtime(now / _SECOND)
+        line = json.dumps({"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", at), "what": what, **facts})
+        path = self._folder / time.strftime("audit-%Y-%m.jsonl", at)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                # A line that was cut by a crash or a full disk must not take this one with it.
+                os.write(descriptor, (b"" if _is_whole(descriptor) else b"\n") + line.encode() + b"\n")
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}", "nothing is done that can't be logged") from error
+
+    def lines(self) -> Iterator[dict[str, object]]:
+        """All that can be read, the oldest first. Raises StoreError."""
+        for path in self._files():
+            try:
+                with files.opened(path) as file:
+                    yield from _read(file, path)
+            except OSError as error:
+                raise StoreError(f"{path}: {error.strerror}") from error
+
+    def forget(self, before: int) -> None:
+        """Removes months that ended before, ns since the epoch. Raises StoreError."""
+        for path in self._files():
+            if _end_of(path.name) * _SECOND < before:
+                try:
+                    path.unlink()
+                except OSError as error:
+                    raise StoreError(f"{path}: {error.strerror}", "remove it by hand") from error
+
+    def _files(self) -> list[Path]:
+        return sorted(path for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
+
+
+def _is_whole(descriptor: int) -> bool:
+    size = os.fstat(descriptor).st_size
+    return size == 0 or os.pread(descriptor, 1, size - 1) == b"\n"
+
+
+def _read(file: object, path: Path) -> Iterator[dict[str, object]]:
+    for line in files.lines(file, path, StoreError):  # type: ignore[arg-type]
+        try:
+            found = from_json(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict):
+            yield found
+
+
+def _end_of(name: str) -> int:
+    """Seconds since the epoch at which the month is surely over."""
+    found = _NAME.fullmatch(name)
+    assert found
+    year, month = int(found[1]), int(found[2])
+    first = time.strptime(f"{year + month // 12}-{month % 12 + 1:02}", "%Y-%m")
+    return int(time.mktime(first)) + _DAY_S

@@ -1,0 +1,170 @@
+"""What helps against an unwell server, in plain words: for the owner of a job, and for operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from iodock.centre.watch import tbf
+from iodock.centre.watch.schedulers.desk import SchedulerDesk
+from iodock.centre.watch.verdict import Evidence, State, Suspect
+from iodock.shared.language import N_, Language
+from iodock.shared.response import Intervention
+from iodock.shared.units import BYTES_PER_SECOND
+
+Pattern = Literal["opens", "creates", "objects", "bytes"]
+_PATTERNS: dict[str, Pattern] = {
+    "opens": "opens", "open": "opens", "closes": "opens", "close": "opens",
+    "creates": "creates", "create": "creates", "mknod": "creates",
+    "objects": "objects", "object-creates": "objects", "creates-x-stripes": "objects",
+    "bytes": "bytes", "read-bytes": "bytes", "write-bytes": "bytes",
+}  # fmt: skip
+"""Key of an observation of a job -> what the job did."""
+_FIRST: dict[State, tuple[Pattern, ...]] = {"stall": ("objects", "creates", "opens", "bytes")}
+_OTHERWISE: tuple[Pattern, ...] = ("creates", "opens", "objects", "bytes")
+_OF_OBJECTS: tuple[Pattern, ...] = ("bytes", "objects", "creates", "opens")
+_FEW_CREATES = 0.3
+"""Of the opens: below, the job opens files that were there before."""
+MOST_OWNER_CURES = 2
+
+_SEEN = {
+    "opens": N_("It opens {rate} files a second."),
+    "creates": N_("It creates {rate} files a second."),
+    "objects": N_("Creating its files makes {rate} objects a second: files created x stripe count."),
+    "bytes": N_("It moves {rate}."),
+}
+_OWNER = {
+    "opens": N_(
+        "Open each file once and keep it open; let one rank read small input files and broadcast them."
+    ),
+    "creates": N_(
+        "Write fewer and larger files: one for each node or one in all, with MPI-IO, "
+        "HDF5 or NetCDF, not one for each process and step."
+    ),
+    "objects": N_(
+        "Set a stripe count of 1 on the directory before the files are created: lfs "
+        "setstripe -c 1 DIRECTORY. Do not use -c -1 (all targets) for many files."
+    ),
+    "bytes": N_(
+        "Write less often and in requests of 1 MiB or more, and let fewer processes "
+        "write at the same time. For one large shared file a larger stripe count spreads "
+        "the load."
+    ),
+}
+_NODE_LOCAL = N_(
+    "Keep files that only one rank or node uses in a directory on the node "
+    "itself{place}, and copy what is to stay at the end. A directory of its own for "
+    "each rank on the shared file system does not help."
+)
+_OPERATOR = {
+    "overload": N_(
+        "The server works at its limit: fewer requests help. Slow the job down, or "
+        "suspend it, and talk to its owner."
+    ),
+    "stall": N_(
+        "A stalled server mostly waits for object servers, with an idle CPU. Look at the "
+        "object servers too. A limit on the job lets others go on, but its files still "
+        "need every object that they are striped over."
+    ),
+    "failover": N_(
+        "Clients reconnect and recover. Wait for it, and see lctl get_param "
+        "*.*.recovery_status on the server before anything else."
+    ),
+    "degraded": N_(
+        "Hardware or a path is lost or rebuilt. No job is to blame: see the events of this server."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class OperatorCures:
+    advice: str
+    commands: tuple[tuple[str, tuple[str, ...]], ...]
+    """Each a title and lines to copy."""
+
+
+def patterns(state: State, kind: str, suspect: Suspect) -> list[Pattern]:
+    """What a job did, what matters most first."""
+    rates = rates_of(suspect.evidence)
+    order = _OF_OBJECTS if kind == "object" else _FIRST.get(state, _OTHERWISE)
+    found = [one for one in order if one in rates]
+    if found[:2] == ["creates", "opens"] and (rates["creates"] or 0) < _FEW_CREATES * (rates["opens"] or 0):
+        found[:2] = ["opens", "creates"]
+    return found
+
+
+def rates_of(evidence: Sequence[Evidence]) -> dict[Pattern, float | None]:
+    """Of each pattern the largest that was seen, a second; None: seen, and not known how much."""
+    found: dict[Pattern, float | None] = {}
+    for one in evidence:
+        pattern = _PATTERNS.get(one.what)
+        if pattern and (found.get(pattern) is None or (one.value or 0) > (found[pattern] or 0)):
+            found[pattern] = one.value
+    return found
+
+
+def for_owner(state: State, kind: str, suspect: Suspect, rules: Intervention, text: Language) -> list[str]:
+    """Sentences; empty where it is not known what the job did."""
+    found = patterns(state, kind, suspect)[:MOST_OWNER_CURES]
+    said = [text.gettext(_OWNER[pattern]) for pattern in found]
+    if any(pattern in ("opens", "creates") for pattern in found):
+        place = f" ({rules.node_local})" if rules.node_local else ""
+        said.append(text.gettext(_NODE_LOCAL, place=place))
+    return said
+
+
+def seen(suspect: Suspect, text: Language) -> list[str]:
+    """What the job does, in sentences."""
+    rates = rates_of(suspect.evidence)
+    return [
+        text.gettext(_SEEN[pattern], rate=_amount(pattern, rate))
+        for pattern, rate in rates.items() if rate is not None
+    ]  # fmt: skip
+
+
+def for_operators(
+    state: State, kind: str, suspects: Sequence[Suspect], rules: Intervention, desk: SchedulerDesk | None,
+    text: Language,
+) -> OperatorCures:  # fmt: skip
+    """Commands are for the first suspect; there are none where nobody stands out."""
+    advice = text.gettext(_OPERATOR.get(state, ""))
+    if not suspects or state not in ("overload", "stall"):
+        return OperatorCures(advice, ())
+    first = suspects[0]
+    commands = [*_of_scheduler(first, rules, desk, text), *_of_lustre(kind, first, rules, text)]
+    return OperatorCures(advice, tuple(commands))
+
+
+def _of_scheduler(
+    suspect: Suspect, rules: Intervention, desk: SchedulerDesk | None, text: Language
+) -> list[tuple[str, tuple[str, ...]]]:
+    if desk is None:
+        return []
+    lines = tuple(filter(None, (desk.shown(kind, suspect.job) for kind in desk.scheduler.ways)))
+    return [(text.gettext("Hold it while it waits, suspend it, or end and hold it"), lines)] if lines else []
+
+
+def _of_lustre(
+    kind: str, suspect: Suspect, rules: Intervention, text: Language
+) -> list[tuple[str, tuple[str, ...]]]:
+    titles = {
+        "jobid": text.gettext("Limit it on the Lustre server, by JobID. The rate is for each JobID and CPU "
+"partition; a server without a TBF policy for JobIDs gets one"),
+        "projid": text.gettext("Or by project: put its number for PROJECT"),
+        "nodemap": text.gettext("Or by nodemap: put its name for NODEMAP"),
+    }  # fmt: skip
+    rates = rates_of(suspect.evidence)
+    # Objects and bytes a second are no requests a second to this server.
+    requests = max(rates.get("opens") or 0, rates.get("creates") or 0)
+    asked = requests or None if kind == "metadata" else None
+    version = tbf.version_of(rules.lustre_version)
+    made = tbf.rules(kind, suspect.job, asked, suspect.nodes, version)
+    ends = text.gettext("# and when it is over:")
+    return [(titles[rule.by], (*rule.start, ends, *rule.stop)) for rule in made]
+
+
+def _amount(pattern: Pattern, rate: float) -> str:
+    if pattern == "bytes":
+        return BYTES_PER_SECOND.text(rate)
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"

@@ -1,0 +1,164 @@
+"""What is asked for, decided and called back, from one interval to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from iodock.centre.watch import action_rows as rows
+from iodock.centre.watch import episode_rows
+from iodock.centre.watch.acting import HOUR, SECOND, Past, choice
+from iodock.centre.watch.action_rows import BY_ITSELF, Action, Status
+from iodock.centre.watch.audit import Audit
+from iodock.centre.watch.episodes import Episode, Key, key_of
+from iodock.centre.watch.ledger import Ledger
+from iodock.centre.watch.schedulers.base import Scheduler
+from iodock.centre.watch.verdict import UNWELL, Suspect, Verdict
+from iodock.shared.errors import RequestError
+from iodock.shared.response import Intervention
+
+_NOT_OVER: tuple[Status, ...] = ("asked", "wanted", "doing", "done", "undo", "undoing")
+_ORDINARY = ("few-samples", "missing-samples", "settling", "acted-before", "state", "nobody")
+"""Reasons that come up in every interval, and that the log need not have."""
+_MOST_SAID = 10_000
+
+
+class Decider:
+    """Of one collector. One thread decides at a time."""
+
+    def __init__(
+        self, ledger: Ledger, audit: Audit, rules: Intervention, scheduler: Scheduler | None, started_ns: int
+    ) -> None:
+        self._ledger, self._audit, self._rules = ledger, audit, rules
+        self._scheduler, self._started_ns = scheduler, started_ns
+        self._said: set[tuple[int, str, str]] = set()
+
+    def weigh(self, verdicts: Iterable[Verdict], episodes: Mapping[Key, Episode], now: int) -> None:
+        """Asks or decides, where the site wants it. Raises StoreError."""
+        if self._rules.mode == "suggest":
+            return
+        for verdict in verdicts:
+            episode = episodes.get(key_of(verdict))
+            if verdict.state not in UNWELL or episode is None or episode.seen_ns != verdict.at_ns:
+                continue
+            past = self._past(episode, now)
+            self._keep_asking(verdict, episode, past, now)
+            made = choice(verdict, self._rules, self._scheduler, past, now)
+            self._say(episode, made.why, now)
+            if made.suspect is not None:
+                self._want(episode, made.suspect, now)
+
+    def _keep_asking(self, verdict: Verdict, episode: Episode, past: Past, now: int) -> None:
+        """A question stands as long as its evidence does: an overload may last for a day."""
+        for action in rows.with_status(self._ledger, "asked"):
+            about = tuple(one for one in verdict.suspects if one.job == action.job)
+            if action.episode != episode.number or not about:
+                continue
+            alone, before = replace(verdict, suspects=about), replace(past, jobs=frozenset())
+            if choice(alone, self._rules, self._scheduler, before, now).suspect is not None:
+                with self._ledger.writing() as connection:
+                    rows.change(connection, action.number, "asked", made_ns=now)
+
+    def _past(self, episode: Episode, now: int) -> Past:
+        under_way = {action.job for action in rows.with_status(self._ledger, *_NOT_OVER)}
+        return Past(
+            self._started_ns, rows.jobs_of(self._ledger, episode.number) | under_way,
+            rows.unasked_since(self._ledger, now - HOUR), rows.latest_on(self._ledger, episode.file_system),
+        )  # fmt: skip
+
+    def _want(self, episode: Episode, suspect: Suspect, now: int) -> None:
+        asks = self._rules.mode == "ask"
+        self._audit.write(
+            now, "asked" if asks else "decided", episode=episode.number, file_system=episode.file_system,
+            server=episode.server, state=episode.state, job=suspect.job, owner=suspect.owner,
+            kind=self._rules.action, share=suspect.share, confidence=suspect.confidence,
+            samples=episode.samples,
+        )  # fmt: skip
+        action = Action(
+            0, episode.number, suspect.job, suspect.owner, self._rules.action, "asked" if asks else "wanted",
+            "" if asks else BY_ITSELF, now, None, None, "", 0, now,
+        )  # fmt: skip
+        with self._ledger.writing() as connection:
+            rows.add(connection, action)
+
+    def _say(self, episode: Episode, why: Mapping[str, str], now: int) -> None:
+        """Each reason once in an episode."""
+        for job, reason in why.items():
+            mark = (episode.number, job, reason)
+            if reason in _ORDINARY or mark in self._said:
+                continue
+            if len(self._said) >= _MOST_SAID:
+                self._said.clear()
+            self._said.add(mark)
+            self._audit.write(now, "refused", episode=episode.number, job=job[:200], why=reason)
+
+    def recall(self, episodes: Iterable[Episode], now: int) -> None:
+        """EPISODES: all that are open. Takes back what nobody needs any more. Raises StoreError."""
+        found = rows.with_status(self._ledger, "asked", "wanted", "done")
+        if not found:
+            return
+        is_open = {one.number for one in episodes}
+        unwell = {one.file_system for one in episodes if one.state in self._rules.states}
+        for action in found:
+            if action.status == "done":
+                self._recall_done(action, is_open, unwell, now)
+            elif action.episode not in is_open:
+                self._turn(action, "lapsed", "episode-over", now)
+            elif action.status == "asked" and now - action.made_ns > self._rules.confirm_within_s * SECOND:
+                self._turn(action, "lapsed", "not-confirmed", now)
+
+    def _recall_done(self, action: Action, is_open: set[int], unwell: set[str], now: int) -> None:
+        episode = episode_rows.episode(self._ledger, action.episode)
+        place = episode.file_system if episode else ""
+        if action.episode not in is_open and place not in unwell:
+            self._turn(action, "undo", "", now, reason="recovered")
+        elif now - (action.did_ns or now) > self._rules.longest_s * SECOND:
+            self._turn(action, "undo", "", now, reason="longest")
+
+    def confirm(self, number: int, by: str, now: int) -> None:
+        """An operator's yes. Raises RequestError: it is too late, or samples are missing; StoreError."""
+        action = self._asked(number)
+        episode = episode_rows.episode(self._ledger, action.episode)
+        if episode is None or episode.is_over:
+            raise RequestError("the server has recovered", "nothing was done")
+        fresh = now - episode.seen_ns <= self._rules.fresh_s * SECOND and episode.seen_ns > self._started_ns
+        if not fresh:
+            raise RequestError("samples of this server are missing", "confirm when there are new ones")
+        if now - action.made_ns > self._rules.confirm_within_s * SECOND:
+            raise RequestError("the question is too old", "nothing was done")
+        self._turn(action, "wanted", "", now, by=by, made_ns=now)
+
+    def decline(self, number: int, by: str, now: int) -> None:
+        """An operator's no. Raises RequestError, StoreError."""
+        self._turn(self._asked(number), "declined", "declined", now, by=by)
+
+    def undo(self, number: int, by: str, now: int) -> None:
+        """An operator wants it undone before the server has recovered. Raises RequestError, StoreError."""
+        action = rows.action(self._ledger, number)
+        if action is None or action.status != "done":
+            raise RequestError("there is nothing to undo", "see the list of actions")
+        self._turn(action, "undo", "", now, reason="operator", by=by)
+
+    def _asked(self, number: int) -> Action:
+        action = rows.action(self._ledger, number)
+        if action is None or action.status != "asked":
+            raise RequestError("this question is answered already, or lapsed", "see the list of actions")
+        return action
+
+    def _turn(
+        self, action: Action, status: Status, why: str, now: int, reason: str = "", **changed: object
+    ) -> None:
+        told = {"by": changed.get("by"), "why": why or reason}
+        self._audit.write(
+            now, "confirmed" if status == "wanted" else status, action=action.number, episode=action.episode,
+            job=action.job, kind=action.kind, **{name: one for name, one in told.items() if one},
+        )  # fmt: skip
+        if status == "undo":
+            # Who decided on the action stays known.
+            changed.pop("by", None)
+        with self._ledger.writing() as connection:
+            is_done = rows.change(
+                connection, action.number, action.status, status=status, why=why, next_ns=now, **changed
+            )
+        if not is_done and changed:
+            raise RequestError("this question is answered already, or lapsed", "see the list of actions")

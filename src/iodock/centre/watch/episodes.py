@@ -1,0 +1,96 @@
+"""Episodes: a time in which a server was unwell, made of its verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from iodock.centre.watch.verdict import UNWELL, State, Suspect, Verdict
+
+ServerKind = Literal["metadata", "object", "client"]
+Key = tuple[str, str, str]
+"""File system, server, kind."""
+MOST_SUSPECTS = 10
+RECOVERED_SAMPLES = 3
+"""Good samples in a row that end an episode: a server that flutters is unwell."""
+_SEVERITY: tuple[State, ...] = ("degraded", "failover", "overload", "stall")
+"""From the least to the worst."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    file_system: str
+    server: str
+    kind: ServerKind
+    begin_ns: int
+    state: State
+    """As seen last, of the states that are unwell."""
+    worst: State
+    seen_ns: int
+    """Time of the last verdict that says something."""
+    confidence: float
+    samples: int
+    """Of the last verdict."""
+    suspects: tuple[Suspect, ...] = ()
+    """Worst first: those of the last verdict, then earlier ones."""
+    end_ns: int | None = None
+    told: int | None = None
+    """The episode with which this one was told; None: nobody was told."""
+    number: int = 0
+    """In the ledger; 0: it is not there yet."""
+
+    @property
+    def key(self) -> Key:
+        return self.file_system, self.server, self.kind
+
+    @property
+    def is_over(self) -> bool:
+        return self.end_ns is not None
+
+
+def key_of(verdict: Verdict) -> Key:
+    return verdict.file_system, verdict.server, verdict.kind
+
+
+def advanced(episode: Episode | None, verdict: Verdict) -> Episode | None:
+    """The open episode of a server after one more verdict; None: it is well, as it was. What is not newer
+    than the last verdict, and missing samples, change nothing."""
+    if episode is None:
+        return _begun(verdict) if verdict.state in UNWELL else None
+    if verdict.at_ns <= episode.seen_ns or verdict.state == "no-samples":
+        return episode
+    if verdict.state in UNWELL:
+        return _continued(episode, verdict)
+    if verdict.samples < RECOVERED_SAMPLES:
+        return episode
+    return replace(episode, end_ns=max(episode.begin_ns, min(verdict.since_ns, verdict.at_ns)))
+
+
+def _begun(verdict: Verdict) -> Episode:
+    return Episode(
+        verdict.file_system, verdict.server, verdict.kind, min(verdict.since_ns, verdict.at_ns),
+        verdict.state, verdict.state, verdict.at_ns, verdict.confidence, verdict.samples,
+        merged(verdict.suspects, ()),
+    )  # fmt: skip
+
+
+def _continued(episode: Episode, verdict: Verdict) -> Episode:
+    return replace(
+        episode, state=verdict.state, worst=worse(episode.worst, verdict.state), seen_ns=verdict.at_ns,
+        confidence=verdict.confidence, samples=verdict.samples,
+        suspects=merged(verdict.suspects, episode.suspects),
+    )  # fmt: skip
+
+
+def worse(one: State, other: State) -> State:
+    """The worse of two states that are unwell."""
+    return max(one, other, key=_SEVERITY.index)
+
+
+def merged(now: Iterable[Suspect], before: Iterable[Suspect]) -> tuple[Suspect, ...]:
+    """Suspects of now, then those of before that are not among them."""
+    found: dict[str, Suspect] = {}
+    for suspect in (*now, *before):
+        found.setdefault(suspect.job, suspect)
+    return tuple(found.values())[:MOST_SUSPECTS]

@@ -1,0 +1,105 @@
+"""Notices by mail."""
+
+from __future__ import annotations
+
+import hashlib
+import smtplib
+import ssl
+from email.message import EmailMessage
+from email.utils import formatdate
+from pathlib import Path
+
+from iodock.centre.watch.notices.outbox import Refused, TryAgain
+from iodock.centre.watch.notices.recipients import MAIL, Letter, host_port
+from iodock.shared.bounded import files
+from iodock.shared.bounded.limits import SECRET
+from iodock.shared.errors import RequestError
+from iodock.shared.language import N_
+from iodock.shared.response import Notices
+from iodock.shared.text import visible
+
+_PERMANENT = 500
+"""Answers of a mail server from here on: it will never take this."""
+
+
+class Mail:
+    """By one mail server."""
+
+    def __init__(self, rules: Notices) -> None:
+        """Raises RequestError: the address of the server, or its password's file."""
+        self._rules = rules
+        self._server = host_port(rules.smtp)
+        self._password = _secret(rules.smtp_password_file) if rules.smtp_password_file else ""
+        if (
+            self._password
+            and rules.security == "none"
+            and self._server[0] not in ("127.0.0.1", "localhost", "::1")
+        ):
+            raise RequestError("[notices] the password would travel in the clear", 'security = "starttls"')
+
+    def __call__(self, letter: Letter) -> None:
+        """Raises TryAgain, Refused."""
+        if not MAIL.fullmatch(letter.address) or "{" in letter.address:
+            raise Refused(N_("is no mail address"))
+        mail = self.written(letter)
+        try:
+            with self._connected() as server:
+                server.send_message(mail, self._rules.sender, [letter.address])
+        except smtplib.SMTPRecipientsRefused as error:
+            status = next(iter(error.recipients.values()))[0]
+            raise (Refused if status >= _PERMANENT else TryAgain)(f"the server answers {status}") from error
+        except smtplib.SMTPResponseException as error:
+            permanent = error.smtp_code >= _PERMANENT and not isinstance(
+                error, smtplib.SMTPAuthenticationError
+            )
+            raise (Refused if permanent else TryAgain)(f"the server answers {error.smtp_code}") from error
+        except (OSError, smtplib.SMTPException) as error:
+            raise TryAgain(type(error).__name__) from error
+
+    def written(self, letter: Letter) -> EmailMessage:
+        """The mail: its begin and its end are one thread, and no robot answers."""
+        mail = EmailMessage()
+        # A header has no line breaks, whatever a job is called.
+        mail["Subject"] = f"[iodock] {visible(letter.message.subject)}"
+        mail["From"], mail["To"] = self._rules.sender, letter.address
+        mail["Date"] = formatdate(localtime=True)
+        mail["Message-ID"] = self._id(letter.key)
+        if letter.phase == "end":
+            mail["In-Reply-To"] = mail["References"] = self._id(letter.begin_key)
+        mail["Auto-Submitted"] = "auto-generated"
+        mail.set_content(letter.message.text, cte="base64")
+        return mail
+
+    def _id(self, key: str) -> str:
+        domain = self._rules.sender.rpartition("@")[2]
+        return f"<iodock.{hashlib.sha256(key.encode()).hexdigest()[:32]}@{domain}>"
+
+    def _connected(self) -> smtplib.SMTP:
+        host, port = self._server
+        limit, trusted = self._rules.timeout_s, ssl.create_default_context()
+        if self._rules.security == "tls":
+            server: smtplib.SMTP = smtplib.SMTP_SSL(host, port, timeout=limit, context=trusted)
+        else:
+            server = smtplib.SMTP(host, port, timeout=limit)
+        try:
+            if self._rules.security == "starttls":
+                server.starttls(context=trusted)
+            if self._rules.smtp_user:
+                server.login(self._rules.smtp_user, self._password)
+        except BaseException:
+            server.close()
+            raise
+        return server
+
+
+def _secret(path: str) -> str:
+    """The first line of a file. Raises RequestError."""
+    try:
+        return files.text(Path(path), SECRET).split("\n")[0].strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"{path}: {error}", "name a file with one line") from error
+
+
+def secret(path: str) -> str:
+    """As for a webhook's token. Raises RequestError."""
+    return _secret(path)

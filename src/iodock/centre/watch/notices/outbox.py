@@ -1,0 +1,148 @@
+"""Letters that are to be sent. They wait in the ledger, so that a restart neither loses them nor sends one
+twice: a letter is marked before it is sent, and one that was being sent when the collector ended is not sent
+again."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from typing import Protocol
+
+from iodock.centre.watch.ledger import Ledger, Row, count
+from iodock.centre.watch.notices.message import Message
+from iodock.centre.watch.notices.recipients import Letter, key
+from iodock.shared.bounded.documents import from_json
+from iodock.shared.language import N_
+from iodock.shared.response import Notices
+
+SECOND = 1_000_000_000
+SENT, LOST = "sent", "lost"
+ENDED = N_("the collector ended while it was being sent")
+TOO_MANY = N_("too many wait")
+_LONGEST_WAIT_S = 600
+
+
+class Sender(Protocol):
+    """Sends one letter. Raises TryAgain, or Refused: it will never be taken."""
+
+    def __call__(self, letter: Letter) -> None: ...
+
+
+class TryAgain(Exception):
+    """It could not be sent now."""
+
+
+class Refused(Exception):
+    """It will never be taken."""
+
+
+def put(connection: sqlite3.Connection, letters: Iterable[Letter], now: int, most: int) -> None:
+    """Puts letters that were not there before. Beyond MOST that wait they are lost, and counted."""
+    waiting = connection.execute("SELECT count(*) FROM outbox WHERE status = 'waiting'").fetchone()[0]
+    for letter in letters:
+        if waiting >= most:
+            count(connection, f"{LOST}: {letter.channel}: {TOO_MANY}")
+            continue
+        body = json.dumps(asdict(letter))
+        done = connection.execute(
+            "INSERT OR IGNORE INTO outbox (key, channel, recipient, message, status, tries, "
+            "made_ns, next_ns) "
+            "VALUES (?, ?, ?, ?, 'waiting', 0, ?, ?)",
+            (letter.key, letter.channel, letter.recipient, body, now, now),
+        )
+        waiting += done.rowcount
+
+
+class Outbox:
+    """Sends what is due. One thread does so at a time, apart from all others."""
+
+    def __init__(self, ledger: Ledger, rules: Notices, send: Sender) -> None:
+        self._ledger, self._rules, self._send = ledger, rules, send
+
+    def recover(self) -> None:
+        """At the start: what was being sent may have arrived. Raises StoreError."""
+        with self._ledger.writing() as connection:
+            for row in connection.execute(
+                "SELECT number, channel FROM outbox WHERE status = 'sending'"
+            ).fetchall():
+                self._finish(connection, row, LOST, ENDED)
+
+    def send_due(self, now: int, is_over: Callable[[], bool] = lambda: False, most: int = 100) -> int:
+        """How many were tried. NOW: ns since the epoch. IS_OVER: nothing more is begun. Raises StoreError."""
+        rows = self._ledger.read(
+            "SELECT * FROM outbox WHERE status = 'waiting' AND next_ns <= ? ORDER BY next_ns, number LIMIT ?",
+            now, most,
+        )  # fmt: skip
+        tried, stuck = 0, set[str]()
+        for row in rows:
+            if is_over():
+                break
+            # A mail server that hangs must not keep the others waiting for each of its letters.
+            if row["channel"] not in stuck:
+                tried += 1
+                if not self._try(row, now):
+                    stuck.add(row["channel"])
+        return tried
+
+    def waiting(self) -> int:
+        """Raises StoreError."""
+        return int(self._ledger.read("SELECT count(*) AS n FROM outbox WHERE status = 'waiting'")[0]["n"])
+
+    def forget(self, before: int) -> None:
+        """Removes what was sent or lost, and made before. Raises StoreError."""
+        with self._ledger.writing() as connection:
+            connection.execute(
+                "DELETE FROM outbox WHERE status IN (?, ?) AND made_ns < ?", (SENT, LOST, before)
+            )
+
+    def _try(self, row: Row, now: int) -> bool:
+        """False: it is to be tried again."""
+        with self._ledger.writing() as connection:
+            connection.execute("UPDATE outbox SET status = 'sending' WHERE number = ?", (row["number"],))
+        try:
+            self._send(_letter(row))
+        except Refused as error:
+            with self._ledger.writing() as connection:
+                self._finish(connection, row, LOST, str(error))
+        except TryAgain as error:
+            self._later(row, now, str(error))
+            return False
+        else:
+            with self._ledger.writing() as connection:
+                self._finish(connection, row, SENT, "")
+        return True
+
+    def _later(self, row: Row, now: int, why: str) -> None:
+        wait = min(self._rules.retry_s * 2 ** min(row["tries"], 16), _LONGEST_WAIT_S)
+        with self._ledger.writing() as connection:
+            if now + wait * SECOND - row["made_ns"] > self._rules.give_up_s * SECOND:
+                self._finish(connection, row, LOST, why)
+                return
+            connection.execute(
+                "UPDATE outbox SET status = 'waiting', tries = tries + 1, next_ns = ? WHERE number = ?",
+                (now + round(wait * SECOND), row["number"]),
+            )
+
+    def _finish(self, connection: sqlite3.Connection, row: Row, status: str, why: str) -> None:
+        """The text is not kept longer than it is needed."""
+        connection.execute(
+            "UPDATE outbox SET status = ?, message = '' WHERE number = ?", (status, row["number"])
+        )
+        count(connection, f"{status}: {row['channel']}" + (f": {why[:120]}" if why else ""))
+
+
+def told(connection: sqlite3.Connection, group: int) -> list[tuple[str, str]]:
+    """Recipient and address of all letters that told of a begin."""
+    start = key(group, "begin")
+    rows = connection.execute(
+        "SELECT key FROM outbox WHERE substr(key, 1, ?) = ? ORDER BY number", (len(start), start)
+    )
+    found = [from_json(row["key"]) for row in rows.fetchall()]
+    return [(str(name), str(address)) for _, _, name, address in found]
+
+
+def _letter(row: Row) -> Letter:
+    found = from_json(row["message"])
+    return Letter(**{**found, "message": Message(**found["message"])})

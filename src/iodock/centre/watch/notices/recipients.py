@@ -1,0 +1,188 @@
+"""Whom an occasion is told to: a site's recipients, each with an address that was checked."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from iodock.centre.watch.notices.message import Message, Occasion, Phase, Writer
+from iodock.centre.watch.verdict import Suspect
+from iodock.shared.errors import RequestError
+from iodock.shared.language import N_, language_in
+from iodock.shared.response import Notices, Recipient
+
+Sufferers = Callable[[str], Iterable[str] | None]
+"""Of a file system: login names of those whose programs use it now; None: that can't be told."""
+USER = "{user}"
+UNKNOWN = N_("users are not known")
+TOO_MANY_USERS = N_("more users than most_users")
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", re.ASCII)
+"""Login names that become part of an address; others get no mail."""
+MAIL = re.compile(r"[A-Za-z0-9._%+={}-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?", re.ASCII)
+_HOST_PORT = re.compile(r"([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Letter:
+    """One message to one address."""
+
+    group: int
+    """The episode that it is about, or the first of those that are told together."""
+    phase: Phase
+    channel: str
+    recipient: str
+    """Name of the recipient in the settings."""
+    address: str
+    message: Message
+
+    @property
+    def key(self) -> str:
+        """The same for the same occasion and address: it is sent once."""
+        return key(self.group, self.phase, self.recipient, self.address)
+
+    @property
+    def begin_key(self) -> str:
+        """That of the letter that told of the begin."""
+        return key(self.group, "begin", self.recipient, self.address)
+
+
+def key(group: int, phase: Phase, *more: str) -> str:
+    """Of a letter. With less than all of it: what the keys of an occasion begin with."""
+    whole = json.dumps([group, phase, *more])
+    return whole if len(more) == 2 else whole[:-1] + ","
+
+
+def checked(notices: Notices) -> Notices:
+    """The settings. Raises RequestError: an address or a server that can't be one."""
+    for name, recipient in notices.to.items():
+        where = f"[notices.to.{name}]"
+        if reason := _wrong(recipient):
+            raise RequestError(f"{where} address = {recipient.address!r}: {reason}")
+        if recipient.who == "owner" and USER not in recipient.address:
+            raise RequestError(f"{where}: an owner's address has {{user}} in it", 'as "{user}@example.org"')
+    if not MAIL.fullmatch(notices.sender):
+        raise RequestError(f"[notices] sender = {notices.sender!r} is no mail address")
+    if any(one.by == "mail" for one in notices.to.values()):
+        host_port(notices.smtp)
+    return notices
+
+
+def _wrong(recipient: Recipient) -> str:
+    if recipient.by == "mail":
+        plain = recipient.address.replace(USER, "user")
+        return "" if MAIL.fullmatch(plain) and "{" not in plain else "is no mail address"
+    if USER in recipient.address:
+        return "only mail goes to single users"
+    if recipient.by == "webhook":
+        parts = urlsplit(recipient.address)
+        if (
+            parts.scheme not in ("http", "https")
+            or not parts.hostname
+            or re.search(r"[\x00-\x20]", recipient.address)
+        ):
+            return "is no http or https address"
+        if recipient.token_file and parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+            return "the token would travel in the clear"
+        return ""
+    is_place = recipient.address.startswith("/") or _HOST_PORT.fullmatch(recipient.address)
+    return "" if is_place else "is neither a socket's path, as /dev/log, nor HOST:PORT"
+
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def host_port(text: str) -> tuple[str, int]:
+    """Raises RequestError."""
+    found = _HOST_PORT.fullmatch(text)
+    if not found or not 0 < int(found[2]) < 65_536:
+        raise RequestError(f"{text!r} is not HOST:PORT", "as 127.0.0.1:25")
+    return found[1].strip("[]"), int(found[2])
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Makes the letters of an occasion."""
+
+    notices: Notices
+    writer: Writer
+    sufferers: Sufferers
+    lost: Counter[str] = field(default_factory=Counter)
+    """Recipients whose users could not be told apart; taken by who counts it."""
+
+    def of_begin(self, occasion: Occasion) -> list[Letter]:
+        """To operators and users; owners are told apart."""
+        return [
+            self._letter(occasion, name, address, user)
+            for name, one in self._about(occasion) if one.who != "owner"
+            for user, address in self._users(occasion, one)
+        ]  # fmt: skip
+
+    def of_owner(self, occasion: Occasion, suspect: Suspect) -> list[Letter]:
+        """To the owner of a job, where that is known and the suspicion is sure enough."""
+        owner = suspect.owner or ""
+        if not _USER.fullmatch(owner) or suspect.confidence < self.notices.owner_confidence:
+            return []
+        return [
+            self._letter(occasion, name, one.address.replace(USER, owner), owner, suspect)
+            for name, one in self._about(occasion) if one.who == "owner"
+        ]  # fmt: skip
+
+    def of_end(self, occasion: Occasion, told: Iterable[tuple[str, str]]) -> list[Letter]:
+        """TOLD: recipient and address of those who were told of the begin."""
+        found = []
+        for name, address in told:
+            recipient = self.notices.to.get(name)
+            if recipient is None:
+                continue
+            user = _user_in(recipient.address, address)
+            suspects = (one for one in occasion.episode.suspects if one.owner == user)
+            found.append(self._letter(occasion, name, address, user, next(suspects, None)))
+        return found
+
+    def _about(self, occasion: Occasion) -> list[tuple[str, Recipient]]:
+        place = occasion.episode.file_system
+        return [
+            (name, one)
+            for name, one in self.notices.to.items()
+            if not one.file_systems or place in one.file_systems
+        ]
+
+    def _users(self, occasion: Occasion, recipient: Recipient) -> list[tuple[str, str]]:
+        """Login name and address; a list's address has no login name."""
+        if USER not in recipient.address:
+            return [("", recipient.address)]
+        found = self.sufferers(occasion.episode.file_system)
+        if found is None:
+            self.lost[UNKNOWN] += 1
+            return []
+        users = {user for user in found if _USER.fullmatch(user)}
+        self.lost[TOO_MANY_USERS] += max(0, len(users) - self.notices.most_users)
+        chosen = sorted(users)[: self.notices.most_users]
+        return [(user, recipient.address.replace(USER, user)) for user in chosen]
+
+    def _letter(
+        self, occasion: Occasion, name: str, address: str, user: str, suspect: Suspect | None = None
+    ) -> Letter:
+        recipient = self.notices.to[name]
+        text = language_in(self.notices.languages.get(user, recipient.language))
+        if recipient.who == "owner" and suspect is not None:
+            message = self.writer.for_owner(occasion, suspect, text)
+        else:
+            is_open = recipient.who == "operators"
+            message = (self.writer.for_operators if is_open else self.writer.for_users)(occasion, text)
+        return Letter(occasion.group, occasion.phase, recipient.by, name, address, message)
+
+
+def _user_in(form: str, address: str) -> str:
+    """The login name for which {user} stands in an address; empty: none."""
+    before, place, after = form.partition(USER)
+    return address[len(before) : len(address) - len(after)] if place else ""
+
+
+def of_nobody(file_system: str) -> Iterable[str]:
+    """Where it is not known who uses a file system."""
+    return ()

@@ -1,0 +1,30 @@
+"""The ways of sending, by channel."""
+
+from __future__ import annotations
+
+from iodock.centre.watch.notices.mail import Mail, secret
+from iodock.centre.watch.notices.outbox import Refused, Sender
+from iodock.centre.watch.notices.recipients import Letter
+from iodock.centre.watch.notices.syslog import Syslog
+from iodock.centre.watch.notices.webhook import Webhook
+from iodock.shared.language import N_
+from iodock.shared.response import Notices
+
+
+class Channels:
+    """Those that a site uses."""
+
+    def __init__(self, rules: Notices) -> None:
+        """Raises RequestError: a file of a secret can't be read, or an address is none."""
+        used = {one.by for one in rules.to.values()}
+        tokens = {name: secret(one.token_file) for name, one in rules.to.items() if one.token_file}
+        self._senders: dict[str, Sender] = {"webhook": Webhook(rules, tokens), "syslog": Syslog()}
+        if "mail" in used:
+            self._senders["mail"] = Mail(rules)
+
+    def __call__(self, letter: Letter) -> None:
+        """Raises TryAgain, Refused."""
+        sender = self._senders.get(letter.channel)
+        if sender is None:
+            raise Refused(N_("this way is not set any more"))
+        sender(letter)

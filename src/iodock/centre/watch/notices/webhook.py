@@ -1,0 +1,48 @@
+"""Notices as JSON, posted to an address."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+
+from iodock.centre.watch.notices.outbox import Refused, TryAgain
+from iodock.centre.watch.notices.recipients import Letter
+from iodock.shared.response import Notices
+
+_AGAIN = (408, 425, 429)
+"""Refusals that are over some time."""
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Where a token is sent is the site's decision, not the answering server's."""
+
+    def redirect_request(self, *given: object, **named: object) -> None:
+        return None
+
+
+class Webhook:
+    """TOKENS: recipient -> bearer token."""
+
+    def __init__(self, rules: Notices, tokens: Mapping[str, str]) -> None:
+        self._rules, self._tokens = rules, tokens
+        self._opener = urllib.request.build_opener(_NoRedirects)
+
+    def __call__(self, letter: Letter) -> None:
+        """Raises TryAgain, Refused."""
+        facts = {"subject": letter.message.subject, "text": letter.message.text, **letter.message.facts}
+        headers = {"Content-Type": "application/json", "User-Agent": "iodock", "Idempotency-Key": letter.key}
+        if token := self._tokens.get(letter.recipient):
+            headers["Authorization"] = f"Bearer {token}"
+        request = urllib.request.Request(letter.address, json.dumps(facts).encode(), headers, method="POST")
+        try:
+            with self._opener.open(request, timeout=self._rules.timeout_s):
+                pass
+        except urllib.error.HTTPError as error:
+            error.close()
+            passing = error.code >= 500 or error.code in _AGAIN
+            raise (TryAgain if passing else Refused)(f"the server answers {error.code}") from error
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise TryAgain(type(error).__name__) from error

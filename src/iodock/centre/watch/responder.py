@@ -1,0 +1,219 @@
+"""The response to verdicts: episodes, notices and actions. The collector's loop calls `respond` once in each
+interval, with one verdict of each server; commands and messages go out in threads of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from iodock.centre.watch import action_rows, episode_rows
+from iodock.centre.watch.action_rows import Action
+from iodock.centre.watch.actions import Actions
+from iodock.centre.watch.audit import Audit
+from iodock.centre.watch.deciding import Decider
+from iodock.centre.watch.episodes import Episode, Key, advanced, key_of
+from iodock.centre.watch.ledger import Ledger, counts
+from iodock.centre.watch.notices.message import Writer
+from iodock.centre.watch.notices.outbox import Outbox, Sender
+from iodock.centre.watch.notices.recipients import Letters, Sufferers, checked, of_nobody
+from iodock.centre.watch.notices.sending import Channels
+from iodock.centre.watch.schedulers import SCHEDULERS
+from iodock.centre.watch.schedulers.desk import Run, SchedulerDesk
+from iodock.centre.watch.telling import Teller
+from iodock.centre.watch.verdict import Verdict
+from iodock.shared.bounded.commands import answer_of
+from iodock.shared.errors import IodockError, RequestError
+from iodock.shared.response import Intervention
+from iodock.shared.settings import Settings
+
+Tell = Callable[[str], None]
+DAY = 86_400 * 1_000_000_000
+WORK_EVERY_S = 1.0
+FORGET_EVERY_S = 3600.0
+ENDS_WITHIN_S = 20.0
+
+
+class Responder:
+    """Of one collector; may be used from any thread."""
+
+    def __init__(
+        self, folder: Path, settings: Settings, started: int, sufferers: Sufferers = of_nobody,
+        run: Run = answer_of, send: Sender | None = None,
+    ) -> None:  # fmt: skip
+        """STARTED: ns since the epoch. RUN runs commands of the scheduler; SEND sends letters. Raises
+        RequestError: settings that can't be; StoreError."""
+        self.rules, self._privacy = settings.response, settings.privacy
+        notices = checked(settings.notices)
+        self.desk = _desk(self.rules, run)
+        sender = send or Channels(notices)
+        self._ledger = Ledger(folder)
+        self._audit = Audit(folder)
+        self.writer = Writer(self.rules, self._privacy, self.desk, notices.portal)
+        self._teller = Teller(Letters(notices, self.writer, sufferers))
+        self._outbox = Outbox(self._ledger, notices, sender)
+        scheduler = self.desk.scheduler if self.desk else None
+        self._decider = Decider(self._ledger, self._audit, self.rules, scheduler, started)
+        self._actions = Actions(self._ledger, self._audit, self.desk, self.rules) if self.desk else None
+        self._deciding, self._end, self._trouble = threading.RLock(), threading.Event(), dict[str, str]()
+        self._open: dict[Key, Episode] = {one.key: one for one in episode_rows.open_episodes(self._ledger)}
+        self._audit.write(started, "started", mode=self.rules.mode)
+        self._outbox.recover()
+        if self._actions:
+            self._actions.recover(started)
+
+    def respond(self, verdicts: Sequence[Verdict], now: int) -> None:
+        """One interval: at most one verdict of each server, as of NOW, ns since the epoch. Raises StoreError;
+        then the next call makes up for it."""
+        with self._deciding:
+            self._tell(verdicts, now)
+            self._decider.weigh(verdicts, self._open, now)
+            self._decider.recall(self._open.values(), now)
+
+    def _tell(self, verdicts: Sequence[Verdict], now: int) -> None:
+        found = dict(self._open)
+        changed: dict[Key, Episode] = {}
+        for verdict in verdicts:
+            before = found.get(key_of(verdict))
+            after = advanced(_not_ahead(before, now), _in_time(verdict, now))
+            if after is not None and after is not before:
+                changed[after.key] = found[after.key] = after
+        if not changed:
+            return
+        try:
+            self._open = self._told(found, changed, now)
+        except BaseException:
+            self._teller.forget()
+            raise
+
+    def _told(self, found: dict[Key, Episode], changed: dict[Key, Episode], now: int) -> dict[Key, Episode]:
+        """All together, or nothing of it. Returns those that are open."""
+        with self._ledger.writing() as connection:
+            found |= {key: episode_rows.save(connection, one) for key, one in changed.items()}
+            over = [found[key] for key, one in changed.items() if one.is_over]
+            still = {key: one for key, one in found.items() if not one.is_over}
+            still |= {one.key: one for one in self._teller.begun(connection, list(still.values()), now)}
+            self._teller.owners(connection, still.values(), now)
+            groups = {one.told for one in still.values() if one.told is not None}
+            self._teller.ended(connection, self._ledger, over, groups, now)
+        return still
+
+    def perform(self, now: int) -> None:
+        """Runs the commands that are due. Raises StoreError."""
+        if self._actions:
+            self._actions.perform(now, self._end.is_set)
+
+    def send(self, now: int) -> int:
+        """Sends letters that are due; how many were tried. Raises StoreError."""
+        return self._outbox.send_due(now, self._end.is_set)
+
+    def forget(self, now: int) -> None:
+        """Removes what is older than the site keeps it. Raises StoreError."""
+        kept = self._privacy
+        with self._ledger.writing() as connection:
+            episode_rows.forget(connection, now - round(kept.episodes_days * DAY))
+            episode_rows.forget_suspects(connection, now - round(kept.suspects_days * DAY))
+        self._outbox.forget(now - round(min(kept.suspects_days, kept.episodes_days) * DAY))
+        self._audit.forget(now - round(kept.audit_days * DAY))
+
+    def confirm(self, number: int, by: str, now: int) -> None:
+        """An operator's yes to an action. Raises RequestError, StoreError."""
+        with self._deciding:
+            self._decider.confirm(number, f"operator {by}".strip(), now)
+
+    def decline(self, number: int, by: str, now: int) -> None:
+        """An operator's no. Raises RequestError, StoreError."""
+        with self._deciding:
+            self._decider.decline(number, f"operator {by}".strip(), now)
+
+    def undo(self, number: int, by: str, now: int) -> None:
+        """An operator wants an action undone. Raises RequestError, StoreError."""
+        with self._deciding:
+            self._decider.undo(number, f"operator {by}".strip(), now)
+
+    def actions(self, most: int = 100) -> list[Action]:
+        """The newest first. Raises StoreError."""
+        return action_rows.newest(self._ledger, most)
+
+    def asked(self) -> list[tuple[Action, Episode]]:
+        """What waits for an operator. Raises StoreError."""
+        pairs = [
+            (one, episode_rows.episode(self._ledger, one.episode))
+            for one in action_rows.with_status(self._ledger, "asked")
+        ]
+        return [(action, episode) for action, episode in pairs if episode is not None]
+
+    def episodes(self, since: int, most: int = 200) -> list[Episode]:
+        """Those that were not over at SINCE, ns since the epoch, the newest first. Raises StoreError."""
+        return episode_rows.recent(self._ledger, since, most)
+
+    def waiting(self) -> int:
+        """Letters that are to be sent. Raises StoreError."""
+        return self._outbox.waiting()
+
+    def open_episodes(self) -> list[Episode]:
+        """Those that are not over, as of the last interval."""
+        return list(self._open.values())
+
+    def counts(self) -> dict[str, int]:
+        """Letters that were sent and lost, by channel and reason. Raises StoreError."""
+        return counts(self._ledger)
+
+    @contextlib.contextmanager
+    def running(self, tell: Tell) -> Iterator[None]:
+        """Commands and letters go out as long as the context lasts. TELL gets a line of what fails."""
+        tasks: tuple[tuple[str, Callable[[int], object], float], ...] = (
+            ("actions", self.perform, WORK_EVERY_S), ("notices", self.send, WORK_EVERY_S),
+            ("forgetting", self.forget, FORGET_EVERY_S),
+        )  # fmt: skip
+        threads = [threading.Thread(target=self._again, args=(*task, tell), daemon=True) for task in tasks]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._end.set()
+            for thread in threads:
+                # A server that hangs does not keep the collector from ending.
+                thread.join(ENDS_WITHIN_S)
+
+    def _again(self, name: str, task: Callable[[int], object], every: float, tell: Tell) -> None:
+        while not self._end.wait(every):
+            trouble = ""
+            try:
+                task(time.time_ns())
+            except IodockError as error:
+                trouble = str(error)
+            # A full disk must not fill a log, too.
+            if not self._end.is_set() and trouble != self._trouble.get(name, ""):
+                tell(f"error: {trouble}" if trouble else f"over: {self._trouble[name]}")
+            self._trouble[name] = trouble
+
+    def close(self) -> None:
+        """Others may use the folder then."""
+        self._ledger.close()
+
+
+def _in_time(verdict: Verdict, now: int) -> Verdict:
+    """A verdict with a time ahead of ours must not make all later ones look old."""
+    return verdict if verdict.at_ns <= now else replace(verdict, at_ns=now)
+
+
+def _not_ahead(episode: Episode | None, now: int) -> Episode | None:
+    """As after this machine's clock was set back."""
+    return replace(episode, seen_ns=now - 1) if episode is not None and episode.seen_ns > now else episode
+
+
+def _desk(rules: Intervention, run: Run) -> SchedulerDesk | None:
+    """Raises RequestError: an action that the scheduler has not, or none to act with."""
+    if rules.scheduler is None:
+        if rules.mode != "suggest":
+            raise RequestError(f'[response] mode = "{rules.mode}" needs a scheduler', 'scheduler = "slurm"')
+        return None
+    desk = SchedulerDesk(SCHEDULERS[rules.scheduler], rules.prefix, rules.command_s, run)
+    if rules.mode != "suggest":
+        desk.way(rules.action)
+    return desk

@@ -1,0 +1,86 @@
+"""What a scheduler is to us: a strict form of job ids, a question about one job, and commands with their
+undoing.
+
+An adapter is data and one parser. Commands are lists of words, `{job}` is a word of its own, and no shell
+reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from iodock.shared.errors import IodockError
+from iodock.shared.response import ActionKind
+
+JobState = Literal["waiting", "held", "running", "suspended", "ended", "other"]
+Words = tuple[str, ...]
+JOB = "{job}"
+
+
+class SchedulerError(IodockError):
+    """The scheduler did not answer, or refused."""
+
+
+class JobIdRefused(IodockError):
+    """What a server reported as a job's id is none of this scheduler's. No command was run."""
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """What the scheduler says of a job now."""
+
+    job: str
+    state: JobState
+    owner: str | None
+    """Login name."""
+    mark: str | None
+    """Differs where somebody has changed the job's state since; None: that can't be told."""
+    changed_s: float | None = None
+    """When it came into this state, s since the epoch; None: the scheduler does not say."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How one kind of action is done and undone."""
+
+    do: tuple[Words, ...]
+    undo: tuple[Words, ...]
+    before: JobState
+    """The state that a job must be in."""
+    after: JobState
+    """The state that it is in then."""
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    name: str
+    job_id: re.Pattern[str]
+    """Of one job; all of the id must match."""
+    asked: tuple[Words, ...]
+    """Commands whose outputs tell of a job, read in this order."""
+    read: Callable[[str, tuple[str, ...]], JobFacts | None]
+    """Of the job's id and the outputs; None: the scheduler does not know the job. Raises ValueError."""
+    ways: Mapping[ActionKind, Way]
+    was_tried: bool
+    """On a real one; the others were written from manuals."""
+
+    def checked(self, job: str) -> str:
+        """The id. Raises JobIdRefused."""
+        if not self.job_id.fullmatch(job):
+            raise JobIdRefused(f"{job[:60]!r} is not an id of a job of {self.name}", "no command was run")
+        return job
+
+    def is_id(self, job: str) -> bool:
+        return bool(self.job_id.fullmatch(job))
+
+
+def words(command: Words, job: str) -> list[str]:
+    """The command for a job whose id was checked."""
+    return [job if word == JOB else word for word in command]
+
+
+def one_state(known: Mapping[str, JobState], text: str) -> JobState:
+    """Of a scheduler's own word for a state."""
+    return known.get(text, "other")

@@ -1,0 +1,56 @@
+"""Grid Engine: qstat, qhold, qrls and qmod, from its manual pages; not tried on a real one."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from iodock.centre.watch.schedulers.base import JOB, JobFacts, JobState, Scheduler, Way
+
+_HOLD, _RELEASE = ("qhold", "-h", "o", JOB), ("qrls", "-h", "o", JOB)
+
+
+def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
+    """Of `qstat -xml` with all jobs: that of one job has no state. Raises ValueError."""
+    # No document type: entities of one could grow without end.
+    if "<!DOCTYPE" in outputs[0]:
+        raise ValueError("qstat prints another form")
+    try:
+        listed = ElementTree.fromstring(outputs[0]).iter("job_list")
+    except ElementTree.ParseError as error:
+        raise ValueError(f"qstat prints no XML: {error}") from None
+    number, _, task = job.partition(".")
+    for one in listed:
+        if one.findtext("JB_job_number") == number and (not task or one.findtext("tasks") == task):
+            letters = one.findtext("state") or ""
+            started = one.findtext("JAT_start_time") or one.findtext("JB_submission_time")
+            return JobFacts(job, _state(letters), one.findtext("JB_owner"), f"{letters} {started}")
+    return None
+
+
+def _state(letters: str) -> JobState:
+    """See qstat(1): h hold, s and S suspended, r running, q queued, w waiting, d being deleted."""
+    if "d" in letters or "E" in letters:
+        return "other"
+    if "h" in letters:
+        return "held"
+    if "s" in letters or "S" in letters:
+        return "suspended"
+    if "r" in letters or "t" in letters:
+        return "running"
+    return "waiting" if "q" in letters and "w" in letters else "other"
+
+
+GRID_ENGINE = Scheduler(
+    "grid-engine",
+    # A job, or one task of an array.
+    re.compile(r"[1-9][0-9]{0,8}(\.[1-9][0-9]{0,6})?", re.ASCII),
+    (("qstat", "-u", "*", "-xml"),),
+    read,
+    {
+        "hold": Way((_HOLD,), (_RELEASE,), "waiting", "held"),
+        "suspend": Way((("qmod", "-sj", JOB),), (("qmod", "-usj", JOB),), "running", "suspended"),
+        "requeue": Way((_HOLD, ("qmod", "-rj", JOB)), (_RELEASE,), "running", "held"),
+    },
+    was_tried=False,
+)

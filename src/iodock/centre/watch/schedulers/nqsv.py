@@ -1,0 +1,47 @@
+"""NQSV: qstat, qhold, qrls, qspnd, qrsm and qrerun, from NEC's manuals of NQS; not tried on a real one."""
+
+from __future__ import annotations
+
+import re
+
+from iodock.centre.watch.schedulers.base import JOB, JobFacts, JobState, Scheduler, Way, one_state
+
+_STATES: dict[str, JobState] = {
+    "QUEUED": "waiting", "WAITING": "waiting", "HELD": "held", "RUNNING": "running", "SUSPENDED": "suspended",
+    "EXITED": "ended",
+}  # fmt: skip
+_LINE = re.compile(r"[ \t]*(Request ID|User Name|Current State|State Transition Time)[ \t]*[:=][ \t]*(.*)")
+_HOLD, _RELEASE = ("qhold", JOB), ("qrls", JOB)
+
+
+def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
+    """Of `qstat -f`: a line for each fact. A fact that is there twice is not believed. Raises ValueError."""
+    found: dict[str, list[str]] = {}
+    for line in outputs[0].splitlines():
+        if line_found := _LINE.fullmatch(line):
+            found.setdefault(line_found[1], []).append(line_found[2].strip())
+    if not found:
+        return None
+    single = {name: values[0] for name, values in found.items() if len(values) == 1}
+    if "Request ID" not in single or "Current State" not in single:
+        raise ValueError("qstat prints another form")
+    if single["Request ID"] != job and single["Request ID"].split(".")[0] != job:
+        return None
+    word, since = single["Current State"].upper(), single.get("State Transition Time")
+    mark = None if since is None else f"{word} {since}"
+    return JobFacts(job, one_state(_STATES, word), single.get("User Name"), mark)
+
+
+NQSV = Scheduler(
+    "nqsv",
+    # A request, or one subrequest of a parametric one, with or without its host's name.
+    re.compile(r"[1-9][0-9]{0,8}(\[[0-9]{1,7}\])?(\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){0,8}", re.ASCII),
+    (("qstat", "-f", JOB),),
+    read,
+    {
+        "hold": Way((_HOLD,), (_RELEASE,), "waiting", "held"),
+        "suspend": Way((("qspnd", JOB),), (("qrsm", JOB),), "running", "suspended"),
+        "requeue": Way((_HOLD, ("qrerun", JOB)), (_RELEASE,), "running", "held"),
+    },
+    was_tried=False,
+)

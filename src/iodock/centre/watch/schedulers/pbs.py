@@ -1,0 +1,50 @@
+"""PBS Professional and OpenPBS: qstat, qhold, qrls, qsig and qrerun, from their manuals; not tried on a real
+one."""
+
+from __future__ import annotations
+
+import re
+
+from iodock.centre.watch.schedulers.base import JOB, JobFacts, JobState, Scheduler, Way, one_state
+from iodock.shared.bounded.documents import from_json
+
+_STATES: dict[str, JobState] = {
+    "Q": "waiting", "W": "waiting", "H": "held", "R": "running", "S": "suspended", "U": "suspended",
+    "F": "ended", "X": "ended", "E": "ended",
+}  # fmt: skip
+_HOLD, _RELEASE = ("qhold", "-h", "o", JOB), ("qrls", "-h", "o", JOB)
+
+
+def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
+    """Raises ValueError."""
+    found = from_json(outputs[0])
+    jobs = found.get("Jobs", {}) if isinstance(found, dict) else None
+    if not isinstance(jobs, dict):
+        raise ValueError("qstat prints another form")
+    # The server's name is part of the id, and may be left out.
+    facts = next((one for name, one in jobs.items() if name == job or name.split(".")[0] == job), None)
+    if facts is None:
+        return None
+    if not isinstance(facts, dict):
+        raise ValueError("qstat prints another form")
+    state = one_state(_STATES, str(facts.get("job_state")))
+    owner = str(facts.get("Job_Owner", "")).rpartition("@")[0] or None
+    told = [facts.get(name) for name in ("job_state", "substate", "Hold_Types", "run_count", "mtime")]
+    return JobFacts(job, state, owner, None if None in (told[0], told[4]) else repr(told))
+
+
+PBS = Scheduler(
+    "pbs",
+    # A job or one subjob, with or without its server's name.
+    re.compile(r"[1-9][0-9]{0,11}(\[[0-9]{1,7}\])?(\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){0,8}", re.ASCII),
+    (("qstat", "-x", "-f", "-F", "json", JOB),),
+    read,
+    {
+        "hold": Way((_HOLD,), (_RELEASE,), "waiting", "held"),
+        "suspend": Way(
+            (("qsig", "-s", "suspend", JOB),), (("qsig", "-s", "resume", JOB),), "running", "suspended"
+        ),
+        "requeue": Way((_HOLD, ("qrerun", JOB)), (_RELEASE,), "running", "held"),
+    },
+    was_tried=False,
+)

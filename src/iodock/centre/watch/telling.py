@@ -1,0 +1,96 @@
+"""When episodes are told: once at their begin and once at their end. Servers of one file system that are
+unwell at the same time are told together: a network cut must not send a thousand mails."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from iodock.centre.watch import episode_rows
+from iodock.centre.watch.episodes import Episode, merged, worse
+from iodock.centre.watch.ledger import Ledger, count
+from iodock.centre.watch.notices import outbox
+from iodock.centre.watch.notices.message import Occasion
+from iodock.centre.watch.notices.recipients import Letter, Letters
+
+
+class Teller:
+    """Of one collector. What it says is put into the outbox, in the caller's transaction."""
+
+    def __init__(self, letters: Letters) -> None:
+        self._letters = letters
+        self._owners: set[tuple[int, str]] = set()
+
+    def begun(self, connection: sqlite3.Connection, episodes: Sequence[Episode], now: int) -> list[Episode]:
+        """EPISODES: all that are open. Returns those that are told now, or with others that were."""
+        groups: dict[tuple[str, str], int] = {
+            (one.file_system, one.kind): one.told for one in episodes if one.told is not None
+        }
+        fresh: dict[tuple[str, str], list[Episode]] = {}
+        for one in episodes:
+            if one.told is None and one.samples >= self._letters.notices.least_samples:
+                fresh.setdefault((one.file_system, one.kind), []).append(one)
+        told: list[Episode] = []
+        for place, found in fresh.items():
+            group = groups.get(place) or found[0].number
+            marked = [episode_rows.save(connection, replace(one, told=group)) for one in found]
+            if place not in groups:
+                first = marked[0]
+                occasion = Occasion("begin", first, tuple(one.server for one in marked), now)
+                self._put(connection, self._letters.of_begin(occasion), now)
+            told += marked
+        return told
+
+    def owners(self, connection: sqlite3.Connection, episodes: Iterable[Episode], now: int) -> None:
+        """Of open episodes that were told: owners of jobs that came up since, too."""
+        for one in episodes:
+            for suspect in one.suspects if one.told is not None else ():
+                mark = (one.told or 0, suspect.job)
+                letters = (
+                    []
+                    if mark in self._owners
+                    else self._letters.of_owner(Occasion("begin", one, (one.server,), now), suspect)
+                )
+                if letters:
+                    self._owners.add(mark)
+                    self._put(connection, letters, now)
+
+    def ended(
+        self,
+        connection: sqlite3.Connection,
+        ledger: Ledger,
+        over: Sequence[Episode],
+        is_open: set[int],
+        now: int,
+    ) -> None:
+        """OVER: those that ended now. IS_OPEN: groups that go on."""
+        for group in sorted({one.told for one in over if one.told is not None} - is_open):
+            of_group = episode_rows.of_group(ledger, group)
+            occasion = Occasion("end", _together(of_group), tuple(one.server for one in of_group), now)
+            self._put(connection, self._letters.of_end(occasion, outbox.told(connection, group)), now)
+            self._owners = {one for one in self._owners if one[0] != group}
+
+    def forget(self) -> None:
+        """Who was told is looked up again: what was said last was not kept."""
+        self._owners.clear()
+
+    def _put(self, connection: sqlite3.Connection, letters: list[Letter], now: int) -> None:
+        outbox.put(connection, letters, now, self._letters.notices.most_waiting)
+        lost = self._letters.lost
+        for why, times in lost.items():
+            if times:
+                count(connection, f"{outbox.LOST}: mail: {why}", times)
+        lost.clear()
+
+
+def _together(episodes: Sequence[Episode]) -> Episode:
+    """One that spans all of them."""
+    first = episodes[0]
+    for one in episodes[1:]:
+        ends = [end for end in (first.end_ns, one.end_ns) if end is not None]
+        first = replace(
+            first, begin_ns=min(first.begin_ns, one.begin_ns), worst=worse(first.worst, one.worst),
+            end_ns=max(ends, default=None), suspects=merged(first.suspects, one.suspects),
+        )  # fmt: skip
+    return first

@@ -1,0 +1,137 @@
+"""Cures: sentences by what a job did, and rules in the syntax of each Lustre version."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from iodock.centre.watch import cures, tbf
+from iodock.centre.watch.schedulers import SCHEDULERS
+from iodock.centre.watch.schedulers.desk import SchedulerDesk
+from iodock.centre.watch.verdict import Evidence, State, Suspect
+from iodock.shared.language import language_in
+from iodock.shared.response import Intervention
+
+EN = language_in("en")
+
+
+def did(job: str = "4711", **rates: float | None) -> Suspect:
+    evidence = tuple(Evidence(what.replace("_", "-"), rate, None, "1/s") for what, rate in rates.items())
+    return Suspect(job, 0.9, 0.9, evidence, "alice")
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "rates", "first", "says"),
+    [
+        ("overload", "metadata", {"opens": 9e3, "closes": 9e3}, "opens", "Open each file once"),
+        ("overload", "metadata", {"opens": 9e3, "creates": 8e3}, "creates", "Write fewer and larger files"),
+        ("overload", "metadata", {"opens": 9e3, "creates": 100}, "opens", "Open each file once"),
+        ("stall", "metadata", {"creates": 7e3, "objects": 84e3}, "objects", "lfs setstripe -c 1"),
+        ("stall", "metadata", {"creates_x_stripes": 84e3}, "objects", "Do not use -c -1"),
+        ("overload", "object", {"write_bytes": 5e9, "opens": 10}, "bytes", "requests of 1 MiB or more"),
+    ],
+)
+def test_owners_are_told_what_helps_against_what_was_seen(
+    state: State, kind: str, rates: dict[str, float], first: str, says: str
+) -> None:
+    suspect = did(**rates)
+    assert cures.patterns(state, kind, suspect)[0] == first
+    said = cures.for_owner(state, kind, suspect, Intervention(), EN)
+    assert says in said[0]
+    local = "on the node itself" in " ".join(said)
+    assert local == (first in ("opens", "creates") or "creates" in rates or "opens" in rates)
+
+
+def test_amounts_are_those_that_were_seen() -> None:
+    suspect = did(objects=84_672.0, creates=None)
+    said = "Creating its files makes 84,672 objects a second: files created x stripe count."
+    # What is not known is not said to be 0.
+    assert cures.seen(suspect, EN) == [said]
+    helps = cures.for_owner("stall", "metadata", suspect, Intervention(), EN)
+    assert helps[0].startswith("Set a stripe count of 1") and helps[1].startswith("Write fewer")
+    assert cures.for_owner("overload", "metadata", did(latency=1.0), Intervention(), EN) == []
+
+
+def test_nobody_is_blamed_where_nobody_stands_out() -> None:
+    desk = SchedulerDesk(SCHEDULERS["slurm"])
+    for state, suspects in (("overload", ()), ("degraded", (did(),)), ("failover", (did(),))):
+        found = cures.for_operators(state, "metadata", suspects, Intervention(), desk, EN)  # type: ignore[arg-type]
+        assert found.commands == () and found.advice
+
+
+def started(
+    version: str, kind: str = "metadata", job: str = "4711", **more: Any
+) -> dict[str, tuple[str, ...]]:
+    given = {"rate": 12_000.0, "nodes": None, **more}
+    rules = tbf.rules(kind, job, version=tbf.version_of(version), **given)
+    return {rule.by: rule.start for rule in rules}
+
+
+@pytest.mark.parametrize(
+    ("version", "rule"),
+    [
+        ("2.5.3", None),
+        ("1.8", None),
+        ("2.7.0", "start j4711 {4711 4711:*} 1200"),
+        ("2.8.0_35", "start j4711 {4711 4711:*} 1200"),
+        ("2.9.0", "start j4711 jobid={4711 4711:*} rate=1200"),
+        ("2.12.9", "start j4711 jobid={4711 4711:*} rate=1200"),
+        ("2.15.3-1.el8", "start j4711 jobid={4711 4711:*} rate=1200"),
+        ("", "start j4711 jobid={4711 4711:*} rate=1200"),
+        ("nonsense", "start j4711 jobid={4711 4711:*} rate=1200"),
+    ],
+)
+def test_rules_by_job_are_in_the_servers_syntax(version: str, rule: str | None) -> None:
+    found = started(version)
+    if rule is None:
+        assert found == {}
+        return
+    service = "lctl set_param mds.MDS.mdt"
+    assert found["jobid"] == (f'{service}.nrs_policies="tbf jobid"', f'{service}.nrs_tbf_rule="{rule}"')
+
+
+def test_rules_by_project_and_nodemap_are_there_from_their_version_on() -> None:
+    assert set(started("2.15.4")) == {"jobid"} and set(started("")) == {"jobid"}
+    assert set(started("2.16.0")) == {"jobid", "projid"}
+    found = started("2.17.0")
+    assert set(found) == {"jobid", "projid", "nodemap"}
+    assert found["projid"][1].endswith('.nrs_tbf_rule="start iodock_p projid={PROJECT} rate=1200"')
+    assert found["nodemap"][0].endswith('.nrs_policies="tbf nodemap"')
+
+
+def test_rules_can_be_taken_back_and_have_names_that_lustre_takes() -> None:
+    for job in ("4711", "4711_1234567", "4711.some-long-server-name", "1+1"):
+        (rule,) = tbf.rules("object", job, None, None, (2, 15))
+        name = re.search(r"start (\S+) jobid=", rule.start[1])
+        assert name and len(name[1]) <= 15 and re.fullmatch(r"[A-Za-z0-9_]+", name[1])
+        assert rule.stop[0] == f'lctl set_param ost.OSS.ost_io.nrs_tbf_rule="stop {name[1]}"'
+        assert "rate=100" in rule.start[1]
+
+
+def test_a_rule_limits_requests_and_not_objects() -> None:
+    rules = Intervention(lustre_version="2.15.3")
+    for suspect, limit in ((did(objects=84_000.0, creates=7000.0), 700), (did(objects=84_000.0), 100)):
+        found = cures.for_operators("stall", "metadata", (suspect,), rules, None, EN)
+        assert f'rate={limit}"' in found.commands[0][1][1]
+
+
+def test_a_rate_is_a_tenth_of_what_was_asked_by_each_node() -> None:
+    assert "rate=10}" not in str(started("2.15", nodes=120))
+    assert started("2.15", nodes=120)["jobid"][1].endswith('rate=10"')
+    assert started("2.15", nodes=10**6)["jobid"][1].endswith('rate=1"')
+    assert started("2.15", kind="client") == {}
+
+
+@pytest.mark.parametrize(
+    "job", ["a b", "a}", 'a"', "$(id)", "a'", "*", "a\nb", "", "4711:1:r01", "x" * 40, "日"]
+)
+def test_an_id_that_would_be_read_as_something_else_gets_no_rule(job: str) -> None:
+    assert started("2.15.3", job=job) == {}
+
+
+def test_what_was_seen_is_said_in_japanese() -> None:
+    suspect, text = did(objects=84_000.0), language_in("ja")
+    assert "ストライプカウント" in cures.seen(suspect, text)[0] and "84,000" in cures.seen(suspect, text)[0]
+    assert "lfs setstripe -c 1" in cures.for_owner("stall", "metadata", suspect, Intervention(), text)[0]

@@ -1,0 +1,47 @@
+"""`iodock monitor serve` with a response: where it keeps what it knows, and what it does where it can't."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from collector_site import IODOCK, serving
+
+
+def test_what_is_known_lies_beside_the_store_or_where_the_site_says(tmp_path: Path) -> None:
+    with serving(tmp_path / "store"):
+        assert (tmp_path / "store.response" / "response.db").is_file()
+    with serving(tmp_path / "store", "--response", tmp_path / "elsewhere"):
+        assert (tmp_path / "elsewhere" / "response.db").is_file()
+    assert not (tmp_path / "store" / "response.db").exists()
+
+
+def test_a_collector_without_a_place_for_it_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "store.response").write_text("a file")
+    with serving(tmp_path / "store") as (url, _):
+        assert url.startswith("http")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[notices.to.ops]\naddress = "ops@example.org"\n', "store.response"),
+        ('[response]\nmode = "act"\n', 'mode = "act" needs a scheduler'),
+        ('[response]\nmode = "act"\nscheduler = "pjm"\n', "pjm has no suspend"),
+        ('[notices.to.ops]\naddress = "nobody"\n', "is no mail address"),
+        ('[notices.to.ops]\naddress = "a@b"\n[notices]\nsmtp = "mail"\n', "'mail' is not HOST:PORT"),
+        ('[notices.to.x]\nby = "webhook"\naddress = "https://x/"\ntoken_file = "/no/such"\n', "/no/such"),
+    ],
+)
+def test_a_response_that_can_not_be_keeps_the_collector_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, says: str
+) -> None:
+    (tmp_path / "store.response").write_text("a file")
+    settings = tmp_path / "settings.toml"
+    settings.write_text(text)
+    monkeypatch.setenv("IODOCK_SETTINGS", str(settings))
+    words = ["monitor", "serve", "--store", str(tmp_path / "store"), "--listen", "127.0.0.1:0"]
+    done = subprocess.run([*IODOCK, *words], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0 and says in done.stderr and "Traceback" not in done.stderr
