@@ -46,7 +46,7 @@ LEVELS = {
         ("results", "bundle"),
         ("run",),
     ),
-    "centre": (("store",), ("prometheus", "monitor"), ("views",), ("portal",)),
+    "centre": (("store",), ("prometheus", "monitor"), ("watch",), ("views",), ("portal",)),
 }
 """Rooms of a wing, the lowest first: a room may import those of lower levels, and itself."""
 # The programs of the casebook are no modules.
