@@ -97,6 +97,31 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerStates:
+    """When a file server counts as busy, overloaded, stalled or degraded:
+    docs/explanation/server-states.md."""
+
+    wait_s: float = 0.1
+    """Requests that had waited longer waited long."""
+    collapsed_share: float = 0.2
+    """Of the usual requests: below it hardly any is handled."""
+    drain_s: float = 30.0
+    """Nor is any if those that wait would take longer than this at the present pace."""
+    cpu_share: float = 0.5
+    """From here on the server's processors are busy."""
+    slow_times: float = 4.0
+    """Times the usual: an operation that takes so long is slow."""
+    busy_times: float = 3.0
+    """Times the usual requests or bytes: the server is busy."""
+    samples: int = 2
+    """So many in a row have to say so."""
+    silent_samples: int = 3
+    """After so many that did not come nothing is known of the server."""
+    usual_hours: float = 6.0
+    """What is usual is a median over so long."""
+
+
+@dataclass(frozen=True, slots=True)
 class Overload:
     """From where on the portal says that a file system is overloaded or stands still: means over the last
     `looked_back_s`."""
@@ -154,6 +179,7 @@ class Settings:
     severity: SeverityLimits = SeverityLimits()
     ratio: Ratio = Ratio()
     monitor: Overload = Overload()
+    states: ServerStates = ServerStates()
     agents: AgentLimits = AgentLimits()
     connections: ConnectionLimits = ConnectionLimits()
     file_systems: Mapping[str, FileSystem] = field(default_factory=dict)
@@ -203,7 +229,7 @@ def _find(path: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _checked(raw: dict[str, Any], source: Path) -> Settings:
-    known = {"severity", "ratio", "monitor", "agents", "connections", "file_systems", "rules"}
+    known = {"severity", "ratio", "states", "monitor", "agents", "connections", "file_systems", "rules"}
     for name in raw:
         if name not in known:
             raise _unknown(f"section [{name}]", name, known, source)
@@ -216,6 +242,7 @@ def _checked(raw: dict[str, Any], source: Path) -> Settings:
         source=source,
         severity=severity,
         ratio=ratio,
+        states=_filled(ServerStates, _section(raw, "states", source), "[states]", source),
         monitor=_filled(Overload, _section(raw, "monitor", source), "[monitor]", source),
         agents=_filled(AgentLimits, _section(raw, "agents", source), "[agents]", source),
         connections=_filled(ConnectionLimits, _section(raw, "connections", source), "[connections]", source),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 
 from iodock.centre.watch.observation import SECOND, Asked, Round
 from iodock.centre.watch.verdict import State
@@ -59,7 +59,18 @@ class Episode:
             self._asked.setdefault(host, []).append(rows)
 
     def asked(self, host: str, begin_ns: int, end_ns: int) -> Sequence[Asked]:
-        """See `iodock.centre.watch.observation.Jobs`. Of a row that lies only partly between, its share."""
+        """See `iodock.centre.watch.observation.Jobs`. As of a store, a metadata server's rows have the
+        objects that all object servers made for a job. Of a row that lies only partly between, its share."""
+        found = self._of_host(host, begin_ns, end_ns)
+        if host != METADATA_HOST:
+            return list(found.values())
+        made: dict[str, float] = {}
+        for other in self._asked:
+            for job, one in self._of_host(other, begin_ns, end_ns).items():
+                made[job] = made.get(job, 0.0) + (one.object_creates or 0.0)
+        return [replace(one, object_creates=made.get(job)) for job, one in found.items()]
+
+    def _of_host(self, host: str, begin_ns: int, end_ns: int) -> dict[str, Asked]:
         total: dict[str, list[float]] = {}
         for served in self._asked.get(host, []):
             within = min(served.end_ns, end_ns) - max(served.begin_ns, begin_ns)
@@ -69,7 +80,7 @@ class Episode:
                 kept = total.setdefault(one.job, [0.0] * len(values))
                 for at, value in enumerate(values):
                     kept[at] += value or 0.0
-        return [Asked(job, *values) for job, values in total.items()]
+        return {job: Asked(job, *values) for job, values in total.items()}
 
     def digest(self) -> str:
         """A checksum of everything in it, the truth too."""
@@ -96,5 +107,6 @@ _READ = (
 _TOLD = (
     *("lost", "is_away", "faults", "is_checked", "probe_s", "has_no_answer", "client_wait_s", "backlog"),
 )
+METADATA_HOST = "mds01"
 BEGIN_NS = 1_772_438_400 * SECOND
 """2026-03-02 08:00 UTC."""

@@ -1,0 +1,195 @@
+"""Observations of servers out of a monitor store: what came since the round before, and the hours before
+that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from iodock.centre.monitor.questions import servers
+from iodock.centre.monitor.questions.ids import JobIds
+from iodock.centre.monitor.questions.spans import DAY, HOUR, SECOND
+from iodock.centre.store import MonitorTables
+from iodock.centre.watch.hearsay import Homes, homes, news
+from iodock.centre.watch.observation import Asked, Observation, Round
+
+Row = Mapping[str, object]
+_AHEAD = HOUR
+"""Agents' clocks may be as wrong as this: the collector refuses more. ns."""
+_CLOCKS_EVERY = 300 * SECOND
+_HOMES_EVERY = HOUR
+_STEPS_BACK = 4
+"""What came late is still taken, ns."""
+
+
+@dataclass
+class Observer:
+    """One store that is watched."""
+
+    store: MonitorTables
+    ids: JobIds
+    step: int = 10 * SECOND
+    """Length of a sample, ns."""
+    _seen: dict[str, int] = field(default_factory=dict)
+    """By host the last round that was given."""
+    _late: dict[str, int] = field(default_factory=dict)
+    """Hosts whose clock is behind, and by how much, ns."""
+    _reads: dict[str, set[str]] = field(default_factory=dict)
+    """By host what its agent ever told: of a counter that did not grow there is no row."""
+    _homes: Homes = field(default_factory=Homes)
+    _newest: dict[str, int] = field(default_factory=dict)
+    """Of hosts whose newest rows lie back: in which step, when they were looked at last."""
+    _asked_homes: int = 0
+    _asked_clocks: int = 0
+
+    def past(self, now: int, hours: float) -> Iterator[Round]:
+        """The last hours up to NOW, in minutes, without news: what is usual. Raises StoreError."""
+        self._know_homes(now)
+        end = now - _STEPS_BACK * self.step
+        step = max(60 * SECOND, self.step)
+        found = self._observations(end - int(hours * HOUR), end, step, "minute", None)
+        for round_ in sorted({at for at, _ in found}):
+            yield Round(round_ * step, tuple(one for at, one in found if at == round_))
+
+    def round(self, now: int) -> Round:
+        """What came since the last time. NOW: ns since the epoch, by the collector's clock. Raises
+        StoreError."""
+        self._know_homes(now)
+        self._know_clocks(now)
+        begin = now - (_STEPS_BACK + 1) * self.step
+        found = self._observations(begin, now + _AHEAD, self.step, "fine", None)
+        for host, behind in self._late.items():
+            back = begin - behind
+            found += self._observations(back, back + 2 * (now - begin), self.step, "fine", [host])
+        fresh = []
+        for at, one in sorted(found, key=lambda pair: pair[0]):
+            is_over = at * self.step + self.step // servers.LATE <= now + max(0, one.end_ns - now)
+            if at != self._seen.get(one.host, -1) and self._is_new(one.host, at) and is_over:
+                self._seen[one.host] = at
+                fresh.append(one)
+        return Round(now, tuple(fresh), news(self.store, now, self.step, self._homes))
+
+    def asked(self, host: str, begin_ns: int, end_ns: int) -> Sequence[Asked]:
+        """See `Jobs`. Of a metadata server with the objects that its file system's object servers made for
+        each job. Raises StoreError."""
+        system = self._homes.file_system.get(host)
+        beside = [other for other, name in self._homes.file_system.items() if name == system]
+        hosts = beside if host in self._homes.metadata and system else [host]
+        rows = servers.asked(self.store, hosts, self.ids, begin_ns, end_ns).to_pylist()
+        return [
+            Asked(
+                str(row["job"]), _number(row, "metadata") or 0.0, _number(row, "opens") or 0.0,
+                _number(row, "creates") or 0.0, _number(row, "object_creates"),
+                _number(row, "moved_bytes") or 0.0, _number(row, "requests") or 0.0,
+            )
+            for row in rows
+        ]  # fmt: skip
+
+    def _is_new(self, host: str, at: int) -> bool:
+        """Later than what was given; or much earlier, as its clock was set back."""
+        last = self._seen.get(host)
+        return last is None or at > last or (last - at) * self.step > 2 * _STEPS_BACK * self.step
+
+    def _know_homes(self, now: int) -> None:
+        if not self._homes.file_system or now - self._asked_homes > _HOMES_EVERY:
+            self._asked_homes = now
+            self._homes = homes(self.store, now - 7 * DAY, now)
+
+    def _know_clocks(self, now: int) -> None:
+        """Which servers' newest rows lie further back than they should."""
+        if now - self._asked_clocks < _CLOCKS_EVERY:
+            return
+        self._asked_clocks = now
+        rows = servers.newest(
+            self.store, now - _AHEAD, now + _AHEAD, list(self._homes.file_system)
+        ).to_pylist()
+        behind = {str(row["host"]): now - int(row["end_ts"]) for row in rows}
+        self._late = {
+            host: late
+            for host, late in behind.items()
+            if late > _STEPS_BACK * self.step and self._goes_on(host, now - late)
+        }
+
+    def _goes_on(self, host: str, newest: int) -> bool:
+        """Whether something came since it was looked at before: a clock that is behind, and no silence."""
+        at = newest // self.step
+        before, self._newest[host] = self._newest.get(host, at), at
+        return at > before
+
+    def _observations(
+        self, begin: int, end: int, step: int, resolution: str, hosts: Sequence[str] | None
+    ) -> list[tuple[int, Observation]]:
+        """Round and observation, of file servers."""
+        machines = _by_round(servers.machines(self.store, begin, end, step, resolution, hosts).to_pylist())
+        served = _by_round(servers.served(self.store, begin, end, step, resolution, hosts).to_pylist())
+        found = [
+            (at, self._observation(host, machines.get((host, at), {}), served.get((host, at), {}), step))
+            for host, at in sorted(machines.keys() | served.keys())
+            if host in self._homes.file_system
+        ]
+        return _with_creates(found)
+
+    def _observation(self, host: str, machine: Row, served: Row, step: int) -> Observation:
+        is_metadata = host in self._homes.metadata
+        end = int(_number(machine, "end_ts") or _number(served, "end_ts") or 0)
+        reads = self._reads.setdefault(host, set())
+        reads |= {name for name in ("handled", "pressure_us") if machine.get(name) is not None}
+        reads |= {name for name in ("metadata", "requests", "object_creates") if served.get(name) is not None}
+        requests = _counted(served, "metadata" if is_metadata else "requests", reads)
+        handled = _counted(machine, "handled", reads) if is_metadata and "handled" in reads else requests
+        pressure_us = _counted(machine, "pressure_us", reads)
+        return Observation(
+            host, self._homes.file_system[host], "metadata" if is_metadata else "object", end - step, end,
+            handled=handled, opens=_number(served, "opens"), closes=_number(served, "closes"),
+            creates=_number(served, "creates"),
+            object_creates=None if is_metadata else _counted(served, "object_creates", reads),
+            moved_bytes=None if is_metadata else (_number(served, "moved_bytes") if requests else requests),
+            waiting=_ratio(machine, "queued", "queue_samples"),
+            wait_s=_ratio(machine, "waited_us", "handled", 1e-6),
+            operation_s=_ratio(served, "time_us", "metadata" if is_metadata else "requests", 1e-6),
+            threads=_ratio(machine, "active", "active_samples"), cpu=_share(machine),
+            pressure=None if pressure_us is None else min(1.0, pressure_us * 1000 / step),
+            load=_number(machine, "load"), uptime_s=_number(machine, "uptime_s"),
+            has_guests=host in self._homes.guests,
+        )  # fmt: skip
+
+
+def _by_round(rows: list[Row]) -> dict[tuple[str, int], Row]:
+    return {(str(row["host"]), int(str(row["round"]))): row for row in rows}
+
+
+def _with_creates(found: list[tuple[int, Observation]]) -> list[tuple[int, Observation]]:
+    """The metadata servers' with the objects that were made on all object servers of their file system."""
+    made: dict[tuple[int, str], float] = {}
+    for at, one in found:
+        if one.object_creates is not None:
+            key = (at, one.file_system)
+            made[key] = made.get(key, 0.0) + one.object_creates
+    return [
+        (at, replace(one, object_creates=made.get((at, one.file_system))) if one.kind == "metadata" else one)
+        for at, one in found
+    ]
+
+
+def _number(row: Row, name: str) -> float | None:
+    value = row.get(name)
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _counted(row: Row, name: str, reads: set[str]) -> float | None:
+    """0 of what the agent reads and did not grow."""
+    value = _number(row, name)
+    return 0.0 if value is None and name in reads else value
+
+
+def _ratio(row: Row, above: str, below: str, factor: float = 1.0) -> float | None:
+    """None where nothing was counted."""
+    sum_, count = _number(row, above), _number(row, below)
+    return sum_ * factor / count if sum_ is not None and count else None
+
+
+def _share(row: Row) -> float | None:
+    busy, idle = _number(row, "busy_us"), _number(row, "idle_us")
+    if busy is None and idle is None:
+        return None
+    return (busy or 0.0) / max((busy or 0.0) + (idle or 0.0), 1e-9)
