@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -180,6 +180,7 @@ def _collect(place: StoreOptions, keep: Keep, serving: _Serving, pulled: Pulling
     from iodock.centre.monitor.collector import Collector
     from iodock.centre.portal.app import application
     from iodock.centre.portal.puller import pulling
+    from iodock.centre.watch.watching import Watching
     from iodock.shared.settings import load
 
     limits = load().agents
@@ -193,7 +194,10 @@ def _collect(place: StoreOptions, keep: Keep, serving: _Serving, pulled: Pulling
         stack.enter_context(collector.running(say))
         if pulled:
             stack.enter_context(pulling(collector, pulled, limits, serving.tell))
-        app = application(collector, serving.access, serving.site, limits, serving.places)
+        watching = Watching(collector.store, serving.site.ids, serving.site.limits)
+        stack.enter_context(watching.running(say))
+        site = replace(serving.site, watching=watching)
+        app = application(collector, serving.access, site, limits, serving.places)
         serving.until(wake, app)
 
 
@@ -215,7 +219,7 @@ def _site(jobid_name: str | None) -> Site:
     from iodock.centre.portal.shown.page import Site
     from iodock.shared.settings import load
 
-    return Site(job_ids(jobid_name), load().monitor)
+    return Site(job_ids(jobid_name), load().states)
 
 
 def _access(

@@ -10,8 +10,8 @@ systems.
     link_bytes_per_s = 125_000_000
     [ratio]
     io_below = 0.1
-    [monitor]
-    queue = 100
+    [states]
+    wait_s = 0.1
     [agents]
     names_per_s = 100
     [connections]
@@ -119,20 +119,10 @@ class ServerStates:
     """After so many that did not come nothing is known of the server."""
     usual_hours: float = 6.0
     """What is usual is a median over so long."""
-
-
-@dataclass(frozen=True, slots=True)
-class Overload:
-    """From where on the portal says that a file system is overloaded or stands still: means over the last
-    `looked_back_s`."""
-
-    queue: float = 100.0
-    """Waiting requests of a metadata server."""
-    wait_s: float = 1.0
-    """Seconds until it handles a request."""
-    silent_s: float = 60.0
-    """Seconds without a request handled, after requests waited."""
-    looked_back_s: float = 120.0
+    sample_s: float = 10.0
+    """Length of a sample: the agents' interval."""
+    scheduler: Literal["auto", "none", "slurm", "pbs", "pjm", "nqsv", "grid-engine"] = "auto"
+    """Who is asked for owners and names of jobs. `auto`: whose program is on the collector's machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +168,6 @@ class Settings:
     source: Path | None = None
     severity: SeverityLimits = SeverityLimits()
     ratio: Ratio = Ratio()
-    monitor: Overload = Overload()
     states: ServerStates = ServerStates()
     agents: AgentLimits = AgentLimits()
     connections: ConnectionLimits = ConnectionLimits()
@@ -229,7 +218,10 @@ def _find(path: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _checked(raw: dict[str, Any], source: Path) -> Settings:
-    known = {"severity", "ratio", "states", "monitor", "agents", "connections", "file_systems", "rules"}
+    known = {"severity", "ratio", "states", "agents", "connections", "file_systems", "rules"}
+    if "monitor" in raw:
+        hint = "write [states]; docs/how-to/settings.md has what it takes"
+        raise RequestError(f"{source}: section [monitor] is not used any more", hint)
     for name in raw:
         if name not in known:
             raise _unknown(f"section [{name}]", name, known, source)
@@ -243,7 +235,6 @@ def _checked(raw: dict[str, Any], source: Path) -> Settings:
         severity=severity,
         ratio=ratio,
         states=_filled(ServerStates, _section(raw, "states", source), "[states]", source),
-        monitor=_filled(Overload, _section(raw, "monitor", source), "[monitor]", source),
         agents=_filled(AgentLimits, _section(raw, "agents", source), "[agents]", source),
         connections=_filled(ConnectionLimits, _section(raw, "connections", source), "[connections]", source),
         file_systems=_by_mount(systems, source),

@@ -42,14 +42,25 @@ class Observer:
     _asked_homes: int = 0
     _asked_clocks: int = 0
 
-    def past(self, now: int, hours: float) -> Iterator[Round]:
-        """The last hours up to NOW, in minutes, without news: what is usual. Raises StoreError."""
+    @property
+    def servers(self) -> int:
+        """How many are known."""
+        return len(self._homes.file_system)
+
+    def prepare(self, now: int) -> None:
+        """Learns which servers there are. Raises StoreError."""
         self._know_homes(now)
-        end = now - _STEPS_BACK * self.step
-        step = max(60 * SECOND, self.step)
+
+    def past(self, now: int, hours: float, step_s: float) -> Iterator[Round]:
+        """The last hours up to NOW, in steps, without news: what is usual. Raises StoreError."""
+        self._know_homes(now)
+        end, step = now - _STEPS_BACK * self.step, max(int(step_s * SECOND), self.step)
         found = self._observations(end - int(hours * HOUR), end, step, "minute", None)
-        for round_ in sorted({at for at, _ in found}):
-            yield Round(round_ * step, tuple(one for at, one in found if at == round_))
+        by_round: dict[int, list[Observation]] = {}
+        for at, one in found:
+            by_round.setdefault(at, []).append(one)
+        for at, observations in sorted(by_round.items()):
+            yield Round(at * step, tuple(observations))
 
     def round(self, now: int) -> Round:
         """What came since the last time. NOW: ns since the epoch, by the collector's clock. Raises
@@ -183,9 +194,11 @@ def _counted(row: Row, name: str, reads: set[str]) -> float | None:
 
 
 def _ratio(row: Row, above: str, below: str, factor: float = 1.0) -> float | None:
-    """None where nothing was counted."""
+    """None where nothing was counted, or no time: Lustre before 2.13 has none of operations."""
     sum_, count = _number(row, above), _number(row, below)
-    return sum_ * factor / count if sum_ is not None and count else None
+    if sum_ is None or not count or (sum_ == 0 and above == "time_us"):
+        return None
+    return sum_ * factor / count
 
 
 def _share(row: Row) -> float | None:

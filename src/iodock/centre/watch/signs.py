@@ -96,7 +96,10 @@ class Sample:
         if usual is not None and rate <= limit * usual:
             return True
         drain = self.drain_s
-        return drain is not None and drain >= self.limits.drain_s and (usual is None or rate <= usual)
+        if drain is None or drain < self.limits.drain_s or (usual is not None and rate > usual):
+            return False
+        # By Little's law they waited as long, once it lasts.
+        return self.one.wait_s is None or self.one.wait_s >= _LONG_WAIT_S
 
     @property
     def drain_s(self) -> float | None:

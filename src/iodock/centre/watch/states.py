@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from iodock.centre.watch.observation import NOTHING, SECOND, Kind, News, Observation, Round
 from iodock.centre.watch.signs import Sample, Sign, told
 from iodock.centre.watch.usual import Usual
-from iodock.centre.watch.verdict import UNWELL, State, Verdict
+from iodock.centre.watch.verdict import UNWELL, Evidence, State, Verdict
 from iodock.shared.settings import ServerStates
 
 _FORGOTTEN_S = 86_400.0
@@ -32,6 +31,8 @@ class _Server:
     clock_ns: int = 0
     """How much its clock is ahead."""
     uptime_s: float | None = None
+    last_waiting: tuple[float, float] | None = None
+    """Requests that waited, and how long, when one was handled last."""
     samples: int = 0
     sign: Sign = field(default_factory=lambda: Sign("no-samples", 0.0, ()))
     other: list[tuple[State, int]] = field(default_factory=list)
@@ -74,11 +75,11 @@ class States:
             self._miss(host, round_.news.get(host, NOTHING), round_.now_ns)
         return [self._verdict(host, server, round_.now_ns) for host, server in sorted(self._servers.items())]
 
-    def learn(self, past: Iterable[Round]) -> None:
-        """From the hours before; in order."""
-        for round_ in past:
-            for one in round_.observations:
-                self._hear(one, NOTHING, round_.now_ns)
+    def wake(self, now_ns: int) -> None:
+        """After the past was taken: silence counts from now on, as what came since was not looked at."""
+        for server in self._servers.values():
+            server.heard_ns = max(server.heard_ns, now_ns)
+            server.step_s = min(server.step_s, self.limits.sample_s)
 
     def clock(self, host: str) -> tuple[float, int]:
         """Of a known server: seconds of a sample, and how much its clock is ahead, ns."""
@@ -91,6 +92,8 @@ class States:
         usual = server.usual if server else Usual(self.limits.usual_hours)
         sample = Sample(one, news, usual, held, self.limits)
         sign = sample.sign(_has_restarted(server, one))
+        if server is not None and sign.state == "stall" and one.waiting is None and server.last_waiting:
+            sign = _with_last(sign, server.last_waiting)
         if server is None:
             begin = now_ns - int(one.seconds * SECOND)
             server = _Server(one.file_system, one.kind, usual, sign.state, begin, now_ns, one.seconds)
@@ -99,6 +102,8 @@ class States:
         server.take(sign, now_ns - int(one.seconds * SECOND), self.limits)
         server.heard_ns, server.step_s = now_ns, one.seconds
         server.clock_ns = one.end_ns - now_ns
+        if one.waiting is not None and one.wait_s is not None:
+            server.last_waiting = (one.waiting, one.wait_s)
         server.uptime_s = one.uptime_s if one.uptime_s is not None else server.uptime_s
         if sign.state not in UNWELL and server.state not in UNWELL:
             usual.add(sample.found, one.seconds)
@@ -131,6 +136,12 @@ class States:
             server.file_system, host, server.kind, server.state, server.since_ns, now_ns,
             sign.confidence, server.samples, sign.evidence,
         )  # fmt: skip
+
+
+def _with_last(sign: Sign, last: tuple[float, float]) -> Sign:
+    """Nothing was handled that could tell how many wait: as it was when something was."""
+    waiting, wait_s = Evidence("last-waiting", last[0], None, "1"), Evidence("last-wait", last[1], None, "s")
+    return replace(sign, evidence=(*sign.evidence, waiting, wait_s))
 
 
 def _has_restarted(server: _Server | None, one: Observation) -> bool:

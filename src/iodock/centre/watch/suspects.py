@@ -85,7 +85,7 @@ def _windows(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int) -> list
     lasts_s = step_s if verdict.state == "stall" else _length(_DURING, step_s)
     reference_s = _length(_REFERENCE, step_s)
     end = min(now, since + int(lasts_s * SECOND))
-    windows = []
+    windows: list[_Window] = []
     least_s = _SAMPLES * step_s
     for before_s in sorted({least_s, _length((18, _BEFORE_S), step_s), max(_BEFORE_S, least_s)}):
         begin = since - int(before_s * SECOND)

@@ -149,6 +149,18 @@ def asked(store: MonitorTables, hosts: Sequence[str], ids: JobIds, begin: int, e
     return store.table(sql, begin=begin, end=end, resolution=resolution, need=need)
 
 
+def owners(store: MonitorTables, jobs: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:
+    """job, user (NULL: nobody says so), nodes (0: nobody knows): of these jobs. Raises StoreError,
+    QueryError."""
+    node = f"coalesce({ids.host()}, CASE WHEN NOT {of_place('servers')} THEN host END)"
+    sql = f"""
+        SELECT {ids.number()} AS job, max(coalesce("user", {ids.user()})) AS "user",
+            count(DISTINCT {node}) AS nodes
+        FROM job_io WHERE job IS NOT NULL AND ({" OR ".join(map(ids.is_job, jobs)) or "false"}) GROUP BY 1
+    """
+    return store.table(sql, begin=begin, end=end, resolution="minute", need=Need(is_presence=True))
+
+
 def _round(step: int) -> str:
     """A whole number: the multiple of a step at which the agent began, or which its last reading follows."""
     return f"(end_ts - {step // LATE} + {step - 1}) // {step}"
