@@ -294,7 +294,7 @@ def _beyond(kind: type, name: str, value: Any) -> str | None:
     """What a number must be that can't be what its name says; None for any other value."""
     if isinstance(value, (bool, str)):
         return None
-    if kind in (FileSystem, AgentLimits, ConnectionLimits) and value <= 0:
+    if kind in (FileSystem, ServerStates, AgentLimits, ConnectionLimits) and value <= 0:
         return "a number above 0"
     is_share = kind in (SeverityLimits, Ratio) and name != "least_seconds"
     if (is_share or name.rpartition("_")[2] == "share") and value > 1:

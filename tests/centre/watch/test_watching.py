@@ -36,7 +36,9 @@ class Played:
         self.centre = Centre(ordinary, seed=3, jobs=jobs)
         write_history(self.centre, self.collector.writer, 1800, step_s, lambda share: None)
         self.watching = Watching(self.collector.store, limits=replace(LIMITS, sample_s=step_s))
-        self.watching.look(self.centre.now_ns)
+        self.late_ns = int(step_s * SECOND) // 5
+        """When the last reading of a round is surely there."""
+        self.watching.look(self.centre.now_ns + self.late_ns)
 
     def turn(self, first_s: float = 30.0) -> None:
         self.centre.turn(self.chosen, first_s)
@@ -44,7 +46,7 @@ class Played:
     def sample(self) -> Verdict:
         """Of the metadata server after one reading more."""
         write_history(self.centre, self.collector.writer, self.step_s, self.step_s, lambda share: None)
-        found = self.watching.look(self.centre.now_ns)
+        found = self.watching.look(self.centre.now_ns + self.late_ns)
         return next(one for one in found if one.server == "mds01")
 
     def culprit(self) -> str:
@@ -114,3 +116,19 @@ def test_what_was_before_is_learnt_from_the_store(tmp_path: Path) -> None:
 
 def test_an_empty_store_has_no_servers(tmp_path: Path) -> None:
     assert Watching(Collector(tmp_path).store, limits=LIMITS).look(1_772_438_400 * SECOND) == ()
+
+
+def test_it_looks_when_a_round_of_all_agents_is_in_the_store(tmp_path: Path) -> None:
+    for sample_s, after_s in ((10.0, 7.0), (60.0, 18.0), (1.0, 0.7)):
+        watching = Watching(
+            Collector(tmp_path / f"{sample_s:g}").store, limits=replace(LIMITS, sample_s=sample_s)
+        )
+        step = int(sample_s * SECOND)
+        for now in (
+            1_772_438_400 * SECOND,
+            1_772_438_400 * SECOND + step // 3,
+            1_772_438_400 * SECOND + step - 1,
+        ):
+            at = now + watching._until_next(now) * SECOND
+            assert at - now <= step + 1 and (at - after_s * SECOND) % step == pytest.approx(0, abs=1000)
+            assert now < at

@@ -49,9 +49,8 @@ def homes(store: MonitorTables, begin: int, end: int) -> Homes:
     return found
 
 
-def news(store: MonitorTables, now: int, step: int, known: Homes) -> dict[str, News]:
+def news(store: MonitorTables, now: int, known: Homes) -> dict[str, News]:
     """By host. Raises StoreError."""
-    _place_targets(store, now, step, known)
     found: dict[str, News] = {host: News(is_away=True) for host in known.away}
     for host, lost in _lost(store, now, known).items():
         found[host] = replace(found.get(host, News()), lost=lost)
@@ -61,8 +60,8 @@ def news(store: MonitorTables, now: int, step: int, known: Homes) -> dict[str, N
     return found
 
 
-def _place_targets(store: MonitorTables, now: int, step: int, known: Homes) -> None:
-    """Who has each target now, by who read it last."""
+def place_targets(store: MonitorTables, now: int, step: int, known: Homes) -> None:
+    """Who has each target now, by who read it last. Raises StoreError."""
     begin = now - max(6 * step, 120 * SECOND)
     last: dict[str, tuple[int, str]] = {}
     for row in servers.homes(store, begin, now + HOUR, "fine").to_pylist():

@@ -10,7 +10,7 @@ from iodock.centre.monitor.questions import servers
 from iodock.centre.monitor.questions.ids import JobIds
 from iodock.centre.monitor.questions.spans import DAY, HOUR, SECOND
 from iodock.centre.store import MonitorTables
-from iodock.centre.watch.hearsay import Homes, homes, news
+from iodock.centre.watch.hearsay import Homes, homes, news, place_targets
 from iodock.centre.watch.observation import Asked, Observation, Round
 
 Row = Mapping[str, object]
@@ -67,18 +67,21 @@ class Observer:
         StoreError."""
         self._know_homes(now)
         self._know_clocks(now)
+        place_targets(self.store, now, self.step, self._homes)
         begin = now - (_STEPS_BACK + 1) * self.step
         found = self._observations(begin, now + _AHEAD, self.step, "fine", None)
         for host, behind in self._late.items():
             back = begin - behind
             found += self._observations(back, back + 2 * (now - begin), self.step, "fine", [host])
+        found += self._by_clients(begin, now + _AHEAD)
         fresh = []
         for at, one in sorted(found, key=lambda pair: pair[0]):
-            is_over = at * self.step + self.step // servers.LATE <= now + max(0, one.end_ns - now)
+            # Of a clock that is ahead it can't be told: its round counts as it is.
+            is_over = at * self.step + self.step // servers.LATE <= now or one.end_ns > now
             if at != self._seen.get(one.host, -1) and self._is_new(one.host, at) and is_over:
                 self._seen[one.host] = at
                 fresh.append(one)
-        return Round(now, tuple(fresh), news(self.store, now, self.step, self._homes))
+        return Round(now, tuple(fresh), news(self.store, now, self._homes))
 
     def asked(self, host: str, begin_ns: int, end_ns: int) -> Sequence[Asked]:
         """See `Jobs`. Of a metadata server with the objects that its file system's object servers made for
@@ -104,7 +107,7 @@ class Observer:
     def _know_homes(self, now: int) -> None:
         if not self._homes.file_system or now - self._asked_homes > _HOMES_EVERY:
             self._asked_homes = now
-            self._homes = homes(self.store, now - 7 * DAY, now)
+            self._homes = homes(self.store, now - 7 * DAY, now + _AHEAD)
 
     def _know_clocks(self, now: int) -> None:
         """Which servers' newest rows lie further back than they should."""
@@ -131,6 +134,7 @@ class Observer:
         self, begin: int, end: int, step: int, resolution: str, hosts: Sequence[str] | None
     ) -> list[tuple[int, Observation]]:
         """Round and observation, of file servers."""
+        hosts = list(self._homes.file_system) if hosts is None else hosts
         machines = _by_round(servers.machines(self.store, begin, end, step, resolution, hosts).to_pylist())
         served = _by_round(servers.served(self.store, begin, end, step, resolution, hosts).to_pylist())
         found = [
@@ -139,6 +143,22 @@ class Observer:
             if host in self._homes.file_system
         ]
         return _with_creates(found)
+
+    def _by_clients(self, begin: int, end: int) -> list[tuple[int, Observation]]:
+        """Of NFS servers of which only clients are read."""
+        found = []
+        for row in servers.clients(self.store, begin, end, self.step).to_pylist():
+            if str(row["server"]) in self._homes.file_system:
+                continue
+            operations, time_us = _number(row, "operations") or 0.0, _number(row, "time_us") or 0.0
+            one = Observation(
+                str(row["server"]), str(row["file_system"]), "client",
+                int(row["end_ts"]) - self.step, int(row["end_ts"]), handled=operations,
+                wait_s=time_us / operations / 1e6 if operations else None,
+                waiting=time_us * 1000 / self.step if operations else None,
+            )  # fmt: skip
+            found.append((int(row["round"]), one))
+        return found
 
     def _observation(self, host: str, machine: Row, served: Row, step: int) -> Observation:
         is_metadata = host in self._homes.metadata

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from iodock.centre.monitor.logins import login
 from iodock.centre.monitor.questions.ids import JobIds
 from iodock.centre.monitor.questions.names import name_of, names
-from iodock.centre.monitor.questions.servers import owners
+from iodock.centre.monitor.questions.servers import LATE, owners
 from iodock.centre.monitor.questions.spans import HOUR, SECOND
 from iodock.centre.store import MonitorTables
 from iodock.centre.watch.observing import Observer
@@ -31,6 +31,8 @@ _NAMED_STATES: tuple[State, ...] = ("overload", "stall")
 _NAMED_AGAIN = 30 * SECOND
 _FACTS_AGAIN = 300 * SECOND
 _ENDS_IN_S = 5.0
+_WRITTEN = 6 * SECOND
+"""Until a reading is a row, ns."""
 _SMALL = 200
 """Servers, whose last hours are read minute by minute."""
 
@@ -98,7 +100,7 @@ class Watching:
 
     def _run(self, ends: threading.Event, tell: Callable[[str], None]) -> None:
         said = ""
-        while not ends.wait(self._step / SECOND):
+        while not ends.wait(self._until_next(time.time_ns())):
             try:
                 self.look()
                 said = ""
@@ -107,6 +109,11 @@ class Watching:
                 if str(error) != said:
                     said = str(error)
                     tell(f"warning: states of servers: {said}")
+
+    def _until_next(self, now: int) -> float:
+        """Seconds until the next round of all agents, which lie on the clock's multiples, is in the store."""
+        after = min(self._step * 7 // 10, self._step // LATE + _WRITTEN)
+        return ((now - after) // self._step * self._step + self._step + after - now) / SECOND
 
     def _learn(self, now: int) -> None:
         """From the last hours, coarser of many servers."""

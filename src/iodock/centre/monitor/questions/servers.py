@@ -24,6 +24,8 @@ _SERVED = "(source LIKE 'mdt%' OR source LIKE 'obdfilter%')"
 LATE = 5
 """A round is over a fifth of a step after its multiple: by then all files were read."""
 
+_MOUNTED_NS = 600_000_000_000
+"""Who did something on a mount this long ago still has it."""
 Hosts = Sequence[str] | None
 """None: all."""
 
@@ -110,18 +112,32 @@ def newest(store: MonitorTables, begin: int, end: int, hosts: Sequence[str]) -> 
 
 
 def clients(store: MonitorTables, begin: int, end: int, step: int) -> pa.Table:
-    """file_system, round, end_ts, operations, time_us (from the call to the answer): of NFS mounts, all
-    clients together. Raises StoreError, QueryError."""
+    """server, file_system, round, end_ts, operations, time_us (from the call to the answer): of NFS
+    mounts, all clients with an agent together; a round in which no operation ended has NULL. Raises
+    StoreError, QueryError."""
     # `read/queue` and the like are parts of the time, `read_bytes` and the like no operations.
-    is_whole = "metric NOT LIKE '%/%' AND bucket IS NULL AND NOT is_level"
+    is_whole = "source = 'mountstats' AND metric NOT LIKE '%/%' AND bucket IS NULL AND NOT is_level"
+    name = "regexp_extract(file_system, '^(.+):/', 1)"
     sql = f"""
-        SELECT file_system, {_round(step)} AS round, max(end_ts) AS end_ts,
-            sum(value * {_scaled(step)}) FILTER (unit = '1') AS operations,
-            sum(value * {_scaled(step)}) FILTER (unit = 'us') AS time_us
-        FROM targets WHERE source = 'mountstats' AND {is_whole} AND {_ended(begin, end)}
-        GROUP BY file_system, round ORDER BY file_system, round
+        WITH mounts AS (
+            SELECT DISTINCT host, {name} AS server, file_system FROM targets
+            WHERE source = 'mountstats' AND {name} <> ''
+        ), heard AS (
+            SELECT DISTINCT host, {_round(step)} AS round, end_ts FROM targets
+            WHERE source = 'load' AND {_ended(begin, end)}
+        ), done AS (
+            SELECT {name} AS server, {_round(step)} AS round,
+                sum(value * {_scaled(step)}) FILTER (unit = '1') AS operations,
+                sum(value * {_scaled(step)}) FILTER (unit = 'us') AS time_us
+            FROM targets WHERE {is_whole} AND {_ended(begin, end)} GROUP BY ALL
+        )
+        SELECT server, min(file_system) AS file_system, round, max(end_ts) AS end_ts,
+            any_value(operations) AS operations, any_value(time_us) AS time_us
+        FROM mounts JOIN heard USING (host) LEFT JOIN done USING (server, round)
+        GROUP BY server, round ORDER BY server, round
     """
-    return store.table(sql, begin=begin, end=end, resolution="fine", need=Need(("mountstats",)))
+    need = Need(("mountstats", "load"))
+    return store.table(sql, begin=begin - _MOUNTED_NS, end=end, resolution="fine", need=need)
 
 
 def asked(store: MonitorTables, hosts: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:
