@@ -16,6 +16,8 @@ from iodock.centre.watch.observation import News
 _LOST_FOR = 900 * SECOND
 """What was lost longer ago is not waited for any more, ns."""
 _PROBE_STANDS = 120 * SECOND
+_PROBES_EVERY = 60 * SECOND
+"""Where there was none, ns."""
 _PROBES = ("probe-failed", "probe-no-answer", "probe-slow")
 Row = Mapping[str, object]
 
@@ -33,6 +35,8 @@ class Homes:
     """Hosts that serve a target of another one now."""
     away: set[str] = field(default_factory=set)
     """Hosts all of whose targets are elsewhere now."""
+    asked_probes: int = 0
+    """When probes were looked for last, if there were none."""
 
 
 def homes(store: MonitorTables, begin: int, end: int) -> Homes:
@@ -62,17 +66,16 @@ def news(store: MonitorTables, now: int, known: Homes) -> dict[str, News]:
 
 def place_targets(store: MonitorTables, now: int, step: int, known: Homes) -> None:
     """Who has each target now, by who read it last. Raises StoreError."""
-    begin = now - max(6 * step, 120 * SECOND)
     last: dict[str, tuple[int, str]] = {}
-    for row in servers.homes(store, begin, now + HOUR, "fine").to_pylist():
+    for row in servers.places(store, now - 3 * step, now + HOUR).to_pylist():
         target, seen = str(row["target"]), (int(row["end_ts"]), str(row["host"]))
         last[target] = max(last.get(target, seen), seen)
-    known.guests = {host for target, (_, host) in last.items() if known.of_target.get(target, host) != host}
-    at_home = {
-        known.of_target[target] for target, (_, host) in last.items() if known.of_target.get(target) == host
-    }
-    moved = {known.of_target[target] for target in last if target in known.of_target}
-    known.away = moved - at_home
+    home = known.of_target
+    known.guests = {host for target, (_, host) in last.items() if home.get(target, host) != host}
+    at_home = {host for target, (_, host) in last.items() if home.get(target) == host}
+    moved = {home[target] for target in last if target in home}
+    # What was said of a target stands until somebody reads it again.
+    known.away = (known.away | moved) - at_home
 
 
 def _lost(store: MonitorTables, now: int, known: Homes) -> dict[str, int]:
@@ -116,11 +119,14 @@ def _checked(store: MonitorTables, now: int) -> set[str]:
 
 def _add_probes(store: MonitorTables, now: int, known: Homes, found: dict[str, News]) -> None:
     """A probe of a file system is of its metadata server: it makes, opens and removes files."""
+    if now - known.asked_probes < _PROBES_EVERY:
+        return
     within = span(now - _PROBE_STANDS, now)
     last: dict[str, Row] = {}
     for row in file_systems.probes(store, within).to_pylist():
         if row["file_system"]:
             last[str(row["file_system"])] = row
+    known.asked_probes = 0 if last else now
     for host in known.metadata:
         row = last.get(known.file_system.get(host, ""))
         if row is not None:

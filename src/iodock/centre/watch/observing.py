@@ -3,8 +3,10 @@ that."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
 
 from iodock.centre.monitor.questions import servers
 from iodock.centre.monitor.questions.ids import JobIds
@@ -14,6 +16,8 @@ from iodock.centre.watch.hearsay import Homes, homes, news, place_targets
 from iodock.centre.watch.observation import Asked, Observation, Round
 
 Row = Mapping[str, object]
+IsWanted = Callable[[str, int], bool]
+"""Of a host's round."""
 _AHEAD = HOUR
 """Agents' clocks may be as wrong as this: the collector refuses more. ns."""
 _CLOCKS_EVERY = 300 * SECOND
@@ -39,7 +43,11 @@ class Observer:
     _homes: Homes = field(default_factory=Homes)
     _newest: dict[str, int] = field(default_factory=dict)
     """Of hosts whose newest rows lie back: in which step, when they were looked at last."""
+    _mounts: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Client and NFS server -> what is mounted."""
+    _asked_mounts: int = 0
     _asked_homes: int = 0
+    _asked_round: int = 0
     _asked_clocks: int = 0
 
     @property
@@ -55,7 +63,7 @@ class Observer:
         """The last hours up to NOW, in steps, without news: what is usual. Raises StoreError."""
         self._know_homes(now)
         end, step = now - _STEPS_BACK * self.step, max(int(step_s * SECOND), self.step)
-        found = self._observations(end - int(hours * HOUR), end, step, "minute", None)
+        found = self._observations(end - int(hours * HOUR), end, step, "minute")
         by_round: dict[int, list[Observation]] = {}
         for at, one in found:
             by_round.setdefault(at, []).append(one)
@@ -68,17 +76,21 @@ class Observer:
         self._know_homes(now)
         self._know_clocks(now)
         place_targets(self.store, now, self.step, self._homes)
-        begin = now - (_STEPS_BACK + 1) * self.step
-        found = self._observations(begin, now + _AHEAD, self.step, "fine", None)
+        # What came late by a step is still taken; more after a pause.
+        back = min(max(now - self._asked_round, self.step), _STEPS_BACK * self.step)
+        begin, self._asked_round = self._begin_of_round(now - back - self.step // 2), now
+        found = self._observations(begin, now + _AHEAD, self.step, "fine", is_wanted=self._is_new)
         for host, behind in self._late.items():
-            back = begin - behind
-            found += self._observations(back, back + 2 * (now - begin), self.step, "fine", [host])
-        found += self._by_clients(begin, now + _AHEAD)
+            first = begin - behind - self.step
+            found += self._observations(
+                first, first + 4 * (now - begin), self.step, "fine", [host], self._is_new
+            )
+        found += self._by_clients(now, begin, now + _AHEAD)
         fresh = []
         for at, one in sorted(found, key=lambda pair: pair[0]):
             # Of a clock that is ahead it can't be told: its round counts as it is.
             is_over = at * self.step + self.step // servers.LATE <= now or one.end_ns > now
-            if at != self._seen.get(one.host, -1) and self._is_new(one.host, at) and is_over:
+            if is_over and self._is_new(one.host, at):
                 self._seen[one.host] = at
                 fresh.append(one)
         return Round(now, tuple(fresh), news(self.store, now, self._homes))
@@ -98,6 +110,10 @@ class Observer:
             )
             for row in rows
         ]  # fmt: skip
+
+    def _begin_of_round(self, moment: int) -> int:
+        """That has the moment, or what follows it."""
+        return moment // self.step * self.step + self.step // servers.LATE
 
     def _is_new(self, host: str, at: int) -> bool:
         """Later than what was given; or much earlier, as its clock was set back."""
@@ -131,34 +147,52 @@ class Observer:
         return at > before
 
     def _observations(
-        self, begin: int, end: int, step: int, resolution: str, hosts: Sequence[str] | None
+        self,
+        begin: int,
+        end: int,
+        step: int,
+        resolution: str,
+        hosts: Sequence[str] | None = None,
+        is_wanted: IsWanted = lambda host, at: True,
     ) -> list[tuple[int, Observation]]:
         """Round and observation, of file servers."""
-        hosts = list(self._homes.file_system) if hosts is None else hosts
-        machines = _by_round(servers.machines(self.store, begin, end, step, resolution, hosts).to_pylist())
-        served = _by_round(servers.served(self.store, begin, end, step, resolution, hosts).to_pylist())
+        asked = (self.store, begin, end, step, resolution, hosts)
+        machines = self._by_round(servers.machines(*asked), is_wanted)
+        served = self._by_round(servers.served(*asked), is_wanted)
+        nothing: Row = {}
         found = [
-            (at, self._observation(host, machines.get((host, at), {}), served.get((host, at), {}), step))
-            for host, at in sorted(machines.keys() | served.keys())
-            if host in self._homes.file_system
+            (key[1], self._observation(key[0], machines.get(key, nothing), served.get(key, nothing), step))
+            for key in sorted(machines.keys() | served.keys())
         ]
         return _with_creates(found)
 
-    def _by_clients(self, begin: int, end: int) -> list[tuple[int, Observation]]:
+    def _by_round(self, table: pa.Table, is_wanted: IsWanted) -> dict[tuple[str, int], Row]:
+        """Only of file servers, and of rounds that are still wanted: there are many."""
+        names = table.column_names
+        columns = [column.to_pylist() for column in table.columns]
+        hosts, rounds = columns[names.index("host")], columns[names.index("round")]
+        known = self._homes.file_system
+        return {
+            (host, at): dict(zip(names, values, strict=True))
+            for host, at, *values in zip(hosts, rounds, *columns, strict=True)
+            if host in known and is_wanted(host, at)
+        }
+
+    def _by_clients(self, now: int, begin: int, end: int) -> list[tuple[int, Observation]]:
         """Of NFS servers of which only clients are read."""
-        found = []
-        for row in servers.clients(self.store, begin, end, self.step).to_pylist():
-            if str(row["server"]) in self._homes.file_system:
-                continue
-            operations, time_us = _number(row, "operations") or 0.0, _number(row, "time_us") or 0.0
-            one = Observation(
-                str(row["server"]), str(row["file_system"]), "client",
-                int(row["end_ts"]) - self.step, int(row["end_ts"]), handled=operations,
-                wait_s=time_us / operations / 1e6 if operations else None,
-                waiting=time_us * 1000 / self.step if operations else None,
-            )  # fmt: skip
-            found.append((int(row["round"]), one))
-        return found
+        if now - self._asked_mounts > _CLOCKS_EVERY:
+            self._asked_mounts = now
+            rows = servers.mounts(self.store, now - HOUR, now + _AHEAD).to_pylist()
+            self._mounts = {
+                (str(row["host"]), str(row["server"])): str(row["file_system"])
+                for row in rows
+                if str(row["server"]) not in self._homes.file_system
+            }
+        if not self._mounts:
+            return []
+        hosts = sorted({host for host, _ in self._mounts})
+        found = servers.clients(self.store, begin, end, self.step, hosts).to_pylist()
+        return by_clients(found, self._mounts, self.step)
 
     def _observation(self, host: str, machine: Row, served: Row, step: int) -> Observation:
         is_metadata = host in self._homes.metadata
@@ -185,8 +219,36 @@ class Observer:
         )  # fmt: skip
 
 
-def _by_round(rows: list[Row]) -> dict[tuple[str, int], Row]:
-    return {(str(row["host"]), int(str(row["round"]))): row for row in rows}
+def by_clients(
+    rows: list[Row], mounts: Mapping[tuple[str, str], str], step: int
+) -> list[tuple[int, Observation]]:
+    """All clients of a server together; ROWS: of `servers.clients`. Who was read and did nothing counts
+    too."""
+    operations: dict[tuple[int, str], float] = {}
+    time_us: dict[tuple[int, str], float] = {}
+    ends: dict[tuple[int, str], int] = {}
+    of_host: dict[str, list[str]] = {}
+    for host, server in mounts:
+        of_host.setdefault(host, []).append(server)
+    for row in rows:
+        for server in of_host.get(str(row["host"]), ()):
+            if row["server"] in (None, server):
+                key = (int(str(row["round"])), server)
+                ends[key] = max(ends.get(key, 0), int(str(row["end_ts"])))
+                operations[key] = operations.get(key, 0.0) + (_number(row, "operations") or 0.0)
+                time_us[key] = time_us.get(key, 0.0) + (_number(row, "time_us") or 0.0)
+    names = {server: name for (_, server), name in sorted(mounts.items(), reverse=True)}
+    return [
+        (
+            key[0],
+            Observation(
+                key[1], names[key[1]], "client", end - step, end, handled=operations[key],
+                wait_s=time_us[key] / operations[key] / 1e6 if operations[key] else None,
+                waiting=time_us[key] * 1000 / step if operations[key] else None,
+            ),
+        )
+        for key, end in sorted(ends.items())
+    ]  # fmt: skip
 
 
 def _with_creates(found: list[tuple[int, Observation]]) -> list[tuple[int, Observation]]:

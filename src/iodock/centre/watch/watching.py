@@ -133,12 +133,13 @@ class Watching:
         self._verdicts = tuple(verdicts)
 
     def _take(self, verdicts: list[Verdict], now: int) -> None:
-        named = [replace(one, suspects=self._suspects(one, now)) for one in verdicts]
+        named = [
+            replace(one, suspects=self._suspects(one, now)) if one.state in _NAMED_STATES else one
+            for one in verdicts
+        ]
         self._remember(sorted(named, key=_order))
 
     def _suspects(self, verdict: Verdict, now: int) -> tuple[Suspect, ...]:
-        if verdict.state not in _NAMED_STATES:
-            return ()
         key = (verdict.server, verdict.since_ns)
         at, found = self._named.get(key, (0, ()))
         # What began just now is looked at every time.

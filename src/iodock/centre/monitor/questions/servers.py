@@ -24,8 +24,7 @@ _SERVED = "(source LIKE 'mdt%' OR source LIKE 'obdfilter%')"
 LATE = 5
 """A round is over a fifth of a step after its multiple: by then all files were read."""
 
-_MOUNTED_NS = 600_000_000_000
-"""Who did something on a mount this long ago still has it."""
+_SERVER = "regexp_extract(file_system, '^(.+):/', 1)"
 Hosts = Sequence[str] | None
 """None: all."""
 
@@ -105,39 +104,47 @@ def homes(store: MonitorTables, begin: int, end: int, resolution: str) -> pa.Tab
     return store.table(sql, begin=begin, end=end, resolution=resolution, need=need)
 
 
+def places(store: MonitorTables, begin: int, end: int) -> pa.Table:
+    """target, host, end_ts (last): which servers did something for jobs on which target. Raises StoreError,
+    QueryError."""
+    sql = f"""
+        SELECT target, host, max(end_ts) AS end_ts FROM job_io
+        WHERE {of_place("servers")} AND target IS NOT NULL GROUP BY target, host
+    """
+    need = Need(("mdt_job_stats", "obdfilter_job_stats"), is_presence=True)
+    return store.table(sql, begin=begin, end=end, resolution="fine", need=need)
+
+
 def newest(store: MonitorTables, begin: int, end: int, hosts: Sequence[str]) -> pa.Table:
     """host, end_ts: when each was read last, by its own clock. Raises StoreError, QueryError."""
     sql = f"SELECT host, max(end_ts) AS end_ts FROM targets WHERE {_at(hosts)} GROUP BY host"
     return store.table(sql, begin=begin, end=end, resolution="fine", need=Need(is_presence=True))
 
 
-def clients(store: MonitorTables, begin: int, end: int, step: int) -> pa.Table:
-    """server, file_system, round, end_ts, operations, time_us (from the call to the answer): of NFS
-    mounts, all clients with an agent together; a round in which no operation ended has NULL. Raises
-    StoreError, QueryError."""
+def mounts(store: MonitorTables, begin: int, end: int) -> pa.Table:
+    """host, server, file_system: which clients with an agent have which NFS mounts. Raises StoreError,
+    QueryError."""
+    sql = f"""
+        SELECT DISTINCT host, {_SERVER} AS server, file_system FROM targets
+        WHERE source = 'mountstats' AND {_SERVER} <> ''
+    """
+    return store.table(sql, begin=begin, end=end, resolution="minute", need=Need(("mountstats",)))
+
+
+def clients(store: MonitorTables, begin: int, end: int, step: int, hosts: Sequence[str]) -> pa.Table:
+    """server (NULL: the client was read, and had nothing to tell), host, round, end_ts, operations,
+    time_us (from the call to the answer): of NFS mounts of these clients. Raises StoreError, QueryError."""
     # `read/queue` and the like are parts of the time, `read_bytes` and the like no operations.
     is_whole = "source = 'mountstats' AND metric NOT LIKE '%/%' AND bucket IS NULL AND NOT is_level"
-    name = "regexp_extract(file_system, '^(.+):/', 1)"
     sql = f"""
-        WITH mounts AS (
-            SELECT DISTINCT host, {name} AS server, file_system FROM targets
-            WHERE source = 'mountstats' AND {name} <> ''
-        ), heard AS (
-            SELECT DISTINCT host, {_round(step)} AS round, end_ts FROM targets
-            WHERE source = 'load' AND {_ended(begin, end)}
-        ), done AS (
-            SELECT {name} AS server, {_round(step)} AS round,
-                sum(value * {_scaled(step)}) FILTER (unit = '1') AS operations,
-                sum(value * {_scaled(step)}) FILTER (unit = 'us') AS time_us
-            FROM targets WHERE {is_whole} AND {_ended(begin, end)} GROUP BY ALL
-        )
-        SELECT server, min(file_system) AS file_system, round, max(end_ts) AS end_ts,
-            any_value(operations) AS operations, any_value(time_us) AS time_us
-        FROM mounts JOIN heard USING (host) LEFT JOIN done USING (server, round)
-        GROUP BY server, round ORDER BY server, round
+        SELECT CASE WHEN source = 'mountstats' THEN {_SERVER} END AS server, host, {_round(step)} AS round,
+            max(end_ts) AS end_ts,
+            sum(value * {_scaled(step)}) FILTER ({is_whole} AND unit = '1') AS operations,
+            sum(value * {_scaled(step)}) FILTER ({is_whole} AND unit = 'us') AS time_us
+        FROM targets WHERE source IN ('mountstats', 'load') AND {_ended(begin, end)} AND {_at(hosts)}
+        GROUP BY ALL ORDER BY round
     """
-    need = Need(("mountstats", "load"))
-    return store.table(sql, begin=begin - _MOUNTED_NS, end=end, resolution="fine", need=need)
+    return store.table(sql, begin=begin, end=end, resolution="fine", need=Need(("mountstats", "load")))
 
 
 def asked(store: MonitorTables, hosts: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:
