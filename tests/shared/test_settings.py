@@ -73,6 +73,10 @@ def test_thresholds_of_a_rule(tmp_path: Path) -> None:
         ("rules = []\n", "rules = [] is not a section"),
         ("[rules]\nsmall-requests = 3\n", "small-requests"),
         ("[severity\n", "is not TOML"),
+        ("[states]\nsamples = 0\n", "above 0"),
+        ("[states]\ncpu_share = 1.5\n", "share from 0 to 1"),
+        ('[states]\nscheduler = "cron"\n', "slurm"),
+        ("[monitor]\nqueue = 100\n", "[monitor] is not used any more"),
     ],
 )
 def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, says: str) -> None:

@@ -68,6 +68,7 @@ def demo(listen: str, scenario: str, days: float, jobs: int | None, seed: int, o
     from iodock.centre.monitor.collector import Collector
     from iodock.centre.portal.app import address_of, application, listening, places, serve
     from iodock.centre.portal.shown.page import Site
+    from iodock.centre.watch.watching import Watching
     from iodock.cli.demo_events import Happenings
     from iodock.shared.settings import load
     from iodock.simulation.history import Names
@@ -87,8 +88,11 @@ def demo(listen: str, scenario: str, days: float, jobs: int | None, seed: int, o
         stack.enter_context(_simulated(tree, Happenings(tree), names))
         stack.enter_context(_agents(agent, tree, address_of(door, None), folder))
         room = places(load().connections, Access())
+        watching = Watching(collector.store, limits=load().states)
+        stack.enter_context(watching.running(say))
+        site = Site(limits=load().states, is_synthetic=True, watching=watching)
         serve(
-            application(collector, Access(), Site(is_synthetic=True), places=room), door, None, wake,
+            application(collector, Access(), site, places=room), door, None, wake,
             lambda url: _say_the_begin(url, note, collector.store.folder, opens),
             room,
         )  # fmt: skip

@@ -190,6 +190,7 @@ def _collect(
     from iodock.centre.monitor.collector import Collector
     from iodock.centre.portal.app import application
     from iodock.centre.portal.puller import pulling
+    from iodock.centre.watch.watching import Watching
     from iodock.shared.settings import load
 
     limits = load().agents
@@ -207,7 +208,11 @@ def _collect(
             stack.enter_context(responder.running(say))
         if pulled:
             stack.enter_context(pulling(collector, pulled, limits, serving.tell))
-        site = replace(serving.site, responder=responder)
+        watching = Watching(collector.store, serving.site.ids, serving.site.limits)
+        if responder:
+            watching.listener = responder.respond
+        stack.enter_context(watching.running(say))
+        site = replace(serving.site, responder=responder, watching=watching)
         app = application(collector, serving.access, site, limits, serving.places)
         serving.until(wake, app)
 
@@ -249,7 +254,7 @@ def _site(jobid_name: str | None) -> Site:
     from iodock.centre.portal.shown.page import Site
     from iodock.shared.settings import load
 
-    return Site(job_ids(jobid_name), load().monitor)
+    return Site(job_ids(jobid_name), load().states)
 
 
 def _access(

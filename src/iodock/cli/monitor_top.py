@@ -6,6 +6,7 @@ import shutil
 import sys
 import time
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from iodock.cli.monitor_store import StoreOptions, store_options
 from iodock.cli.options import examples, json_too, language, spoken
 from iodock.cli.streams import say
 from iodock.cli.times import length, moment
+from iodock.shared.errors import IodockError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from iodock.centre.monitor.questions.ids import JobIds
     from iodock.centre.monitor.questions.top import TopWanted
     from iodock.centre.store import MonitorTables
+    from iodock.centre.watch.watching import Watching
     from iodock.shared.language import Language
 
 _GROUPS = ("job", "user", "node", "target", "file-system")
@@ -171,8 +174,27 @@ class Screen:
             wanted.place,
             wanted.seconds,
             wanted.having,
+            self.health(),
         )
         return top_table(rows, heading, self.text, width, height)
+
+    def health(self) -> str:
+        """A line on the servers as they are now; empty in a replay, and where the store can't say."""
+        from iodock.centre.views.verdicts import health_line
+
+        if self.at_ns is not None:
+            return ""
+        try:
+            return health_line(self.watching.look(), self.text, time.time_ns())
+        except IodockError:
+            return ""
+
+    @cached_property
+    def watching(self) -> Watching:
+        from iodock.centre.watch.watching import Watching
+        from iodock.shared.settings import load
+
+        return Watching(self.store, self.ids, load().states)
 
     def pass_time(self, seconds: float) -> None:
         """A replay goes on, and is live once it has come to now."""

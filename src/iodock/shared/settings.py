@@ -10,8 +10,8 @@ systems.
     link_bytes_per_s = 125_000_000
     [ratio]
     io_below = 0.1
-    [monitor]
-    queue = 100
+    [states]
+    wait_s = 0.1
     [agents]
     names_per_s = 100
     [connections]
@@ -100,17 +100,32 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
-class Overload:
-    """From where on the portal says that a file system is overloaded or stands still: means over the last
-    `looked_back_s`."""
+class ServerStates:
+    """When a file server counts as busy, overloaded, stalled or degraded:
+    docs/explanation/server-states.md."""
 
-    queue: float = 100.0
-    """Waiting requests of a metadata server."""
-    wait_s: float = 1.0
-    """Seconds until it handles a request."""
-    silent_s: float = 60.0
-    """Seconds without a request handled, after requests waited."""
-    looked_back_s: float = 120.0
+    wait_s: float = 0.1
+    """Requests that had waited longer waited long."""
+    collapsed_share: float = 0.2
+    """Of the usual requests: below it hardly any is handled."""
+    drain_s: float = 30.0
+    """Nor is any if those that wait would take longer than this at the present pace."""
+    cpu_share: float = 0.5
+    """From here on the server's processors are busy."""
+    slow_times: float = 4.0
+    """Times the usual: an operation that takes so long is slow."""
+    busy_times: float = 3.0
+    """Times the usual requests or bytes: the server is busy."""
+    samples: int = 2
+    """So many in a row have to say so."""
+    silent_samples: int = 3
+    """After so many that did not come nothing is known of the server."""
+    usual_hours: float = 6.0
+    """What is usual is a median over so long."""
+    sample_s: float = 10.0
+    """Length of a sample: the agents' interval."""
+    scheduler: Literal["auto", "none", "slurm", "pbs", "pjm", "nqsv", "grid-engine"] = "auto"
+    """Who is asked for owners and names of jobs. `auto`: whose program is on the collector's machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +171,7 @@ class Settings:
     source: Path | None = None
     severity: SeverityLimits = SeverityLimits()
     ratio: Ratio = Ratio()
-    monitor: Overload = Overload()
+    states: ServerStates = ServerStates()
     agents: AgentLimits = AgentLimits()
     connections: ConnectionLimits = ConnectionLimits()
     response: Intervention = field(default_factory=Intervention)
@@ -209,8 +224,11 @@ def _find(path: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _checked(raw: dict[str, Any], source: Path) -> Settings:
-    known = {"severity", "ratio", "monitor", "agents", "connections", "file_systems", "rules"}
+    known = {"severity", "ratio", "states", "agents", "connections", "file_systems", "rules"}
     known |= {"response", "notices", "privacy"}
+    if "monitor" in raw:
+        hint = "write [states]; docs/how-to/settings.md has what it takes"
+        raise RequestError(f"{source}: section [monitor] is not used any more", hint)
     for name in raw:
         if name not in known:
             raise _unknown(f"section [{name}]", name, known, source)
@@ -223,7 +241,7 @@ def _checked(raw: dict[str, Any], source: Path) -> Settings:
         source=source,
         severity=severity,
         ratio=ratio,
-        monitor=_filled(Overload, _section(raw, "monitor", source), "[monitor]", source),
+        states=_filled(ServerStates, _section(raw, "states", source), "[states]", source),
         agents=_filled(AgentLimits, _section(raw, "agents", source), "[agents]", source),
         connections=_filled(ConnectionLimits, _section(raw, "connections", source), "[connections]", source),
         response=_filled(Intervention, _section(raw, "response", source), "[response]", source),
@@ -300,7 +318,7 @@ def _beyond(kind: type, name: str, value: Any) -> str | None:
     """What a number must be that can't be what its name says; None for any other value."""
     if isinstance(value, (bool, str, list)):
         return None
-    if kind in (FileSystem, AgentLimits, ConnectionLimits) and value <= 0:
+    if kind in (FileSystem, ServerStates, AgentLimits, ConnectionLimits) and value <= 0:
         return "a number above 0"
     is_share = kind in (SeverityLimits, Ratio) and name != "least_seconds"
     if (is_share or name.rpartition("_")[2] in ("share", "confidence")) and value > 1:

@@ -14,7 +14,8 @@ from iodock.centre.store import counters
 from iodock.simulation.centre import FILE_SYSTEM, Centre
 from iodock.simulation.counters import Tallies
 from iodock.simulation.jobs import Job
-from iodock.simulation.server import Server
+from iodock.simulation.machine import load_of
+from iodock.simulation.server import CORES, Server
 
 ROWS_A_FILE = 200_000
 _SOURCES = {"mdt": "mdt_job_stats", "obdfilter": "obdfilter_job_stats"}
@@ -57,6 +58,10 @@ class _Past:
         # What was there at the beginning was there before it.
         for target, entry, found in centre.readings():
             self._before[target.name, entry.job_id, entry.start_ns] = found
+        for server in centre.servers:
+            server.update(centre.now_ns)
+            for source, _, name, value, _ in _counted(server, centre.now_ns):
+                self._served[server.name, f"{source} {name}"] = value
 
     def __len__(self) -> int:
         return len(self._jobs) + len(self._values)
@@ -101,16 +106,38 @@ class _Past:
         yield times
 
     def _serve(self, server: Server, begin: int, end: int) -> None:
-        """The metadata service's requests."""
+        """The machine, and the metadata service's requests."""
         server.update(end)
-        if not server.is_metadata_server or not server.is_up:
+        if not server.is_up:
             return
-        for name, value, unit in _service(server.service):
-            grown = value - self._served.get((server.name, name), 0)
-            self._served[server.name, name] = value
+        for source, target, name, value, unit in _counted(server, end):
+            key = (server.name, f"{source} {name}")
+            grown = value - self._served.get(key, 0)
+            # After a boot counters begin at zero.
+            grown = value if grown < 0 else grown
+            self._served[key] = value
             if grown > 0:
-                place = (begin, end, server.name, "mds_stats", None, "mdt")
-                self._values.append((*place, name, unit, None, False, grown, None, True))
+                self._values.append(
+                    (
+                        begin,
+                        end,
+                        server.name,
+                        source,
+                        None,
+                        target,
+                        name,
+                        unit,
+                        None,
+                        False,
+                        grown,
+                        None,
+                        True,
+                    )
+                )
+        for source, target, name, level in _levels(server, end):
+            self._values.append(
+                (begin, end, server.name, source, None, target, name, None, None, True, level, level, True)
+            )
 
     def write(self, writer: Writer) -> None:
         """All rows as files that count."""
@@ -168,6 +195,29 @@ def _service(service: Tallies) -> Iterator[tuple[str, int, str]]:
         suffix, unit = _UNITS.get(name, ("_sum", "1"))
         yield name, tally.samples, "1"
         yield name + suffix, tally.sum, unit
+
+
+def _counted(server: Server, now: int) -> Iterator[tuple[str, str, str, int, str]]:
+    """Source, target, counter, value and unit, as an agent reads them."""
+    for one in _service(server.service) if server.is_metadata_server else ():
+        yield ("mds_stats", "mdt", *one)
+    yield from _machine(server, now)
+
+
+def _machine(server: Server, now: int) -> Iterator[tuple[str, str, str, int, str]]:
+    """What `machine.machine_files` shows."""
+    busy_us = server.busy_ns * CORES // 1000
+    waited_us = server.io_pressure_ns // 1000
+    whole_us = (now - server.booted_ns) * CORES // 1000
+    yield "cpu", "cpu", "system_time", busy_us, "us"
+    yield "cpu", "cpu", "iowait_time", waited_us, "us"
+    yield "cpu", "cpu", "idle_time", max(0, whole_us - busy_us - waited_us), "us"
+    yield "pressure", "io", "some_time", waited_us, "us"
+
+
+def _levels(server: Server, now: int) -> Iterator[tuple[str, str, str, int]]:
+    yield "load", "load", "load1_percent", round(load_of(server) * 100)
+    yield "cpu", "cpu", "uptime_s", int(server.uptime_s(now))
 
 
 def _table(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:

@@ -13,8 +13,7 @@ def machine_files(server: Server, now_ns: int, version: str) -> dict[str, str]:
     """Path below the server's root -> text."""
     condition, uptime_s = server.condition, server.uptime_s(now_ns)
     idle_s = (uptime_s * CORES) - server.busy_ns * CORES / 1e9
-    # Service threads that wait for their disks count as load.
-    load = condition.active_threads if condition.io_pressure > 0.5 else condition.cpu_share * CORES
+    load = load_of(server)
     cpu_us = server.busy_ns // 2000 if condition.cpu_share >= _MANY else server.busy_ns // 200_000
     return {
         "proc/sys/kernel/hostname": f"{server.name}\n",
@@ -28,6 +27,12 @@ def machine_files(server: Server, now_ns: int, version: str) -> dict[str, str]:
         "proc/pressure/io": _pressure(condition.io_pressure, server.io_pressure_ns // 1000, True),
         "proc/pressure/memory": _pressure(0, 0, True),
     }
+
+
+def load_of(server: Server) -> float:
+    """Service threads that wait for their disks count, too."""
+    condition = server.condition
+    return condition.active_threads if condition.io_pressure > 0.5 else condition.cpu_share * CORES
 
 
 def _stat(server: Server, now_ns: int) -> str:

@@ -11,7 +11,6 @@ import pytest
 
 from batches import BYTES, COUNT, Entry, Part, frame
 from iodock.centre.monitor.collector import Collector
-from iodock.centre.monitor.notices import notices
 from iodock.centre.monitor.questions import file_systems, job, jobs, use
 from iodock.centre.monitor.questions.ids import JobIds, job_ids
 from iodock.centre.monitor.questions.job import OneJob
@@ -21,8 +20,6 @@ from iodock.centre.monitor.rolling import Keep, expire, roll
 from iodock.centre.monitor.summaries import OWNERS, summarise
 from iodock.centre.store import MonitorStore
 from iodock.shared.errors import RequestError
-from iodock.shared.settings import Overload
-from portal_site import fill
 
 IDS = JobIds()
 
@@ -222,35 +219,3 @@ def test_a_row_belongs_to_its_user_whatever_the_jobs_number(tmp_path: Path) -> N
         assert [row["write_bytes"] for row in parts if row["part"] == "place"] == expected
         listed = jobs.jobs(store, within, IDS, Wanted(seen=Seen(names)))["write_bytes"].to_pylist()
         assert listed == expected
-
-
-@pytest.mark.parametrize(
-    ("queue", "wait_us", "kind"),
-    [(1, 50, None), (99, 990_000, None), (101, 50, "overloaded"), (1, 1_100_000, "overloaded")],
-)
-def test_notices_follow_the_limits(tmp_path: Path, queue: int, wait_us: int, kind: str | None) -> None:
-    collector = Collector(tmp_path)
-    fill(collector, queue=queue, wait_us=wait_us)
-    found = notices(collector.store, time.time_ns(), Overload())
-    assert [one.kind for one in found] == ([kind] if kind else [])
-    assert notices(collector.store, time.time_ns(), Overload(queue=1e6, wait_s=1e6)) == []
-    # Nobody has said anything for long: nothing is known, so nothing is said.
-    assert notices(collector.store, time.time_ns() + 1200 * SECOND, Overload()) == []
-
-
-def test_a_server_that_handles_nothing_while_requests_wait_stands_still(tmp_path: Path) -> None:
-    collector = Collector(tmp_path)
-    begin = fill(collector, queue=12)
-    # Its agent goes on reading: other counters grow.
-    for step in range(12):
-        at = begin + (200 + 10 * step) * SECOND
-        entry = Entry("", {("some", 2): step * 100}, evidence=0)
-        collector.push(
-            frame(100 + step, [Part(at, [entry], "pressure", "", "io")], spool=b"M" * 16, host="mds01")
-        )
-    collector.flush()
-    now = begin + 330 * SECOND
-    assert [(one.file_system, one.kind) for one in notices(collector.store, now, Overload())] == [
-        ("lfs", "stalled")
-    ]
-    assert notices(collector.store, begin + 210 * SECOND, Overload()) == []

@@ -44,7 +44,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     access, secrets = with_tokens(folder)
     with portal(folder / "store", access) as server:
         server.secrets = secrets
-        fill(server.collector, queue=500)
+        fill(server.collector, queue=500, wait_us=500_000)
         yield server
 
 

@@ -2,6 +2,7 @@
 //! entries of each target. To add one: its file here and its line in [`ALL`].
 
 pub mod cgroup_io;
+pub mod cpu;
 pub mod diskstats;
 pub mod environment;
 pub mod infiniband;
@@ -50,6 +51,7 @@ pub const ALL: &[Source] = &[
     ("nfs-mountstats", mountstats::read),
     ("pressure", pressure::read),
     ("load", load::read),
+    ("cpu", cpu::read),
     ("cgroup-io", cgroup_io::read),
     ("diskstats", diskstats::read),
     ("process-io", process_io::read),

@@ -16,16 +16,23 @@ from starlette.routing import Route
 from iodock.centre.monitor.access import Access, Visitor
 from iodock.centre.portal import rendering, session
 from iodock.centre.portal.forms import Asked, check_names, with_values
-from iodock.centre.portal.shown import actions, events, file_systems, job, jobs, machine, use
+from iodock.centre.portal.shown import actions, events, file_systems, job, jobs, machine, now, use
 from iodock.centre.portal.shown.page import NotThere, Question, Remembered, Shown, Site
 from iodock.centre.portal.tables import Table, as_csv, as_json
 from iodock.centre.store import MonitorTables
+from iodock.centre.watch.watching import Watching
 from iodock.shared.errors import AnswerError, IodockError, RequestError
 from iodock.shared.language import LANGUAGES, N_, Language, language_in
 
 AT_ONCE = 4
 """Questions to the store; the others wait."""
-_SECTIONS = (("/", N_("File systems")), ("/jobs", N_("Jobs")), ("/events", N_("Events")), ("/use", N_("Use")))
+_SECTIONS = (
+    ("/now", N_("Now")),
+    ("/", N_("File systems")),
+    ("/jobs", N_("Jobs")),
+    ("/events", N_("Events")),
+    ("/use", N_("Use")),
+)
 """Of the menu: address and title."""
 _OPERATORS_SECTIONS = (*_SECTIONS, ("/actions", N_("Actions")))
 
@@ -41,12 +48,12 @@ class Pages:
     def __init__(self, store: MonitorTables, access: Access, site: Site | None = None) -> None:
         self._store, self._access, self._site = store, access, site or Site()
         self._sessions = session.Sessions(access)
-        self._state = Remembered()
+        self._state = Remembered(self._site.watching or Watching(store, self._site.ids, self._site.limits))
         self._turns: anyio.CapacityLimiter | None = None
 
     def routes(self) -> list[Route]:
         """Addresses of pages. Each has its tables as `?format=csv|json&table=NAME` too."""
-        shows = {"/": file_systems, "/jobs": jobs, "/events": events, "/use": use}
+        shows = {"/now": now, "/": file_systems, "/jobs": jobs, "/events": events, "/use": use}
         return [
             *(Route(path, self._page(path, _always(one.shown, one.WORDS))) for path, one in shows.items()),
             Route("/machines", self._page("/", _always(machine.shown, machine.WORDS))),

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from iodock.centre.portal import numbers
 from iodock.centre.portal.forms import RANGES, job_address, machine_address, shortened, with_values
 from iodock.centre.portal.tables import Column, Row
+from iodock.centre.views import verdicts
 from iodock.shared.language import Language
 from iodock.shared.text import visible, visible_lines
 
@@ -62,7 +63,7 @@ def _environment() -> Environment:
     made.globals.update(
         static=static_address, cell=cell, moment=numbers.moment, zone=numbers.zone, amount=numbers.amount,
         duration=numbers.duration, ranges=RANGES, job_address=job_address, machine_address=machine_address,
-        with_values=with_values, shortened=shortened,
+        with_values=with_values, shortened=shortened, words_of=verdicts,
     )  # fmt: skip
     return made
 

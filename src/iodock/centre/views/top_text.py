@@ -44,6 +44,8 @@ class Heading:
     place: str
     seconds: float
     having: str = ""
+    health: str = ""
+    """How the servers are; empty: not asked, as in a replay."""
 
 
 def top_table(rows: pa.Table, heading: Heading, text: Language, width: int, height: int) -> Group:
@@ -51,7 +53,7 @@ def top_table(rows: pa.Table, heading: Heading, text: Language, width: int, heig
     from rich.console import Group
     from rich.text import Text
 
-    shown = rows.slice(0, max(1, height - 6)).to_pylist()
+    shown = rows.slice(0, max(1, height - 6 - bool(heading.health))).to_pylist()
     lines: list[Any] = [Text(line, no_wrap=True, overflow="ellipsis") for line in _head(rows, heading, text)]
     if not shown:
         return Group(*lines, Text(text.gettext(_NOTHING)))
@@ -83,6 +85,8 @@ def _head(rows: pa.Table, heading: Heading, text: Language) -> Iterator[str]:
     )  # fmt: skip
     found = text.gettext(N_("containing {part}"), part=visible(heading.having)) if heading.having else ""
     yield " · ".join(part for part in (mean, found) if part)
+    if heading.health:
+        yield visible(heading.health)
 
 
 def _table(rows: list[dict[str, Any]], heading: Heading, text: Language, width: int) -> Table:

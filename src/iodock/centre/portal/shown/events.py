@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from iodock.centre.monitor.event_kinds import SEVERITY_TITLES, TITLES
-from iodock.centre.monitor.notices import as_rows
 from iodock.centre.monitor.questions import events as questions
 from iodock.centre.monitor.questions import file_systems, losses
 from iodock.centre.monitor.questions.events import SEVERITIES, WantedEvents
+from iodock.centre.monitor.questions.rows import as_rows
 from iodock.centre.monitor.questions.spans import SECOND, Span
 from iodock.centre.portal.forms import check_names, shortened
 from iodock.centre.portal.shown.page import SPAN, Question, Shown

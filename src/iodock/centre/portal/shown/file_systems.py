@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from iodock.centre.monitor.event_kinds import TITLES
-from iodock.centre.monitor.notices import as_rows, means
 from iodock.centre.monitor.questions import file_systems
 from iodock.centre.monitor.questions.events import WantedEvents, events, has_events
+from iodock.centre.monitor.questions.rows import as_rows, means
 from iodock.centre.monitor.questions.spans import SECOND, Span
 from iodock.centre.portal.charts import Chart, Curve, Mark, values
 from iodock.centre.portal.forms import shortened

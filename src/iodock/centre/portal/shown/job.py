@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iodock.centre.monitor.notices import as_rows
 from iodock.centre.monitor.questions import job as questions
 from iodock.centre.monitor.questions.counted import PROCESSES, SERVERS, metadata_operations
 from iodock.centre.monitor.questions.job import OneJob
+from iodock.centre.monitor.questions.rows import as_rows
 from iodock.centre.monitor.questions.spans import DAY, SECOND, Span, span
 from iodock.centre.portal.charts import Chart, Curve, values
 from iodock.centre.portal.forms import shortened

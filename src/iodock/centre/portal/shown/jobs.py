@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iodock.centre.monitor.notices import as_rows
 from iodock.centre.monitor.questions import jobs
 from iodock.centre.monitor.questions import names as called
 from iodock.centre.monitor.questions.counted import CGROUPS, PROCESSES, SERVERS
+from iodock.centre.monitor.questions.rows import as_rows
 from iodock.centre.monitor.questions.spans import Span
 from iodock.centre.portal.forms import MOST_ROWS, job_address
 from iodock.centre.portal.people import login, names

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from iodock.centre.monitor.event_kinds import TITLES
-from iodock.centre.monitor.notices import as_rows
 from iodock.centre.monitor.questions import file_systems, jobs, machine
 from iodock.centre.monitor.questions.counted import PLACES, SERVERS
 from iodock.centre.monitor.questions.events import WantedEvents, events
+from iodock.centre.monitor.questions.rows import as_rows
 from iodock.centre.monitor.questions.spans import HOUR, SECOND, Span
 from iodock.centre.portal.charts import Chart, Curve, Mark, values
 from iodock.centre.portal.forms import check_names, shortened

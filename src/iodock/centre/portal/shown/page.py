@@ -10,7 +10,6 @@ from functools import cached_property
 from iodock.centre.monitor.access import Visitor
 from iodock.centre.monitor.degraded import Degraded, degraded
 from iodock.centre.monitor.event_kinds import TITLES
-from iodock.centre.monitor.notices import Notice, notices
 from iodock.centre.monitor.questions.ids import JobIds
 from iodock.centre.monitor.questions.jobs import Seen
 from iodock.centre.monitor.questions.spans import HOUR, SECOND, Span, span
@@ -20,9 +19,11 @@ from iodock.centre.portal.people import seen_by
 from iodock.centre.portal.tables import Table
 from iodock.centre.store import MonitorTables
 from iodock.centre.watch.responder import Responder
-from iodock.shared.errors import StoreError
+from iodock.centre.watch.verdict import UNWELL, Verdict
+from iodock.centre.watch.watching import Spell, Watching
+from iodock.shared.errors import IodockError, StoreError
 from iodock.shared.language import Language
-from iodock.shared.settings import Overload
+from iodock.shared.settings import ServerStates
 
 NOTICES_EVERY_S = 10
 LAG_S = 15
@@ -34,11 +35,13 @@ class Site:
     """What is told to `monitor serve`."""
 
     ids: JobIds = field(default_factory=JobIds)
-    limits: Overload = field(default_factory=Overload)
+    limits: ServerStates = field(default_factory=ServerStates)
     is_synthetic: bool = False
     """All of it is made up, and every page says so."""
     responder: Responder | None = None
     """None: nobody is told, and nothing is done."""
+    watching: Watching | None = None
+    """Who looks at every sample; None: looked at as pages are asked for."""
 
 
 SPAN = ("range", "end")
@@ -52,21 +55,17 @@ class NotThere(Exception):
 class Remembered:
     """What all visitors are told alike, and is asked for once in a while."""
 
-    def __init__(self) -> None:
+    def __init__(self, watching: Watching) -> None:
         self._lock = threading.Lock()
-        self._notices: tuple[int, list[Notice]] | None = None
+        self.watching = watching
         self._degraded: tuple[int, list[Degraded]] | None = None
 
-    def notices(self, store: MonitorTables, now: int, limits: Overload) -> list[Notice]:
-        """Of file systems that are not well."""
-        with self._lock:
-            if self._notices is None or now - self._notices[0] > NOTICES_EVERY_S * SECOND:
-                try:
-                    found = notices(store, now, limits)
-                except StoreError:
-                    found = []
-                self._notices = (now, found)
-            return self._notices[1]
+    def verdicts(self, now: int) -> tuple[Verdict, ...]:
+        """Of servers, the worst first; none where the store can't be asked."""
+        try:
+            return self.watching.look(now)
+        except IodockError:
+            return ()
 
     def degraded(self, store: MonitorTables, now: int) -> list[Degraded]:
         """File systems that are degraded."""
@@ -98,7 +97,7 @@ class Question:
     asked: Asked
     visitor: Visitor
     text: Language
-    state: Remembered = field(default_factory=Remembered)
+    state: Remembered
 
     @cached_property
     def seen(self) -> Seen:
@@ -110,10 +109,24 @@ class Question:
         length, _ = RANGES[self.asked.length(otherwise)]
         return span(end - length, end, self.store.catalogue)
 
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """As of now, or at most a sample ago."""
+        return self.state.verdicts(self.asked.now)
+
     @property
-    def notices(self) -> list[Notice]:
-        """As of now, or a few seconds ago."""
-        return self.state.notices(self.store, self.asked.now, self.site.limits)
+    def unwell(self) -> list[Verdict]:
+        """Of each file system the worst; what an event of an array or a path says has a notice of its own."""
+        worst: dict[str, Verdict] = {}
+        for one in self.verdicts:
+            if one.state in UNWELL and not any(part.what in TITLES for part in one.evidence):
+                worst.setdefault(one.file_system, one)
+        return list(worst.values())
+
+    @property
+    def history(self) -> tuple[Spell, ...]:
+        """Spells of trouble, the newest first."""
+        return self.state.watching.history()
 
     @property
     def degraded(self) -> list[Reason]:

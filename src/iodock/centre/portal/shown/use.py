@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from iodock.centre.monitor.notices import as_rows
 from iodock.centre.monitor.questions import use
 from iodock.centre.monitor.questions.counted import PLACES, SERVERS
+from iodock.centre.monitor.questions.rows import as_rows
 from iodock.centre.portal.people import group, login
 from iodock.centre.portal.shown.file_systems import empty
 from iodock.centre.portal.shown.jobs import PLACE_NOTES, PLACE_TITLES

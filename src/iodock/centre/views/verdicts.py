@@ -1,0 +1,171 @@
+"""Verdicts of servers in words: what each state and each piece of evidence is called. Names are given as
+they are: who shows them escapes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iodock.centre.monitor.event_kinds import TITLES
+from iodock.centre.views.amounts import amount, duration
+from iodock.centre.watch.verdict import Evidence, State, Suspect, Verdict
+from iodock.shared.language import N_, Language
+
+STATES: dict[State, str] = {
+    "healthy": N_("healthy"),
+    "busy": N_("busy"),
+    "overload": N_("overloaded"),
+    "stall": N_("not responding"),
+    "failover": N_("failover"),
+    "degraded": N_("degraded"),
+    "no-samples": N_("no samples"),
+}
+KINDS = {
+    "metadata": N_("metadata server"),
+    "object": N_("object server"),
+    "client": N_("seen by clients only"),
+}
+HEADS: dict[State, str] = {
+    "overload": N_("{file_system} is overloaded"),
+    "stall": N_("{file_system} has stopped responding"),
+    "failover": N_("{file_system}: a server is down or restarting"),
+    "degraded": N_("{file_system} is degraded"),
+}
+_MEANS: dict[tuple[State, bool], str] = {
+    ("overload", True): N_(
+        "The metadata server {server} is asked for more than it can handle. Programs that open, create or "
+        "remove files are slow."
+    ),
+    ("overload", False): N_(
+        "The server {server} is asked to read or write more than it can. Programs that use files there "
+        "are slow."
+    ),
+    ("stall", True): N_(
+        "The metadata server {server} handles hardly any request, though requests wait. Programs that open "
+        "or create files hang until it goes on."
+    ),
+    ("stall", False): N_(
+        "The server {server} handles hardly any request, though requests wait. Programs that use files there "
+        "hang until it goes on."
+    ),
+    ("failover", True): N_("The metadata server {server} is down, restarting or waits for its clients."),
+    ("failover", False): N_(
+        "The server {server} is down, restarting, waits for its clients, or another one has its targets."
+    ),
+    ("degraded", True): N_("The metadata server {server} is slower than usual, or a part of it is missing."),
+    ("degraded", False): N_("The server {server} is slower than usual, or a part of it is missing."),
+}
+"""By state, and whether it is a metadata server."""
+EVIDENCE = {
+    "handled": N_("requests handled"),
+    "opens": N_("files opened"),
+    "closes": N_("files closed"),
+    "creates": N_("files created"),
+    "object-creates": N_("objects created on object servers"),
+    "moved": N_("bytes read and written"),
+    "waiting": N_("requests waiting"),
+    "wait": N_("wait of a request"),
+    "last-waiting": N_("requests waiting when one was last handled"),
+    "last-wait": N_("wait of the last request that was handled"),
+    "drain": N_("time that the waiting requests would take at this pace"),
+    "operation": N_("time of one operation"),
+    "threads": N_("busy service threads"),
+    "cpu": N_("CPU of the server in use"),
+    "pressure": N_("time in which something waited for I/O"),
+    "load": N_("load"),
+    "probe": N_("time of a probe's round"),
+    "answer": N_("time until clients get an answer"),
+    "backlog": N_("requests of clients without an answer"),
+    "lost": N_("machines that lost their connection to it"),
+    "evictions": N_("clients that it evicted"),
+    "no-answer": N_("a probe failed or got no answer"),
+    "away": N_("its targets are on another server"),
+    "guests": N_("it serves targets of another server"),
+    "recovery": N_("a target waits for its clients"),
+    "uptime": N_("time since it started"),
+    "metadata": N_("metadata operations"),
+    "requests": N_("reads and writes"),
+}
+_MOST = 4
+"""Pieces of evidence in a sentence."""
+NOBODY = N_("No job stands out.")
+BY_CLIENTS = N_("Judged by what clients saw only, so this is less certain.")
+
+
+def what(one: Evidence, text: Language) -> str:
+    """What was observed; a site's own kind of event has its name."""
+    named = EVIDENCE.get(one.what) or TITLES.get(one.what)
+    return text.gettext(named) if named else one.what
+
+
+def value(number: float | None, unit: str) -> str:
+    """Of an observation; empty: there is no number."""
+    kind = {"1/s": "rate", "bytes/s": "bytes_rate", "s": "short_seconds", "share": "share"}.get(
+        unit, "number"
+    )
+    return amount(number, kind)
+
+
+def piece(one: Evidence, text: Language) -> str:
+    """`requests handled: 12 /s (usually 1.8 k/s)`."""
+    shown = value(one.value, one.unit)
+    if not shown:
+        return what(one, text)
+    if one.usual is None:
+        return text.gettext("{what}: {value}", what=what(one, text), value=shown)
+    usual = value(one.usual, one.unit)
+    return text.gettext("{what}: {value} (usually {usual})", what=what(one, text), value=shown, usual=usual)
+
+
+def head(verdict: Verdict, text: Language) -> str:
+    return text.gettext(HEADS[verdict.state], file_system=verdict.file_system)
+
+
+def sentence(verdict: Verdict, text: Language) -> str:
+    """What it means for programs, and the most telling evidence. Only of states of trouble."""
+    means = _MEANS[verdict.state, verdict.kind == "metadata"]
+    pieces = [piece(one, text) for one in verdict.evidence[:_MOST]]
+    certain = [text.gettext(BY_CLIENTS)] if verdict.kind == "client" else []
+    told = [text.gettext("{evidence}.", evidence="; ".join(pieces))] if pieces else []
+    return " ".join([text.gettext(means, server=verdict.server), *told, *certain])
+
+
+def suspect(one: Suspect, text: Language) -> str:
+    """`job 700 (shared-dir) of alice on 1,008 nodes: 93 %`."""
+    called = text.gettext("job {job} ({name})", job=one.job, name=one.name) if one.name else None
+    named = called or text.gettext("job {job}", job=one.job)
+    if one.owner:
+        named = text.gettext("{job} of {owner}", job=named, owner=one.owner)
+    if one.nodes:
+        named = text.ngettext(
+            "{job} on {n} node", "{job} on {n} nodes", one.nodes, job=named, n=f"{one.nodes:,}"
+        )
+    return text.gettext("{job}: {share} of what was asked", job=named, share=amount(one.share, "share"))
+
+
+def health_line(verdicts: Iterable[Verdict], text: Language, now: int) -> str:
+    """One line for a terminal: the worst, since when, and who; else that all is well, or that nothing is
+    known."""
+    every = list(verdicts)
+    unwell = [one for one in every if one.state in HEADS]
+    silent = sum(one.state == "no-samples" for one in every)
+    if not every:
+        return text.gettext("servers: none known")
+    if unwell:
+        worst = unwell[0]
+        since = duration(max(0.0, (now - worst.since_ns) / 1e9))
+        line = text.gettext(
+            "{head}: {server}, for {since}", head=head(worst, text), server=worst.server, since=since
+        )
+        named = [suspect(one, text) for one in worst.suspects[:1]]
+        return " · ".join([line, *named])
+    if silent:
+        return text.ngettext(
+            "{n} of {of} server gives no samples", "{n} of {of} servers give no samples", silent,
+            n=silent, of=len(every),
+        )  # fmt: skip
+    busy = sum(one.state == "busy" for one in every)
+    if busy:
+        return text.ngettext(
+            "{n} server is busy, none is in trouble", "{n} servers are busy, none is in trouble", busy, n=busy
+        )
+    return text.ngettext("{n} server, healthy", "{n} servers, all healthy", len(every), n=len(every))

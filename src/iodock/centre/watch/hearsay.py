@@ -1,0 +1,138 @@
+"""What others say about a server: who has its targets, who lost the connection to it, probes, arrays,
+clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from iodock.centre.monitor.degraded import degraded
+from iodock.centre.monitor.questions import file_systems, servers
+from iodock.centre.monitor.questions.events import has_events, latest
+from iodock.centre.monitor.questions.spans import DAY, HOUR, SECOND, span
+from iodock.centre.store import MonitorTables
+from iodock.centre.watch.observation import News
+
+_LOST_FOR = 900 * SECOND
+"""What was lost longer ago is not waited for any more, ns."""
+_PROBE_STANDS = 120 * SECOND
+_PROBES_EVERY = 60 * SECOND
+"""Where there was none, ns."""
+_PROBES = ("probe-failed", "probe-no-answer", "probe-slow")
+Row = Mapping[str, object]
+
+
+@dataclass
+class Homes:
+    """Which server has which targets when all is well, and now."""
+
+    file_system: dict[str, str] = field(default_factory=dict)
+    """By host."""
+    metadata: set[str] = field(default_factory=set)
+    """Hosts of metadata targets."""
+    of_target: dict[str, str] = field(default_factory=dict)
+    guests: set[str] = field(default_factory=set)
+    """Hosts that serve a target of another one now."""
+    away: set[str] = field(default_factory=set)
+    """Hosts all of whose targets are elsewhere now."""
+    asked_probes: int = 0
+    """When probes were looked for last, if there were none."""
+
+
+def homes(store: MonitorTables, begin: int, end: int) -> Homes:
+    """A target's home is where it was read most in that time. Raises StoreError."""
+    found = Homes()
+    for row in servers.homes(store, begin, end, "ten_minutes").to_pylist():
+        target, host = str(row["target"]), str(row["host"])
+        if row["file_system"] is None:
+            continue
+        found.file_system.setdefault(host, str(row["file_system"]))
+        if "MDT" in target:
+            found.metadata.add(host)
+        found.of_target.setdefault(target, host)
+    return found
+
+
+def news(store: MonitorTables, now: int, known: Homes) -> dict[str, News]:
+    """By host. Raises StoreError."""
+    found: dict[str, News] = {host: News(is_away=True) for host in known.away}
+    for host, lost in _lost(store, now, known).items():
+        found[host] = replace(found.get(host, News()), lost=lost)
+    for host, faults, is_checked in _faults(store, now):
+        found[host] = replace(found.get(host, News()), faults=faults, is_checked=is_checked)
+    _add_probes(store, now, known, found)
+    return found
+
+
+def place_targets(store: MonitorTables, now: int, step: int, known: Homes) -> None:
+    """Who has each target now, by who read it last. Raises StoreError."""
+    last: dict[str, tuple[int, str]] = {}
+    for row in servers.places(store, now - 3 * step, now + HOUR).to_pylist():
+        target, seen = str(row["target"]), (int(row["end_ts"]), str(row["host"]))
+        last[target] = max(last.get(target, seen), seen)
+    home = known.of_target
+    known.guests = {host for target, (_, host) in last.items() if home.get(target, host) != host}
+    at_home = {host for target, (_, host) in last.items() if home.get(target) == host}
+    moved = {home[target] for target in last if target in home}
+    # What was said of a target stands until somebody reads it again.
+    known.away = (known.away | moved) - at_home
+
+
+def _lost(store: MonitorTables, now: int, known: Homes) -> dict[str, int]:
+    """How many machines lost their connection to each server and have not got it back."""
+    if not has_events(store):
+        return {}
+    ends: dict[tuple[str, str], tuple[int, str]] = {}
+    kinds = {"lustre-connection-lost", "lustre-connection-back", "nfs-not-responding", "nfs-responding"}
+    for row in latest(store, now - _LOST_FOR, now + HOUR, {}).to_pylist():
+        if row["kind"] in kinds and row["target"]:
+            key = (str(row["host"]), str(row["target"]))
+            ends[key] = max(ends.get(key, (0, "")), (int(row["last_ts"]), str(row["kind"])))
+    found: dict[str, int] = {}
+    for (teller, target), (_, kind) in ends.items():
+        host = known.of_target.get(target.partition("-osc")[0].partition("-mdc")[0], target)
+        if kind in ("lustre-connection-lost", "nfs-not-responding") and host != teller:
+            found[host] = found.get(host, 0) + 1
+    return found
+
+
+def _faults(store: MonitorTables, now: int) -> Iterable[tuple[str, tuple[str, ...], bool]]:
+    """Host, kinds of faults that last, and whether an array is only being checked."""
+    by_host: dict[str, list[str]] = {}
+    for one in degraded(store, now):
+        if one.kind not in _PROBES:
+            by_host.setdefault(one.host, []).append(one.kind)
+    checks = _checked(store, now) if any("rebuild-begun" in kinds for kinds in by_host.values()) else set()
+    for host, kinds in by_host.items():
+        is_checked = host in checks and "rebuild-begun" in kinds
+        faults = tuple(kind for kind in dict.fromkeys(kinds) if not (is_checked and kind == "rebuild-begun"))
+        yield host, faults, is_checked
+
+
+def _checked(store: MonitorTables, now: int) -> set[str]:
+    rows = latest(store, now - 30 * DAY, now + HOUR, {}).to_pylist()
+    begun = [row for row in rows if row["kind"] == "rebuild-begun"]
+    return {
+        str(row["host"]) for row in begun if str(row["text"] or "").lower().startswith(("check", "repair"))
+    }
+
+
+def _add_probes(store: MonitorTables, now: int, known: Homes, found: dict[str, News]) -> None:
+    """A probe of a file system is of its metadata server: it makes, opens and removes files."""
+    if now - known.asked_probes < _PROBES_EVERY:
+        return
+    within = span(now - _PROBE_STANDS, now)
+    last: dict[str, Row] = {}
+    for row in file_systems.probes(store, within).to_pylist():
+        if row["file_system"]:
+            last[str(row["file_system"])] = row
+    known.asked_probes = 0 if last else now
+    for host in known.metadata:
+        row = last.get(known.file_system.get(host, ""))
+        if row is not None:
+            took = row["response_us"]
+            found[host] = replace(
+                found.get(host, News()),
+                probe_s=float(str(took)) / 1e6 if took is not None else None,
+                has_no_answer=bool(row["failed"]) or bool(row["no_answer"]),
+            )

@@ -1,0 +1,1 @@
+"""What the site's scheduler says of jobs: owner, name, nodes and times. One file each."""

@@ -1,0 +1,290 @@
+"""Observations of servers out of a monitor store: what came since the round before, and the hours before
+that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from iodock.centre.monitor.questions import servers
+from iodock.centre.monitor.questions.ids import JobIds
+from iodock.centre.monitor.questions.spans import DAY, HOUR, SECOND
+from iodock.centre.store import MonitorTables
+from iodock.centre.watch.hearsay import Homes, homes, news, place_targets
+from iodock.centre.watch.observation import Asked, Observation, Round
+
+Row = Mapping[str, object]
+IsWanted = Callable[[str, int], bool]
+"""Of a host's round."""
+_AHEAD = HOUR
+"""Agents' clocks may be as wrong as this: the collector refuses more. ns."""
+_CLOCKS_EVERY = 300 * SECOND
+_HOMES_EVERY = HOUR
+_STEPS_BACK = 4
+"""What came late is still taken, ns."""
+
+
+@dataclass
+class Observer:
+    """One store that is watched."""
+
+    store: MonitorTables
+    ids: JobIds
+    step: int = 10 * SECOND
+    """Length of a sample, ns."""
+    _seen: dict[str, int] = field(default_factory=dict)
+    """By host the last round that was given."""
+    _late: dict[str, int] = field(default_factory=dict)
+    """Hosts whose clock is behind, and by how much, ns."""
+    _reads: dict[str, set[str]] = field(default_factory=dict)
+    """By host what its agent ever told: of a counter that did not grow there is no row."""
+    _homes: Homes = field(default_factory=Homes)
+    _newest: dict[str, int] = field(default_factory=dict)
+    """Of hosts whose newest rows lie back: in which step, when they were looked at last."""
+    _mounts: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Client and NFS server -> what is mounted."""
+    _asked_mounts: int = 0
+    _asked_homes: int = 0
+    _asked_round: int = 0
+    _asked_clocks: int = 0
+
+    @property
+    def servers(self) -> int:
+        """How many are known."""
+        return len(self._homes.file_system)
+
+    def prepare(self, now: int) -> None:
+        """Learns which servers there are. Raises StoreError."""
+        self._know_homes(now)
+
+    def past(self, now: int, hours: float, step_s: float) -> Iterator[Round]:
+        """The last hours up to NOW, in steps, without news: what is usual. Raises StoreError."""
+        self._know_homes(now)
+        end, step = now - _STEPS_BACK * self.step, max(int(step_s * SECOND), self.step)
+        found = self._observations(end - int(hours * HOUR), end, step, "minute")
+        by_round: dict[int, list[Observation]] = {}
+        for at, one in found:
+            by_round.setdefault(at, []).append(one)
+        for at, observations in sorted(by_round.items()):
+            yield Round(at * step, tuple(observations))
+
+    def round(self, now: int) -> Round:
+        """What came since the last time. NOW: ns since the epoch, by the collector's clock. Raises
+        StoreError."""
+        self._know_homes(now)
+        self._know_clocks(now)
+        place_targets(self.store, now, self.step, self._homes)
+        # What came late by a step is still taken; more after a pause.
+        back = min(max(now - self._asked_round, self.step), _STEPS_BACK * self.step)
+        begin, self._asked_round = self._begin_of_round(now - back - self.step // 2), now
+        found = self._observations(begin, now + _AHEAD, self.step, "fine", is_wanted=self._is_new)
+        for host, behind in self._late.items():
+            first = begin - behind - self.step
+            found += self._observations(
+                first, first + 4 * (now - begin), self.step, "fine", [host], self._is_new
+            )
+        found += self._by_clients(now, begin, now + _AHEAD)
+        fresh = []
+        for at, one in sorted(found, key=lambda pair: pair[0]):
+            # Of a clock that is ahead it can't be told: its round counts as it is.
+            is_over = at * self.step + self.step // servers.LATE <= now or one.end_ns > now
+            if is_over and self._is_new(one.host, at):
+                self._seen[one.host] = at
+                fresh.append(one)
+        return Round(now, tuple(fresh), news(self.store, now, self._homes))
+
+    def asked(self, host: str, begin_ns: int, end_ns: int) -> Sequence[Asked]:
+        """See `Jobs`. Of a metadata server with the objects that its file system's object servers made for
+        each job. Raises StoreError."""
+        system = self._homes.file_system.get(host)
+        beside = [other for other, name in self._homes.file_system.items() if name == system]
+        hosts = beside if host in self._homes.metadata and system else [host]
+        rows = servers.asked(self.store, hosts, self.ids, begin_ns, end_ns).to_pylist()
+        return [
+            Asked(
+                str(row["job"]), _number(row, "metadata") or 0.0, _number(row, "opens") or 0.0,
+                _number(row, "creates") or 0.0, _number(row, "object_creates"),
+                _number(row, "moved_bytes") or 0.0, _number(row, "requests") or 0.0,
+            )
+            for row in rows
+        ]  # fmt: skip
+
+    def _begin_of_round(self, moment: int) -> int:
+        """That has the moment, or what follows it."""
+        return moment // self.step * self.step + self.step // servers.LATE
+
+    def _is_new(self, host: str, at: int) -> bool:
+        """Later than what was given; or much earlier, as its clock was set back."""
+        last = self._seen.get(host)
+        return last is None or at > last or (last - at) * self.step > 2 * _STEPS_BACK * self.step
+
+    def _know_homes(self, now: int) -> None:
+        if not self._homes.file_system or now - self._asked_homes > _HOMES_EVERY:
+            self._asked_homes = now
+            self._homes = homes(self.store, now - 7 * DAY, now + _AHEAD)
+
+    def _know_clocks(self, now: int) -> None:
+        """Which servers' newest rows lie further back than they should."""
+        if now - self._asked_clocks < _CLOCKS_EVERY:
+            return
+        self._asked_clocks = now
+        rows = servers.newest(
+            self.store, now - _AHEAD, now + _AHEAD, list(self._homes.file_system)
+        ).to_pylist()
+        behind = {str(row["host"]): now - int(row["end_ts"]) for row in rows}
+        self._late = {
+            host: late
+            for host, late in behind.items()
+            if late > _STEPS_BACK * self.step and self._goes_on(host, now - late)
+        }
+
+    def _goes_on(self, host: str, newest: int) -> bool:
+        """Whether something came since it was looked at before: a clock that is behind, and no silence."""
+        at = newest // self.step
+        before, self._newest[host] = self._newest.get(host, at), at
+        return at > before
+
+    def _observations(
+        self,
+        begin: int,
+        end: int,
+        step: int,
+        resolution: str,
+        hosts: Sequence[str] | None = None,
+        is_wanted: IsWanted = lambda host, at: True,
+    ) -> list[tuple[int, Observation]]:
+        """Round and observation, of file servers."""
+        asked = (self.store, begin, end, step, resolution, hosts)
+        machines = self._by_round(servers.machines(*asked), is_wanted)
+        served = self._by_round(servers.served(*asked), is_wanted)
+        nothing: Row = {}
+        found = [
+            (key[1], self._observation(key[0], machines.get(key, nothing), served.get(key, nothing), step))
+            for key in sorted(machines.keys() | served.keys())
+        ]
+        return _with_creates(found)
+
+    def _by_round(self, table: pa.Table, is_wanted: IsWanted) -> dict[tuple[str, int], Row]:
+        """Only of file servers, and of rounds that are still wanted: there are many."""
+        names = table.column_names
+        columns = [column.to_pylist() for column in table.columns]
+        hosts, rounds = columns[names.index("host")], columns[names.index("round")]
+        known = self._homes.file_system
+        return {
+            (host, at): dict(zip(names, values, strict=True))
+            for host, at, *values in zip(hosts, rounds, *columns, strict=True)
+            if host in known and is_wanted(host, at)
+        }
+
+    def _by_clients(self, now: int, begin: int, end: int) -> list[tuple[int, Observation]]:
+        """Of NFS servers of which only clients are read."""
+        if now - self._asked_mounts > _CLOCKS_EVERY:
+            self._asked_mounts = now
+            rows = servers.mounts(self.store, now - HOUR, now + _AHEAD).to_pylist()
+            self._mounts = {
+                (str(row["host"]), str(row["server"])): str(row["file_system"])
+                for row in rows
+                if str(row["server"]) not in self._homes.file_system
+            }
+        if not self._mounts:
+            return []
+        hosts = sorted({host for host, _ in self._mounts})
+        found = servers.clients(self.store, begin, end, self.step, hosts).to_pylist()
+        return by_clients(found, self._mounts, self.step)
+
+    def _observation(self, host: str, machine: Row, served: Row, step: int) -> Observation:
+        is_metadata = host in self._homes.metadata
+        end = int(_number(machine, "end_ts") or _number(served, "end_ts") or 0)
+        reads = self._reads.setdefault(host, set())
+        reads |= {name for name in ("handled", "pressure_us") if machine.get(name) is not None}
+        reads |= {name for name in ("metadata", "requests", "object_creates") if served.get(name) is not None}
+        requests = _counted(served, "metadata" if is_metadata else "requests", reads)
+        handled = _counted(machine, "handled", reads) if is_metadata and "handled" in reads else requests
+        pressure_us = _counted(machine, "pressure_us", reads)
+        return Observation(
+            host, self._homes.file_system[host], "metadata" if is_metadata else "object", end - step, end,
+            handled=handled, opens=_number(served, "opens"), closes=_number(served, "closes"),
+            creates=_number(served, "creates"),
+            object_creates=None if is_metadata else _counted(served, "object_creates", reads),
+            moved_bytes=None if is_metadata else (_number(served, "moved_bytes") if requests else requests),
+            waiting=_ratio(machine, "queued", "queue_samples"),
+            wait_s=_ratio(machine, "waited_us", "handled", 1e-6),
+            operation_s=_ratio(served, "time_us", "metadata" if is_metadata else "requests", 1e-6),
+            threads=_ratio(machine, "active", "active_samples"), cpu=_share(machine),
+            pressure=None if pressure_us is None else min(1.0, pressure_us * 1000 / step),
+            load=_number(machine, "load"), uptime_s=_number(machine, "uptime_s"),
+            has_guests=host in self._homes.guests,
+        )  # fmt: skip
+
+
+def by_clients(
+    rows: list[Row], mounts: Mapping[tuple[str, str], str], step: int
+) -> list[tuple[int, Observation]]:
+    """All clients of a server together; ROWS: of `servers.clients`. Who was read and did nothing counts
+    too."""
+    operations: dict[tuple[int, str], float] = {}
+    time_us: dict[tuple[int, str], float] = {}
+    ends: dict[tuple[int, str], int] = {}
+    of_host: dict[str, list[str]] = {}
+    for host, server in mounts:
+        of_host.setdefault(host, []).append(server)
+    for row in rows:
+        for server in of_host.get(str(row["host"]), ()):
+            if row["server"] in (None, server):
+                key = (int(str(row["round"])), server)
+                ends[key] = max(ends.get(key, 0), int(str(row["end_ts"])))
+                operations[key] = operations.get(key, 0.0) + (_number(row, "operations") or 0.0)
+                time_us[key] = time_us.get(key, 0.0) + (_number(row, "time_us") or 0.0)
+    names = {server: name for (_, server), name in sorted(mounts.items(), reverse=True)}
+    return [
+        (
+            key[0],
+            Observation(
+                key[1], names[key[1]], "client", end - step, end, handled=operations[key],
+                wait_s=time_us[key] / operations[key] / 1e6 if operations[key] else None,
+                waiting=time_us[key] * 1000 / step if operations[key] else None,
+            ),
+        )
+        for key, end in sorted(ends.items())
+    ]  # fmt: skip
+
+
+def _with_creates(found: list[tuple[int, Observation]]) -> list[tuple[int, Observation]]:
+    """The metadata servers' with the objects that were made on all object servers of their file system."""
+    made: dict[tuple[int, str], float] = {}
+    for at, one in found:
+        if one.object_creates is not None:
+            key = (at, one.file_system)
+            made[key] = made.get(key, 0.0) + one.object_creates
+    return [
+        (at, replace(one, object_creates=made.get((at, one.file_system))) if one.kind == "metadata" else one)
+        for at, one in found
+    ]
+
+
+def _number(row: Row, name: str) -> float | None:
+    value = row.get(name)
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _counted(row: Row, name: str, reads: set[str]) -> float | None:
+    """0 of what the agent reads and did not grow."""
+    value = _number(row, name)
+    return 0.0 if value is None and name in reads else value
+
+
+def _ratio(row: Row, above: str, below: str, factor: float = 1.0) -> float | None:
+    """None where nothing was counted, or no time: Lustre before 2.13 has none of operations."""
+    sum_, count = _number(row, above), _number(row, below)
+    if sum_ is None or not count or (sum_ == 0 and above == "time_us"):
+        return None
+    return sum_ * factor / count
+
+
+def _share(row: Row) -> float | None:
+    busy, idle = _number(row, "busy_us"), _number(row, "idle_us")
+    if busy is None and idle is None:
+        return None
+    return (busy or 0.0) / max((busy or 0.0) + (idle or 0.0), 1e-9)

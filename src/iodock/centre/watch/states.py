@@ -1,0 +1,151 @@
+"""In which state each server is, sample by sample. docs/explanation/server-states.md has the rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from iodock.centre.watch.observation import NOTHING, SECOND, Kind, News, Observation, Round
+from iodock.centre.watch.signs import Sample, Sign, told
+from iodock.centre.watch.usual import Usual
+from iodock.centre.watch.verdict import UNWELL, Evidence, State, Verdict
+from iodock.shared.settings import ServerStates
+
+_FORGOTTEN_S = 86_400.0
+"""A server of which nothing came for so long is one no more."""
+_SURE_LOST = 2
+
+
+@dataclass
+class _Server:
+    """What is remembered of one."""
+
+    file_system: str
+    kind: Kind
+    usual: Usual
+    state: State
+    since_ns: int
+    """Of the state, by the collector's clock."""
+    heard_ns: int
+    """By the collector's clock."""
+    step_s: float
+    clock_ns: int = 0
+    """How much its clock is ahead."""
+    uptime_s: float | None = None
+    last_waiting: tuple[float, float] | None = None
+    """Requests that waited, and how long, when one was handled last."""
+    samples: int = 0
+    sign: Sign = field(default_factory=lambda: Sign("no-samples", 0.0, ()))
+    other: list[tuple[State, int]] = field(default_factory=list)
+    """The last samples, if they speak for another state: which, and when they began."""
+
+    def take(self, sign: Sign, begin_ns: int, limits: ServerStates) -> None:
+        """One sample more."""
+        if sign.state == self.state:
+            self.other.clear()
+            self.samples += 1
+            self.sign = sign
+            return
+        self.other.append((sign.state, begin_ns))
+        alike = [begin for state, begin in self.other if state == sign.state]
+        is_sure = sign.state in ("failover", "no-samples") or len(alike) >= limits.samples
+        if is_sure or len(self.other) > limits.samples:
+            first = begin_ns if sign.state in ("failover", "no-samples") else alike[0]
+            # What began as one kind of trouble and turned out to be another began with the first sign of it.
+            if sign.state in UNWELL:
+                first = min([first, *(begin for state, begin in self.other if state in UNWELL)])
+            self.state, self.since_ns, self.samples = sign.state, first, len(alike)
+            self.sign = sign
+            self.other.clear()
+
+
+class States:
+    """Judges all servers of a store, round by round."""
+
+    def __init__(self, limits: ServerStates | None = None) -> None:
+        self.limits = limits or ServerStates()
+        self._servers: dict[str, _Server] = {}
+
+    def take(self, round_: Round) -> list[Verdict]:
+        """What is said of every server now."""
+        heard = set()
+        for one in round_.observations:
+            heard.add(one.host)
+            self._hear(one, round_.news.get(one.host, NOTHING), round_.now_ns)
+        for host in [host for host in self._servers if host not in heard]:
+            self._miss(host, round_.news.get(host, NOTHING), round_.now_ns)
+        return [self._verdict(host, server, round_.now_ns) for host, server in sorted(self._servers.items())]
+
+    def wake(self, now_ns: int) -> None:
+        """After the past was taken: silence counts from now on, as what came since was not looked at."""
+        for server in self._servers.values():
+            server.heard_ns = max(server.heard_ns, now_ns)
+            server.step_s = min(server.step_s, self.limits.sample_s)
+
+    def clock(self, host: str) -> tuple[float, int]:
+        """Of a known server: seconds of a sample, and how much its clock is ahead, ns."""
+        server = self._servers[host]
+        return server.step_s, server.clock_ns
+
+    def _hear(self, one: Observation, news: News, now_ns: int) -> None:
+        server = self._servers.get(one.host)
+        held = server.state if server else None
+        usual = server.usual if server else Usual(self.limits.usual_hours)
+        sample = Sample(one, news, usual, held, self.limits)
+        sign = sample.sign(_has_restarted(server, one))
+        if server is not None and sign.state == "stall" and one.waiting is None and server.last_waiting:
+            sign = _with_last(sign, server.last_waiting)
+        if server is None:
+            begin = now_ns - int(one.seconds * SECOND)
+            server = _Server(one.file_system, one.kind, usual, sign.state, begin, now_ns, one.seconds)
+            self._servers[one.host] = server
+        server.file_system, server.kind = one.file_system, one.kind
+        server.take(sign, now_ns - int(one.seconds * SECOND), self.limits)
+        server.heard_ns, server.step_s = now_ns, one.seconds
+        server.clock_ns = one.end_ns - now_ns
+        if one.waiting is not None and one.wait_s is not None:
+            server.last_waiting = (one.waiting, one.wait_s)
+        server.uptime_s = one.uptime_s if one.uptime_s is not None else server.uptime_s
+        if sign.state not in UNWELL and server.state not in UNWELL:
+            usual.add(sample.found, one.seconds)
+
+    def _miss(self, host: str, news: News, now_ns: int) -> None:
+        """Nothing came of it in this round."""
+        server = self._servers[host]
+        silent_s = (now_ns - server.heard_ns) / SECOND
+        if silent_s > _FORGOTTEN_S:
+            del self._servers[host]
+            return
+        missed = silent_s / server.step_s + 0.25
+        is_gone = news.is_away or news.has_no_answer or news.lost >= _SURE_LOST
+        state: State
+        if missed >= 1 and is_gone:
+            state = "failover"
+        elif missed >= self.limits.silent_samples:
+            # Who was gone and is silent still has not come back.
+            state = "failover" if server.state == "failover" else "no-samples"
+        else:
+            return
+        evidence = tuple(told(news))
+        confidence = min(0.9, 0.6 + 0.1 * len(evidence))
+        server.take(Sign(state, confidence, evidence), server.heard_ns, self.limits)
+
+    @staticmethod
+    def _verdict(host: str, server: _Server, now_ns: int) -> Verdict:
+        sign = server.sign
+        return Verdict(
+            server.file_system, host, server.kind, server.state, server.since_ns, now_ns,
+            sign.confidence, server.samples, sign.evidence,
+        )  # fmt: skip
+
+
+def _with_last(sign: Sign, last: tuple[float, float]) -> Sign:
+    """Nothing was handled that could tell how many wait: as it was when something was."""
+    waiting, wait_s = Evidence("last-waiting", last[0], None, "1"), Evidence("last-wait", last[1], None, "s")
+    return replace(sign, evidence=(*sign.evidence, waiting, wait_s))
+
+
+def _has_restarted(server: _Server | None, one: Observation) -> bool:
+    """Its uptime fell. By less than a sample it may be rounded."""
+    if server is None or server.uptime_s is None or one.uptime_s is None:
+        return False
+    return one.uptime_s < server.uptime_s - 1

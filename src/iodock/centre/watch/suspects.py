@@ -1,0 +1,139 @@
+"""Which jobs may have caused an overload or a stall: by what they asked just before and during it, less
+what the same jobs asked for in the quarter of an hour before that. Source: K 2017, sections 2 and 3, in
+docs/explanation/server-states.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from iodock.centre.watch.observation import SECOND, Asked, Jobs
+from iodock.centre.watch.verdict import Evidence, Suspect, Verdict
+
+_BEFORE_S = 180.0
+_REFERENCE = (60, 900.0)
+_DURING = (30, 300.0)
+"""At most so many samples, and seconds."""
+_SAMPLES = 3
+"""A sample that was cut, and two whole ones: before and during, at least."""
+_LEAST_SHARE = 0.1
+"""Of all that was asked."""
+_LEAST_GROWTH = 0.2
+"""Of the growth of all."""
+_LEAST_MORE = 0.5
+"""Of what all asked for before: less is a chance."""
+_MOST = 5
+
+Measure = Callable[[Asked], float]
+
+
+def _objects(one: Asked) -> float:
+    return one.object_creates or 0.0
+
+
+def _made_or_opened(one: Asked) -> float:
+    return one.opens + one.creates
+
+
+_MEASURES: Mapping[tuple[str, str], tuple[Measure, ...]] = {
+    ("metadata", "overload"): (lambda one: one.metadata,),
+    ("metadata", "stall"): (_objects, _made_or_opened),
+    ("object", "overload"): (lambda one: one.moved_bytes, _objects, lambda one: one.requests),
+    ("object", "stall"): (_objects, lambda one: one.moved_bytes, lambda one: one.requests),
+}
+"""By kind of server and state; the first in which somebody stands out counts."""
+_TOLD = {
+    "metadata": "metadata", "opens": "opens", "creates": "creates", "object_creates": "object-creates",
+    "moved_bytes": "moved", "requests": "requests",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Window:
+    """Rates a second of each job in a while, and before it."""
+
+    seconds: float
+    reference_s: float
+    during: Mapping[str, Asked]
+    before: Mapping[str, Asked]
+
+    def rates(self, measure: Measure) -> tuple[dict[str, float], dict[str, float]]:
+        return (
+            {job: measure(one) / self.seconds for job, one in self.during.items()},
+            {job: measure(one) / self.reference_s for job, one in self.before.items()},
+        )
+
+
+def suspects(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int = 0) -> tuple[Suspect, ...]:
+    """Worst first; empty: nobody stands out. STEP_S: of a sample; CLOCK_NS: how much the server's clock is
+    ahead."""
+    measures = _MEASURES.get((verdict.kind, verdict.state), ())
+    if not measures:
+        return ()
+    windows = _windows(verdict, jobs, step_s, clock_ns)
+    for measure in measures:
+        found = max((_standing_out(window, measure) for window in windows), key=lambda one: one[0])
+        if found[1]:
+            return found[1]
+    return ()
+
+
+def _windows(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int) -> list[_Window]:
+    """From three samples before, and from three minutes before: who begins a stall may be quick about it."""
+    since, now = verdict.since_ns + clock_ns, verdict.at_ns + clock_ns
+    # In a stall hardly anything is counted any more.
+    lasts_s = step_s if verdict.state == "stall" else _length(_DURING, step_s)
+    reference_s = _length(_REFERENCE, step_s)
+    end = min(now, since + int(lasts_s * SECOND))
+    windows: list[_Window] = []
+    least_s = _SAMPLES * step_s
+    for before_s in sorted({least_s, _length((18, _BEFORE_S), step_s), max(_BEFORE_S, least_s)}):
+        begin = since - int(before_s * SECOND)
+        before = _by_job(jobs.asked(verdict.server, begin - int(reference_s * SECOND), begin))
+        # Without anything to compare with, only the shortest says who asks for much now.
+        if before or not windows:
+            during = _by_job(jobs.asked(verdict.server, begin, end))
+            windows.append(_Window(max((end - begin) / SECOND, 1e-3), reference_s, during, before))
+    return windows
+
+
+def _length(most: tuple[int, float], step_s: float) -> float:
+    samples, seconds = most
+    return max(min(samples * step_s, seconds), _SAMPLES * step_s)
+
+
+def _by_job(rows: Sequence[Asked]) -> dict[str, Asked]:
+    return {one.job: one for one in rows}
+
+
+def _standing_out(window: _Window, measure: Measure) -> tuple[float, tuple[Suspect, ...]]:
+    """How much the first asked for beyond what all did before, and who stands out."""
+    during, before = window.rates(measure)
+    total, usual = sum(during.values()), sum(before.values())
+    grown = {job: max(0.0, rate - before.get(job, 0.0)) for job, rate in during.items()}
+    growth = sum(grown.values())
+    if growth <= 0:
+        return 0.0, ()
+    standing = [
+        job
+        for job in sorted(grown, key=lambda job: (-grown[job], job))[:_MOST]
+        if grown[job] >= _LEAST_GROWTH * growth
+        and during[job] >= _LEAST_SHARE * total
+        and grown[job] >= _LEAST_MORE * usual
+    ]
+    found = [_suspect(job, window, during[job] / total, grown[job] / growth) for job in standing]
+    first = grown[standing[0]] / max(usual, 1e-9) if standing else 0.0
+    return first, tuple(found)
+
+
+def _suspect(job: str, window: _Window, share: float, of_growth: float) -> Suspect:
+    now, before = window.during[job], window.before.get(job)
+    evidence = []
+    for name, what in _TOLD.items():
+        value = getattr(now, name)
+        if value:
+            was = (getattr(before, name) or 0.0) / window.reference_s if before else 0.0
+            unit = "bytes/s" if what == "moved" else "1/s"
+            evidence.append(Evidence(what, value / window.seconds, was, unit))
+    confidence = round(min(0.95, 0.4 + 0.55 * of_growth), 2)
+    return Suspect(job, round(share, 4), confidence, tuple(evidence))

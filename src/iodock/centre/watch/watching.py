@@ -1,0 +1,201 @@
+"""A store that is watched: verdicts as of now, with suspects and what is known of their jobs, and the
+history."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from iodock.centre.monitor.logins import login
+from iodock.centre.monitor.questions.ids import JobIds
+from iodock.centre.monitor.questions.names import name_of, names
+from iodock.centre.monitor.questions.servers import LATE, owners
+from iodock.centre.monitor.questions.spans import HOUR, SECOND
+from iodock.centre.store import MonitorTables
+from iodock.centre.watch.job_facts.facts import JobFacts, asked
+from iodock.centre.watch.job_facts.registry import chosen
+from iodock.centre.watch.observing import Observer
+from iodock.centre.watch.states import States
+from iodock.centre.watch.suspects import suspects
+from iodock.centre.watch.verdict import UNWELL, State, Suspect, Verdict
+from iodock.shared.errors import IodockError
+from iodock.shared.settings import ServerStates
+
+_MOST_PAST = 1000
+"""Spells of trouble that are remembered."""
+_NAMED_STATES: tuple[State, ...] = ("overload", "stall")
+_NAMED_AGAIN = 30 * SECOND
+_FACTS_AGAIN = 300 * SECOND
+_ENDS_IN_S = 5.0
+_WRITTEN = 6 * SECOND
+"""Until a reading is a row, ns."""
+_SMALL = 200
+"""Servers, whose last hours are read minute by minute."""
+
+
+@dataclass(frozen=True)
+class Spell:
+    """A while in which a server was in one state."""
+
+    verdict: Verdict
+    """The last of it."""
+    end_ns: int | None
+    """None: it goes on."""
+
+
+@dataclass
+class Watching:
+    """One store. May be asked from several threads."""
+
+    store: MonitorTables
+    ids: JobIds = field(default_factory=JobIds)
+    limits: ServerStates = field(default_factory=ServerStates)
+    listener: Callable[[tuple[Verdict, ...], int], None] | None = None
+    """Gets each look's verdicts and its time, where this is running."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _verdicts: tuple[Verdict, ...] = ()
+    _at: int | None = None
+    _past: deque[Spell] = field(default_factory=lambda: deque(maxlen=_MOST_PAST))
+    _named: dict[tuple[str, int], tuple[int, tuple[Suspect, ...]]] = field(default_factory=dict)
+    _facts: dict[str, tuple[int, JobFacts]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._step = int(self.limits.sample_s * SECOND)
+        self._observer = Observer(self.store, self.ids, self._step)
+        self._states = States(self.limits)
+
+    def look(self, now: int | None = None) -> tuple[Verdict, ...]:
+        """As of now, or at most a sample ago: of each server, the worst first. NOW: ns since the epoch.
+        Raises StoreError, QueryError."""
+        now = time.time_ns() if now is None else now
+        with self._lock:
+            if self._at is None or now - self._at >= self._step or now < self._at:
+                if self._at is None:
+                    self._learn(now)
+                self._at = now
+                self._take(self._states.take(self._observer.round(now)), now)
+            return self._verdicts
+
+    def history(self, least: tuple[State, ...] = (*UNWELL, "no-samples")) -> tuple[Spell, ...]:
+        """Spells of trouble since this began to watch, and of the hours before, the newest first."""
+        with self._lock:
+            going = [Spell(one, None) for one in self._verdicts if one.state in least]
+            found = [*going, *(spell for spell in self._past if spell.verdict.state in least)]
+        return tuple(sorted(found, key=lambda spell: -spell.verdict.since_ns))
+
+    @contextmanager
+    def running(self, tell: Callable[[str], None]) -> Iterator[None]:
+        """Looks at every sample, in a thread, until the context ends: two in a row are only seen by who
+        looks at each. TELL gets a line for what can't be read."""
+        ends = threading.Event()
+        thread = threading.Thread(target=self._run, args=(ends, tell), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ends.set()
+            thread.join(_ENDS_IN_S)
+
+    def _run(self, ends: threading.Event, tell: Callable[[str], None]) -> None:
+        said = ""
+        while not ends.wait(self._until_next(time.time_ns())):
+            try:
+                now = time.time_ns()
+                verdicts = self.look(now)
+                if self.listener:
+                    self.listener(verdicts, now)
+                said = ""
+            except IodockError as error:
+                # The same again would fill the log.
+                if str(error) != said:
+                    said = str(error)
+                    tell(f"warning: states of servers: {said}")
+
+    def _until_next(self, now: int) -> float:
+        """Seconds until the next round of all agents, which lie on the clock's multiples, is in the store."""
+        after = min(self._step * 7 // 10, self._step // LATE + _WRITTEN)
+        return ((now - after) // self._step * self._step + self._step + after - now) / SECOND
+
+    def _learn(self, now: int) -> None:
+        """From the last hours, coarser of many servers."""
+        self._observer.prepare(now)
+        step_s = 60.0 if self._observer.servers <= _SMALL else 300.0
+        for round_ in self._observer.past(now, self.limits.usual_hours, step_s):
+            self._remember(self._states.take(round_))
+        self._states.wake(now)
+
+    def _remember(self, verdicts: list[Verdict]) -> None:
+        """Puts what is over into the history."""
+        before = {one.server: one for one in self._verdicts}
+        for one in verdicts:
+            last = before.get(one.server)
+            if last is not None and last.state != one.state:
+                self._past.append(Spell(last, one.since_ns))
+        self._verdicts = tuple(verdicts)
+
+    def _take(self, verdicts: list[Verdict], now: int) -> None:
+        named = [
+            replace(one, suspects=self._suspects(one, now)) if one.state in _NAMED_STATES else one
+            for one in verdicts
+        ]
+        self._remember(sorted(named, key=_order))
+
+    def _suspects(self, verdict: Verdict, now: int) -> tuple[Suspect, ...]:
+        key = (verdict.server, verdict.since_ns)
+        at, found = self._named.get(key, (0, ()))
+        # What began just now is looked at every time.
+        if now - at >= (_NAMED_AGAIN if verdict.samples > 6 else 0):
+            step_s, clock_ns = self._states.clock(verdict.server)
+            found = suspects(verdict, self._observer, step_s, clock_ns) or found
+            known = self._known([one.job for one in found], now)
+            found = tuple(_with(one, known.get(one.job)) for one in found)
+            self._named = {one: kept for one, kept in self._named.items() if one[0] != verdict.server}
+            self._named[key] = (now, found)
+        return found
+
+    def _known(self, jobs: list[str], now: int) -> Mapping[str, JobFacts]:
+        """As the scheduler says, else as the store knows."""
+        wanted = [job for job in jobs if now - self._facts.get(job, (0, None))[0] > _FACTS_AGAIN]
+        if wanted:
+            told = asked(chosen(self.limits.scheduler), wanted)
+            kept = self._stored(wanted, now)
+            for job in wanted:
+                self._facts[job] = (now, _first(told.get(job), kept.get(job, JobFacts())))
+        if len(self._facts) > _MOST_PAST:
+            self._facts = {job: self._facts[job] for job in jobs}
+        return {job: self._facts[job][1] for job in jobs}
+
+    def _stored(self, jobs: list[str], now: int) -> Mapping[str, JobFacts]:
+        """Who owns a job, its name and nodes, as servers and agents told them."""
+        rows = owners(self.store, jobs, self.ids, now - HOUR, now + HOUR).to_pylist()
+        called = names(self.store, jobs, now - HOUR, now + HOUR)
+        return {
+            str(row["job"]): JobFacts(
+                login(str(row["user"])) if row["user"] else None,
+                name_of(called, row["job"], row["user"]), row["nodes"] or None,
+            )
+            for row in rows
+        }  # fmt: skip
+
+
+def _first(told: JobFacts | None, kept: JobFacts) -> JobFacts:
+    if told is None:
+        return kept
+    return replace(
+        told, owner=told.owner or kept.owner, name=told.name or kept.name, nodes=told.nodes or kept.nodes
+    )
+
+
+def _with(suspect: Suspect, known: JobFacts | None) -> Suspect:
+    return replace(suspect, owner=known.owner, name=known.name, nodes=known.nodes) if known else suspect
+
+
+_WORST: tuple[State, ...] = ("stall", "overload", "failover", "degraded", "no-samples", "busy", "healthy")
+
+
+def _order(verdict: Verdict) -> tuple[int, str]:
+    return _WORST.index(verdict.state), verdict.server

@@ -1,0 +1,88 @@
+"""Who may have caused it: jobs by what they asked for, beside what they asked for before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from iodock.centre.watch.observation import SECOND, Asked
+from iodock.centre.watch.suspects import suspects
+from iodock.centre.watch.verdict import State, Verdict
+
+SINCE = 1_000_000 * SECOND
+
+
+class Rates:
+    """Jobs that ask for so much a second, from when on."""
+
+    def __init__(self, *rates: tuple[str, float, dict[str, float]]) -> None:
+        self._rates = rates
+
+    def asked(self, host: str, begin_ns: int, end_ns: int) -> Sequence[Asked]:
+        found = []
+        for job, begins_s, rates in self._rates:
+            begin = max(begin_ns, SINCE + int(begins_s * SECOND))
+            if begin < end_ns:
+                seconds = (end_ns - begin) / SECOND
+                found.append(Asked(job, **{name: rate * seconds for name, rate in rates.items()}))
+        return found
+
+
+def verdict(state: State, kind: str = "metadata") -> Verdict:
+    return Verdict("lfs", "mds01", kind, state, SINCE, SINCE + 30 * SECOND, 0.9, 3)  # type: ignore[arg-type]
+
+
+ALWAYS = -1e5
+
+
+@pytest.mark.parametrize("step_s", [1.0, 10.0, 60.0])
+def test_the_job_that_began_is_named_and_not_the_one_that_always_asks_for_much(step_s: float) -> None:
+    jobs = Rates(
+        ("old", ALWAYS, {"metadata": 4000.0}),
+        ("new", -step_s, {"metadata": 9000.0, "opens": 4000.0, "creates": 900.0}),
+        ("small", ALWAYS, {"metadata": 30.0}),
+    )
+    (first,) = suspects(verdict("overload"), jobs, step_s)
+    assert first.job == "new" and first.share > 0.3
+    told = {one.what: one for one in first.evidence}
+    assert told["opens"].value and told["opens"].usual == 0
+
+
+def test_three_jobs_together_are_all_named() -> None:
+    jobs = Rates(
+        ("bystander", ALWAYS, {"metadata": 500.0}),
+        *((f"n{n}", -5.0, {"metadata": 3000.0 + n}) for n in range(3)),
+    )
+    assert [one.job for one in suspects(verdict("overload"), jobs, 10.0)] == ["n2", "n1", "n0"]
+
+
+def test_a_stall_is_of_who_made_most_objects_before_it() -> None:
+    jobs = Rates(
+        ("opens", ALWAYS, {"opens": 3000.0, "creates": 50.0, "object_creates": 50.0}),
+        ("wide", -120.0, {"opens": 280.0, "creates": 280.0, "object_creates": 3400.0}),
+    )
+    (first,) = suspects(verdict("stall"), jobs, 10.0)
+    assert first.job == "wide" and first.share > 0.9
+
+
+def test_nobody_stands_out() -> None:
+    many = Rates(*((f"j{n}", ALWAYS, {"metadata": 100.0 + n}) for n in range(12)))
+    assert suspects(verdict("overload"), many, 10.0) == ()
+    assert suspects(verdict("overload"), Rates(), 10.0) == ()
+    began = Rates(*((f"j{n}", -5.0, {"metadata": 100.0}) for n in range(12)))
+    assert suspects(verdict("overload"), began, 10.0) == ()
+
+
+def test_nobody_is_named_for_what_no_job_does() -> None:
+    jobs = Rates(("new", -5.0, {"metadata": 9000.0, "moved_bytes": 1e9}))
+    for state in ("failover", "degraded", "no-samples", "busy", "healthy"):
+        assert suspects(verdict(state), jobs, 10.0) == ()
+
+
+def test_object_servers_are_judged_by_bytes() -> None:
+    jobs = Rates(
+        ("reads", ALWAYS, {"moved_bytes": 1e8, "requests": 100.0}),
+        ("writes", -5.0, {"moved_bytes": 4e9, "requests": 4000.0}),
+    )
+    assert [one.job for one in suspects(verdict("overload", "object"), jobs, 10.0)] == ["writes"]

@@ -1,0 +1,134 @@
+"""A simulated centre's store is watched: K's overload and stall with the figures of its report, the job
+named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from iodock.centre.monitor.collector import Collector
+from iodock.centre.watch.verdict import Verdict
+from iodock.centre.watch.watching import Watching
+from iodock.shared.settings import ServerStates
+from iodock.simulation.centre import Centre
+from iodock.simulation.history import write_history
+from iodock.simulation.scenarios import named
+
+SECOND = 1_000_000_000
+LIMITS = ServerStates(scheduler="none", usual_hours=1.0)
+
+
+class Played:
+    """A centre after an ordinary half an hour, in which a scenario happens; looked at after each reading."""
+
+    def __init__(self, folder: Path, scenario: str, step_s: float = 10.0, jobs: int = 12) -> None:
+        chosen = named(scenario)
+        specials = tuple(
+            replace(one, application=one.application.on_fewer_nodes(252)) for one in chosen.specials
+        )
+        self.chosen = replace(chosen, jobid_name="%j:%u:%H", specials=specials)
+        ordinary = replace(
+            named("healthy"), servers=chosen.servers, targets_per_server=chosen.targets_per_server
+        )
+        self.collector, self.step_s = Collector(folder), step_s
+        self.centre = Centre(ordinary, seed=3, jobs=jobs)
+        write_history(self.centre, self.collector.writer, 1800, step_s, lambda share: None)
+        self.watching = Watching(self.collector.store, limits=replace(LIMITS, sample_s=step_s))
+        self.late_ns = int(step_s * SECOND) // 5
+        """When the last reading of a round is surely there."""
+        self.watching.look(self.centre.now_ns + self.late_ns)
+
+    def turn(self, first_s: float = 30.0) -> None:
+        self.centre.turn(self.chosen, first_s)
+
+    def sample(self) -> Verdict:
+        """Of the metadata server after one reading more."""
+        write_history(self.centre, self.collector.writer, self.step_s, self.step_s, lambda share: None)
+        found = self.watching.look(self.centre.now_ns + self.late_ns)
+        return next(one for one in found if one.server == "mds01")
+
+    def culprit(self) -> str:
+        return next(
+            str(job.number) for job in self.centre.jobs if job.application in ("shared-dir", "wide-stripes")
+        )
+
+
+@pytest.mark.parametrize("step_s", [10.0, 60.0])
+def test_k_s_stall_lets_a_trickle_through_and_is_a_stall(tmp_path: Path, step_s: float) -> None:
+    played = Played(tmp_path, "stall", step_s)
+    assert played.sample().state in ("healthy", "busy")
+    played.turn()
+    states = [played.sample() for _ in range(round(240 / step_s) + 2)]
+    # The job begins after 30 s, the collapse two minutes later.
+    begun = int(150 / step_s)
+    assert {one.state for one in states[:begun]} <= {"healthy", "busy"}
+    assert states[begun + 2].state == "stall"
+    verdict = states[-1]
+    told = {one.what: one for one in verdict.evidence}
+    assert told["handled"].value < 0.2 * told["handled"].usual and told["cpu"].value < 0.05
+    waiting = told.get("waiting") or told["last-waiting"]
+    assert waiting.value == pytest.approx(12_000)
+    first = verdict.suspects[0]
+    assert (first.job, first.name, first.nodes) == (played.culprit(), "wide-stripes", 252)
+    assert first.owner and first.share > 0.5
+
+
+@pytest.mark.parametrize("step_s", [10.0, 60.0])
+def test_k_s_overload_is_an_overload_of_that_job(tmp_path: Path, step_s: float) -> None:
+    played = Played(tmp_path, "overload", step_s)
+    played.turn()
+    states = [played.sample() for _ in range(round(120 / step_s) + 2)]
+    begun = int(30 / step_s)
+    assert states[begun + 2].state == "overload"
+    told = {one.what: one for one in states[-1].evidence}
+    assert told["cpu"].value > 0.9 and told["waiting"].value == pytest.approx(7900)
+    first = states[begun + 2].suspects[0]
+    assert (first.job, first.name) == (played.culprit(), "shared-dir") and first.share > 0.5
+    assert played.watching.history()[0].verdict.state == "overload"
+
+
+def test_an_ordinary_hour_raises_no_alarm(tmp_path: Path) -> None:
+    played = Played(tmp_path, "healthy")
+    assert {played.sample().state for _ in range(30)} <= {"healthy", "busy"}
+    assert played.watching.history() == ()
+
+
+def test_a_reboot_is_a_failover_and_silence_is_not_healthy(tmp_path: Path) -> None:
+    played = Played(tmp_path, "reboot")
+    played.turn()
+    states = [played.sample().state for _ in range(36)]
+    assert "no-samples" in states[5:8] and "failover" in states[26:30]
+    assert states[-1] in ("healthy", "busy")
+
+
+def test_what_was_before_is_learnt_from_the_store(tmp_path: Path) -> None:
+    played = Played(tmp_path, "overload")
+    played.turn()
+    for _ in range(30):
+        played.sample()
+    again = Watching(played.collector.store, limits=LIMITS)
+    (first, *_) = again.look(played.centre.now_ns)
+    assert (first.server, first.state) == ("mds01", "overload")
+    assert first.suspects == () or first.suspects[0].job == played.culprit()
+
+
+def test_an_empty_store_has_no_servers(tmp_path: Path) -> None:
+    assert Watching(Collector(tmp_path).store, limits=LIMITS).look(1_772_438_400 * SECOND) == ()
+
+
+def test_it_looks_when_a_round_of_all_agents_is_in_the_store(tmp_path: Path) -> None:
+    for sample_s, after_s in ((10.0, 7.0), (60.0, 18.0), (1.0, 0.7)):
+        watching = Watching(
+            Collector(tmp_path / f"{sample_s:g}").store, limits=replace(LIMITS, sample_s=sample_s)
+        )
+        step = int(sample_s * SECOND)
+        for now in (
+            1_772_438_400 * SECOND,
+            1_772_438_400 * SECOND + step // 3,
+            1_772_438_400 * SECOND + step - 1,
+        ):
+            at = now + watching._until_next(now) * SECOND
+            assert at - now <= step + 1 and (at - after_s * SECOND) % step == pytest.approx(0, abs=1000)
+            assert now < at
