@@ -77,6 +77,12 @@ def with_status(ledger: Ledger, *statuses: Status) -> list[Action]:
     return [_action(row) for row in ledger.read(sql, *statuses)]
 
 
+def of_episode(ledger: Ledger, episode: int, status: Status) -> list[Action]:
+    """Raises StoreError."""
+    sql = "SELECT * FROM actions WHERE episode = ? AND status = ? ORDER BY number"
+    return [_action(row) for row in ledger.read(sql, episode, status)]
+
+
 def action(ledger: Ledger, number: int) -> Action | None:
     """Raises StoreError."""
     rows = ledger.read("SELECT * FROM actions WHERE number = ?", number)
