@@ -49,7 +49,7 @@ def shown(question: Question) -> Shown:
     acted = responder.actions()
     tables = [_acted(acted, text), _unwell(responder.episodes(begin), text), _sent(responder.counts(), text)]
     more = {
-        "asked_now": [_question(responder, action, episode, text) for action, episode in responder.asked()],
+        "asked_now": asked_now(responder, text),
         "done_now": [one for one in acted if one.status == "done"], "short": _SHORT,
         "mode": responder.rules.mode,
     }  # fmt: skip
@@ -69,6 +69,11 @@ def answer(responder: Responder | None, is_open: bool, visitor: Visitor, number:
             "iodock monitor token makes tokens for --tokens FILE; or --proxy ADDRESS",
         )
     give(number, visitor.user or visitor.name, time.time_ns())
+
+
+def asked_now(responder: Responder, text: Language) -> list[dict[str, object]]:
+    """What waits for an operator, for `answers.question`. Raises StoreError."""
+    return [_question(responder, action, episode, text) for action, episode in responder.asked()]
 
 
 def _question(responder: Responder, action: Action, episode: Episode, text: Language) -> dict[str, object]:
