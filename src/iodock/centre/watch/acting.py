@@ -54,7 +54,7 @@ class Past:
     jobs: frozenset[str] = frozenset()
     """With an action, or a question, in this episode."""
     last_hour: int = 0
-    """Actions that nobody was asked about, in the last hour."""
+    """Automatic actions in the last hour."""
     last_ns: int | None = None
     """The latest action on this file system."""
 

@@ -16,7 +16,7 @@ Status = Literal[
 command is run. `left`: the job is as somebody else left it, and is not touched any more."""
 UNDER_WAY: tuple[Status, ...] = ("wanted", "doing", "undo", "undoing")
 BY_ITSELF = "iodock"
-"""Who decided where nobody was asked."""
+"""`by` of automatic actions."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def jobs_of(ledger: Ledger, episode: int) -> frozenset[str]:
 
 
 def unasked_since(ledger: Ledger, since: int) -> int:
-    """Actions that nobody was asked about, and that were not given up before their command. Raises
+    """Automatic actions, without those that were dropped before their command ran. Raises
     StoreError."""
     sql = "SELECT count(*) AS n FROM actions WHERE by = ? AND coalesce(did_ns, made_ns) >= ? AND "
     sql += "(did_ns IS NOT NULL OR status IN ('wanted', 'doing'))"

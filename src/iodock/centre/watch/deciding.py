@@ -100,7 +100,7 @@ class Decider:
             self._audit.write(now, "refused", episode=episode.number, job=job[:200], why=reason)
 
     def recall(self, episodes: Collection[Episode], now: int) -> None:
-        """EPISODES: all that are open. Takes back what nobody needs any more. Raises StoreError."""
+        """EPISODES: all that are open. Drops or undoes what is no longer needed. Raises StoreError."""
         places = {one.file_system for one in episodes}
         self._said = {one for one in self._said if one[0] in places}
         found = rows.with_status(self._ledger, "asked", "wanted", "done")
@@ -164,7 +164,7 @@ class Decider:
             job=action.job, kind=action.kind, **{name: one for name, one in told.items() if one},
         )  # fmt: skip
         if status == "undo":
-            # Who decided on the action stays known.
+            # `by` stays: it names who decided on the action.
             changed.pop("by", None)
         with self._ledger.writing() as connection:
             is_done = rows.change(

@@ -23,7 +23,7 @@ class Teller:
         self._owners: set[tuple[int, str]] = set()
 
     def is_due(self, episodes: Iterable[Episode]) -> bool:
-        """Is one of them to be told now?"""
+        """Is a notice to be sent for one of them?"""
         least = self._letters.notices.least_samples
         return any(one.told is None and one.samples >= least for one in episodes)
 

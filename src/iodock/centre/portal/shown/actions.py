@@ -57,7 +57,7 @@ def shown(question: Question) -> Shown:
 
 
 def answer(responder: Responder | None, is_open: bool, visitor: Visitor, number: int, given: str) -> None:
-    """IS_OPEN: nobody is asked who comes. Raises NotThere, RequestError, StoreError."""
+    """IS_OPEN: visitors are not identified. Raises NotThere, RequestError, StoreError."""
     if responder is None or not visitor.may_see_all:
         raise NotThere
     give = {"confirm": responder.confirm, "decline": responder.decline, "undo": responder.undo}.get(given)
@@ -65,7 +65,7 @@ def answer(responder: Responder | None, is_open: bool, visitor: Visitor, number:
         raise NotThere
     if is_open:
         raise RequestError(
-            "here whoever comes is taken for an operator, so nobody can confirm",
+            "visitors are not identified here, so nobody can confirm",
             "iodock monitor token makes tokens for --tokens FILE; or --proxy ADDRESS",
         )
     give(number, visitor.user or visitor.name, time.time_ns())
