@@ -47,15 +47,15 @@ class Intervention:
     fresh_s: float = 60.0
     """An older verdict counts as missing samples."""
     most_an_hour: int = 2
-    """Actions without asking, over the whole site."""
+    """Automatic actions, in the whole site."""
     settle_s: float = 120.0
     """After an action on a file system, before the next one there."""
     quiet_after_start_s: float = 600.0
-    """Nothing is done without asking for so long after the collector's start."""
+    """No automatic action in this time after the collector's start."""
     confirm_within_s: float = 900.0
     """Until then an operator may confirm, counted from the last verdict with enough evidence."""
     longest_s: float = 21_600.0
-    """After so long an action is undone, also where the server has not recovered."""
+    """An action is undone after this time, even if the server has not recovered."""
     protected_users: tuple[str, ...] = ("root",)
     protected_jobs: tuple[str, ...] = ()
     command_s: float = 20.0

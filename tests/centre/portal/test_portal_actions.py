@@ -132,7 +132,7 @@ def test_where_nobody_is_asked_who_comes_nobody_confirms(tmp_path: Path) -> None
     with portal(tmp_path / "store", None, PortalSite(responder=site.responder)) as server:
         form = Asked(server, site).form("")
         status, text, _ = Asked(server, site).post("/actions/1/confirm", "", form)
-        assert status == 400 and "taken for an operator" in text
+        assert status == 400 and "not identified here" in text
     assert site.statuses == ["asked"]
     site.responder.close()
 

@@ -246,6 +246,34 @@ def test_an_action_may_show_its_effect_before_the_next_one(tmp_path: Path) -> No
     site.responder.close()
 
 
+@pytest.mark.parametrize("places", [("lfs", "lfs"), ("lfs", "gfs")], ids=str)
+def test_limits_hold_within_one_interval(tmp_path: Path, places: tuple[str, str]) -> None:
+    rules = replace(ACTS, most_an_hour=1 if places[0] != places[1] else 9)
+    site = Site(tmp_path, rules, scheduler=FakeScheduler("slurm", {"1": FakeJob(), "2": FakeJob()}))
+    site.quiet()
+    found = [
+        verdict(site.now, "stall", server=f"mds{n}", file_system=place, suspects=(suspect(str(n)),))
+        for n, place in enumerate(places, 1)
+    ]
+    site.hear(*found)
+    assert site.scheduler.changing == [["scontrol", "suspend", "1"]]
+    site.responder.close()
+
+
+def test_a_job_that_never_gets_there_is_left(site: Site) -> None:
+    def completes(command: list[str]) -> None:
+        if command[1] == "suspend":
+            site.job.state = "completing"
+
+    site.scheduler.after = completes
+    site.intervals(15)
+    assert site.statuses == ["doing"]
+    site.intervals(15)
+    assert (site.statuses, site.why) == (["left"], "changed-since")
+    site.intervals(4, "healthy")
+    assert site.scheduler.changing == [["scontrol", "suspend", JOB]]
+
+
 def test_a_scheduler_that_is_away_is_asked_again_for_what_was_begun(site: Site) -> None:
     site.intervals(6)
     site.scheduler.is_away = True

@@ -108,10 +108,22 @@ def test_a_round_that_fails_is_made_up_for(site: Site, monkeypatch: pytest.Monke
     assert [letter.recipient for letter in site.sent] == ["operators", "list", "owners"]
 
 
+def test_what_changes_with_every_verdict_is_saved_now_and_then(site: Site) -> None:
+    seen = set()
+    for number in range(30):
+        site.interval(confidence=0.5 + number / 100)
+        saved = site.responder.episodes(0)[0]
+        seen.add(saved.seen_ns)
+        assert site.now - saved.seen_ns < 60 * SECOND
+        assert site.responder.open_episodes()[0].confidence == 0.5 + number / 100
+    assert 4 <= len(seen) <= 8
+
+
 def test_a_verdict_from_the_future_freezes_nothing(site: Site) -> None:
     site.quiet()
     site.hear(verdict(site.now + 3600 * SECOND, "stall", 6))
-    assert not site.responder.episodes(0)[0].is_over
+    found = site.responder.episodes(0)[0]
+    assert not found.is_over and found.begin_ns == site.now
     # Nothing is done by a clock that is wrong.
     assert site.statuses == []
     site.intervals(3, "healthy")

@@ -350,6 +350,10 @@ def test_a_mail_server_that_hangs_holds_up_no_verdict(tmp_path: Path) -> None:
 def test_a_webhook_gets_json_with_its_token(tmp_path: Path) -> None:
     token = tmp_path / "hook.token"
     token.write_text("s3cret\n")
+    token.chmod(0o644)
+    with pytest.raises(RequestError, match="others may read it"):
+        _real(Notices(to={"hook": Recipient("operators", "webhook", "https://x/", token_file=str(token))}))
+    token.chmod(0o600)
     with web_sink() as web:
         notices = Notices(
             to={"hook": Recipient("operators", "webhook", f"{web.url}/in", "ja", (), str(token))}
@@ -439,3 +443,24 @@ def test_a_subject_of_several_lines_is_one_header() -> None:
     evil = replace(letter(), message=replace(letter().message, subject="a\r\nBcc: b@example.org\n\nx"))
     mail = Mail(Notices()).written(evil)
     assert mail["Bcc"] is None and mail["Subject"] == "[iodock] a\\r\\nBcc: b@example.org\\n\\nx"
+
+
+def test_a_password_is_sent_by_nobody_in_the_clear_and_a_certificate_must_be_valid(tmp_path: Path) -> None:
+    password = tmp_path / "password"
+    password.write_text("s3cret\n")
+    password.chmod(0o600)
+    with pytest.raises(RequestError, match="in the clear"):
+        Mail(Notices(smtp="mail.example.org:25", smtp_user="io", smtp_password_file=str(password)))
+    # A server without TLS gets neither password nor mail.
+    with mail_sink() as mails:
+        for security in ("starttls", "tls"):
+            given = Notices(
+                smtp=mails.address,
+                security=security,
+                smtp_user="io",
+                smtp_password_file=str(password),
+                timeout_s=2,
+            )
+            with pytest.raises((TryAgain, Refused)):
+                Mail(given)(letter())
+        assert mails.mails == [] and "AUTH" not in mails.verbs

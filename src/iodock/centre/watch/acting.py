@@ -54,7 +54,7 @@ class Past:
     jobs: frozenset[str] = frozenset()
     """With an action, or a question, in this episode."""
     last_hour: int = 0
-    """Actions that nobody was asked about, in the last hour."""
+    """Automatic actions in the last hour."""
     last_ns: int | None = None
     """The latest action on this file system."""
 
@@ -71,9 +71,9 @@ def choice(
     verdict: Verdict, rules: Intervention, scheduler: Scheduler | None, past: Past, now: int
 ) -> Choice:
     """NOW: ns since the epoch. `rules.mode` is ask or act."""
-    refused = _refused(verdict, rules, scheduler, past, now)
-    if refused or scheduler is None:
-        return Choice(None, {"": refused or "no-scheduler"})
+    reason = refused(verdict, rules, scheduler, past, now)
+    if reason or scheduler is None:
+        return Choice(None, {"": reason or "no-scheduler"})
     why: dict[str, str] = {}
     for suspect in verdict.suspects:
         reason = _spared(suspect, rules, scheduler, past)
@@ -83,8 +83,8 @@ def choice(
     return Choice(None, why or {"": "nobody"})
 
 
-def _refused(verdict: Verdict, rules: Intervention, scheduler: Scheduler | None, past: Past, now: int) -> str:
-    """Whatever the job."""
+def refused(verdict: Verdict, rules: Intervention, scheduler: Scheduler | None, past: Past, now: int) -> str:
+    """Why nothing is done, whatever the job: a key of WHY, or empty. Does not look at `past.jobs`."""
     tests = (
         ("no-scheduler", scheduler is None),
         (

@@ -16,7 +16,7 @@ Status = Literal[
 command is run. `left`: the job is as somebody else left it, and is not touched any more."""
 UNDER_WAY: tuple[Status, ...] = ("wanted", "doing", "undo", "undoing")
 BY_ITSELF = "iodock"
-"""Who decided where nobody was asked."""
+"""`by` of automatic actions."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,12 @@ def with_status(ledger: Ledger, *statuses: Status) -> list[Action]:
     return [_action(row) for row in ledger.read(sql, *statuses)]
 
 
+def of_episode(ledger: Ledger, episode: int, status: Status) -> list[Action]:
+    """Raises StoreError."""
+    sql = "SELECT * FROM actions WHERE episode = ? AND status = ? ORDER BY number"
+    return [_action(row) for row in ledger.read(sql, episode, status)]
+
+
 def action(ledger: Ledger, number: int) -> Action | None:
     """Raises StoreError."""
     rows = ledger.read("SELECT * FROM actions WHERE number = ?", number)
@@ -94,7 +100,7 @@ def jobs_of(ledger: Ledger, episode: int) -> frozenset[str]:
 
 
 def unasked_since(ledger: Ledger, since: int) -> int:
-    """Actions that nobody was asked about, and that were not given up before their command. Raises
+    """Automatic actions, without those that were dropped before their command ran. Raises
     StoreError."""
     sql = "SELECT count(*) AS n FROM actions WHERE by = ? AND coalesce(did_ns, made_ns) >= ? AND "
     sql += "(did_ns IS NOT NULL OR status IN ('wanted', 'doing'))"

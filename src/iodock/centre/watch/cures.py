@@ -127,7 +127,7 @@ def for_operators(
     state: State, kind: str, suspects: Sequence[Suspect], rules: Intervention, desk: SchedulerDesk | None,
     text: Language,
 ) -> OperatorCures:  # fmt: skip
-    """Commands are for the first suspect; there are none where nobody stands out."""
+    """Commands are for the first suspect; without a suspect there are none."""
     advice = text.gettext(_OPERATOR.get(state, ""))
     if not suspects or state not in ("overload", "stall"):
         return OperatorCures(advice, ())

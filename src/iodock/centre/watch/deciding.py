@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from iodock.centre.watch import action_rows as rows
 from iodock.centre.watch import episode_rows
-from iodock.centre.watch.acting import HOUR, SECOND, Past, choice
+from iodock.centre.watch.acting import HOUR, SECOND, Past, choice, refused
 from iodock.centre.watch.action_rows import BY_ITSELF, Action, Status
 from iodock.centre.watch.audit import Audit
 from iodock.centre.watch.episodes import Episode, Key, key_of
@@ -31,40 +31,49 @@ class Decider:
     ) -> None:
         self._ledger, self._audit, self._rules = ledger, audit, rules
         self._scheduler, self._started_ns = scheduler, started_ns
-        self._said: set[tuple[int, str, str]] = set()
+        self._said: set[tuple[str, str, str]] = set()
 
     def weigh(self, verdicts: Iterable[Verdict], episodes: Mapping[Key, Episode], now: int) -> None:
         """Asks or decides, where the site wants it. Raises StoreError."""
         if self._rules.mode == "suggest":
             return
+        pasts = dict[str, Past]()
         for verdict in verdicts:
             episode = episodes.get(key_of(verdict))
             if verdict.state not in UNWELL or episode is None or episode.seen_ns != verdict.at_ns:
                 continue
-            past = self._past(episode, now)
-            self._keep_asking(verdict, episode, past, now)
-            made = choice(verdict, self._rules, self._scheduler, past, now)
-            self._say(episode, made.why, now)
-            if made.suspect is not None:
-                self._want(episode, made.suspect, now)
+            place = verdict.file_system
+            if place not in pasts:
+                pasts[place] = self._past(place, now)
+            if reason := refused(verdict, self._rules, self._scheduler, pasts[place], now):
+                self._say(episode, {"": reason}, now)
+            elif self._weighed(verdict, episode, pasts[place], now):
+                pasts.clear()
+
+    def _weighed(self, verdict: Verdict, episode: Episode, past: Past, now: int) -> bool:
+        """Is something wanted now?"""
+        self._keep_asking(verdict, episode, past, now)
+        full = replace(past, jobs=past.jobs | rows.jobs_of(self._ledger, episode.number))
+        made = choice(verdict, self._rules, self._scheduler, full, now)
+        self._say(episode, made.why, now)
+        if made.suspect is not None:
+            self._want(episode, made.suspect, now)
+        return made.suspect is not None
 
     def _keep_asking(self, verdict: Verdict, episode: Episode, past: Past, now: int) -> None:
         """A question stands as long as its evidence does: an overload may last for a day."""
-        for action in rows.with_status(self._ledger, "asked"):
+        for action in rows.of_episode(self._ledger, episode.number, "asked"):
             about = tuple(one for one in verdict.suspects if one.job == action.job)
-            if action.episode != episode.number or not about:
-                continue
             alone, before = replace(verdict, suspects=about), replace(past, jobs=frozenset())
             if choice(alone, self._rules, self._scheduler, before, now).suspect is not None:
                 with self._ledger.writing() as connection:
                     rows.change(connection, action.number, "asked", made_ns=now)
 
-    def _past(self, episode: Episode, now: int) -> Past:
-        under_way = {action.job for action in rows.with_status(self._ledger, *_NOT_OVER)}
-        return Past(
-            self._started_ns, rows.jobs_of(self._ledger, episode.number) | under_way,
-            rows.unasked_since(self._ledger, now - HOUR), rows.latest_on(self._ledger, episode.file_system),
-        )  # fmt: skip
+    def _past(self, file_system: str, now: int) -> Past:
+        """Of all its episodes."""
+        under_way = frozenset(action.job for action in rows.with_status(self._ledger, *_NOT_OVER))
+        unasked = rows.unasked_since(self._ledger, now - HOUR)
+        return Past(self._started_ns, under_way, unasked, rows.latest_on(self._ledger, file_system))
 
     def _want(self, episode: Episode, suspect: Suspect, now: int) -> None:
         asks = self._rules.mode == "ask"
@@ -82,18 +91,18 @@ class Decider:
             rows.add(connection, action)
 
     def _say(self, episode: Episode, why: Mapping[str, str], now: int) -> None:
-        """Each reason once in an episode."""
+        """Each reason once, as long as the file system is unwell."""
         for job, reason in why.items():
-            mark = (episode.number, job, reason)
-            if reason in _ORDINARY or mark in self._said:
+            mark = (episode.file_system, job, reason)
+            if reason in _ORDINARY or mark in self._said or len(self._said) >= _MOST_SAID:
                 continue
-            if len(self._said) >= _MOST_SAID:
-                self._said.clear()
             self._said.add(mark)
             self._audit.write(now, "refused", episode=episode.number, job=job[:200], why=reason)
 
-    def recall(self, episodes: Iterable[Episode], now: int) -> None:
-        """EPISODES: all that are open. Takes back what nobody needs any more. Raises StoreError."""
+    def recall(self, episodes: Collection[Episode], now: int) -> None:
+        """EPISODES: all that are open. Drops or undoes what is no longer needed. Raises StoreError."""
+        places = {one.file_system for one in episodes}
+        self._said = {one for one in self._said if one[0] in places}
         found = rows.with_status(self._ledger, "asked", "wanted", "done")
         if not found:
             return
@@ -115,11 +124,12 @@ class Decider:
         elif now - (action.did_ns or now) > self._rules.longest_s * SECOND:
             self._turn(action, "undo", "", now, reason="longest")
 
-    def confirm(self, number: int, by: str, now: int) -> None:
-        """An operator's yes. Raises RequestError: it is too late, or samples are missing; StoreError."""
+    def confirm(self, number: int, by: str, episodes: Iterable[Episode], now: int) -> None:
+        """An operator's yes. EPISODES: all that are open. Raises RequestError: it is too late, or samples are
+        missing; StoreError."""
         action = self._asked(number)
-        episode = episode_rows.episode(self._ledger, action.episode)
-        if episode is None or episode.is_over:
+        episode = next((one for one in episodes if one.number == action.episode), None)
+        if episode is None:
             raise RequestError("the server has recovered", "nothing was done")
         fresh = now - episode.seen_ns <= self._rules.fresh_s * SECOND and episode.seen_ns > self._started_ns
         if not fresh:
@@ -154,7 +164,7 @@ class Decider:
             job=action.job, kind=action.kind, **{name: one for name, one in told.items() if one},
         )  # fmt: skip
         if status == "undo":
-            # Who decided on the action stays known.
+            # `by` stays: it names who decided on the action.
             changed.pop("by", None)
         with self._ledger.writing() as connection:
             is_done = rows.change(

@@ -36,7 +36,7 @@ class Episode:
     """Worst first: those of the last verdict, then earlier ones."""
     end_ns: int | None = None
     told: int | None = None
-    """The episode with which this one was told; None: nobody was told."""
+    """Number of the episode that was notified together with this one; None: no notice was sent."""
     number: int = 0
     """In the ledger; 0: it is not there yet."""
 

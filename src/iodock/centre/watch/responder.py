@@ -32,6 +32,7 @@ from iodock.shared.settings import Settings
 
 Tell = Callable[[str], None]
 DAY = 86_400 * 1_000_000_000
+SAVE_EVERY_NS = 60 * 1_000_000_000
 WORK_EVERY_S = 1.0
 FORGET_EVERY_S = 3600.0
 ENDS_WITHIN_S = 20.0
@@ -60,6 +61,7 @@ class Responder:
         self._actions = Actions(self._ledger, self._audit, self.desk, self.rules) if self.desk else None
         self._deciding, self._end, self._trouble = threading.RLock(), threading.Event(), dict[str, str]()
         self._open: dict[Key, Episode] = {one.key: one for one in episode_rows.open_episodes(self._ledger)}
+        self._saved = dict(self._open)
         self._audit.write(started, "started", mode=self.rules.mode)
         self._outbox.recover()
         if self._actions:
@@ -75,30 +77,34 @@ class Responder:
 
     def _tell(self, verdicts: Sequence[Verdict], now: int) -> None:
         found = dict(self._open)
-        changed: dict[Key, Episode] = {}
         for verdict in verdicts:
             before = found.get(key_of(verdict))
             after = advanced(_not_ahead(before, now), _in_time(verdict, now))
             if after is not None and after is not before:
-                changed[after.key] = found[after.key] = after
-        if not changed:
+                found[after.key] = after
+        stale = [key for key, one in found.items() if _is_to_be_saved(one, self._saved.get(key))]
+        if not stale and not self._teller.is_due(found.values()):
+            self._open = found
             return
         try:
-            self._open = self._told(found, changed, now)
+            self._open = self._told(found, stale, now)
         except BaseException:
             self._teller.forget()
             raise
 
-    def _told(self, found: dict[Key, Episode], changed: dict[Key, Episode], now: int) -> dict[Key, Episode]:
-        """All together, or nothing of it. Returns those that are open."""
+    def _told(self, found: dict[Key, Episode], stale: list[Key], now: int) -> dict[Key, Episode]:
+        """All together, or nothing. STALE: what the ledger has to learn. Returns those that are open."""
         with self._ledger.writing() as connection:
-            found |= {key: episode_rows.save(connection, one) for key, one in changed.items()}
-            over = [found[key] for key, one in changed.items() if one.is_over]
+            found |= {key: episode_rows.save(connection, found[key]) for key in stale}
+            over = [one for one in found.values() if one.is_over]
             still = {key: one for key, one in found.items() if not one.is_over}
-            still |= {one.key: one for one in self._teller.begun(connection, list(still.values()), now)}
+            told = {one.key: one for one in self._teller.begun(connection, list(still.values()), now)}
+            still |= told
             self._teller.owners(connection, still.values(), now)
             groups = {one.told for one in still.values() if one.told is not None}
             self._teller.ended(connection, self._ledger, over, groups, now)
+        fresh = {key: still[key] for key in (*stale, *told) if key in still}
+        self._saved = {key: one for key, one in self._saved.items() if key in still} | fresh
         return still
 
     def perform(self, now: int) -> None:
@@ -122,7 +128,7 @@ class Responder:
     def confirm(self, number: int, by: str, now: int) -> None:
         """An operator's yes to an action. Raises RequestError, StoreError."""
         with self._deciding:
-            self._decider.confirm(number, f"operator {by}".strip(), now)
+            self._decider.confirm(number, f"operator {by}".strip(), self._open.values(), now)
 
     def decline(self, number: int, by: str, now: int) -> None:
         """An operator's no. Raises RequestError, StoreError."""
@@ -195,6 +201,14 @@ class Responder:
     def close(self) -> None:
         """Others may use the folder then."""
         self._ledger.close()
+
+
+def _is_to_be_saved(episode: Episode, saved: Episode | None) -> bool:
+    """Thousands of servers may be unwell for hours: what changes with every verdict is saved now and then."""
+    if saved is None or episode.is_over or episode.seen_ns - saved.seen_ns >= SAVE_EVERY_NS:
+        return True
+    jobs = [[suspect.job for suspect in one.suspects] for one in (episode, saved)]
+    return (episode.state, episode.worst) != (saved.state, saved.worst) or jobs[0] != jobs[1]
 
 
 def _in_time(verdict: Verdict, now: int) -> Verdict:

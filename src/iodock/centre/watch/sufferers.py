@@ -1,4 +1,4 @@
-"""Whose programs use a file system now: those who may be told that it is not well."""
+"""The users of a file system at this moment: they can be told that it is not well."""
 
 from __future__ import annotations
 

@@ -22,6 +22,11 @@ class Teller:
         self._letters = letters
         self._owners: set[tuple[int, str]] = set()
 
+    def is_due(self, episodes: Iterable[Episode]) -> bool:
+        """Is a notice to be sent for one of them?"""
+        least = self._letters.notices.least_samples
+        return any(one.told is None and one.samples >= least for one in episodes)
+
     def begun(self, connection: sqlite3.Connection, episodes: Sequence[Episode], now: int) -> list[Episode]:
         """EPISODES: all that are open. Returns those that are told now, or with others that were."""
         groups: dict[tuple[str, str], int] = {

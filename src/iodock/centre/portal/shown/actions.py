@@ -49,7 +49,7 @@ def shown(question: Question) -> Shown:
     acted = responder.actions()
     tables = [_acted(acted, text), _unwell(responder.episodes(begin), text), _sent(responder.counts(), text)]
     more = {
-        "asked_now": [_question(responder, action, episode, text) for action, episode in responder.asked()],
+        "asked_now": asked_now(responder, text),
         "done_now": [one for one in acted if one.status == "done"], "short": _SHORT,
         "mode": responder.rules.mode,
     }  # fmt: skip
@@ -57,7 +57,7 @@ def shown(question: Question) -> Shown:
 
 
 def answer(responder: Responder | None, is_open: bool, visitor: Visitor, number: int, given: str) -> None:
-    """IS_OPEN: nobody is asked who comes. Raises NotThere, RequestError, StoreError."""
+    """IS_OPEN: visitors are not identified. Raises NotThere, RequestError, StoreError."""
     if responder is None or not visitor.may_see_all:
         raise NotThere
     give = {"confirm": responder.confirm, "decline": responder.decline, "undo": responder.undo}.get(given)
@@ -65,10 +65,15 @@ def answer(responder: Responder | None, is_open: bool, visitor: Visitor, number:
         raise NotThere
     if is_open:
         raise RequestError(
-            "here whoever comes is taken for an operator, so nobody can confirm",
+            "visitors are not identified here, so nobody can confirm",
             "iodock monitor token makes tokens for --tokens FILE; or --proxy ADDRESS",
         )
     give(number, visitor.user or visitor.name, time.time_ns())
+
+
+def asked_now(responder: Responder, text: Language) -> list[dict[str, object]]:
+    """What waits for an operator, for `answers.question`. Raises StoreError."""
+    return [_question(responder, action, episode, text) for action, episode in responder.asked()]
 
 
 def _question(responder: Responder, action: Action, episode: Episode, text: Language) -> dict[str, object]:

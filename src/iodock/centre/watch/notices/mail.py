@@ -7,12 +7,10 @@ import smtplib
 import ssl
 from email.message import EmailMessage
 from email.utils import formatdate
-from pathlib import Path
 
 from iodock.centre.watch.notices.outbox import Refused, TryAgain
 from iodock.centre.watch.notices.recipients import MAIL, Letter, host_port
-from iodock.shared.bounded import files
-from iodock.shared.bounded.limits import SECRET
+from iodock.centre.watch.notices.secrets import secret
 from iodock.shared.errors import RequestError
 from iodock.shared.language import N_
 from iodock.shared.response import Notices
@@ -29,7 +27,7 @@ class Mail:
         """Raises RequestError: the address of the server, or its password's file."""
         self._rules = rules
         self._server = host_port(rules.smtp)
-        self._password = _secret(rules.smtp_password_file) if rules.smtp_password_file else ""
+        self._password = secret(rules.smtp_password_file) if rules.smtp_password_file else ""
         if (
             self._password
             and rules.security == "none"
@@ -90,16 +88,3 @@ class Mail:
             server.close()
             raise
         return server
-
-
-def _secret(path: str) -> str:
-    """The first line of a file. Raises RequestError."""
-    try:
-        return files.text(Path(path), SECRET).split("\n")[0].strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"{path}: {error}", "name a file with one line") from error
-
-
-def secret(path: str) -> str:
-    """As for a webhook's token. Raises RequestError."""
-    return _secret(path)

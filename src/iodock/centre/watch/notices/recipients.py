@@ -16,7 +16,7 @@ from iodock.shared.language import N_, language_in
 from iodock.shared.response import Notices, Recipient
 
 Sufferers = Callable[[str], Iterable[str] | None]
-"""Of a file system: login names of those whose programs use it now; None: that can't be told."""
+"""File system -> login names of its users at this moment; None: unknown."""
 USER = "{user}"
 UNKNOWN = N_("users are not known")
 TOO_MANY_USERS = N_("more users than most_users")
@@ -111,7 +111,7 @@ class Letters:
     writer: Writer
     sufferers: Sufferers
     lost: Counter[str] = field(default_factory=Counter)
-    """Recipients whose users could not be told apart; taken by who counts it."""
+    """Reasons why users were left out, and how often; the teller adds them to the counts."""
 
     def of_begin(self, occasion: Occasion) -> list[Letter]:
         """To operators and users; owners are told apart."""
@@ -184,5 +184,5 @@ def _user_in(form: str, address: str) -> str:
 
 
 def of_nobody(file_system: str) -> Iterable[str]:
-    """Where it is not known who uses a file system."""
+    """For a collector without a store."""
     return ()

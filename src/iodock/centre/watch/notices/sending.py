@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from iodock.centre.watch.notices.mail import Mail, secret
+from iodock.centre.watch.notices.mail import Mail
 from iodock.centre.watch.notices.outbox import Refused, Sender
 from iodock.centre.watch.notices.recipients import Letter
+from iodock.centre.watch.notices.secrets import secret
 from iodock.centre.watch.notices.syslog import Syslog
 from iodock.centre.watch.notices.webhook import Webhook
 from iodock.shared.language import N_

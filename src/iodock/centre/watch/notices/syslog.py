@@ -21,7 +21,7 @@ class _Raising(SysLogHandler):
 
 
 class Syslog:
-    """By a socket of this machine, or by UDP, where nobody knows whether it arrived."""
+    """Through a local socket, or by UDP, which does not confirm delivery."""
 
     def __call__(self, letter: Letter) -> None:
         """Raises TryAgain."""

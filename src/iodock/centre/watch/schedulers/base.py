@@ -36,7 +36,7 @@ class JobFacts:
     owner: str | None
     """Login name."""
     mark: str | None
-    """Differs where somebody has changed the job's state since; None: that can't be told."""
+    """Changes when somebody changes the job's state; None: unknown."""
     changed_s: float | None = None
     """When it came into this state, s since the epoch; None: the scheduler does not say."""
 
@@ -59,7 +59,7 @@ class Scheduler:
     job_id: re.Pattern[str]
     """Of one job; all of the id must match."""
     asked: tuple[Words, ...]
-    """Commands whose outputs tell of a job, read in this order."""
+    """Commands that print facts of a job; `read` gets their outputs in this order."""
     read: Callable[[str, tuple[str, ...]], JobFacts | None]
     """Of the job's id and the outputs; None: the scheduler does not know the job. Raises ValueError."""
     ways: Mapping[ActionKind, Way]
@@ -77,7 +77,7 @@ class Scheduler:
 
 
 def words(command: Words, job: str) -> list[str]:
-    """The command for a job whose id was checked."""
+    """The command for a job. The caller has checked the id."""
     return [job if word == JOB else word for word in command]
 
 

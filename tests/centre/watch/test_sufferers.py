@@ -1,0 +1,42 @@
+"""Who suffers: users with a job on the file system, as a collector's store knows them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iodock.centre.monitor.collector import Collector
+from iodock.centre.monitor.questions.ids import JobIds
+from iodock.centre.watch.sufferers import sufferers
+from iodock.shared.errors import StoreError
+from iodock.shared.response import Notices, Recipient
+from made_verdicts import Site
+from portal_site import OTHER_ID, OWN_USER, fill
+
+
+def test_users_of_the_file_system_are_found_by_name(tmp_path: Path) -> None:
+    collector = Collector(tmp_path / "store")
+    fill(collector)
+    found = sufferers(collector.store, JobIds())
+    assert set(found("lfs") or ()) == {OWN_USER, OTHER_ID}
+    assert set(found("gfs") or ()) == set()
+    # A user whom this machine does not know gets no mail: digits are nobody's address.
+    notices = Notices(to={"users": Recipient("users", "mail", "{user}@example.org")})
+    site = Site(tmp_path / "response", notices=notices, sufferers=found)
+    site.intervals(3)
+    assert [letter.address for letter in site.sent] == [f"{OWN_USER}@example.org"]
+    site.responder.close()
+
+
+def test_a_store_that_can_not_be_read_keeps_no_notice_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collector = Collector(tmp_path / "store")
+    fill(collector)
+
+    def damaged(*given: object, **named: object) -> None:
+        raise StoreError("catalogue.json: damaged")
+
+    monkeypatch.setattr(type(collector.store), "table", damaged)
+    assert sufferers(collector.store, JobIds())("lfs") is None
