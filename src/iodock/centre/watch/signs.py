@@ -21,6 +21,8 @@ _LONG_WAIT_S = 1.0
 _LEAST_SLOW_S = 0.02
 _LEAST_FILLING_S = 0.005
 _FILLING_TIMES = 10.0
+_FULL_CPU = 0.85
+"""A burst fills the queue, too, and leaves the processors some rest."""
 _MORE = 1.5
 """Times the usual: the server is asked for more."""
 _LEAST_BUSY = 20.0
@@ -170,7 +172,7 @@ class Sample:
         if self.one.operation_s is not None:
             return self._is_slow
         news = self.news
-        return self._is_times("answer", news.client_wait_s, limit) or self._is_times(
+        return self._is_times("answer", news.client_wait_s, _LEAST_SLOW_S) or self._is_times(
             "probe", news.probe_s, limit
         )
 
@@ -180,6 +182,8 @@ class Sample:
         overload."""
         waiting, threads, usual = self.one.waiting, self.one.threads, self.usual.of("wait")
         if waiting is None or threads is None or usual is None or self.one.wait_s is None:
+            return False
+        if (self.one.cpu or 0.0) < _FULL_CPU:
             return False
         is_longer = self.one.wait_s >= max(_LEAST_FILLING_S, _FILLING_TIMES * usual)
         return is_longer and waiting >= max(threads, _LEAST_THREADS)
