@@ -51,7 +51,8 @@ test: setup
 test-all: test test-rest
 
 # What `make test` leaves out. Tests that print a measurement, or that another test starts, are neither.
-WHOLE_SLURM := tests/trials/whole_slurm.py tests/trials/whole_slurm_health.py tests/trials/whole_slurm_actions.py
+WHOLE_SLURM := tests/trials/whole_slurm.py tests/trials/whole_slurm_health.py tests/trials/whole_slurm_actions.py \
+	tests/trials/whole_slurm_facts.py
 test-rest: setup
 	cargo test --workspace --quiet --tests -- --ignored --skip cost_of_a_line
 	$(BIN)/python -m pytest -rs $(WHOLE_SLURM)

@@ -110,6 +110,9 @@ def test_the_demo_shows_which_job_overloads_from_now_on(agent: Path, tmp_path: P
         assert found["metadata_rate"] > 20_000 and found["user"].isdecimal() and found["hosts"] == 1008
         page = urllib.request.urlopen(f"{url}/jobs/{found['job']}?format=json&table=totals", timeout=20)
         assert json.loads(page.read())["begin_ts"] > began - 120 * 1_000_000_000
+        suspects = urllib.request.urlopen(f"{url}/now?format=json&table=suspects", timeout=20).read()
+        (suspect, *_) = json.loads(suspects)["rows"]
+        assert (suspect["job"], suspect["job_name"]) == (found["job"], "shared-dir")
         (row, *_) = top_rows(store)
         assert (row["name"], row["user"], row["job_name"]) == (found["job"], found["user"], "shared-dir")
         process.send_signal(signal.SIGINT)

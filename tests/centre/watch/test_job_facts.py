@@ -1,5 +1,5 @@
 """What schedulers say of jobs. The answers here are made up, in the form of the manuals; a real Slurm is
-asked where there is one (tests marked whole)."""
+asked in tests/trials/whole_slurm_facts.py."""
 
 from __future__ import annotations
 

@@ -124,6 +124,19 @@ def test_a_lost_connection_lasts_until_it_is_back(tmp_path: Path) -> None:
     assert observer.round(last + 8 * SECOND).news["mds01"].lost == 1
 
 
+def test_a_server_s_own_log_tells_recovery_and_evictions(tmp_path: Path) -> None:
+    collector, last = pushed(tmp_path, 5)
+    observer = Observer(collector.store, JobIds())
+    observer.round(last + 2 * SECOND)
+    own = {"source": "kernel-log", "file_system": "lfs", "target": "lfs-MDT0000"}
+    for number, (kind, expected) in enumerate((("lustre-recovery", True), ("lustre-recovery-ended", False))):
+        told = [Event(last + number * SECOND, kind, **own), Event(last, "lustre-evicts", count=4, **own)]
+        collector.push(frame(10 + number, [], spool=b"M" * 16, host="mds01", events=told))
+        collector.flush()
+        news = observer.round(last + (3 + number) * SECOND).news["mds01"]
+        assert news.is_recovering is expected and news.evictions >= 4
+
+
 def test_who_has_a_target_of_another_server_has_a_guest(tmp_path: Path) -> None:
     collector, last = pushed(tmp_path, 20)
     for number in range(1, 4):

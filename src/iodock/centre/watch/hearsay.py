@@ -13,8 +13,9 @@ from iodock.centre.monitor.questions.spans import DAY, HOUR, SECOND, span
 from iodock.centre.store import MonitorTables
 from iodock.centre.watch.observation import News
 
-_LOST_FOR = 900 * SECOND
-"""What was lost longer ago is not waited for any more, ns."""
+_TOLD_FOR = 900 * SECOND
+"""What was lost, or began to recover, longer ago is not waited for any more, ns."""
+_JUST_NOW = 60 * SECOND
 _PROBE_STANDS = 120 * SECOND
 _PROBES_EVERY = 60 * SECOND
 """Where there was none, ns."""
@@ -56,8 +57,11 @@ def homes(store: MonitorTables, begin: int, end: int) -> Homes:
 def news(store: MonitorTables, now: int, known: Homes) -> dict[str, News]:
     """By host. Raises StoreError."""
     found: dict[str, News] = {host: News(is_away=True) for host in known.away}
-    for host, lost in _lost(store, now, known).items():
+    rows = latest(store, now - _TOLD_FOR, now + HOUR, {}).to_pylist() if has_events(store) else []
+    for host, lost in _lost(rows, known).items():
         found[host] = replace(found.get(host, News()), lost=lost)
+    for host, is_recovering, evictions in _told_itself(rows, now):
+        found[host] = replace(found.get(host, News()), is_recovering=is_recovering, evictions=evictions)
     for host, faults, is_checked in _faults(store, now):
         found[host] = replace(found.get(host, News()), faults=faults, is_checked=is_checked)
     _add_probes(store, now, known, found)
@@ -78,22 +82,37 @@ def place_targets(store: MonitorTables, now: int, step: int, known: Homes) -> No
     known.away = (known.away | moved) - at_home
 
 
-def _lost(store: MonitorTables, now: int, known: Homes) -> dict[str, int]:
-    """How many machines lost their connection to each server and have not got it back."""
-    if not has_events(store):
-        return {}
+def _lost(rows: list[Row], known: Homes) -> dict[str, int]:
+    """How many machines lost their connection to each server and have not got it back. ROWS: of `latest`."""
     ends: dict[tuple[str, str], tuple[int, str]] = {}
     kinds = {"lustre-connection-lost", "lustre-connection-back", "nfs-not-responding", "nfs-responding"}
-    for row in latest(store, now - _LOST_FOR, now + HOUR, {}).to_pylist():
+    for row in rows:
         if row["kind"] in kinds and row["target"]:
             key = (str(row["host"]), str(row["target"]))
-            ends[key] = max(ends.get(key, (0, "")), (int(row["last_ts"]), str(row["kind"])))
+            ends[key] = max(ends.get(key, (0, "")), (int(str(row["last_ts"])), str(row["kind"])))
     found: dict[str, int] = {}
     for (teller, target), (_, kind) in ends.items():
         host = known.of_target.get(target.partition("-osc")[0].partition("-mdc")[0], target)
         if kind in ("lustre-connection-lost", "nfs-not-responding") and host != teller:
             found[host] = found.get(host, 0) + 1
     return found
+
+
+def _told_itself(rows: list[Row], now: int) -> list[tuple[str, bool, int]]:
+    """Host, whether a target on it is in recovery, and how many clients it evicted a moment ago."""
+    begun: dict[str, int] = {}
+    ended: dict[str, int] = {}
+    evicted: dict[str, int] = {}
+    for row in rows:
+        host, at = str(row["host"]), int(str(row["last_ts"]))
+        if row["kind"] == "lustre-recovery":
+            begun[host] = max(begun.get(host, 0), at)
+        elif row["kind"] == "lustre-recovery-ended":
+            ended[host] = max(ended.get(host, 0), at)
+        elif row["kind"] == "lustre-evicts" and now - at < _JUST_NOW:
+            evicted[host] = evicted.get(host, 0) + int(str(row["count"]))
+    recovering = {host for host, at in begun.items() if at > ended.get(host, 0)}
+    return [(host, host in recovering, evicted.get(host, 0)) for host in sorted(recovering | set(evicted))]
 
 
 def _faults(store: MonitorTables, now: int) -> Iterable[tuple[str, tuple[str, ...], bool]]:

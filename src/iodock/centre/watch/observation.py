@@ -76,6 +76,10 @@ class News:
     """How long clients waited for an answer, on average."""
     backlog: float | None = None
     """Requests that clients had no answer to, on average."""
+    is_recovering: bool = False
+    """As the server's own log says: a target on it waits for its clients."""
+    evictions: int = 0
+    """Clients that it gave up a moment ago, by its own log."""
 
 
 NOTHING = News()

@@ -21,6 +21,8 @@ _LONG_WAIT_S = 1.0
 _LEAST_SLOW_S = 0.02
 _LEAST_FILLING_S = 0.005
 _FILLING_TIMES = 10.0
+_FULL_CPU = 0.85
+"""A burst fills the queue, too, and leaves the processors some rest."""
 _MORE = 1.5
 """Times the usual: the server is asked for more."""
 _LEAST_BUSY = 20.0
@@ -69,7 +71,7 @@ class Sample:
         return Sign(state, self._confidence(state, len(evidence)), evidence)
 
     def _state(self, has_restarted: bool) -> State:
-        if has_restarted or self.one.is_recovering or self.news.is_away:
+        if has_restarted or self.is_recovering or self.news.is_away:
             return "failover"
         if self.is_stalled:
             return "stall"
@@ -79,6 +81,14 @@ class Sample:
         if waits or self.news.faults or self.one.has_guests or self.is_unreachable:
             return "degraded"
         return "busy" if self.is_busy else "healthy"
+
+    @property
+    def is_recovering(self) -> bool:
+        return self.one.is_recovering or self.news.is_recovering
+
+    @property
+    def evictions(self) -> int:
+        return max(self.one.evictions, self.news.evictions)
 
     @property
     def is_stalled(self) -> bool:
@@ -109,7 +119,9 @@ class Sample:
 
     @property
     def _answers_quickly(self) -> bool:
-        """The few that were handled had not waited, and took no longer than usual."""
+        """The few that were handled had not waited, and took no longer than usual; and no others wait."""
+        if self._has_queue:
+            return False
         if self.one.wait_s is not None:
             return self.one.wait_s < self.limits.wait_s
         return self.one.operation_s is not None and not self._is_slow
@@ -118,7 +130,7 @@ class Sample:
     def _waits_here(self) -> bool:
         """By what the server itself says."""
         one = self.one
-        if one.waiting is not None and one.waiting >= self._several("waiting", _LEAST_WAITING):
+        if self._has_queue:
             return True
         if one.wait_s is not None and one.wait_s >= _LONG_WAIT_S:
             return True
@@ -128,6 +140,10 @@ class Sample:
             return True
         is_loaded = one.load is not None and one.load >= self._several("load", _LEAST_LOAD)
         return is_loaded and (one.pressure or 0.0) >= 0.5 and not self.news.is_checked
+
+    @property
+    def _has_queue(self) -> bool:
+        return self.one.waiting is not None and self.one.waiting >= self._several("waiting", _LEAST_WAITING)
 
     @property
     def _waits_elsewhere(self) -> bool:
@@ -143,7 +159,7 @@ class Sample:
     @property
     def is_unreachable(self) -> bool:
         """Clients lose it, and none of their requests waits at it."""
-        lost = max(self.news.lost, self.one.evictions)
+        lost = max(self.news.lost, self.evictions)
         return lost >= _FEW_LOST and not self._waits_here
 
     @property
@@ -156,7 +172,7 @@ class Sample:
         if self.one.operation_s is not None:
             return self._is_slow
         news = self.news
-        return self._is_times("answer", news.client_wait_s, limit) or self._is_times(
+        return self._is_times("answer", news.client_wait_s, _LEAST_SLOW_S) or self._is_times(
             "probe", news.probe_s, limit
         )
 
@@ -166,6 +182,8 @@ class Sample:
         overload."""
         waiting, threads, usual = self.one.waiting, self.one.threads, self.usual.of("wait")
         if waiting is None or threads is None or usual is None or self.one.wait_s is None:
+            return False
+        if (self.one.cpu or 0.0) < _FULL_CPU:
             return False
         is_longer = self.one.wait_s >= max(_LEAST_FILLING_S, _FILLING_TIMES * usual)
         return is_longer and waiting >= max(threads, _LEAST_THREADS)
@@ -218,7 +236,7 @@ class Sample:
     def _evidence(self, state: State, has_restarted: bool) -> Iterator[Evidence]:
         if has_restarted and self.one.uptime_s is not None:
             yield Evidence("uptime", self.one.uptime_s, None, "s")
-        if self.one.is_recovering:
+        if self.is_recovering:
             yield Evidence("recovery", None, None, "")
         if self.one.has_guests:
             yield Evidence("guests", None, None, "")
@@ -229,7 +247,7 @@ class Sample:
                 yield Evidence(name, self.found[name], self.usual.of(name), _UNITS.get(name, "1"))
         if state == "stall" and self.drain_s is not None:
             yield Evidence("drain", self.drain_s, None, "s")
-        yield from told(self.news, self.one.evictions)
+        yield from told(self.news, self.evictions)
 
     def _confidence(self, state: State, pieces: int) -> float:
         sure = 0.6 + 0.05 * min(pieces, 7)

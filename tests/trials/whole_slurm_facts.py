@@ -1,0 +1,48 @@
+"""What a real Slurm says of its jobs. `make test-slurm`; needs root and Slurm's packages, and is no part of
+`make test`. Its site keeps no accounting, so only the queue is asked."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iodock.centre.watch.job_facts import slurm
+from iodock.centre.watch.job_facts.facts import asked
+from slurm_site import SlurmSite, missing
+
+pytestmark = [
+    pytest.mark.skipif(bool(missing()), reason=f"no Slurm can be tried here: {missing()}"),
+    pytest.mark.timeout(600),
+]
+NAME = "sh|ared $(dir) '"
+PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmSite]:
+    folder = Path(tempfile.mkdtemp(prefix="iodock-facts-"))
+    slurm_site = SlurmSite(folder)
+    monkeypatch.setenv("SLURM_CONF", str(slurm_site.conf))
+    try:
+        yield slurm_site
+    finally:
+        slurm_site.end()
+
+
+def test_owner_name_nodes_and_times_of_a_job_that_runs(site: SlurmSite) -> None:
+    command = ["sbatch", "--parsable", "-N", "2", "-J", NAME, "-o", "/dev/null", "--wrap", "sleep 300"]
+    begun = time.time_ns()
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=site.environment)
+    job = done.stdout.strip().split(";")[0]
+    ends = time.monotonic() + PATIENCE_S
+    while not (facts := asked(slurm.SCHEDULER, [job]).get(job)) or facts.begin_ns is None:
+        assert time.monotonic() < ends, facts
+        time.sleep(0.5)
+    assert (facts.owner, facts.name, facts.nodes) == ("root", NAME, 2)
+    assert facts.begin_ns is not None and abs(facts.begin_ns - begun) < 60 * 10**9
+    assert asked(slurm.SCHEDULER, [str(int(job) + 1000)]) == {}
