@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import socket
 import socketserver
+import ssl
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,8 +22,11 @@ class MailSink:
     answers: dict[str, str] = field(default_factory=dict)
     mails: list[tuple[str, list[str], bytes]] = field(default_factory=list)
     """Sender, recipients, content."""
+    logins: list[bytes] = field(default_factory=list)
     verbs: list[str] = field(default_factory=list)
     address: str = ""
+    tls: ssl.SSLContext | None = None
+    """Then STARTTLS is offered, and AUTH after it."""
     gone: threading.Event = field(default_factory=threading.Event)
 
 
@@ -46,7 +51,15 @@ class _Smtp(socketserver.StreamRequestHandler):
         if other:
             self.say(other)
         elif verb == "EHLO":
-            self.say("250-sink\r\n250 8BITMIME")
+            is_safe = isinstance(self.connection, ssl.SSLSocket)
+            offers = "AUTH PLAIN" if is_safe else "STARTTLS" if self.sink.tls else "8BITMIME"
+            self.say(f"250-sink\r\n250 {offers}")
+        elif verb == "STARTTLS" and self.sink.tls:
+            self.say("220 go on")
+            return self.secured()
+        elif verb == "AUTH":
+            self.sink.logins.append(base64.b64decode(line.split(" ")[2]))
+            self.say("235 welcome")
         elif verb == "MAIL":
             self.sender, self.to = line.partition("<")[2].partition(">")[0], []
             self.say("250 ok")
@@ -62,6 +75,16 @@ class _Smtp(socketserver.StreamRequestHandler):
         else:
             self.say("221 bye" if verb == "QUIT" else "502 not known")
         return verb != "QUIT"
+
+    def secured(self) -> bool:
+        """False: the client does not trust us."""
+        assert self.sink.tls
+        try:
+            self.connection = self.sink.tls.wrap_socket(self.connection, server_side=True)
+        except (ssl.SSLError, OSError):
+            return False
+        self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb", 0)
+        return True
 
     def data(self) -> bytes:
         found = b""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import email
 import email.policy
 import json
+import shutil
+import ssl
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -464,3 +467,57 @@ def test_a_password_is_sent_by_nobody_in_the_clear_and_a_certificate_must_be_val
             with pytest.raises((TryAgain, Refused)):
                 Mail(given)(letter())
         assert mails.mails == [] and "AUTH" not in mails.verbs
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """Of 127.0.0.1, signed by itself; the key is in the same file."""
+    path = tmp_path / "mail.pem"
+    words = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "1",
+        "-subj",
+        "/CN=127.0.0.1",
+    ]
+    more = [
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+        "-keyout",
+        str(path),
+        "-out",
+        str(tmp_path / "certificate"),
+    ]
+    subprocess.run([*words, *more], check=True, capture_output=True, timeout=60)
+    path.write_text(path.read_text() + (tmp_path / "certificate").read_text())
+    return path
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_a_login_goes_through_tls_to_whom_we_trust(
+    tmp_path: Path, certificate: Path, monkeypatch: pytest.MonkeyPatch, is_trusted: bool
+) -> None:
+    if is_trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    password = tmp_path / "password"
+    password.write_text("s3cret\n")
+    password.chmod(0o600)
+    with mail_sink() as mails:
+        mails.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        mails.tls.load_cert_chain(certificate)
+        mail = Mail(
+            Notices(smtp=mails.address, security="starttls", smtp_user="io", smtp_password_file=str(password))
+        )
+        if is_trusted:
+            mail(letter())
+            assert mails.logins == [b"\0io\0s3cret"] and len(mails.mails) == 1
+        else:
+            with pytest.raises(TryAgain, match="SSLCertVerificationError"):
+                mail(letter())
+            assert mails.logins == [] and mails.mails == []

@@ -52,9 +52,13 @@ class Decider:
 
     def _weighed(self, verdict: Verdict, episode: Episode, past: Past, now: int) -> bool:
         """Is something wanted now?"""
-        self._keep_asking(verdict, episode, past, now)
-        full = replace(past, jobs=past.jobs | rows.jobs_of(self._ledger, episode.number))
-        made = choice(verdict, self._rules, self._scheduler, full, now)
+        if self._rules.mode == "ask":
+            self._keep_asking(verdict, episode, past, now)
+        made = choice(verdict, self._rules, self._scheduler, past, now)
+        if made.suspect is not None:
+            # Only now: thousands of servers may name one job, which is acted on already.
+            full = replace(past, jobs=past.jobs | rows.jobs_of(self._ledger, episode.number))
+            made = choice(verdict, self._rules, self._scheduler, full, now)
         self._say(episode, made.why, now)
         if made.suspect is not None:
             self._want(episode, made.suspect, now)
