@@ -18,7 +18,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
 PAGES = (
-    "/", "/jobs", f"/jobs/{OWN}", "/jobs/100", "/events", "/use", "/machines", "/machines?host=oss01",
+    "/", "/now", "/jobs", f"/jobs/{OWN}", "/jobs/100", "/events", "/use", "/machines", "/machines?host=oss01",
 )  # fmt: skip
 HOSTILE = ["<img src=x onerror=alert(1)>", '"><script>alert(1)</script>', "9" * 10_000]
 
@@ -34,7 +34,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with portal(tmp_path_factory.mktemp("browser")) as server:
-        fill(server.collector, extra=HOSTILE, queue=500)
+        fill(server.collector, extra=HOSTILE, queue=500, wait_us=500_000)
         push(server, events())
         probe(server, 3)
         run_machine(server.collector, "oss01", b"D" * 16)

@@ -125,7 +125,7 @@ def sentence(verdict: Verdict, text: Language) -> str:
     means = _MEANS[verdict.state, verdict.kind == "metadata"]
     pieces = [piece(one, text) for one in verdict.evidence[:_MOST]]
     certain = [text.gettext(BY_CLIENTS)] if verdict.kind == "client" else []
-    told = [text.gettext("{evidence}.", evidence="; ".join(pieces))] if pieces else []
+    told = [text.gettext("Observed: {evidence}.", evidence="; ".join(pieces))] if pieces else []
     return " ".join([text.gettext(means, server=verdict.server), *told, *certain])
 
 

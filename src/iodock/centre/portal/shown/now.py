@@ -138,7 +138,7 @@ def _history(question: Question) -> Table:
         Column("since", text.gettext("since"), "time"),
         Column("until", text.gettext("until"), "time"),
         Column("seconds", text.gettext("lasted"), "seconds"),
-        Column("jobs", text.gettext("jobs"), "title"),
+        Column("jobs", text.gettext("job"), "title"),
         Column("state", text.gettext("state"), "plain"),
     ]
     if question.visitor.may_see_all:
