@@ -121,7 +121,7 @@ class Observer:
         guests."""
         last = max(self._seen.values(), default=0)
         is_silent = any(self._seen.get(host, 0) < last for host in self._homes.of_target.values())
-        return is_silent or bool(self._homes.away or self._homes.guests)
+        return is_silent or not self._seen or bool(self._homes.away or self._homes.guests)
 
     def _is_new(self, host: str, at: int) -> bool:
         """Later than what was given; or much earlier, as its clock was set back."""
