@@ -27,6 +27,8 @@ from iodock.simulation.history import _TARGETS, _job_io
 
 SECOND = 1_000_000_000
 STEP = 10 * SECOND
+AFTER = 7 * SECOND
+"""A round's multiple, as `Watching.running` looks: by then the round is in the store."""
 METADATA = 4
 TARGETS_OF_A_JOB = 4
 MOST_SHARE = 0.05
@@ -125,7 +127,7 @@ def main() -> None:
                 now += STEP
                 site.write(now, half == "overload")
                 costs[half] += timed(watching, now)
-        worst = watching.look(now + 2 * SECOND)[0]
+        worst = watching.look(now + AFTER)[0]
     told = {"servers": wanted.servers, "jobs": wanted.jobs, "worst": f"{worst.server} {worst.state}"}
     told["named"] = [one.job for one in worst.suspects]
     for name, seconds in costs.items():
@@ -137,7 +139,7 @@ def main() -> None:
 
 def timed(watching: Watching, now: int) -> list[float]:
     begun = time.process_time()
-    watching.look(now + 2 * SECOND)
+    watching.look(now + AFTER)
     return [time.process_time() - begun]
 
 

@@ -65,8 +65,8 @@ fn all_sources_of_a_tree() {
 #[test]
 fn an_empty_tree_is_no_fault() {
     let text = Tree::new("empty").samples(&[]);
-    assert_eq!(text.lines().filter(|line| line.starts_with("iodock_agent_source_done")).count(), 19);
-    assert_eq!(sum(&text, "iodock_agent_source_done{"), 19);
+    assert_eq!(text.lines().filter(|line| line.starts_with("iodock_agent_source_done")).count(), 20);
+    assert_eq!(sum(&text, "iodock_agent_source_done{"), 20);
 }
 
 #[test]

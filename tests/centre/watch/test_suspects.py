@@ -19,7 +19,7 @@ class Rates:
     def __init__(self, *rates: tuple[str, float, dict[str, float]]) -> None:
         self._rates = rates
 
-    def asked(self, host: str, begin_ns: int, end_ns: int) -> Sequence[Asked]:
+    def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
         found = []
         for job, begins_s, rates in self._rates:
             begin = max(begin_ns, SINCE + int(begins_s * SECOND))

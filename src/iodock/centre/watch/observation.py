@@ -115,5 +115,6 @@ class Asked:
 class Jobs(Protocol):
     """Where what jobs asked for is looked up."""
 
-    def asked(self, host: str, begin_ns: int, end_ns: int) -> Sequence[Asked]:
-        """Between two moments by the agent's clock, a row for each job."""
+    def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
+        """Between two moments by the agent's clock, a row for each job. WITH_OBJECTS: of a metadata server
+        also the objects that were made for it on all object servers, which costs more."""

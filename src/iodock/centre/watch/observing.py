@@ -75,7 +75,8 @@ class Observer:
         StoreError."""
         self._know_homes(now)
         self._know_clocks(now)
-        place_targets(self.store, now, self.step, self._homes)
+        if self._may_have_moved():
+            place_targets(self.store, now, self.step, self._homes)
         # What came late by a step is still taken; more after a pause.
         back = min(max(now - self._asked_round, self.step), _STEPS_BACK * self.step)
         begin, self._asked_round = self._begin_of_round(now - back - self.step // 2), now
@@ -95,12 +96,12 @@ class Observer:
                 fresh.append(one)
         return Round(now, tuple(fresh), news(self.store, now, self._homes))
 
-    def asked(self, host: str, begin_ns: int, end_ns: int) -> Sequence[Asked]:
+    def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
         """See `Jobs`. Of a metadata server with the objects that its file system's object servers made for
         each job. Raises StoreError."""
         system = self._homes.file_system.get(host)
         beside = [other for other, name in self._homes.file_system.items() if name == system]
-        hosts = beside if host in self._homes.metadata and system else [host]
+        hosts = beside if with_objects and host in self._homes.metadata and system else [host]
         rows = servers.asked(self.store, hosts, self.ids, begin_ns, end_ns).to_pylist()
         return [
             Asked(
@@ -114,6 +115,13 @@ class Observer:
     def _begin_of_round(self, moment: int) -> int:
         """That has the moment, or what follows it."""
         return moment // self.step * self.step + self.step // servers.LATE
+
+    def _may_have_moved(self) -> bool:
+        """Whether some server that has targets was not heard in the last round, or has none of them, or
+        guests."""
+        last = max(self._seen.values(), default=0)
+        is_silent = any(self._seen.get(host, 0) < last for host in self._homes.of_target.values())
+        return is_silent or not self._seen or bool(self._homes.away or self._homes.guests)
 
     def _is_new(self, host: str, at: int) -> bool:
         """Later than what was given; or much earlier, as its clock was set back."""

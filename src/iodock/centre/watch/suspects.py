@@ -4,7 +4,7 @@ docs/explanation/server-states.md."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from iodock.centre.watch.observation import SECOND, Asked, Jobs
@@ -85,25 +85,44 @@ def _windows(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int) -> list
     lasts_s = step_s if verdict.state == "stall" else _length(_DURING, step_s)
     reference_s = _length(_REFERENCE, step_s)
     end = min(now, since + int(lasts_s * SECOND))
+    with_objects = verdict.kind == "metadata" and verdict.state == "stall"
+
+    def asked(begin: int, end: int) -> dict[str, Asked]:
+        return {one.job: one for one in jobs.asked(verdict.server, begin, end, with_objects)}
+
     windows: list[_Window] = []
     least_s = _SAMPLES * step_s
+    # What was before the beginning stays as it is, so that it need not be asked for again.
+    meanwhile = asked(since, end) if end > since else {}
     for before_s in sorted({least_s, _length((18, _BEFORE_S), step_s), max(_BEFORE_S, least_s)}):
         begin = since - int(before_s * SECOND)
-        before = _by_job(jobs.asked(verdict.server, begin - int(reference_s * SECOND), begin))
+        before = asked(begin - int(reference_s * SECOND), begin)
         # Without anything to compare with, only the shortest says who asks for much now.
         if before or not windows:
-            during = _by_job(jobs.asked(verdict.server, begin, end))
+            during = _together(asked(begin, since), meanwhile)
             windows.append(_Window(max((end - begin) / SECOND, 1e-3), reference_s, during, before))
     return windows
+
+
+def _together(first: dict[str, Asked], second: dict[str, Asked]) -> dict[str, Asked]:
+    found = dict(first)
+    for job, more in second.items():
+        one = found.get(job)
+        found[job] = more if one is None else _sum(one, more)
+    return found
+
+
+def _sum(one: Asked, more: Asked) -> Asked:
+    objects = [each.object_creates for each in (one, more) if each.object_creates is not None]
+    return Asked(
+        one.job, one.metadata + more.metadata, one.opens + more.opens, one.creates + more.creates,
+        sum(objects) if objects else None, one.moved_bytes + more.moved_bytes, one.requests + more.requests,
+    )  # fmt: skip
 
 
 def _length(most: tuple[int, float], step_s: float) -> float:
     samples, seconds = most
     return max(min(samples * step_s, seconds), _SAMPLES * step_s)
-
-
-def _by_job(rows: Sequence[Asked]) -> dict[str, Asked]:
-    return {one.job: one for one in rows}
 
 
 def _standing_out(window: _Window, measure: Measure) -> tuple[float, tuple[Suspect, ...]]:

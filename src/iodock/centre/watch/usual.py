@@ -9,6 +9,7 @@ from iodock.centre.watch.observation import News, Observation
 
 LEAST = 12
 """Samples, below which nothing is usual."""
+_FEW = 16
 _MOST = 240
 """Samples that are kept; beyond it every second one goes, and then the oldest."""
 MIB = 1 << 20
@@ -71,7 +72,8 @@ class Usual:
             if value is not None:
                 kept = self._values.setdefault(name, array("d"))
                 kept.append(value)
-                if len(kept) >= LEAST:
+                # Each time while they are few; a median of many hardly moves by one more.
+                if LEAST <= len(kept) <= _FEW or len(kept) % _FEW == 0:
                     self._medians[name] = median(kept)
         if len(self._values.get("handled", ())) > _MOST:
             self._thin(seconds)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +18,7 @@ from iodock.centre.monitor.questions.spans import HOUR, SECOND
 from iodock.centre.store import MonitorTables
 from iodock.centre.watch.job_facts.facts import JobFacts, asked
 from iodock.centre.watch.job_facts.registry import chosen
+from iodock.centre.watch.observation import Asked, Jobs
 from iodock.centre.watch.observing import Observer
 from iodock.centre.watch.states import States
 from iodock.centre.watch.suspects import suspects
@@ -29,10 +30,14 @@ _MOST_PAST = 1000
 """Spells of trouble that are remembered."""
 _NAMED_STATES: tuple[State, ...] = ("overload", "stall")
 _NAMED_AGAIN = 30 * SECOND
+_FRESH = 4
+"""Samples in which a state is new."""
 _FACTS_AGAIN = 300 * SECOND
 _ENDS_IN_S = 5.0
 _WRITTEN = 6 * SECOND
 """Until a reading is a row, ns."""
+_MOST_KEPT = 8
+"""Spans of time of an episode: the latest goes first, as it is not asked for again."""
 _SMALL = 200
 """Servers, whose last hours are read minute by minute."""
 
@@ -45,6 +50,23 @@ class Spell:
     """The last of it."""
     end_ns: int | None
     """None: it goes on."""
+
+
+class Remembered:
+    """What jobs asked for before an episode is asked of the store once."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+        self._kept: dict[tuple[str, int, int, bool], Sequence[Asked]] = {}
+
+    def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
+        """See `Jobs`."""
+        key = (host, begin_ns, end_ns, with_objects)
+        if key not in self._kept:
+            if len(self._kept) > _MOST_KEPT:
+                self._kept.pop(next(reversed(self._kept)))
+            self._kept[key] = self._jobs.asked(host, begin_ns, end_ns, with_objects)
+        return self._kept[key]
 
 
 @dataclass
@@ -61,6 +83,8 @@ class Watching:
     _at: int | None = None
     _past: deque[Spell] = field(default_factory=lambda: deque(maxlen=_MOST_PAST))
     _named: dict[tuple[str, int], tuple[int, tuple[Suspect, ...]]] = field(default_factory=dict)
+    _asked: dict[tuple[str, int], Remembered] = field(default_factory=dict)
+    """By server and beginning."""
     _facts: dict[str, tuple[int, JobFacts]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -148,9 +172,11 @@ class Watching:
         key = (verdict.server, verdict.since_ns)
         at, found = self._named.get(key, (0, ()))
         # What began just now is looked at every time.
-        if now - at >= (_NAMED_AGAIN if verdict.samples > 6 else 0):
+        if now - at >= (_NAMED_AGAIN if verdict.samples > _FRESH else 0):
             step_s, clock_ns = self._states.clock(verdict.server)
-            found = suspects(verdict, self._observer, step_s, clock_ns) or found
+            remembered = self._asked.setdefault(key, Remembered(self._observer))
+            self._asked = {one: kept for one, kept in self._asked.items() if one[0] != key[0] or one == key}
+            found = suspects(verdict, remembered, step_s, clock_ns) or found
             known = self._known([one.job for one in found], now)
             found = tuple(_with(one, known.get(one.job)) for one in found)
             self._named = {one: kept for one, kept in self._named.items() if one[0] != verdict.server}

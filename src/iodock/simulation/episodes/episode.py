@@ -58,11 +58,11 @@ class Episode:
         for host, rows in asked.items():
             self._asked.setdefault(host, []).append(rows)
 
-    def asked(self, host: str, begin_ns: int, end_ns: int) -> Sequence[Asked]:
+    def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
         """See `iodock.centre.watch.observation.Jobs`. As of a store, a metadata server's rows have the
         objects that all object servers made for a job. Of a row that lies only partly between, its share."""
         found = self._of_host(host, begin_ns, end_ns)
-        if host != METADATA_HOST:
+        if host != METADATA_HOST or not with_objects:
             return list(found.values())
         made: dict[str, float] = {}
         for other in self._asked:
