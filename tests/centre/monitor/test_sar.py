@@ -71,12 +71,17 @@ def test_sums_are_the_rates_of_all_intervals(tmp_path: Path) -> None:
 def test_a_file_that_has_grown_since_counts_once(tmp_path: Path) -> None:
     document = json.loads(RECORDED.read_text())
     whole = document["sysstat"]["hosts"][0]["statistics"]
-    short = tmp_path / "short.json"
+    # Fine rows are kept for some days: these are to be of yesterday.
+    yesterday = time.strftime("%Y-%m-%d", time.gmtime(time.time() - 86_400))
+    for reading in whole:
+        reading["timestamp"]["date"] = yesterday
+    grown, short = tmp_path / "grown.json", tmp_path / "short.json"
+    grown.write_text(json.dumps(document))
     document["sysstat"]["hosts"][0]["statistics"] = whole[:2]
     short.write_text(json.dumps(document))
     ran("--quiet", "--store", tmp_path / "store", short)
-    ran("--quiet", "--store", tmp_path / "store", RECORDED, RECORDED)
-    ran("--quiet", "--store", tmp_path / "at once", RECORDED)
+    ran("--quiet", "--store", tmp_path / "store", grown, grown)
+    ran("--quiet", "--store", tmp_path / "at once", grown)
     assert sums(tmp_path / "store") == sums(tmp_path / "at once")
 
 

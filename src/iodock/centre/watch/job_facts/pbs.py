@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from iodock.centre.watch.job_facts.facts import JobFacts, Run, Scheduler, text_of, whole
+from iodock.shared.bounded.documents import DocumentError, from_json
 
 
 def facts(ids: Sequence[str], run: Run) -> Mapping[str, JobFacts]:
     answer = run(["qstat", "-x", "-f", "-F", "json", *ids])
     try:
-        jobs = json.loads(answer or "{}").get("Jobs", {})
-    except (ValueError, AttributeError):
+        jobs = from_json(answer or "{}").get("Jobs", {})
+    except (DocumentError, AttributeError):
         return {}
     found: dict[str, JobFacts] = {}
     for full, job in jobs.items() if isinstance(jobs, dict) else ():
