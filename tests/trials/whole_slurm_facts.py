@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from iodock.centre.watch.job_facts import slurm
-from iodock.centre.watch.job_facts.facts import asked
+from iodock.centre.watch.schedulers import SCHEDULERS
+from iodock.centre.watch.schedulers.describing import described
 from slurm_site import SlurmSite, missing
 
 pytestmark = [
@@ -40,9 +40,9 @@ def test_owner_name_nodes_and_times_of_a_job_that_runs(site: SlurmSite) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=site.environment)
     job = done.stdout.strip().split(";")[0]
     ends = time.monotonic() + PATIENCE_S
-    while not (facts := asked(slurm.SCHEDULER, [job]).get(job)) or facts.begin_ns is None:
+    while not (facts := described(SCHEDULERS["slurm"], [job]).get(job)) or facts.begin_ns is None:
         assert time.monotonic() < ends, facts
         time.sleep(0.5)
     assert (facts.owner, facts.name, facts.nodes) == ("root", NAME, 2)
     assert facts.begin_ns is not None and abs(facts.begin_ns - begun) < 60 * 10**9
-    assert asked(slurm.SCHEDULER, [str(int(job) + 1000)]) == {}
+    assert described(SCHEDULERS["slurm"], [str(int(job) + 1000)]) == {}

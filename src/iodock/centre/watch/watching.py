@@ -16,10 +16,11 @@ from iodock.centre.monitor.questions.names import name_of, names
 from iodock.centre.monitor.questions.servers import LATE, owners
 from iodock.centre.monitor.questions.spans import HOUR, SECOND
 from iodock.centre.store import MonitorTables
-from iodock.centre.watch.job_facts.facts import JobFacts, asked
-from iodock.centre.watch.job_facts.registry import chosen
 from iodock.centre.watch.observation import Asked, Jobs
 from iodock.centre.watch.observing import Observer
+from iodock.centre.watch.schedulers import chosen
+from iodock.centre.watch.schedulers.base import JobDescription
+from iodock.centre.watch.schedulers.describing import described
 from iodock.centre.watch.states import States
 from iodock.centre.watch.suspects import suspects
 from iodock.centre.watch.verdict import UNWELL, State, Suspect, Verdict
@@ -85,7 +86,7 @@ class Watching:
     _named: dict[tuple[str, int], tuple[int, tuple[Suspect, ...]]] = field(default_factory=dict)
     _asked: dict[tuple[str, int], Remembered] = field(default_factory=dict)
     """By server and beginning."""
-    _facts: dict[str, tuple[int, JobFacts]] = field(default_factory=dict)
+    _facts: dict[str, tuple[int, JobDescription]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._step = int(self.limits.sample_s * SECOND)
@@ -183,24 +184,24 @@ class Watching:
             self._named[key] = (now, found)
         return found
 
-    def _known(self, jobs: list[str], now: int) -> Mapping[str, JobFacts]:
+    def _known(self, jobs: list[str], now: int) -> Mapping[str, JobDescription]:
         """As the scheduler says, else as the store knows."""
         wanted = [job for job in jobs if now - self._facts.get(job, (0, None))[0] > _FACTS_AGAIN]
         if wanted:
-            told = asked(chosen(self.limits.scheduler), wanted)
+            told = described(chosen(self.limits.scheduler), wanted)
             kept = self._stored(wanted, now)
             for job in wanted:
-                self._facts[job] = (now, _first(told.get(job), kept.get(job, JobFacts())))
+                self._facts[job] = (now, _first(told.get(job), kept.get(job, JobDescription())))
         if len(self._facts) > _MOST_PAST:
             self._facts = {job: self._facts[job] for job in jobs}
         return {job: self._facts[job][1] for job in jobs}
 
-    def _stored(self, jobs: list[str], now: int) -> Mapping[str, JobFacts]:
+    def _stored(self, jobs: list[str], now: int) -> Mapping[str, JobDescription]:
         """Who owns a job, its name and nodes, as servers and agents told them."""
         rows = owners(self.store, jobs, self.ids, now - HOUR, now + HOUR).to_pylist()
         called = names(self.store, jobs, now - HOUR, now + HOUR)
         return {
-            str(row["job"]): JobFacts(
+            str(row["job"]): JobDescription(
                 login(str(row["user"])) if row["user"] else None,
                 name_of(called, row["job"], row["user"]), row["nodes"] or None,
             )
@@ -208,7 +209,7 @@ class Watching:
         }  # fmt: skip
 
 
-def _first(told: JobFacts | None, kept: JobFacts) -> JobFacts:
+def _first(told: JobDescription | None, kept: JobDescription) -> JobDescription:
     if told is None:
         return kept
     return replace(
@@ -216,7 +217,7 @@ def _first(told: JobFacts | None, kept: JobFacts) -> JobFacts:
     )
 
 
-def _with(suspect: Suspect, known: JobFacts | None) -> Suspect:
+def _with(suspect: Suspect, known: JobDescription | None) -> Suspect:
     return replace(suspect, owner=known.owner, name=known.name, nodes=known.nodes) if known else suspect
 
 

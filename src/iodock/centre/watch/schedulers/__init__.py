@@ -1,7 +1,8 @@
-"""Schedulers that can hold, suspend or requeue a job."""
+"""Schedulers: what they say of jobs, and how they hold, suspend or requeue one. A file for each."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 
 from iodock.centre.watch.schedulers.base import Scheduler
@@ -19,3 +20,12 @@ SCHEDULERS: Mapping[SchedulerName, Scheduler] = {
     "pjm": PJM,
     "nqsv": NQSV,
 }
+
+
+def chosen(name: str) -> Scheduler | None:
+    """By its name in settings. `auto`: the one whose program is here, if that is clear (three have a
+    qstat)."""
+    if name != "auto":
+        return next((one for one in SCHEDULERS.values() if one.name == name), None)
+    here = [one for one in SCHEDULERS.values() if shutil.which(one.program)]
+    return here[0] if len(here) == 1 else None

@@ -7,7 +7,7 @@ reads them."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -42,6 +42,23 @@ class JobFacts:
 
 
 @dataclass(frozen=True)
+class JobDescription:
+    """Whose job it is, and what it is. None: the scheduler does not say."""
+
+    owner: str | None = None
+    name: str | None = None
+    """As its owner calls it: any text."""
+    nodes: int | None = None
+    begin_ns: int | None = None
+    end_ns: int | None = None
+    """None: it runs, or nobody knows."""
+
+
+Ask = Callable[[Sequence[str]], str | None]
+"""Runs a command and gives what it prints; None: it failed."""
+
+
+@dataclass(frozen=True)
 class Way:
     """How one kind of action is done and undone."""
 
@@ -62,9 +79,16 @@ class Scheduler:
     """Commands that print facts of a job; `read` gets their outputs in this order."""
     read: Callable[[str, tuple[str, ...]], JobFacts | None]
     """Of the job's id and the outputs; None: the scheduler does not know the job. Raises ValueError."""
+    describe: Callable[[Sequence[str], Ask], Mapping[str, JobDescription]]
+    """Of these ids, which are ids of its jobs; of jobs that it does not know, nothing."""
     ways: Mapping[ActionKind, Way]
     was_tried: bool
     """On a real one; the others were written from manuals."""
+
+    @property
+    def program(self) -> str:
+        """Without which it is not there."""
+        return self.asked[0][0]
 
     def checked(self, job: str) -> str:
         """The id. Raises JobIdRefused."""

@@ -3,29 +3,52 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from xml.etree import ElementTree
 
-from iodock.centre.watch.schedulers.base import JOB, JobFacts, JobState, Scheduler, Way
+from iodock.centre.watch.schedulers.base import JOB, Ask, JobDescription, JobFacts, JobState, Scheduler, Way
+from iodock.centre.watch.schedulers.describing import date_of, text_of
 
+_ALL = ("qstat", "-u", "*", "-xml")
 _HOLD, _RELEASE = ("qhold", "-h", "o", JOB), ("qrls", "-h", "o", JOB)
 
 
 def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
     """Of `qstat -xml` with all jobs: that of one job has no state. Raises ValueError."""
-    # No document type: entities of one could grow without end.
-    if "<!DOCTYPE" in outputs[0]:
-        raise ValueError("qstat prints another form")
-    try:
-        listed = ElementTree.fromstring(outputs[0]).iter("job_list")
-    except ElementTree.ParseError as error:
-        raise ValueError(f"qstat prints no XML: {error}") from None
     number, _, task = job.partition(".")
-    for one in listed:
+    for one in _listed(outputs[0]):
         if one.findtext("JB_job_number") == number and (not task or one.findtext("tasks") == task):
             letters = one.findtext("state") or ""
             started = one.findtext("JAT_start_time") or one.findtext("JB_submission_time")
             return JobFacts(job, _state(letters), one.findtext("JB_owner"), f"{letters} {started}")
     return None
+
+
+def describe(ids: Sequence[str], ask: Ask) -> Mapping[str, JobDescription]:
+    """It knows slots and no number of nodes."""
+    try:
+        jobs = list(_listed(ask(_ALL) or ""))
+    except ValueError:
+        return {}
+    found: dict[str, JobDescription] = {}
+    for job in jobs:
+        number = (job.findtext("JB_job_number") or "").strip()
+        if number in ids and number not in found:
+            begin = date_of(job.findtext("JAT_start_time"), "%Y-%m-%dT%H:%M:%S")
+            owner, name = job.findtext("JB_owner"), job.findtext("JB_name")
+            found[number] = JobDescription(text_of(owner), text_of(name), None, begin)
+    return found
+
+
+def _listed(answer: str) -> Iterator[ElementTree.Element]:
+    """Raises ValueError."""
+    # No document type: entities of one could grow without end.
+    if "<!DOCTYPE" in answer:
+        raise ValueError("qstat prints another form")
+    try:
+        return ElementTree.fromstring(answer).iter("job_list")
+    except ElementTree.ParseError as error:
+        raise ValueError(f"qstat prints no XML: {error}") from None
 
 
 def _state(letters: str) -> JobState:
@@ -45,8 +68,9 @@ GRID_ENGINE = Scheduler(
     "grid-engine",
     # A job, or one task of an array.
     re.compile(r"[1-9][0-9]{0,8}(\.[1-9][0-9]{0,6})?", re.ASCII),
-    (("qstat", "-u", "*", "-xml"),),
+    (_ALL,),
     read,
+    describe,
     {
         "hold": Way((_HOLD,), (_RELEASE,), "waiting", "held"),
         "suspend": Way((("qmod", "-sj", JOB),), (("qmod", "-usj", JOB),), "running", "suspended"),

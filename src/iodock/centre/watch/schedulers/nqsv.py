@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
-from iodock.centre.watch.schedulers.base import JOB, JobFacts, JobState, Scheduler, Way, one_state
+from iodock.centre.watch.schedulers.base import (
+    JOB,
+    Ask,
+    JobDescription,
+    JobFacts,
+    JobState,
+    Scheduler,
+    Way,
+    one_state,
+)
+from iodock.centre.watch.schedulers.describing import CTIME, date_of, text_of, whole
 
 _STATES: dict[str, JobState] = {
     "QUEUED": "waiting", "WAITING": "waiting", "HELD": "held", "RUNNING": "running", "SUSPENDED": "suspended",
@@ -32,12 +43,38 @@ def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
     return JobFacts(job, one_state(_STATES, word), single.get("User Name"), mark)
 
 
+def describe(ids: Sequence[str], ask: Ask) -> Mapping[str, JobDescription]:
+    found: dict[str, JobDescription] = {}
+    for full, values in _requests(ask(["qstat", "-f", *ids]) or ""):
+        for asked in ids:
+            if asked in (full, full.partition(".")[0]):
+                found[asked] = JobDescription(
+                    text_of(values.get("User Name") or values.get("Owner")),
+                    text_of(values.get("Request Name")), whole(values.get("Number of Jobs", "")),
+                    date_of(values.get("Started Time"), CTIME), date_of(values.get("Ended Time"), CTIME),
+                )  # fmt: skip
+    return found
+
+
+def _requests(answer: str) -> list[tuple[str, dict[str, str]]]:
+    found: list[tuple[str, dict[str, str]]] = []
+    for line in answer.splitlines():
+        name, colon, value = line.partition(":")
+        if colon and name.strip() == "Request ID":
+            found.append((value.strip(), {}))
+        elif colon and found:
+            # A later line of the same name is of a part of the request.
+            found[-1][1].setdefault(name.strip(), value.strip())
+    return found
+
+
 NQSV = Scheduler(
     "nqsv",
     # A request, or one subrequest of a parametric one, with or without its host's name.
     re.compile(r"[1-9][0-9]{0,8}(\[[0-9]{1,7}\])?(\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){0,8}", re.ASCII),
     (("qstat", "-f", JOB),),
     read,
+    describe,
     {
         "hold": Way((_HOLD,), (_RELEASE,), "waiting", "held"),
         "suspend": Way((("qspnd", JOB),), (("qrsm", JOB),), "running", "suspended"),

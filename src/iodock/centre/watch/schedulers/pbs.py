@@ -4,9 +4,20 @@ one."""
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
-from iodock.centre.watch.schedulers.base import JOB, JobFacts, JobState, Scheduler, Way, one_state
-from iodock.shared.bounded.documents import from_json
+from iodock.centre.watch.schedulers.base import (
+    JOB,
+    Ask,
+    JobDescription,
+    JobFacts,
+    JobState,
+    Scheduler,
+    Way,
+    one_state,
+)
+from iodock.centre.watch.schedulers.describing import CTIME, date_of, text_of, whole
+from iodock.shared.bounded.documents import DocumentError, from_json
 
 _STATES: dict[str, JobState] = {
     "Q": "waiting", "W": "waiting", "H": "held", "R": "running", "S": "suspended", "U": "suspended",
@@ -33,12 +44,38 @@ def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
     return JobFacts(job, state, owner, None if None in (told[0], told[4]) else repr(told))
 
 
+def describe(ids: Sequence[str], ask: Ask) -> Mapping[str, JobDescription]:
+    answer = ask(["qstat", "-x", "-f", "-F", "json", *ids])
+    try:
+        jobs = from_json(answer or "{}").get("Jobs", {})
+    except (DocumentError, AttributeError):
+        return {}
+    found: dict[str, JobDescription] = {}
+    for full, job in jobs.items() if isinstance(jobs, dict) else ():
+        for asked in ids:
+            # A server's name follows the number: both are ids of the job.
+            if isinstance(job, dict) and asked in (full, full.partition(".")[0]):
+                found[asked] = _of(job)
+    return found
+
+
+def _of(job: Mapping[str, object]) -> JobDescription:
+    owner = str(job.get("Job_Owner") or "").partition("@")[0]
+    wanted = job.get("Resource_List")
+    nodes = wanted.get("nodect") if isinstance(wanted, dict) else None
+    end = date_of(job.get("obittime"), CTIME) if job.get("job_state") == "F" else None
+    return JobDescription(
+        text_of(owner), text_of(job.get("Job_Name")), whole(nodes), date_of(job.get("stime"), CTIME), end
+    )
+
+
 PBS = Scheduler(
     "pbs",
     # A job or one subjob, with or without its server's name.
     re.compile(r"[1-9][0-9]{0,11}(\[[0-9]{1,7}\])?(\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){0,8}", re.ASCII),
     (("qstat", "-x", "-f", "-F", "json", JOB),),
     read,
+    describe,
     {
         "hold": Way((_HOLD,), (_RELEASE,), "waiting", "held"),
         "suspend": Way(

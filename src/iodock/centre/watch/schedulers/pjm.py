@@ -4,9 +4,21 @@ when it is released."""
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Mapping, Sequence
 
-from iodock.centre.watch.schedulers.base import JOB, JobFacts, JobState, Scheduler, Way, one_state
+from iodock.centre.watch.schedulers.base import (
+    JOB,
+    Ask,
+    JobDescription,
+    JobFacts,
+    JobState,
+    Scheduler,
+    Way,
+    one_state,
+)
+from iodock.centre.watch.schedulers.describing import date_of, text_of, whole
 
 _STATES: dict[str, JobState] = {
     "ACC": "waiting", "QUE": "waiting", "RNA": "other", "RNP": "other", "RUN": "running", "RNE": "other",
@@ -32,12 +44,42 @@ def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
     return None
 
 
+_DATE = "%Y/%m/%d %H:%M:%S"
+"""In brackets where a date is expected only."""
+_WANTED = "jid,jnam,usr,nnumr,sdt,edt"
+
+
+def describe(ids: Sequence[str], ask: Ask) -> Mapping[str, JobDescription]:
+    found: dict[str, JobDescription] = {}
+    for history in ((), ("-H",)):
+        if missing := [job for job in ids if job not in found]:
+            answer = ask(["pjstat", *history, "--data", "--choose", _WANTED, *missing])
+            found |= {job: one for job, one in _rows(answer or "").items() if job in missing}
+    return found
+
+
+def _rows(answer: str) -> dict[str, JobDescription]:
+    found, names = {}, list[str]()
+    for row in csv.reader(answer.splitlines()):
+        if row[:1] == ["H"]:
+            names = [name.strip() for name in row]
+        elif names and len(row) == len(names):
+            job = dict(zip(names, row, strict=True))
+            found[job.get("JOB_ID", "").strip()] = JobDescription(
+                text_of(job.get("USER")), text_of(job.get("JOB_NAME")),
+                whole(job.get("NODE_NUM", "").partition(":")[0]),
+                date_of(job.get("START_DATE"), _DATE), date_of(job.get("END_DATE"), _DATE),
+            )  # fmt: skip
+    return found
+
+
 PJM = Scheduler(
     "pjm",
     # A job, one subjob of a bulk job, or one of a step job.
     re.compile(r"[1-9][0-9]{0,9}(\[[0-9]{1,7}\]|_[0-9]{1,5})?", re.ASCII),
     (("pjstat", "--data", "--choose", "jid,st,usr,sdt", JOB),),
     read,
+    describe,
     {
         "hold": Way((_HOLD,), (_RELEASE,), "waiting", "held"),
         "requeue": Way((_HOLD,), (_RELEASE,), "running", "held"),

@@ -1,15 +1,26 @@
 """Slurm: scontrol and squeue, as of 22.05 and later.
 
 State and owner are read from squeue with a form that has no text of users in it: in what `scontrol show job`
-prints, a job's name could look like any other field."""
+prints, a job's name could look like any other field. Where names are asked for, too, they are last."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import time
+from collections.abc import Iterator, Mapping, Sequence
 
-from iodock.centre.watch.schedulers.base import JOB, JobFacts, JobState, Scheduler, Way, one_state
+from iodock.centre.watch.schedulers.base import (
+    JOB,
+    Ask,
+    JobDescription,
+    JobFacts,
+    JobState,
+    Scheduler,
+    Way,
+    one_state,
+)
+from iodock.centre.watch.schedulers.describing import moment, text_of, whole
 
 _STATES: dict[str, JobState] = {
     "PENDING": "waiting", "RUNNING": "running", "SUSPENDED": "suspended", "COMPLETED": "ended",
@@ -54,12 +65,41 @@ def _moment(text: str | None) -> float | None:
         return None
 
 
+_QUEUE = ("squeue", "--noheader", "--states=all", "--format=%A|%u|%D|%S|%e|%j")
+_PAST = (
+    "sacct", "--noheader", "--parsable2", "--allocations", "--duplicates",
+    "--format=JobIDRaw,User,NNodes,Start,End,JobName",
+)  # fmt: skip
+
+
+def describe(ids: Sequence[str], ask: Ask) -> Mapping[str, JobDescription]:
+    found: dict[str, JobDescription] = {}
+    for command in (_QUEUE, _PAST):
+        if missing := [job for job in ids if job not in found]:
+            answer = ask([*command, f"--jobs={','.join(missing)}"])
+            found |= {job: one for job, one in _rows(answer or "") if job in missing}
+    return found
+
+
+def _rows(answer: str) -> Iterator[tuple[str, JobDescription]]:
+    """Of a job that ran several times the last counts."""
+    for line in answer.splitlines():
+        fields = line.split("|", 5)
+        if len(fields) == 6:
+            job, owner, nodes, begin, end, name = fields
+            yield (
+                job.strip(),
+                JobDescription(text_of(owner), text_of(name), whole(nodes), moment(begin), moment(end)),
+            )
+
+
 SLURM = Scheduler(
     "slurm",
     # A job, an element of an array, or a part of a heterogeneous job.
     re.compile(r"[1-9][0-9]{0,9}(_[0-9]{1,7}|\+[0-9]{1,4})?", re.ASCII),
     (_ASKED, _SHOWN),
     read,
+    describe,
     {
         "hold": Way((("scontrol", "hold", JOB),), (("scontrol", "release", JOB),), "waiting", "held"),
         "suspend": Way(

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from iodock.centre.watch.job_facts import grid_engine, nqsv, pbs, pjm, slurm
-from iodock.centre.watch.job_facts.facts import JobFacts, Scheduler, asked, is_id, ran
-from iodock.centre.watch.job_facts.registry import SCHEDULERS, chosen
+from iodock.centre.watch.schedulers import SCHEDULERS, chosen
+from iodock.centre.watch.schedulers.base import JobDescription, Scheduler
+from iodock.centre.watch.schedulers.describing import answered, described
 
 BEGIN = 1_795_939_920 * 10**9
 """2026-11-29 08:12:00 UTC."""
@@ -51,35 +51,36 @@ class Fake:
 @pytest.mark.parametrize(
     ("scheduler", "answers", "expected"),
     [
-        (slurm.SCHEDULER, {"squeue": FAKE_SQUEUE, "sacct": FAKE_SACCT},
-         JobFacts("alice", "sh|ared", 1008, BEGIN, BEGIN + 82_800 * 10**9)),
-        (pbs.SCHEDULER, {"qstat": FAKE_PBS}, JobFacts("alice", "shared", 1008, BEGIN)),
-        (pjm.SCHEDULER, {"pjstat": FAKE_PJM}, JobFacts("alice", "sh,ared", 1008, BEGIN)),
-        (nqsv.SCHEDULER, {"qstat": FAKE_NQSV}, JobFacts("alice", "shared", 1008, BEGIN)),
-        (grid_engine.SCHEDULER, {"qstat": FAKE_GRID_ENGINE}, JobFacts("alice", "sh<ared", None, BEGIN)),
+        (SCHEDULERS["slurm"], {"squeue": FAKE_SQUEUE, "sacct": FAKE_SACCT},
+         JobDescription("alice", "sh|ared", 1008, BEGIN, BEGIN + 82_800 * 10**9)),
+        (SCHEDULERS["pbs"], {"qstat": FAKE_PBS}, JobDescription("alice", "shared", 1008, BEGIN)),
+        (SCHEDULERS["pjm"], {"pjstat": FAKE_PJM}, JobDescription("alice", "sh,ared", 1008, BEGIN)),
+        (SCHEDULERS["nqsv"], {"qstat": FAKE_NQSV}, JobDescription("alice", "shared", 1008, BEGIN)),
+        (SCHEDULERS["grid-engine"], {"qstat": FAKE_GRID_ENGINE},
+         JobDescription("alice", "sh<ared", None, BEGIN)),
     ],
     ids=lambda one: getattr(one, "name", ""),
 )  # fmt: skip
 def test_owner_name_nodes_and_times(
-    scheduler: Scheduler, answers: dict[str, str], expected: JobFacts
+    scheduler: Scheduler, answers: dict[str, str], expected: JobDescription
 ) -> None:
-    assert asked(scheduler, ["700", "999"], Fake(**answers)) == {"700": expected}
+    assert described(scheduler, ["700", "999"], Fake(**answers)) == {"700": expected}
 
 
 def test_slurm_s_accounting_is_asked_for_what_the_queue_has_no_more() -> None:
     fake = Fake(squeue=FAKE_SQUEUE, sacct=FAKE_SACCT)
-    found = asked(slurm.SCHEDULER, ["700", "701", "702"], fake)
-    assert found["701"] == JobFacts("bob", "post", 4, BEGIN, BEGIN + 80 * 10**9)
-    assert found["702"] == JobFacts("eve")
+    found = described(SCHEDULERS["slurm"], ["700", "701", "702"], fake)
+    assert found["701"] == JobDescription("bob", "post", 4, BEGIN, BEGIN + 80 * 10**9)
+    assert found["702"] == JobDescription("eve")
     assert [command[-1] for command in fake.commands] == ["--jobs=700,701,702", "--jobs=701,702"]
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=lambda one: one.name)
+@pytest.mark.parametrize("scheduler", SCHEDULERS.values(), ids=lambda one: one.name)
 @pytest.mark.parametrize(
     "answer", [None, "", "junk", "{", "[]", '{"Jobs": 5}', "<x>", "H,\n,\n", "|||||", "\0"]
 )
 def test_a_bad_answer_is_no_facts(scheduler: Scheduler, answer: str | None) -> None:
-    found = asked(scheduler, ["700"], lambda command: answer)
+    found = described(scheduler, ["700"], lambda command: answer)
     assert "700" not in found
 
 
@@ -92,22 +93,24 @@ HOSTILE = [
 
 @pytest.mark.parametrize("job", HOSTILE[:1] + HOSTILE)
 def test_hostile_ids_are_never_in_a_command(job: str) -> None:
-    assert not is_id(job)
-    for scheduler in SCHEDULERS:
+    for scheduler in SCHEDULERS.values():
+        assert not scheduler.is_id(job)
         fake = Fake(squeue=FAKE_SQUEUE, qstat=FAKE_NQSV, pjstat=FAKE_PJM)
-        assert asked(scheduler, [job], fake) == {} and fake.commands == []
+        assert described(scheduler, [job], fake) == {} and fake.commands == []
 
 
 def test_thirty_hostile_ids_at_least() -> None:
-    assert len(set(HOSTILE)) >= 30 and all(map(is_id, ("700", "700.pbs", "7[3].pbs", "12_4", "12+1")))
+    assert len(set(HOSTILE)) >= 30
+    for job in ("700", "700.pbs", "7[3].pbs", "12_4", "12+1"):
+        assert any(one.is_id(job) for one in SCHEDULERS.values())
 
 
 def test_a_command_that_is_not_there_or_fails_is_no_answer() -> None:
-    assert ran(["no-such-program-here"]) is None and ran(["false"]) is None
-    assert ran(["echo", "$HOME"]) == "$HOME\n"
+    assert answered(["no-such-program-here"]) is None and answered(["false"]) is None
+    assert answered(["echo", "$HOME"]) == "$HOME\n"
 
 
 def test_a_scheduler_is_chosen_by_name_or_by_what_is_here() -> None:
     assert chosen("none") is None
-    assert [chosen(one.name) for one in SCHEDULERS] == list(SCHEDULERS)
+    assert [chosen(name) for name in SCHEDULERS] == list(SCHEDULERS.values())
     assert chosen("auto") is None or shutil.which("squeue") or shutil.which("pjstat") or shutil.which("qstat")

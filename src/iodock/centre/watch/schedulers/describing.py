@@ -1,0 +1,60 @@
+"""Owner, name, nodes and times of jobs, of several at once; and how texts of schedulers become these."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from iodock.centre.watch.schedulers.base import Ask, JobDescription, Scheduler
+from iodock.shared.bounded.commands import answer_of
+from iodock.shared.bounded.limits import OUTPUT
+
+MOST_JOBS = 20
+"""Asked for at once."""
+_PATIENCE_S = 10.0
+_IN_UTC = ("env", "LC_ALL=C.UTF-8", "TZ=UTC", "SLURM_TIME_FORMAT=%s")
+CTIME = "%a %b %d %H:%M:%S %Y"
+"""`Sun Nov 29 08:12:00 2026`."""
+
+
+def described(
+    scheduler: Scheduler | None, jobs: Iterable[str], ask: Ask | None = None
+) -> Mapping[str, JobDescription]:
+    """By id; of jobs that it does not know, and of ids that are none, nothing."""
+    if scheduler is None:
+        return {}
+    ids = [job for job in dict.fromkeys(jobs) if scheduler.is_id(job)][:MOST_JOBS]
+    return scheduler.describe(ids, ask or answered) if ids else {}
+
+
+def answered(command: Sequence[str]) -> str | None:
+    """Never raises: without the scheduler's answer owners are unknown, and all else goes on."""
+    answer = answer_of([*_IN_UTC, *command], OUTPUT, _PATIENCE_S)
+    return answer.said if answer.outcome == "answered" and answer.status == 0 else None
+
+
+def whole(text: object) -> int | None:
+    """A number that can be a count, else None."""
+    digits = str(text).strip()
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else None
+
+
+def moment(text: object) -> int | None:
+    """Of seconds since the epoch, ns."""
+    seconds = re.fullmatch(r"[0-9]{1,11}", str(text).strip())
+    return int(seconds[0]) * 10**9 if seconds and int(seconds[0]) else None
+
+
+def date_of(text: object, form: str) -> int | None:
+    """Of a date in UTC, as all commands are run, ns since the epoch. FORM: as strptime has it."""
+    try:
+        at = datetime.strptime(str(text).strip(), form).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return int(at.timestamp()) * 10**9
+
+
+def text_of(value: object) -> str | None:
+    found = str(value).strip() if value is not None else ""
+    return found[:256] or None
