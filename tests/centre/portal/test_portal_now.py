@@ -77,6 +77,17 @@ def test_a_stall_is_told_with_its_evidence_and_the_job(site: tuple[Server, Fixed
     assert past["state"] == "stall" and past["seconds"] == "7200"
 
 
+def test_it_says_what_helps_the_operator_and_the_owner(site: tuple[Server, Fixed]) -> None:
+    server, watching = site
+    watching.said = (stall(time.time_ns()),)
+    text = server.get("/now", "operator")[1]
+    assert "Look at the object servers too." in text and "Open each file once" in text
+    assert "nrs_tbf_rule" in text and "start j800 jobid={800 800:*}" in text
+    # Nobody tells a user what others' jobs did, nor how an operator limits them.
+    for_users = server.get("/now", Role.USER.value)[1]
+    assert "Open each file once" not in for_users and "nrs_tbf_rule" not in for_users
+
+
 def test_a_japanese_page_says_the_same(site: tuple[Server, Fixed]) -> None:
     server, watching = site
     watching.said = (stall(time.time_ns()),)

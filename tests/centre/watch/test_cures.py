@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from iodock.centre.watch import cures, tbf
+from iodock.centre.views.verdicts import EVIDENCE
+from iodock.centre.watch import cures, suspects, tbf
+from iodock.centre.watch.observation import Asked
 from iodock.centre.watch.schedulers import SCHEDULERS
 from iodock.centre.watch.schedulers.desk import SchedulerDesk
 from iodock.centre.watch.verdict import Evidence, State, Suspect
@@ -28,9 +30,9 @@ def did(job: str = "4711", **rates: float | None) -> Suspect:
         ("overload", "metadata", {"opens": 9e3, "closes": 9e3}, "opens", "Open each file once"),
         ("overload", "metadata", {"opens": 9e3, "creates": 8e3}, "creates", "Write fewer and larger files"),
         ("overload", "metadata", {"opens": 9e3, "creates": 100}, "opens", "Open each file once"),
-        ("stall", "metadata", {"creates": 7e3, "objects": 84e3}, "objects", "lfs setstripe -c 1"),
-        ("stall", "metadata", {"creates_x_stripes": 84e3}, "objects", "Do not use -c -1"),
-        ("overload", "object", {"write_bytes": 5e9, "opens": 10}, "bytes", "requests of 1 MiB or more"),
+        ("stall", "metadata", {"creates": 7e3, "object_creates": 84e3}, "objects", "lfs setstripe -c 1"),
+        ("stall", "metadata", {"object_creates": 84e3}, "objects", "Do not use -c -1"),
+        ("overload", "object", {"moved": 5e9, "opens": 10}, "bytes", "requests of 1 MiB or more"),
     ],
 )
 def test_owners_are_told_what_helps_against_what_was_seen(
@@ -45,7 +47,7 @@ def test_owners_are_told_what_helps_against_what_was_seen(
 
 
 def test_amounts_are_those_that_were_seen() -> None:
-    suspect = did(objects=84_672.0, creates=None)
+    suspect = did(object_creates=84_672.0, creates=None)
     said = "Creating its files makes 84,672 objects a second: files created x stripe count."
     # What is not known is not said to be 0.
     assert cures.seen(suspect, EN) == [said]
@@ -54,10 +56,20 @@ def test_amounts_are_those_that_were_seen() -> None:
     assert cures.for_owner("overload", "metadata", did(latency=1.0), Intervention(), EN) == []
 
 
+def test_what_a_job_did_is_known_by_what_suspects_are_told_with() -> None:
+    asked = Asked(
+        "4711", metadata=9.0, opens=4.0, creates=3.0, object_creates=8.0, moved_bytes=5.0, requests=2.0
+    )
+    window = suspects._Window(1.0, 1.0, {"4711": asked}, {})
+    told = suspects._suspect("4711", window, 0.9, 0.9).evidence
+    assert set(cures.rates_of(told)) == {"opens", "creates", "objects", "bytes"}
+    assert {one.what for one in told} <= set(EVIDENCE)
+
+
 def test_nobody_is_blamed_where_nobody_stands_out() -> None:
     desk = SchedulerDesk(SCHEDULERS["slurm"])
-    for state, suspects in (("overload", ()), ("degraded", (did(),)), ("failover", (did(),))):
-        found = cures.for_operators(state, "metadata", suspects, Intervention(), desk, EN)  # type: ignore[arg-type]
+    for state, named in (("overload", ()), ("degraded", (did(),)), ("failover", (did(),))):
+        found = cures.for_operators(state, "metadata", named, Intervention(), desk, EN)  # type: ignore[arg-type]
         assert found.commands == () and found.advice
 
 
@@ -112,7 +124,7 @@ def test_rules_can_be_taken_back_and_have_names_that_lustre_takes() -> None:
 
 def test_a_rule_limits_requests_and_not_objects() -> None:
     rules = Intervention(lustre_version="2.15.3")
-    for suspect, limit in ((did(objects=84_000.0, creates=7000.0), 700), (did(objects=84_000.0), 100)):
+    for suspect, limit in ((did(objects=84_000.0, creates=7000.0), 700), (did(object_creates=84_000.0), 100)):
         found = cures.for_operators("stall", "metadata", (suspect,), rules, None, EN)
         assert f'rate={limit}"' in found.commands[0][1][1]
 
@@ -132,6 +144,6 @@ def test_an_id_that_would_be_read_as_something_else_gets_no_rule(job: str) -> No
 
 
 def test_what_was_seen_is_said_in_japanese() -> None:
-    suspect, text = did(objects=84_000.0), language_in("ja")
+    suspect, text = did(object_creates=84_000.0), language_in("ja")
     assert "ストライプカウント" in cures.seen(suspect, text)[0] and "84,000" in cures.seen(suspect, text)[0]
     assert "lfs setstripe -c 1" in cures.for_owner("stall", "metadata", suspect, Intervention(), text)[0]

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from iodock.centre.views.verdicts import EVIDENCE, HEADS, STATES, health_line, piece, sentence, suspect
+from iodock.centre.views.verdicts import EVIDENCE, HEADS, health_line, piece, sentence, suspect
+from iodock.centre.watch.names import STATES
 from iodock.centre.watch.signs import _SHOWN
 from iodock.centre.watch.suspects import _TOLD
 from iodock.centre.watch.verdict import UNWELL, Evidence, Suspect, Verdict

@@ -10,20 +10,6 @@ from iodock.centre.views.amounts import amount, duration
 from iodock.centre.watch.verdict import Evidence, State, Suspect, Verdict
 from iodock.shared.language import N_, Language
 
-STATES: dict[State, str] = {
-    "healthy": N_("healthy"),
-    "busy": N_("busy"),
-    "overload": N_("overloaded"),
-    "stall": N_("not responding"),
-    "failover": N_("failover"),
-    "degraded": N_("degraded"),
-    "no-samples": N_("no samples"),
-}
-KINDS = {
-    "metadata": N_("metadata server"),
-    "object": N_("object server"),
-    "client": N_("seen by clients only"),
-}
 HEADS: dict[State, str] = {
     "overload": N_("{file_system} is overloaded"),
     "stall": N_("{file_system} has stopped responding"),

@@ -15,12 +15,9 @@ from iodock.shared.units import BYTES_PER_SECOND
 
 Pattern = Literal["opens", "creates", "objects", "bytes"]
 _PATTERNS: dict[str, Pattern] = {
-    "opens": "opens", "open": "opens", "closes": "opens", "close": "opens",
-    "creates": "creates", "create": "creates", "mknod": "creates",
-    "objects": "objects", "object-creates": "objects", "creates-x-stripes": "objects",
-    "bytes": "bytes", "read-bytes": "bytes", "write-bytes": "bytes",
+    "opens": "opens", "creates": "creates", "object-creates": "objects", "moved": "bytes",
 }  # fmt: skip
-"""Key of an observation of a job -> what the job did."""
+"""Key of an observation of a job (suspects.py) -> what the job did."""
 _FIRST: dict[State, tuple[Pattern, ...]] = {"stall": ("objects", "creates", "opens", "bytes")}
 _OTHERWISE: tuple[Pattern, ...] = ("creates", "opens", "objects", "bytes")
 _OF_OBJECTS: tuple[Pattern, ...] = ("bytes", "objects", "creates", "opens")

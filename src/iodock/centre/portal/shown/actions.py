@@ -13,7 +13,7 @@ from iodock.centre.watch import cures
 from iodock.centre.watch.acting import WHY
 from iodock.centre.watch.action_rows import BY_ITSELF, Action, Status
 from iodock.centre.watch.episodes import Episode
-from iodock.centre.watch.notices.message import KINDS, STATES
+from iodock.centre.watch.names import KINDS, STATES
 from iodock.centre.watch.notices.outbox import LOST, SENT
 from iodock.centre.watch.responder import Responder
 from iodock.centre.watch.verdict import Suspect

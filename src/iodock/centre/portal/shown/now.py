@@ -3,13 +3,18 @@ before."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from iodock.centre.portal.forms import job_address
 from iodock.centre.portal.people import names
 from iodock.centre.portal.shown.page import Question, Shown
 from iodock.centre.portal.tables import Column, Table
 from iodock.centre.views import verdicts as words
+from iodock.centre.watch import cures
+from iodock.centre.watch.names import KINDS, STATES
 from iodock.centre.watch.verdict import UNWELL, Suspect, Verdict
 from iodock.centre.watch.watching import Spell
+from iodock.shared.response import Intervention
 
 WORDS: tuple[str, ...] = ()
 """What of an address this page uses."""
@@ -18,17 +23,28 @@ _MOST_PAST = 100
 _QUIET = ("healthy", "busy")
 
 
+@dataclass(frozen=True)
+class Helps:
+    """What to do about an unwell server."""
+
+    owner: list[str]
+    """Sentences for the job's owner."""
+    operators: cures.OperatorCures | None
+    """None: the visitor is none."""
+
+
 def shown(question: Question) -> Shown:
     """Users see what happens to file systems, and of jobs only their own. Raises StoreError."""
     text, now = question.text, question.asked.now
     verdicts = question.verdicts
     unwell = [one for one in verdicts if one.state in UNWELL]
-    counts = {state: sum(one.state == state for one in verdicts) for state in words.STATES}
-    told = [(text.gettext(words.STATES[state]), count) for state, count in counts.items() if count]
+    counts = {state: sum(one.state == state for one in verdicts) for state in STATES}
+    told = [(text.gettext(STATES[state]), count) for state, count in counts.items() if count]
     more = {
         "unwell": unwell, "counts": told, "words": words,
         "suspects": {one.server: seen(question, one) for one in unwell},
         "pieces": {one.server: [words.piece(part, text) for part in one.evidence] for one in unwell},
+        "helps": {one.server: _helps(question, one) for one in unwell},
         "silent": counts["no-samples"], "known": len(verdicts),
     }  # fmt: skip
     evidence, suspects = _evidence(question, unwell), _suspects(question, unwell)
@@ -44,6 +60,18 @@ def seen(question: Question, verdict: Verdict) -> list[Suspect]:
         return list(verdict.suspects)
     own = names(question.visitor.user)
     return [one for one in verdict.suspects if one.owner is not None and one.owner in own]
+
+
+def _helps(question: Question, verdict: Verdict) -> Helps:
+    """What helps the owner of the first job that the visitor may see, and, for operators, themselves."""
+    text, responder = question.text, question.site.responder
+    rules = responder.rules if responder else Intervention()
+    named = seen(question, verdict)
+    owner = cures.for_owner(verdict.state, verdict.kind, named[0], rules, text) if named else []
+    if not question.visitor.may_see_all:
+        return Helps(owner, None)
+    desk = responder.desk if responder else None
+    return Helps(owner, cures.for_operators(verdict.state, verdict.kind, named, rules, desk, text))
 
 
 def _servers(question: Question, verdicts: tuple[Verdict, ...]) -> Table:
@@ -62,7 +90,7 @@ def _servers(question: Question, verdicts: tuple[Verdict, ...]) -> Table:
     rows = [
         {
             "file_system": one.file_system, "server": one.server, "state": one.state,
-            "title": text.gettext(words.STATES[one.state]), "kind_title": text.gettext(words.KINDS[one.kind]),
+            "title": text.gettext(STATES[one.state]), "kind_title": text.gettext(KINDS[one.kind]),
             "since": one.since_ns, "confidence": one.confidence, "samples": one.samples or None,
         }
         for one in verdicts[:_MOST_SERVERS]
@@ -153,7 +181,7 @@ def _spell(question: Question, spell: Spell) -> dict[str, object]:
     until = spell.end_ns
     return {
         "file_system": one.file_system, "server": one.server, "state": one.state,
-        "title": text.gettext(words.STATES[one.state]), "since": one.since_ns, "until": until,
+        "title": text.gettext(STATES[one.state]), "since": one.since_ns, "until": until,
         "seconds": ((until or question.asked.now) - one.since_ns) / 1e9,
         "jobs": ", ".join(part.job for part in seen(question, one)),
     }  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Literal
 
 from iodock.centre.watch import cures
 from iodock.centre.watch.episodes import Episode
+from iodock.centre.watch.names import KINDS, STATES
 from iodock.centre.watch.schedulers.desk import SchedulerDesk
 from iodock.centre.watch.verdict import State, Suspect
 from iodock.shared.language import N_, Language
@@ -22,14 +23,6 @@ _SECOND = 1_000_000_000
 _LONGEST = 120
 _MOST_SERVERS = 10
 _MOST_SUSPECTS = 3
-STATES: Mapping[State, str] = {
-    "overload": N_("overloaded"), "stall": N_("stalled"), "failover": N_("failing over"),
-    "degraded": N_("degraded"),
-}  # fmt: skip
-KINDS = {
-    "metadata": N_("metadata server"), "object": N_("object server"),
-    "client": N_("clients' view of the server"),
-}  # fmt: skip
 _USERS_NOTICE = {
     "overload": N_("Programs that open, create or stat files there are slow. You need not do anything."),
     "stall": N_(
