@@ -161,7 +161,7 @@ impl Readings {
             let Some(settled) = self.steps.settle(place, part.time, entry, &names, &values) else { continue };
             let samples = SenderTarget { source: steps::SAMPLES.into(), ..place.clone() };
             if let Some(target) = self.targets.get_mut(&samples) {
-                target.expect_end(&entry.owner, part, &values, settled.was_sampled);
+                target.expect_end(&entry.owner, part, &values, settled.sampled.as_deref());
             }
             rows.jobs.push(settled.row);
         }

@@ -48,8 +48,8 @@ pub struct Settled {
     /// What samples had not given, also if that is nothing: it says that the step has ended, and that both together are
     /// its total. Not exact where samples gave more.
     pub row: JobRow,
-    /// There were samples of it.
-    pub was_sampled: bool,
+    /// What samples had given of each of the total's values, in their order; `None`: there were no samples.
+    pub sampled: Option<Vec<u64>>,
 }
 
 impl StepId {
@@ -101,6 +101,8 @@ impl Steps {
             return None;
         }
         let was_sampled = !step.sampled.is_empty();
+        let sampled =
+            was_sampled.then(|| values.iter().map(|value| step.sampled_of(names, *value)).collect());
         let (counters, is_exact) = step.missing(names, values);
         step.end(Run { began, ended }, time);
         // A clock that was set meanwhile must not make intervals that end before they begin, or in the future.
@@ -113,7 +115,7 @@ impl Steps {
             is_exact,
             counters,
         };
-        Some(Settled { row, was_sampled })
+        Some(Settled { row, sampled })
     }
 
     #[cfg(test)]
@@ -149,6 +151,14 @@ impl Step {
             *counter = counter.saturating_sub(sampled);
         }
         (counters, is_exact)
+    }
+
+    /// Of one of a total's values.
+    fn sampled_of(&self, names: &Names, value: (Metric, u64)) -> u64 {
+        let mut counters = [0; COLUMNS];
+        columns::add(names, &[value], &mut counters);
+        let column = columns::names().zip(counters).find(|(_, counter)| *counter > 0);
+        column.and_then(|(name, _)| self.sampled.get(name)).map_or(0, |sampled| value.1.min(*sampled))
     }
 
     fn end(&mut self, run: Run, time: i64) {

@@ -63,37 +63,46 @@ impl Target {
 
     /// A step of an owner's has ended, of which these samples showed only a part: the rest is with the process that
     /// waited for slurmstepd (init), and must not count there a second time. The total may have come with a reading
-    /// that was made before the step's end, or before anybody had waited. VALUES: the step's total.
+    /// that was made before the step's end, or before anybody had waited. VALUES: the step's total. SAMPLED: what samples gave of each; `None`: nothing.
     pub(super) fn expect_end(
         &mut self,
         owner: &Owner,
         part: &Part,
         values: &[(Metric, u64)],
-        was_sampled: bool,
+        sampled: Option<&[u64]>,
     ) {
         let is_step = |known: &&Owner| known.job == owner.job && known.session == owner.session;
-        let mut seen_as: Vec<Owner> = self.entries.keys().filter(is_step).cloned().collect();
-        if seen_as.is_empty() && was_sampled {
-            seen_as.push(lost_before());
-        }
-        seen_as.retain(|owner| self.entries.contains_key(owner));
+        let seen_as: Vec<Owner> = self.entries.keys().filter(is_step).cloned().collect();
+        let lost = sampled.filter(|_| seen_as.is_empty());
         // Somebody has what it was seen to do since before its total came: the rest is with whoever it was given to.
-        if self.time.is_none() || (seen_as.is_empty() && was_sampled) {
+        if self.time.is_none() || (lost.is_some() && !self.entries.contains_key(&lost_before())) {
             return;
         }
         let numbers = self.numbers(&part.names);
+        let numbered = |metric: Metric| Metric { operation: numbers[metric.operation.number()], ..metric };
         let mut ended = self.entries.remove(&ended_steps()).unwrap_or_default();
         let seen = |metric| {
             let lasts = seen_as.iter().filter_map(|owner| self.entries.get(owner));
             lasts.map(|last| last.value(metric)).fold(0, u64::saturating_add)
         };
         for &(metric, value) in values {
-            let metric = Metric { operation: numbers[metric.operation.number()], ..metric };
+            let metric = numbered(metric);
             let unseen = value.saturating_sub(seen(metric)).saturating_add(ended.value(metric));
             ended.values.retain(|(known, _)| *known != metric);
             ended.values.push((metric, unseen));
         }
         ended.values.sort_unstable_by_key(|(metric, _)| *metric);
         self.entries.insert(ended_steps(), ended);
+        // What was lost of the step is part of its total, and is waited for with it.
+        for (&(metric, _), &sampled) in values.iter().zip(lost.unwrap_or_default()) {
+            self.take_from_lost(numbered(metric), sampled);
+        }
+    }
+
+    fn take_from_lost(&mut self, metric: Metric, of_step: u64) {
+        let lost = self.entries.get_mut(&lost_before()).into_iter().flat_map(|lost| &mut lost.values);
+        for (_, value) in lost.filter(|(known, _)| *known == metric) {
+            *value = value.saturating_sub(of_step);
+        }
     }
 }

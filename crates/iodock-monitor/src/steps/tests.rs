@@ -29,6 +29,10 @@ fn sampled() -> Owner {
     job(STEP, Evidence::Cgroup)
 }
 
+fn other() -> Owner {
+    Owner { evidence: Evidence::Session, command: b"other".into(), ..Owner::default() }
+}
+
 fn init() -> Owner {
     Owner { evidence: Evidence::Session, command: b"init".into(), ..Owner::default() }
 }
@@ -133,6 +137,27 @@ fn a_step_that_ended_while_processes_were_read_counts_once() {
     node.push(vec![processes(120, &[], &[sampled()])]);
     node.push(vec![total(130, 1000, (105, 119)), processes(130, &[(init(), 1000)], &[])]);
     assert_eq!(node.sums(), (1000, 1000));
+}
+
+/// Nobody knew slurmstepd's user, so it was not told; it ended a reading after its total had come.
+#[test]
+fn a_step_whose_slurmstepd_ends_a_reading_after_its_total_counts_once() {
+    let mut node = Node::new();
+    node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
+    node.push(vec![processes(120, &[], &[sampled()])]);
+    node.push(vec![total(130, 1000, (105, 119)), processes(130, &[], &[])]);
+    node.push(vec![processes(140, &[(init(), 1000)], &[])]);
+    assert_eq!(node.sums(), (1000, 1000));
+}
+
+/// What others had lost is still expected, and only that.
+#[test]
+fn a_steps_total_leaves_what_others_had_lost() {
+    let mut node = Node::new();
+    node.push(vec![processes(110, &[(sampled(), 300), (other(), 5000)], &[])]);
+    node.push(vec![processes(120, &[], &[sampled(), other()])]);
+    node.push(vec![total(130, 1000, (105, 119)), processes(130, &[(init(), 6000)], &[])]);
+    assert_eq!(node.sums(), (1000, 6000));
 }
 
 #[test]
