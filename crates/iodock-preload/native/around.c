@@ -204,11 +204,11 @@ void iodock_record_before(struct frame *frame) {
 		return;
 	}
 	if (!stopped) {
-		struct state *calling = begin_calling();
+		struct state *began_in = begin_own_calls();
 		/* (See iodock_record.) */
 		if (!*(volatile u32 *)&stopped)
 			record_before(frame);
-		end_calling(calling);
+		end_own_calls(began_in);
 	}
 	if (stopped && (frame->number == SYS_execve || frame->number == SYS_execveat))
 		execute_without_ours(frame, frame->number == SYS_execve ? 2 : 3);
@@ -275,7 +275,7 @@ void iodock_record_after(struct frame *frame) {
 		give_back_copy();
 		return;
 	}
-	struct state *calling = begin_calling();
+	struct state *began_in = begin_own_calls();
 	record_after(frame);
-	end_calling(calling);
+	end_own_calls(began_in);
 }

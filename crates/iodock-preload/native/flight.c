@@ -34,7 +34,7 @@ void iodock_land_late(struct state *state, u64 flight) {
 	state->flight = 0;
 }
 
-/* Called by the stub where is_next() would say no. A call that is still in flight is lost; another one was taken for abandoned. */
+/* For the stub, where is_next() would say no. The call is lost if it is still in flight; if not, it was recorded as abandoned. */
 void iodock_not_next(struct state *state, u64 flight) {
 	state->streams[0].limit = 0;
 	if (state->flight != flight)
@@ -176,9 +176,9 @@ void take_off(struct state *state, const struct frame *frame, u64 stack, u64 sta
 
 /* For the stub, where the thread has no chunk yet, or a call is in flight already. */
 void iodock_begin(const u64 *begun) {
-	struct state *calling = begin_calling(), *state;
+	struct state *began_in = begin_own_calls(), *state;
 	/* (See iodock_record.) */
 	if (!*(volatile u32 *)&stopped && (state = mine(begun[0] >> TIME_SHIFT, (u64)(begun - 1))) != 0)
 		take_off(state, (const struct frame *)(begun + 1), (u64)(begun - 1), begun[0]);
-	end_calling(calling);
+	end_own_calls(began_in);
 }

@@ -33,7 +33,7 @@ void forget_interrupted(const struct interrupted *outer) {
 void keep_interrupted(const struct state *state) {
 	long copy = kernel(SYS_mmap, 0, SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(copy)) {
-		/* What is kept already is not what the child is to go on with. */
+		/* What an outer handler has kept is not the state that this child goes on with. */
 		interrupted = 0;
 		return;
 	}
@@ -48,7 +48,7 @@ void leave_to_nobody(struct state *state) {
 		return;
 	put_bytes((u8 *)state, (const u8 *)&interrupted->state, sizeof(*state));
 	state->taken = NOT_TAKEN;
-	state->calling = 0;
+	state->own_calls = 0;
 	keep_taken(state->number);
 	for (u32 level = 0; level < LEVELS; level++) {
 		struct chunk *chunk = state->streams[level].chunk;

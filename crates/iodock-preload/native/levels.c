@@ -42,8 +42,8 @@ static NOINLINE void abandon_all(struct state *state) {
 	end_flight(state);
 }
 
-/* A record begins: a handler's go to the next level from here on. Where no call is in flight this function's frame stands in its place, so that
- * it is found out if a handler leaves by longjmp. */
+/* A record begins. From here on a handler's records go to the next level. Where no call is in flight, `here` is noted instead: when a handler has
+ * left by longjmp, the next call finds that it was written over. */
 ALWAYS u32 enter(struct state *state, struct place *here) {
 	if (unlikely(state->level >= LEVELS))
 		abandon_all(state);

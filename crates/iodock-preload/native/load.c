@@ -173,9 +173,9 @@ __attribute__((constructor)) static void loaded(int count, char **arguments, cha
 	else if (!works && session)
 		stop();
 	if (works) {
-		struct state *calling = begin_calling();
+		struct state *began_in = begin_own_calls();
 		write_process(arguments, environment, is_traced);
-		end_calling(calling);
+		end_own_calls(began_in);
 	} else {
 		session = 0;
 	}

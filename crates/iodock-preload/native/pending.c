@@ -7,7 +7,7 @@ int is_fork(const struct pending *pending) {
 	return shape_of(pending->number)->kind == KIND_FORK;
 }
 
-/* May its child use the maker's state? (Not one with a storage of its own; that may be its parent's, too.) */
+/* May its child use the maker's state? It does where both share memory and the maker waits, as in vfork. */
 int lends(const struct pending *pending) {
 	u64 both = CLONE_VM | CLONE_VFORK;
 	return pending->stack && !(pending->stack & BEGINS) && is_fork(pending) && (pending->fork.flags & both) == both;
@@ -143,8 +143,8 @@ int has_room(struct state *state, u64 flags, u64 stack, u64 now) {
 	return 1;
 }
 
-/* One more, where has_room(). A handler that comes before the entry is written finds one that begins, and takes another; or none, and has
- * given this one back when it returns. */
+/* One more, where has_room(). A handler may come before the entry is written: it finds one that begins, and takes another; or it finds
+ * none, takes this one, and has given it back when it returns. */
 struct pending *begin_pending(struct state *state, u64 stack) {
 	u32 place = 0;
 	while (place < PENDING - 1 && state->pending[place].stack)
@@ -155,7 +155,7 @@ struct pending *begin_pending(struct state *state, u64 stack) {
 	pending->pid = state->pid;
 	set(pending->number, 0);
 	set(pending->stack, stack | BEGINS);
-	/* (That handler has written its own.) */
+	/* (Such a handler has left its own number here.) */
 	set(pending->number, 0);
 	if (state->depth <= place)
 		state->depth = place + 1;

@@ -78,9 +78,9 @@ void iodock_record(struct plain_frame *plain, u64 end) {
 	/* (A handler may have stopped recording and forbidden the clock: then there is no end either.) */
 	if (unlikely(stopped))
 		return;
-	struct state *calling = begin_calling(), *state;
-	/* (Checked again: a thread that has stopped recording since waits only for stretches begun before.) */
+	struct state *began_in = begin_own_calls(), *state;
+	/* (Checked again: a thread that stops recording waits only for stretches that had begun before.) */
 	if (likely(!*(volatile u32 *)&stopped) && likely((state = mine(end >> TIME_SHIFT, (u64)plain)) != 0))
 		record_plain(state, plain, end);
-	end_calling(calling);
+	end_own_calls(began_in);
 }

@@ -102,7 +102,7 @@ struct place {
  *
  *   0                     nothing
  *   a plain_frame         a call that the stub makes: set before it (stub, take_off), cleared with its record (stub, commit_landing, land)
- *   a place | NO_FRAME    the same of a call that a trampoline makes: where its frame would be if the stub made it
+ *   a place | NO_FRAME    the same of a call that a trampoline makes, which has no frame: the place where the stub's would be
  *   a place | WRITES      no call: a record is being written (enter, leave)
  *   a place | WRITES_LEFT the record of an abandoned call is being written; the chunk notes that call until then
  *
@@ -124,7 +124,7 @@ struct state {
 	u32 depth, orders; /* how many entries of `pending` to look at; how many orders were given */
 	u32 number, owner; /* its place in the blocks; the process (pid may be a vfork's child) */
 	u8 turns[LEVELS]; /* of the streams: how many chunks were begun, also in vain, modulo 256 */
-	u32 calling; /* depth of stretches in which the thread may make calls of its own: begin_calling() */
+	u32 own_calls; /* depth of stretches in which the library may make calls of its own in this thread: begin_own_calls() */
 	u8 *memory[LEVELS]; /* where the streams' chunks are mapped */
 	/* Full chunks of the first stream that stay mapped (0: none), their numbers, and which is given up next; the number of the one in
 	 * memory[0] and one, 0: not known. */

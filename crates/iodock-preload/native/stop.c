@@ -11,12 +11,12 @@ u32 iodock_stopped;
 static u32 has_strangers;
 static RARE char library_path[sizeof(session->library)];
 
-/* A stretch in which the thread may make calls of its own; what end_calling() is to be given. A filter that another thread sets for all of them
+/* A stretch in which the library may make calls of its own; what end_own_calls() is to be given. A filter that another thread sets for all of them
  * (SECCOMP_FILTER_FLAG_TSYNC) waits for its end. */
-struct state *begin_calling(void) {
+struct state *begin_own_calls(void) {
 	struct state *state = own;
 	if (likely(state))
-		state->calling++;
+		state->own_calls++;
 	else if (blocks[0])
 		__atomic_fetch_add(&blocks[0]->newcomers, 1, __ATOMIC_SEQ_CST);
 	barrier();
@@ -24,10 +24,10 @@ struct state *begin_calling(void) {
 }
 
 /* (In between the state may have been given back, or wiped by a fork.) */
-void end_calling(struct state *state) {
+void end_own_calls(struct state *state) {
 	barrier();
-	if (likely(state && state == own && state->calling))
-		state->calling--;
+	if (likely(state && state == own && state->own_calls))
+		state->own_calls--;
 	if (unlikely(!state && blocks[0] && blocks[0]->newcomers))
 		__atomic_fetch_sub(&blocks[0]->newcomers, 1, __ATOMIC_SEQ_CST);
 }
@@ -67,8 +67,8 @@ void end_records(void) {
 	}
 }
 
-/* Until no other thread may make a call of ours, nor, if `writes`, write into our memory. One that was interrupted just before it said so is
- * not waited for; a stretch that was left by longjmp is, once. */
+/* Until no other thread may make a call of ours, nor, if `writes`, write into our memory. A thread that was interrupted just before
+ * it said so is not waited for. A stretch that was left by longjmp is waited for once. */
 void wait_for_others(int writes, u64 most) {
 	struct state *state;
 	for (u64 left = SEEN_AFTER; may_wait(&left);)
@@ -77,9 +77,9 @@ void wait_for_others(int writes, u64 most) {
 		if (!may_wait(&most))
 			blocks[0]->newcomers = 0;
 	for (u32 at = 0; (state = next_state(&at)) != 0;)
-		while (!is_own(state) && (*(volatile u32 *)&state->calling || (writes && *(volatile u32 *)&state->level)))
+		while (!is_own(state) && (*(volatile u32 *)&state->own_calls || (writes && *(volatile u32 *)&state->level)))
 			if (!may_wait(&most))
-				state->calling = state->level = 0;
+				state->own_calls = state->level = 0;
 }
 
 /* Would the call forbid something if it succeeded? Libraries ask what the kernel supports by calls that can't. */

@@ -102,7 +102,7 @@ static void note_child(struct state *state, u32 child) {
 		one->fork.child = child;
 }
 
-/* Is the call at `stack` the parent's or its child's? (A handler's may come before the vfork has returned to either, and may abandon it.) */
+/* Is the call at `stack` the parent's or its child's? (A handler's may come before the vfork has returned, and may abandon it.) */
 void settle(struct state *state, u64 now, u64 stack) {
 	u32 tid = (u32)kernel0(SYS_gettid);
 	if (tid == state->tid) {
