@@ -154,7 +154,7 @@ def clients(store: MonitorTables, begin: int, end: int, step: int, hosts: Sequen
             max(end_ts) AS end_ts,
             sum(value * {_scaled(step)}) FILTER ({is_answered} OR ({is_whole} AND unit = '1')) AS operations,
             sum(value * {_scaled(step)}) FILTER ({is_whole} AND unit = 'us') AS time_us,
-            sum(value) FILTER (source = 'mfs_mount' AND metric = 'waiting') AS waiting
+            sum(value::DOUBLE) FILTER (source = 'mfs_mount' AND metric = 'waiting') AS waiting
         FROM targets WHERE ({_MOUNTS} OR source = 'load') AND {_ended(begin, end)} AND {_at(hosts)}
         GROUP BY ALL ORDER BY round
     """
