@@ -1,21 +1,23 @@
-"""What a job does on its mount: a little all the time, or as much as it can. One process; its threads wait
-for the file system, not for each other.
+"""What a job does on its mount: a little all the time, or as much as it can.
 
-    python moosefs_job.py FOLDER little
-    python moosefs_job.py FOLDER much THREADS
-    python moosefs_job.py FOLDER fill FILES
+python moosefs_job.py FOLDER little
+python moosefs_job.py FOLDER much PROCESSES
+python moosefs_job.py FOLDER fill FILES
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import os
+import signal
 import sys
-import threading
 import time
 from pathlib import Path
+from typing import NoReturn
 
+_PR_SET_PDEATHSIG = 1
 PAUSE_S = 0.1
 """Of who does little, between two files."""
 NAME = "output.step{:06d}.rank{:04d}.dat"
@@ -39,16 +41,17 @@ def fill(folder: Path, count: int) -> None:
         os.mknod(folder / NAME.format(number, 0))
 
 
-def much(folder: Path, threads: int) -> None:
-    """Each thread looks for the next free name, as `glob` does, and makes a file: the master lists all again
+def much(folder: Path, processes: int) -> None:
+    """Each process looks for the next free name, as `glob` does, and makes a file: the master lists all again
     and again."""
-    for thread in range(threads):
-        threading.Thread(target=_one, args=(folder, thread), daemon=True).start()
-    threading.Event().wait()
+    for number in range(processes):
+        if os.fork() == 0:
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            _one(folder, folder.with_name(f"next.{number}"))
+    signal.pause()
 
 
-def _one(folder: Path, thread: int) -> None:
-    path = folder.with_name(f"next.{thread}")
+def _one(folder: Path, path: Path) -> NoReturn:
     while True:
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             next(entries, None)

@@ -23,7 +23,7 @@ SAMPLES = 3
 """Within which a verdict has to be there."""
 ON_ITS_WAY_S = 3.0
 """Until a reading is sent, kept, written and looked at; the page has no verdict before."""
-THREADS = 64
+PROCESSES = 64
 FILES = 20_000
 """In the folder that a load lists."""
 _JOB = ROOT / "tests" / "kit" / "moosefs_job.py"
@@ -150,7 +150,7 @@ class Rounds:
     def _do(self, kind: Kind, culprit: str | None) -> Callable[[], None]:
         """Returns what undoes it."""
         if kind == "load":
-            words = [sys.executable, str(_JOB), f"/mnt/job_{culprit}/steps", "much", str(THREADS)]
+            words = [sys.executable, str(_JOB), f"/mnt/job_{culprit}/steps", "much", str(PROCESSES)]
             self.site.start_on("n1", "load", words)
             return lambda: self.site.stop("load")
         if kind == "stop":

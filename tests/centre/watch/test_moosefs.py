@@ -22,6 +22,8 @@ TIME = 2
 STEP = SECOND
 MASTER = "10.0.0.1:9421"
 JOBS = ("7", "8", "9")
+_LOOKED_AT = 15
+"""Of samples in a row, so many of the last: some more than the usual needs."""
 
 
 @dataclass
@@ -46,7 +48,7 @@ class Centre:
         is_answered: bool = True,
     ) -> Verdict:  # fmt: skip
         """DOES: operations of each job in a sample; 20 times as many of MUCH."""
-        for _ in range(samples):
+        for left in range(samples, 0, -1):
             self.number, self.at = self.number + 1, self.at + STEP
             self.uptime_s += 1
             self.cpu_us += int(cpu * 1_000_000)
@@ -58,6 +60,8 @@ class Centre:
                 self.collector.push(frame(self.number, parts, spool=b"M" * 16, host="mds01"))
             mounts = [self.mount(job, waiting, full) for job in JOBS]
             self.collector.push(frame(self.number, mounts, spool=b"N" * 16, host="n1"))
+            if left > _LOOKED_AT:
+                continue
             self.collector.flush()
             (verdict,) = self.watching.look(self.at + SECOND // 2)
         return verdict
@@ -135,6 +139,10 @@ def test_a_master_without_an_agent_is_judged_by_its_mounts(tmp_path: Path) -> No
     centre = Centre(tmp_path, has_agent=False)
     found = centre.goes_on(70)
     assert (found.server, found.file_system, found.kind, found.state) == (MASTER, MASTER, "client", "healthy")
+    found = centre.goes_on(3, waiting=300, much="9")
+    assert found.state == "overload" and found.confidence <= 0.5
+    assert [one.job for one in found.suspects] == ["9"]
+    assert centre.goes_on(4).state == "healthy"
     found = centre.goes_on(3, waiting=40, does=0)
     assert found.state == "stall" and found.confidence <= 0.5
 
@@ -152,3 +160,15 @@ def test_nobody_is_named_for_a_mount_that_names_no_job(tmp_path: Path) -> None:
     observer.prepare(centre.at + 2 * STEP)
     asked = observer.asked("mds01", centre.at - 2 * STEP, centre.at + 2 * STEP)
     assert {one.job for one in asked} == set(JOBS)
+
+
+def test_a_reading_that_was_written_late_is_taken_also_of_short_samples(tmp_path: Path) -> None:
+    centre = Centre(tmp_path)
+    centre.goes_on(3)
+    observer = Observer(centre.collector.store, JobIds(), STEP)
+    seen = [one.end_ns for one in observer.round(centre.at + SECOND // 2).observations]
+    for late_s in (2, 3):
+        seen += [one.end_ns for one in observer.round(centre.at + late_s * SECOND).observations]
+        centre.goes_on(1)
+    seen += [one.end_ns for one in observer.round(centre.at + 2 * SECOND).observations]
+    assert seen == [centre.at - back * STEP for back in range(4, -1, -1)]

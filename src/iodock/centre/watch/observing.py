@@ -106,18 +106,12 @@ class Observer:
     def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
         """See `Jobs`. Of a metadata server with the objects that its file system's object servers made for
         each job. Raises StoreError."""
+        if host not in self._homes.file_system:
+            return _asked(servers.asked_by_mounts(self.store, host, begin_ns, end_ns).to_pylist())
         system = self._homes.file_system.get(host)
         beside = [other for other, name in self._homes.file_system.items() if name == system]
         hosts = beside if with_objects and host in self._homes.metadata and system else [host]
-        rows = servers.asked(self.store, hosts, self.ids, begin_ns, end_ns).to_pylist()
-        return [
-            Asked(
-                str(row["job"]), _number(row, "metadata") or 0.0, _number(row, "opens") or 0.0,
-                _number(row, "creates") or 0.0, _number(row, "object_creates"),
-                _number(row, "moved_bytes") or 0.0, _number(row, "requests") or 0.0,
-            )
-            for row in rows
-        ]  # fmt: skip
+        return _asked(servers.asked(self.store, hosts, self.ids, begin_ns, end_ns).to_pylist())
 
     def _server_called(self, address: str) -> str | None:
         """The host that serves what clients mount from that address, if it has an agent."""
@@ -246,6 +240,17 @@ class Observer:
             load=_number(machine, "load"), uptime_s=_uptime(machine), has_guests=host in self._homes.guests,
             answer_s=_seconds(machine, "answer_us"), has_no_answer=bool(machine.get("no_answer")),
         )  # fmt: skip
+
+
+def _asked(rows: list[Row]) -> list[Asked]:
+    return [
+        Asked(
+            str(row["job"]), _number(row, "metadata") or 0.0, _number(row, "opens") or 0.0,
+            _number(row, "creates") or 0.0, _number(row, "object_creates"),
+            _number(row, "moved_bytes") or 0.0, _number(row, "requests") or 0.0,
+        )
+        for row in rows
+    ]  # fmt: skip
 
 
 def _add_answers(told: dict[str, News], fresh: list[Observation]) -> None:

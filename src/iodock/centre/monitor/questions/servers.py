@@ -25,6 +25,8 @@ LATE = 5
 """A round is over a fifth of a step after its multiple: by then all files were read."""
 
 _SERVER = "CASE source WHEN 'mfs_mount' THEN file_system ELSE regexp_extract(file_system, '^(.+):/', 1) END"
+_JOB_OF_MOUNT = r"regexp_extract(target, '.*/job[_-]([0-9][A-Za-z0-9._@+\[\]-]*)', 1)"
+"""As the agent on the master's machine takes it from the mount point (jobs.rs)."""
 _MOUNTS = "source IN ('mountstats', 'mfs_mount')"
 Hosts = Sequence[str] | None
 """None: all."""
@@ -185,6 +187,25 @@ def asked(store: MonitorTables, hosts: Sequence[str], ids: JobIds, begin: int, e
     """
     need = Need(_JOBS)
     return store.table(sql, begin=begin, end=end, resolution=resolution, need=need)
+
+
+def asked_by_mounts(store: MonitorTables, server: str, begin: int, end: int) -> pa.Table:
+    """job, opens, creates, metadata (answers): what mounts of MooseFS that name a job asked this server for,
+    as their clients' agents read it. Raises StoreError, QueryError."""
+    resolution = span(begin, end, store.catalogue).resolution
+    share = overlap(Span(begin, end, end - begin, resolution, resolution))
+    sums = {"opens": "'open', 'create'", "creates": "'mknod', 'create'", "metadata": "'answers'"}
+    columns = ", ".join(
+        f"sum(value * share) FILTER (metric IN ({metrics})) AS {name}" for name, metrics in sums.items()
+    )
+    sql = f"""
+        SELECT job, {columns} FROM (
+            SELECT {_JOB_OF_MOUNT} AS job, metric, value, {share} AS share
+            FROM targets WHERE source = 'mfs_mount' AND NOT is_level AND file_system = {text(server)}
+                AND end_ts > {begin} AND begin_ts < {end}
+        ) WHERE job <> '' GROUP BY 1
+    """
+    return store.table(sql, begin=begin, end=end, resolution=resolution, need=Need(("mfs_mount",)))
 
 
 def owners(store: MonitorTables, jobs: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:
