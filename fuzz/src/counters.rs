@@ -7,12 +7,13 @@ use iodock_agent::logs::rules::Rules;
 use iodock_agent::logs::{site, times};
 use iodock_agent::sources::probe::records::records;
 use iodock_agent::sources::{
-    job_stats, jobs, lustre_stats, md, mmpmon, mountstats, rpc_stats, Parse, Parsed,
+    job_stats, jobs, lustre_stats, md, mmpmon, moosefs, moosefs_sessions, mountstats, rpc_stats, Parse, Parsed,
 };
 use std::io::{self, Read};
 use std::sync::LazyLock;
 
-const PARSERS: [Parse; 4] = [job_stats::parse, lustre_stats::parse, rpc_stats::parse, mountstats::parse];
+const PARSERS: [Parse; 5] =
+    [job_stats::parse, lustre_stats::parse, rpc_stats::parse, mountstats::parse, moosefs::parse];
 
 /// Reads `file` with every reader: whatever it is, without a panic, every line counted, sums exact.
 pub fn read_all(file: &[u8]) {
@@ -21,7 +22,7 @@ pub fn read_all(file: &[u8]) {
     for parse in PARSERS {
         read(parse, &mut Pieces { rest: file, size: 1 + usize::from(size) }, file);
     }
-    std::hint::black_box((md::arrays(file), records(file)));
+    std::hint::black_box((md::arrays(file), records(file), moosefs_sessions::sessions(file)));
     if let Ok(text) = std::str::from_utf8(file) {
         let _ = std::hint::black_box(site::rules(text));
     }
@@ -30,7 +31,8 @@ pub fn read_all(file: &[u8]) {
     for line in file.split(|&byte| byte == b'\n') {
         std::hint::black_box(mmpmon::line(line, &mut names));
         std::hint::black_box((times::line(line).time(1 << 60), RULES.of(line)));
-        std::hint::black_box((jobs::of_cgroups(line), jobs::of_environment(line)));
+        std::hint::black_box((jobs::of_cgroups(line), jobs::of_environment(line), jobs::of_mount_point(line)));
+        std::hint::black_box(moosefs::mount(line));
     }
 }
 

@@ -178,9 +178,12 @@ def _sar(folder: Path, content: bytes, sample: str) -> Seen:
     return Seen(status, err, rows, {"notes": err.count("left out")})
 
 
+_MOUNT_POINT = "mnt/job_5"
+
+
 @cache
 def _counters() -> dict[str, bytes]:
-    """Files of the kernel and of Lustre that the agent reads, by their place below the root."""
+    """Files of the kernel, of Lustre and MooseFS that the agent reads, by their place below the root."""
     folder = FIXTURES.parent / "crates" / "iodock-agent" / "tests" / "fixtures"
     lustre = "proc/fs/lustre"
     places = {
@@ -191,6 +194,7 @@ def _counters() -> dict[str, bytes]:
         f"{lustre}/osc/x-OST0000-osc-ffff8800/rpc_stats": "lustre-2.12-osc.rpc_stats",
         f"{lustre}/mds/MDS/mdt/stats": "lustre-2.12-mds.stats",
         "proc/self/mountstats": "mountstats-5.2-and-5.3",
+        f"{_MOUNT_POINT}/.stats": "moosefs-3.0.117.stats",
     }
     found = {
         place: (folder / name).read_bytes() for place, name in places.items() if (folder / name).is_file()
@@ -211,6 +215,9 @@ def _agent(folder: Path, content: bytes, sample: str) -> Seen:
     name = folder / "root" / "proc" / "sys" / "kernel" / "hostname"
     name.parent.mkdir(parents=True, exist_ok=True)
     name.write_text("node7\n")
+    mounts = folder / "root" / "proc" / "self" / "mountinfo"
+    mounts.parent.mkdir(parents=True, exist_ok=True)
+    mounts.write_text(f"45 27 0:39 / /{_MOUNT_POINT} rw - fuse mfs\\04310.0.0.1:9421 rw\n")
     done = subprocess.run(
         [str(AGENT), "once", "--root", str(folder / "root")],
         capture_output=True,

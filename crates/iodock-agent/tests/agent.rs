@@ -190,3 +190,18 @@ fn wrong_arguments_are_told() {
     }
     assert!(run(&["--help"]).status.success());
 }
+
+#[test]
+fn a_moosefs_mount_is_told_with_what_waits() {
+    let tree = Tree::new("moosefs");
+    let mount = "45 27 0:39 / /mnt/job_5 rw,relatime - fuse mfs\\04310.77.0.1:9421 rw,user_id=0\n";
+    let bind = "46 27 0:39 / /srv/again rw,relatime - fuse mfs\\04310.77.0.1:9421 rw,user_id=0\n";
+    tree.write("proc/self/mountinfo", [mount, bind].concat());
+    tree.fixture("mnt/job_5/.stats", "moosefs-3.0.117.stats");
+    tree.write("sys/fs/fuse/connections/39/waiting", "17\n");
+    let text = tree.samples(&[]);
+    let place = "host=\"node7\",file_system=\"10.77.0.1:9421\",target=\"/mnt/job_5\"";
+    has(&text, &format!("iodock_mfs_mount_total{{{place},operation=\"mknod\"}} 10000"));
+    has(&text, &format!("iodock_mfs_mount{{{place},operation=\"waiting\"}} 17"));
+    assert!(!text.contains("/srv/again"));
+}

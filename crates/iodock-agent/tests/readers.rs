@@ -4,7 +4,7 @@
 mod parsing;
 
 use iodock_agent::sample::{Names, Quantity};
-use iodock_agent::sources::{job_stats, lustre_stats, mmpmon, mountstats, rpc_stats};
+use iodock_agent::sources::{job_stats, lustre_stats, mmpmon, moosefs, mountstats, rpc_stats};
 use parsing::read;
 
 macro_rules! fixture {
@@ -232,4 +232,50 @@ fn gpfs_lines() {
     assert_eq!(found[0].entry.updated, Some(1_421_869_154_766_776_000));
     let values: Vec<u64> = found[0].entry.values.iter().map(|(_, value)| *value).collect();
     assert_eq!(values, [3592793024, 2552776479, 6758, 6542, 2923, 176495, 1367, 1418]);
+}
+
+#[test]
+fn stats_of_a_moosefs_mount() {
+    // Taken from mfsmount 3.0.117 as it was.
+    let read = fixture!("moosefs-3.0.117.stats", moosefs::parse);
+    let values = read.values(0);
+    let of = |name: &str| {
+        values.iter().find(|(known, ..)| *known == name).map(|(_, quantity, _, value)| (*quantity, *value))
+    };
+    assert_eq!(of("mknod"), Some((Count, 10000)));
+    assert_eq!(of("requests").map(|(quantity, _)| quantity), Some(Count));
+    assert_eq!(
+        (of("ping_us").map(|(quantity, _)| quantity), of("reconnects")),
+        (Some(Level), Some((Count, 0)))
+    );
+    assert!(of("lookup").is_some() && of("cached/lookup").is_some() && of("cached/getattr").is_some());
+    assert!(values.iter().all(|(name, ..)| !name.contains("master") && !name.contains("symlink_cache")));
+    assert_eq!((read.faults.unreadable, read.faults.lines), (0, 57));
+}
+
+#[test]
+fn damaged_stats_of_a_moosefs_mount() {
+    let text = b"fuse_ops.lookup: 7\nfuse_ops.lookup: 8\nfuse_ops.open: 18446744073709551616\nfuse_ops.\x1b[2J: 5\n\
+        master.usec_timediff: [-69]\nmaster.usec_ping: 5]\nfuse_ops.create 4\nfuse_ops.mkdir: 3\nfuse_ops.rmdir: 1";
+    let read = read(text, moosefs::parse);
+    assert_eq!(read.values(0), [("lookup", Count, 0, 7), ("mkdir", Count, 0, 3)]);
+    // The second of a name, a number too large, no name, half a level, no number, a cut line.
+    assert_eq!((read.faults.unreadable, read.faults.first_line), (6, Some(2)));
+}
+
+#[test]
+fn mounts_of_moosefs() {
+    let line =
+        b"45 27 0:39 / /mnt/job_5/a\\040b rw,relatime - fuse mfs\\04310.77.0.1:9421/projects rw,user_id=0";
+    let mount = moosefs::mount(line).expect("a mount");
+    assert_eq!((mount.device, mount.master.as_str()), ((0, 39), "10.77.0.1:9421"));
+    assert_eq!(mount.mount_point, std::path::Path::new("/mnt/job_5/a b"));
+    for other in [
+        &b"45 27 0:39 / /mnt rw - fuse sshfs#host:/ rw"[..],
+        b"45 27 0:39 / /mnt rw - fuse mfs\\043 rw",
+        b"45 27 0:39 / /mnt rw",
+        b"",
+    ] {
+        assert_eq!(moosefs::mount(other), None, "{}", other.escape_ascii());
+    }
 }

@@ -18,6 +18,12 @@ pub fn line(text: &[u8]) -> Option<(Device, &[u8])> {
     Some((device, fields.nth(1)?))
 }
 
+/// What is mounted, escaped: it follows the type behind ` - `.
+pub fn source(text: &[u8]) -> Option<&[u8]> {
+    let mut fields = words(text).skip(6).skip_while(|field| *field != b"-");
+    fields.nth(2)
+}
+
 /// Whether a mount's counters are shown for the first time. Asked in the order of mountstats, which is that of
 /// mountinfo: of mounts on top of each other the first line is the first's.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +70,15 @@ impl Devices {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_mounted() {
+        let fuse =
+            b"45 27 0:39 / /mnt rw,relatime shared:1 master:2 - fuse mfs\\04310.0.0.1:9421 rw,user_id=0";
+        assert_eq!(source(fuse), Some(&b"mfs\\04310.0.0.1:9421"[..]));
+        assert_eq!(source(b"45 27 0:39 / /mnt rw - fuse"), None);
+        assert_eq!(source(b"45 27 0:39 / /mnt rw fuse mfs rw"), None);
+    }
 
     #[test]
     fn each_device_is_met_once() {

@@ -187,7 +187,7 @@ def _few_arenas() -> None:
 def _collect(
     place: StoreOptions, keep: Keep, serving: _Serving, pulled: Pulling | None, response: Path | None
 ) -> None:
-    from iodock.centre.monitor.collector import Collector
+    from iodock.centre.monitor.collector import FLUSH_EVERY_S, Collector
     from iodock.centre.portal.app import application
     from iodock.centre.portal.puller import pulling
     from iodock.centre.watch.watching import Watching
@@ -201,7 +201,9 @@ def _collect(
         serving.tell(f"note: taken from the journal: batches {batches:,}, bytes of one that was cut {torn:,}")
     with contextlib.ExitStack() as stack:
         wake = stack.enter_context(told_to_end())
-        stack.enter_context(collector.running(say))
+        # Who looks at every sample must find it written: short ones are written oftener.
+        every_s = min(FLUSH_EVERY_S, serving.site.limits.sample_s / 2)
+        stack.enter_context(collector.running(say, every_s))
         responder = _responder(response, place.folder(), collector, serving)
         if responder:
             stack.callback(responder.close)

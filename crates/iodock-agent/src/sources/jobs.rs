@@ -81,6 +81,15 @@ pub fn of_path(path: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
+/// The job that a mount point is made for: its last folder of the form `job_ID` or `job-ID`. Whoever mounts names it.
+pub fn of_mount_point(path: &[u8]) -> Option<Vec<u8>> {
+    let of_part = |part: &[u8]| {
+        let id = part.strip_prefix(b"job_").or_else(|| part.strip_prefix(b"job-"))?;
+        is_id(id).then(|| id.to_vec())
+    };
+    path.rsplit(|&byte| byte == b'/').find_map(of_part)
+}
+
 /// `pjm/ID`, `PJM_ID`, `pjm-ID`, with `job` before the id or not.
 fn of_pjm(part: &[u8], next: Option<&[u8]>) -> Option<Vec<u8>> {
     let rest = part.get(..3).filter(|begin| begin.eq_ignore_ascii_case(b"pjm")).map(|_| &part[3..])?;
@@ -210,6 +219,18 @@ mod tests {
             "/pjmxyz/12",
         ] {
             assert_eq!(of(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn mount_points_of_jobs() {
+        let of = |path: &[u8]| of_mount_point(path).map(|id| String::from_utf8(id).expect("text"));
+        assert_eq!(of(b"/scratch/job_4711").as_deref(), Some("4711"));
+        assert_eq!(of(b"/mnt/job_1/job-12.server/data").as_deref(), Some("12.server"));
+        for path in
+            [&b"/mnt/job_"[..], b"/mnt/4711", b"/mnt/myjob_5", b"/mnt/job_../x", b"/mnt/job_5\n6", b""]
+        {
+            assert_eq!(of(path), None, "{}", path.escape_ascii());
         }
     }
 

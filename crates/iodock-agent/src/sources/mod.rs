@@ -17,6 +17,9 @@ pub mod lustre;
 pub mod lustre_stats;
 pub mod md;
 pub mod mmpmon;
+pub mod moosefs;
+mod moosefs_master;
+pub mod moosefs_sessions;
 pub mod mountstats;
 pub mod multipath;
 pub mod network;
@@ -49,6 +52,8 @@ pub const ALL: &[Source] = &[
     ("lustre-rpc-stats", rpc_stats::read),
     ("gpfs-mmpmon", mmpmon::read),
     ("nfs-mountstats", mountstats::read),
+    ("moosefs-mounts", moosefs::read),
+    ("moosefs-master", moosefs_master::read),
     ("pressure", pressure::read),
     ("load", load::read),
     ("cpu", cpu::read),

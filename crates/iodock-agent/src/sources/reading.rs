@@ -238,12 +238,24 @@ impl Reading {
     pub fn entries<'a>(
         &self,
         source: &'static str,
+        place: (&str, &str),
+        names: &Names,
+        entries: impl IntoIterator<Item = &'a Entry>,
+    ) {
+        self.entries_of(now(), source, place, names, entries);
+    }
+
+    /// See [`Reading::entries`]: as they were at that time.
+    pub fn entries_of<'a>(
+        &self,
+        time: i64,
+        source: &'static str,
         (file_system, target): (&str, &str),
         names: &Names,
         entries: impl IntoIterator<Item = &'a Entry>,
     ) {
         let report =
-            Report { file_system: file_system.into(), target: target.into(), ..Report::new(source, now()) };
+            Report { file_system: file_system.into(), target: target.into(), ..Report::new(source, time) };
         self.whole(report, names.clone(), entries);
     }
 

@@ -19,6 +19,13 @@ pub fn start_time(stat: &[u8]) -> Option<u64> {
     words(parts(stat)?.1).nth(19).and_then(whole)
 }
 
+/// Clock ticks that the process's own threads had on processors, for its programs and in the kernel.
+pub fn ticks(stat: &[u8]) -> Option<u64> {
+    // Fields 14 and 15.
+    let mut times = words(parts(stat)?.1).skip(11).map(whole);
+    times.next()??.checked_add(times.next()??)
+}
+
 /// One program of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Life {
@@ -78,6 +85,8 @@ mod tests {
     fn when_a_process_began() {
         let stat = b"5 (a) b) S 1 5 77 0 -1 4194560 9 8 7 6 5 4 3 2 20 0 1 0 456133 1 1";
         assert_eq!(start_time(stat), Some(456133));
+        assert_eq!(ticks(stat), Some(5 + 4));
+        assert_eq!(ticks(b"5 (a) S 1"), None);
         assert_eq!(start_time(b"5 (a) S 1"), None);
         let life = |code: u64| Life::of(format!("5 (a) S {}7 1 2 3 {code} 9", "0 ".repeat(18)).as_bytes());
         assert_eq!((life(4).start, life(4).code), (Some(7), Some(4)));

@@ -158,9 +158,9 @@ class Collector:
         return None
 
     @contextlib.contextmanager
-    def running(self, tell: Tell) -> Iterator[None]:
+    def running(self, tell: Tell, flush_every_s: float = FLUSH_EVERY_S) -> Iterator[None]:
         """Flushes and tends in the background as long as the context lasts, and flushes at its end."""
-        work = ((self.flush, FLUSH_EVERY_S), (self._tend_now, ROLL_EVERY_S))
+        work = ((self.flush, flush_every_s), (self._tend_now, ROLL_EVERY_S))
         threads = [threading.Thread(target=self._again, args=(*one, tell), daemon=True) for one in work]
         for thread in threads:
             thread.start()

@@ -48,7 +48,7 @@ def homes(store: MonitorTables, begin: int, end: int) -> Homes:
         if row["file_system"] is None:
             continue
         found.file_system.setdefault(host, str(row["file_system"]))
-        if "MDT" in target:
+        if row["is_metadata"]:
             found.metadata.add(host)
         found.of_target.setdefault(target, host)
     return found

@@ -48,6 +48,10 @@ class Observation:
     """Clients that it gave up."""
     is_recovering: bool = False
     """A target on it waits for its clients."""
+    answer_s: float | None = None
+    """How long its service took to answer the agent beside it, or has taken until that gave up."""
+    has_no_answer: bool = False
+    """The agent gave up."""
     has_guests: bool = False
     """It serves targets whose home is another server."""
 

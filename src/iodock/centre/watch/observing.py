@@ -13,7 +13,7 @@ from iodock.centre.monitor.questions.ids import JobIds
 from iodock.centre.monitor.questions.spans import DAY, HOUR, SECOND
 from iodock.centre.store import MonitorTables
 from iodock.centre.watch.hearsay import Homes, homes, news, place_targets
-from iodock.centre.watch.observation import Asked, Observation, Round
+from iodock.centre.watch.observation import NOTHING, Asked, News, Observation, Round
 
 Row = Mapping[str, object]
 IsWanted = Callable[[str, int], bool]
@@ -24,6 +24,8 @@ _CLOCKS_EVERY = 300 * SECOND
 _HOMES_EVERY = HOUR
 _STEPS_BACK = 4
 """What came late is still taken, ns."""
+_ON_ITS_WAY = 3 * SECOND
+"""Until a reading is sent, kept and written, at most: longer than a short sample, ns."""
 
 
 @dataclass
@@ -79,14 +81,16 @@ class Observer:
             place_targets(self.store, now, self.step, self._homes)
         # What came late by a step is still taken; more after a pause.
         back = min(max(now - self._asked_round, self.step), _STEPS_BACK * self.step)
-        begin, self._asked_round = self._begin_of_round(now - back - self.step // 2), now
+        late = max(self.step // 2, _ON_ITS_WAY)
+        begin, self._asked_round = self._begin_of_round(now - back - late), now
         found = self._observations(begin, now + _AHEAD, self.step, "fine", is_wanted=self._is_new)
         for host, behind in self._late.items():
             first = begin - behind - self.step
             found += self._observations(
                 first, first + 4 * (now - begin), self.step, "fine", [host], self._is_new
             )
-        found += self._by_clients(now, begin, now + _AHEAD)
+        by_clients = self._by_clients(now, begin, now + _AHEAD)
+        found += [pair for pair in by_clients if self._server_called(pair[1].host) is None]
         fresh = []
         for at, one in sorted(found, key=lambda pair: pair[0]):
             # Of a clock that is ahead it can't be told: its round counts as it is.
@@ -94,23 +98,32 @@ class Observer:
             if is_over and self._is_new(one.host, at):
                 self._seen[one.host] = at
                 fresh.append(one)
-        return Round(now, tuple(fresh), news(self.store, now, self._homes))
+        told = news(self.store, now, self._homes)
+        self._add_clients(told, by_clients)
+        _add_answers(told, fresh)
+        return Round(now, tuple(fresh), told)
 
     def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
         """See `Jobs`. Of a metadata server with the objects that its file system's object servers made for
         each job. Raises StoreError."""
+        if host not in self._homes.file_system:
+            return _asked(servers.asked_by_mounts(self.store, host, begin_ns, end_ns).to_pylist())
         system = self._homes.file_system.get(host)
         beside = [other for other, name in self._homes.file_system.items() if name == system]
         hosts = beside if with_objects and host in self._homes.metadata and system else [host]
-        rows = servers.asked(self.store, hosts, self.ids, begin_ns, end_ns).to_pylist()
-        return [
-            Asked(
-                str(row["job"]), _number(row, "metadata") or 0.0, _number(row, "opens") or 0.0,
-                _number(row, "creates") or 0.0, _number(row, "object_creates"),
-                _number(row, "moved_bytes") or 0.0, _number(row, "requests") or 0.0,
-            )
-            for row in rows
-        ]  # fmt: skip
+        return _asked(servers.asked(self.store, hosts, self.ids, begin_ns, end_ns).to_pylist())
+
+    def _server_called(self, address: str) -> str | None:
+        """The host that serves what clients mount from that address, if it has an agent."""
+        known = self._homes.file_system
+        return next((host for host in sorted(self._homes.metadata) if known.get(host) == address), None)
+
+    def _add_clients(self, told: dict[str, News], by_clients: list[tuple[int, Observation]]) -> None:
+        """What clients see of servers that have an agent, in their last round."""
+        for _, one in sorted(by_clients, key=lambda pair: pair[0]):
+            host = self._server_called(one.host)
+            if host is not None:
+                told[host] = replace(told.get(host, NOTHING), client_wait_s=one.wait_s, backlog=one.waiting)
 
     def _begin_of_round(self, moment: int) -> int:
         """That has the moment, or what follows it."""
@@ -187,7 +200,7 @@ class Observer:
         }
 
     def _by_clients(self, now: int, begin: int, end: int) -> list[tuple[int, Observation]]:
-        """Of NFS servers of which only clients are read."""
+        """Of servers that clients have mounted: of NFS only those without an agent."""
         if now - self._asked_mounts > _CLOCKS_EVERY:
             self._asked_mounts = now
             rows = servers.mounts(self.store, now - HOUR, now + _AHEAD).to_pylist()
@@ -208,6 +221,7 @@ class Observer:
         reads = self._reads.setdefault(host, set())
         reads |= {name for name in ("handled", "pressure_us") if machine.get(name) is not None}
         reads |= {name for name in ("metadata", "requests", "object_creates") if served.get(name) is not None}
+        reads |= {"service_us"} if machine.get("service_us") is not None else set()
         requests = _counted(served, "metadata" if is_metadata else "requests", reads)
         handled = _counted(machine, "handled", reads) if is_metadata and "handled" in reads else requests
         pressure_us = _counted(machine, "pressure_us", reads)
@@ -220,11 +234,31 @@ class Observer:
             waiting=_ratio(machine, "queued", "queue_samples"),
             wait_s=_ratio(machine, "waited_us", "handled", 1e-6),
             operation_s=_ratio(served, "time_us", "metadata" if is_metadata else "requests", 1e-6),
-            threads=_ratio(machine, "active", "active_samples"), cpu=_share(machine),
+            threads=_ratio(machine, "active", "active_samples"),
+            cpu=_share(machine, _counted(machine, "service_us", reads), step),
             pressure=None if pressure_us is None else min(1.0, pressure_us * 1000 / step),
-            load=_number(machine, "load"), uptime_s=_number(machine, "uptime_s"),
-            has_guests=host in self._homes.guests,
+            load=_number(machine, "load"), uptime_s=_uptime(machine), has_guests=host in self._homes.guests,
+            answer_s=_seconds(machine, "answer_us"), has_no_answer=bool(machine.get("no_answer")),
         )  # fmt: skip
+
+
+def _asked(rows: list[Row]) -> list[Asked]:
+    return [
+        Asked(
+            str(row["job"]), _number(row, "metadata") or 0.0, _number(row, "opens") or 0.0,
+            _number(row, "creates") or 0.0, _number(row, "object_creates"),
+            _number(row, "moved_bytes") or 0.0, _number(row, "requests") or 0.0,
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def _add_answers(told: dict[str, News], fresh: list[Observation]) -> None:
+    """An agent that asks the service beside it is a probe."""
+    for one in fresh:
+        if one.answer_s is not None:
+            known = told.get(one.host, NOTHING)
+            told[one.host] = replace(known, probe_s=one.answer_s, has_no_answer=one.has_no_answer)
 
 
 def by_clients(
@@ -234,6 +268,7 @@ def by_clients(
     too."""
     operations: dict[tuple[int, str], float] = {}
     time_us: dict[tuple[int, str], float] = {}
+    waiting: dict[tuple[int, str], float] = {}
     ends: dict[tuple[int, str], int] = {}
     of_host: dict[str, list[str]] = {}
     for host, server in mounts:
@@ -245,18 +280,29 @@ def by_clients(
                 ends[key] = max(ends.get(key, 0), int(str(row["end_ts"])))
                 operations[key] = operations.get(key, 0.0) + (_number(row, "operations") or 0.0)
                 time_us[key] = time_us.get(key, 0.0) + (_number(row, "time_us") or 0.0)
+                if row.get("waiting") is not None:
+                    waiting[key] = waiting.get(key, 0.0) + (_number(row, "waiting") or 0.0)
     names = {server: name for (_, server), name in sorted(mounts.items(), reverse=True)}
-    return [
-        (
-            key[0],
-            Observation(
-                key[1], names[key[1]], "client", end - step, end, handled=operations[key],
-                wait_s=time_us[key] / operations[key] / 1e6 if operations[key] else None,
-                waiting=time_us[key] * 1000 / step if operations[key] else None,
-            ),
+    found = []
+    for key, end in sorted(ends.items()):
+        wait_s, waited = _waits(operations[key], time_us[key], waiting.get(key), step)
+        one = Observation(
+            key[1], names[key[1]], "client", end - step, end, operations[key], wait_s=wait_s, waiting=waited
         )
-        for key, end in sorted(ends.items())
-    ]  # fmt: skip
+        found.append((key[0], one))
+    return found
+
+
+def _waits(
+    operations: float, time_us: float, waiting: float | None, step: int
+) -> tuple[float | None, float | None]:
+    """How long a request waits, and how many do. One of them is known, and Little's law gives the other: of
+    NFS the time of all answers, of MooseFS how many requests had no answer."""
+    if waiting is not None:
+        return (waiting * step / SECOND / operations if operations else None), waiting
+    if not operations:
+        return None, None
+    return time_us / operations / 1e6, time_us * 1000 / step
 
 
 def _with_creates(found: list[tuple[int, Observation]]) -> list[tuple[int, Observation]]:
@@ -291,7 +337,21 @@ def _ratio(row: Row, above: str, below: str, factor: float = 1.0) -> float | Non
     return sum_ * factor / count
 
 
-def _share(row: Row) -> float | None:
+def _seconds(row: Row, name: str) -> float | None:
+    value = _number(row, name)
+    return None if value is None else value / 1e6
+
+
+def _uptime(row: Row) -> float | None:
+    """Of the machine, or of the service that was started last on it."""
+    known = [_number(row, "uptime_s"), _number(row, "service_uptime_s")]
+    return min((value for value in known if value is not None), default=None)
+
+
+def _share(row: Row, service_us: float | None, step: int) -> float | None:
+    """Of all processors, but of one where a service works in one thread."""
+    if service_us is not None:
+        return min(1.0, service_us * 1000 / step)
     busy, idle = _number(row, "busy_us"), _number(row, "idle_us")
     if busy is None and idle is None:
         return None

@@ -38,6 +38,8 @@ def _made_or_opened(one: Asked) -> float:
 _MEASURES: Mapping[tuple[str, str], tuple[Measure, ...]] = {
     ("metadata", "overload"): (lambda one: one.metadata,),
     ("metadata", "stall"): (_objects, _made_or_opened),
+    ("client", "overload"): (lambda one: one.metadata,),
+    ("client", "stall"): (_made_or_opened,),
     ("object", "overload"): (lambda one: one.moved_bytes, _objects, lambda one: one.requests),
     ("object", "stall"): (_objects, lambda one: one.moved_bytes, lambda one: one.requests),
 }

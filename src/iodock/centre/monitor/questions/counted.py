@@ -9,12 +9,16 @@ from functools import cache
 
 SERVERS, PROCESSES, CGROUPS = "servers", "processes", "cgroups"
 PLACES = {
-    SERVERS: ("mdt_job_stats", "obdfilter_job_stats"),
+    SERVERS: ("mdt_job_stats", "obdfilter_job_stats", "mfs_sessions"),
     # Of a step's total only what samples had not given has a row: together they are the total.
     PROCESSES: ("process_io", "slurm_step"),
     CGROUPS: ("cgroup_io",),
 }
 """Place -> kinds of sources whose rows may be added up."""
+SERVED = "(source LIKE 'mdt%' OR source LIKE 'obdfilter%' OR source IN ('mfs_master', 'mfs_sessions'))"
+"""A condition in SQL: who has such a row serves a file system."""
+OF_METADATA = "source IN ('mdt_job_stats', 'mfs_sessions')"
+"""A condition in SQL: a row of `job_io` counts what jobs asked of a metadata server."""
 _NO_METADATA = (
     *("read_bytes", "write_bytes", "reads", "writes", "call_read_bytes", "call_write_bytes"),
     *("read_calls", "write_calls", "cancelled_write_bytes", "time_us"),
@@ -47,6 +51,8 @@ def _sources_of(column: str) -> tuple[str, ...]:
     counted = {
         "obdfilter_job_stats": (*_DATA, *metadata_operations(), "time_us"),
         "mdt_job_stats": (*_DATA, *metadata_operations(), "time_us"),
+        # Data goes to chunk servers.
+        "mfs_sessions": metadata_operations(),
         "process_io": _OF_PROCESSES,
         "slurm_step": _OF_PROCESSES,
         "cgroup_io": _DATA,
@@ -72,7 +78,7 @@ def metadata() -> str:
     """How many metadata operations a row of `job_io` has, in SQL: those of metadata servers, NULL of other
     sources. What object servers create and destroy follows from them."""
     total = " + ".join(f'"{name}"' for name in metadata_operations())
-    return f"CASE WHEN source = 'mdt_job_stats' THEN {total} END"
+    return f"CASE WHEN {OF_METADATA} THEN {total} END"
 
 
 def zero_if_counted(column: str, among: str) -> str:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pyarrow as pa
 
 from iodock.centre.monitor import summaries
-from iodock.centre.monitor.questions.counted import PLACES, SERVERS, metadata_operations, sums
+from iodock.centre.monitor.questions.counted import PLACES, SERVED, SERVERS, metadata_operations, sums
 from iodock.centre.monitor.questions.spans import HOUR, Span, spread
 from iodock.centre.store import MonitorTables
 from iodock.shared.engine.need import Need
 
 _MOVED = {"read_bytes": "read_bytes", "write_bytes": "write_bytes"}
-_CLIENTS = ("mdt_md_stats", "llite_stats", "mountstats", "mmpmon_fs_io")
+_CLIENTS = ("mdt_md_stats", "llite_stats", "mountstats", "mmpmon_fs_io", "mfs_mount")
 """Sources that say of which file system they are, and count without jobs."""
 # Of a counter that did not grow there is no row, so 0 is known of all that a source counts.
-_DATA = "source <> 'mdt_md_stats'"
+_DATA = "source NOT IN ('mdt_md_stats', 'mfs_mount')"
 _SERVICE = "source = 'mds_stats' AND target NOT LIKE '%:%' AND NOT is_level AND bucket IS NULL"
 
 
@@ -30,7 +30,7 @@ def by_servers(store: MonitorTables, within: Span) -> pa.Table:
 
 def by_clients(store: MonitorTables, within: Span) -> pa.Table:
     """The same as mounts and metadata targets count it without jobs, with `source`: llite_stats,
-    mdt_md_stats, mountstats, mmpmon."""
+    mdt_md_stats, mountstats, mmpmon, mfs_mount."""
     operations = ", ".join(f"'{name}'" for name in metadata_operations())
     values = {
         **{name: f"CASE WHEN metric = '{name}' THEN value WHEN {_DATA} THEN 0 END" for name in _MOVED},
@@ -64,13 +64,10 @@ def waiting(store: MonitorTables, within: Span) -> pa.Table:
 def servers(store: MonitorTables, within: Span) -> pa.Table:
     """host, file_system (NULL: it serves none), read_ts: the last reading, ns since the epoch, of every
     machine in the last hour of the span, and its last step."""
-    sql = """
+    sql = f"""
         WITH seen AS (
-            SELECT host, end_ts, CASE WHEN source LIKE 'mdt%' OR source LIKE 'obdfilter%' THEN file_system END
-                AS file_system FROM targets
-            UNION ALL
-            SELECT host, end_ts, CASE WHEN source LIKE 'mdt%' OR source LIKE 'obdfilter%' THEN file_system END
-                FROM job_io
+            SELECT host, end_ts, CASE WHEN {SERVED} THEN file_system END AS file_system FROM targets
+            UNION ALL SELECT host, end_ts, CASE WHEN {SERVED} THEN file_system END FROM job_io
         )
         SELECT host, max(file_system) AS file_system, max(end_ts) AS read_ts
         FROM seen GROUP BY host ORDER BY host

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from iodock.centre.monitor import summaries
 from iodock.centre.monitor.questions.counted import (  # fmt: skip
+    OF_METADATA,
     PLACES,
     PROCESSES,
     SERVERS,
@@ -119,9 +120,7 @@ def over_time(store: MonitorTables, job: OneJob, within: Span, place: str = SERV
     """bucket, exact, read_bytes, write_bytes and every metadata operation: growth in each step."""
     read, write = _bytes(place)
     values = {"read_bytes": known(read), "write_bytes": known(write)}
-    values |= {
-        name: f"CASE WHEN source = 'mdt_job_stats' THEN \"{name}\" END" for name in metadata_operations()
-    }
+    values |= {name: f'CASE WHEN {OF_METADATA} THEN "{name}" END' for name in metadata_operations()}
     rows = f"job_io WHERE {of_place(place)} AND {job.condition}"
     need = job.need(PLACES[place], sums(place))
     curve = spread(rows, "1 AS all_of_it", values, within)

@@ -10,21 +10,24 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from iodock.centre.monitor.questions.counted import metadata_operations, of_place, text
+from iodock.centre.monitor.questions.counted import OF_METADATA, SERVED, metadata_operations, of_place, text
 from iodock.centre.monitor.questions.ids import JobIds
 from iodock.centre.monitor.questions.spans import Span, overlap, span
 from iodock.centre.store import MonitorTables
 from iodock.shared.engine.need import Need
 
-_MACHINE = ("mds_stats", "cpu", "load", "pressure")
+_MACHINE = ("mds_stats", "mfs_master", "cpu", "load", "pressure")
 _BUSY = ("user_time", "nice_time", "system_time", "irq_time", "softirq_time", "steal_time")
 _IDLE = ("idle_time", "iowait_time")
+_JOBS = ("mdt_job_stats", "obdfilter_job_stats", "mfs_sessions")
 _SERVICE = "source = 'mds_stats' AND target NOT LIKE '%:%' AND bucket IS NULL"
-_SERVED = "(source LIKE 'mdt%' OR source LIKE 'obdfilter%')"
 LATE = 5
 """A round is over a fifth of a step after its multiple: by then all files were read."""
 
-_SERVER = "regexp_extract(file_system, '^(.+):/', 1)"
+_SERVER = "CASE source WHEN 'mfs_mount' THEN file_system ELSE regexp_extract(file_system, '^(.+):/', 1) END"
+_JOB_OF_MOUNT = r"regexp_extract(target, '.*/job[_-]([0-9][A-Za-z0-9._@+\[\]-]*)', 1)"
+"""As the agent on the master's machine takes it from the mount point (jobs.rs)."""
+_MOUNTS = "source IN ('mountstats', 'mfs_mount')"
 Hosts = Sequence[str] | None
 """None: all."""
 
@@ -33,8 +36,9 @@ def machines(
     store: MonitorTables, begin: int, end: int, step: int, resolution: str = "fine", hosts: Hosts = None
 ) -> pa.Table:
     """host, round, end_ts, handled, waited_us, queued, queue_samples, active, active_samples, busy_us,
-    idle_us, pressure_us, load, uptime_s: of rounds that ended in (BEGIN, END], ns since the epoch; NULL of
-    what did not grow or nobody read. Raises StoreError, QueryError."""
+    idle_us, pressure_us, load, uptime_s, and of a service of one thread service_us (on a processor),
+    service_uptime_s, answer_us (to the agent), no_answer: of rounds that ended in (BEGIN, END], ns since the
+    epoch; NULL of what did not grow or nobody read. Raises StoreError, QueryError."""
     sums = {
         "handled": f"{_SERVICE} AND metric = 'req_waittime' AND unit = '1'",
         "waited_us": f"{_SERVICE} AND metric = 'req_waittime_time'",
@@ -45,14 +49,22 @@ def machines(
         "busy_us": f"source = 'cpu' AND metric IN ({_listed(_BUSY)})",
         "idle_us": f"source = 'cpu' AND metric IN ({_listed(_IDLE)})",
         "pressure_us": "source = 'pressure' AND target = 'io' AND metric = 'some_time'",
+        "service_us": "source = 'mfs_master' AND metric = 'cpu_time'",
     }
+    levels = {
+        "uptime_s": ("cpu", "uptime_s"), "service_uptime_s": ("mfs_master", "uptime_s"),
+        "answer_us": ("mfs_master", "answer_us"), "no_answer": ("mfs_master", "no_answer"),
+    }  # fmt: skip
     columns = ", ".join(
         f"sum(value * {_scaled(step)}) FILTER ({where}) AS {name}" for name, where in sums.items()
     )
+    shown = ", ".join(
+        f"max(value) FILTER (source = '{source}' AND metric = '{metric}') AS {name}"
+        for name, (source, metric) in levels.items()
+    )
     sql = f"""
-        SELECT host, {_round(step)} AS round, max(end_ts) AS end_ts, {columns},
-            max(value) FILTER (source = 'load' AND metric = 'load1_percent') / 100 AS load,
-            max(value) FILTER (source = 'cpu' AND metric = 'uptime_s') AS uptime_s
+        SELECT host, {_round(step)} AS round, max(end_ts) AS end_ts, {columns}, {shown},
+            max(value) FILTER (source = 'load' AND metric = 'load1_percent') / 100 AS load
         FROM targets WHERE source IN ({_listed(_MACHINE)}) AND {_ended(begin, end)} AND {_at(hosts)}
         GROUP BY host, round ORDER BY host, round
     """
@@ -67,7 +79,7 @@ def served(
     operations), object_creates, requests (reads, writes, objects made and removed), moved_bytes, time_us:
     what all jobs together did. Raises StoreError, QueryError."""
     operations = " + ".join(f'"{name}"' for name in metadata_operations())
-    of_metadata = "source = 'mdt_job_stats'"
+    of_metadata = OF_METADATA
     sums = {
         "opens": ('"open"', of_metadata), "closes": ('"close"', of_metadata),
         "creates": ("mknod + \"create\"", of_metadata), "metadata": (operations, of_metadata),
@@ -85,22 +97,22 @@ def served(
         FROM job_io WHERE {of_place("servers")} AND {_ended(begin, end)} AND {_at(hosts)}
         GROUP BY host, round ORDER BY host, round
     """
-    need = Need(("mdt_job_stats", "obdfilter_job_stats"))
+    need = Need(_JOBS)
     return store.table(sql, begin=begin, end=end, resolution=resolution, need=need)
 
 
 def homes(store: MonitorTables, begin: int, end: int, resolution: str) -> pa.Table:
-    """target, host, file_system, rounds (how often it was read there), end_ts (last): which server had which
-    target. Raises StoreError, QueryError."""
+    """target, host, file_system, is_metadata, rounds (how often it was read there), end_ts (last): which
+    server had which target. Raises StoreError, QueryError."""
     sql = f"""
         SELECT target, host, max(file_system) AS file_system, count(DISTINCT end_ts) AS rounds,
-            max(end_ts) AS end_ts
+            bool_or(source NOT LIKE 'obdfilter%') AS is_metadata, max(end_ts) AS end_ts
         FROM (
             SELECT target, host, file_system, end_ts, source FROM targets
             UNION ALL SELECT target, host, file_system, end_ts, source FROM job_io
-        ) WHERE {_SERVED} AND target IS NOT NULL GROUP BY target, host ORDER BY target, rounds DESC, host
+        ) WHERE {SERVED} AND target IS NOT NULL GROUP BY target, host ORDER BY target, rounds DESC, host
     """
-    need = Need(("mdt_job_stats", "obdfilter_job_stats", "mdt_md_stats"), is_presence=True)
+    need = Need((*_JOBS, "mdt_md_stats", "mfs_master"), is_presence=True)
     return store.table(sql, begin=begin, end=end, resolution=resolution, need=need)
 
 
@@ -111,7 +123,7 @@ def places(store: MonitorTables, begin: int, end: int) -> pa.Table:
         SELECT target, host, max(end_ts) AS end_ts FROM job_io
         WHERE {of_place("servers")} AND target IS NOT NULL GROUP BY target, host
     """
-    need = Need(("mdt_job_stats", "obdfilter_job_stats"), is_presence=True)
+    need = Need(_JOBS, is_presence=True)
     return store.table(sql, begin=begin, end=end, resolution="fine", need=need)
 
 
@@ -122,29 +134,34 @@ def newest(store: MonitorTables, begin: int, end: int, hosts: Sequence[str]) -> 
 
 
 def mounts(store: MonitorTables, begin: int, end: int) -> pa.Table:
-    """host, server, file_system: which clients with an agent have which NFS mounts. Raises StoreError,
-    QueryError."""
+    """host, server, file_system: which clients with an agent have which mounts of NFS and MooseFS. Raises
+    StoreError, QueryError."""
     sql = f"""
         SELECT DISTINCT host, {_SERVER} AS server, file_system FROM targets
-        WHERE source = 'mountstats' AND {_SERVER} <> ''
+        WHERE {_MOUNTS} AND {_SERVER} <> ''
     """
-    return store.table(sql, begin=begin, end=end, resolution="minute", need=Need(("mountstats",)))
+    return store.table(sql, begin=begin, end=end, resolution="minute", need=Need(("mountstats", "mfs_mount")))
 
 
 def clients(store: MonitorTables, begin: int, end: int, step: int, hosts: Sequence[str]) -> pa.Table:
     """server (NULL: the client was read, and had nothing to tell), host, round, end_ts, operations,
-    time_us (from the call to the answer): of NFS mounts of these clients. Raises StoreError, QueryError."""
+    time_us (from the call to the answer) of NFS, waiting (without an answer when it was read) of MooseFS: of
+    mounts of these clients. Raises StoreError, QueryError."""
     # `read/queue` and the like are parts of the time, `read_bytes` and the like no operations.
     is_whole = "source = 'mountstats' AND metric NOT LIKE '%/%' AND bucket IS NULL AND NOT is_level"
+    # An operation that mfsmount answers itself says nothing of the master.
+    is_answered = "(source = 'mfs_mount' AND metric = 'answers')"
     sql = f"""
-        SELECT CASE WHEN source = 'mountstats' THEN {_SERVER} END AS server, host, {_round(step)} AS round,
+        SELECT CASE WHEN {_MOUNTS} THEN {_SERVER} END AS server, host, {_round(step)} AS round,
             max(end_ts) AS end_ts,
-            sum(value * {_scaled(step)}) FILTER ({is_whole} AND unit = '1') AS operations,
-            sum(value * {_scaled(step)}) FILTER ({is_whole} AND unit = 'us') AS time_us
-        FROM targets WHERE source IN ('mountstats', 'load') AND {_ended(begin, end)} AND {_at(hosts)}
+            sum(value * {_scaled(step)}) FILTER ({is_answered} OR ({is_whole} AND unit = '1')) AS operations,
+            sum(value * {_scaled(step)}) FILTER ({is_whole} AND unit = 'us') AS time_us,
+            sum(value::DOUBLE) FILTER (source = 'mfs_mount' AND metric = 'waiting') AS waiting
+        FROM targets WHERE ({_MOUNTS} OR source = 'load') AND {_ended(begin, end)} AND {_at(hosts)}
         GROUP BY ALL ORDER BY round
     """
-    return store.table(sql, begin=begin, end=end, resolution="fine", need=Need(("mountstats", "load")))
+    need = Need(("mountstats", "mfs_mount", "load"))
+    return store.table(sql, begin=begin, end=end, resolution="fine", need=need)
 
 
 def asked(store: MonitorTables, hosts: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:
@@ -153,7 +170,7 @@ def asked(store: MonitorTables, hosts: Sequence[str], ids: JobIds, begin: int, e
     resolution = span(begin, end, store.catalogue).resolution
     share = overlap(Span(begin, end, end - begin, resolution, resolution))
     operations = " + ".join(f'"{name}"' for name in metadata_operations())
-    of_metadata = "source = 'mdt_job_stats'"
+    of_metadata = OF_METADATA
     sql = f"""
         SELECT {ids.number()} AS job,
             sum("open" * share) FILTER ({of_metadata}) AS opens,
@@ -164,12 +181,31 @@ def asked(store: MonitorTables, hosts: Sequence[str], ids: JobIds, begin: int, e
             sum((reads + writes) * share) FILTER (NOT {of_metadata}) AS requests
         FROM (
             SELECT *, {share} AS share
-            FROM job_io WHERE {of_place("servers")} AND job IS NOT NULL AND host IN ({_listed(hosts)})
+            FROM job_io WHERE {of_place("servers")} AND job <> '' AND host IN ({_listed(hosts)})
                 AND end_ts > {begin} AND begin_ts < {end}
         ) GROUP BY 1
     """
-    need = Need(("mdt_job_stats", "obdfilter_job_stats"))
+    need = Need(_JOBS)
     return store.table(sql, begin=begin, end=end, resolution=resolution, need=need)
+
+
+def asked_by_mounts(store: MonitorTables, server: str, begin: int, end: int) -> pa.Table:
+    """job, opens, creates, metadata (answers): what mounts of MooseFS that name a job asked this server for,
+    as their clients' agents read it. Raises StoreError, QueryError."""
+    resolution = span(begin, end, store.catalogue).resolution
+    share = overlap(Span(begin, end, end - begin, resolution, resolution))
+    sums = {"opens": "'open', 'create'", "creates": "'mknod', 'create'", "metadata": "'answers'"}
+    columns = ", ".join(
+        f"sum(value * share) FILTER (metric IN ({metrics})) AS {name}" for name, metrics in sums.items()
+    )
+    sql = f"""
+        SELECT job, {columns} FROM (
+            SELECT {_JOB_OF_MOUNT} AS job, metric, value, {share} AS share
+            FROM targets WHERE source = 'mfs_mount' AND NOT is_level AND file_system = {text(server)}
+                AND end_ts > {begin} AND begin_ts < {end}
+        ) WHERE job <> '' GROUP BY 1
+    """
+    return store.table(sql, begin=begin, end=end, resolution=resolution, need=Need(("mfs_mount",)))
 
 
 def owners(store: MonitorTables, jobs: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:

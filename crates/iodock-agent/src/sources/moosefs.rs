@@ -1,0 +1,156 @@
+//! MooseFS clients: `.stats` at the root of each mount, which mfsmount makes itself, and how many requests of the mount
+//! have no answer yet, as the kernel's FUSE knows it. Form: mfsmount 3.0.117.
+//!
+//! Reading `.stats` is counted by mfsmount too: a handful of operations a reading, of which none goes to the master.
+
+use super::{Parsed, Reading};
+use crate::lines::{each_line, Faults};
+use crate::sample::{printable, Entry, Names, Quantity};
+use iodock_counters::mountinfo::{self, Device};
+use iodock_counters::numbers::whole;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+const SOURCE: &str = "mfs_mount";
+/// What a mount's source begins with: `mfs#10.0.0.1:9421`.
+const PREFIX: &[u8] = b"mfs#";
+/// What is told under another name: who reads it must not know MooseFS.
+const RENAMED: [(&[u8], &[u8], Quantity); 6] = [
+    (b"fuse_ops", b"operations", Quantity::Count),
+    (b"master.packets_sent", b"requests", Quantity::Count),
+    (b"master.packets_received", b"answers", Quantity::Count),
+    (b"master.bytes_sent", b"request_bytes", Quantity::Bytes),
+    (b"master.bytes_received", b"answer_bytes", Quantity::Bytes),
+    (b"master.reconnects", b"reconnects", Quantity::Count),
+];
+/// Answered from a cache; the others are in the operations that they are of, too.
+const CACHED: [&[u8]; 3] = [b"lookup.cached", b"readlink.cached", b"getattr-cached"];
+
+/// One mount of MooseFS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    pub device: Device,
+    /// Address and port.
+    pub master: String,
+    pub mount_point: PathBuf,
+}
+
+pub fn read(reading: &Reading) {
+    let mut met = BTreeSet::new();
+    let mut mounts = Vec::new();
+    reading.lines(&reading.root().join("proc/self/mountinfo"), |line, _| {
+        // Bind mounts have one device.
+        mounts.extend(mount(line).filter(|mount| met.insert(mount.device)));
+    });
+    let mut all = Faults::default();
+    for mount in &mounts {
+        one(reading, mount, &mut all);
+    }
+    if all.lines > 0 {
+        reading.faults(SOURCE, all);
+    }
+}
+
+fn one(reading: &Reading, mount: &Mount, all: &mut Faults) {
+    let (mut names, mut entry, mut faults) = (Names::default(), Entry::default(), Faults::default());
+    // Never asks the file system.
+    let connection = format!("sys/fs/fuse/connections/{}/waiting", mount.device.1);
+    let waiting = reading.number(&reading.root().join(connection));
+    let path = below(reading.root(), &mount.mount_point).join(".stats");
+    let Some(mut file) = reading.open(&path) else { return };
+    if let Err(error) = values(&mut file, &mut entry, &mut names, &mut faults) {
+        reading.refuse(&path, &error);
+    }
+    all.absorb(faults, &path);
+    if let (Some(waiting), Some(name)) = (waiting, names.intern(b"waiting")) {
+        entry.push(name, Quantity::Level, waiting);
+    }
+    let place = printable(mount.mount_point.as_os_str().as_bytes());
+    reading.entries(SOURCE, (&mount.master, &place), &names, [&entry]);
+}
+
+fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// For tools that read any format the same way. Errors: those of reading.
+pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
+    let mut entry = Entry::default();
+    values(input, &mut entry, parsed.names, parsed.faults)?;
+    (parsed.entry)(&entry, parsed.names);
+    Ok(())
+}
+
+fn values(input: &mut dyn Read, entry: &mut Entry, names: &mut Names, faults: &mut Faults) -> io::Result<()> {
+    each_line(input, faults, |line, faults| {
+        value(line, entry, names).unwrap_or_else(|| faults.unreadable());
+    })
+}
+
+/// `fuse_ops.lookup: 7`, or of a level `master.usec_ping: [238]`. `None` if it can't be read.
+fn value(line: &[u8], entry: &mut Entry, names: &mut Names) -> Option<()> {
+    let colon = line.windows(2).position(|pair| pair == b": ")?;
+    let (key, text) = (&line[..colon], &line[colon + 2..]);
+    let level = text.strip_prefix(b"[").and_then(|text| text.strip_suffix(b"]"));
+    // A difference of clocks may be below zero.
+    let digits = level.and_then(|level| level.strip_prefix(b"-")).or(level).unwrap_or(text);
+    let number = whole(digits)?;
+    if key == b"master.usec_ping" && level.is_some() {
+        return entry.push(names.intern(b"ping_us")?, Quantity::Level, number);
+    }
+    if level.is_some() {
+        return Some(());
+    }
+    if let Some((_, name, quantity)) = RENAMED.iter().find(|(known, ..)| *known == key) {
+        return entry.push(names.intern(name)?, *quantity, number);
+    }
+    let Some(operation) = key.strip_prefix(b"fuse_ops.") else { return Some(()) };
+    let is_part = operation.contains(&b'.') || operation == b"getattr-cached";
+    if is_part && !CACHED.contains(&operation) {
+        return Some(());
+    }
+    let name = if is_part {
+        [b"cached/", operation.split(|byte| b".-".contains(byte)).next()?].concat()
+    } else {
+        operation.to_vec()
+    };
+    entry.push(names.intern(&name)?, Quantity::Count, number)
+}
+
+/// `None` of mounts of something else.
+pub fn mount(line: &[u8]) -> Option<Mount> {
+    let (device, mount_point) = mountinfo::line(line)?;
+    let source = unescaped(mountinfo::source(line)?);
+    let server = source.strip_prefix(PREFIX)?;
+    // A folder of it may be mounted: `mfs#10.0.0.1:9421/projects`.
+    let server = &server[..server.iter().position(|&byte| byte == b'/').unwrap_or(server.len())];
+    let mount_point = PathBuf::from(OsStr::from_bytes(&unescaped(mount_point)));
+    (!server.is_empty()).then(|| Mount { device, master: printable(server), mount_point })
+}
+
+/// `\040` is a blank, `\043` a `#`.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut found = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, after)) = rest.split_first() {
+        let octal = after
+            .get(..3)
+            .filter(|digits| first == b'\\' && digits.iter().all(|digit| (b'0'..b'8').contains(digit)));
+        let code =
+            octal.map(|digits| digits.iter().fold(0u32, |code, digit| code * 8 + u32::from(digit - b'0')));
+        match code.and_then(|code| u8::try_from(code).ok()) {
+            Some(byte) => {
+                found.push(byte);
+                rest = &after[3..];
+            }
+            None => {
+                found.push(first);
+                rest = after;
+            }
+        }
+    }
+    found
+}

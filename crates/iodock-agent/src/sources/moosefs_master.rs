@@ -1,0 +1,254 @@
+//! The master of MooseFS on this machine: what it is asked for by each mount, as it says itself; how long it takes to
+//! say so; and its process: time on the processor and since when it runs. It works in one thread, so that its share of one
+//! processor says how busy it is, and an answer waits behind the requests of the mounts.
+//!
+//! A master that is stopped or overloaded answers late or not at all. That is told, and costs the agent at most a part of
+//! its deadline. Everything but the answer is read from /proc.
+
+use super::moosefs_sessions::{self as sessions, Session};
+use super::small_file::SmallFile;
+use super::stat::{self, Life};
+use super::{jobs, News, Reading};
+use crate::clock::now;
+use crate::lines::Faults;
+use crate::sample::{Entry, Evidence, Names, Owner, Quantity};
+use iodock_counters::numbers::{finite, whole, words};
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const SERVICE: &str = "mfs_master";
+const SESSIONS: &str = "mfs_sessions";
+const PROGRAM: &[u8] = b"mfsmaster";
+/// Where clients come: MATOCL_LISTEN_PORT is this unless a site says otherwise.
+const PORT: u16 = 9421;
+/// Of the time that is left; the rest is for what follows, and others wait for the round.
+const PATIENCE: f64 = 0.8;
+const LONGEST: Duration = Duration::from_secs(2);
+/// The kernel shows hundredths of a second everywhere (USER_HZ).
+const TICK_US: u64 = 10_000;
+const TICKS_PER_SECOND: f64 = 100.0;
+
+pub fn read(reading: &Reading) {
+    let Some(place) = place(reading) else { return };
+    // Of a late answer too: else it would count for the round that follows.
+    let time = now();
+    let process = process(reading);
+    let begin = Instant::now();
+    let patience = reading.remaining().mul_f64(PATIENCE).min(LONGEST);
+    let answer = ask(place.asked, patience);
+    let took = begin.elapsed();
+    if let Err(error) = &answer {
+        reading.refuse_service(&place.file_system, error, patience);
+    }
+    let entry = service(process, took, answer.is_ok());
+    reading.entries_of(time, SERVICE, (&place.file_system, &place.file_system), &entry.0, [&entry.1]);
+    if let Ok(answer) = answer {
+        listed(reading, time, &place, &answer);
+    }
+}
+
+/// Where the master listens, and what its clients call it.
+struct Place {
+    asked: SocketAddrV4,
+    file_system: String,
+}
+
+/// `None`: there is no master on this machine.
+fn place(reading: &Reading) -> Option<Place> {
+    let (mut listens, mut known) = (None, BTreeMap::<Ipv4Addr, u64>::new());
+    reading.lines(&reading.root().join("proc/net/tcp"), |line, _| match socket(line) {
+        Some((address, LISTENS)) if address.port() == PORT => listens = Some(*address.ip()),
+        Some((address, CONNECTED)) if address.port() == PORT && !address.ip().is_loopback() => {
+            *known.entry(*address.ip()).or_default() += 1;
+        }
+        _ => {}
+    });
+    let listens: Ipv4Addr = listens?;
+    let asked = if listens.is_unspecified() { Ipv4Addr::LOCALHOST } else { listens };
+    // One that listens everywhere is called as most of its clients call it.
+    let most = known.into_iter().max_by_key(|(_, clients)| *clients).map(|(address, _)| address);
+    let called = if listens.is_unspecified() { most? } else { listens };
+    Some(Place { asked: SocketAddrV4::new(asked, PORT), file_system: format!("{called}:{PORT}") })
+}
+
+const LISTENS: u64 = 0x0a;
+const CONNECTED: u64 = 0x01;
+
+/// Local address and state of a line of /proc/net/tcp.
+fn socket(line: &[u8]) -> Option<(SocketAddrV4, u64)> {
+    let mut fields = words(line).skip(1);
+    let local = fields.next()?;
+    let colon = local.iter().position(|&byte| byte == b':')?;
+    let address = u32::try_from(hexadecimal(&local[..colon])?).ok()?;
+    let port = u16::try_from(hexadecimal(&local[colon + 1..])?).ok()?;
+    let state = hexadecimal(fields.nth(1)?)?;
+    // As it lies in memory.
+    Some((SocketAddrV4::new(Ipv4Addr::from(address.to_ne_bytes()), port), state))
+}
+
+fn hexadecimal(text: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(text).ok().filter(|text| !text.starts_with('+'))?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+/// Time on the processor, microseconds, and how long it runs.
+struct Process {
+    time_us: u64,
+    uptime_s: u64,
+}
+
+/// The master's own, not what it has started to write files.
+fn process(reading: &Reading) -> Option<Process> {
+    let mut small = SmallFile::default();
+    let mut found = BTreeMap::new();
+    let folder = reading.root().join("proc");
+    for (name, folder) in reading.folders(&folder) {
+        let Some(number) = whole(name.as_bytes()) else { continue };
+        if small.content(&folder.join("comm")).trim_ascii() == PROGRAM {
+            found.insert(number, small.content(&folder.join("stat")).to_vec());
+        }
+    }
+    let is_first = |stat: &Vec<u8>| !Life::of(stat).parent.is_some_and(|parent| found.contains_key(&parent));
+    let stat = found.values().find(|stat| is_first(stat))?;
+    let up = small.content(&folder.join("uptime"));
+    let up = words(up).next().and_then(finite)?;
+    let started = stat::start_time(stat)? as f64 / TICKS_PER_SECOND;
+    let time_us = stat::ticks(stat)?.saturating_mul(TICK_US);
+    Some(Process { time_us, uptime_s: (up - started).max(0.0) as u64 })
+}
+
+fn service(process: Option<Process>, took: Duration, is_answered: bool) -> (Names, Entry) {
+    let (mut names, mut entry) = (Names::default(), Entry::default());
+    let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    let mut values = vec![
+        ("answer_us", Quantity::Level, took_us),
+        ("no_answer", Quantity::Level, u64::from(!is_answered)),
+    ];
+    if let Some(process) = process {
+        values.push(("cpu", Quantity::Time, process.time_us));
+        values.push(("uptime_s", Quantity::Level, process.uptime_s));
+    }
+    for (name, quantity, value) in values {
+        if let Some(name) = names.intern(name.as_bytes()) {
+            entry.push(name, quantity, value);
+        }
+    }
+    (names, entry)
+}
+
+fn listed(reading: &Reading, time: i64, place: &Place, answer: &[u8]) {
+    let mut faults = Faults { lines: 1, ..Faults::default() };
+    let found = sessions::sessions(answer).unwrap_or_else(|| {
+        faults.unreadable();
+        Vec::new()
+    });
+    reading.faults(SESSIONS, faults);
+    let mut names = Names::default();
+    for (mount, session) in by_mount(found) {
+        if let Some(entry) = entry(&session, &mut names) {
+            reading.entries_of(time, SESSIONS, (&place.file_system, &mount), &names, [&entry]);
+        }
+    }
+}
+
+/// Of a folder that was mounted again the newest session, if possible a connected one: the master keeps the old one.
+fn by_mount(found: Vec<Session>) -> BTreeMap<String, Session> {
+    let mut mounts = BTreeMap::<String, Session>::new();
+    for session in found {
+        let rank = |session: &Session| (session.is_connected, session.number);
+        match mounts.entry(session.place()) {
+            std::collections::btree_map::Entry::Vacant(free) => {
+                free.insert(session);
+            }
+            std::collections::btree_map::Entry::Occupied(mut known) => {
+                if rank(&session) > rank(known.get()) {
+                    known.insert(session);
+                }
+            }
+        }
+    }
+    mounts
+}
+
+/// Of the job that the mount point names, else of nobody who is known.
+fn entry(session: &Session, names: &mut Names) -> Option<Entry> {
+    let job = jobs::of_mount_point(&session.mount_point).unwrap_or_default();
+    let owner = Owner { evidence: Evidence::Server, job, ..Owner::default() };
+    let mut entry = Entry { owner, ..Entry::default() };
+    for (name, value) in session.operations() {
+        entry.push(names.intern(name.as_bytes())?, Quantity::Count, value)?;
+    }
+    Some(entry)
+}
+
+/// The answer's body. Errors: those of the connection, and `TimedOut` after `patience`.
+fn ask(address: SocketAddrV4, patience: Duration) -> io::Result<Vec<u8>> {
+    let deadline = Instant::now() + patience;
+    let mut stream = TcpStream::connect_timeout(&address.into(), patience.max(Duration::from_millis(1)))?;
+    stream.set_write_timeout(Some(left(deadline)?))?;
+    stream.write_all(&sessions::QUESTION)?;
+    loop {
+        let mut head = [0; sessions::HEAD_BYTES];
+        read_exact(&mut stream, &mut head, deadline)?;
+        let (is_answer, length) = sessions::head(head).ok_or(ErrorKind::InvalidData)?;
+        let mut body = Vec::new();
+        read_all(&mut stream, &mut body, length, deadline)?;
+        if is_answer {
+            return Ok(body);
+        }
+    }
+}
+
+fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(ErrorKind::TimedOut.into());
+    }
+    Ok(left)
+}
+
+fn read_exact(stream: &mut TcpStream, buffer: &mut [u8], deadline: Instant) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        filled += some(stream, &mut buffer[filled..], deadline)?;
+    }
+    Ok(())
+}
+
+/// A length that is not true costs no more memory than what comes.
+fn read_all(stream: &mut TcpStream, body: &mut Vec<u8>, length: usize, deadline: Instant) -> io::Result<()> {
+    let mut piece = [0; 16 << 10];
+    while body.len() < length {
+        let wanted = piece.len().min(length - body.len());
+        let read = some(stream, &mut piece[..wanted], deadline)?;
+        body.extend_from_slice(&piece[..read]);
+    }
+    Ok(())
+}
+
+fn some(stream: &mut TcpStream, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
+    stream.set_read_timeout(Some(left(deadline)?))?;
+    match stream.read(buffer) {
+        Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+        Err(error) if error.kind() == ErrorKind::Interrupted => Ok(0),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(ErrorKind::TimedOut.into()),
+        other => other,
+    }
+}
+
+impl Reading {
+    fn refuse_service(&self, file_system: &str, error: &io::Error, patience: Duration) {
+        let why = match error.kind() {
+            ErrorKind::TimedOut => format!("no answer within {} ms", patience.as_millis()),
+            _ => error.to_string(),
+        };
+        self.say(News::Refused(Path::new("mfsmaster").join(file_system), why));
+    }
+}
+
+#[cfg(test)]
+mod tests;

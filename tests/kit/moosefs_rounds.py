@@ -1,0 +1,183 @@
+"""Rounds on a real MooseFS: idle, load by one of four jobs, a master that is stopped (SIGSTOP), one that is
+started again. What the collector's page says of each, and which job it names."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from moosefs_site import JOBS, MooseFsSite, until
+from places import ROOT
+
+Kind = Literal["idle", "load", "stop", "restart"]
+TRUTH: dict[Kind, str] = {"idle": "healthy", "load": "overload", "stop": "stall", "restart": "failover"}
+"""What is done, and the state that follows from it (docs/explanation/server-states.md)."""
+KINDS: tuple[Kind, ...] = tuple(TRUTH)
+SAMPLES = 3
+"""Within which a verdict has to be there."""
+ON_ITS_WAY_S = 3.0
+"""Until a reading is sent, kept, written and looked at; the page has no verdict before."""
+PROCESSES = 64
+FILES = 20_000
+"""In the folder that a load lists."""
+_JOB = ROOT / "tests" / "kit" / "moosefs_job.py"
+_POLL_S = 0.25
+_CALM_SAMPLES = 4
+_CALM_S = 90.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of one round."""
+
+    kind: Kind
+    culprit: str | None
+    """Of a load the job that it comes from."""
+    said: str
+    """The state that was expected, if it was said in time; else what was said at the end of that time."""
+    after_s: float | None
+    """When it was said first, from the beginning on; None: not in time."""
+    named: tuple[str, ...]
+    """Jobs, the first to blame first."""
+    seen: str = ""
+    """Which states were said, and when."""
+
+    @property
+    def is_right(self) -> bool:
+        """Also who did it: of a load its job comes first, and in no other round somebody is named."""
+        is_named = self.named[:1] == (self.culprit,) if self.culprit else not self.named
+        return self.said == TRUTH[self.kind] and is_named
+
+    def __str__(self) -> str:
+        when = f" after {self.after_s:.1f} s" if self.after_s is not None else ""
+        who = f", by job {self.culprit}" if self.culprit else ""
+        named = f", named: {' '.join(self.named)}" if self.named else ""
+        seen = "" if self.is_right else f" ({self.seen})"
+        return f"{'right' if self.is_right else 'WRONG'}: {self.kind}{who}: {self.said}{when}{named}{seen}"
+
+
+@dataclass
+class Score:
+    """Of all rounds."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    @property
+    def right(self) -> int:
+        return sum(one.is_right for one in self.outcomes)
+
+    def table(self) -> str:
+        """What was done, and what was said, in Markdown."""
+        said = Counter((one.kind, one.said) for one in self.outcomes)
+        states = ("healthy", "busy", "overload", "stall", "failover", "degraded", "no-samples")
+        lines = [
+            f"| done | {' | '.join(states)} | right, with who did it |",
+            f"|{' --- |' * (len(states) + 2)}",
+        ]
+        for kind in TRUTH:
+            of = [one for one in self.outcomes if one.kind == kind]
+            cells = [str(said[kind, state]) for state in states]
+            lines.append(f"| {kind} | {' | '.join(cells)} | {sum(one.is_right for one in of)} of {len(of)} |")
+        return "\n".join(lines)
+
+
+def plan(each: int, seed: int, of: Sequence[Kind] = KINDS) -> list[tuple[Kind, str | None]]:
+    """So many rounds of each kind, mixed; of a load its job."""
+    chance = random.Random(seed)
+    kinds = [kind for kind in of for _ in range(each)]
+    chance.shuffle(kinds)
+    return [(kind, chance.choice(JOBS) if kind == "load" else None) for kind in kinds]
+
+
+class Rounds:
+    """On one site. The jobs do a little all the time."""
+
+    def __init__(self, site: MooseFsSite, tell: Callable[[str], None] = print, files: int = FILES) -> None:
+        self.site, self.tell = site, tell
+        self._length_s = SAMPLES * site.sample_s + ON_ITS_WAY_S
+        site.run_on("n1", sys.executable, str(_JOB), f"/mnt/job_{JOBS[0]}/steps", "fill", str(files))
+        for job in JOBS:
+            folder = f"/mnt/job_{job}/of_{job}"
+            site.run_on("n1", "mkdir", folder)
+            site.start_on("n1", f"job-{job}", [sys.executable, str(_JOB), folder, "little"])
+
+    def learn(self, samples: int = 20) -> None:
+        """Nothing is done until it is known what is usual."""
+        time.sleep(samples * self.site.sample_s)
+        self._calm()
+
+    def play(self, rounds: list[tuple[Kind, str | None]]) -> Iterator[Outcome]:
+        for kind, culprit in rounds:
+            self._calm()
+            yield self._one(kind, culprit)
+
+    def _one(self, kind: Kind, culprit: str | None) -> Outcome:
+        begin = time.monotonic()
+        undo = self._do(kind, culprit)
+        # A restart has happened when the master is there again.
+        begin = time.monotonic() if kind == "restart" else begin
+        try:
+            outcome = self._watch(kind, begin, culprit)
+        finally:
+            undo()
+        return outcome
+
+    def _watch(self, kind: Kind, begin: float, culprit: str | None) -> Outcome:
+        expected, after_s, named, seen = TRUTH[kind], None, tuple[str, ...](), list[tuple[str, float]]()
+        while (passed_s := time.monotonic() - begin) < self._length_s:
+            state = self._state()
+            if not seen or seen[-1][0] != state:
+                seen.append((state, passed_s))
+            if state == expected:
+                after_s = passed_s if after_s is None else after_s
+                named = self._named()
+            if (state == expected) != (expected == "healthy") and (named or culprit is None):
+                break
+            time.sleep(_POLL_S)
+        last = seen[-1][0]
+        is_said = after_s is not None and (expected != "healthy" or last == expected)
+        told = ", ".join(f"{state} {at_s:.1f} s" for state, at_s in seen)
+        return Outcome(
+            kind, culprit, expected if is_said else last, after_s if is_said else None, named, told
+        )
+
+    def _do(self, kind: Kind, culprit: str | None) -> Callable[[], None]:
+        """Returns what undoes it."""
+        if kind == "load":
+            words = [sys.executable, str(_JOB), f"/mnt/job_{culprit}/steps", "much", str(PROCESSES)]
+            self.site.start_on("n1", "load", words)
+            return lambda: self.site.stop("load")
+        if kind == "stop":
+            self.site.signal_master(signal.SIGSTOP)
+            return lambda: self.site.signal_master(signal.SIGCONT)
+        if kind == "restart":
+            self.site.service("mfsmaster", "master.cfg", "restart")
+        return lambda: None
+
+    def _calm(self) -> None:
+        """Some samples in which all is well, and no others."""
+        since = time.monotonic()
+        ends = since + _CALM_S
+        while time.monotonic() - since < _CALM_SAMPLES * self.site.sample_s:
+            if self._state() != "healthy":
+                since = time.monotonic()
+            if time.monotonic() > ends:
+                self.tell(f"note: not calm after {_CALM_S:g} s: {self._state()}")
+                return
+            time.sleep(_POLL_S)
+
+    def _state(self) -> str:
+        rows = [row for row in self.site.servers() if row.get("server") == "mds01"]
+        return str(rows[0]["state"]) if rows else "unknown"
+
+    def _named(self) -> tuple[str, ...]:
+        return tuple(str(row["job"]) for row in self.site.suspects())
+
+
+__all__ = ["Kind", "Outcome", "Rounds", "Score", "plan", "until"]

@@ -1,0 +1,28 @@
+"""A real MooseFS, an agent on each of two machines (namespaces) and the collector: one round each of idle,
+load by one of four jobs, SIGSTOP of the master and a restart. `make test-moosefs`; needs root and MooseFS's
+packages, and is no part of `make test`. More rounds: `benches/moosefs_rounds.py`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from moosefs_site import missing
+from places import ROOT
+
+PATIENCE_S = 170.0
+_ROUNDS = ROOT / "benches" / "moosefs_rounds.py"
+
+pytestmark = [
+    pytest.mark.skipif(bool(missing()), reason=f"no MooseFS can be tried here: {missing()}"),
+    pytest.mark.timeout(PATIENCE_S + 30),
+]
+
+
+def test_states_of_a_real_master_are_told_right_with_who_did_it(agent: Path) -> None:
+    words = [sys.executable, str(_ROUNDS), "--agent", str(agent), "--each", "1", "--files", "10000"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert "right: 4 of 4" in done.stdout, done.stdout + done.stderr
