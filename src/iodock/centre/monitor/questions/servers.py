@@ -148,14 +148,14 @@ def clients(store: MonitorTables, begin: int, end: int, step: int, hosts: Sequen
 
 
 def asked(store: MonitorTables, hosts: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:
-    """job, opens, creates, metadata, object_creates, moved_bytes, requests: what each job asked these
-    servers for between two moments by their clocks. Raises StoreError, QueryError."""
+    """job, ids (JobIDs of it), opens, creates, metadata, object_creates, moved_bytes, requests: what each
+    job asked these servers for between two moments by their clocks. Raises StoreError, QueryError."""
     resolution = span(begin, end, store.catalogue).resolution
     share = overlap(Span(begin, end, end - begin, resolution, resolution))
     operations = " + ".join(f'"{name}"' for name in metadata_operations())
     of_metadata = "source = 'mdt_job_stats'"
     sql = f"""
-        SELECT {ids.number()} AS job,
+        SELECT {ids.number()} AS job, count(DISTINCT job) AS ids,
             sum("open" * share) FILTER ({of_metadata}) AS opens,
             sum((mknod + "create") * share) FILTER ({of_metadata}) AS creates,
             sum(({operations}) * share) FILTER ({of_metadata}) AS metadata,
