@@ -75,6 +75,16 @@ def metadata() -> str:
     return f"CASE WHEN source = 'mdt_job_stats' THEN {total} END"
 
 
+ASKED_OF_SERVERS = {
+    "opens": "CASE WHEN source = 'mdt_job_stats' THEN \"open\" END",
+    "closes": "CASE WHEN source = 'mdt_job_stats' THEN \"close\" END",
+    "creates": "CASE WHEN source = 'mdt_job_stats' THEN mknod + \"create\" END",
+    "object_creates": "CASE WHEN source = 'obdfilter_job_stats' THEN \"create\" END",
+}
+"""What jobs asked of metadata servers, and the objects that object servers made for it: name -> SQL over rows
+of `job_io`, NULL of those that count something else."""
+
+
 def zero_if_counted(column: str, among: str) -> str:
     """COLUMN of summed rows in SQL, 0 instead of NULL where another row of the same AMONG (keys) has it:
     then somebody counts it there, and this row's owner did nothing."""

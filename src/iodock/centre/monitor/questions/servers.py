@@ -16,13 +16,31 @@ from iodock.centre.monitor.questions.spans import Span, overlap, span
 from iodock.centre.store import MonitorTables
 from iodock.shared.engine.need import Need
 
-_MACHINE = ("mds_stats", "cpu", "load", "pressure")
+MACHINE = ("mds_stats", "cpu", "load", "pressure")
 _BUSY = ("user_time", "nice_time", "system_time", "irq_time", "softirq_time", "steal_time")
 _IDLE = ("idle_time", "iowait_time")
 _SERVICE = "source = 'mds_stats' AND target NOT LIKE '%:%' AND bucket IS NULL"
 _SERVED = "(source LIKE 'mdt%' OR source LIKE 'obdfilter%')"
 LATE = 5
 """A round is over a fifth of a step after its multiple: by then all files were read."""
+
+
+def _listed(values: Sequence[str]) -> str:
+    return ", ".join(map(text, values)) or "NULL"
+
+
+MACHINE_SUMS = {
+    "handled": f"{_SERVICE} AND metric = 'req_waittime' AND unit = '1'",
+    "waited_us": f"{_SERVICE} AND metric = 'req_waittime_time'",
+    "queued": f"{_SERVICE} AND metric = 'req_qdepth_sum'",
+    "queue_samples": f"{_SERVICE} AND metric = 'req_qdepth' AND unit = '1'",
+    "active": f"{_SERVICE} AND metric = 'req_active_sum'",
+    "active_samples": f"{_SERVICE} AND metric = 'req_active' AND unit = '1'",
+    "busy_us": f"source = 'cpu' AND metric IN ({_listed(_BUSY)})",
+    "idle_us": f"source = 'cpu' AND metric IN ({_listed(_IDLE)})",
+    "pressure_us": "source = 'pressure' AND target = 'io' AND metric = 'some_time'",
+}
+"""Sums of a server's machine and its metadata service: name -> condition in SQL over `targets`."""
 
 _SERVER = "regexp_extract(file_system, '^(.+):/', 1)"
 Hosts = Sequence[str] | None
@@ -35,28 +53,17 @@ def machines(
     """host, round, end_ts, handled, waited_us, queued, queue_samples, active, active_samples, busy_us,
     idle_us, pressure_us, load, uptime_s: of rounds that ended in (BEGIN, END], ns since the epoch; NULL of
     what did not grow or nobody read. Raises StoreError, QueryError."""
-    sums = {
-        "handled": f"{_SERVICE} AND metric = 'req_waittime' AND unit = '1'",
-        "waited_us": f"{_SERVICE} AND metric = 'req_waittime_time'",
-        "queued": f"{_SERVICE} AND metric = 'req_qdepth_sum'",
-        "queue_samples": f"{_SERVICE} AND metric = 'req_qdepth' AND unit = '1'",
-        "active": f"{_SERVICE} AND metric = 'req_active_sum'",
-        "active_samples": f"{_SERVICE} AND metric = 'req_active' AND unit = '1'",
-        "busy_us": f"source = 'cpu' AND metric IN ({_listed(_BUSY)})",
-        "idle_us": f"source = 'cpu' AND metric IN ({_listed(_IDLE)})",
-        "pressure_us": "source = 'pressure' AND target = 'io' AND metric = 'some_time'",
-    }
     columns = ", ".join(
-        f"sum(value * {_scaled(step)}) FILTER ({where}) AS {name}" for name, where in sums.items()
+        f"sum(value * {_scaled(step)}) FILTER ({where}) AS {name}" for name, where in MACHINE_SUMS.items()
     )
     sql = f"""
         SELECT host, {_round(step)} AS round, max(end_ts) AS end_ts, {columns},
             max(value) FILTER (source = 'load' AND metric = 'load1_percent') / 100 AS load,
             max(value) FILTER (source = 'cpu' AND metric = 'uptime_s') AS uptime_s
-        FROM targets WHERE source IN ({_listed(_MACHINE)}) AND {_ended(begin, end)} AND {_at(hosts)}
+        FROM targets WHERE source IN ({_listed(MACHINE)}) AND {_ended(begin, end)} AND {_at(hosts)}
         GROUP BY host, round ORDER BY host, round
     """
-    need = Need(_MACHINE, is_presence=True)
+    need = Need(MACHINE, is_presence=True)
     return store.table(sql, begin=begin, end=end, resolution=resolution, need=need)
 
 
@@ -199,7 +206,3 @@ def _ended(begin: int, end: int) -> str:
 
 def _at(hosts: Hosts) -> str:
     return "true" if hosts is None else f"host IN ({_listed(hosts)})"
-
-
-def _listed(values: Sequence[str]) -> str:
-    return ", ".join(map(text, values)) or "NULL"
