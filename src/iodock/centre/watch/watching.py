@@ -51,6 +51,8 @@ class Spell:
     """The last of it."""
     end_ns: int | None
     """None: it goes on."""
+    is_learnt: bool = False
+    """From the hours that the store had at the start: by coarser steps, and without suspects."""
 
 
 class Remembered:
@@ -82,6 +84,8 @@ class Watching:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _verdicts: tuple[Verdict, ...] = ()
     _at: int | None = None
+    _learnt_ns: int = 0
+    """What was judged until then was learnt from the store."""
     _past: deque[Spell] = field(default_factory=lambda: deque(maxlen=_MOST_PAST))
     _named: dict[tuple[str, int], tuple[int, tuple[Suspect, ...]]] = field(default_factory=dict)
     _asked: dict[tuple[str, int], Remembered] = field(default_factory=dict)
@@ -148,6 +152,7 @@ class Watching:
     def _learn(self, now: int) -> None:
         """From the last hours, coarser of many servers."""
         self._observer.prepare(now)
+        self._learnt_ns = now
         step_s = 60.0 if self._observer.servers <= _SMALL else 300.0
         for round_ in self._observer.past(now, self.limits.usual_hours, step_s):
             self._remember(self._states.take(round_))
@@ -159,7 +164,7 @@ class Watching:
         for one in verdicts:
             last = before.get(one.server)
             if last is not None and last.state != one.state:
-                self._past.append(Spell(last, one.since_ns))
+                self._past.append(Spell(last, one.since_ns, last.at_ns <= self._learnt_ns))
         self._verdicts = tuple(verdicts)
 
     def _take(self, verdicts: list[Verdict], now: int) -> None:
