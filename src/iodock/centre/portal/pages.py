@@ -16,7 +16,17 @@ from starlette.routing import Route
 from iodock.centre.monitor.access import Access, Visitor
 from iodock.centre.portal import rendering, session
 from iodock.centre.portal.forms import Asked, check_names, with_values
-from iodock.centre.portal.shown import actions, events, file_systems, job, jobs, machine, now, use
+from iodock.centre.portal.shown import (
+    actions,
+    events,
+    file_systems,
+    heavy,
+    job,
+    jobs,
+    machine,
+    now,
+    use,
+)
 from iodock.centre.portal.shown.page import NotThere, Question, Remembered, Shown, Site
 from iodock.centre.portal.tables import Table, as_csv, as_json
 from iodock.centre.store import MonitorTables
@@ -30,6 +40,7 @@ _SECTIONS = (
     ("/now", N_("Now")),
     ("/", N_("File systems")),
     ("/jobs", N_("Jobs")),
+    ("/heavy", N_("Heavy jobs")),
     ("/events", N_("Events")),
     ("/use", N_("Use")),
 )
@@ -53,7 +64,14 @@ class Pages:
 
     def routes(self) -> list[Route]:
         """Addresses of pages. Each has its tables as `?format=csv|json&table=NAME` too."""
-        shows = {"/now": now, "/": file_systems, "/jobs": jobs, "/events": events, "/use": use}
+        shows = {
+            "/now": now,
+            "/": file_systems,
+            "/jobs": jobs,
+            "/heavy": heavy,
+            "/events": events,
+            "/use": use,
+        }
         return [
             *(Route(path, self._page(path, _always(one.shown, one.WORDS))) for path, one in shows.items()),
             Route("/machines", self._page("/", _always(machine.shown, machine.WORDS))),

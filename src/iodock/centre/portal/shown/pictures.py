@@ -25,11 +25,19 @@ class Pictures:
 
 def pictures(question: Question, host: str, within: Span, marks: tuple[Mark, ...]) -> Pictures | None:
     """None: it was no metadata server in this time. Raises StoreError."""
-    spans = {"pictures": within, "opens_day": _last(question, within, DAY)}
-    spans["opens_hour"] = _last(question, within, HOUR)
-    found = {name: _steps(question, host, one) for name, one in spans.items()}
-    if not any(step and (step.handled, step.opens) != (None, None) for step in found["opens_day"]):
+    spans = {
+        "pictures": within, "opens_day": _last(question, within, DAY),
+        "opens_hour": _last(question, within, HOUR),
+    }  # fmt: skip
+    known: dict[Span, Steps] = {}
+    for one in (spans["opens_day"], within):
+        known[one] = known.get(one) or _steps(question, host, one)
+    if not any(
+        step and (step.handled, step.opens) != (None, None) for steps in known.values() for step in steps
+    ):
         return None
+    known |= {one: _steps(question, host, one) for one in set(spans.values()) - known.keys()}
+    found = {name: known[one] for name, one in spans.items()}
     charts = _charts(question, spans, found)
     tables = [_numbers(question, name, spans[name], steps) for name, steps in found.items()]
     return Pictures([replace(chart, marks=marks) for chart in charts], tables)
