@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from iodock.centre.monitor.questions import heavy
-from iodock.centre.monitor.questions.spans import SECOND, span
-from iodock.centre.portal.forms import MOST_ROWS, RANGES, job_address
+from iodock.centre.portal.forms import MOST_ROWS, job_address
 from iodock.centre.portal.people import names
 from iodock.centre.portal.shown.file_systems import empty
-from iodock.centre.portal.shown.page import LAG_S, SPAN, Question, Shown
+from iodock.centre.portal.shown.page import SPAN, Question, Shown
 from iodock.centre.portal.tables import Column, Table
 from iodock.shared.errors import StoreError
 from iodock.shared.language import Language
@@ -17,16 +16,13 @@ from iodock.shared.language import Language
 WORDS = (*SPAN, "user", "fs", "q", "sort", "order", "top")
 """What of an address this page uses."""
 MOST = 50
-_RANGES = {name: RANGES[name] for name in ("1d", "7d", "30d")}
 _USUAL = "30d"
 
 
 def shown(question: Question) -> Shown:
     """A user sees the own jobs. Raises RequestError, StoreError."""
     text, asked = question.text, question.asked
-    length, _ = _RANGES[asked.choice("range", _RANGES, _USUAL)]
-    end = asked.end or asked.now - LAG_S * SECOND
-    within = span(end - length, end, question.store.catalogue)
+    within = question.within(_USUAL)
     sort, user = asked.choice("sort", heavy.SORTS, "metadata"), asked.text("user")
     wanted = heavy.Wanted(
         question.seen, names(user) if user else (), asked.text("fs"), asked.text("q"), sort,
@@ -38,7 +34,7 @@ def shown(question: Question) -> Shown:
         "heavy", text.gettext("Jobs"), columns(text), [_row(row, carried) for row in rows], empty(question),
         sorted_by=sort,
     )  # fmt: skip
-    more = {"within": within, "default_range": _USUAL, "ranges": _RANGES, "total": total}
+    more = {"within": within, "default_range": _USUAL, "total": total}
     return Shown(
         "heavy.html", text.gettext("What jobs did to file servers"), within.begin, within.end, [listed],
         more=more, refreshes=False,
