@@ -59,7 +59,8 @@ class Pages:
     def __init__(self, store: MonitorTables, access: Access, site: Site | None = None) -> None:
         self._store, self._access, self._site = store, access, site or Site()
         self._sessions = session.Sessions(access)
-        self._state = Remembered(self._site.watching or Watching(store, self._site.ids, self._site.limits))
+        own = Watching(store, self._site.ids, self._site.limits, self._site.names_jobs)
+        self._state = Remembered(self._site.watching or own)
         self._turns: anyio.CapacityLimiter | None = None
 
     def routes(self) -> list[Route]:

@@ -99,6 +99,8 @@ class Ledger:
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             made = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=10)
             made.row_factory = sqlite3.Row
+            # What is forgotten must not stay in the file.
+            made.execute("PRAGMA secure_delete = ON")
             version = made.execute("PRAGMA user_version").fetchone()[0]
             if version == 0 and not made.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 made.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT")

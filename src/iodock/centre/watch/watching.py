@@ -79,6 +79,8 @@ class Watching:
     store: MonitorTables
     ids: JobIds = field(default_factory=JobIds)
     limits: ServerStates = field(default_factory=ServerStates)
+    names_jobs: bool = True
+    """False: the site does not want to know what jobs are called."""
     listener: Callable[[tuple[Verdict, ...], int], None] | None = None
     """Gets each look's verdicts and its time, where this is running."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -184,7 +186,7 @@ class Watching:
             self._asked = {one: kept for one, kept in self._asked.items() if one[0] != key[0] or one == key}
             found = suspects(verdict, remembered, step_s, clock_ns) or found
             known = self._known([one.job for one in found], now)
-            found = tuple(_with(one, known.get(one.job)) for one in found)
+            found = tuple(_with(one, known.get(one.job), self.names_jobs) for one in found)
             self._named = {one: kept for one, kept in self._named.items() if one[0] != verdict.server}
             self._named[key] = (now, found)
         return found
@@ -222,8 +224,10 @@ def _first(told: JobDescription | None, kept: JobDescription) -> JobDescription:
     )
 
 
-def _with(suspect: Suspect, known: JobDescription | None) -> Suspect:
-    return replace(suspect, owner=known.owner, name=known.name, nodes=known.nodes) if known else suspect
+def _with(suspect: Suspect, known: JobDescription | None, names_jobs: bool) -> Suspect:
+    if known is None:
+        return suspect
+    return replace(suspect, owner=known.owner, name=known.name if names_jobs else None, nodes=known.nodes)
 
 
 _WORST: tuple[State, ...] = ("stall", "overload", "failover", "degraded", "no-samples", "busy", "healthy")

@@ -39,6 +39,8 @@ class Site:
 
     ids: JobIds = field(default_factory=JobIds)
     limits: ServerStates = field(default_factory=ServerStates)
+    names_jobs: bool = True
+    """False: pages do not tell what jobs are called."""
     is_synthetic: bool = False
     """All of it is made up, and every page says so."""
     responder: Responder | None = None
