@@ -39,6 +39,8 @@ PAGES = (
     "/jobs/{live}", "/jobs/{past}", "/jobs/{old}", "/jobs/{old}?range=30d", "/events", "/use",
     "/jobs?range=30d&q=model-3", "/machines?host=oss01", "/machines?host=oss01&range=7d",
     "/machines?host=oss01&range=30d", "/machines?host=r01c07", "/machines?host=r01c07&range=30d",
+    "/heavy", "/heavy?sort=bytes_share", "/heavy?q=model-3", "/now", "/machines?host=mds01",
+    "/machines?host=mds01&range=30d",
 )  # fmt: skip
 
 

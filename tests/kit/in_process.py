@@ -10,15 +10,21 @@ from typing import Any
 from iodock.cli.run import run
 
 
-def printed(*arguments: object) -> str:
-    """What `iodock ARGUMENTS` prints on standard output."""
+def asked(*arguments: object) -> tuple[int, str, str]:
+    """Status of `iodock ARGUMENTS`, and what it prints on standard output and standard error."""
     out, said = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     with redirect_stdout(out), redirect_stderr(said):
         status = run([str(one) for one in arguments])
     for stream in (out, said):
         stream.seek(0)
-    assert status == 0, said.read()
-    return out.read()
+    return status, out.read(), said.read()
+
+
+def printed(*arguments: object) -> str:
+    """What `iodock ARGUMENTS` prints on standard output."""
+    status, out, said = asked(*arguments)
+    assert status == 0, said
+    return out
 
 
 def shown(store: object, analysis: str, *options: str) -> dict[str, Any]:

@@ -108,6 +108,8 @@ class MonitorStore:
     """A monitor store to read. Questions may be asked while the collector writes."""
 
     limits: Sequence[str] = ()
+    shows_job_names = True
+    """False: the site does not want to know what jobs are called."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -135,7 +135,10 @@ def serve(
     room = places(load().connections, access)
     serving = _Serving(listening(listen, access, tls), room, access, tls, site, quiet)
     if not place.is_prometheus:
-        _collect(place, Keep(keep_fine, keep_minutes, keep), serving, pulled, response)
+        kept = load().privacy
+        names = kept.job_names_days if kept.job_names else 0
+        times = Keep(keep_fine, keep_minutes, keep, names, kept.events_days)
+        _collect(place, times, serving, pulled, response)
     elif pulled:
         raise RequestError("--pull: a Prometheus scrapes the agents itself", "a folder as --store")
     else:
@@ -196,6 +199,7 @@ def _collect(
     limits = load().agents
     _few_arenas()
     collector = Collector(place.folder(), keep, serving.site.ids)
+    collector.store.shows_job_names = serving.site.names_jobs
     batches, torn = collector.replayed
     if batches or torn:
         serving.tell(f"note: taken from the journal: batches {batches:,}, bytes of one that was cut {torn:,}")
@@ -210,7 +214,8 @@ def _collect(
             stack.enter_context(responder.running(say))
         if pulled:
             stack.enter_context(pulling(collector, pulled, limits, serving.tell))
-        watching = Watching(collector.store, serving.site.ids, serving.site.limits)
+        known = serving.site
+        watching = Watching(collector.store, known.ids, known.limits, known.names_jobs)
         if responder:
             watching.listener = responder.respond
         stack.enter_context(watching.running(say))
@@ -256,7 +261,8 @@ def _site(jobid_name: str | None) -> Site:
     from iodock.centre.portal.shown.page import Site
     from iodock.shared.settings import load
 
-    return Site(job_ids(jobid_name), load().states)
+    found = load()
+    return Site(job_ids(jobid_name), found.states, found.privacy.job_names)
 
 
 def _access(

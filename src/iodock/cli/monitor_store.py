@@ -38,8 +38,13 @@ class StoreOptions:
     def opened(self) -> MonitorTables:
         """To read. Raises RequestError."""
         from iodock.centre.store import MonitorStore
+        from iodock.shared.settings import load
 
-        return self.prometheus() if self.is_prometheus else MonitorStore(self.folder())
+        if self.is_prometheus:
+            return self.prometheus()
+        store = MonitorStore(self.folder())
+        store.shows_job_names = load().privacy.job_names
+        return store
 
     def folder(self) -> Path:
         """The collector's. Raises RequestError."""

@@ -194,7 +194,8 @@ class Screen:
         from iodock.centre.watch.watching import Watching
         from iodock.shared.settings import load
 
-        return Watching(self.store, self.ids, load().states)
+        found = load()
+        return Watching(self.store, self.ids, found.states, found.privacy.job_names)
 
     def pass_time(self, seconds: float) -> None:
         """A replay goes on, and is live once it has come to now."""

@@ -121,6 +121,10 @@ class Privacy:
     """Then owners and names of jobs are removed from episodes and actions."""
     audit_days: float = 400.0
     job_names: bool = True
-    """Keep and show what jobs are called."""
+    """Show what jobs are called, and keep it in the store; false: neither."""
+    job_names_days: float = 400.0
+    """In the store."""
+    events_days: float = 400.0
+    """In the store: lines of logs, with names of machines and whatever else is in them."""
     suspects_in_webhooks: bool = True
     """Also send jobs and owners to operators' webhooks and syslog."""

@@ -34,7 +34,7 @@ from portal_site import (
 
 NOBODYS = "80070066"
 """A job that there is not, with as many digits as the other's."""
-PAGES = ("/", "/now", "/jobs", f"/jobs/{OWN}", "/events", "/use")
+PAGES = ("/", "/now", "/jobs", f"/jobs/{OWN}", "/heavy", "/events", "/use")
 
 
 @pytest.fixture(scope="module")

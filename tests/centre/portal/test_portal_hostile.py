@@ -53,6 +53,8 @@ SHOWN = {
     "/": {"range": "1h", "end": ""},
     "/jobs": {"range": "1h", "end": "", "at": "servers", "user": "x", "fs": "lfs", "q": "x", "sort": "job",
               "order": "up", "top": "3"},
+    "/heavy": {"range": "1d", "end": "", "user": "x", "fs": "lfs", "q": "x", "sort": "job", "order": "up",
+               "top": "3"},
     f"/jobs/{OWN}": {"range": "1h", "end": "", "at": "servers"},
     f"/jobs/?id={OWN}": {"range": "1h", "end": "", "at": "servers"},
     "/events": {"range": "1h", "end": "", "host": "x", "kind": "io-error", "severity": "note", "fs": "x",

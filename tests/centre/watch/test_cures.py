@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -76,7 +77,7 @@ def test_nobody_is_blamed_where_nobody_stands_out() -> None:
 def started(
     version: str, kind: str = "metadata", job: str = "4711", **more: Any
 ) -> dict[str, tuple[str, ...]]:
-    given = {"rate": 12_000.0, "nodes": None, **more}
+    given = {"rate": 12_000.0, "ids": None, **more}
     rules = tbf.rules(kind, job, version=tbf.version_of(version), **given)
     return {rule.by: rule.start for rule in rules}
 
@@ -129,11 +130,42 @@ def test_a_rule_limits_requests_and_not_objects() -> None:
         assert f'rate={limit}"' in found.commands[0][1][1]
 
 
-def test_a_rate_is_a_tenth_of_what_was_asked_by_each_node() -> None:
-    assert "rate=10}" not in str(started("2.15", nodes=120))
-    assert started("2.15", nodes=120)["jobid"][1].endswith('rate=10"')
-    assert started("2.15", nodes=10**6)["jobid"][1].endswith('rate=1"')
+@pytest.mark.parametrize(
+    ("rate", "ids", "limit"),
+    [
+        # jobid_name %j: one bucket for the job on all of its nodes.
+        (12_000.0, 1, 1200), (12_000.0, None, 1200), (5.0, 1, 1), (1e9, 1, 65_535),
+        # %j:%u:%H: each node has a bucket of its own.
+        (12_000.0, 120, 10), (27_000.0, 1008, 3), (None, 1, 100), (None, 10, 10),
+    ],
+)  # fmt: skip
+def test_a_rate_is_a_tenth_of_what_the_job_asked_for_divided_by_its_job_ids(
+    rate: float | None, ids: int | None, limit: int
+) -> None:
+    assert started("2.15", rate=rate, ids=ids)["jobid"][1].endswith(f'rate={limit}"')
+
+
+def test_projects_and_nodemaps_are_not_divided_by_nodes() -> None:
+    found = started("2.17", ids=120)
+    assert [found[by][1].rpartition("rate=")[2] for by in ("jobid", "projid", "nodemap")] == [
+        '10"', '1200"', '1200"',
+    ]  # fmt: skip
     assert started("2.15", kind="client") == {}
+
+
+def test_a_rule_that_would_not_slow_the_job_is_not_suggested() -> None:
+    """K's stall: 84,000 files in two minutes, on 12,096 nodes: one request a second of each is no limit."""
+    suspect = replace(did(opens=700.0, object_creates=8400.0), nodes=12_096, job_ids=12_096)
+    assert set(started("2.15", rate=700.0, ids=12_096)) == set()
+    assert set(started("2.17", rate=700.0, ids=12_096)) == {"projid", "nodemap"}
+    rules = Intervention(lustre_version="2.15.3")
+    ((why, lines),) = cures.for_operators("stall", "metadata", (suspect,), rules, None, EN).commands
+    assert "12,096 JobIDs" in why and lines == ()
+    # The same job under one JobID can be slowed down.
+    one = cures.for_operators("stall", "metadata", (replace(suspect, job_ids=1),), rules, None, EN)
+    assert 'rate=70"' in one.commands[0][1][1]
+    old = cures.for_operators("stall", "metadata", (suspect,), Intervention(lustre_version="2.5.3"), None, EN)
+    assert old.commands == ()
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,9 @@ def test_servers_of_one_file_system_are_told_together(site: Site) -> None:
 
 
 def test_each_is_told_what_concerns_them(site: Site) -> None:
-    site.intervals(6, suspects=(suspect(name="training", nodes=40), suspect("9", owner=None, share=0.05)))
+    site.intervals(
+        6, suspects=(suspect(name="training", nodes=40, job_ids=40), suspect("9", owner=None, share=0.05))
+    )
     operators, users, owner = (letter.message for letter in site.sent)
     assert operators.subject == "lfs: metadata server overloaded"
     assert f"- {JOB} (training), alice: 90 % of what was asked, confidence 95 %" in operators.text

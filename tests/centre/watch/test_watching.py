@@ -9,50 +9,8 @@ from pathlib import Path
 import pytest
 
 from iodock.centre.monitor.collector import Collector
-from iodock.centre.watch.verdict import Verdict
 from iodock.centre.watch.watching import Watching
-from iodock.shared.settings import ServerStates
-from iodock.simulation.centre import Centre
-from iodock.simulation.history import write_history
-from iodock.simulation.scenarios import named
-
-SECOND = 1_000_000_000
-LIMITS = ServerStates(scheduler="none", usual_hours=1.0)
-
-
-class Played:
-    """A centre after an ordinary half an hour, in which a scenario happens; looked at after each reading."""
-
-    def __init__(self, folder: Path, scenario: str, step_s: float = 10.0, jobs: int = 12) -> None:
-        chosen = named(scenario)
-        specials = tuple(
-            replace(one, application=one.application.on_fewer_nodes(252)) for one in chosen.specials
-        )
-        self.chosen = replace(chosen, jobid_name="%j:%u:%H", specials=specials)
-        ordinary = replace(
-            named("healthy"), servers=chosen.servers, targets_per_server=chosen.targets_per_server
-        )
-        self.collector, self.step_s = Collector(folder), step_s
-        self.centre = Centre(ordinary, seed=3, jobs=jobs)
-        write_history(self.centre, self.collector.writer, 1800, step_s, lambda share: None)
-        self.watching = Watching(self.collector.store, limits=replace(LIMITS, sample_s=step_s))
-        self.late_ns = int(step_s * SECOND) // 5
-        """When the last reading of a round is surely there."""
-        self.watching.look(self.centre.now_ns + self.late_ns)
-
-    def turn(self, first_s: float = 30.0) -> None:
-        self.centre.turn(self.chosen, first_s)
-
-    def sample(self) -> Verdict:
-        """Of the metadata server after one reading more."""
-        write_history(self.centre, self.collector.writer, self.step_s, self.step_s, lambda share: None)
-        found = self.watching.look(self.centre.now_ns + self.late_ns)
-        return next(one for one in found if one.server == "mds01")
-
-    def culprit(self) -> str:
-        return next(
-            str(job.number) for job in self.centre.jobs if job.application in ("shared-dir", "wide-stripes")
-        )
+from played_centre import LIMITS, SECOND, Played
 
 
 @pytest.mark.parametrize("step_s", [10.0, 60.0])

@@ -15,3 +15,15 @@ def login(name: str) -> str:
         return pwd.getpwuid(int(name)).pw_name
     except (KeyError, OverflowError):
         return name
+
+
+@lru_cache(4096)
+def names(user: str) -> tuple[str, ...]:
+    """What a user may be called in samples: login name and id in digits."""
+    if user.isascii() and user.isdecimal():
+        known = login(user)
+        return (user,) if known == user else (user, known)
+    try:
+        return (user, str(pwd.getpwnam(user).pw_uid))
+    except (KeyError, ValueError):
+        return (user,)

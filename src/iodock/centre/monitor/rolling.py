@@ -58,10 +58,13 @@ class Keep:
     fine: float = 1
     minute: float = 7
     ten_minutes: float = 400
+    job_names: float = 400
+    events: float = 400
 
-    def until(self, resolution: str, now: int) -> int:
+    def until(self, table: str, resolution: str, now: int) -> int:
         """What ended before is not kept any more, ns since the epoch."""
-        days: float = getattr(self, resolution)
+        own = {"job_names": self.job_names, "events": self.events, "losses": self.ten_minutes}
+        days: float = own.get(table, getattr(self, resolution))
         return now - int(days * DAY)
 
 
@@ -207,7 +210,7 @@ def expire(store: MonitorStore, writer: Writer, keep: Keep, now: int) -> int:
         file.name
         for (table, resolution), files in store.catalogue.files.items()
         for file in files
-        if file.end < keep.until("ten_minutes" if table in MOMENTS else resolution, now)
+        if file.end < keep.until(table, resolution, now)
         # What is not summed up yet is all there is.
         and (file.rolled or resolution == RESOLUTIONS[-1] or table in MOMENTS)
     ]

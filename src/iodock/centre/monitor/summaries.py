@@ -16,7 +16,16 @@ import pyarrow as pa
 
 from iodock import _native
 from iodock.centre.monitor.own_files import is_summary
-from iodock.centre.monitor.questions.counted import PLACES, PROCESSES, SERVERS, known, metadata, of_place
+from iodock.centre.monitor.questions.counted import (
+    ASKED_OF_SERVERS,
+    OF_METADATA,
+    PLACES,
+    PROCESSES,
+    SERVERS,
+    known,
+    metadata,
+    of_place,
+)
 from iodock.centre.monitor.questions.ids import JobIds
 from iodock.centre.monitor.questions.spans import DAY, HOUR, SECOND, Span, overlap
 from iodock.centre.monitor.questions.steps import ENDS, IS_SAMPLE, IS_TOTAL, RUNNING
@@ -29,6 +38,9 @@ COARSEST = RESOLUTIONS[-1]
 _STEPS = {"fine": 10 * SECOND, "minute": 60 * SECOND, COARSEST: 600 * SECOND}
 _MOVED = ("read_bytes", "write_bytes")
 _OF_OWNERS = (*_MOVED, "reads", "writes", "call_read_bytes", "call_write_bytes")
+_ASKED = ("opens", "creates", "object_creates")
+_OF_JOBS = ("reads", "writes", "metadata", *_ASKED)
+"""Of ASKED_OF_SERVERS, what is summed up of owners and jobs."""
 
 Rows = str
 """A SELECT in SQL."""
@@ -47,15 +59,18 @@ class Kind:
 
 
 def _systems(rows: Rows, resolution: str) -> Rows:
-    """begin_ts, end_ts (one step of the resolution), file_system, exact, read_bytes, write_bytes, metadata:
-    of servers."""
+    """begin_ts, end_ts (one step of the resolution), file_system, host (of metadata servers, else NULL),
+    exact, read_bytes, write_bytes, metadata, and columns of ASKED_OF_SERVERS: of servers."""
     step = _STEPS[resolution]
     sums = ", ".join(f'sum({known(name)})::DOUBLE AS "{name}"' for name in _MOVED)
-    shares = ", ".join(f'sum("{name}" * share)::DOUBLE AS "{name}"' for name in (*_MOVED, "metadata"))
+    asked = ", ".join(f"sum({value})::DOUBLE AS {name}" for name, value in ASKED_OF_SERVERS.items())
+    names = (*_MOVED, "metadata", *ASKED_OF_SERVERS)
+    shares = ", ".join(f'sum("{name}" * share)::DOUBLE AS "{name}"' for name in names)
     return f"""
         WITH brief AS (
-            SELECT least(begin_ts, end_ts - 1) AS b, end_ts AS e, file_system, bool_and(exact) AS exact,
-                {sums}, sum({metadata()})::DOUBLE AS metadata
+            SELECT least(begin_ts, end_ts - 1) AS b, end_ts AS e, file_system,
+                CASE WHEN {OF_METADATA} THEN host END AS host, bool_and(exact) AS exact,
+                {sums}, sum({metadata()})::DOUBLE AS metadata, {asked}
             FROM ({rows}) WHERE {of_place(SERVERS)} AND file_system IS NOT NULL GROUP BY ALL
         ), steps AS (
             SELECT *, unnest(range(b // {step}, (e - 1) // {step} + 1)) AS step FROM brief
@@ -63,9 +78,9 @@ def _systems(rows: Rows, resolution: str) -> Rows:
             SELECT *, (least(e, (step + 1) * {step}) - greatest(b, step * {step})) / (e - b) AS share
             FROM steps
         )
-        SELECT step * {step} AS begin_ts, (step + 1) * {step} AS end_ts, file_system,
+        SELECT step * {step} AS begin_ts, (step + 1) * {step} AS end_ts, file_system, host,
             bool_and(exact) AS exact, {shares}
-        FROM shared GROUP BY step, file_system
+        FROM shared GROUP BY step, file_system, host
     """
 
 
@@ -74,23 +89,24 @@ def _owners(rows: Rows, _resolution: str = COARSEST) -> Rows:
     user, session, command, exact, running_ts (see `steps`) and sums."""
     keys = 'host, source, file_system, job, "user", session, command'
     sums = ", ".join(f'sum({known(name)})::BIGINT AS "{name}"' for name in _OF_OWNERS)
+    asked = ", ".join(f"sum({ASKED_OF_SERVERS[name]})::BIGINT AS {name}" for name in _ASKED)
     return f"""
         SELECT min(begin_ts) AS begin_ts, max(end_ts) AS end_ts, {keys}, bool_and(exact) AS exact,
-            {RUNNING}, {sums}, sum({metadata()})::BIGINT AS metadata
+            {RUNNING}, {sums}, sum({metadata()})::BIGINT AS metadata, {asked}
         FROM (SELECT * REPLACE (CASE WHEN {of_place(SERVERS)} THEN NULL ELSE host END AS host) FROM ({rows}))
         GROUP BY (end_ts - 1) // {HOUR}, {keys} ORDER BY job, end_ts
     """
 
 
 # The letters of names: of the columns and what they mean. A summary of another letter is made anew.
-SYSTEMS = Kind("systems-b", _systems, RESOLUTIONS)
-OWNERS = Kind("owners-c", _owners)
+SYSTEMS = Kind("systems-c", _systems, RESOLUTIONS)
+OWNERS = Kind("owners-d", _owners)
 
 
 def of_jobs(ids: JobIds) -> Kind:
     """The kind that has jobs whose ids were taken apart so: an own one for each form of ids."""
     form = hashlib.sha256(repr(ids).encode()).hexdigest()[:12]
-    return Kind(f"jobs-d{form}", lambda rows, _: _jobs(ids, _owners(rows), "1"))
+    return Kind(f"jobs-e{form}", lambda rows, _: _jobs(ids, _owners(rows), "1"))
 
 
 def _jobs(ids: JobIds, owners: Rows, share: str) -> Rows:
@@ -98,12 +114,12 @@ def _jobs(ids: JobIds, owners: Rows, share: str) -> Rows:
     session), user, command, file_system, exact (but for samples of steps), open_steps and totals (lists: of
     steps whose samples lack their total here, and whose totals are here), totals_begin (of the first step
     that has one), columns of `steps.ended`, read_bytes and write_bytes as the place counts them, reads,
-    writes, metadata, ids and clients (lists). SHARE: so much of each row counts."""
+    writes, metadata, opens, creates, object_creates, ids and clients (lists). SHARE: so much of each row
+    counts."""
     moved = ", ".join(
         f"""sum(CASE WHEN place = '{PROCESSES}' THEN "call_{name}" ELSE "{name}" END)::DOUBLE AS "{name}" """
         for name in _MOVED
     )
-    counts = ("reads", "writes", "metadata")
     ends = ", ".join(
         f"max({name}) AS {name}" for name in ("step_batch_ended", "step_extern_ended", "running_ts")
     )
@@ -114,7 +130,7 @@ def _jobs(ids: JobIds, owners: Rows, share: str) -> Rows:
             bool_and(exact) AS exact, list(step) FILTER (is_open) AS open_steps,
             list(step) FILTER (is_total) AS totals, min(total_begin) AS totals_begin,
             {ends}, bool_or(has_batch) AS has_batch, {moved},
-            {", ".join(f"sum({name}) AS {name}" for name in counts)},
+            {", ".join(f"sum({name}) AS {name}" for name in _OF_JOBS)},
             list(DISTINCT id) AS ids, list(DISTINCT client) AS clients
         FROM (
             SELECT *, job AS id, host || '/' || session AS step,
@@ -134,7 +150,9 @@ def _by_id(owners: Rows, share: str) -> Rows:
     are lower bounds until the step's total is there, `total_begin` and `total_ts` where that begins and
     ends."""
     cases = " ".join(f"WHEN {of_place(place)} THEN '{place}'" for place in PLACES)
-    sums = ", ".join(f'sum("{name}" * {share})::DOUBLE AS "{name}"' for name in (*_OF_OWNERS, "metadata"))
+    sums = ", ".join(
+        f'sum("{name}" * {share})::DOUBLE AS "{name}"' for name in (*_OF_OWNERS, "metadata", *_ASKED)
+    )
     sample, total = f"{IS_SAMPLE} AND NOT exact", f"{IS_TOTAL} AND ({share}) = 1"
     return f"""
         SELECT (end_ts - 1) // {DAY} AS day, host, CASE {cases} END AS place, file_system, job, "user",
@@ -245,6 +263,14 @@ def asked_of_jobs(
     return store.table(sql(f"({rows})"), begin=within.begin, end=within.end, resolution=COARSEST, need=need)
 
 
+def rows_of(store: MonitorTables, kind: Kind, within: Span) -> Rows:
+    """All rows of a kind, coarsest ones, for a question that asks for another kind beside them. Raises
+    StoreError."""
+    if isinstance(store, MonitorStore):
+        return _rows(store, kind, within, COARSEST)
+    return kind.select("SELECT * FROM job_io", COARSEST)
+
+
 def _asked(store: MonitorStore, within: Span, sql: Callable[[], str], resolution: str) -> pa.Table:
     def once() -> pa.Table:
         return store.table(sql(), begin=within.begin, end=within.end, resolution=resolution)
@@ -258,8 +284,7 @@ def _asked(store: MonitorStore, within: Span, sql: Callable[[], str], resolution
 
 def _shares_of_days(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
     share = overlap(within)
-    counts = ("read_bytes", "write_bytes", "reads", "writes", "metadata")
-    shares = ", ".join(f"{name} * {share} AS {name}" for name in counts)
+    shares = ", ".join(f"{name} * {share} AS {name}" for name in (*_MOVED, *_OF_JOBS))
     return f"SELECT * REPLACE ({shares}) FROM ({_rows(store, of_jobs(ids), within, COARSEST)})"
 
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import log10
 
 from iodock.centre.monitor.questions.spans import Span
-from iodock.centre.portal.numbers import amount, nice_top, tick
+from iodock.centre.portal.numbers import amount, decades_top, nice_top, tick
 
 HEIGHT = 100
 _TICKS = 4
+_MOST_DECADES = 4
+"""Each of which has a label."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,11 @@ class Chart:
     kind: str
     within: Span
     curves: list[Curve] = field(default_factory=list)
-    note: str = ""
     marks: tuple[Mark, ...] = ()
+    full: float | None = None
+    """The end of the axis; None: as the values need it."""
+    is_logarithmic: bool = False
+    """The axis begins at 1, and what is less lies there."""
 
     @property
     def marked(self) -> list[tuple[Mark, float]]:
@@ -56,7 +62,10 @@ class Chart:
     def top(self) -> float:
         """Of the axis. Asked for at every point of a curve."""
         known = [value for curve in self.curves for value in curve.values if value is not None]
-        return nice_top(max(known, default=0.0), self.kind)
+        greatest = max(known, default=0.0)
+        if self.full is not None:
+            return max(self.full, greatest)
+        return decades_top(greatest) if self.is_logarithmic else nice_top(greatest, self.kind)
 
     @property
     def is_empty(self) -> bool:
@@ -64,8 +73,19 @@ class Chart:
 
     @property
     def levels(self) -> list[str]:
-        """Labels of the axis, from above."""
-        return [amount(self.top * part, self.kind) for part in (1, 0.5)] + ["0"]
+        """Labels of the axis, from above, equally far from each other."""
+        if not self.is_logarithmic:
+            return [amount(self.top * part, self.kind) for part in (1, 0.5)] + ["0"]
+        decades = round(log10(self.top))
+        every = 1 if decades <= _MOST_DECADES else 2
+        labels = [amount(10.0**power, self.kind) for power in range(decades, 0, -every)]
+        return [*labels, "≤ 1"]
+
+    @property
+    def lines(self) -> list[float]:
+        """Where the labels' lines are."""
+        spaces = len(self.levels) - 1
+        return [round(HEIGHT * place / spaces, 2) for place in range(spaces + 1)]
 
     @property
     def ticks(self) -> list[str]:
@@ -82,13 +102,19 @@ class Chart:
         pieces, is_drawn = [], False
         for place, value in enumerate(curve.values):
             if value is not None:
-                height = HEIGHT * (1 - value / self.top)
+                height = HEIGHT * (1 - self._share(value))
                 pieces.append(f"{'L' if is_drawn else 'M'}{place + 0.5:g} {height:.2f}")
                 # A lone point would not be seen.
                 alone = not is_drawn and (place + 1 == len(curve.values) or curve.values[place + 1] is None)
                 pieces += ["h.01"] if alone else []
             is_drawn = value is not None
         return "".join(pieces)
+
+    def _share(self, value: float) -> float:
+        """Of the axis."""
+        if self.is_logarithmic:
+            return log10(max(value, 1.0)) / log10(self.top)
+        return value / self.top
 
     @property
     def readout(self) -> str:

@@ -7,7 +7,7 @@ import time
 from iodock.centre.views.amounts import amount, duration, short_time
 from iodock.shared.units import BYTES, BYTES_PER_SECOND
 
-__all__ = ["amount", "duration", "moment", "nice_top", "short_time", "tick", "zone"]
+__all__ = ["amount", "decades_top", "duration", "moment", "nice_top", "short_time", "tick", "zone"]
 SECOND = 1_000_000_000
 
 
@@ -43,3 +43,12 @@ def nice_top(value: float, kind: str = "") -> float:
     while power > value:
         power /= 10
     return next(power * step for step in (1, 2, 2.5, 5, 10) if power * step >= value)
+
+
+def decades_top(value: float) -> float:
+    """The end of a logarithmic axis that begins at 1: a power of ten, of four decades or fewer, or of an even
+    number of them, so that every second one can be labelled."""
+    decades = 1
+    while 10.0**decades < value:
+        decades += 1 if decades < 4 else 2
+    return 10.0**decades

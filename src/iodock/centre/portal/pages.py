@@ -16,7 +16,17 @@ from starlette.routing import Route
 from iodock.centre.monitor.access import Access, Visitor
 from iodock.centre.portal import rendering, session
 from iodock.centre.portal.forms import Asked, check_names, with_values
-from iodock.centre.portal.shown import actions, events, file_systems, job, jobs, machine, now, use
+from iodock.centre.portal.shown import (
+    actions,
+    events,
+    file_systems,
+    heavy,
+    job,
+    jobs,
+    machine,
+    now,
+    use,
+)
 from iodock.centre.portal.shown.page import NotThere, Question, Remembered, Shown, Site
 from iodock.centre.portal.tables import Table, as_csv, as_json
 from iodock.centre.store import MonitorTables
@@ -30,6 +40,7 @@ _SECTIONS = (
     ("/now", N_("Now")),
     ("/", N_("File systems")),
     ("/jobs", N_("Jobs")),
+    ("/heavy", N_("Heavy jobs")),
     ("/events", N_("Events")),
     ("/use", N_("Use")),
 )
@@ -48,12 +59,20 @@ class Pages:
     def __init__(self, store: MonitorTables, access: Access, site: Site | None = None) -> None:
         self._store, self._access, self._site = store, access, site or Site()
         self._sessions = session.Sessions(access)
-        self._state = Remembered(self._site.watching or Watching(store, self._site.ids, self._site.limits))
+        own = Watching(store, self._site.ids, self._site.limits, self._site.names_jobs)
+        self._state = Remembered(self._site.watching or own)
         self._turns: anyio.CapacityLimiter | None = None
 
     def routes(self) -> list[Route]:
         """Addresses of pages. Each has its tables as `?format=csv|json&table=NAME` too."""
-        shows = {"/now": now, "/": file_systems, "/jobs": jobs, "/events": events, "/use": use}
+        shows = {
+            "/now": now,
+            "/": file_systems,
+            "/jobs": jobs,
+            "/heavy": heavy,
+            "/events": events,
+            "/use": use,
+        }
         return [
             *(Route(path, self._page(path, _always(one.shown, one.WORDS))) for path, one in shows.items()),
             Route("/machines", self._page("/", _always(machine.shown, machine.WORDS))),

@@ -8,19 +8,8 @@ from functools import lru_cache
 
 from iodock.centre.monitor.access import Visitor
 from iodock.centre.monitor.logins import login as login
+from iodock.centre.monitor.logins import names as names
 from iodock.centre.monitor.questions.jobs import Seen
-
-
-@lru_cache(4096)
-def names(user: str) -> tuple[str, ...]:
-    """What a user may be called in samples: login name and id in digits."""
-    if user.isascii() and user.isdecimal():
-        known = login(user)
-        return (user,) if known == user else (user, known)
-    try:
-        return (user, str(pwd.getpwnam(user).pw_uid))
-    except (KeyError, ValueError):
-        return (user,)
 
 
 @lru_cache(4096)

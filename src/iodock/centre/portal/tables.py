@@ -44,6 +44,8 @@ class Table:
     empty: str
     """What is said instead of no rows."""
     note: str = ""
+    sorted_by: str = ""
+    """The column's `sort`; empty: what the address says."""
     has_bounds: bool = True
     """`exact` belongs to the file for download."""
 

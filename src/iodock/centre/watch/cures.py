@@ -156,9 +156,25 @@ def _of_lustre(
     requests = max(rates.get("opens") or 0, rates.get("creates") or 0)
     asked = requests or None if kind == "metadata" else None
     version = tbf.version_of(rules.lustre_version)
-    made = tbf.rules(kind, suspect.job, asked, suspect.nodes, version)
+    made = tbf.rules(kind, suspect.job, asked, suspect.job_ids, version)
     ends = text.gettext("# and when it is over:")
-    return [(titles[rule.by], (*rule.start, ends, *rule.stop)) for rule in made]
+    found = [(titles[rule.by], (*rule.start, ends, *rule.stop)) for rule in made]
+    has_rules = kind != "client" and (version is None or version >= tbf.JOB_IDS)
+    return [*_without_job_id(has_rules, suspect, asked, text), *found]
+
+
+def _without_job_id(
+    has_rules: bool, suspect: Suspect, asked: float | None, text: Language
+) -> list[tuple[str, tuple[str, ...]]]:
+    """Why there is no rule by JobID."""
+    if not has_rules or not tbf.is_too_divided(asked, suspect.job_ids):
+        return []
+    why = text.gettext(
+        "No Lustre rule by JobID: jobid_name gives this job {n} JobIDs, each node its own, and the least "
+        "rate is 1 a second for each of them. It would hardly slow the job down. Suspend it instead",
+        n=f"{suspect.job_ids or 0:,}",
+    )
+    return [(why, ())]
 
 
 def _amount(pattern: Pattern, rate: float) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from dataclasses import asdict, replace
 from typing import Any
 
 from iodock.centre.watch.episodes import Episode
-from iodock.centre.watch.ledger import Ledger, Row
+from iodock.centre.watch.ledger import Ledger, Readable, Row
 from iodock.centre.watch.verdict import Evidence, Suspect
 from iodock.shared.bounded.documents import from_json
 
@@ -46,6 +47,15 @@ def recent(ledger: Ledger, since: int, most: int = 200) -> list[Episode]:
         since, most,
     )  # fmt: skip
     return [_episode(row) for row in rows]
+
+
+def suspected(ledger: Readable, since: int) -> dict[str, int]:
+    """Job -> in how many episodes that were not over at SINCE (ns since the epoch) it was suspected. Raises
+    StoreError."""
+    rows = ledger.read("SELECT suspects FROM episodes WHERE end_ns IS NULL OR end_ns >= ?", since)
+    return dict(
+        Counter(job for row in rows for job in {str(one["job"]) for one in from_json(row["suspects"])})
+    )
 
 
 def episode(ledger: Ledger, number: int) -> Episode | None:

@@ -8,8 +8,9 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from iodock.shared.errors import StoreError
 
@@ -36,6 +37,36 @@ CREATE TABLE outbox (
 ) STRICT;
 CREATE TABLE counts (name TEXT PRIMARY KEY, count INTEGER NOT NULL) STRICT;
 """
+
+
+class Readable(Protocol):
+    """What can be asked."""
+
+    def read(self, sql: str, *values: object) -> list[Row]:
+        """Raises StoreError."""
+
+
+class Beside:
+    """The ledger of a collector that may be running, to read only."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "response.db"
+
+    def read(self, sql: str, *values: object) -> list[Row]:
+        """Raises StoreError: there is none, it can't be read, or is of another version."""
+        try:
+            with closing(
+                sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
+            ) as made:
+                made.row_factory = sqlite3.Row
+                version = made.execute("PRAGMA user_version").fetchone()[0]
+                if version != _VERSION:
+                    raise StoreError(
+                        f"{self._path}: of version {version}, known is {_VERSION}", "update iodock"
+                    )
+                return made.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreError(f"{self._path}: {error}", "its folder is the collector's --response") from error
 
 
 class Ledger:
@@ -68,6 +99,8 @@ class Ledger:
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             made = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=10)
             made.row_factory = sqlite3.Row
+            # What is forgotten must not stay in the file.
+            made.execute("PRAGMA secure_delete = ON")
             version = made.execute("PRAGMA user_version").fetchone()[0]
             if version == 0 and not made.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 made.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT")

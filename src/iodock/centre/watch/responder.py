@@ -156,6 +156,11 @@ class Responder:
         """Those that were not over at SINCE, ns since the epoch, the newest first. Raises StoreError."""
         return episode_rows.recent(self._ledger, since, most)
 
+    def suspected(self, since: int) -> dict[str, int]:
+        """Job -> in how many episodes it was suspected, of those that were not over at SINCE. Raises
+        StoreError."""
+        return episode_rows.suspected(self._ledger, since)
+
     def waiting(self) -> int:
         """Letters that are to be sent. Raises StoreError."""
         return self._outbox.waiting()

@@ -2,7 +2,8 @@
 
 Sources: Lustre Operations Manual, "Network Request Scheduler (NRS) Tuning"; `nrs_tbf.h` (names have 15
 letters at most); `sanityn.sh` 77e to 77k, where rules have `jobid=` and `rate=` from 2.8.54 on; LU-17166
-(ProjID), LU-17902 (nodemap). No rule was tried on a Lustre here."""
+(ProjID), LU-17902 (nodemap). `nrs_tbf.c`: each different JobID (project, nodemap) has a bucket of its own in
+each CPU partition (LU-17158), and a rate is a whole number from 1 on. No rule was tried on a Lustre here."""
 
 from __future__ import annotations
 
@@ -21,6 +22,12 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.@+-]{1,31}", re.ASCII)
 _VERSION = re.compile(r"([0-9]+)\.([0-9]+)([._-].*)?", re.ASCII)
 _ABOUT = 10
 """A rule lets a tenth of what was asked through."""
+_UNKNOWN = 100
+"""Requests a second, where it is not known how many the job sends."""
+_MOST = 65_535
+"""The largest rate that releases before 2.15 take."""
+_STILL_SLOWS = 0.5
+"""Of what was asked: a rule that lets more through is no help."""
 
 
 @dataclass(frozen=True)
@@ -39,23 +46,34 @@ def version_of(text: str) -> Version | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
-def rules(kind: str, job: str, rate: float | None, nodes: int | None, version: Version | None) -> list[Rule]:
-    """For a server of this KIND. RATE: what the job asks for a second. The rule by project or nodemap has a
-    place for its name. Of a VERSION that is not known only the rule by JobID, as of 2.9 and later."""
+def rules(kind: str, job: str, rate: float | None, ids: int | None, version: Version | None) -> list[Rule]:
+    """For a server of this KIND. RATE: requests a second of the whole job. IDS: as so many JobIDs the server
+    counts it; each has the rule's rate for itself. The rule by project or nodemap has a place for its name.
+    Of a VERSION that is not known only the rule by JobID, as of 2.9 and later."""
     service = _SERVICES.get(kind)
     if service is None or (version is not None and version < JOB_IDS):
         return []
-    limit = max(1, round((rate or 0) / _ABOUT / max(1, nodes or 1))) if rate else 100
     found = []
-    if _PLAIN.fullmatch(job):
+    if _PLAIN.fullmatch(job) and not is_too_divided(rate, ids):
         # Servers may know the job as JOB or, by jobid_name, as JOB:USER:HOST.
         wanted = f"{job} {job}:*"
-        found.append(_rule(service, "jobid", _name(job), wanted, limit, version))
+        found.append(_rule(service, "jobid", _name(job), wanted, _limit(rate, ids or 1), version))
+    limit = _limit(rate, 1)
     if version is not None and version >= PROJECTS:
         found.append(_rule(service, "projid", "iodock_p", "PROJECT", limit, version))
     if version is not None and version >= NODEMAPS:
         found.append(_rule(service, "nodemap", "iodock_n", "NODEMAP", limit, version))
     return found
+
+
+def is_too_divided(rate: float | None, ids: int | None) -> bool:
+    """Would even the least rate, 1 for each JobID, hardly slow the job down?"""
+    return ids is not None and ids > 1 and ids > _STILL_SLOWS * (rate or _UNKNOWN * _ABOUT)
+
+
+def _limit(rate: float | None, ids: int) -> int:
+    whole = rate / _ABOUT if rate else _UNKNOWN
+    return min(_MOST, max(1, round(whole / ids)))
 
 
 def _rule(service: str, by: str, name: str, wanted: str, limit: int, version: Version | None) -> Rule:

@@ -39,6 +39,8 @@ class Suspect:
     """None: the scheduler does not know. Then only operators are told."""
     name: str | None = None
     nodes: int | None = None
+    job_ids: int | None = None
+    """As so many JobIDs the server counts the job; None: not known."""
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,8 @@ class Spell:
     """The last of it."""
     end_ns: int | None
     """None: it goes on."""
+    is_learnt: bool = False
+    """From the hours that the store had at the start: by coarser steps, and without suspects."""
 
 
 class Remembered:
@@ -77,11 +79,15 @@ class Watching:
     store: MonitorTables
     ids: JobIds = field(default_factory=JobIds)
     limits: ServerStates = field(default_factory=ServerStates)
+    names_jobs: bool = True
+    """False: the site does not want to know what jobs are called."""
     listener: Callable[[tuple[Verdict, ...], int], None] | None = None
     """Gets each look's verdicts and its time, where this is running."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _verdicts: tuple[Verdict, ...] = ()
     _at: int | None = None
+    _learnt_ns: int = 0
+    """What was judged until then was learnt from the store."""
     _past: deque[Spell] = field(default_factory=lambda: deque(maxlen=_MOST_PAST))
     _named: dict[tuple[str, int], tuple[int, tuple[Suspect, ...]]] = field(default_factory=dict)
     _asked: dict[tuple[str, int], Remembered] = field(default_factory=dict)
@@ -148,6 +154,7 @@ class Watching:
     def _learn(self, now: int) -> None:
         """From the last hours, coarser of many servers."""
         self._observer.prepare(now)
+        self._learnt_ns = now
         step_s = 60.0 if self._observer.servers <= _SMALL else 300.0
         for round_ in self._observer.past(now, self.limits.usual_hours, step_s):
             self._remember(self._states.take(round_))
@@ -159,7 +166,7 @@ class Watching:
         for one in verdicts:
             last = before.get(one.server)
             if last is not None and last.state != one.state:
-                self._past.append(Spell(last, one.since_ns))
+                self._past.append(Spell(last, one.since_ns, last.at_ns <= self._learnt_ns))
         self._verdicts = tuple(verdicts)
 
     def _take(self, verdicts: list[Verdict], now: int) -> None:
@@ -179,7 +186,7 @@ class Watching:
             self._asked = {one: kept for one, kept in self._asked.items() if one[0] != key[0] or one == key}
             found = suspects(verdict, remembered, step_s, clock_ns) or found
             known = self._known([one.job for one in found], now)
-            found = tuple(_with(one, known.get(one.job)) for one in found)
+            found = tuple(_with(one, known.get(one.job), self.names_jobs) for one in found)
             self._named = {one: kept for one, kept in self._named.items() if one[0] != verdict.server}
             self._named[key] = (now, found)
         return found
@@ -217,8 +224,10 @@ def _first(told: JobDescription | None, kept: JobDescription) -> JobDescription:
     )
 
 
-def _with(suspect: Suspect, known: JobDescription | None) -> Suspect:
-    return replace(suspect, owner=known.owner, name=known.name, nodes=known.nodes) if known else suspect
+def _with(suspect: Suspect, known: JobDescription | None, names_jobs: bool) -> Suspect:
+    if known is None:
+        return suspect
+    return replace(suspect, owner=known.owner, name=known.name if names_jobs else None, nodes=known.nodes)
 
 
 _WORST: tuple[State, ...] = ("stall", "overload", "failover", "degraded", "no-samples", "busy", "healthy")

@@ -81,6 +81,16 @@ def metadata() -> str:
     return f"CASE WHEN {OF_METADATA} THEN {total} END"
 
 
+ASKED_OF_SERVERS = {
+    "opens": f'CASE WHEN {OF_METADATA} THEN "open" END',
+    "closes": f'CASE WHEN {OF_METADATA} THEN "close" END',
+    "creates": f'CASE WHEN {OF_METADATA} THEN mknod + "create" END',
+    "object_creates": "CASE WHEN source = 'obdfilter_job_stats' THEN \"create\" END",
+}
+"""What jobs asked of metadata servers, and the objects that object servers made for it: name -> SQL over rows
+of `job_io`, NULL of those that count something else."""
+
+
 def zero_if_counted(column: str, among: str) -> str:
     """COLUMN of summed rows in SQL, 0 instead of NULL where another row of the same AMONG (keys) has it:
     then somebody counts it there, and this row's owner did nothing."""

@@ -14,7 +14,7 @@ from iodock.centre.monitor.logins import login
 from iodock.centre.monitor.questions.counted import listed, text
 from iodock.centre.monitor.questions.jobs import Seen
 from iodock.centre.monitor.questions.spans import DAY
-from iodock.centre.store import MonitorTables
+from iodock.centre.store import MonitorStore, MonitorTables
 
 LOOKED_BACK = 30 * DAY
 """A name is told when its job begins: so long before the job is asked for, at most."""
@@ -31,7 +31,8 @@ Names = Mapping[tuple[str, str], str]
 def has_names(store: MonitorTables) -> bool:
     """May there be any? Raises StoreError."""
     catalogue = store.catalogue
-    return catalogue is not None and bool(catalogue.of("job_names", "fine"))
+    is_wanted = not isinstance(store, MonitorStore) or store.shows_job_names
+    return is_wanted and catalogue is not None and bool(catalogue.of("job_names", "fine"))
 
 
 def names(store: MonitorTables, numbers: Iterable[str], begin: int, end: int) -> Names:
@@ -90,6 +91,8 @@ def with_names(store: MonitorTables, rows: pa.Table, begin: int, end: int) -> pa
 
 
 def _asked(store: MonitorTables, sql: str, begin: int, end: int) -> list[dict[str, object]]:
+    if not has_names(store):
+        return []
     found: list[dict[str, object]] = store.table(
         sql, begin=begin - LOOKED_BACK, end=end, resolution="fine"
     ).to_pylist()

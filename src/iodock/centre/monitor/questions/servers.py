@@ -16,13 +16,32 @@ from iodock.centre.monitor.questions.spans import Span, overlap, span
 from iodock.centre.store import MonitorTables
 from iodock.shared.engine.need import Need
 
-_MACHINE = ("mds_stats", "mfs_master", "cpu", "load", "pressure")
+MACHINE = ("mds_stats", "mfs_master", "cpu", "load", "pressure")
 _BUSY = ("user_time", "nice_time", "system_time", "irq_time", "softirq_time", "steal_time")
 _IDLE = ("idle_time", "iowait_time")
 _JOBS = ("mdt_job_stats", "obdfilter_job_stats", "mfs_sessions")
 _SERVICE = "source = 'mds_stats' AND target NOT LIKE '%:%' AND bucket IS NULL"
 LATE = 5
 """A round is over a fifth of a step after its multiple: by then all files were read."""
+
+
+def _listed(values: Sequence[str]) -> str:
+    return ", ".join(map(text, values)) or "NULL"
+
+
+MACHINE_SUMS = {
+    "handled": f"{_SERVICE} AND metric = 'req_waittime' AND unit = '1'",
+    "waited_us": f"{_SERVICE} AND metric = 'req_waittime_time'",
+    "queued": f"{_SERVICE} AND metric = 'req_qdepth_sum'",
+    "queue_samples": f"{_SERVICE} AND metric = 'req_qdepth' AND unit = '1'",
+    "active": f"{_SERVICE} AND metric = 'req_active_sum'",
+    "active_samples": f"{_SERVICE} AND metric = 'req_active' AND unit = '1'",
+    "busy_us": f"source = 'cpu' AND metric IN ({_listed(_BUSY)})",
+    "idle_us": f"source = 'cpu' AND metric IN ({_listed(_IDLE)})",
+    "pressure_us": "source = 'pressure' AND target = 'io' AND metric = 'some_time'",
+    "service_us": "source = 'mfs_master' AND metric = 'cpu_time'",
+}
+"""Sums of a server's machine and its metadata service: name -> condition in SQL over `targets`."""
 
 _SERVER = "CASE source WHEN 'mfs_mount' THEN file_system ELSE regexp_extract(file_system, '^(.+):/', 1) END"
 _JOB_OF_MOUNT = r"regexp_extract(target, '.*/job[_-]([0-9][A-Za-z0-9._@+\[\]-]*)', 1)"
@@ -39,24 +58,12 @@ def machines(
     idle_us, pressure_us, load, uptime_s, and of a service of one thread service_us (on a processor),
     service_uptime_s, answer_us (to the agent), no_answer: of rounds that ended in (BEGIN, END], ns since the
     epoch; NULL of what did not grow or nobody read. Raises StoreError, QueryError."""
-    sums = {
-        "handled": f"{_SERVICE} AND metric = 'req_waittime' AND unit = '1'",
-        "waited_us": f"{_SERVICE} AND metric = 'req_waittime_time'",
-        "queued": f"{_SERVICE} AND metric = 'req_qdepth_sum'",
-        "queue_samples": f"{_SERVICE} AND metric = 'req_qdepth' AND unit = '1'",
-        "active": f"{_SERVICE} AND metric = 'req_active_sum'",
-        "active_samples": f"{_SERVICE} AND metric = 'req_active' AND unit = '1'",
-        "busy_us": f"source = 'cpu' AND metric IN ({_listed(_BUSY)})",
-        "idle_us": f"source = 'cpu' AND metric IN ({_listed(_IDLE)})",
-        "pressure_us": "source = 'pressure' AND target = 'io' AND metric = 'some_time'",
-        "service_us": "source = 'mfs_master' AND metric = 'cpu_time'",
-    }
     levels = {
         "uptime_s": ("cpu", "uptime_s"), "service_uptime_s": ("mfs_master", "uptime_s"),
         "answer_us": ("mfs_master", "answer_us"), "no_answer": ("mfs_master", "no_answer"),
     }  # fmt: skip
     columns = ", ".join(
-        f"sum(value * {_scaled(step)}) FILTER ({where}) AS {name}" for name, where in sums.items()
+        f"sum(value * {_scaled(step)}) FILTER ({where}) AS {name}" for name, where in MACHINE_SUMS.items()
     )
     shown = ", ".join(
         f"max(value) FILTER (source = '{source}' AND metric = '{metric}') AS {name}"
@@ -65,10 +72,10 @@ def machines(
     sql = f"""
         SELECT host, {_round(step)} AS round, max(end_ts) AS end_ts, {columns}, {shown},
             max(value) FILTER (source = 'load' AND metric = 'load1_percent') / 100 AS load
-        FROM targets WHERE source IN ({_listed(_MACHINE)}) AND {_ended(begin, end)} AND {_at(hosts)}
+        FROM targets WHERE source IN ({_listed(MACHINE)}) AND {_ended(begin, end)} AND {_at(hosts)}
         GROUP BY host, round ORDER BY host, round
     """
-    need = Need(_MACHINE, is_presence=True)
+    need = Need(MACHINE, is_presence=True)
     return store.table(sql, begin=begin, end=end, resolution=resolution, need=need)
 
 
@@ -165,14 +172,14 @@ def clients(store: MonitorTables, begin: int, end: int, step: int, hosts: Sequen
 
 
 def asked(store: MonitorTables, hosts: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:
-    """job, opens, creates, metadata, object_creates, moved_bytes, requests: what each job asked these
-    servers for between two moments by their clocks. Raises StoreError, QueryError."""
+    """job, ids (JobIDs of it), opens, creates, metadata, object_creates, moved_bytes, requests: what each
+    job asked these servers for between two moments by their clocks. Raises StoreError, QueryError."""
     resolution = span(begin, end, store.catalogue).resolution
     share = overlap(Span(begin, end, end - begin, resolution, resolution))
     operations = " + ".join(f'"{name}"' for name in metadata_operations())
     of_metadata = OF_METADATA
     sql = f"""
-        SELECT {ids.number()} AS job,
+        SELECT {ids.number()} AS job, count(DISTINCT job) AS ids,
             sum("open" * share) FILTER ({of_metadata}) AS opens,
             sum((mknod + "create") * share) FILTER ({of_metadata}) AS creates,
             sum(({operations}) * share) FILTER ({of_metadata}) AS metadata,
@@ -235,7 +242,3 @@ def _ended(begin: int, end: int) -> str:
 
 def _at(hosts: Hosts) -> str:
     return "true" if hosts is None else f"host IN ({_listed(hosts)})"
-
-
-def _listed(values: Sequence[str]) -> str:
-    return ", ".join(map(text, values)) or "NULL"

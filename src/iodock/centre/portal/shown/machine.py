@@ -17,6 +17,7 @@ from iodock.centre.portal.shown.events import end_of, happened, served
 from iodock.centre.portal.shown.file_systems import MOST_MARKS, machines
 from iodock.centre.portal.shown.jobs import MOST, table
 from iodock.centre.portal.shown.page import SPAN, NotThere, Question, Shown
+from iodock.centre.portal.shown.pictures import pictures
 from iodock.centre.portal.tables import Column, Table
 
 Rows = list[dict[str, object]]
@@ -48,16 +49,19 @@ def shown(question: Question) -> Shown:
     known = _known(within, [*disks, *load, *waited], read)
     charts = _charts(question, within, known, disks, load, waited)
     charts = [replace(chart, marks=_marks(question, what)) for chart in charts]
+    drawn = pictures(question, host, within, _marks(question, what))
     used, is_much = _jobs(question, host, within)
     tables = [
         _disks(question, known, disks), used, happened(question, what),
         _over_time(question, within, disks), _states(question, within, load, waited),
+        *(drawn.tables if drawn else ()),
     ]  # fmt: skip
     more = {
         "within": within, "default_range": "1h", "host": host, "charts": charts, "read": read,
-        "is_much": is_much,
+        "is_much": is_much, "pictures": drawn,
     }  # fmt: skip
     title = text.gettext("Machine {machine}", machine=shortened(host, 60))
+    charts = [*(drawn.charts if drawn else ()), *charts]
     return Shown("machine.html", title, within.begin, within.end, tables, charts, more)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.centre.portal.forms import job_address
 from iodock.centre.portal.people import names
-from iodock.centre.portal.shown.page import Question, Shown
+from iodock.centre.portal.shown.page import HISTORY_DAYS, Question, Shown
 from iodock.centre.portal.tables import Column, Table
 from iodock.centre.views import verdicts as words
 from iodock.centre.watch import cures
@@ -172,8 +172,15 @@ def _history(question: Question) -> Table:
     if question.visitor.may_see_all:
         columns[1:1] = [Column("server", text.gettext("machine"), "machine")]
     rows = [_spell(question, one) for one in question.history[:_MOST_PAST]]
-    nothing = text.gettext("No server was in trouble in the hours that are known")
-    return Table("history", text.gettext("History"), tuple(columns), list(rows), nothing, has_bounds=False)
+    nothing = text.gettext("No server was in trouble in the time that is known")
+    title = text.gettext("History")
+    note = ""
+    if question.site.responder:
+        note = text.gettext(
+            "The last {n} days. What was before the collector started is by episode: its worst state.",
+            n=HISTORY_DAYS,
+        )
+    return Table("history", title, tuple(columns), list(rows), nothing, note, has_bounds=False)
 
 
 def _spell(question: Question, spell: Spell) -> dict[str, object]:

@@ -12,12 +12,13 @@ from iodock.centre.monitor.degraded import Degraded, degraded
 from iodock.centre.monitor.event_kinds import TITLES
 from iodock.centre.monitor.questions.ids import JobIds
 from iodock.centre.monitor.questions.jobs import Seen
-from iodock.centre.monitor.questions.spans import HOUR, SECOND, Span, span
+from iodock.centre.monitor.questions.spans import DAY, HOUR, SECOND, Span, span
 from iodock.centre.portal.charts import Chart
 from iodock.centre.portal.forms import RANGES, Asked
 from iodock.centre.portal.people import seen_by
 from iodock.centre.portal.tables import Table
 from iodock.centre.store import MonitorTables
+from iodock.centre.watch.history import together
 from iodock.centre.watch.responder import Responder
 from iodock.centre.watch.verdict import UNWELL, Verdict
 from iodock.centre.watch.watching import Spell, Watching
@@ -26,6 +27,8 @@ from iodock.shared.language import Language
 from iodock.shared.settings import ServerStates
 
 NOTICES_EVERY_S = 10
+HISTORY_DAYS = 30
+"""Of the page Now."""
 LAG_S = 15
 """What happened since may not be here yet: an agent reads every 10 s, and rows are written every 5."""
 
@@ -36,6 +39,8 @@ class Site:
 
     ids: JobIds = field(default_factory=JobIds)
     limits: ServerStates = field(default_factory=ServerStates)
+    names_jobs: bool = True
+    """False: pages do not tell what jobs are called."""
     is_synthetic: bool = False
     """All of it is made up, and every page says so."""
     responder: Responder | None = None
@@ -125,8 +130,14 @@ class Question:
 
     @property
     def history(self) -> tuple[Spell, ...]:
-        """Spells of trouble, the newest first."""
-        return self.state.watching.history()
+        """Spells of trouble, the newest first; those of before the collector started as episodes are kept."""
+        spells = self.state.watching.history()
+        responder = self.site.responder
+        try:
+            kept = responder.episodes(self.asked.now - HISTORY_DAYS * DAY) if responder else []
+        except StoreError:
+            kept = []
+        return tuple(together(spells, kept))
 
     @property
     def degraded(self) -> list[Reason]:

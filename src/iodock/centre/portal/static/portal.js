@@ -54,19 +54,22 @@
     }
   }
 
-  function readOut(share) {
-    pointed = share;
+  // Charts have time axes of their own: each shows what it has of that moment, seconds since the epoch.
+  function readOut(moment) {
+    pointed = moment;
     document.querySelectorAll(".chart").forEach((chart) => {
       const drawing = chart.querySelector(".drawing");
       if (!drawing) { return; }
       const outputs = chart.querySelectorAll("output");
       const rows = JSON.parse(drawing.dataset.readout);
       const steps = drawing.viewBox.baseVal.width;
-      const at = share === null ? -1 : Math.min(steps - 1, Math.max(0, Math.floor(share * steps)));
+      const begin = Number(drawing.dataset.begin), step = Number(drawing.dataset.step);
+      const place = moment === null ? -1 : Math.floor((moment - begin) / step);
+      const at = place < steps ? place : -1;
       drawing.querySelector(".pointer").setAttribute("d", at < 0 ? "" : `M${at + 0.5} 0V100`);
       rows.forEach(([, values], row) => { outputs[row].textContent = at < 0 ? "" : values[at] || "–"; });
       const title = chart.querySelector(".chart-title");
-      const when = new Date((Number(drawing.dataset.begin) + at * Number(drawing.dataset.step)) * 1000);
+      const when = new Date((begin + at * step) * 1000);
       title.title = at < 0 ? "" : when.toLocaleString();
     });
   }
@@ -75,7 +78,9 @@
     const drawing = event.target.closest && event.target.closest(".plot .drawing");
     if (drawing) {
       const box = drawing.getBoundingClientRect();
-      readOut((event.clientX - box.left) / box.width);
+      const share = Math.min(0.999999, Math.max(0, (event.clientX - box.left) / box.width));
+      const length = drawing.viewBox.baseVal.width * Number(drawing.dataset.step);
+      readOut(Number(drawing.dataset.begin) + share * length);
     } else if (pointed !== null) {
       readOut(null);
     }

@@ -156,7 +156,11 @@ class Writer:
         )
         lines = [found.advice]
         for title, commands in found.commands:
-            lines += ["", f"{title}:", *(f"    {command}" for command in commands)]
+            lines += [
+                "",
+                f"{title}:" if commands else f"{title}.",
+                *(f"    {command}" for command in commands),
+            ]
         return lines
 
     def _link(self, text: Language) -> list[str]:
