@@ -157,6 +157,17 @@ fn metadata_operations_and_clients() {
 
 #[test]
 fn requests_of_clients() {
+    let asked = fixture!("lustre-2.15-mdc.stats", lustre_stats::parse_requests);
+    assert_eq!(
+        asked.values(0),
+        [
+            ("req_waittime", Count, 0, 4263),
+            ("req_waittime", Time, 0, 1406271),
+            ("req_active", Count, 0, 4263),
+            ("req_active", Amount, 0, 4520),
+        ]
+    );
+    assert_eq!(asked.faults.unreadable, 1);
     let read = fixture!("lustre-2.12-osc.rpc_stats", rpc_stats::parse);
     assert_eq!(
         read.values(0),

@@ -1,5 +1,5 @@
-//! Lustre's `stats` files: `mdt.*.md_stats`, `mds.MDS.*.stats` (the services' queues) and `llite.*.stats`
-//! (clients). What they count is not by job.
+//! Lustre's `stats` files: `mdt.*.md_stats`, `mds.MDS.*.stats` (the services' queues), `llite.*.stats` and
+//! `mdc.*.stats` (clients; of the latter only how long requests waited for an answer). What they count is not by job.
 //!
 //! The services' files count requests when they are handled: in a true stall their numbers stop growing, so a
 //! quiet file is no sign of health.
@@ -11,12 +11,16 @@ use iodock_counters::lustre_stats;
 use iodock_counters::numbers::{instant, words};
 use std::io::{self, Read};
 
+type Parse = fn(&mut dyn Read, &mut Parsed) -> io::Result<()>;
+
 pub fn read(reading: &Reading) {
-    for (kind, file, source) in [
-        ("mdt", "md_stats", "mdt_md_stats"),
-        ("mds/MDS", "stats", "mds_stats"),
-        ("llite", "stats", "llite_stats"),
-    ] {
+    const FILES: [(&str, &str, &str, Parse); 4] = [
+        ("mdt", "md_stats", "mdt_md_stats", parse),
+        ("mds/MDS", "stats", "mds_stats", parse),
+        ("llite", "stats", "llite_stats", parse),
+        ("mdc", "stats", "mdc_stats", parse_requests),
+    ];
+    for (kind, file, source, parse) in FILES {
         for mut target in lustre::targets(reading, kind, file) {
             if kind == "mds/MDS" {
                 // `mdt`, `mdt_io` ... serve all file systems of the server.
@@ -29,11 +33,24 @@ pub fn read(reading: &Reading) {
 
 /// One entry: all counters of the file. Errors: those of reading.
 pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
+    parse_some(input, parsed, |_| true)
+}
+
+/// The same of all requests together, whatever they ask for. Errors: those of reading.
+pub fn parse_requests(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
+    parse_some(input, parsed, |name| matches!(name, b"req_waittime" | b"req_active"))
+}
+
+fn parse_some(
+    input: &mut dyn Read,
+    parsed: &mut Parsed,
+    is_wanted: fn(&[u8]) -> bool,
+) -> io::Result<()> {
     let mut entry = Entry::default();
     let Parsed { names, faults, entry: give } = parsed;
     each_line(input, faults, |line, faults| {
         let line = lustre::without_parameter(line.trim_ascii());
-        if !line.is_empty() && read_line(line, &mut entry, names).is_none() {
+        if !line.is_empty() && read_line(line, is_wanted, &mut entry, names).is_none() {
             Faults::unreadable(faults);
         }
     })?;
@@ -41,7 +58,12 @@ pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     Ok(())
 }
 
-fn read_line(line: &[u8], entry: &mut Entry, names: &mut Names) -> Option<()> {
+fn read_line(
+    line: &[u8],
+    is_wanted: fn(&[u8]) -> bool,
+    entry: &mut Entry,
+    names: &mut Names,
+) -> Option<()> {
     let mut fields = words(line);
     match fields.next()? {
         b"snapshot_time" => entry.updated = Some(instant(fields.next()?)?),
@@ -49,6 +71,9 @@ fn read_line(line: &[u8], entry: &mut Entry, names: &mut Names) -> Option<()> {
         b"elapsed_time" => {}
         _ => {
             let line = lustre_stats::line(line)?;
+            if !is_wanted(line.name) {
+                return Some(());
+            }
             let (operation, unit) = (names.intern(line.name)?, lustre::Unit::named(line.unit)?);
             entry.push(operation, Quantity::Count, line.samples)?;
             if let Some(sum) = line.sum {

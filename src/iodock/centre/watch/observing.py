@@ -46,7 +46,7 @@ class Observer:
     _newest: dict[str, int] = field(default_factory=dict)
     """Of hosts whose newest rows lie back: in which step, when they were looked at last."""
     _mounts: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Client and NFS server -> what is mounted."""
+    """Client, and what it calls the server -> what is mounted."""
     _asked_mounts: int = 0
     _asked_homes: int = 0
     _asked_round: int = 0
@@ -114,8 +114,10 @@ class Observer:
         return _asked(servers.asked(self.store, hosts, self.ids, begin_ns, end_ns).to_pylist())
 
     def _server_called(self, address: str) -> str | None:
-        """The host that serves what clients mount from that address, if it has an agent."""
+        """The host that serves what clients know by that address or target, if it has an agent."""
         known = self._homes.file_system
+        if address in self._homes.of_target:
+            return self._homes.of_target[address]
         return next((host for host in sorted(self._homes.metadata) if known.get(host) == address), None)
 
     def _add_clients(self, told: dict[str, News], by_clients: list[tuple[int, Observation]]) -> None:

@@ -43,10 +43,15 @@ MACHINE_SUMS = {
 }
 """Sums of a server's machine and its metadata service: name -> condition in SQL over `targets`."""
 
-_SERVER = "CASE source WHEN 'mfs_mount' THEN file_system ELSE regexp_extract(file_system, '^(.+):/', 1) END"
+_SERVER = (
+    "CASE source WHEN 'mfs_mount' THEN file_system "
+    "WHEN 'mdc_stats' THEN regexp_extract(target, '^(.+)-mdc-', 1) "
+    "ELSE regexp_extract(file_system, '^(.+):/', 1) END"
+)
+"""What a client's row says of its server: the address that it has mounted; of Lustre the metadata target."""
 _JOB_OF_MOUNT = r"regexp_extract(target, '.*/job[_-]([0-9][A-Za-z0-9._@+\[\]-]*)', 1)"
 """As the agent on the master's machine takes it from the mount point (jobs.rs)."""
-_MOUNTS = "source IN ('mountstats', 'mfs_mount')"
+_CLIENTS = ("mountstats", "mfs_mount", "mdc_stats")
 Hosts = Sequence[str] | None
 """None: all."""
 
@@ -141,34 +146,36 @@ def newest(store: MonitorTables, begin: int, end: int, hosts: Sequence[str]) -> 
 
 
 def mounts(store: MonitorTables, begin: int, end: int) -> pa.Table:
-    """host, server, file_system: which clients with an agent have which mounts of NFS and MooseFS. Raises
-    StoreError, QueryError."""
+    """host, server, file_system: which clients with an agent have which mounts of NFS, MooseFS and Lustre
+    (there the server is a metadata target). Raises StoreError, QueryError."""
     sql = f"""
         SELECT DISTINCT host, {_SERVER} AS server, file_system FROM targets
-        WHERE {_MOUNTS} AND {_SERVER} <> ''
+        WHERE source IN ({_listed(_CLIENTS)}) AND {_SERVER} <> ''
     """
-    return store.table(sql, begin=begin, end=end, resolution="minute", need=Need(("mountstats", "mfs_mount")))
+    return store.table(sql, begin=begin, end=end, resolution="minute", need=Need(_CLIENTS))
 
 
 def clients(store: MonitorTables, begin: int, end: int, step: int, hosts: Sequence[str]) -> pa.Table:
     """server (NULL: the client was read, and had nothing to tell), host, round, end_ts, operations,
-    time_us (from the call to the answer) of NFS, waiting (without an answer when it was read) of MooseFS: of
-    mounts of these clients. Raises StoreError, QueryError."""
+    time_us (from the call to the answer) of NFS and Lustre, waiting (without an answer when it was read) of
+    MooseFS: of mounts of these clients. Raises StoreError, QueryError."""
     # `read/queue` and the like are parts of the time, `read_bytes` and the like no operations.
     is_whole = "source = 'mountstats' AND metric NOT LIKE '%/%' AND bucket IS NULL AND NOT is_level"
     # An operation that mfsmount answers itself says nothing of the master.
-    is_answered = "(source = 'mfs_mount' AND metric = 'answers')"
+    is_answered = "source = 'mfs_mount' AND metric = 'answers'"
+    is_request = "source = 'mdc_stats' AND metric IN ('req_waittime', 'req_waittime_time')"
+    counted, timed = f"(({is_whole}) OR ({is_request})) AND unit = '1'", f"({is_whole}) OR ({is_request})"
     sql = f"""
-        SELECT CASE WHEN {_MOUNTS} THEN {_SERVER} END AS server, host, {_round(step)} AS round,
+        SELECT CASE WHEN source <> 'load' THEN {_SERVER} END AS server, host, {_round(step)} AS round,
             max(end_ts) AS end_ts,
-            sum(value * {_scaled(step)}) FILTER ({is_answered} OR ({is_whole} AND unit = '1')) AS operations,
-            sum(value * {_scaled(step)}) FILTER ({is_whole} AND unit = 'us') AS time_us,
+            sum(value * {_scaled(step)}) FILTER (({is_answered}) OR ({counted})) AS operations,
+            sum(value * {_scaled(step)}) FILTER (({timed}) AND unit = 'us') AS time_us,
             sum(value::DOUBLE) FILTER (source = 'mfs_mount' AND metric = 'waiting') AS waiting
-        FROM targets WHERE ({_MOUNTS} OR source = 'load') AND {_ended(begin, end)} AND {_at(hosts)}
+        FROM targets
+        WHERE source IN ({_listed((*_CLIENTS, "load"))}) AND {_ended(begin, end)} AND {_at(hosts)}
         GROUP BY ALL ORDER BY round
     """
-    need = Need(("mountstats", "mfs_mount", "load"))
-    return store.table(sql, begin=begin, end=end, resolution="fine", need=need)
+    return store.table(sql, begin=begin, end=end, resolution="fine", need=Need((*_CLIENTS, "load")))
 
 
 def asked(store: MonitorTables, hosts: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:

@@ -1,0 +1,100 @@
+"""Servers of Lustre as clients see them: readings in the form of the agent's, made up here."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from batches import COUNT, Entry, Part, frame
+from iodock.centre.monitor.collector import Collector
+from iodock.centre.monitor.questions.ids import JobIds
+from iodock.centre.watch.observation import SECOND
+from iodock.centre.watch.observing import Observer
+from iodock.centre.watch.verdict import Verdict
+from iodock.centre.watch.watching import Watching
+from iodock.shared.settings import ServerStates
+
+TIME = 2
+STEP = 10 * SECOND
+TARGET = "lfs-MDT0000"
+CLIENTS = ("n1", "n2")
+_LOOKED_AT = 15
+"""Of samples in a row, so many of the last: some more than the usual needs."""
+
+
+@dataclass
+class Clients:
+    """Two clients with an agent; with `has_server` an agent on the metadata server, too."""
+
+    folder: Path
+    has_server: bool = False
+    at: int = field(default_factory=lambda: (time.time_ns() - 3600 * SECOND) // STEP * STEP)
+    number: int = 0
+    requests: int = 0
+    waited_us: int = 0
+
+    def __post_init__(self) -> None:
+        self.collector = Collector(self.folder)
+        limits = ServerStates(scheduler="none", usual_hours=1, sample_s=10)
+        self.watching = Watching(self.collector.store, limits=limits)
+
+    def go_on(self, samples: int, requests: int, wait_us: int) -> list[Verdict]:
+        """REQUESTS of each client in a sample, each of which waits WAIT_US for its answer."""
+        verdicts: list[Verdict] = []
+        for left in range(samples, 0, -1):
+            self.number, self.at = self.number + 1, self.at + STEP
+            self.requests += requests
+            self.waited_us += requests * wait_us
+            for client in CLIENTS:
+                values = {("req_waittime", COUNT): self.requests, ("req_waittime", TIME): self.waited_us}
+                self.push(client, values, "mdc_stats", f"{TARGET}-mdc-ffff8800")
+            if self.has_server:
+                self.push("mds01", {("statfs", COUNT): self.requests}, "mdt_job_stats", TARGET, "7")
+            if left <= _LOOKED_AT:
+                self.collector.flush()
+                verdicts = list(self.watching.look(self.at + 2 * SECOND + SECOND // 2))
+        return verdicts
+
+    def push(
+        self, host: str, values: dict[tuple[str, int], int], source: str, target: str, job: str = ""
+    ) -> None:
+        part = Part(
+            self.at,
+            [Entry(job, values, evidence=int(job != ""))],
+            source,
+            "lfs",
+            target,
+            full=self.number == 1,
+        )
+        self.collector.push(frame(self.number, [part], spool=host.ljust(16).encode(), host=host))
+
+
+def test_a_server_without_an_agent_is_judged_by_its_clients_who_are_sure_of_less(tmp_path: Path) -> None:
+    clients = Clients(tmp_path)
+    (found,) = clients.go_on(100, requests=5000, wait_us=300)
+    assert (found.server, found.file_system, found.kind, found.state) == (TARGET, "lfs", "client", "healthy")
+    (found,) = clients.go_on(3, requests=20_000, wait_us=300_000)
+    assert found.state == "overload" and found.confidence <= 0.5
+    (found,) = clients.go_on(4, requests=5000, wait_us=300)
+    assert found.state == "healthy"
+
+
+def test_requests_that_take_minutes_and_few_of_them_are_a_stall(tmp_path: Path) -> None:
+    clients = Clients(tmp_path)
+    clients.go_on(100, requests=5000, wait_us=300)
+    (found,) = clients.go_on(3, requests=2, wait_us=9_000_000)
+    assert found.state == "stall" and found.confidence <= 0.5
+
+
+def test_a_server_with_an_agent_learns_how_long_its_clients_wait(tmp_path: Path) -> None:
+    clients = Clients(tmp_path, has_server=True)
+    clients.go_on(4, requests=1000, wait_us=2500)
+    observer = Observer(clients.collector.store, JobIds(), STEP)
+    found = observer.round(clients.at + 2 * SECOND + SECOND // 2)
+    assert {one.host for one in found.observations} == {"mds01"}
+    # 2,000 requests of two clients in ten seconds.
+    assert found.news["mds01"].client_wait_s == pytest.approx(2.5e-3)
+    assert found.news["mds01"].backlog == pytest.approx(0.5)
