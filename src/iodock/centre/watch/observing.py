@@ -107,7 +107,7 @@ class Observer:
             Asked(
                 str(row["job"]), _number(row, "metadata") or 0.0, _number(row, "opens") or 0.0,
                 _number(row, "creates") or 0.0, _number(row, "object_creates"),
-                _number(row, "moved_bytes") or 0.0, _number(row, "requests") or 0.0, ids=int(row["ids"]),
+                _number(row, "moved_bytes") or 0.0, _number(row, "requests") or 0.0,
             )
             for row in rows
         ]  # fmt: skip
