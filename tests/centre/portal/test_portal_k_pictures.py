@@ -66,6 +66,7 @@ def test_k_s_stall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert "lfs が応答していません" in server.get("/now?lang=ja", "operator")[1]
         suspects = json.loads(server.get("/now?format=json&table=suspects", "operator")[1])["rows"]
         assert suspects[0]["job"] == job and suspects[0]["share"] > 0.5
+        assert played.watching.look(played.now)[0].suspects[0].job_ids == 1 and "nrs_tbf_rule" in text
         # Minute 10 to 23 of the job's 8 to 26, and a while after.
         played.write(1020)
         rows = numbers(server, "pictures")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -100,6 +101,29 @@ def test_names_of_others_are_only_text(site: tuple[Server, Fixed]) -> None:
     watching.said = (stall(time.time_ns()),)
     text = server.get("/now", "operator")[1]
     assert "<script>alert" not in text and "\u202e" not in text and "&lt;script&gt;" in text
+
+
+def test_the_longest_names_are_shortened(site: tuple[Server, Fixed]) -> None:
+    server, watching = site
+    one = stall(time.time_ns())
+    long = Suspect("9" * 10_000, 0.9, 0.9, (), "o" * 10_000, HOSTILE + "W" * 10_000, 3)
+    watching.said = (replace(one, suspects=(long,)),)
+    for page in ("/now", "/now?lang=ja", "/jobs"):
+        text = server.get(page, "operator")[1]
+        shown = re.sub(r'(href|title)="[^"]*"', "", text)
+        assert not re.search("W{300}|9{300}|o{300}", shown) and "<script>alert" not in text
+    # For download they are whole.
+    assert rows(server, "suspects")[0]["job"] == "9" * 10_000
+
+
+def test_all_of_what_a_job_asked_for_is_there(site: tuple[Server, Fixed]) -> None:
+    server, watching = site
+    one = stall(time.time_ns())
+    whats = ("metadata", "opens", "creates", "object-creates", "moved", "requests")
+    told = tuple(Evidence(what, 123_456.0, 7.0, "1/s") for what in whats)
+    watching.said = (replace(one, suspects=(replace(one.suspects[0], evidence=told),)),)
+    text = server.get("/now", "operator")[1]
+    assert text.count("reads and writes: 123 k/s (usually 7/s)") == 1 and "(us…" not in text
 
 
 def test_a_user_sees_his_own_jobs_only(site: tuple[Server, Fixed]) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+import urllib.request
 from pathlib import Path
 
 import pytest
 
 from collector_site import IODOCK, serving
+from in_process import printed
+from iodock.centre.monitor.collector import Collector
+from portal_past import Past
 
 
 def test_what_is_known_lies_beside_the_store_or_where_the_site_says(tmp_path: Path) -> None:
@@ -45,3 +49,22 @@ def test_a_response_that_can_not_be_keeps_the_collector_from_starting(
     words = ["monitor", "serve", "--store", str(tmp_path / "store"), "--listen", "127.0.0.1:0"]
     done = subprocess.run([*IODOCK, *words], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0 and says in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_site_that_wants_no_names_of_jobs_gets_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collector = Collector(tmp_path / "store")
+    past = Past(collector)
+    past.run("100", "secret-project", 1, 600)
+    past.push()
+    del collector, past._collector
+    words = ("monitor", "heavy", "--store", tmp_path / "store", "--format", "csv")
+    assert "secret-project" in printed(*words)
+    settings = tmp_path / "settings.toml"
+    settings.write_text("[privacy]\njob_names = false\n")
+    monkeypatch.setenv("IODOCK_SETTINGS", str(settings))
+    assert "secret-project" not in printed(*words) and "100," in printed(*words)
+    with serving(tmp_path / "store") as (url, _):
+        page = urllib.request.urlopen(f"{url}/heavy", timeout=30).read().decode()
+        assert "/jobs/100" in page and "secret-project" not in page

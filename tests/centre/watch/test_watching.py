@@ -30,6 +30,8 @@ def test_k_s_stall_lets_a_trickle_through_and_is_a_stall(tmp_path: Path, step_s:
     assert waiting.value == pytest.approx(12_000)
     first = verdict.suspects[0]
     assert (first.job, first.name, first.nodes) == (played.culprit(), "wide-stripes", 252)
+    # Each node is a JobID of its own.
+    assert first.job_ids == 252
     assert first.owner and first.share > 0.5
 
 

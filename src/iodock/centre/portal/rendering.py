@@ -33,7 +33,7 @@ HEADERS = {
     "Vary": "Cookie, Authorization, Accept-Language",
 }
 """Of every page."""
-_LONGEST = {"job": 48, "title": 40}
+_LONGEST = {"job": 48, "title": 40, "sentence": 1000}
 """Letters of a text in a table, by the column's kind."""
 
 

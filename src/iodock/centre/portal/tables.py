@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from iodock.shared.tables.cells import guarded
 
 Row = Mapping[str, object]
-_TEXTS = ("text", "name", "title", "job", "machine", "user", "time", "severity", "plain")
+_TEXTS = ("text", "name", "title", "job", "machine", "user", "time", "severity", "plain", "sentence")
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `kind`: text, name, title (a name of which the beginning is shown), job, machine, user,
-    time, severity, plain (only in files for download), or a number: integer, number, bytes, bytes_rate, rate,
-    share (1 is all), seconds, short_seconds."""
+    """One column. `kind`: text, sentence (a long one), name, title (a name of which the beginning is shown),
+    job, machine, user, time, severity, plain (only in files for download), or a number: integer, number,
+    bytes, bytes_rate, rate, share (1 is all), seconds, short_seconds."""
 
     key: str
     title: str

@@ -9,6 +9,7 @@ from iodock.centre.monitor.event_kinds import TITLES
 from iodock.centre.views.amounts import amount, duration
 from iodock.centre.watch.verdict import Evidence, State, Suspect, Verdict
 from iodock.shared.language import N_, Language
+from iodock.shared.text import shorten
 
 HEADS: dict[State, str] = {
     "overload": N_("{file_system} is overloaded"),
@@ -71,6 +72,8 @@ EVIDENCE = {
     "metadata": N_("metadata operations"),
     "requests": N_("reads and writes"),
 }
+_LONGEST = 60
+"""Letters of a name."""
 _MOST = 4
 """Pieces of evidence in a sentence."""
 NOBODY = N_("No job stands out.")
@@ -116,11 +119,12 @@ def sentence(verdict: Verdict, text: Language) -> str:
 
 
 def suspect(one: Suspect, text: Language) -> str:
-    """`job 700 (shared-dir) of alice on 1,008 nodes: 93 %`."""
-    called = text.gettext("job {job} ({name})", job=one.job, name=one.name) if one.name else None
-    named = called or text.gettext("job {job}", job=one.job)
+    """`job 700 (shared-dir) of alice on 1,008 nodes: 93 %`. Names are shortened: users choose them."""
+    job = shorten(one.job, _LONGEST)
+    called = text.gettext("job {job} ({name})", job=job, name=shorten(one.name, _LONGEST)) if one.name else ""
+    named = called or text.gettext("job {job}", job=job)
     if one.owner:
-        named = text.gettext("{job} of {owner}", job=named, owner=one.owner)
+        named = text.gettext("{job} of {owner}", job=named, owner=shorten(one.owner, _LONGEST))
     if one.nodes:
         named = text.ngettext(
             "{job} on {n} node", "{job} on {n} nodes", one.nodes, job=named, n=f"{one.nodes:,}"

@@ -114,8 +114,6 @@ class Asked:
     moved_bytes: float = 0.0
     requests: float = 0.0
     """Reads and writes."""
-    ids: int | None = field(default=None, kw_only=True)
-    """As so many JobIDs the server counts it: with `%H` in jobid_name each node has one of its own."""
 
 
 class Jobs(Protocol):

@@ -250,7 +250,6 @@ def _asked(rows: list[Row]) -> list[Asked]:
             str(row["job"]), _number(row, "metadata") or 0.0, _number(row, "opens") or 0.0,
             _number(row, "creates") or 0.0, _number(row, "object_creates"),
             _number(row, "moved_bytes") or 0.0, _number(row, "requests") or 0.0,
-            ids=int(str(row["ids"])) if row.get("ids") is not None else None,
         )
         for row in rows
     ]  # fmt: skip

@@ -116,11 +116,9 @@ def _together(first: dict[str, Asked], second: dict[str, Asked]) -> dict[str, As
 
 def _sum(one: Asked, more: Asked) -> Asked:
     objects = [each.object_creates for each in (one, more) if each.object_creates is not None]
-    ids = [each.ids for each in (one, more) if each.ids is not None]
     return Asked(
         one.job, one.metadata + more.metadata, one.opens + more.opens, one.creates + more.creates,
         sum(objects) if objects else None, one.moved_bytes + more.moved_bytes, one.requests + more.requests,
-        ids=max(ids, default=None),
     )  # fmt: skip
 
 
@@ -159,4 +157,4 @@ def _suspect(job: str, window: _Window, share: float, of_growth: float) -> Suspe
             unit = "bytes/s" if what == "moved" else "1/s"
             evidence.append(Evidence(what, value / window.seconds, was, unit))
     confidence = round(min(0.95, 0.4 + 0.55 * of_growth), 2)
-    return Suspect(job, round(share, 4), confidence, tuple(evidence), job_ids=now.ids)
+    return Suspect(job, round(share, 4), confidence, tuple(evidence))

@@ -211,6 +211,7 @@ class Watching:
             str(row["job"]): JobDescription(
                 login(str(row["user"])) if row["user"] else None,
                 name_of(called, row["job"], row["user"]), row["nodes"] or None,
+                job_ids=row["job_ids"] or None,
             )
             for row in rows
         }  # fmt: skip
@@ -220,14 +221,16 @@ def _first(told: JobDescription | None, kept: JobDescription) -> JobDescription:
     if told is None:
         return kept
     return replace(
-        told, owner=told.owner or kept.owner, name=told.name or kept.name, nodes=told.nodes or kept.nodes
-    )
+        told, owner=told.owner or kept.owner, name=told.name or kept.name, nodes=told.nodes or kept.nodes,
+        job_ids=kept.job_ids,
+    )  # fmt: skip
 
 
 def _with(suspect: Suspect, known: JobDescription | None, names_jobs: bool) -> Suspect:
     if known is None:
         return suspect
-    return replace(suspect, owner=known.owner, name=known.name if names_jobs else None, nodes=known.nodes)
+    name = known.name if names_jobs else None
+    return replace(suspect, owner=known.owner, name=name, nodes=known.nodes, job_ids=known.job_ids)
 
 
 _WORST: tuple[State, ...] = ("stall", "overload", "failover", "degraded", "no-samples", "busy", "healthy")

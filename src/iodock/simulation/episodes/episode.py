@@ -76,8 +76,7 @@ class Episode:
             within = min(served.end_ns, end_ns) - max(served.begin_ns, begin_ns)
             share = within / max(served.end_ns - served.begin_ns, 1)
             for one in served.rows(share) if share > 0 else ():
-                # Nobody counts JobIDs in these runs.
-                _, *values, _ = astuple(one)
+                _, *values = astuple(one)
                 kept = total.setdefault(one.job, [0.0] * len(values))
                 for at, value in enumerate(values):
                     kept[at] += value or 0.0

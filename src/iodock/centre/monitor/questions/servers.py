@@ -179,14 +179,14 @@ def clients(store: MonitorTables, begin: int, end: int, step: int, hosts: Sequen
 
 
 def asked(store: MonitorTables, hosts: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:
-    """job, ids (JobIDs of it), opens, creates, metadata, object_creates, moved_bytes, requests: what each
-    job asked these servers for between two moments by their clocks. Raises StoreError, QueryError."""
+    """job, opens, creates, metadata, object_creates, moved_bytes, requests: what each job asked these
+    servers for between two moments by their clocks. Raises StoreError, QueryError."""
     resolution = span(begin, end, store.catalogue).resolution
     share = overlap(Span(begin, end, end - begin, resolution, resolution))
     operations = " + ".join(f'"{name}"' for name in metadata_operations())
     of_metadata = OF_METADATA
     sql = f"""
-        SELECT {ids.number()} AS job, count(DISTINCT job) AS ids,
+        SELECT {ids.number()} AS job,
             sum("open" * share) FILTER ({of_metadata}) AS opens,
             sum((mknod + "create") * share) FILTER ({of_metadata}) AS creates,
             sum(({operations}) * share) FILTER ({of_metadata}) AS metadata,
@@ -223,12 +223,12 @@ def asked_by_mounts(store: MonitorTables, server: str, begin: int, end: int) -> 
 
 
 def owners(store: MonitorTables, jobs: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:
-    """job, user (NULL: nobody says so), nodes (0: nobody knows): of these jobs. Raises StoreError,
-    QueryError."""
+    """job, user (NULL: nobody says so), nodes (0: nobody knows), job_ids (as so many JobIDs servers count
+    it): of these jobs. Raises StoreError, QueryError."""
     node = f"coalesce({ids.host()}, CASE WHEN NOT {of_place('servers')} THEN host END)"
     sql = f"""
         SELECT {ids.number()} AS job, max(coalesce("user", {ids.user()})) AS "user",
-            count(DISTINCT {node}) AS nodes
+            count(DISTINCT {node}) AS nodes, count(DISTINCT job) FILTER ({of_place("servers")}) AS job_ids
         FROM job_io WHERE job IS NOT NULL AND ({" OR ".join(map(ids.is_job, jobs)) or "false"}) GROUP BY 1
     """
     return store.table(sql, begin=begin, end=end, resolution="minute", need=Need(is_presence=True))

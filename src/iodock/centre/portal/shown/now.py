@@ -139,7 +139,7 @@ def _suspects(question: Question, unwell: list[Verdict]) -> Table:
         Column("hosts", text.gettext("nodes"), "integer"),
         Column("share", text.gettext("share of what was asked"), "share"),
         Column("confidence", text.gettext("confidence"), "share"),
-        Column("asked", text.gettext("asked for")),
+        Column("asked", text.gettext("asked for"), "sentence"),
         Column("file_system", text.gettext("file system"), "name"),
         Column("server", text.gettext("machine"), "machine"),
     )

@@ -52,6 +52,8 @@ class JobDescription:
     begin_ns: int | None = None
     end_ns: int | None = None
     """None: it runs, or nobody knows."""
+    job_ids: int | None = None
+    """As so many JobIDs servers count it: with `%H` in jobid_name each node has one. No scheduler says it."""
 
 
 Ask = Callable[[Sequence[str]], str | None]
