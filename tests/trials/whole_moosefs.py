@@ -23,6 +23,6 @@ pytestmark = [
 
 
 def test_states_of_a_real_master_are_told_right_with_who_did_it(agent: Path) -> None:
-    words = [sys.executable, str(_ROUNDS), "--agent", str(agent), "--each", "1", "--files", "10000"]
+    words = [sys.executable, str(_ROUNDS), "--agent", str(agent), "--each", "1"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert "right: 4 of 4" in done.stdout, done.stdout + done.stderr
