@@ -49,15 +49,20 @@ class Outcome:
 
     @property
     def is_right(self) -> bool:
-        """Also who did it: of a load its job comes first, and in no other round somebody is named."""
-        is_named = self.named[:1] == (self.culprit,) if self.culprit else not self.named
+        """The state, and of a load that its job is named first."""
+        is_named = self.culprit is None or self.named[:1] == (self.culprit,)
         return self.said == TRUTH[self.kind] and is_named
+
+    @property
+    def accuses(self) -> bool:
+        """Somebody is named although no job did it: who made a load shortly before."""
+        return self.culprit is None and bool(self.named)
 
     def __str__(self) -> str:
         when = f" after {self.after_s:.1f} s" if self.after_s is not None else ""
         who = f", by job {self.culprit}" if self.culprit else ""
         named = f", named: {' '.join(self.named)}" if self.named else ""
-        seen = "" if self.is_right else f" ({self.seen})"
+        seen = "" if self.is_right and not self.accuses else f" ({self.seen})"
         return f"{'right' if self.is_right else 'WRONG'}: {self.kind}{who}: {self.said}{when}{named}{seen}"
 
 
@@ -75,14 +80,13 @@ class Score:
         """What was done, and what was said, in Markdown."""
         said = Counter((one.kind, one.said) for one in self.outcomes)
         states = ("healthy", "busy", "overload", "stall", "failover", "degraded", "no-samples")
-        lines = [
-            f"| done | {' | '.join(states)} | right, with who did it |",
-            f"|{' --- |' * (len(states) + 2)}",
-        ]
+        heads = ("done", *states, "right", "named, though no job did it")
+        lines = [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
         for kind in TRUTH:
             of = [one for one in self.outcomes if one.kind == kind]
             cells = [str(said[kind, state]) for state in states]
-            lines.append(f"| {kind} | {' | '.join(cells)} | {sum(one.is_right for one in of)} of {len(of)} |")
+            cells += [f"{sum(one.is_right for one in of)} of {len(of)}", str(sum(one.accuses for one in of))]
+            lines.append(f"| {kind} | {' | '.join(cells)} |")
         return "\n".join(lines)
 
 
