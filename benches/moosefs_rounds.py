@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "kit"))
 
-from moosefs_rounds import FILES, KINDS, Rounds, Score, plan
+from moosefs_rounds import KINDS, Rounds, Score, plan
 from moosefs_site import MooseFsSite, inside, missing
 from places import ROOT
 
@@ -39,7 +39,7 @@ def _play(folder: Path, wanted: argparse.Namespace) -> int:
     score, begin = Score(), time.monotonic()
     site = MooseFsSite(folder, wanted.agent.absolute(), wanted.sample_s)
     try:
-        rounds = Rounds(site, lambda line: print(line, flush=True), wanted.files)
+        rounds = Rounds(site, lambda line: print(line, flush=True))
         rounds.learn()
         for outcome in rounds.play(plan(wanted.each, wanted.seed, wanted.kinds)):
             score.outcomes.append(outcome)
@@ -60,8 +60,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--each", type=int, default=20, help="rounds of each kind")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--seed", type=int, default=43)
-    parser.add_argument("--files", type=int, default=FILES, help="in the folder that a load lists")
-    parser.add_argument("--sample-s", type=float, default=1.0)
+    parser.add_argument("--sample-s", type=float, default=2.0)
     parser.add_argument("--agent", type=Path, default=ROOT / "target/debug/iodock-agent")
     parser.add_argument("--logs", type=Path, help="a folder for the logs, that is not there yet")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import NoReturn
 
 _PR_SET_PDEATHSIG = 1
-PAUSE_S = 0.1
+BEGINS = "begins"
+"""What is said then."""
+PAUSE_S = 0.2
 """Of who does little, between two files."""
-NAME = "output.step{:06d}.rank{:04d}.dat"
 
 
 def little(folder: Path) -> None:
-    """Makes a file, looks at it and removes it, ten times a second."""
+    """Makes a file, looks at it and removes it, some times a second."""
     for number in itertools.count():
         path = folder / f"restart.{number % 100}"
         with contextlib.suppress(OSError):
@@ -34,27 +35,26 @@ def little(folder: Path) -> None:
         time.sleep(PAUSE_S)
 
 
-def fill(folder: Path, count: int) -> None:
-    """A folder of many files."""
-    folder.mkdir()
-    for number in range(count):
-        os.mknod(folder / NAME.format(number, 0))
-
-
 def much(folder: Path, processes: int) -> None:
-    """Each process looks for the next free name, as `glob` does, and makes a file: the master lists all again
-    and again."""
+    """Each process makes and removes a file again and again, in a folder of its own: the kernel lets one at a
+    time into a folder."""
+    waits, begins = os.pipe()
     for number in range(processes):
+        own = folder / f"rank.{number}"
+        own.mkdir(exist_ok=True)
         if os.fork() == 0:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            _one(folder, folder.with_name(f"next.{number}"))
+            os.close(begins)
+            os.read(waits, 1)
+            _one(own / "restart")
+    # All begin at once.
+    os.close(begins)
+    print(BEGINS, flush=True)
     signal.pause()
 
 
-def _one(folder: Path, path: Path) -> NoReturn:
+def _one(path: Path) -> NoReturn:
     while True:
-        with contextlib.suppress(OSError), os.scandir(folder) as entries:
-            next(entries, None)
         with contextlib.suppress(OSError):
             path.touch()
             path.unlink()
@@ -64,7 +64,5 @@ if __name__ == "__main__":
     where, what, *number = sys.argv[1:]
     if what == "much":
         much(Path(where), int(number[0]))
-    elif what == "fill":
-        fill(Path(where), int(number[0]))
     else:
         little(Path(where))

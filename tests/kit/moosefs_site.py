@@ -33,6 +33,9 @@ JOBS = ("7001", "7002", "7003", "7004")
 PATIENCE_S = 60.0
 MASTER, NODE = "10.77.1.2", "10.77.2.2"
 _CENTRE = {"mds01": "10.77.1.1", "n1": "10.77.2.1"}
+SHARE = 0.02
+"""Of a processor, for the master."""
+_CGROUPS = Path("/sys/fs/cgroup")
 _PORT = 9847
 _CLONE_NEWNET = 0x40000000
 _INSIDE = ("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc")
@@ -122,6 +125,35 @@ def _copy(source: socket.socket, to: socket.socket) -> None:
         to.shutdown(socket.SHUT_WR)
 
 
+class _Limit:
+    """Of the master's time on a processor, by a cgroup of its own. With all of one it would be the clients,
+    on the same few processors, that are at their limit first."""
+
+    def __init__(self) -> None:
+        is_new = (_CGROUPS / "cgroup.controllers").exists()
+        self._folder = (_CGROUPS if is_new else _CGROUPS / "cpu") / f"iodock-moosefs-{time.monotonic_ns()}"
+        self._folder.mkdir()
+        period_us = 50_000
+        if is_new:
+            (self._folder / "cpu.max").write_text(f"{int(SHARE * period_us)} {period_us}")
+        else:
+            (self._folder / "cpu.cfs_period_us").write_text(str(period_us))
+            (self._folder / "cpu.cfs_quota_us").write_text(str(int(SHARE * period_us)))
+
+    def hold(self, process: int) -> None:
+        (self._folder / "cgroup.procs").write_text(str(process))
+
+    def end(self) -> None:
+        """A cgroup goes once what was in it has ended."""
+        with contextlib.suppress(AssertionError):
+            until(self._is_gone, "the cgroup stays", 10.0)
+
+    def _is_gone(self) -> bool:
+        with contextlib.suppress(OSError):
+            self._folder.rmdir()
+        return not self._folder.exists()
+
+
 class MooseFsSite:
     """Starts at once; `end` must be called."""
 
@@ -138,6 +170,7 @@ class MooseFsSite:
             "settings.toml": _SETTINGS.format(sample_s=sample_s),
         }.items():  # fmt: skip
             (folder / name).write_text(text)
+        self._limit = _Limit()
         try:
             self._start_all()
         except BaseException:
@@ -220,6 +253,8 @@ class MooseFsSite:
     def service(self, program: str, conf: str, what: str) -> None:
         """`start`, `stop` or `restart`: waits until it is done."""
         self.run_on("mds01", program, "-c", str(self.folder / conf), what)
+        if program == "mfsmaster" and what != "stop":
+            self._limit.hold(self.master())
 
     def signal_master(self, number: signal.Signals) -> None:
         os.kill(self.master(), number)
@@ -259,6 +294,7 @@ class MooseFsSite:
     def end(self) -> None:
         for name in reversed(list(self.running)):
             self.stop(name)
+        self._limit.end()
 
 
 _IODOCK = (sys.executable, "-m", "iodock")

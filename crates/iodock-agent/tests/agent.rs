@@ -201,7 +201,7 @@ fn a_moosefs_mount_is_told_with_what_waits() {
     tree.write("sys/fs/fuse/connections/39/waiting", "17\n");
     let text = tree.samples(&[]);
     let place = "host=\"node7\",file_system=\"10.77.0.1:9421\",target=\"/mnt/job_5\"";
-    has(&text, &format!("iodock_mfs_mount_total{{{place},operation=\"mknod\"}} 10000"));
-    has(&text, &format!("iodock_mfs_mount{{{place},operation=\"waiting\"}} 17"));
+    has(&text, &format!("iodock_mfs_mount_operations_total{{{place},operation=\"mknod\"}} 10000"));
+    has(&text, &format!("iodock_mfs_mount_level{{{place},operation=\"waiting\"}} 17"));
     assert!(!text.contains("/srv/again"));
 }

@@ -66,6 +66,15 @@ class Centre:
             (verdict,) = self.watching.look(self.at + SECOND // 2)
         return verdict
 
+    def skips(self, parts: list[Part]) -> None:
+        """A round of the master's machine that has only these."""
+        self.number, self.at = self.number + 1, self.at + STEP
+        for part in parts:
+            part.time = self.at
+        self.collector.push(frame(self.number, parts, spool=b"M" * 16, host="mds01"))
+        self.collector.flush()
+        self.watching.look(self.at + SECOND // 2)
+
     def service(self, full: bool, is_answered: bool) -> Part:
         values = {
             ("answer_us", LEVEL): 300 if is_answered else 800_000, ("no_answer", LEVEL): int(not is_answered),
@@ -130,6 +139,10 @@ def test_a_master_that_is_stopped_is_a_stall_also_if_nobody_asks(tmp_path: Path)
 def test_a_master_that_is_started_again_is_a_failover_though_its_machine_runs_on(tmp_path: Path) -> None:
     centre = Centre(tmp_path)
     centre.goes_on(70)
+    # A reading without the master's process is no restart, and neither is the one that follows.
+    parts = [Part(centre.at, [Entry("", {("uptime_s", LEVEL): 9_000_000}, evidence=0)], "cpu", "", "cpu")]
+    centre.skips(parts)
+    assert centre.goes_on(1).state == "healthy"
     centre.uptime_s = 0
     assert centre.goes_on(1).state == "failover"
     assert centre.goes_on(4).state == "healthy"

@@ -223,7 +223,7 @@ class Observer:
         reads = self._reads.setdefault(host, set())
         reads |= {name for name in ("handled", "pressure_us") if machine.get(name) is not None}
         reads |= {name for name in ("metadata", "requests", "object_creates") if served.get(name) is not None}
-        reads |= {"service_us"} if machine.get("service_us") is not None else set()
+        reads |= {name for name in ("service_us", "service_uptime_s") if machine.get(name) is not None}
         requests = _counted(served, "metadata" if is_metadata else "requests", reads)
         handled = _counted(machine, "handled", reads) if is_metadata and "handled" in reads else requests
         pressure_us = _counted(machine, "pressure_us", reads)
@@ -239,7 +239,8 @@ class Observer:
             threads=_ratio(machine, "active", "active_samples"),
             cpu=_share(machine, _counted(machine, "service_us", reads), step),
             pressure=None if pressure_us is None else min(1.0, pressure_us * 1000 / step),
-            load=_number(machine, "load"), uptime_s=_uptime(machine), has_guests=host in self._homes.guests,
+            load=_number(machine, "load"), has_guests=host in self._homes.guests,
+            uptime_s=_number(machine, "service_uptime_s" if "service_uptime_s" in reads else "uptime_s"),
             answer_s=_seconds(machine, "answer_us"), has_no_answer=bool(machine.get("no_answer")),
         )  # fmt: skip
 
@@ -342,12 +343,6 @@ def _ratio(row: Row, above: str, below: str, factor: float = 1.0) -> float | Non
 def _seconds(row: Row, name: str) -> float | None:
     value = _number(row, name)
     return None if value is None else value / 1e6
-
-
-def _uptime(row: Row) -> float | None:
-    """Of the machine, or of the service that was started last on it."""
-    known = [_number(row, "uptime_s"), _number(row, "service_uptime_s")]
-    return min((value for value in known if value is not None), default=None)
 
 
 def _share(row: Row, service_us: float | None, step: int) -> float | None:

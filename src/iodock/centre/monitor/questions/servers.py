@@ -93,7 +93,7 @@ def served(
     operations = " + ".join(f'"{name}"' for name in metadata_operations())
     of_metadata = OF_METADATA
     sums = {
-        "opens": ('"open"', of_metadata), "closes": ('"close"', of_metadata),
+        "opens": ('"open"', of_metadata), "closes": ('"close"', "source = 'mdt_job_stats'"),
         "creates": ("mknod + \"create\"", of_metadata), "metadata": (operations, of_metadata),
         "object_creates": ('"create"', f"NOT {of_metadata}"),
         "requests": ("reads + writes + \"create\" + destroy", f"NOT {of_metadata}"),
