@@ -195,6 +195,12 @@ static void record_before(struct frame *frame) {
 	}
 }
 
+/* An exec has our library in its environment, and a fork copies `stopped` before it copies the filter. (A vfork's child shares `stopped`.) */
+static int must_not_meet_a_filter(const struct frame *frame) {
+	enum kind kind = shape_of((u32)frame->number)->kind;
+	return kind == KIND_EXEC || (kind == KIND_FORK && !(clone_flags(frame->number, frame->arguments) & CLONE_VM));
+}
+
 void iodock_record_before(struct frame *frame) {
 	if (!session)
 		return;
@@ -208,6 +214,8 @@ void iodock_record_before(struct frame *frame) {
 		/* (See iodock_record.) */
 		if (!*(volatile u32 *)&stopped)
 			record_before(frame);
+		if (must_not_meet_a_filter(frame))
+			hold();
 		end_own_calls(began_in);
 	}
 	if (stopped && (frame->number == SYS_execve || frame->number == SYS_execveat))
@@ -270,6 +278,7 @@ static void record_after(struct frame *frame) {
 void iodock_record_after(struct frame *frame) {
 	if (!session)
 		return;
+	end_hold();
 	/* (`own` is not to be read then: see stop.c.) */
 	if (stopped) {
 		give_back_copy();

@@ -1,6 +1,5 @@
-/* Calls of many parts: requests of asynchronous I/O (libaio), submitted and completed; messages.
- *
- * Another thread may have given the control blocks back meanwhile: they are read as the kernel would. */
+/* Calls of many parts: requests of libaio, submitted and completed; messages. Another thread may have given the control blocks back meanwhile:
+ * they are read as the kernel would. */
 
 #include "recorder.h"
 

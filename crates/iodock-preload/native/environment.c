@@ -1,7 +1,5 @@
-/* The environment of an exec, with our library put back into it, so that programs executed with one of their own (env -i) are recorded too; or
- * without the library, where it can't be loaded.
- *
- * The kernel has not seen the environment yet, and it may be anything: the kernel is asked what of it can be read. */
+/* The environment of an exec with our library put back, so that programs started with one of their own (env -i) are recorded too; or without the
+ * library, where it can't be loaded. The kernel has not seen it yet, and it may be anything: the kernel is asked what of it can be read. */
 
 #include "recorder.h"
 

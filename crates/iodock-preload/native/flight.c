@@ -3,6 +3,12 @@
 
 #include "recorder.h"
 
+/* Those of calls and handlers that were left by longjmp; the one that the thread is in goes on. */
+static void end_abandoned_stretches(struct state *state) {
+	state->held = 0;
+	state->own_calls = state->own_calls != 0;
+}
+
 /* Is the call at `stack`, which has returned, the one in flight? Then records that were begun since and not ended are abandoned. (A handler's
  * calls, while another is in flight, are not noted.) */
 int come_back(struct state *state, u64 stack) {
@@ -11,6 +17,7 @@ int come_back(struct state *state, u64 stack) {
 	if (unlikely(state->level)) {
 		count_lost(state->level);
 		abandon(state, 0);
+		end_abandoned_stretches(state);
 	}
 	return 1;
 }
@@ -76,6 +83,7 @@ void write_no_return(struct state *state, u64 now) {
 	u64 flight = state->flight;
 	if (!flight)
 		return;
+	end_abandoned_stretches(state);
 	u32 lost = records_begun(state, flight);
 	if (unlikely(lost))
 		count_lost(lost);

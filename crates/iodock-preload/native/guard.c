@@ -1,7 +1,5 @@
-/* Calls of the program that would take our memory away: it may unmap, protect or advise about ranges that it finds in /proc/self/maps.
- *
- * munmap, mprotect and madvise are made for the rest of such a range: ours stays, and recording goes on. What replaces or moves memory (mmap
- * with MAP_FIXED, mremap) can't be made for a part of it: recording stops first. Calls that the program makes past libc are not seen. */
+/* Calls of the program that would take our memory away. munmap, mprotect and madvise are made for the rest of the range. What replaces or moves
+ * memory (mmap with MAP_FIXED, mremap) can't be made for a part: recording stops first. Calls made past libc are not seen. */
 
 #include "recorder.h"
 

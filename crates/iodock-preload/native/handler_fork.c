@@ -48,7 +48,7 @@ void leave_to_nobody(struct state *state) {
 		return;
 	put_bytes((u8 *)state, (const u8 *)&interrupted->state, sizeof(*state));
 	state->taken = NOT_TAKEN;
-	state->own_calls = 0;
+	state->own_calls = state->held = 0;
 	keep_taken(state->number);
 	for (u32 level = 0; level < LEVELS; level++) {
 		struct chunk *chunk = state->streams[level].chunk;

@@ -1,7 +1,5 @@
-/* Makes the system-call sites of libc and others jump to the stub.
- *
- * The recorder has made each module's text with the jumps in it, and their trampolines, for a fixed distance between the two: a process maps
- * both. Where that distance is not free, or the text is not to be replaced (map_text), the jumps are written into private pages. */
+/* Makes the system-call sites of libc and others jump to the stub. The recorder has made each module's text with the jumps, and trampolines at a
+ * fixed distance: both are mapped. Where that place is not free, or the text is not to be replaced (map_text), jumps go into private pages. */
 
 #include "recorder.h"
 

@@ -63,7 +63,7 @@ void keep_interrupted(const struct state *state), forget_interrupted(const struc
  * for a hundred threads that share two processors each wait seconds for their turn. */
 enum { SEEN_AFTER = 1 << 13, QUIET_MOST = 1 << 23, OTHERS_MOST = 1 << 29 };
 struct state *begin_own_calls(void);
-void end_own_calls(struct state *state), stop(void), stop_for_strangers(void), stop_before(const struct frame *frame);
+void end_own_calls(struct state *state), hold(void), end_hold(void), stop(void), stop_for_strangers(void), stop_before(const struct frame *frame);
 void end_records(void), wait_for_others(int writes, u64 most);
 int may_wait(u64 *left), is_own(const struct state *state), forbids(const struct frame *frame);
 

@@ -1,7 +1,5 @@
-/* Full chunks that the recorder has read are filled again by the thread that filled them: a new page takes 3 microseconds, and more for what
- * that pushes out of the processor's caches. The last chunks of a thread's first stream stay mapped for that.
- *
- * A handler may leave this at any point by longjmp: then no memory is used for two chunks, but a mapping may be leaked. */
+/* Full chunks that the recorder has read are filled again by the thread that filled them, which keeps the last ones mapped: a new page takes 3
+ * microseconds and more. A handler may leave this by longjmp: then no memory is used for two chunks, but a mapping may be leaked. */
 
 #include "recorder.h"
 

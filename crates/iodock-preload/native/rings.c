@@ -1,7 +1,5 @@
-/* Requests inside an io_uring: what was submitted and completed, as io_uring_enter returns.
- *
- * A program may unmap its rings: all of it is read as the kernel would. A ring that another process left after a fork, and rings whose kernel
- * thread looks for requests by itself, are not followed. */
+/* Requests inside an io_uring, as io_uring_enter returns. A program may unmap its rings: they are read as the kernel would. A ring that another
+ * process left after a fork, and rings whose kernel thread looks for requests by itself, are not followed. */
 
 #include "recorder.h"
 

@@ -125,6 +125,7 @@ struct state {
 	u32 number, owner; /* its place in the blocks; the process (pid may be a vfork's child) */
 	u8 turns[LEVELS]; /* of the streams: how many chunks were begun, also in vain, modulo 256 */
 	u32 own_calls; /* depth of stretches in which the library may make calls of its own in this thread: begin_own_calls() */
+	u32 held; /* how many of them last until a call of the program has returned: hold() */
 	u8 *memory[LEVELS]; /* where the streams' chunks are mapped */
 	/* Full chunks of the first stream that stay mapped (0: none), their numbers, and which is given up next; the number of the one in
 	 * memory[0] and one, 0: not known. */

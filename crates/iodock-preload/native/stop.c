@@ -1,8 +1,5 @@
-/* Recording stops for good in a process: it takes our memory away, makes threads that share their storage, or is about to forbid itself calls
- * or the clock.
- *
- * A seccomp filter may kill for any call that it does not know; strict mode and PR_SET_TSC, for reading the clock. So once recording has stopped
- * the library makes no call of its own in this process and its children by fork, and the stub only passes calls through. */
+/* Recording stops for good in a process that is about to forbid itself calls or the clock, takes our memory, or makes threads that share storage.
+ * From then on the library makes no call of its own in it and its children by fork (any might be forbidden); the stub passes calls through. */
 
 #include "recorder.h"
 
@@ -32,15 +29,30 @@ void end_own_calls(struct state *state) {
 		__atomic_fetch_sub(&blocks[0]->newcomers, 1, __ATOMIC_SEQ_CST);
 }
 
+/* The stretch that the thread is in lasts until its call has returned. (Not in a vfork's child: a filter is another process's there.) */
+void hold(void) {
+	if (own && own->taken == TAKEN)
+		own->own_calls++, own->held++;
+}
+
+void end_hold(void) {
+	if (!has_strangers && own && own->held)
+		own->held--, own->own_calls--;
+}
+
 void stop(void) {
 	if (__atomic_load_n(&stopped, __ATOMIC_RELAXED))
 		return;
-	map_copy();
+	struct state *began_in = begin_own_calls();
+	/* (Checked again: another thread's filter waits only for stretches that had begun before.) */
+	if (!*(volatile u32 *)&stopped)
+		map_copy();
 	for (u32 i = 0; i < sizeof(library_path); i++)
 		library_path[i] = session->library[i];
 	library = library_path;
 	if (!__atomic_exchange_n(&stopped, 1, __ATOMIC_SEQ_CST))
 		__atomic_fetch_add(&session->stopped_processes, 1, __ATOMIC_RELAXED);
+	end_own_calls(began_in);
 }
 
 void stop_for_strangers(void) {

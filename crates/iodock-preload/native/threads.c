@@ -84,7 +84,7 @@ void keep_taken(u32 number) {
 static void free_state(struct state *state) {
 	u32 number = state->number % BLOCK_STATES;
 	struct block *block = get_block(state->number / BLOCK_STATES);
-	state->own_calls = 0;
+	state->own_calls = state->held = 0;
 	state->taken = NOT_TAKEN;
 	__atomic_fetch_and(&block->taken[number / 64], ~(1ul << number % 64), __ATOMIC_RELEASE);
 }
@@ -177,7 +177,7 @@ NOINLINE struct state *adopt(u64 now) {
 	state->pid = state->owner = pid;
 	state->depth = 0;
 	state->flight = 0;
-	state->own_calls = 0;
+	state->own_calls = state->held = 0;
 	state->taken = TAKEN;
 	struct place here;
 	u32 level = enter(state, &here);

@@ -61,10 +61,8 @@ static void end_calls_of_child(struct state *state, const struct pending *fork, 
 		hand_to(state, fork->tid, fork->pid, now);
 }
 
-/* The call that made a child is over, in the parent. 0: a handler has recorded it already.
- *
- * A handler may abandon this half way. Then ENDS marks the call, and whoever finds it does this again; the record, which may be there or not,
- * is counted as lost. */
+/* The call that made a child is over, in the parent. 0: a handler has recorded it already. A handler may abandon this half way: then ENDS marks the
+ * call, and whoever finds it does this again; the record, which may be there or not, is counted as lost. */
 int fork_is_over(struct state *state, struct pending *pending, u32 phase, u64 end, s64 result) {
 	struct pending done = *pending;
 	u64 stack = done.stack;

@@ -23,8 +23,11 @@ void map_copy(void) {
 		return;
 	/* What other threads are executing is nothing to a child by fork. */
 	kernel3(SYS_madvise, memory, sizeof(struct copy), MADV_WIPEONFORK);
-	copy_span = (struct span){(u64)memory, (u64)memory + sizeof(struct copy)};
-	__atomic_store_n(&copy, (struct copy *)memory, __ATOMIC_RELEASE);
+	/* Another thread may stop, too. */
+	if (becomes((u64 *)&copy, 0, (u64)memory))
+		copy_span = (struct span){(u64)memory, (u64)memory + sizeof(struct copy)};
+	else
+		kernel2(SYS_munmap, memory, sizeof(struct copy));
 }
 
 static int take_copy(void) {

@@ -196,6 +196,57 @@ static long forks_beside(int rounds)
 	return wrong;
 }
 
+static volatile int turns_left;
+
+static void *filter_soon(void *turns)
+{
+	turns_left = (int)(long)turns;
+	while (turns_left)
+		turns_left--;
+	set_filter(SECCOMP_FILTER_FLAG_TSYNC);
+	pause();
+	return NULL;
+}
+
+/* Executes a program just as another thread puts a filter on all. */
+static long execute_beside_filter(int rounds)
+{
+	long wrong = 0;
+	for (int i = 0; i < rounds; i++) {
+		pid_t child = fork();
+		if (!child) {
+			pthread_t thread;
+			volatile int turns = i * 2003 % 100000;
+			pthread_create(&thread, NULL, filter_soon, (void *)(long)(i * 7919 % 100000));
+			for (usleep(100); turns; turns--)
+				;
+			execl("/bin/true", "true", NULL), _exit(9);
+		}
+		wrong += !ended_well(child);
+	}
+	return wrong;
+}
+
+static void *filter_for_all_at_once(void *thread)
+{
+	pthread_barrier_wait(&all_are_there);
+	set_filter((long)thread % 2 ? SECCOMP_FILTER_FLAG_TSYNC : 0);
+	return NULL;
+}
+
+/* Threads that stop the recording at the same time, each before a filter. */
+static long many_filters(int rounds)
+{
+	long wrong = 0;
+	for (int i = 0; i < rounds; i++) {
+		pid_t child = fork();
+		if (!child)
+			_exit(run(filter_for_all_at_once, 40) != 0);
+		wrong += !ended_well(child);
+	}
+	return wrong;
+}
+
 static void *filter_at_once(void *unused)
 {
 	(void)unused;
@@ -325,6 +376,10 @@ int main(int count, char **arguments)
 		wrong = run(execute_beside, 2);
 	if (!strcmp(what, "forks"))
 		wrong = forks_beside(150);
+	if (!strcmp(what, "exec"))
+		wrong = execute_beside_filter(150);
+	if (!strcmp(what, "many-filters"))
+		wrong = many_filters(60);
 	if (!strcmp(what, "own-storage"))
 		wrong = clone_in_sandbox();
 	if (!strcmp(what, "by-hand"))
