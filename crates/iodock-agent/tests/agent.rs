@@ -65,8 +65,8 @@ fn all_sources_of_a_tree() {
 #[test]
 fn an_empty_tree_is_no_fault() {
     let text = Tree::new("empty").samples(&[]);
-    assert_eq!(text.lines().filter(|line| line.starts_with("iodock_agent_source_done")).count(), 20);
-    assert_eq!(sum(&text, "iodock_agent_source_done{"), 20);
+    assert_eq!(text.lines().filter(|line| line.starts_with("iodock_agent_source_done")).count(), 22);
+    assert_eq!(sum(&text, "iodock_agent_source_done{"), 22);
 }
 
 #[test]
@@ -204,4 +204,26 @@ fn a_moosefs_mount_is_told_with_what_waits() {
     has(&text, &format!("iodock_mfs_mount_operations_total{{{place},operation=\"mknod\"}} 10000"));
     has(&text, &format!("iodock_mfs_mount_level{{{place},operation=\"waiting\"}} 17"));
     assert!(!text.contains("/srv/again"));
+}
+
+#[test]
+fn a_moosefs_master_that_does_not_answer_is_told_with_its_process() {
+    let tree = Tree::new("moosefs-master");
+    // No address of anybody (RFC 5737): nothing answers there, and the agent waits no longer than it may.
+    let sockets =
+        "  sl  local_address rem_address   st\n   2: 077100CB:24CD 00000000:0000 0A 0:0 00:0 0 0 0 1\n";
+    tree.write("proc/self/net/tcp", sockets);
+    tree.write("proc/net/tcp", sockets);
+    tree.write("proc/uptime", "5000.25 9000.00\n");
+    tree.write("proc/77/comm", "mfsmaster\n");
+    tree.write("proc/77/stat", "77 (mfsmaster) S 1 77 77 0 -1 0 0 0 0 0 30 12 0 0 20 0 1 0 470000 1 1\n");
+    // What it has started to write files is not the master.
+    tree.write("proc/78/comm", "mfsmaster\n");
+    tree.write("proc/78/stat", "78 (mfsmaster) S 77 77 77 0 -1 0 0 0 0 0 999 999 0 0 20 0 1 0 470001 1 1\n");
+    let text = tree.samples(&["--deadline", "0.5"]);
+    let place = "host=\"node7\",file_system=\"203.0.113.7:9421\",target=\"203.0.113.7:9421\"";
+    has(&text, &format!("iodock_mfs_master_level{{{place},operation=\"no_answer\"}} 1"));
+    has(&text, &format!("iodock_mfs_master_level{{{place},operation=\"uptime_s\"}} 300"));
+    has(&text, &format!("iodock_mfs_master_time_seconds_total{{{place},operation=\"cpu\"}} 0.420000"));
+    assert!(!text.contains("iodock_mfs_sessions_operations"));
 }
