@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from iodock.centre.watch.episodes import Episode
-from iodock.centre.watch.ledger import Ledger, Row
+from iodock.centre.watch.ledger import Ledger, Reading, Row
 from iodock.centre.watch.verdict import Evidence, Suspect
 from iodock.shared.bounded.documents import from_json
 
@@ -44,6 +44,17 @@ def recent(ledger: Ledger, since: int, most: int = 200) -> list[Episode]:
         "SELECT * FROM episodes WHERE end_ns IS NULL OR end_ns >= ? ORDER BY begin_ns "
 "DESC, number DESC LIMIT ?",
         since, most,
+    )  # fmt: skip
+    return [_episode(row) for row in rows]
+
+
+def between(ledger: Reading, begin: int, end: int) -> list[Episode]:
+    """Those that were open at any time between two moments, ns since the epoch, the newest first. Raises
+    StoreError."""
+    rows = ledger.read(
+        "SELECT * FROM episodes WHERE begin_ns <= ? AND (end_ns IS NULL OR end_ns >= ?) "
+        "ORDER BY begin_ns DESC, number DESC",
+        end, begin,
     )  # fmt: skip
     return [_episode(row) for row in rows]
 

@@ -8,8 +8,9 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from iodock.shared.errors import StoreError
 
@@ -36,6 +37,13 @@ CREATE TABLE outbox (
 ) STRICT;
 CREATE TABLE counts (name TEXT PRIMARY KEY, count INTEGER NOT NULL) STRICT;
 """
+
+
+class Reading(Protocol):
+    """What can be asked in SQL."""
+
+    def read(self, sql: str, *values: object) -> list[Row]:
+        """Raises StoreError."""
 
 
 class Ledger:
@@ -117,6 +125,33 @@ class Ledger:
         with self._using:
             self._connection.close()
             os.close(self._lock)
+
+
+class LedgerBeside:
+    """The ledger of a collector that may be using it: asked for, and not changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "response.db"
+
+    @property
+    def is_there(self) -> bool:
+        """False also where we may not look."""
+        return os.access(self._path, os.R_OK)
+
+    def read(self, sql: str, *values: object) -> list[Row]:
+        """Raises StoreError."""
+        try:
+            made = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=1)
+            with closing(made):
+                made.row_factory = sqlite3.Row
+                version = made.execute("PRAGMA user_version").fetchone()[0]
+                if version != _VERSION:
+                    raise StoreError(
+                        f"{self._path}: of version {version}, known is {_VERSION}", "update iodock"
+                    )
+                return made.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreError(f"{self._path}: {error}") from error
 
 
 def count(connection: sqlite3.Connection, name: str, more: int = 1) -> None:
