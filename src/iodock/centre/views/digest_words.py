@@ -164,29 +164,45 @@ def _times(digest: Digest, text: Language) -> str:
 
 
 def _counted(sums: Sums, text: Language) -> str:
-    read = _moved(N_("read {amount}"), N_("read {amount} in {n} requests"), sums, "read", text)
-    written = _moved(N_("wrote {amount}"), N_("wrote {amount} in {n} requests"), sums, "write", text)
-    return text.listed(part for part in (read, written, _metadata(sums, text)) if part)
+    return text.listed(
+        part for part in (_read(sums, text), _written(sums, text), _metadata(sums, text)) if part
+    )
 
 
-def _moved(plain: str, with_requests: str, sums: Sums, way: str, text: Language) -> str:
-    size, count = (sums.read_bytes, sums.reads) if way == "read" else (sums.write_bytes, sums.writes)
-    if size is None:
+def _read(sums: Sums, text: Language) -> str:
+    if sums.read_bytes is None:
         return ""
-    values = {"amount": _at_least(amount(size, "bytes"), sums, text), "n": amount(count, "integer")}
-    return text.gettext(with_requests if count else plain, **values)
+    size = _at_least(amount(sums.read_bytes, "bytes"), sums, text)
+    if not sums.reads:
+        return text.gettext("read {amount}", amount=size)
+    count = round(sums.reads)
+    return text.ngettext("read {amount} in {n} request", "read {amount} in {n} requests", count, amount=size)
+
+
+def _written(sums: Sums, text: Language) -> str:
+    if sums.write_bytes is None:
+        return ""
+    size = _at_least(amount(sums.write_bytes, "bytes"), sums, text)
+    if not sums.writes:
+        return text.gettext("wrote {amount}", amount=size)
+    count = round(sums.writes)
+    return text.ngettext(
+        "wrote {amount} in {n} request", "wrote {amount} in {n} requests", count, amount=size
+    )
 
 
 def _metadata(sums: Sums, text: Language) -> str:
     if sums.metadata is None:
         return ""
+    count = round(sums.metadata)
     total = _at_least(amount(sums.metadata, "integer"), sums, text)
-    kinds = [f"{name} {amount(count, 'integer')}" for name, count in sums.operations[:_MOST_KINDS]]
-    if not kinds:
-        return text.gettext("{n} metadata operations", n=total)
+    said = text.ngettext("{total} metadata operation", "{total} metadata operations", count, total=total)
+    kinds = [f"{name} {amount(one, 'integer')}" for name, one in sums.operations[:_MOST_KINDS]]
     more = len(sums.operations) - len(kinds)
     kinds += [text.ngettext("{n} more kind", "{n} more kinds", more)] if more else []
-    return text.gettext("{n} metadata operations ({kinds})", n=total, kinds=text.listed(kinds))
+    return (
+        text.gettext("{operations} ({kinds})", operations=said, kinds=text.listed(kinds)) if kinds else said
+    )
 
 
 def _at_least(shown: str, sums: Sums, text: Language) -> str:
