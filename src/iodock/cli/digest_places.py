@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,14 +14,17 @@ from iodock.cli.monitor_store import StoreOptions, store_options
 from iodock.shared.errors import AnswerError, IodockError, RequestError
 
 if TYPE_CHECKING:
-    from iodock.centre.portal.shown.page import Question, Shown
+    from iodock.centre.portal.shown.page import Question
     from iodock.centre.portal.visiting import Portal
     from iodock.centre.watch.digest import Digest, Recorded
     from iodock.centre.watch.episodes import Episode
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path, dir_okay=False)
+TABLES = ("totals", "operations", "nodes", "targets", "runs", "verdict")
+"""Of a job's page, as files."""
 TOKEN = "~/.config/iodock/portal.token"
+_OF_STORE = ("store", "store_token", "store_user", "store_password", "store_ca")
 _NOT_THERE = "no such job is known"
 _LOOKED = "jobs of the last 30 days are looked for; an id that a digest told finds older ones"
 
@@ -49,15 +52,14 @@ def digest_options(function: Function) -> Function:
     return function
 
 
-def place_of(
-    kept: StoreOptions, response: Path | None, jobid_name: str | None, portal: str, token_file: Path | None,
-    portal_ca: Path | None, within: float,
-) -> StorePlace | PortalPlace:  # fmt: skip
-    """Raises RequestError: neither, or both."""
+def place_of(options: Mapping[str, Any]) -> StorePlace | PortalPlace:
+    """OPTIONS: values of `digest_options` but --run. Raises RequestError: neither, or both."""
+    kept = StoreOptions(*(options[name] for name in _OF_STORE))
+    portal = options["portal"]
     if kept.store and portal:
         raise RequestError("--store and --portal: which of the two?", "give one")
     if kept.store:
-        return StorePlace(kept, response, jobid_name)
+        return StorePlace(kept, options["response"], options["jobid_name"])
     if not portal:
         from iodock.shared.settings import load
 
@@ -68,8 +70,8 @@ def place_of(
     from iodock.centre.portal.visiting import Portal
 
     usual = Path(TOKEN).expanduser()
-    token = token_file or (usual if usual.exists() else None)
-    return PortalPlace(Portal(portal.rstrip("/"), token, portal_ca, within))
+    token = options["token_file"] or (usual if usual.exists() else None)
+    return PortalPlace(Portal(portal.rstrip("/"), token, options["portal_ca"], options["within"]))
 
 
 @dataclass(frozen=True)
@@ -82,12 +84,20 @@ class PortalPlace:
         """Raises RequestError, AnswerError, IodockError: there is no such job of his."""
         return self._asked("/digests/", {"id": job, "format": form, "lang": code})
 
-    def table(self, job: str, name: str) -> bytes | None:
-        """A table of the job's page as CSV; None: the page has none of that name."""
-        try:
-            return self._asked("/jobs/", {"id": job, "format": "csv", "table": name})
-        except RequestError:
-            return None
+    def tables(self, job: str, code: str) -> dict[str, bytes]:
+        """Name -> CSV, of the job's page. JOB: an id that a digest told. Raises the same."""
+        from iodock.centre.watch.digest import looked_back_from, parsed_id
+
+        number, began = parsed_id(job)
+        end = None if began is None else looked_back_from(began, time.time_ns())
+        values = {"id": number, "lang": code, "format": "csv", **({"end": str(end)} if end else {})}
+        found = {}
+        for name in TABLES:
+            status, content = self.portal.get("/jobs/", {**values, "table": name})
+            # Of a job without a name there are no runs.
+            if status == 200:
+                found[name] = content
+        return found
 
     def _asked(self, path: str, values: dict[str, str]) -> bytes:
         status, content = self.portal.get(path, values)
@@ -117,7 +127,7 @@ class StorePlace:
     response: Path | None
     jobid_name: str | None
 
-    def digest(self, job: str, form: str, code: str, recorded: Recorded | None) -> bytes:
+    def digest(self, job: str, form: str, code: str, recorded: Recorded | None = None) -> bytes:
         """Raises RequestError, StoreError, IodockError: there is no such job."""
         from iodock.centre.views.digests import FORMS
         from iodock.shared.language import language_in
@@ -136,15 +146,16 @@ class StorePlace:
             raise IodockError(f"{job}: {_NOT_THERE}", _LOOKED) from None
         return replace(found, rules=load().response, recorded=recorded)
 
-    def page(self, job: str, code: str) -> Shown:
-        """The job's page. Raises the same."""
+    def tables(self, job: str, code: str) -> dict[str, bytes]:
+        """Name -> CSV, of the job's page. JOB: an id that a digest told. Raises the same."""
+        from iodock.centre.portal.shown.digest import looking_back
         from iodock.centre.portal.shown.job import shown
-        from iodock.centre.portal.shown.page import NotThere
+        from iodock.centre.portal.tables import as_csv
+        from iodock.centre.watch.digest import parsed_id
 
-        try:
-            return shown(self._question(code), job)
-        except NotThere:
-            raise IodockError(f"{job}: {_NOT_THERE}", _LOOKED) from None
+        number, began = parsed_id(job)
+        page = shown(looking_back(self._question(code), began), number)
+        return {table.name: as_csv(table).encode() for table in page.tables if table.name in TABLES}
 
     def _question(self, code: str) -> Question:
         from iodock.centre.monitor.access import Role, Visitor

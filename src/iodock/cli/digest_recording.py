@@ -13,16 +13,17 @@ def recorded(path: str, job: str) -> Recorded:
     from iodock.shared.settings import load
 
     with Store.open(path) as opened:
-        own = (opened.manifest.raw.get("captured") or {}).get("job.id")
-        # Steps and tasks have ids that begin with the job's.
-        if own and str(own).split(".")[0].split("_")[0] != job.split(".")[0].split("_")[0]:
+        said = opened.manifest.raw.get("job")
+        own = str(said.get("id") or "") if isinstance(said, dict) else ""
+        # PBS has its server's name behind a dot, which not all of its tools write.
+        if own and own.partition(".")[0] != job.partition(".")[0]:
             raise RequestError(f"{path}: is a recording of job {own}, not of {job}", "give that job's id")
         found = diagnose(opened, load())
     worth = found.worth_changing
     first = worth[0] if worth else None
     verdict = found.verdict
     return Recorded(
-        found.store, verdict.wall_seconds, verdict.io_share, verdict.unseen_calls == 0 and not found.losses,
+        found.store, verdict.wall_seconds, verdict.io_share, verdict.unseen_calls == 0,
         (first.title, first.message) if first else None,
         first.advice[0].message if first and first.advice else None,
     )  # fmt: skip

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from iodock.cli.digest_places import PortalPlace, StorePlace, digest_options, place_of
-from iodock.cli.monitor_store import StoreOptions
 from iodock.cli.options import examples, json_too, language, spoken
 from iodock.cli.output import destination, form_of
 from iodock.shared.errors import RequestError
@@ -39,27 +37,16 @@ _FORMS = ("text", "json", "html")
 @language
 def digest(
     job: str,
-    store: str,
-    store_token: Path | None,
-    store_user: str,
-    store_password: Path | None,
-    store_ca: Path | None,
-    response: Path | None,
-    jobid_name: str | None,
-    portal: str,
-    token_file: Path | None,
-    portal_ca: Path | None,
-    within: float,
     recording: str | None,
     form: str | None,
     output: str | None,
     lang: str | None,
+    **place_options: Any,
 ) -> None:
     """What a job did to the file systems, whether that was slower than usual, and why. JOBID is the
     scheduler's, or the id that an earlier digest told. A portal answers for your own jobs; who can read a
     store sees all."""
-    kept = StoreOptions(store, store_token, store_user, store_password, store_ca)
-    place = place_of(kept, response, jobid_name, portal, token_file, portal_ca, within)
+    place = place_of(place_options)
     chosen = form or {"table": "text"}.get(form_of(output or ""), form_of(output or ""))
     code = spoken(lang)
     recorded = _recorded(recording, job) if recording else None

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from statistics import median
 
 import pytest
 
+from data_faults import made, small_reads
 from iodock.centre.portal.shown.page import Site
 from iodock.centre.watch.episodes import Episode
 from iodock.centre.watch.verdict import Evidence, State, Suspect
@@ -244,3 +246,93 @@ def test_the_command_reads_a_store_and_the_episodes_beside_it(site: Server, tmp_
     ledger.close()
     assert "no such job is known" in run("999", "--store", folder, status=1).stderr
     assert run(SLOW, "--store", folder, "--response", tmp_path / "none", status=2)
+
+
+def bundle(folder: Path, *words: object, status: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "iodock", "bundle", *map(str, words)]
+    environment = {**os.environ, "HOME": "/nonexistent", "LANG": "C"}
+    environment["PYTHONPATH"] = os.pathsep.join(str(Path(one).resolve()) for one in sys.path if one)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, env=environment, cwd=folder
+    )
+    assert done.returncode == status, done.stderr
+    return done
+
+
+def packed(archive: Path) -> dict[str, str]:
+    with tarfile.open(archive) as opened:
+        files = {one.name.partition("/")[2]: opened.extractfile(one) for one in opened.getmembers()}
+        return {name: file.read().decode() for name, file in files.items() if file}
+
+
+@pytest.mark.parametrize("where", ["portal", "store"])
+def test_the_id_packs_what_belongs_to_it(site: Server, tmp_path: Path, where: str) -> None:
+    own = str(document(site, SLOW)["id"])
+    token = tmp_path / "token"
+    token.write_text(site.secrets["user"])
+    token.chmod(0o600)
+    folder = site.collector.store.folder.resolve()
+    place = ("--portal", site.url, "--token-file", token) if where == "portal" else ("--store", folder)
+    archive = tmp_path / bundle(tmp_path, own, *place).stdout.strip()
+    found = packed(archive)
+    assert json.loads(found["digest.json"])["id"] == own and "3.1 times slower" in found["digest.txt"]
+    assert found["digest.html"].startswith("<!DOCTYPE html>") and "totals.csv" in found["READ-ME.txt"]
+    assert found["runs.csv"].count("\n") >= 7 and "301" not in found["runs.csv"]
+    assert "exists" in bundle(tmp_path, own, *place, status=1).stderr
+    bundle(tmp_path, own, *place, "--force")
+
+
+def test_what_can_not_be_packed_is_said(site: Server, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(site.secrets["user"])
+    token.chmod(0o600)
+    place = ("--portal", site.url, "--token-file", token)
+    other = str(document(site, "301")["id"])
+    assert "no such job of yours is known" in bundle(tmp_path, other, *place, status=1).stderr
+    assert "is for recordings" in bundle(tmp_path, other, "--anonymous", status=2).stderr
+    assert "which monitor" in bundle(tmp_path, other, status=2).stderr
+    assert "is no id that a digest told" in bundle(tmp_path, "run.iodock", *place, status=2).stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["token"]
+
+
+def recording(folder: Path, job: str) -> Path:
+    """A store with small reads, made in a job."""
+    store = made(small_reads, folder)
+    manifest = store / "manifest.json"
+    raw = json.loads(manifest.read_text())
+    raw.pop("checksum", None)
+    manifest.write_text(json.dumps({**raw, "job": {"id": job}}))
+    return store
+
+
+def test_a_recording_says_how_much_was_io_and_what_to_change(site: Server, tmp_path: Path) -> None:
+    store, folder = recording(tmp_path, SLOW), site.collector.store.folder
+    found = json.loads(run(SLOW, "--store", folder, "--run", store, "--json").stdout)
+    own = json.loads(in_words("diagnose", store, "--json"))
+    first = own["findings"][0]
+    assert found["recorded"]["io_share"] == own["verdict"]["io_share"] is not None
+    assert found["recorded"]["finding"]["title"] == first["title"]
+    assert found["advice"] == first["advice"][0]["text"]
+    text = run(SLOW, "--store", folder, "--run", store).stdout
+    assert f"Largest finding: {first['title']}" in text and f"Advice: {found['advice']}" in text
+    assert "Run it again" not in text
+    # A portal does not know the recording: it is told beside its answer.
+    token = tmp_path / "token"
+    token.write_text(site.secrets["user"])
+    token.chmod(0o600)
+    place = ("--portal", site.url, "--token-file", token, "--run", store)
+    assert json.loads(run(SLOW, *place, "--json").stdout)["recorded"] == found["recorded"]
+    text = run(SLOW, *place).stdout
+    assert text.startswith(digest(site, SLOW, "user")) and f"Largest finding: {first['title']}" in text
+    assert "is for text and JSON" in run(SLOW, *place, "--format", "html", status=2).stderr
+
+
+def test_a_recording_of_another_job_is_refused(site: Server, tmp_path: Path) -> None:
+    store, folder = recording(tmp_path, "101"), site.collector.store.folder
+    said = run(SLOW, "--store", folder, "--run", store, status=2).stderr
+    assert f"is a recording of job 101, not of {SLOW}" in said
+
+
+def in_words(*words: object) -> str:
+    command = [sys.executable, "-m", "iodock", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout

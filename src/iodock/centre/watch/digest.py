@@ -16,6 +16,7 @@ from iodock.shared.message import Message
 from iodock.shared.response import Intervention
 
 _SECOND = 1_000_000_000
+_LOOKED_BACK = 29 * 86_400 * _SECOND
 _ID = re.compile(r"(?s:(.+))@([0-9]{8}T[0-9]{6}Z)")
 _MOMENT = "%Y%m%dT%H%M%SZ"
 
@@ -125,6 +126,13 @@ def parsed_id(text: str) -> tuple[str, int | None]:
         raise RequestError(
             f"{found[2]}: not a time", "as 20261122T050000Z, of the digest's last line"
         ) from None
+
+
+def looked_back_from(began: int, now: int) -> int | None:
+    """From when to look back for a job that began at BEGAN, seconds since the epoch; None: from now. Pages
+    look back by 30 days."""
+    until = began + _LOOKED_BACK
+    return until // _SECOND if until < now else None
 
 
 def is_id(text: str) -> bool:

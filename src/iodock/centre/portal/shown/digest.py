@@ -10,12 +10,12 @@ from iodock.centre.monitor.questions.counted import PROCESSES, SERVERS, metadata
 from iodock.centre.monitor.questions.job import OneJob
 from iodock.centre.monitor.questions.rows import as_rows
 from iodock.centre.monitor.questions.runs import OVER_AFTER
-from iodock.centre.monitor.questions.spans import DAY, HOUR, SECOND
+from iodock.centre.monitor.questions.spans import HOUR
 from iodock.centre.portal.people import login
 from iodock.centre.portal.shown.job import listed, lived, whole_span
 from iodock.centre.portal.shown.page import NotThere, Question
 from iodock.centre.portal.shown.runs import known_runs
-from iodock.centre.watch.digest import Digest, Sums, blame, parsed_id, troubles
+from iodock.centre.watch.digest import Digest, Sums, blame, looked_back_from, parsed_id, troubles
 from iodock.centre.watch.episodes import Episode
 from iodock.shared.response import Intervention
 
@@ -34,19 +34,20 @@ def digest(question: Question, number: str) -> Digest:
     # Stored ids have no control characters: they are escaped.
     if not number or any(letter < " " or letter == "\x7f" for letter in number):
         raise NotThere
-    if began is not None:
-        question = _looking_back_from(question, began + 29 * DAY)
+    question = looking_back(question, began)
     job = lived(question, OneJob(question.site.ids, number, question.seen))
     if job.lived is None or (began is not None and abs(job.lived[0] - began) > _SAME_RUN):
         raise NotThere
     return _digest(question, job, *job.lived)
 
 
-def _looking_back_from(question: Question, moment: int) -> Question:
+def looking_back(question: Question, began: int | None) -> Question:
+    """So that a job is found that began then, ns since the epoch."""
     asked = question.asked
-    if moment >= asked.now:
+    end = None if began is None else looked_back_from(began, asked.now)
+    if end is None:
         return question
-    return replace(question, asked=replace(asked, values={**asked.values, "end": str(moment // SECOND)}))
+    return replace(question, asked=replace(asked, values={**asked.values, "end": str(end)}))
 
 
 def _digest(question: Question, job: OneJob, begin: int, end: int) -> Digest:
