@@ -136,15 +136,20 @@ class StorePlace:
 
     def found(self, job: str, recorded: Recorded | None = None) -> Digest:
         """The digest as data. Raises the same."""
-        from iodock.centre.portal.shown.digest import digest
-        from iodock.centre.portal.shown.page import NotThere
         from iodock.shared.settings import load
 
+        return replace(self.of(self.asked_with("en"), job), rules=load().response, recorded=recorded)
+
+    @staticmethod
+    def of(question: Question, job: str) -> Digest:
+        """One of several that are asked for. Raises the same."""
+        from iodock.centre.portal.shown.digest import digest
+        from iodock.centre.portal.shown.page import NotThere
+
         try:
-            found = digest(self._question("en"), job)
+            return digest(question, job)
         except NotThere:
             raise IodockError(f"{job}: {_NOT_THERE}", _LOOKED) from None
-        return replace(found, rules=load().response, recorded=recorded)
 
     def tables(self, job: str, code: str) -> dict[str, bytes]:
         """Name -> CSV, of the job's page. JOB: an id that a digest told. Raises the same."""
@@ -154,10 +159,11 @@ class StorePlace:
         from iodock.centre.watch.digest import parsed_id
 
         number, began = parsed_id(job)
-        page = shown(looking_back(self._question(code), began), number)
+        page = shown(looking_back(self.asked_with(code), began), number)
         return {table.name: as_csv(table).encode() for table in page.tables if table.name in TABLES}
 
-    def _question(self, code: str) -> Question:
+    def asked_with(self, code: str) -> Question:
+        """Who asks. Raises RequestError."""
         from iodock.centre.monitor.access import Role, Visitor
         from iodock.centre.monitor.questions.ids import job_ids
         from iodock.centre.portal.forms import Asked
