@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from starlette.responses import Response
 
+from iodock.centre.monitor.usual import Verdict
 from iodock.centre.portal import rendering
 from iodock.centre.portal.forms import check_names
 from iodock.centre.portal.shown.digest import WORDS, digest
@@ -33,7 +34,11 @@ def answer(question: Question, number: str, names: Iterable[str]) -> Response:
         check_names(names, WORDS)
         _ = asked.language
         form = asked.choice("format", tuple(FORMS), "text")
-        content = FORMS[form](digest(question, number or asked.text("id")), question.text)
+        is_for_slow = asked.choice("only", ("slower",), "") == "slower"
+        found = digest(question, number or asked.text("id"))
+        if is_for_slow and (found.judgement is None or found.judgement.verdict is not Verdict.SLOWER):
+            return Response(None, 204, rendering.HEADERS)
+        content = FORMS[form](found, question.text)
     except NotThere:
         return refused(404, question.text)
     except RequestError as error:

@@ -104,7 +104,7 @@ class Pages:
 
     async def _digest(self, request: Request) -> Response:
         """For programs: a stranger gets a line and no form."""
-        visitor = self._sessions.visitor(request)
+        visitor = self._sessions.reader(request)
         if visitor is None:
             return digests.refused(401, language_of(request))
         asked = Asked(request.url.path, dict(request.query_params), time.time_ns())

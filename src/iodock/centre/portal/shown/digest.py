@@ -19,7 +19,7 @@ from iodock.centre.watch.digest import Digest, Sums, blame, looked_back_from, pa
 from iodock.centre.watch.episodes import Episode
 from iodock.shared.response import Intervention
 
-WORDS = ("id",)
+WORDS = ("id", "only")
 """What of an address it uses."""
 _SAME_RUN = HOUR
 """Sums of ten minutes begin earlier than what they are of; a number of a job comes again much later."""
