@@ -66,7 +66,7 @@ typedef struct {
 
 /* Of this slurmstepd, which has one step. Hooks are called by its main thread. */
 static struct {
-	bool is_begun;
+	bool is_begun, tells_epilog;
 	uint32_t job, step;
 	uid_t user;
 	int64_t began;
@@ -346,6 +346,16 @@ static bool write_record(int folder, const char *temporary, const char *text, si
 	return is_written;
 }
 
+/* A second name, for the epilog: the agent may have sent and removed the first one by then. */
+static void leave_for_epilog(int folder, const char *temporary, const char *name)
+{
+	char second[PATH_BYTES + 16];
+
+	snprintf(second, sizeof(second), "%s.digest", name);
+	if (linkat(folder, temporary, folder, second, 0) < 0)
+		slurm_info("iodock: %s/%s can't be made: %s", FOLDER, second, strerror(errno));
+}
+
 static void leave_record(const counters_t *total)
 {
 	char step[24], name[PATH_BYTES], temporary[PATH_BYTES + 16], text[1024];
@@ -358,8 +368,11 @@ static void leave_record(const counters_t *total)
 	snprintf(name, sizeof(name), "%u.%s.%" PRId64 ".step", state.job, step, state.began);
 	snprintf(temporary, sizeof(temporary), ".%s.%ld", name, (long)getpid());
 	if (length > 0 && has_room(folder)) {
-		if (!write_record(folder, temporary, text, (size_t)length) ||
-		    renameat(folder, temporary, folder, name) < 0) {
+		bool is_written = write_record(folder, temporary, text, (size_t)length);
+
+		if (is_written && state.tells_epilog)
+			leave_for_epilog(folder, temporary, name);
+		if (!is_written || renameat(folder, temporary, folder, name) < 0) {
 			slurm_error("iodock: %s/%s can't be written: %s", FOLDER, name, strerror(errno));
 			unlinkat(folder, temporary, 0);
 		}
@@ -367,12 +380,12 @@ static void leave_record(const counters_t *total)
 	close(folder);
 }
 
-static bool wants_orphans(int ac, char **av)
+static bool is_set(const char *option, int ac, char **av)
 {
 	for (int at = 0; at < ac; at++)
-		if (strcmp(av[at], "orphans=no") == 0)
-			return false;
-	return true;
+		if (strcmp(av[at], option) == 0)
+			return true;
+	return false;
 }
 
 /* Before the step has a process. */
@@ -387,7 +400,8 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
 		slurm_error("iodock: slurmstepd does not say which step it has; it is not counted");
 		return ESPANK_SUCCESS;
 	}
-	if (wants_orphans(ac, av) && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+	state.tells_epilog = is_set("digest=yes", ac, av);
+	if (!is_set("orphans=no", ac, av) && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		slurm_info("iodock: processes that outlive their parent are not counted: %s", strerror(errno));
 	state.began = now();
 	state.is_begun = taken_over(&state.before);

@@ -84,8 +84,9 @@ def missing() -> str:
 class SlurmSite:
     """Starts at once; `end` must be called."""
 
-    def __init__(self, folder: Path, tracking: str = "linuxproc") -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, tracking: str = "linuxproc", plugin: str = "", epilog: str = "") -> None:
+        """PLUGIN: its options. EPILOG: a program that each node runs at a job's end."""
+        self.folder, self.options = folder, plugin
         self.conf = folder / "slurm.conf"
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.environment = {**os.environ, "SLURM_CONF": str(self.conf)}
@@ -95,7 +96,8 @@ class SlurmSite:
         folder.chmod(0o755)
         port = _free_ports(3)
         ports = {"port": port, "first": port + 1, "last": port + 2}
-        self.conf.write_text(_CONF.format(d=folder, tracking=tracking, **ports))
+        ends = f"Epilog={epilog}\n" if epilog else ""
+        self.conf.write_text(_CONF.format(d=folder, tracking=tracking, **ports) + ends)
         (folder / "cgroup.conf").write_text(_CGROUP)
         self._build_plugin()
         try:
@@ -108,7 +110,7 @@ class SlurmSite:
         plugin = self.folder / "iodock_step.so"
         command = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", plugin, PLUGIN]
         subprocess.run(command, check=True)
-        (self.folder / "plugstack.conf").write_text(f"optional {plugin}\n")
+        (self.folder / "plugstack.conf").write_text(f"optional {plugin} {self.options}\n")
 
     def _start_all(self) -> None:
         d = self.folder / "munge"

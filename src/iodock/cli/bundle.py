@@ -1,21 +1,30 @@
-"""`iodock bundle STORE`."""
+"""`iodock bundle STORE`, and `iodock bundle ID` of a job's digest."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from iodock.cli.digest_places import digest_options
 from iodock.cli.options import examples, language, quiet, spoken
 from iodock.cli.output import check_folder
-from iodock.shared.errors import IodockError
+from iodock.shared.errors import IodockError, RequestError
 
-_EXAMPLES = ("iodock bundle run.iodock", "iodock bundle run.iodock --anonymous -o for-the-admin.tar.gz")
+if TYPE_CHECKING:
+    from iodock.shared.language import Language
+
+_EXAMPLES = (
+    "iodock bundle run.iodock",
+    "iodock bundle run.iodock --anonymous -o for-the-admin.tar.gz",
+    "iodock bundle 4711@20261122T050000Z --portal https://monitor.example:9847 --token-file token",
+)
 
 
 @click.command(epilog=examples(_EXAMPLES))
-@click.argument("store")
+@click.argument("store_or_id", metavar="STORE|ID")
 @click.option("-o", "--output", metavar="FILE", help="name of the archive; default: NAME-bundle.tar.gz here")
 @click.option(
     "--anonymous",
@@ -23,27 +32,70 @@ _EXAMPLES = ("iodock bundle run.iodock", "iodock bundle run.iodock --anonymous -
     help="make up the names of files, hosts and programs, and leave arguments out",
 )
 @click.option("--force", is_flag=True, help="replace an earlier archive of that name; other files stay")
+@digest_options
 @language
 @click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
 @quiet
 def command(
-    store: str,
+    store_or_id: str,
     output: str | None,
     anonymous: bool,
     force: bool,
     lang: str | None,
     settings: str | None,
     quiet: bool,
+    **digests: Any,
 ) -> None:
     """Step 4 of the method: pack what an administrator needs to know of a run into one archive: findings,
-    report, environment, mounts, times, the longest calls, and tables as CSV. Prints the archive's name."""
-    from iodock.cli.progress import ProgressBar
-    from iodock.program.bundle import is_bundle, write_bundle
+    report, environment, mounts, times, the longest calls, and tables as CSV. With the id that a job's digest
+    told (iodock monitor digest): the digest, and what the monitor knows of the job; --portal, --store and
+    --run are for that. Prints the archive's name."""
     from iodock.shared.language import language_in
     from iodock.shared.settings import load
 
-    name = Path(store).resolve().name.removesuffix(".iodock")
-    target = Path(output or f"{name}-bundle.tar.gz")
+    text = language_in(spoken(lang))
+    if not os.path.lexists(store_or_id) and _is_id(store_or_id):
+        if anonymous:
+            raise RequestError(
+                "--anonymous is for recordings", "a digest has names of jobs, users and machines"
+            )
+        click.echo(str(_of_job(store_or_id, output, force, text, digests)))
+        return
+    from iodock.cli.progress import ProgressBar
+    from iodock.program.bundle import write_bundle
+
+    if any(value for name, value in digests.items() if name != "within"):
+        raise RequestError(
+            f"{store_or_id}: is no id that a digest told", "--portal, --store and --run go with such an id"
+        )
+    name = Path(store_or_id).resolve().name.removesuffix(".iodock")
+    target = _target(output or f"{name}-bundle.tar.gz", force)
+    with ProgressBar("packing", quiet, "parts", rated=False) as progress:
+        write_bundle(Path(store_or_id), target, text, load(settings), anonymous, progress)
+    click.echo(str(target))
+
+
+def _is_id(name: str) -> bool:
+    from iodock.centre.watch.digest import is_id
+
+    return "@" in name and is_id(name)
+
+
+def _of_job(digest_id: str, output: str | None, force: bool, text: Language, digests: dict[str, Any]) -> Path:
+    from iodock.cli.digest_bundle import name_of, write_digest_bundle
+    from iodock.cli.digest_places import place_of
+
+    recording = digests.pop("recording")
+    target = _target(output or name_of(digest_id), force)
+    write_digest_bundle(place_of(digests), digest_id, recording, target, text)
+    return target
+
+
+def _target(name: str, force: bool) -> Path:
+    """Where the archive goes. Raises IodockError: something else is there."""
+    from iodock.program.bundle import is_bundle
+
+    target = Path(name)
     if os.path.lexists(target):
         if not force:
             raise IodockError(f"{target}: exists", "--force replaces it, -o names another")
@@ -53,6 +105,4 @@ def command(
                 "name another with -o",
             )
     check_folder(str(target))
-    with ProgressBar("packing", quiet, "parts", rated=False) as progress:
-        write_bundle(Path(store), target, language_in(spoken(lang)), load(settings), anonymous, progress)
-    click.echo(str(target))
+    return target

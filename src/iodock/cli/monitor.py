@@ -12,6 +12,7 @@ import click
 from iodock.cli.ending import told_to_end
 from iodock.cli.monitor_backup import backup, restore
 from iodock.cli.monitor_demo import demo
+from iodock.cli.monitor_digest import digest
 from iodock.cli.monitor_heavy import heavy
 from iodock.cli.monitor_sar import import_sar
 from iodock.cli.monitor_serve import serve, token
@@ -153,6 +154,7 @@ def _say_the_end(tree: Tree, quiet: bool) -> None:
 
 command.add_command(backup)
 command.add_command(demo)
+command.add_command(digest)
 command.add_command(heavy)
 command.add_command(import_sar)
 command.add_command(restore)

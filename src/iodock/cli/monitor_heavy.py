@@ -126,12 +126,12 @@ def _beside(store: Path) -> Path:
 def _episodes(folder: Path | None, since: int, is_wanted: bool) -> Mapping[str, int] | None:
     """Raises StoreError: they can't be read where somebody wants them."""
     from iodock.centre.watch.episode_rows import suspected
-    from iodock.centre.watch.ledger import Beside
+    from iodock.centre.watch.ledger import LedgerBeside
 
     if folder is None:
         return None
     try:
-        return suspected(Beside(folder), since)
+        return suspected(LedgerBeside(folder), since)
     except StoreError as error:
         if is_wanted:
             raise

@@ -306,8 +306,8 @@ def _tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> 
     "--tokens", required=True, type=_FILE, metavar="FILE", help="add it to this file, made if needed"
 )
 @click.option(
-    "--role", required=True, type=click.Choice(["agent", "user", "operator"]),
-    help="agents push; users see their own jobs, operators all",
+    "--role", required=True, type=click.Choice(["agent", "user", "operator", "digest"]),
+    help="agents push; users see their own jobs, operators all; digest reads all digests only",
 )  # fmt: skip
 @click.option("--name", required=True, metavar="TEXT", help="whose it is, for you")
 @click.option("--user", default="", metavar="USER", help="the login name of a user")

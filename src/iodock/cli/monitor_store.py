@@ -73,20 +73,22 @@ class StoreOptions:
         return PrometheusStore(Client(address, credentials))
 
 
-def store_options(help_text: str) -> Callable[[Function], Function]:
-    """`--store` and how to be let in there; the command gets `place`."""
+def store_options(help_text: str, required: bool = True) -> Callable[[Function], Function]:
+    """`--store` and how to be let in there."""
 
     def decorate(function: Function) -> Function:
-        for option in reversed(_options(help_text)):
+        for option in reversed(_options(help_text, required)):
             function = option(function)
         return function
 
     return decorate
 
 
-def _options(help_text: str) -> list[Callable[[Function], Function]]:
+def _options(help_text: str, required: bool) -> list[Callable[[Function], Function]]:
     return [
-        click.option("--store", required=True, metavar="DIR", help=help_text),
+        click.option(
+            "--store", required=required, default=None if required else "", metavar="DIR", help=help_text
+        ),
         click.option("--store-token", type=_FILE, metavar="FILE", help="of a Prometheus: a bearer token"),
         click.option("--store-user", default="", metavar="NAME", help="of a Prometheus: a user"),
         click.option("--store-password", type=_FILE, metavar="FILE", help="and the user's password"),

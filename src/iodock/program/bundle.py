@@ -77,7 +77,7 @@ def write_bundle(
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether it is a file (no link) that `write_bundle` wrote."""
+    """Whether it is a file (no link) that `iodock bundle` wrote, of a run or of a job."""
     if path.is_symlink() or not path.is_file():
         return False
     try:
@@ -87,7 +87,7 @@ def is_bundle(path: Path) -> bool:
             said = stream.read(min(first.size, 64 << 10))
     except (*UNPACK_ERRORS, tarfile.TarError):
         return False
-    return first.name.endswith("/READ-ME.txt") and b"findings.json" in said
+    return first.name.endswith("/READ-ME.txt") and (b"findings.json" in said or b"digest.json" in said)
 
 
 def _write(

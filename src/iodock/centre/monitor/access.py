@@ -33,6 +33,8 @@ class Role(Enum):
     """See the own jobs, and the file systems as a whole."""
     OPERATOR = "operator"
     """See all."""
+    DIGEST = "digest"
+    """Read digests of all jobs, as a script of root at a job's end, and nothing else."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from iodock.centre.monitor.access import Access, Visitor
-from iodock.centre.portal import rendering, session
+from iodock.centre.portal import digests, rendering, session
 from iodock.centre.portal.forms import Asked, check_names, with_values
 from iodock.centre.portal.shown import (
     actions,
@@ -77,6 +77,7 @@ class Pages:
             *(Route(path, self._page(path, _always(one.shown, one.WORDS))) for path, one in shows.items()),
             Route("/machines", self._page("/", _always(machine.shown, machine.WORDS))),
             Route("/jobs/{id:path}", self._page("/jobs", _job)),
+            Route("/digests/{id:path}", self._digest),
             Route("/actions", self._page("/actions", _always(actions.shown, actions.WORDS))),
             Route("/actions/{number:int}/{answer}", self._answered, methods=["POST"]),
             Route("/login", self._come_in, methods=["GET", "POST"]),
@@ -89,10 +90,8 @@ class Pages:
             visitor = self._sessions.visitor(request)
             if visitor is None:
                 return self._stranger(request)
-            if self._turns is None:
-                self._turns = anyio.CapacityLimiter(AT_ONCE)
             ask = partial(self._answer, request, visitor, section, *choose(request))
-            return await to_thread.run_sync(ask, limiter=self._turns)
+            return await to_thread.run_sync(ask, limiter=self._limiter())
 
         return answer
 
@@ -121,6 +120,22 @@ class Pages:
         except IodockError:
             # What is wrong with the collector's files is for its log.
             return self.message(request, 503, visitor)
+
+    async def _digest(self, request: Request) -> Response:
+        """For programs: a stranger gets a line and no form."""
+        visitor = self._sessions.reader(request)
+        if visitor is None:
+            return digests.refused(401, language_of(request))
+        asked = Asked(request.url.path, dict(request.query_params), time.time_ns())
+        question = Question(self._store, self._site, asked, visitor, language_of(request), self._state)
+        names = [name for name, _ in request.query_params.multi_items()]
+        answer = partial(digests.answer, question, request.path_params["id"], names)
+        return await to_thread.run_sync(answer, limiter=self._limiter())
+
+    def _limiter(self) -> anyio.CapacityLimiter:
+        if self._turns is None:
+            self._turns = anyio.CapacityLimiter(AT_ONCE)
+        return self._turns
 
     def _html(self, request: Request, question: Question, shown: Shown, section: str) -> Response:
         layout = "fragment.html" if request.headers.get("x-fragment") == "1" else "base.html"

@@ -24,6 +24,7 @@ COOKIE = "iodock_session"
 LONGEST_FORM = 4096
 LASTS_S = 12 * 3600
 MOST_SESSIONS = 10_000
+_NO_PAGES = (Role.AGENT, Role.DIGEST)
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,14 @@ class Sessions:
         cookie = "" if "authorization" in headers else _cookie(headers.get("cookie", ""))
         found = self._of_cookie(cookie) if cookie else None
         found = found or self._access.visitor(headers, request.client.host if request.client else "")
-        return None if found is None or found.role is Role.AGENT else found
+        return None if found is None or found.role in _NO_PAGES else found
+
+    def reader(self, request: Request) -> Visitor | None:
+        """Who may read digests: as `visitor`; with a token for digests, those of all. None: nobody known."""
+        found = self._access.visitor(dict(request.headers), request.client.host if request.client else "")
+        if found is not None and found.role is Role.DIGEST:
+            return Visitor(Role.OPERATOR, name=found.name)
+        return self.visitor(request)
 
     def _of_cookie(self, cookie: str) -> Visitor | None:
         key = digest(cookie)
@@ -83,7 +91,7 @@ class Sessions:
         """Gives the browser a new session, in a cookie that no script reads and no other site sends. False:
         the token does not show pages."""
         found = self._access.visitor({"authorization": f"Bearer {token}"}, "")
-        if found is None or found.role is Role.AGENT:
+        if found is None or found.role in _NO_PAGES:
             return False
         secret = secrets.token_urlsafe(32)
         with self._lock:

@@ -111,6 +111,11 @@ def for_owner(state: State, kind: str, suspect: Suspect, rules: Intervention, te
     return said
 
 
+def for_pattern(pattern: Pattern, text: Language) -> str:
+    """What helps a job that does this, in one sentence."""
+    return text.gettext(_OWNER[pattern])
+
+
 def seen(suspect: Suspect, text: Language) -> list[str]:
     """What the job does, in sentences."""
     rates = rates_of(suspect.evidence)

@@ -58,6 +58,17 @@ def suspected(ledger: Readable, since: int) -> dict[str, int]:
     )
 
 
+def between(ledger: Readable, begin: int, end: int) -> list[Episode]:
+    """Those that were open at any time between two moments, ns since the epoch, the newest first. Raises
+    StoreError."""
+    rows = ledger.read(
+        "SELECT * FROM episodes WHERE begin_ns <= ? AND (end_ns IS NULL OR end_ns >= ?) "
+        "ORDER BY begin_ns DESC, number DESC",
+        end, begin,
+    )  # fmt: skip
+    return [_episode(row) for row in rows]
+
+
 def episode(ledger: Ledger, number: int) -> Episode | None:
     """Raises StoreError."""
     rows = ledger.read("SELECT * FROM episodes WHERE number = ?", number)

@@ -46,29 +46,6 @@ class Readable(Protocol):
         """Raises StoreError."""
 
 
-class Beside:
-    """The ledger of a collector that may be running, to read only."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "response.db"
-
-    def read(self, sql: str, *values: object) -> list[Row]:
-        """Raises StoreError: there is none, it can't be read, or is of another version."""
-        try:
-            with closing(
-                sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
-            ) as made:
-                made.row_factory = sqlite3.Row
-                version = made.execute("PRAGMA user_version").fetchone()[0]
-                if version != _VERSION:
-                    raise StoreError(
-                        f"{self._path}: of version {version}, known is {_VERSION}", "update iodock"
-                    )
-                return made.execute(sql, values).fetchall()
-        except sqlite3.Error as error:
-            raise StoreError(f"{self._path}: {error}", "its folder is the collector's --response") from error
-
-
 class Ledger:
     """Of one process; may be used from any thread."""
 
@@ -150,6 +127,33 @@ class Ledger:
         with self._using:
             self._connection.close()
             os.close(self._lock)
+
+
+class LedgerBeside:
+    """The ledger of a collector that may be using it: asked for, and not changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "response.db"
+
+    @property
+    def is_there(self) -> bool:
+        """False also where we may not look."""
+        return os.access(self._path, os.R_OK)
+
+    def read(self, sql: str, *values: object) -> list[Row]:
+        """Raises StoreError."""
+        try:
+            made = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=1)
+            with closing(made):
+                made.row_factory = sqlite3.Row
+                version = made.execute("PRAGMA user_version").fetchone()[0]
+                if version != _VERSION:
+                    raise StoreError(
+                        f"{self._path}: of version {version}, known is {_VERSION}", "update iodock"
+                    )
+                return made.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreError(f"{self._path}: {error}") from error
 
 
 def count(connection: sqlite3.Connection, name: str, more: int = 1) -> None:

@@ -161,6 +161,12 @@ class Responder:
         StoreError."""
         return episode_rows.suspected(self._ledger, since)
 
+    def episodes_between(self, begin: int, end: int) -> list[Episode]:
+        """Those that were open at any time between two moments, ns since the epoch. Raises StoreError."""
+        open_ones = {one.number: one for one in self.open_episodes()}
+        # The ledger learns only now and then how long an open one has lasted.
+        return [open_ones.get(one.number, one) for one in episode_rows.between(self._ledger, begin, end)]
+
     def waiting(self) -> int:
         """Letters that are to be sent. Raises StoreError."""
         return self._outbox.waiting()

@@ -36,13 +36,13 @@ def shown(question: Question, number: str) -> Shown:
     # Stored ids have no control characters: they are escaped.
     if not number or any(letter < " " or letter == "\x7f" for letter in number):
         raise NotThere
-    job = _lived(question, OneJob(question.site.ids, number, question.seen))
-    within = _span(question, job)
+    job = lived(question, OneJob(question.site.ids, number, question.seen))
+    within = whole_span(question, job)
     parts = as_rows(questions.parts(question.store, job, within))
     totals = [row for row in parts if row["part"] == "place"]
     places = [str(row["place"]) for row in totals]
     place = question.asked.place if question.asked.place in places else (places[0] if places else SERVERS)
-    systems = sorted({name for row in totals for name in _listed(row["file_systems"])})
+    systems = sorted({name for row in totals for name in listed(row["file_systems"])})
     found = state(question, within, clients=False) if systems else None
     totals = [_with_zeros(row, found) for row in totals]
     happened = {name: marks(question, found, name) for name in systems} if found else {}
@@ -50,7 +50,7 @@ def shown(question: Question, number: str) -> Shown:
     own = [replace(chart, marks=every) for chart in _own(question, job, within, place)]
     below = _systems(question, found, systems)
     others = _others(question, job, within, systems)
-    users = sorted({one for row in totals for one in _listed(row["users"])})
+    users = sorted({one for row in totals for one in listed(row["users"])})
     runs = compared(question, job, users, place)
     sections = [("own", own), *[(name, charts) for name, charts in below], ("others", others)]
     return Shown(
@@ -75,7 +75,7 @@ def _with_zeros(row: dict[str, object], found: State | None) -> dict[str, object
     counted = [
         {name for one in found.by_servers if one["file_system"] == system for name in _COUNTED
          if one[name] is not None}
-        for system in _listed(row["file_systems"])
+        for system in listed(row["file_systems"])
     ]  # fmt: skip
     known = set(_COUNTED).intersection(*counted) if counted else set()
     return {**row, **{name: 0.0 for name in known if row[name] is None}}
@@ -84,7 +84,7 @@ def _with_zeros(row: dict[str, object], found: State | None) -> dict[str, object
 _COUNTED = ("read_bytes", "write_bytes", "metadata")
 
 
-def _lived(question: Question, job: OneJob) -> OneJob:
+def lived(question: Question, job: OneJob) -> OneJob:
     """With the time in which it did anything. Raises NotThere."""
     end = question.asked.end or question.asked.now - LAG_S * SECOND
     looked_at = span(end - _LOOKED_BACK, end, question.store.catalogue)
@@ -94,7 +94,7 @@ def _lived(question: Question, job: OneJob) -> OneJob:
     return replace(job, lived=moments)
 
 
-def _span(question: Question, job: OneJob) -> Span:
+def whole_span(question: Question, job: OneJob) -> Span:
     """The job's whole time, or what is asked for."""
     chosen = question.asked.length("")
     if chosen or job.lived is None:
@@ -138,7 +138,7 @@ def _others(question: Question, job: OneJob, within: Span, systems: list[str]) -
     if not systems:
         return []
     heavy = as_rows(questions.heaviest_others(question.store, job, within, systems))
-    ids = {one: number for number, other in enumerate(heavy) for one in _listed(other["ids"])}
+    ids = {one: number for number, other in enumerate(heavy) for one in listed(other["ids"])}
     found = questions.others_over_time(question.store, list(ids), systems, within)
     rows: list[Rows] = [[] for _ in heavy]
     for row in as_rows(questions.by_other(found, ids)):
@@ -175,10 +175,10 @@ def _other_label(question: Question, other: dict[str, object]) -> str:
 
 
 def _commands(totals: Rows) -> str:
-    return shortened(", ".join(sorted({name for row in totals for name in _listed(row["commands"])})), 200)
+    return shortened(", ".join(sorted({name for row in totals for name in listed(row["commands"])})), 200)
 
 
-def _listed(names: object) -> list[str]:
+def listed(names: object) -> list[str]:
     """A list of an answer, without NULL."""
     return sorted(str(name) for name in names if name is not None) if isinstance(names, list) else []
 

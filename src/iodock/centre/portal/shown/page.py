@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -18,6 +18,7 @@ from iodock.centre.portal.forms import RANGES, Asked
 from iodock.centre.portal.people import seen_by
 from iodock.centre.portal.tables import Table
 from iodock.centre.store import MonitorTables
+from iodock.centre.watch.episodes import Episode
 from iodock.centre.watch.history import together
 from iodock.centre.watch.responder import Responder
 from iodock.centre.watch.verdict import UNWELL, Verdict
@@ -47,6 +48,8 @@ class Site:
     """None: nobody is told, and nothing is done."""
     watching: Watching | None = None
     """Who looks at every sample; None: looked at as pages are asked for."""
+    episodes: Callable[[int, int], list[Episode] | None] | None = None
+    """Those between two moments, ns since the epoch, where there is no responder; None: nobody keeps any."""
 
 
 SPAN = ("range", "end")

@@ -8,12 +8,12 @@ from iodock.centre.monitor.questions import names as called
 from iodock.centre.monitor.questions.job import OneJob
 from iodock.centre.monitor.questions.runs import MOST_RUNS, OVER_AFTER, runs
 from iodock.centre.monitor.questions.spans import DAY, SECOND, span
-from iodock.centre.monitor.usual import Judgement, Run, Verdict, judged
+from iodock.centre.monitor.usual import Judgement, Run, judged
 from iodock.centre.portal.forms import job_address
-from iodock.centre.portal.numbers import duration
 from iodock.centre.portal.people import names
 from iodock.centre.portal.shown.page import LAG_S, Question
 from iodock.centre.portal.tables import Column, Table
+from iodock.centre.views.runs_text import evidence
 
 LOOKED_BACK = 30 * DAY
 
@@ -30,7 +30,28 @@ class Compared:
     """Of all runs, and of the verdict for download."""
 
 
+@dataclass(frozen=True)
+class KnownRuns:
+    """A job among those of its name."""
+
+    name: str
+    own: Run
+    every: list[Run]
+    judgement: Judgement
+
+
 def compared(question: Question, job: OneJob, users: list[str], place: str) -> Compared | None:
+    """As `known_runs`, for a page."""
+    known = known_runs(question, job, users, place)
+    if known is None:
+        return None
+    own, judgement = known.own, known.judgement
+    tables = [_runs(question, own, known.every, judgement), _verdict(question, known.name, own, judgement)]
+    verdict = question.text.gettext(judgement.verdict.value)
+    return Compared(known.name, judgement, verdict, evidence(own, judgement, question.text), tables)
+
+
+def known_runs(question: Question, job: OneJob, users: list[str], place: str) -> KnownRuns | None:
     """USERS: whose the job is, as its rows say. None: nobody knows what it is called. Raises StoreError."""
     store = question.store
     end = question.asked.end or question.asked.now - LAG_S * SECOND
@@ -51,36 +72,7 @@ def compared(question: Question, job: OneJob, users: list[str], place: str) -> C
     own = next((one for one in every if one.job == job.number), None)
     if own is None:
         return None
-    judgement = judged(own, every)
-    tables = [_runs(question, own, every, judgement), _verdict(question, name, own, judgement)]
-    verdict = question.text.gettext(judgement.verdict.value)
-    return Compared(name, judgement, verdict, _evidence(question, own, judgement), tables)
-
-
-def _evidence(question: Question, own: Run, judgement: Judgement) -> str:
-    text, took, count = question.text, duration(own.seconds), len(judgement.compared)
-    if judgement.usual_s is None or judgement.spread_s is None or judgement.limit_s is None:
-        return text.ngettext(
-            "{n} earlier run that is over moved about as much; five are needed to compare.",
-            "{n} earlier runs that are over moved about as much; five are needed to compare.",
-            count,
-        )
-    usual, spread, limit = (
-        duration(value) for value in (judgement.usual_s, judgement.spread_s, judgement.limit_s)
-    )
-    so_far = (
-        text.gettext("This run took {took}.", took=took)
-        if own.is_over else text.gettext("This run has lasted {took} so far.", took=took)
-    )  # fmt: skip
-    others = text.gettext(
-        "{n} earlier runs that moved about as much took {usual} (median, spread {spread}); "
-        "more than {limit} is beyond that.",
-        n=count, usual=usual, spread=spread, limit=limit,
-    )  # fmt: skip
-    more = ""
-    if judgement.verdict is Verdict.USUAL and own.seconds > judgement.limit_s:
-        more = text.gettext("It took longer, but also moved more, and was not slower for each byte.")
-    return " ".join(part for part in (so_far, others, more) if part)
+    return KnownRuns(name, own, every, judged(own, every))
 
 
 def _runs(question: Question, own: Run, every: list[Run], judgement: Judgement) -> Table:

@@ -1,0 +1,57 @@
+"""Digests of jobs for programs: `GET /digests/JOBID?format=text|json|html`. What is wrong is said in
+one line, as a script at a job's end may put the answer into the job's output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from starlette.responses import Response
+
+from iodock.centre.monitor.usual import Verdict
+from iodock.centre.portal import rendering
+from iodock.centre.portal.forms import check_names
+from iodock.centre.portal.shown.digest import WORDS, digest
+from iodock.centre.portal.shown.page import NotThere, Question
+from iodock.centre.views.digests import FORMS, KINDS
+from iodock.shared.errors import IodockError, RequestError
+from iodock.shared.language import N_, Language
+from iodock.shared.text import visible
+
+_WHY = {
+    400: N_("this can't be asked"),
+    401: N_("a token is needed"),
+    404: N_("no such job of yours is known"),
+    503: N_("the store can't be read now"),
+}
+# The page has its style in it, and a policy of its own that allows that and nothing else.
+_POLICY = "script-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+
+
+def answer(question: Question, number: str, names: Iterable[str]) -> Response:
+    """Never raises what is the visitor's or the store's fault. NAMES: of the values in the address."""
+    asked = question.asked
+    try:
+        check_names(names, WORDS)
+        _ = asked.language
+        form = asked.choice("format", tuple(FORMS), "text")
+        is_for_slow = asked.choice("only", ("slower",), "") == "slower"
+        found = digest(question, number or asked.text("id"))
+        if is_for_slow and (found.judgement is None or found.judgement.verdict is not Verdict.SLOWER):
+            return Response(None, 204, rendering.HEADERS)
+        content = FORMS[form](found, question.text)
+    except NotThere:
+        return refused(404, question.text)
+    except RequestError as error:
+        return refused(400, question.text, str(error))
+    except IodockError:
+        # What is wrong with the collector's files is for its log.
+        return refused(503, question.text)
+    headers = {**rendering.HEADERS, "Content-Security-Policy": _POLICY}
+    return Response(content, 200, headers, KINDS[form])
+
+
+def refused(status: int, text: Language, why: str = "") -> Response:
+    """One line of text."""
+    headers = {**rendering.HEADERS, **({"WWW-Authenticate": "Bearer"} if status == 401 else {})}
+    said = visible(why) if why else text.gettext(_WHY[status])
+    return Response(f"iodock: {said}\n", status, headers, "text/plain; charset=utf-8")

@@ -1,0 +1,113 @@
+"""A job's digest, of the same questions as its page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from iodock.centre.monitor.questions import job as questions
+from iodock.centre.monitor.questions.counted import PROCESSES, SERVERS, metadata_operations
+from iodock.centre.monitor.questions.job import OneJob
+from iodock.centre.monitor.questions.rows import as_rows
+from iodock.centre.monitor.questions.runs import OVER_AFTER
+from iodock.centre.monitor.questions.spans import HOUR
+from iodock.centre.portal.people import login
+from iodock.centre.portal.shown.job import listed, lived, whole_span
+from iodock.centre.portal.shown.page import NotThere, Question
+from iodock.centre.portal.shown.runs import known_runs
+from iodock.centre.watch.digest import Digest, Sums, blame, looked_back_from, parsed_id, troubles
+from iodock.centre.watch.episodes import Episode
+from iodock.shared.response import Intervention
+
+WORDS = ("id", "only")
+"""What of an address it uses."""
+_SAME_RUN = HOUR
+"""Sums of ten minutes begin earlier than what they are of; a number of a job comes again much later."""
+
+Rows = Sequence[dict[str, object]]
+
+
+def digest(question: Question, number: str) -> Digest:
+    """NUMBER: a job's, or the id that its digest told. Raises NotThere: no such job, or another user's;
+    RequestError, StoreError."""
+    number, began = parsed_id(number)
+    # Stored ids have no control characters: they are escaped.
+    if not number or any(letter < " " or letter == "\x7f" for letter in number):
+        raise NotThere
+    question = looking_back(question, began)
+    job = lived(question, OneJob(question.site.ids, number, question.seen))
+    if job.lived is None or (began is not None and abs(job.lived[0] - began) > _SAME_RUN):
+        raise NotThere
+    return _digest(question, job, *job.lived)
+
+
+def looking_back(question: Question, began: int | None) -> Question:
+    """So that a job is found that began then, ns since the epoch."""
+    asked = question.asked
+    end = None if began is None else looked_back_from(began, asked.now)
+    if end is None:
+        return question
+    return replace(question, asked=replace(asked, values={**asked.values, "end": str(end)}))
+
+
+def _digest(question: Question, job: OneJob, begin: int, end: int) -> Digest:
+    rows = as_rows(questions.parts(question.store, job, whole_span(question, job)))
+    totals = [row for row in rows if row["part"] == "place"]
+    users = sorted({one for row in totals for one in listed(row["users"])})
+    systems = tuple(sorted({name for row in totals for name in listed(row["file_systems"])}))
+    place = str(totals[0]["place"]) if totals else SERVERS
+    runs = known_runs(question, job, users, place)
+    episodes = _episodes(question, begin, end)
+    responder = question.site.responder
+    return Digest(
+        job=job.number,
+        users=tuple(sorted({login(one) for one in users})),
+        name=runs.name if runs else None,
+        begin=begin,
+        end=end,
+        is_over=runs.own.is_over if runs else end + OVER_AFTER < question.asked.now,
+        sums=tuple(_sums(row, rows) for row in totals),
+        file_systems=systems,
+        run=runs.own if runs else None,
+        judgement=runs.judgement if runs else None,
+        troubles=None if episodes is None else troubles(episodes, systems, begin, end),
+        blame=blame(episodes or (), job.number, begin, end),
+        rules=responder.rules if responder else Intervention(),
+        is_synthetic=question.site.is_synthetic,
+    )
+
+
+def _episodes(question: Question, begin: int, end: int) -> list[Episode] | None:
+    """None: nobody keeps them."""
+    site = question.site
+    if site.episodes:
+        return site.episodes(begin, end)
+    return site.responder.episodes_between(begin, end) if site.responder else None
+
+
+def _sums(total: dict[str, object], rows: Rows) -> Sums:
+    place = str(total["place"])
+    of_calls = place == PROCESSES
+    read, write, reads, writes = (
+        ("call_read_bytes", "call_write_bytes", "read_calls", "write_calls")
+        if of_calls else ("read_bytes", "write_bytes", "reads", "writes")
+    )  # fmt: skip
+    side = next(
+        (row for row in rows if (row["place"], row["part"], row["name"]) == (place, "side", "mdt")), {}
+    )
+    counted = [(name, _number(side.get(name))) for name in metadata_operations()] if place == SERVERS else []
+    kinds = [(name, value) for name, value in counted if value]
+    return Sums(
+        place=place,
+        read_bytes=_number(total[read]),
+        write_bytes=_number(total[write]),
+        reads=_number(total[reads]),
+        writes=_number(total[writes]),
+        metadata=_number(total["metadata"]),
+        operations=tuple(sorted(kinds, key=lambda one: (-one[1], one[0]))),
+        is_exact=total["exact"] is True,
+    )
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None

@@ -1,0 +1,114 @@
+"""Asks a portal for what its visitor may see. Only the standard library's HTTP is loaded: a command at the
+end of a job must start quickly."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+from iodock.shared.bounded import files
+from iodock.shared.bounded.limits import SECRET
+from iodock.shared.errors import AnswerError, RequestError
+
+TYPE_CHECKING = False
+"""As typing's, whose import takes as long as Python's own start."""
+
+if TYPE_CHECKING:
+    import ssl
+
+LONGEST_BYTES = 32 << 20
+_PIECE = 256 << 10
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class Portal:
+    """One that is asked."""
+
+    url: str
+    token: Path | None = None
+    """A file with a token, read at each request."""
+    authority: Path | None = None
+    """Certificates (PEM) to trust, instead of the system's."""
+    patience_s: float = 10.0
+    """For one answer."""
+
+    def get(self, path: str, values: dict[str, str]) -> tuple[int, bytes]:
+        """Status and content. Neither redirects nor the environment's proxies are followed: the token would
+        go there. Raises RequestError: no address, or no token; AnswerError: no answer."""
+        host, port, is_secure = self._place()
+        ends = time.monotonic() + self.patience_s
+        headers = {"Authorization": f"Bearer {_secret(self.token)}"} if self.token else {}
+        rest = urlencode(values)
+        try:
+            with contextlib.closing(self._connection(host, port, is_secure)) as connection:
+                connection.request("GET", f"{path}?{rest}" if rest else path, None, headers)
+                answer = connection.getresponse()
+                return answer.status, _content(answer, ends)
+        except TimeoutError:
+            raise AnswerError(f"{self.url} has not answered after {self.patience_s:g} s") from None
+        except (OSError, http.client.HTTPException) as error:
+            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise AnswerError(f"{self.url} does not answer: {why}") from error
+
+    def _place(self) -> tuple[str, int, bool]:
+        form = "https://HOST:PORT, as `iodock monitor serve` says it"
+        try:
+            parts = urlsplit(self.url)
+            host, port = parts.hostname, parts.port
+        except ValueError as error:
+            raise RequestError(f"--portal {self.url}: {error}", form) from error
+        if parts.username or parts.password:
+            raise RequestError("--portal has a user or password in it", "--token-file FILE")
+        is_secure = parts.scheme == "https"
+        if parts.scheme not in ("http", "https") or not host or parts.path.strip("/") or parts.query:
+            raise RequestError(f"--portal {self.url}: not an address of a portal", form)
+        if self.token and not is_secure and host not in _LOOPBACK:
+            raise RequestError(f"{self.url}: the token would travel in the clear", form)
+        return host, port or (443 if is_secure else 80), is_secure
+
+    def _connection(self, host: str, port: int, is_secure: bool) -> http.client.HTTPConnection:
+        if not is_secure:
+            return http.client.HTTPConnection(host, port, timeout=self.patience_s)
+        return http.client.HTTPSConnection(host, port, timeout=self.patience_s, context=self._trust())
+
+    def _trust(self) -> ssl.SSLContext:
+        import ssl
+
+        try:
+            return ssl.create_default_context(cafile=str(self.authority) if self.authority else None)
+        except (OSError, ssl.SSLError) as error:
+            raise RequestError(f"{self.authority}: {error}", "--portal-ca is a PEM file") from error
+
+
+def _content(answer: http.client.HTTPResponse, ends: float) -> bytes:
+    """Each piece has the connection's patience; one that drips has no more than that in all."""
+    content = bytearray()
+    while piece := answer.read1(_PIECE):
+        content += piece
+        if len(content) > LONGEST_BYTES:
+            raise http.client.HTTPException(f"more than {LONGEST_BYTES} bytes")
+        if time.monotonic() > ends:
+            raise TimeoutError
+    if answer.length:
+        raise http.client.IncompleteRead(bytes(content), answer.length)
+    return bytes(content)
+
+
+def _secret(path: Path) -> str:
+    try:
+        with files.opened(path) as file:
+            mode = os.fstat(file.fileno()).st_mode
+            found = files.whole(file, path, SECRET).decode("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"{path}: {error}", "the file has the token that you were given") from error
+    if mode & 0o077:
+        raise RequestError(f"{path}: others may read it", f"chmod 600 {path}")
+    if not found or not found.isprintable():
+        raise RequestError(f"{path}: not one line of text", "the file has the token that you were given")
+    return found

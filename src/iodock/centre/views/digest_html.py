@@ -1,0 +1,60 @@
+"""A digest as one HTML page that loads nothing."""
+
+from __future__ import annotations
+
+from importlib import metadata, resources
+
+from iodock.centre.views.amounts import amount
+from iodock.centre.views.digest_words import headline, lines, title
+from iodock.centre.watch.digest import Digest, Sums
+from iodock.shared.language import Language
+from iodock.shared.pages.markup import Markup, join, tag
+from iodock.shared.pages.sheet import Page, document, joined
+from iodock.shared.text import visible
+
+
+def digest_html(digest: Digest, text: Language) -> str:
+    """The document."""
+    style = joined("css") + (resources.files(__package__) / "digest_page.css").read_text(encoding="utf-8")
+    said = headline(digest, text)
+    header = [tag("h1", tag("bdi", visible(title(digest, text)), translate="no"))]
+    header += [tag("p", tag("strong", visible(said)))] if said else []
+    header += [tag("p", text.gettext("All of this is synthetic."))] if digest.is_synthetic else []
+    found = tag("dl", *(_pair(label, what) for label, what in lines(digest, text)), class_="digest")
+    sections = [("digest", text.gettext("What it did"), found)]
+    kinds = [table for one in digest.sums if (table := _operations(one, text))]
+    if kinds:
+        sections.append(("operations", text.gettext("Metadata operations"), join(*kinds)))
+    page = Page(
+        title=join(visible(title(digest, text))),
+        header=join(*header),
+        navigation=join(*(tag("li", tag("a", head, href=f"#{name}")) for name, head, _ in sections)),
+        body=join(*(_section(*one) for one in sections)),
+        footer=tag("p", text.gettext("Made by {writer}", writer=f"iodock {metadata.version('iodock')}")),
+        style=style,
+    )
+    return document(page, text)
+
+
+def _section(name: str, heading: str, content: Markup) -> Markup:
+    return tag(
+        "section", tag("h2", heading, id=f"{name}-title"), content, id=name, aria_labelledby=f"{name}-title"
+    )
+
+
+def _pair(label: str, sentence: str) -> Markup:
+    return join(tag("dt", label), tag("dd", tag("bdi", visible(sentence))))
+
+
+def _operations(sums: Sums, text: Language) -> Markup | None:
+    if not sums.operations:
+        return None
+    head = tag(
+        "tr", tag("th", text.gettext("operation"), scope="col"), tag("th", text.gettext("count"), scope="col")
+    )
+    bound = "" if sums.is_exact else "≥ "
+    rows = (
+        tag("tr", tag("td", name), tag("td", f"{bound}{amount(count, 'integer')}", class_="number"))
+        for name, count in sums.operations
+    )
+    return tag("table", tag("thead", head), tag("tbody", *rows))

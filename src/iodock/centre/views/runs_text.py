@@ -1,0 +1,34 @@
+"""A run compared with earlier ones of its name, in words."""
+
+from __future__ import annotations
+
+from iodock.centre.monitor.usual import Judgement, Run, Verdict
+from iodock.centre.views.amounts import duration
+from iodock.shared.language import Language
+
+
+def evidence(own: Run, judgement: Judgement, text: Language) -> str:
+    """The numbers that a judgement rests on, in sentences."""
+    took, count = duration(own.seconds), len(judgement.compared)
+    if judgement.usual_s is None or judgement.spread_s is None or judgement.limit_s is None:
+        return text.ngettext(
+            "{n} earlier run that is over moved about as much; five are needed to compare.",
+            "{n} earlier runs that are over moved about as much; five are needed to compare.",
+            count,
+        )
+    usual, spread, limit = (
+        duration(value) for value in (judgement.usual_s, judgement.spread_s, judgement.limit_s)
+    )
+    so_far = (
+        text.gettext("This run took {took}.", took=took)
+        if own.is_over else text.gettext("This run has lasted {took} so far.", took=took)
+    )  # fmt: skip
+    others = text.gettext(
+        "{n} earlier runs that moved about as much took {usual} (median, spread {spread}); "
+        "more than {limit} is beyond that.",
+        n=count, usual=usual, spread=spread, limit=limit,
+    )  # fmt: skip
+    more = ""
+    if judgement.verdict is Verdict.USUAL and own.seconds > judgement.limit_s:
+        more = text.gettext("It took longer, but also moved more, and was not slower for each byte.")
+    return " ".join(part for part in (so_far, others, more) if part)

@@ -1,0 +1,190 @@
+"""What a job did to the file systems, whether that was slower than usual, and why: as data."""
+
+from __future__ import annotations
+
+import calendar
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from iodock.centre.monitor.usual import Judgement, Run
+from iodock.centre.watch.episodes import Episode, worse
+from iodock.centre.watch.verdict import State, Suspect
+from iodock.shared.errors import RequestError
+from iodock.shared.message import Message
+from iodock.shared.response import Intervention
+
+_SECOND = 1_000_000_000
+_LOOKED_BACK = 29 * 86_400 * _SECOND
+_ID = re.compile(r"(?s:(.+))@([0-9]{8}T[0-9]{6}Z)")
+_MOMENT = "%Y%m%dT%H%M%SZ"
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What was counted of a job at one place. None: nobody counts it there."""
+
+    place: str
+    read_bytes: float | None
+    write_bytes: float | None
+    reads: float | None
+    writes: float | None
+    metadata: float | None
+    operations: tuple[tuple[str, float], ...]
+    """Metadata operations by kind, the most frequent first; without those that did not happen."""
+    is_exact: bool
+    """False: it may be more."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """How long a file system was unwell while the job was active."""
+
+    file_system: str
+    state: State
+    """The worst of that time."""
+    is_all: bool
+    """False: at other times of these it was in another state of trouble."""
+    seconds: float
+    by_clients: bool
+    """It was judged by what clients saw only."""
+
+
+@dataclass(frozen=True)
+class Blame:
+    """The job may have caused an episode."""
+
+    state: State
+    kind: str
+    suspect: Suspect
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a recording of the job's program says."""
+
+    store: str
+    wall_seconds: float | None
+    io_share: float | None
+    """Of the wall time; None: not known."""
+    is_whole: bool
+    """False: there may have been more I/O than was seen."""
+    finding: tuple[Message, Message] | None = None
+    """What saves most when it is changed: its title, and what was seen."""
+    advice: Message | None = None
+
+
+@dataclass(frozen=True)
+class Digest:
+    """Of one job."""
+
+    job: str
+    """The scheduler's id, as servers or agents reported it; not validated."""
+    users: tuple[str, ...]
+    name: str | None
+    """None: nobody told one."""
+    begin: int
+    """First and last reading with growth, ns since the epoch."""
+    end: int
+    is_over: bool
+    """False: it goes on, or only computes."""
+    sums: tuple[Sums, ...]
+    """Servers first. The same bytes are counted at several places."""
+    file_systems: tuple[str, ...] = ()
+    run: Run | None = None
+    """Among those of its name; None as `judgement`: nobody told a name."""
+    judgement: Judgement | None = None
+    troubles: tuple[Trouble, ...] | None = None
+    """None: nobody keeps episodes of servers."""
+    blame: Blame | None = None
+    rules: Intervention = field(default_factory=Intervention)
+    """Where on a node files may be kept."""
+    recorded: Recorded | None = None
+    is_synthetic: bool = False
+
+    @property
+    def seconds(self) -> float:
+        return max((self.end - self.begin) / _SECOND, 1.0)
+
+    @property
+    def id(self) -> str:
+        """With which `iodock bundle` packs what belongs to it: the job and, as numbers of jobs come again,
+        when it began."""
+        return f"{self.job}@{time.strftime(_MOMENT, time.gmtime(self.begin // _SECOND))}"
+
+
+def parsed_id(text: str) -> tuple[str, int | None]:
+    """A job, and when it began, ns since the epoch; None: TEXT is a job's id and says no time. Raises
+    RequestError: not a time."""
+    found = _ID.fullmatch(text)
+    if not found:
+        return text, None
+    try:
+        return found[1], calendar.timegm(time.strptime(found[2], _MOMENT)) * _SECOND
+    except ValueError:
+        raise RequestError(
+            f"{found[2]}: not a time", "as 20261122T050000Z, of the digest's last line"
+        ) from None
+
+
+def looked_back_from(began: int, now: int) -> int | None:
+    """From when to look back for a job that began at BEGAN, seconds since the epoch; None: from now. Pages
+    look back by 30 days."""
+    until = began + _LOOKED_BACK
+    return until // _SECOND if until < now else None
+
+
+def is_id(text: str) -> bool:
+    """Does it look like an id that a digest has told?"""
+    return _ID.fullmatch(text) is not None
+
+
+def troubles(
+    episodes: Iterable[Episode], file_systems: Sequence[str], begin: int, end: int
+) -> tuple[Trouble, ...]:
+    """What these file systems suffered between two moments, ns since the epoch; the longest first. Servers
+    that were unwell at the same time count once."""
+    of_system: dict[str, list[Episode]] = {}
+    for one in episodes:
+        if one.file_system in file_systems and _overlap(one, begin, end) > 0:
+            of_system.setdefault(one.file_system, []).append(one)
+    found = [_trouble(name, several, begin, end) for name, several in of_system.items()]
+    return tuple(sorted(found, key=lambda one: (-one.seconds, one.file_system)))
+
+
+def _trouble(name: str, episodes: list[Episode], begin: int, end: int) -> Trouble:
+    worst = episodes[0].worst
+    for one in episodes[1:]:
+        worst = worse(worst, one.worst)
+    seconds, until = 0.0, begin
+    for one in sorted(episodes, key=lambda one: one.begin_ns):
+        first, last = max(one.begin_ns, until), min(_end(one), end)
+        seconds += max(0, last - first) / _SECOND
+        until = max(until, last)
+    is_all = all(one.state == one.worst == worst for one in episodes)
+    return Trouble(name, worst, is_all, seconds, all(one.kind == "client" for one in episodes))
+
+
+def blame(episodes: Iterable[Episode], job: str, begin: int, end: int) -> Blame | None:
+    """The episode that the job caused most likely. Only the job's owner and operators may know."""
+    found = [
+        (suspect.share, one, suspect)
+        for one in episodes
+        if _overlap(one, begin, end) > 0
+        for suspect in one.suspects
+        if suspect.job == job
+    ]
+    if not found:
+        return None
+    _, episode, suspect = max(found, key=lambda one: one[0])
+    return Blame(episode.worst, episode.kind, suspect)
+
+
+def _overlap(episode: Episode, begin: int, end: int) -> int:
+    return min(_end(episode), end) - max(episode.begin_ns, begin)
+
+
+def _end(episode: Episode) -> int:
+    """Of one that goes on, its last verdict that says something."""
+    return episode.seen_ns if episode.end_ns is None else episode.end_ns

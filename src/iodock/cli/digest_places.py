@@ -1,0 +1,193 @@
+"""Where a job's digest comes from: a portal, or a monitor store that is read here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from iodock.cli.monitor_store import StoreOptions, store_options
+from iodock.shared.errors import AnswerError, IodockError, RequestError
+
+if TYPE_CHECKING:
+    from iodock.centre.portal.shown.page import Question
+    from iodock.centre.portal.visiting import Portal
+    from iodock.centre.watch.digest import Digest, Recorded
+    from iodock.centre.watch.episodes import Episode
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_FILE = click.Path(path_type=Path, dir_okay=False)
+TABLES = ("totals", "operations", "nodes", "targets", "runs", "verdict")
+"""Of a job's page, as files."""
+TOKEN = "~/.config/iodock/portal.token"
+_OF_STORE = ("store", "store_token", "store_user", "store_password", "store_ca")
+_NOT_THERE = "no such job is known"
+_LOOKED = "jobs of the last 30 days are looked for; an id that a digest told finds older ones"
+
+
+def digest_options(function: Function) -> Function:
+    """--store and --portal, with what goes along."""
+    options = (
+        click.option("--portal", default="", metavar="URL", help="ask this portal; default: [notices] portal "
+                     "in the settings"),
+        click.option("--token-file", type=_FILE, metavar="FILE",
+                     help=f"your token for the portal; default: {TOKEN}, if it is there"),
+        click.option("--portal-ca", type=_FILE, metavar="FILE",
+                     help="trust certificates of this authority (PEM)"),
+        click.option("--within", type=click.FloatRange(0, min_open=True), default=10.0, show_default=True,
+                     metavar="S", help="seconds that the portal has for its answer"),
+        store_options("read the collector's store instead; or prometheus://HOST:PORT", required=False),
+        click.option("--response", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+                     help="where the collector keeps episodes; default: the store's name and .response"),
+        click.option("--jobid-name", metavar="FORM",
+                     help="the servers' jobid_name, as %j:%u:%H; default: guessed"),
+        click.option("--run", "recording", metavar="STORE", help="a recording of the job's program"),
+    )  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def place_of(options: Mapping[str, Any]) -> StorePlace | PortalPlace:
+    """OPTIONS: values of `digest_options` but --run. Raises RequestError: neither, or both."""
+    kept = StoreOptions(*(options[name] for name in _OF_STORE))
+    portal = options["portal"]
+    if kept.store and portal:
+        raise RequestError("--store and --portal: which of the two?", "give one")
+    if kept.store:
+        return StorePlace(kept, options["response"], options["jobid_name"])
+    if not portal:
+        from iodock.shared.settings import load
+
+        portal = load().notices.portal
+    if not portal:
+        hint = "--portal URL, --store DIR, or portal = URL in [notices] of the settings"
+        raise RequestError("which monitor is to be asked?", hint)
+    from iodock.centre.portal.visiting import Portal
+
+    usual = Path(TOKEN).expanduser()
+    token = options["token_file"] or (usual if usual.exists() else None)
+    return PortalPlace(Portal(portal.rstrip("/"), token, options["portal_ca"], options["within"]))
+
+
+@dataclass(frozen=True)
+class PortalPlace:
+    """A portal: it decides what this visitor may see."""
+
+    portal: Portal
+
+    def digest(self, job: str, form: str, code: str) -> bytes:
+        """Raises RequestError, AnswerError, IodockError: there is no such job of his."""
+        return self._asked("/digests/", {"id": job, "format": form, "lang": code})
+
+    def tables(self, job: str, code: str) -> dict[str, bytes]:
+        """Name -> CSV, of the job's page. JOB: an id that a digest told. Raises the same."""
+        from iodock.centre.watch.digest import looked_back_from, parsed_id
+
+        number, began = parsed_id(job)
+        end = None if began is None else looked_back_from(began, time.time_ns())
+        values = {"id": number, "lang": code, "format": "csv", **({"end": str(end)} if end else {})}
+        found = {}
+        for name in TABLES:
+            status, content = self.portal.get("/jobs/", {**values, "table": name})
+            # Of a job without a name there are no runs.
+            if status == 200:
+                found[name] = content
+        return found
+
+    def _asked(self, path: str, values: dict[str, str]) -> bytes:
+        status, content = self.portal.get(path, values)
+        if status == 200:
+            return content
+        said = _line(content) if path == "/digests/" else f"status {status}"
+        if status == 401:
+            raise AnswerError(f"{self.portal.url}: {said}", f"--token-file FILE, or the token in {TOKEN}")
+        if status == 404:
+            raise IodockError(f"{self.portal.url}: {said}", _LOOKED)
+        if status == 400:
+            raise RequestError(f"{self.portal.url}: {said}")
+        raise AnswerError(f"{self.portal.url}: {said}")
+
+
+def _line(content: bytes) -> str:
+    """What a portal says in one line."""
+    said = content[:300].decode(errors="replace").strip().removeprefix("iodock: ")
+    return "".join(letter if letter.isprintable() else " " for letter in said) or "no answer"
+
+
+@dataclass(frozen=True)
+class StorePlace:
+    """A store that is read here: who can read it sees all."""
+
+    kept: StoreOptions
+    response: Path | None
+    jobid_name: str | None
+
+    def digest(self, job: str, form: str, code: str, recorded: Recorded | None = None) -> bytes:
+        """Raises RequestError, StoreError, IodockError: there is no such job."""
+        from iodock.centre.views.digests import FORMS
+        from iodock.shared.language import language_in
+
+        return FORMS[form](self.found(job, recorded), language_in(code)).encode()
+
+    def found(self, job: str, recorded: Recorded | None = None) -> Digest:
+        """The digest as data. Raises the same."""
+        from iodock.shared.settings import load
+
+        return replace(self.of(self.asked_with("en"), job), rules=load().response, recorded=recorded)
+
+    @staticmethod
+    def of(question: Question, job: str) -> Digest:
+        """One of several that are asked for. Raises the same."""
+        from iodock.centre.portal.shown.digest import digest
+        from iodock.centre.portal.shown.page import NotThere
+
+        try:
+            return digest(question, job)
+        except NotThere:
+            raise IodockError(f"{job}: {_NOT_THERE}", _LOOKED) from None
+
+    def tables(self, job: str, code: str) -> dict[str, bytes]:
+        """Name -> CSV, of the job's page. JOB: an id that a digest told. Raises the same."""
+        from iodock.centre.portal.shown.digest import looking_back
+        from iodock.centre.portal.shown.job import shown
+        from iodock.centre.portal.tables import as_csv
+        from iodock.centre.watch.digest import parsed_id
+
+        number, began = parsed_id(job)
+        page = shown(looking_back(self.asked_with(code), began), number)
+        return {table.name: as_csv(table).encode() for table in page.tables if table.name in TABLES}
+
+    def asked_with(self, code: str) -> Question:
+        """Who asks. Raises RequestError."""
+        from iodock.centre.monitor.access import Role, Visitor
+        from iodock.centre.monitor.questions.ids import job_ids
+        from iodock.centre.portal.forms import Asked
+        from iodock.centre.portal.shown.page import Question, Remembered, Site
+        from iodock.centre.watch.watching import Watching
+        from iodock.shared.language import language_in
+
+        store, ids = self.kept.opened(), job_ids(self.jobid_name)
+        site = Site(ids, episodes=self._episodes)
+        asked = Asked("/", {}, time.time_ns())
+        state = Remembered(Watching(store, ids))
+        return Question(store, site, asked, Visitor(Role.OPERATOR), language_in(code), state)
+
+    def _episodes(self, begin: int, end: int) -> list[Episode] | None:
+        """None: nobody keeps them, or we may not read them."""
+        from iodock.centre.watch import episode_rows
+        from iodock.centre.watch.ledger import LedgerBeside
+
+        if self.response is None and self.kept.is_prometheus:
+            return None
+        store = Path(self.kept.store).absolute()
+        ledger = LedgerBeside(self.response or store.with_name(f"{store.name}.response"))
+        if not ledger.is_there:
+            if self.response:
+                raise RequestError(f"--response {self.response}: no episodes that we may read are there")
+            return None
+        return episode_rows.between(ledger, begin, end)

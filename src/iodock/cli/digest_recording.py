@@ -1,0 +1,29 @@
+"""What a recording of a job's program says for its digest."""
+
+from __future__ import annotations
+
+from iodock.centre.watch.digest import Recorded
+from iodock.shared.errors import RequestError
+
+
+def recorded(path: str, job: str) -> Recorded:
+    """Of the store PATH. Raises RequestError: it is of another job; StoreError, QueryError."""
+    from iodock.program.diagnosis import diagnose
+    from iodock.program.store import Store
+    from iodock.shared.settings import load
+
+    with Store.open(path) as opened:
+        said = opened.manifest.raw.get("job")
+        own = str(said.get("id") or "") if isinstance(said, dict) else ""
+        # PBS has its server's name behind a dot, which not all of its tools write.
+        if own and own.partition(".")[0] != job.partition(".")[0]:
+            raise RequestError(f"{path}: is a recording of job {own}, not of {job}", "give that job's id")
+        found = diagnose(opened, load())
+    worth = found.worth_changing
+    first = worth[0] if worth else None
+    verdict = found.verdict
+    return Recorded(
+        found.store, verdict.wall_seconds, verdict.io_share, verdict.unseen_calls == 0,
+        (first.title, first.message) if first else None,
+        first.advice[0].message if first and first.advice else None,
+    )  # fmt: skip

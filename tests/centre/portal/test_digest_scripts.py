@@ -1,0 +1,141 @@
+"""Scripts that put a job's digest at the end of its output. PBS, PJM and Grid Engine are fakes here: only
+what their manuals say of arguments and variables. Slurm is real in `tests/trials/whole_digests.py`."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from places import ROOT
+from portal_site import OTHER, OWN, Server, fill, portal, with_tokens
+
+SCRIPT = ROOT / "integrations/digest/iodock-job-digest"
+SLURM = ROOT / "integrations/slurm/iodock_digest_epilog"
+EPILOGS = {
+    "grid_engine_epilog": ((), {"JOB_ID": OTHER}),
+    "pbs_epilogue": ((OTHER, "alice", "users"), {}),
+    "pjm_epilogue": ((), {"PJM_JOBID": OTHER}),
+}
+RECORD = """\
+iodock-step 1
+job 700
+step {step}
+uid 1000
+began 1
+ended 2
+rchar: 104857600
+wchar: 1024
+syscr: 26627
+syscw: 2
+read_bytes: 0
+write_bytes: 0
+cancelled_write_bytes: 0
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("scripts")
+    access, secrets = with_tokens(folder)
+    with portal(folder / "store", access) as server:
+        server.secrets = secrets
+        fill(server.collector)
+        yield server
+
+
+def settings(folder: Path, url: str, secret: str, *more: str) -> dict[str, str]:
+    """The environment with them; a patient script, as this machine may be busy."""
+    token = folder / "token"
+    token.write_text(secret + "\n")
+    lines = [f"PORTAL={url}  # the portal", f"TOKEN_FILE={token}", "LIMIT_S=20", *more, ""]
+    (folder / "digest.conf").write_text("\n".join(lines))
+    return {**os.environ, "IODOCK_DIGEST_CONF": str(folder / "digest.conf"), "IODOCK_JOB_DIGEST": str(SCRIPT)}
+
+
+def ran(script: Path, *words: str, env: dict[str, str]) -> str:
+    done = subprocess.run([script, *words], capture_output=True, text=True, check=True, env=env, timeout=60)
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_the_script_prints_what_the_portal_tells(site: Server, tmp_path: Path) -> None:
+    env = settings(tmp_path, site.url, site.secrets["digest"])
+    said = ran(SCRIPT, OTHER, env=env)
+    assert (
+        said.startswith(f"iodock: Job {OTHER} of ") and said == site.get(f"/digests/{OTHER}", "operator")[1]
+    )
+    env = settings(tmp_path, site.url, site.secrets["digest"], "LANGUAGE=ja")
+    assert f"ジョブ {OTHER}" in ran(SCRIPT, OTHER, env=env)
+    # Nothing is slower than usual here.
+    assert ran(SCRIPT, OTHER, env=settings(tmp_path, site.url, site.secrets["digest"], "ONLY=slower")) == ""
+
+
+def test_a_token_for_digests_opens_nothing_else(site: Server) -> None:
+    assert site.get(f"/digests/{OTHER}", "digest")[0] == site.get(f"/digests/{OWN}", "digest")[0] == 200
+    for path in ("/", "/jobs", f"/jobs/{OWN}", "/events", "/use", "/machines", "/actions"):
+        assert site.get(path, "digest")[0] == 401, path
+    assert site.ask("POST", "/api/v1/samples", "digest", b"x")[0] == 403
+    assert site.ask("POST", "/login", "", f"token={site.secrets['digest']}".encode())[0] == 401
+
+
+def test_without_a_portal_there_is_nothing(site: Server, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        env = settings(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}", "x", "LIMIT_S=0.3")
+        assert ran(SCRIPT, OTHER, env=env) == ""
+    assert ran(SCRIPT, OTHER, env=settings(tmp_path, "http://127.0.0.1:9", "x")) == ""
+    # Neither a page that asks for a token, nor a job that is not known.
+    assert ran(SCRIPT, OTHER, env=settings(tmp_path, site.url, "wrong")) == ""
+    assert ran(SCRIPT, "999", env=settings(tmp_path, site.url, site.secrets["digest"])) == ""
+    assert ran(SCRIPT, OTHER, env={**os.environ, "IODOCK_DIGEST_CONF": "/nonexistent"}) == ""
+
+
+@pytest.mark.parametrize("job", ["", "-o/tmp/x", "$(id)", "1;id", "../x", "1\n2", "@/etc/passwd"])
+def test_what_is_no_job_is_not_asked_for(site: Server, tmp_path: Path, job: str) -> None:
+    env = settings(tmp_path, site.url, site.secrets["digest"])
+    assert ran(SCRIPT, job, str(tmp_path), env=env) == ""
+
+
+def test_exact_sums_are_those_of_all_steps_and_their_records_go(tmp_path: Path) -> None:
+    env = {**os.environ, "IODOCK_DIGEST_CONF": "/nonexistent"}
+    for step in ("batch", "0"):
+        (tmp_path / f"700.{step}.1.step.digest").write_text(RECORD.format(step=step) + "end\n")
+    (tmp_path / "7001.batch.1.step.digest").write_text(RECORD.format(step="batch") + "end\n")
+    (tmp_path / "700.batch.1.step").write_text(RECORD.format(step="batch") + "end\n")
+    said = ran(SCRIPT, "700", str(tmp_path), env=env)
+    assert "read 200 MiB in 53254 calls, wrote 2 KiB in 4 calls" in said and said.count("\n") == 1
+    # The agent's own and another job's stay.
+    assert {one.name for one in tmp_path.iterdir()} == {"700.batch.1.step", "7001.batch.1.step.digest"}
+
+
+def test_of_a_step_that_was_cut_nothing_is_said_exactly(tmp_path: Path) -> None:
+    env = {**os.environ, "IODOCK_DIGEST_CONF": "/nonexistent"}
+    (tmp_path / "700.batch.1.step.digest").write_text(RECORD.format(step="batch") + "end\n")
+    (tmp_path / "700.0.1.step.digest").write_text(RECORD.format(step="0"))
+    assert ran(SCRIPT, "700", str(tmp_path), env=env) == ""
+
+
+@pytest.mark.parametrize("name", EPILOGS)
+def test_epilogs_of_other_schedulers_print_it_and_end_well(site: Server, tmp_path: Path, name: str) -> None:
+    words, variables = EPILOGS[name]
+    env = {**settings(tmp_path, site.url, site.secrets["digest"]), **variables}
+    script = SCRIPT.with_name(f"iodock_{name}")
+    said = ran(script, *words, env=env)
+    # A busy machine may be too slow for it: then there is nothing.
+    assert said == "" or said.startswith(f"iodock: Job {OTHER}")
+    told = tmp_path / "digest"
+    told.write_text('#!/bin/sh\necho "told of $1"; exit 7\n')
+    told.chmod(0o755)
+    assert ran(script, *words, env={**env, "IODOCK_JOB_DIGEST": str(told)}) == f"told of {OTHER}\n"
+    told.write_text("#!/bin/sh\nsleep 60\n")
+    assert ran(script, *words, env={**env, "IODOCK_JOB_DIGEST": str(told)}) == ""
+    assert ran(script, env={**env, "IODOCK_JOB_DIGEST": "/nonexistent", "JOB_ID": "", "PJM_JOBID": ""}) == ""
+
+
+@pytest.mark.parametrize("job", ["", "x", "1 2"])
+def test_slurms_epilog_ends_well_outside_of_a_job(job: str) -> None:
+    assert ran(SLURM, env={**os.environ, "SLURM_JOB_ID": job, "SLURM_JOB_UID": "0"}) == ""
