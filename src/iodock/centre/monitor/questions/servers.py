@@ -131,7 +131,9 @@ def mounts(store: MonitorTables, begin: int, end: int) -> pa.Table:
     return store.table(sql, begin=begin, end=end, resolution="minute", need=Need(("mountstats",)))
 
 
-def clients(store: MonitorTables, begin: int, end: int, step: int, hosts: Sequence[str]) -> pa.Table:
+def clients(
+    store: MonitorTables, begin: int, end: int, step: int, hosts: Sequence[str], resolution: str = "fine"
+) -> pa.Table:
     """server (NULL: the client was read, and had nothing to tell), host, round, end_ts, operations,
     time_us (from the call to the answer): of NFS mounts of these clients. Raises StoreError, QueryError."""
     # `read/queue` and the like are parts of the time, `read_bytes` and the like no operations.
@@ -144,7 +146,8 @@ def clients(store: MonitorTables, begin: int, end: int, step: int, hosts: Sequen
         FROM targets WHERE source IN ('mountstats', 'load') AND {_ended(begin, end)} AND {_at(hosts)}
         GROUP BY ALL ORDER BY round
     """
-    return store.table(sql, begin=begin, end=end, resolution="fine", need=Need(("mountstats", "load")))
+    need = Need(("mountstats", "load"))
+    return store.table(sql, begin=begin, end=end, resolution=resolution, need=need)
 
 
 def asked(store: MonitorTables, hosts: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:
