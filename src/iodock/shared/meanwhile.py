@@ -136,6 +136,8 @@ class Meanwhile:
     sample_s: float
     brief: tuple[str, ...] = ()
     """Servers of which a single sample speaks for trouble, too few for a state to be told."""
+    knows_job: bool = False
+    """Whether the run's own job is known, and so left out of `Servers.others`."""
 
 
 class Servers(Protocol):

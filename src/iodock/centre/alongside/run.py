@@ -32,6 +32,7 @@ from iodock.shared.settings import ServerStates
 _FINE_AGAIN = 12
 """Samples around a call that are judged anew where the run as a whole was judged by coarser ones."""
 _COUNTERS_MARGIN = 660 * SECOND
+_TELLS_WITHIN = 3600 * SECOND
 MOST_OTHERS = 5
 _CURVES: Mapping[str, Callable[[Observation], float | None]] = {
     "handled_per_s": lambda one: None if one.handled is None else one.handled / one.seconds,
@@ -62,6 +63,10 @@ class Alongside:
 
     def meanwhile(self) -> Meanwhile | None:
         """See `Servers`. Raises StoreError, QueryError."""
+        return self._meanwhile
+
+    @cached_property
+    def _meanwhile(self) -> Meanwhile | None:
         clock = self._clock
         if not isinstance(clock, ClockOffset):
             return None
@@ -69,9 +74,10 @@ class Alongside:
         mine = [one for one in found.file_systems if found.file_systems[one] in systems]
         stretches = [self._back(one) for server in mine for one in self._of_run(found, server)]
         curves = [curve for server in mine for curve in self._curves(found, server)]
+        briefly = tuple(server for server in mine if self._is_brief(found, server))
         return Meanwhile(
             clock, systems, bool(self.run.mounts), tuple(stretches), tuple(curves), self._by_mount,
-            found.step / SECOND, tuple(server for server in mine if self._is_brief(found, server)),
+            found.step / SECOND, briefly, self.run.job is not None,
         )  # fmt: skip
 
     def at(self, begin_ns: int, end_ns: int) -> Sequence[ServerMoment]:
@@ -98,7 +104,7 @@ class Alongside:
         first, last = begin // step * step, -(-end // step) * step
         within = Span(first, last, last - first, span(first, last, self.tables.catalogue).resolution, "fine")
         rows = node.users(self.tables, host, self.ids, within).to_pylist()
-        if not rows:
+        if not rows and not self._tells_users(host, within):
             return None
         found = [
             OtherUser(str(row["name"]), row["user"], int(row["read_bytes"]), int(row["written_bytes"]))
@@ -106,6 +112,14 @@ class Alongside:
             if row["name"] != self.run.job and row["read_bytes"] + row["written_bytes"] > 0
         ]
         return found[:MOST_OTHERS]
+
+    def _tells_users(self, host: str, within: Span) -> bool:
+        """Whether its agent was there in that time, and tells who moves data: of who moves none there is no
+        row."""
+        table = node.hosts(self.tables, within.begin, within.end, within.resolution)
+        wide = replace(within, begin=within.begin - _TELLS_WITHIN, end=within.end + _TELLS_WITHIN)
+        told = node.users(self.tables, host, self.ids, wide)
+        return host in table.column("host").to_pylist() and told.num_rows > 0
 
     @cached_property
     def _clock(self) -> ClockOffset | NotJoined:

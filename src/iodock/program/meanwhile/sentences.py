@@ -41,7 +41,7 @@ def of_call(servers: Servers, name: str, lasted: tuple[int, int], mount: str | N
         if found is None:
             return ()
         on = mount or _mount_of(name, found)
-        return (*_at(servers, found, lasted, on), *_others(servers.others(*lasted)))
+        return (*_at(servers, found, lasted, on), *_others(servers.others(*lasted), found.knows_job))
     except IodockError:
         return ()
 
@@ -117,7 +117,7 @@ def _count(value: float | None) -> Scalar:
     return value if value is None or value < 10 else round(value)
 
 
-def _others(found: Sequence[OtherUser] | None) -> Iterator[Message]:
+def _others(found: Sequence[OtherUser] | None, knows_job: bool) -> Iterator[Message]:
     if found is None:
         yield Message(words.OTHERS_UNKNOWN)
     elif not found:
@@ -128,6 +128,8 @@ def _others(found: Sequence[OtherUser] | None) -> Iterator[Message]:
             "written_bytes": one.written_bytes,
         }  # fmt: skip
         yield Message(words.OTHER_OF if one.user else words.OTHER, values)
+    if found and not knows_job:
+        yield Message(words.OTHERS_OWN)
 
 
 def _systems(found: Meanwhile) -> Iterator[Message]:

@@ -141,6 +141,7 @@ NOT_JOINED: dict[NotJoined, str] = {
 BROKEN = N_("What the servers did is not known: {error}.")
 OTHERS_UNKNOWN = N_("No agent on that machine tells who else used its disks and mounts then.")
 OTHERS_NONE = N_("The agent on that machine saw no other job or session move data then.")
+OTHERS_OWN = N_("The recorded program itself may be one of them: the recording names no job.")
 OTHER = N_(
     "From the same machine {name} read {read_bytes} and wrote {written_bytes} at that time (the agent's "
     "count)."
