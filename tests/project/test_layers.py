@@ -26,7 +26,7 @@ WINGS = {
 """Each wing, and the wings that it may import."""
 LEVELS = {
     "shared": (
-        ("errors", "message", "language", "browser", "headings", "text"),
+        ("errors", "message", "language", "browser", "headings", "text", "meanwhile"),
         ("labels",),
         ("answer",),
         ("bounded", "clock", "units", "engine", "response"),
@@ -37,7 +37,7 @@ LEVELS = {
     "program": (
         ("findings", "capture", "following", "recording", "doctor"),
         ("store",),
-        ("relations", "unseen"),
+        ("relations", "unseen", "meanwhile"),
         ("analyses", "ratio"),
         ("rules",),
         ("diagnosis", "volume", "reference"),
@@ -46,7 +46,7 @@ LEVELS = {
         ("results", "bundle"),
         ("run",),
     ),
-    "centre": (("store",), ("prometheus", "monitor"), ("watch",), ("views",), ("portal",)),
+    "centre": (("store",), ("prometheus", "monitor"), ("watch",), ("views", "alongside"), ("portal",)),
 }
 """Rooms of a wing, the lowest first: a room may import those of lower levels, and itself."""
 # The programs of the casebook are no modules.

@@ -41,6 +41,7 @@ def command(
 ) -> int:
     """Say what is wrong with a run's I/O, what to change and what that saves: few findings, those that save
     most first, or that nothing is worth changing."""
+    from iodock.cli.servers import servers_of
     from iodock.program.diagnosis import diagnose
     from iodock.program.findings import Severity
     from iodock.program.store import Store
@@ -50,7 +51,8 @@ def command(
     text = language_in(spoken(lang))
     check_folder(output)
     with Store.open(store) as opened:
-        found = diagnose(opened, load(settings))
+        site = load(settings)
+        found = diagnose(opened, site, servers_of(opened, site))
     if form == "json":
         from iodock.program.views.diagnosis_json import diagnosis_json
 

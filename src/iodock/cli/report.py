@@ -28,9 +28,12 @@ def command(store: str, output: str | None, force: bool, opens: bool, lang: str 
     """Write the whole check-up as one HTML page that works offline: the verdict, then calls, files, sizes,
     timeline, offsets, processes, failures, and what could not be seen. Prints the page's name. An earlier
     report of that name is replaced, any other file is not."""
+    from iodock.cli.servers import servers_of
+    from iodock.program.diagnosis import diagnose
     from iodock.program.store import Store
     from iodock.program.views.report import report_html
     from iodock.program.views.report.target import check_target, page_bytes
+    from iodock.shared.settings import load
 
     with Store.open(store) as opened:
         target = output or f"{opened.name.removesuffix('.iodock')}.html"
@@ -39,7 +42,10 @@ def command(store: str, output: str | None, force: bool, opens: bool, lang: str 
             check_target(Path(target))
         check_folder(target)
         code = spoken(lang)
-        page = report_html(opened, language=code)
+        site = load()
+        servers = servers_of(opened, site)
+        found = diagnose(opened, site, servers)
+        page = report_html(opened, code, found, servers)
     with destination(target) as out:
         out.write(page_bytes(page))
     if target != "-" and not quiet:

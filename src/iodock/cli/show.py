@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from iodock.cli.usage import unknown
 from iodock.shared.charts import CHART_FORMATS
 from iodock.shared.errors import RequestError
 from iodock.shared.tables import write_data
+
+if TYPE_CHECKING:
+    from iodock.program.store import Store
 
 _TYPES: dict[str, dict[str, Any]] = {
     "int": {"type": int, "metavar": "N"},
@@ -137,6 +140,8 @@ def _show(name: str, store: str, **values: Any) -> None:
             answer = write_stream(analysis.stream(opened, asked), form, output, is_wide)
         else:
             answer = analysis.run(opened, asked)
+            if name == "machine":
+                answer = _with_servers(answer, opened)
             _write(answer, form, output, chart, is_wide)
     # JSON has them in itself.
     if not silent and form != "json":
@@ -145,6 +150,17 @@ def _show(name: str, store: str, **values: Any) -> None:
         say_beside(answer)
     if opens:
         open_page(str(output))
+
+
+def _with_servers(answer: Any, opened: Store) -> Any:
+    """With the curves of the file servers that the site's monitor read meanwhile."""
+    from iodock.cli.servers import servers_of
+    from iodock.program.analyses.machine import with_servers
+    from iodock.shared.language import language_in
+    from iodock.shared.settings import load
+
+    servers = servers_of(opened, load())
+    return answer if servers is None else with_servers(answer, servers, language_in("en"))
 
 
 def _write(answer: Any, form: str, output: str | None, chart: dict[str, Any], is_wide: bool) -> None:

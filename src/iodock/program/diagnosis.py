@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from iodock.program import rules
 from iodock.program.analyses.overview import PART
 from iodock.program.findings import MOST_FILES, Diagnosis, Finding, Gain, Severity, Silence
+from iodock.program.meanwhile.sentences import of_call, of_run
 from iodock.program.relations.filters import Filters
 from iodock.program.relations.io_time import IO_CALLS, io_time
 from iodock.program.relations.patterns import PATTERNED, in_lines
@@ -20,20 +21,21 @@ from iodock.program.rules.base import Candidate, Facts, Rule
 from iodock.program.rules.languages import advice_for
 from iodock.program.store import Store
 from iodock.shared.errors import RequestError
+from iodock.shared.meanwhile import Servers
 from iodock.shared.message import Message
 from iodock.shared.settings import Settings, load
 
 
-def diagnose(store: Store, settings: Settings | None = None) -> Diagnosis:
-    """What is wrong with a run's I/O. Raises RequestError for settings that don't fit, StoreError,
-    QueryError."""
+def diagnose(store: Store, settings: Settings | None = None, servers: Servers | None = None) -> Diagnosis:
+    """What is wrong with a run's I/O. SERVERS: where to ask what file servers did meanwhile; None: nowhere.
+    Raises RequestError for settings that don't fit, StoreError, QueryError."""
     if settings is not None and not isinstance(settings, Settings):
         message = f"settings must be those of iodock.load_settings, not {settings!r}"
         raise RequestError(message, 'settings=iodock.load_settings("site.toml")')
-    return diagnosis_of(facts_of(store, settings or load()))
+    return diagnosis_of(facts_of(store, settings or load()), servers)
 
 
-def diagnosis_of(facts: Facts) -> Diagnosis:
+def diagnosis_of(facts: Facts, servers: Servers | None = None) -> Diagnosis:
     """The same for one who needs a run's facts and derived tables too."""
     known = rules.every()
     _check_names(facts.settings)
@@ -44,12 +46,23 @@ def diagnosis_of(facts: Facts) -> Diagnosis:
     return Diagnosis(
         store=facts.store.name,
         verdict=headline.verdict_of(facts, kept),
-        findings=_ranked(kept, known),
+        findings=tuple(_with_servers(one, facts, servers) for one in _ranked(kept, known)),
         silent=tuple(_silent(facts, known)),
-        remarks=(*usual.remarks(), *_probes(facts)),
+        remarks=(*usual.remarks(), *_probes(facts), *(of_run(servers) if servers else ())),
         next_step=headline.next_step_of(facts, kept),
         losses=tuple((loss.name, loss.count, loss.cure) for loss in facts.store.manifest.losses),
     )
+
+
+def _with_servers(finding: Finding, facts: Facts, servers: Servers | None) -> Finding:
+    """Of a call that hung, with what its server did then."""
+    began, longest = finding.evidence.get("began_ts"), finding.evidence.get("longest_ns")
+    if servers is None or not isinstance(began, int) or not isinstance(longest, int) or not finding.files:
+        return finding
+    name = finding.files[0].replace("'", "''")
+    mounts = facts.rows(f"SELECT mount_point FROM files WHERE name = '{name}' LIMIT 1")
+    mount = mounts[0]["mount_point"] if mounts else None
+    return replace(finding, meanwhile=of_call(servers, finding.files[0], (began, began + longest), mount))
 
 
 def _silent(facts: Facts, known: Iterable[Rule]) -> Iterable[Silence]:

@@ -122,6 +122,9 @@ class Finding:
     work_seconds: float = 0.0
     """What of `gain` can at most pass outside of calls: work of the program and its libraries around them,
     which goes with them, or processes that are not started. All else is time inside calls."""
+    meanwhile: tuple[Message, ...] = ()
+    """Of single calls that hung: what their server did then, and who else used the machine's disks and
+    mounts, as the site's monitor read it. Empty: no monitor was asked, or its times can't be joined."""
 
 
 MOST_FILES = 5
@@ -192,6 +195,7 @@ class Diagnosis:
                 one,
                 title=message(one.title),
                 message=message(one.message),
+                meanwhile=tuple(map(message, one.meanwhile)),
                 files=tuple(map(change, one.files)),
                 evidence=scalars(one.evidence),
                 query=change(one.query),

@@ -136,5 +136,22 @@ SAMPLES = {
     "llite.read_bytes": N_("Lustre reads"),
     "llite.write_bytes": N_("Lustre writes"),
     "loadavg.load_1min": N_("Load"),
+    "server.handled_per_s": N_("Requests handled"),
+    "server.waiting": N_("Requests waiting"),
+    "server.wait_s": N_("Wait of a request"),
+    "server.cpu_share": N_("CPU of the server in use"),
+    "server.moved_bytes_per_s": N_("Bytes read and written by the server"),
+    "server.load": N_("Load"),
 }
 """`SOURCE.METRIC` of the machine's samples."""
+
+SERVER_STATES = {
+    "healthy": N_("healthy"),
+    "busy": N_("busy"),
+    "overload": N_("overloaded"),
+    "stall": N_("stalled"),
+    "failover": N_("failing over"),
+    "degraded": N_("degraded"),
+    "no-samples": N_("no samples"),
+}
+"""What states of file servers are called."""

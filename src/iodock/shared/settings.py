@@ -89,6 +89,8 @@ class FileSystem:
     stripe_count: int | None = None
     probe_store: str | None = None
     """Folder of what `iodock probe run` writes about it."""
+    monitored_as: str | None = None
+    """How the monitor's agents call it, where that does not follow from what is mounted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,26 @@ class ServerStates:
     """Length of a sample: the agents' interval."""
     scheduler: Literal["auto", "none", "slurm", "pbs", "pjm", "nqsv", "grid-engine"] = "auto"
     """Who is asked for owners and names of jobs. `auto`: whose program is on the collector's machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReadings:
+    """Where is read what the file servers did while a program ran."""
+
+    store: str | None = None
+    """The monitor's: a collector's folder, or `prometheus://HOST:PORT`. None: nothing is asked."""
+    store_token: str | None = None
+    """Of a Prometheus: a file with a bearer token."""
+    store_user: str | None = None
+    store_password: str | None = None
+    """A file."""
+    store_ca: str | None = None
+    """Trust certificates of this authority (PEM)."""
+    clocks_agree_s: float | None = None
+    """The site keeps clocks of nodes and servers equal up to this. None: it does not say, and a run is joined
+    only where counters tell."""
+    jobid_name: str | None = None
+    """Form of the servers' job ids; None: guessed by shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +194,7 @@ class Settings:
     severity: SeverityLimits = SeverityLimits()
     ratio: Ratio = Ratio()
     states: ServerStates = ServerStates()
+    servers: ServerReadings = ServerReadings()
     agents: AgentLimits = AgentLimits()
     connections: ConnectionLimits = ConnectionLimits()
     response: Intervention = field(default_factory=Intervention)
@@ -225,7 +248,7 @@ def _find(path: str | os.PathLike[str] | None) -> Path | None:
 
 def _checked(raw: dict[str, Any], source: Path) -> Settings:
     known = {"severity", "ratio", "states", "agents", "connections", "file_systems", "rules"}
-    known |= {"response", "notices", "privacy"}
+    known |= {"response", "notices", "privacy", "servers"}
     if "monitor" in raw:
         hint = "write [states]; docs/how-to/settings.md has what it takes"
         raise RequestError(f"{source}: section [monitor] is not used any more", hint)
@@ -242,6 +265,7 @@ def _checked(raw: dict[str, Any], source: Path) -> Settings:
         severity=severity,
         ratio=ratio,
         states=_filled(ServerStates, _section(raw, "states", source), "[states]", source),
+        servers=_filled(ServerReadings, _section(raw, "servers", source), "[servers]", source),
         agents=_filled(AgentLimits, _section(raw, "agents", source), "[agents]", source),
         connections=_filled(ConnectionLimits, _section(raw, "connections", source), "[connections]", source),
         response=_filled(Intervention, _section(raw, "response", source), "[response]", source),

@@ -33,16 +33,16 @@ class Degraded:
     """ns since the epoch."""
 
 
-def degraded(store: MonitorTables, now: int) -> list[Degraded]:
+def degraded(store: MonitorTables, now: int, ahead: int = HOUR) -> list[Degraded]:
     """As of now, the newest first. Of machines that said nothing for an hour nothing is known. NOW: ns since
-    the epoch. Raises StoreError."""
+    the epoch; what is dated up to AHEAD ns later counts too. Raises StoreError."""
     if not has_events(store):
         return []
     served = {
         str(row["host"]): str(row["file_system"]) for row in file_systems.served(store, now).to_pylist()
     }
     heard = {str(row["host"]) for row in file_systems.heard(store, now - HOUR, now).to_pylist()}
-    rows = latest(store, now - LOOKED_BACK, now + HOUR, served).to_pylist()
+    rows = latest(store, now - LOOKED_BACK, now + ahead, served).to_pylist()
     probed = {
         (row["host"], row["target"]) for row in file_systems.probed(store, now - _PROBED, now).to_pylist()
     }

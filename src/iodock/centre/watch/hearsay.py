@@ -54,24 +54,25 @@ def homes(store: MonitorTables, begin: int, end: int) -> Homes:
     return found
 
 
-def news(store: MonitorTables, now: int, known: Homes) -> dict[str, News]:
-    """By host. Raises StoreError."""
+def news(store: MonitorTables, now: int, known: Homes, ahead: int = HOUR) -> dict[str, News]:
+    """By host. AHEAD: what is dated up to this much later counts too, ns: agents' clocks may be wrong. Of a
+    moment of the past it is short, as what came later was not known then. Raises StoreError."""
     found: dict[str, News] = {host: News(is_away=True) for host in known.away}
-    rows = latest(store, now - _TOLD_FOR, now + HOUR, {}).to_pylist() if has_events(store) else []
+    rows = latest(store, now - _TOLD_FOR, now + ahead, {}).to_pylist() if has_events(store) else []
     for host, lost in _lost(rows, known).items():
         found[host] = replace(found.get(host, News()), lost=lost)
     for host, is_recovering, evictions in _told_itself(rows, now):
         found[host] = replace(found.get(host, News()), is_recovering=is_recovering, evictions=evictions)
-    for host, faults, is_checked in _faults(store, now):
+    for host, faults, is_checked in _faults(store, now, ahead):
         found[host] = replace(found.get(host, News()), faults=faults, is_checked=is_checked)
     _add_probes(store, now, known, found)
     return found
 
 
-def place_targets(store: MonitorTables, now: int, step: int, known: Homes) -> None:
-    """Who has each target now, by who read it last. Raises StoreError."""
+def place_targets(store: MonitorTables, now: int, step: int, known: Homes, ahead: int = HOUR) -> None:
+    """Who has each target now, by who read it last. AHEAD: as of `news`. Raises StoreError."""
     last: dict[str, tuple[int, str]] = {}
-    for row in servers.places(store, now - 3 * step, now + HOUR).to_pylist():
+    for row in servers.places(store, now - 3 * step, now + ahead).to_pylist():
         target, seen = str(row["target"]), (int(row["end_ts"]), str(row["host"]))
         last[target] = max(last.get(target, seen), seen)
     home = known.of_target
@@ -115,21 +116,23 @@ def _told_itself(rows: list[Row], now: int) -> list[tuple[str, bool, int]]:
     return [(host, host in recovering, evicted.get(host, 0)) for host in sorted(recovering | set(evicted))]
 
 
-def _faults(store: MonitorTables, now: int) -> Iterable[tuple[str, tuple[str, ...], bool]]:
+def _faults(store: MonitorTables, now: int, ahead: int) -> Iterable[tuple[str, tuple[str, ...], bool]]:
     """Host, kinds of faults that last, and whether an array is only being checked."""
     by_host: dict[str, list[str]] = {}
-    for one in degraded(store, now):
+    for one in degraded(store, now, ahead):
         if one.kind not in _PROBES:
             by_host.setdefault(one.host, []).append(one.kind)
-    checks = _checked(store, now) if any("rebuild-begun" in kinds for kinds in by_host.values()) else set()
+    checks = (
+        _checked(store, now, ahead) if any("rebuild-begun" in kinds for kinds in by_host.values()) else set()
+    )
     for host, kinds in by_host.items():
         is_checked = host in checks and "rebuild-begun" in kinds
         faults = tuple(kind for kind in dict.fromkeys(kinds) if not (is_checked and kind == "rebuild-begun"))
         yield host, faults, is_checked
 
 
-def _checked(store: MonitorTables, now: int) -> set[str]:
-    rows = latest(store, now - 30 * DAY, now + HOUR, {}).to_pylist()
+def _checked(store: MonitorTables, now: int, ahead: int) -> set[str]:
+    rows = latest(store, now - 30 * DAY, now + ahead, {}).to_pylist()
     begun = [row for row in rows if row["kind"] == "rebuild-begun"]
     return {
         str(row["host"]) for row in begun if str(row["text"] or "").lower().startswith(("check", "repair"))

@@ -22,6 +22,8 @@ _AHEAD = HOUR
 """Agents' clocks may be as wrong as this: the collector refuses more. ns."""
 _CLOCKS_EVERY = 300 * SECOND
 _HOMES_EVERY = HOUR
+_NEWS_EVERY = 60 * SECOND
+"""Of a time that is over."""
 _STEPS_BACK = 4
 """What came late is still taken, ns."""
 _ON_ITS_WAY = 3 * SECOND
@@ -57,20 +59,45 @@ class Observer:
         """How many are known."""
         return len(self._homes.file_system)
 
+    @property
+    def file_systems(self) -> Mapping[str, str]:
+        """Host -> its file system, of servers that have an agent and of those that only clients see."""
+        seen = {server: name for (_, server), name in sorted(self._mounts.items(), reverse=True)}
+        return {**seen, **self._homes.file_system}
+
     def prepare(self, now: int) -> None:
         """Learns which servers there are. Raises StoreError."""
         self._know_homes(now)
 
-    def past(self, now: int, hours: float, step_s: float) -> Iterator[Round]:
+    def past(self, now: int, hours: float, step_s: float, resolution: str = "minute") -> Iterator[Round]:
         """The last hours up to NOW, in steps, without news: what is usual. Raises StoreError."""
         self._know_homes(now)
         end, step = now - _STEPS_BACK * self.step, max(int(step_s * SECOND), self.step)
-        found = self._observations(end - int(hours * HOUR), end, step, "minute")
+        found = self._observations(end - int(hours * HOUR), end, step, resolution)
         by_round: dict[int, list[Observation]] = {}
         for at, one in found:
             by_round.setdefault(at, []).append(one)
         for at, observations in sorted(by_round.items()):
             yield Round(at * step, tuple(observations))
+
+    def stretch(self, begin: int, end: int, resolution: str, news_from: int) -> Iterator[Round]:
+        """Every round that ended between two moments of the past, also those in which nobody was read. What
+        others said is asked for each minute from NEWS_FROM on, which costs more than the rest. Raises
+        StoreError, QueryError."""
+        found = self._observations(begin, end + self.step, self.step, resolution)
+        found += self._by_clients(end, begin, end + self.step, resolution)
+        by_round: dict[int, list[Observation]] = {}
+        for at, one in found:
+            by_round.setdefault(at, []).append(one)
+        said: Mapping[str, News] = {}
+        said_until = news_from
+        for at in range(-(-begin // self.step), -(-end // self.step) + 1):
+            now = at * self.step
+            if now >= said_until:
+                place_targets(self.store, now, self.step, self._homes, self.step)
+                said = news(self.store, now, self._homes, self.step)
+                said_until = now + max(self.step, _NEWS_EVERY)
+            yield Round(now, tuple(by_round.get(at, ())), said)
 
     def round(self, now: int) -> Round:
         """What came since the last time. NOW: ns since the epoch, by the collector's clock. Raises
@@ -201,7 +228,9 @@ class Observer:
             if host in known and is_wanted(host, at)
         }
 
-    def _by_clients(self, now: int, begin: int, end: int) -> list[tuple[int, Observation]]:
+    def _by_clients(
+        self, now: int, begin: int, end: int, resolution: str = "fine"
+    ) -> list[tuple[int, Observation]]:
         """Of servers that clients have mounted: of NFS only those without an agent."""
         if now - self._asked_mounts > _CLOCKS_EVERY:
             self._asked_mounts = now
@@ -214,7 +243,7 @@ class Observer:
         if not self._mounts:
             return []
         hosts = sorted({host for host, _ in self._mounts})
-        found = servers.clients(self.store, begin, end, self.step, hosts).to_pylist()
+        found = servers.clients(self.store, begin, end, self.step, hosts, resolution).to_pylist()
         return by_clients(found, self._mounts, self.step)
 
     def _observation(self, host: str, machine: Row, served: Row, step: int) -> Observation:

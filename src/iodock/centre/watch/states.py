@@ -35,6 +35,8 @@ class _Server:
     """Requests that waited, and how long, when one was handled last."""
     samples: int = 0
     sign: Sign = field(default_factory=lambda: Sign("no-samples", 0.0, ()))
+    last: Sign | None = None
+    """What the last sample says by itself; None: none came in the last round."""
     other: list[tuple[State, int]] = field(default_factory=list)
     """The last samples, if they speak for another state: which, and when they began."""
 
@@ -86,6 +88,16 @@ class States:
         server = self._servers[host]
         return server.step_s, server.clock_ns
 
+    def sample(self, host: str) -> Sign | None:
+        """What the last round's sample of a server says by itself; None: there was none."""
+        server = self._servers.get(host)
+        return server.last if server else None
+
+    def usual(self, host: str, what: str) -> float | None:
+        """What is usual for a server; None: not known."""
+        server = self._servers.get(host)
+        return server.usual.of(what) if server else None
+
     def _hear(self, one: Observation, news: News, now_ns: int) -> None:
         server = self._servers.get(one.host)
         held = server.state if server else None
@@ -98,7 +110,7 @@ class States:
             begin = now_ns - int(one.seconds * SECOND)
             server = _Server(one.file_system, one.kind, usual, sign.state, begin, now_ns, one.seconds)
             self._servers[one.host] = server
-        server.file_system, server.kind = one.file_system, one.kind
+        server.file_system, server.kind, server.last = one.file_system, one.kind, sign
         server.take(sign, now_ns - int(one.seconds * SECOND), self.limits)
         server.heard_ns, server.step_s = now_ns, one.seconds
         server.clock_ns = one.end_ns - now_ns
@@ -111,6 +123,7 @@ class States:
     def _miss(self, host: str, news: News, now_ns: int) -> None:
         """Nothing came of it in this round."""
         server = self._servers[host]
+        server.last = None
         silent_s = (now_ns - server.heard_ns) / SECOND
         if silent_s > _FORGOTTEN_S:
             del self._servers[host]

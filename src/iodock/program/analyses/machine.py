@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
 from iodock.program.analyses.base import Analysis, Option, Request, answer
+from iodock.program.meanwhile.sentences import of_run
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column
+from iodock.shared.errors import IodockError
+from iodock.shared.language import Language
+from iodock.shared.meanwhile import Meanwhile, Servers
+from iodock.shared.sentences import say
 
 _COLUMNS = (
     Column("ts", "int", "ns", "time", "when, ns since the epoch", importance="first"),
-    Column("source", "str", None, "key", "diskstats, mountstats, llite, pressure, loadavg or process_io"),
-    Column("target", "str", None, "key", "device, mount, pid, ...; empty for the whole machine"),
+    Column(
+        "source",
+        "str",
+        None,
+        "key",
+        "diskstats, mountstats, llite, pressure, loadavg, process_io; of the monitor: server, others",
+    ),
+    Column("target", "str", None, "key", "device, mount, pid, server, job, ...; empty for the whole machine"),
     Column("metric", "str", None, "key", "what is measured, with its unit"),
     Column(
         "kind", "str", None, "detail", "rate (a counter's growth per second) or level", importance="usual"
@@ -39,13 +56,50 @@ ORDER BY source, target, metric, 1""")
     )
 
 
+def with_servers(answer: Answer, servers: Servers, text: Language) -> Answer:
+    """The same with a row for each sample of a file server, who else moved data from the machine, and what is
+    to be said of both in notes. What can't be read is a note."""
+    notes = [say(one, text) for one in of_run(servers)]
+    try:
+        found = servers.meanwhile()
+        rows = [] if found is None else [*_server_rows(found), *_other_rows(servers, answer)]
+    except IodockError:
+        rows = []
+    added = pa.Table.from_pylist(rows, schema=answer.table.schema) if rows else answer.table.slice(0, 0)
+    return replace(answer, table=pa.concat_tables([answer.table, added]), notes=(*answer.notes, *notes))
+
+
+def _server_rows(found: Meanwhile) -> Iterator[dict[str, Any]]:
+    for one in found.curves:
+        kind = "rate" if one.metric.endswith("_per_s") else "level"
+        for at, value in one.points:
+            yield _row(at, "server", one.server, one.metric.removesuffix("_per_s"), kind, value)
+
+
+def _other_rows(servers: Servers, answer: Answer) -> Iterator[dict[str, Any]]:
+    """Bytes over the whole run, dated to its start."""
+    moments = answer.table.column("ts").to_pylist()
+    if answer.first_ts is None or not moments:
+        return
+    for one in servers.others(answer.first_ts, max(moments)) or ():
+        yield _row(answer.first_ts, "others", one.name, "read_bytes", "level", one.read_bytes)
+        yield _row(answer.first_ts, "others", one.name, "written_bytes", "level", one.written_bytes)
+
+
+def _row(at: int, source: str, target: str, metric: str, kind: str, value: float) -> dict[str, Any]:
+    return {
+        "ts": at, "source": source, "target": target, "metric": metric, "kind": kind, "value": float(value),
+    }  # fmt: skip
+
+
 ANALYSIS = Analysis(
     name="machine",
     title="The machine meanwhile",
     doc="""The state of the machine, sampled while a program was recorded: disks, file-system clients,
 pressure and load. Counters are shown as growth per second, levels as they are, both averaged over intervals.
 It is of the whole machine, so other programs are in it too. Imported logs have no samples, and filters do not
-apply.""",
+apply. Where the settings name a monitor's store, rows of source `server` are what the file servers did, and
+rows of source `others` what other jobs and sessions moved from the same machine during the run.""",
     columns=_COLUMNS,
     run=run,
     options=(Option("every", "seconds", 1_000_000_000, "length of an interval in seconds"),),

@@ -54,6 +54,7 @@ def _finding(finding: Finding, text: Language) -> dict[str, Any]:
         "work_seconds": finding.work_seconds,
         "title": say(finding.title, text),
         "message": say(finding.message, text),
+        "meanwhile": [say(one, text) for one in finding.meanwhile],
         "files": list(finding.files),
         "file_count": finding.file_count,
         "call": finding.call,

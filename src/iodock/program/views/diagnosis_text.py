@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from iodock.program.findings import Advice, Diagnosis, Finding, Severity
-from iodock.program.views.diagnosis_words import SEVERITIES, gain_text, has_pattern, headline, whose_advice
+from iodock.program.views.diagnosis_words import (
+    SEVERITIES,
+    gain_text,
+    has_pattern,
+    headline,
+    line_text,
+    meanwhile_text,
+    whose_advice,
+)
 from iodock.program.views.losses import print_losses
 from iodock.shared.language import N_, Language
 from iodock.shared.lines import print_sentence
@@ -76,6 +84,8 @@ def _print_finding(number: int, finding: Finding, console: Console, text: Langua
     severity = text.gettext(SEVERITIES[finding.severity])
     print_sentence(console, f"{number}. {say(finding.title, text)} [{severity}] {finding.rule}", "bold")
     print_sentence(console, say(finding.message, text), indent=3)
+    if finding.meanwhile:
+        print_sentence(console, meanwhile_text(finding, text), indent=3)
     saves = gain_text(finding, text)
     if saves:
         print_sentence(console, saves, indent=3)
@@ -109,4 +119,4 @@ def _print_lines(title: str, findings: Sequence[Finding], console: Console, text
     console.print()
     print_sentence(console, title, "bold")
     for finding in findings:
-        print_sentence(console, f"{say(finding.title, text)}: {say(finding.message, text)}", indent=3)
+        print_sentence(console, line_text(finding, text), indent=3)

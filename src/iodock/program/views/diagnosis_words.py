@@ -28,6 +28,17 @@ def whose_advice(advice: Advice, text: Language) -> str:
     return text.gettext(N_("in {program} ({language})"), program=program, language=whose)
 
 
+def meanwhile_text(finding: Finding, text: Language) -> str:
+    """What servers did while a call hung; empty where nobody was asked."""
+    return " ".join(say(one, text) for one in finding.meanwhile)
+
+
+def line_text(finding: Finding, text: Language) -> str:
+    """A finding in a list: title, what was seen, and what servers did then."""
+    said = f"{say(finding.title, text)}: {say(finding.message, text)}"
+    return f"{said} {meanwhile_text(finding, text)}".rstrip()
+
+
 _HEADINGS = {"administrator": N_("administrator"), "shell": N_("shell")}
 """Those of advice that are no names."""
 

@@ -155,7 +155,9 @@ def mounts(store: MonitorTables, begin: int, end: int) -> pa.Table:
     return store.table(sql, begin=begin, end=end, resolution="minute", need=Need(_CLIENTS))
 
 
-def clients(store: MonitorTables, begin: int, end: int, step: int, hosts: Sequence[str]) -> pa.Table:
+def clients(
+    store: MonitorTables, begin: int, end: int, step: int, hosts: Sequence[str], resolution: str = "fine"
+) -> pa.Table:
     """server (NULL: the client was read, and had nothing to tell), host, round, end_ts, operations,
     time_us (from the call to the answer) of NFS and Lustre, waiting (without an answer when it was read) of
     MooseFS: of mounts of these clients. Raises StoreError, QueryError."""
@@ -175,7 +177,8 @@ def clients(store: MonitorTables, begin: int, end: int, step: int, hosts: Sequen
         WHERE source IN ({_listed((*_CLIENTS, "load"))}) AND {_ended(begin, end)} AND {_at(hosts)}
         GROUP BY ALL ORDER BY round
     """
-    return store.table(sql, begin=begin, end=end, resolution="fine", need=Need((*_CLIENTS, "load")))
+    need = Need((*_CLIENTS, "load"))
+    return store.table(sql, begin=begin, end=end, resolution=resolution, need=need)
 
 
 def asked(store: MonitorTables, hosts: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from iodock.program.findings import Diagnosis, Finding, Severity
-from iodock.program.views.diagnosis_words import SEVERITIES, gain_text, more_files, whose_advice
+from iodock.program.views.diagnosis_words import (
+    SEVERITIES,
+    gain_text,
+    line_text,
+    meanwhile_text,
+    more_files,
+    whose_advice,
+)
 from iodock.shared.language import N_, Language
 from iodock.shared.pages.markup import Markup, file_name, join, tag
 from iodock.shared.sentences import say
@@ -42,6 +49,7 @@ def _finding(finding: Finding, text: Language) -> Markup:
         "li",
         head,
         tag("p", say(finding.message, text)),
+        tag("p", meanwhile_text(finding, text)) if finding.meanwhile else None,
         tag("p", saves, class_="figures") if saves else None,
         _files(finding, text),
         tag("p", tag("b", text.gettext(N_("How to change it")))),
@@ -78,8 +86,9 @@ def _plain(value: object) -> str:
 
 def _line(finding: Finding, text: Language) -> Markup:
     saves = gain_text(finding, text)
-    said = f"{say(finding.title, text)}: {say(finding.message, text)}"
-    return tag("li", said, tag("span", f" ({saves})", class_="figures") if saves else None)
+    return tag(
+        "li", line_text(finding, text), tag("span", f" ({saves})", class_="figures") if saves else None
+    )
 
 
 def _list(title: str, items: list[Markup], text: Language) -> Markup | None:

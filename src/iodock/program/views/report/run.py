@@ -16,9 +16,12 @@ from iodock.program.views.report.cache import brought
 from iodock.program.views.report.maps import mapped
 from iodock.program.views.report.model import Limits, page_data
 from iodock.program.views.report.page import LossNote, Report, render
+from iodock.program.views.report.servers import servers_data
+from iodock.program.views.report.times import Axis
 from iodock.program.views.report.words import CAPTURED, CLOCKS
 from iodock.program.views.verdict import Overview
 from iodock.shared.language import N_, Language, language_in
+from iodock.shared.meanwhile import Servers
 from iodock.shared.units import NANOSECONDS
 
 _MAPPED = "mapped-contents"
@@ -33,19 +36,30 @@ _OWN_FILE_SYSTEM = N_(
 )
 
 
-def report_html(store: Store, language: str = "en", diagnosis: Diagnosis | None = None) -> str:
+def report_html(
+    store: Store,
+    language: str = "en",
+    diagnosis: Diagnosis | None = None,
+    servers: Servers | None = None,
+) -> str:
     """The report as one HTML document, always below 5 MB. Raises StoreError or QueryError if the store
-    can't be read, ValueError for a language without texts. DIAGNOSIS: that is there already."""
-    return render(report_of(store, language, diagnosis=diagnosis), language)
+    can't be read, ValueError for a language without texts. DIAGNOSIS: that is there already. SERVERS: whose
+    curves are drawn under the run's."""
+    return render(report_of(store, language, diagnosis=diagnosis, servers=servers), language)
 
 
 def report_of(
-    store: Store, language: str = "en", limits: Limits | None = None, diagnosis: Diagnosis | None = None
+    store: Store,
+    language: str = "en",
+    limits: Limits | None = None,
+    diagnosis: Diagnosis | None = None,
+    servers: Servers | None = None,
 ) -> Report:
     """What the report shows, with its facts in one language."""
     text = language_in(language)
     overview = overview_of(store)
     data = page_data(store, overview, limits)
+    data["servers"] = servers_data(servers, Axis.of(store, 1), text)
     links = _links(data["names"], overview)
     return Report(
         name=store.name,

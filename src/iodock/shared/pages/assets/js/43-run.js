@@ -3,10 +3,23 @@
 function drawTime(parent) {
   if (!PAGE.timeline || !PAGE.timeline.rows.length) {
     parent.append(element('p', { class: 'empty', text: gettext('No bytes could be placed in time: either none were read or written, or the source has no times.') }));
+    drawServers(parent);
     return;
   }
   timelineWithChoice(parent, PAGE.timeline);
+  drawServers(parent);
   drawSampleSeries(parent);
+}
+
+// States and curves of the file servers, as the site's monitor read them, under the run's own.
+function drawServers(parent) {
+  if (!PAGE.servers) return;
+  parent.append(element('h3', { text: gettext('The file servers meanwhile') }));
+  for (const sentence of PAGE.servers.said) parent.append(element('p', { class: 'note', text: sentence }));
+  if (!PAGE.timeline) return;
+  const span = PAGE.timeline.intervals * PAGE.timeline.every_ns;
+  for (const one of PAGE.servers.states) placeChart(parent, serverStatesChart(one, span));
+  for (const series of PAGE.servers.curves) placeChart(parent, sampleChart(series, span));
 }
 
 function drawSampleSeries(parent) {

@@ -1,0 +1,1 @@
+"""What the store knows of the time in which a recorded program ran elsewhere."""

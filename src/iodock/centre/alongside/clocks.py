@@ -1,0 +1,141 @@
+"""How far two clocks of one machine are apart, by counters of the kernel that a recording and an agent both
+read: their growth must be the same at the same time."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from iodock.centre.monitor.questions.spans import SECOND
+from iodock.shared.meanwhile import ClockOffset, CounterSeries, NotJoined
+
+FARTHEST_S = 600
+"""Clocks that are further apart are not compared."""
+MOST_WITHIN_S = 5.0
+"""Clocks are compared only if the counters tell the difference this well."""
+_LEAST_ROWS = 3
+"""Intervals of the agent that lie within the recording."""
+_MOST_ROWS = 40
+"""Intervals of a recording that are compared."""
+_MOST_SERIES = 6
+_GOOD = 0.1
+"""Share of the growth that may lie in another interval at the best offset."""
+_AS_GOOD = 0.05
+"""Offsets whose error is larger by no more than this are as good as the best."""
+_STEP_S = 1.0
+
+Key = tuple[str, str, str]
+"""Source, target and metric, as agents name them."""
+Row = tuple[int, int, float]
+"""Begin, end and growth."""
+AGENT_METRICS: Mapping[tuple[str, str], str] = {
+    ("diskstats", "read_bytes"): "read_bytes",
+    ("diskstats", "written_bytes"): "write_bytes",
+    ("mountstats", "server_read_bytes"): "server_read_bytes",
+    ("mountstats", "server_written_bytes"): "server_write_bytes",
+}
+"""A recording's source and metric -> the agent's name of that metric."""
+
+
+def key_of(series: CounterSeries) -> Key | None:
+    """How agents name a recording's counter; None: it is not compared."""
+    metric = AGENT_METRICS.get((series.source, series.metric))
+    return None if metric is None else (series.source, series.target, metric)
+
+
+def compared(
+    counters: Sequence[CounterSeries], rows: Mapping[Key, Sequence[Row]], host: str
+) -> ClockOffset | NotJoined:
+    """The offset of the agent's clock, or why it can't be told. ROWS: of the agent on HOST."""
+    pairs = [
+        _Pair.of(one, rows[key]) for one in counters if (key := key_of(one)) in rows and key and one.points
+    ]
+    pairs = sorted(pairs, key=lambda pair: pair.values[0] - pair.values[-1])[:_MOST_SERIES]
+    if not pairs:
+        return "too-few"
+    steps = int(FARTHEST_S / _STEP_S)
+    errors = {at: found for at in range(-steps, steps + 1) if (found := _error(pairs, at)) is not None}
+    if not errors:
+        return "too-few"
+    least = min(errors.values())
+    if least > _GOOD:
+        return "no-match"
+    good = [at for at, error in errors.items() if error <= least + _AS_GOOD]
+    first, last = min(good) * _STEP_S, max(good) * _STEP_S
+    if last - first > 2 * MOST_WITHIN_S:
+        return "too-vague"
+    middle, within = (first + last) / 2, (last - first) / 2 + _STEP_S
+    return ClockOffset(int(middle * SECOND), int(within * SECOND), True, host)
+
+
+def _error(pairs: Sequence[_Pair], at: int) -> float | None:
+    """Mean share of the growth that lies in another interval; None: too few intervals are covered."""
+    found = [pair.error(int(at * _STEP_S * SECOND)) for pair in pairs]
+    told = [one for one in found if one is not None]
+    return sum(told) / len(told) if told else None
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """One counter, as both read it."""
+
+    times: list[int]
+    values: list[float]
+    """Of the recording."""
+    rows: list[Row]
+    """Of the agent, in order."""
+    ends: list[int]
+    least: int
+    """Intervals that must be covered for an offset to be judged."""
+
+    @classmethod
+    def of(cls, series: CounterSeries, rows: Sequence[Row]) -> _Pair:
+        ordered = sorted(rows)
+        length = int(median(end - begin for begin, end, _ in ordered)) or 1
+        points = _busiest(series.points, _MOST_ROWS * length)
+        span = points[-1][0] - points[0][0]
+        return cls(
+            [at for at, _ in points],
+            [value for _, value in points],
+            ordered,
+            [end for _, end, _ in ordered],
+            max(_LEAST_ROWS, span // length // 2),
+        )
+
+    def error(self, offset: int) -> float | None:
+        """At which share the growths differ, if the agent's clock is OFFSET ahead."""
+        wrong = grown = 0.0
+        covered = 0
+        first, last = self.times[0] + offset, self.times[-1] + offset
+        for begin, end, growth in self.rows[bisect_left(self.ends, first) : bisect_right(self.ends, last)]:
+            if begin < first:
+                continue
+            covered += 1
+            own = self._at(end - offset) - self._at(begin - offset)
+            wrong += abs(growth - own)
+            grown += max(growth, own)
+        return wrong / grown if covered >= self.least and grown > 0 else None
+
+    def _at(self, moment: int) -> float:
+        """The counter then, between two samples in proportion."""
+        after = bisect_right(self.times, moment)
+        if after == len(self.times):
+            return self.values[-1]
+        begin, end = self.times[after - 1], self.times[after]
+        share = (moment - begin) / max(end - begin, 1)
+        return self.values[after - 1] + share * (self.values[after] - self.values[after - 1])
+
+
+def _busiest(points: Sequence[tuple[int, float]], length: int) -> Sequence[tuple[int, float]]:
+    """The stretch of that length in which the counter grew most: a long recording is not compared as a
+    whole."""
+    best, begin = (0.0, 0, len(points)), 0
+    if points[-1][0] - points[0][0] <= length:
+        return points
+    for end, (at, value) in enumerate(points):
+        while at - points[begin][0] > length:
+            begin += 1
+        best = max(best, (value - points[begin][1], begin, end + 1))
+    return points[best[1] : best[2]]

@@ -1,0 +1,139 @@
+"""States of servers in a time that is over: the classifier of `watch` sees the store's rounds again, one by
+one, and what came later is not known to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from iodock.centre.monitor.questions.ids import JobIds
+from iodock.centre.monitor.questions.spans import HOUR, SECOND, span
+from iodock.centre.store import MonitorTables
+from iodock.centre.watch.observation import Observation, Round
+from iodock.centre.watch.observing import Observer
+from iodock.centre.watch.signs import Sign
+from iodock.centre.watch.states import States
+from iodock.centre.watch.verdict import Verdict
+from iodock.shared.meanwhile import TROUBLE, ServerState, ServerStretch
+from iodock.shared.settings import ServerStates
+
+_LEAD = 30
+"""Samples before the time that is asked for: who is silent is known to be, and clients' usual is learnt."""
+_MOST_JUDGED = 60_000
+"""Samples of servers: more take tens of seconds, and longer samples are taken then."""
+_STEPS = {"fine": 0, "minute": 60 * SECOND, "ten_minutes": 600 * SECOND}
+_LEVELS = tuple(_STEPS)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One sample of one server, with hindsight."""
+
+    observation: Observation
+    sign: Sign
+    """What it says by itself."""
+    usual_handled: float | None
+    """Requests in a second."""
+
+
+@dataclass
+class Replay:
+    """A span of time, judged. Times are the store's."""
+
+    step: int
+    file_systems: Mapping[str, str]
+    """By server: all that are known."""
+    stretches: dict[str, list[ServerStretch]] = field(default_factory=dict)
+    samples: dict[str, list[Judged]] = field(default_factory=dict)
+    """By server, in order."""
+
+    def state(self, server: str, begin: int, end: int) -> ServerState:
+        """The worst state between two moments; `no-samples` where nobody read the server."""
+        met = [
+            one.state for one in self.stretches.get(server, ()) if one.begin_ns < end and one.end_ns > begin
+        ]
+        for state in (*TROUBLE, "no-samples"):
+            if state in met:
+                return state
+        if not met or not self._covers(server, begin, end):
+            return "no-samples"
+        return "busy" if "busy" in met else "healthy"
+
+    def _covers(self, server: str, begin: int, end: int) -> bool:
+        """Whether samples lie all along, but for the ms by which agents are late."""
+        covered = sum(
+            min(one.observation.end_ns, end) - max(one.observation.begin_ns, begin)
+            for one in self.near(server, begin, end)
+        )
+        return covered > 0 and end - begin - covered <= self.step // 4
+
+    def near(self, server: str, begin: int, end: int) -> list[Judged]:
+        """Samples that lie at least partly between two moments."""
+        return [
+            one
+            for one in self.samples.get(server, ())
+            if one.observation.begin_ns < end and one.observation.end_ns > begin
+        ]
+
+
+def replayed(store: MonitorTables, limits: ServerStates, begin: int, end: int) -> Replay:
+    """States between two moments, ns since the epoch by the store's clocks. Raises StoreError, QueryError."""
+    resolution, step = _pace(store, limits, begin, end)
+    observer, states = Observer(store, JobIds(), step), States(replace(limits, sample_s=step / SECOND))
+    observer.prepare(end)
+    lead = begin - _LEAD * step
+    coarse = "minute" if resolution == "fine" else resolution
+    for round_ in observer.past(lead + 4 * step, limits.usual_hours, max(60.0, step / SECOND), coarse):
+        states.take(round_)
+    states.wake(lead)
+    found = Replay(step, {})
+    for round_ in observer.stretch(lead, end + step, resolution, begin - step):
+        verdicts = states.take(round_)
+        if round_.now_ns > begin:
+            _take(found, verdicts, round_, states, max(begin, round_.now_ns - step))
+    found.file_systems = observer.file_systems
+    return found
+
+
+def _pace(store: MonitorTables, limits: ServerStates, begin: int, end: int) -> tuple[str, int]:
+    """The finest resolution that is kept of then and can be judged soon, and the length of a sample."""
+    sample = int(limits.sample_s * SECOND)
+    kept = span(begin, min(end, begin + HOUR), store.catalogue).resolution
+    observer = Observer(store, JobIds(), sample)
+    observer.prepare(end)
+    servers = max(1, observer.servers)
+    for level in _LEVELS[_LEVELS.index(kept) :]:
+        step = max(sample, _STEPS[level])
+        if servers * ((end - begin) // step + _LEAD) <= _MOST_JUDGED:
+            return level, step
+    return _LEVELS[-1], max(_STEPS[_LEVELS[-1]], servers * (end - begin) // _MOST_JUDGED)
+
+
+def _take(found: Replay, verdicts: list[Verdict], round_: Round, states: States, begin: int) -> None:
+    for one in verdicts:
+        _extend(found.stretches.setdefault(one.server, []), one, begin, round_.now_ns)
+    for observation in round_.observations:
+        sign = states.sample(observation.host)
+        if sign is not None:
+            usual = states.usual(observation.host, "handled")
+            found.samples.setdefault(observation.host, []).append(Judged(observation, sign, usual))
+
+
+def _extend(stretches: list[ServerStretch], verdict: Verdict, begin: int, end: int) -> None:
+    """A state is told a sample or two after it began: it takes the place of what was told of that time."""
+    last = stretches[-1] if stretches else None
+    if last is not None and last.state == verdict.state:
+        stretches[-1] = replace(last, end_ns=end)
+        return
+    since = max(min(verdict.since_ns, begin), stretches[0].begin_ns if stretches else begin)
+    kept = [one for one in stretches if one.begin_ns < since]
+    if kept:
+        kept[-1] = replace(kept[-1], end_ns=since)
+    stretches[:] = [
+        *kept, ServerStretch(verdict.file_system, verdict.server, verdict.state, since, end),
+    ]  # fmt: skip
+
+
+def unwell(samples: list[Judged]) -> Iterator[Judged]:
+    """Samples that speak for a state of trouble by themselves."""
+    yield from (one for one in samples if one.sign.state in TROUBLE)

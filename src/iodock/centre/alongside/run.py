@@ -1,0 +1,260 @@
+"""What a monitor store knows of one run, answered as plain data (`shared.meanwhile.Servers`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from iodock.centre.alongside.clocks import AGENT_METRICS, Key, Row, compared, key_of
+from iodock.centre.alongside.replay import Judged, Replay, replayed, unwell
+from iodock.centre.alongside.systems import system_of
+from iodock.centre.monitor.questions import node
+from iodock.centre.monitor.questions.ids import JobIds
+from iodock.centre.monitor.questions.spans import SECOND, Span, span
+from iodock.centre.store import MonitorTables
+from iodock.centre.watch.observation import Observation
+from iodock.centre.watch.verdict import UNWELL
+from iodock.shared.meanwhile import (
+    TROUBLE,
+    ClockOffset,
+    Meanwhile,
+    NotJoined,
+    OtherUser,
+    RunTime,
+    ServerCurve,
+    ServerMoment,
+    ServerState,
+    ServerStretch,
+)
+from iodock.shared.settings import ServerStates
+
+_FINE_AGAIN = 12
+"""Samples around a call that are judged anew where the run as a whole was judged by coarser ones."""
+_COUNTERS_MARGIN = 660 * SECOND
+_TELLS_WITHIN = 3600 * SECOND
+MOST_OTHERS = 5
+_CURVES: Mapping[str, Callable[[Observation], float | None]] = {
+    "handled_per_s": lambda one: None if one.handled is None else one.handled / one.seconds,
+    "waiting": lambda one: one.waiting,
+    "wait_s": lambda one: one.wait_s,
+    "cpu_share": lambda one: one.cpu,
+    "moved_bytes_per_s": lambda one: None if one.moved_bytes is None else one.moved_bytes / one.seconds,
+    "load": lambda one: one.load,
+}
+
+
+@dataclass
+class Alongside:
+    """One store and one run. Answers are in the recording's time."""
+
+    tables: MonitorTables
+    run: RunTime
+    limits: ServerStates
+    store: str
+    clocks_agree_s: float | None = None
+    """What the site vouches for, where clocks can't be compared."""
+    ids: JobIds = field(default_factory=JobIds)
+
+    @property
+    def why_not(self) -> NotJoined | None:
+        """See `Servers`."""
+        return None if isinstance(self._clock, ClockOffset) else self._clock
+
+    def meanwhile(self) -> Meanwhile | None:
+        """See `Servers`. Raises StoreError, QueryError."""
+        return self._meanwhile
+
+    @cached_property
+    def _meanwhile(self) -> Meanwhile | None:
+        clock = self._clock
+        if not isinstance(clock, ClockOffset):
+            return None
+        found, systems = self._whole, self._systems
+        mine = [one for one in found.file_systems if found.file_systems[one] in systems]
+        stretches = [self._back(one) for server in mine for one in self._of_run(found, server)]
+        curves = [curve for server in mine for curve in self._curves(found, server)]
+        briefly = tuple(server for server in mine if self._is_brief(found, server))
+        return Meanwhile(
+            clock, systems, bool(self.run.mounts), tuple(stretches), tuple(curves), self._by_mount,
+            found.step / SECOND, briefly, self.run.job is not None,
+        )  # fmt: skip
+
+    def at(self, begin_ns: int, end_ns: int) -> Sequence[ServerMoment]:
+        """See `Servers`. Raises StoreError, QueryError."""
+        if not isinstance(self._clock, ClockOffset):
+            return ()
+        begin, end = self._there(begin_ns), self._there(end_ns)
+        found = self._around(begin, end)
+        systems = self._systems
+        return [
+            self._moment(found, server, begin, end)
+            for server, name in sorted(found.file_systems.items())
+            if name in systems
+        ]
+
+    def others(self, begin_ns: int, end_ns: int) -> Sequence[OtherUser] | None:
+        """See `Servers`. Raises StoreError, QueryError."""
+        host = self._host
+        if host is None or not isinstance(self._clock, ClockOffset):
+            return None
+        begin, end = self._there(begin_ns), self._there(end_ns)
+        step = int(self.limits.sample_s * SECOND)
+        # An agent's reading is told once it is over.
+        first, last = begin // step * step, -(-end // step) * step
+        within = Span(first, last, last - first, span(first, last, self.tables.catalogue).resolution, "fine")
+        rows = node.users(self.tables, host, self.ids, within).to_pylist()
+        if not rows and not self._tells_users(host, within):
+            return None
+        found = [
+            OtherUser(str(row["name"]), row["user"], int(row["read_bytes"]), int(row["written_bytes"]))
+            for row in rows
+            if row["name"] != self.run.job and row["read_bytes"] + row["written_bytes"] > 0
+        ]
+        return found[:MOST_OTHERS]
+
+    def _tells_users(self, host: str, within: Span) -> bool:
+        """Whether its agent was there in that time, and tells who moves data: of who moves none there is no
+        row."""
+        table = node.hosts(self.tables, within.begin, within.end, within.resolution)
+        wide = replace(within, begin=within.begin - _TELLS_WITHIN, end=within.end + _TELLS_WITHIN)
+        told = node.users(self.tables, host, self.ids, wide)
+        return host in table.column("host").to_pylist() and told.num_rows > 0
+
+    @cached_property
+    def _clock(self) -> ClockOffset | NotJoined:
+        """How times are carried over. A measured offset counts more than what the site vouches for."""
+        if not self.run.hosts:
+            found: ClockOffset | NotJoined = "no-host"
+        elif self._host is None:
+            found = "no-agent"
+        else:
+            found = compared(self.run.counters, self._rows(self._host), self._host)
+        if not isinstance(found, ClockOffset) and found != "no-match" and self.clocks_agree_s is not None:
+            return ClockOffset(0, int(self.clocks_agree_s * SECOND), False)
+        return found
+
+    @cached_property
+    def _host(self) -> str | None:
+        """The recording's machine, as its agent calls it: with or without the domain."""
+        run = self.run
+        if not run.hosts:
+            return None
+        begin, end = run.begin_ns - _COUNTERS_MARGIN, run.end_ns + _COUNTERS_MARGIN
+        table = node.hosts(self.tables, begin, end, self._resolution)
+        known = [str(name) for name in table.column("host").to_pylist()]
+        if run.hosts[0] in known:
+            return run.hosts[0]
+        short = run.hosts[0].partition(".")[0]
+        alike = [name for name in known if name.partition(".")[0] == short]
+        return alike[0] if len(alike) == 1 else None
+
+    @cached_property
+    def _resolution(self) -> str:
+        return span(self.run.begin_ns, self.run.end_ns, self.tables.catalogue).resolution
+
+    def _rows(self, host: str) -> Mapping[Key, Sequence[Row]]:
+        wanted = {key for one in self.run.counters if (key := key_of(one))}
+        begin, end = self.run.begin_ns - _COUNTERS_MARGIN, self.run.end_ns + _COUNTERS_MARGIN
+        sources = sorted({source for source, _ in AGENT_METRICS})
+        metrics = sorted(set(AGENT_METRICS.values()))
+        table = node.grown(self.tables, host, sources, metrics, (begin, end, self._resolution))
+        found: dict[Key, list[Row]] = {}
+        for row in table.to_pylist():
+            key = (str(row["source"]), str(row["target"]), str(row["metric"]))
+            if key in wanted:
+                found.setdefault(key, []).append((row["begin_ts"], row["end_ts"], row["value"]))
+        return found
+
+    @property
+    def _offset(self) -> int:
+        return self._clock.offset_ns if isinstance(self._clock, ClockOffset) else 0
+
+    def _there(self, moment: int) -> int:
+        """In the store's time."""
+        return moment + self._offset
+
+    @cached_property
+    def _whole(self) -> Replay:
+        begin, end = self._there(self.run.begin_ns), self._there(self.run.end_ns)
+        return replayed(self.tables, self.limits, begin, max(end, begin + 1))
+
+    def _around(self, begin: int, end: int) -> Replay:
+        """What was judged finely enough: the whole run's, or that moment's anew."""
+        sample = int(self.limits.sample_s * SECOND)
+        if self._whole.step <= sample:
+            return self._whole
+        margin = _FINE_AGAIN * sample
+        return replayed(self.tables, self.limits, begin - margin, end + margin)
+
+    @cached_property
+    def _systems(self) -> tuple[str, ...]:
+        known = set(self._whole.file_systems.values())
+        return tuple(sorted(set(self._by_mount.values()) if self.run.mounts else known))
+
+    @cached_property
+    def _by_mount(self) -> Mapping[str, str]:
+        known = set(self._whole.file_systems.values())
+        found = {one.mount_point: system_of(one, known) for one in self.run.mounts}
+        return {mount: name for mount, name in found.items() if name is not None}
+
+    def _moment(self, found: Replay, server: str, begin: int, end: int) -> ServerMoment:
+        near = found.near(server, begin, end)
+        state: ServerState = found.state(server, begin, end)
+        worst = max(unwell(near), key=_rank(begin, end), default=None)
+        is_brief = worst is not None and state not in UNWELL
+        told = worst or (max(near, key=_overlap(begin, end)) if near else None)
+        kind = near[0].observation.kind if near else "object"
+        moment = ServerMoment(found.file_systems[server], server, kind, state)
+        if told is None:
+            return moment
+        one = told.observation
+        return replace(
+            moment, state=told.sign.state if is_brief else state, is_brief=is_brief, kind=one.kind,
+            begin_ns=one.begin_ns - self._offset, end_ns=one.end_ns - self._offset,
+            handled_per_s=_CURVES["handled_per_s"](one), usual_handled_per_s=told.usual_handled,
+            waiting=one.waiting, wait_s=one.wait_s, cpu_share=one.cpu,
+        )  # fmt: skip
+
+    def _is_brief(self, found: Replay, server: str) -> bool:
+        begin, end = self._there(self.run.begin_ns), self._there(self.run.end_ns)
+        return any(
+            found.state(server, one.observation.begin_ns, one.observation.end_ns) not in UNWELL
+            for one in unwell(found.near(server, begin, end))
+        )
+
+    def _of_run(self, found: Replay, server: str) -> Iterator[ServerStretch]:
+        """Cut to the run; of a server that was never read one stretch that says so."""
+        begin, end = self._there(self.run.begin_ns), self._there(self.run.end_ns)
+        told = found.stretches.get(server, [])
+        if not any(one.observation.end_ns > begin for one in found.samples.get(server, ())):
+            told = [one for one in told if one.state == "failover"]
+        if not told:
+            yield ServerStretch(found.file_systems[server], server, "no-samples", begin, end)
+        for one in told:
+            if one.begin_ns < end and one.end_ns > begin:
+                yield replace(one, begin_ns=max(one.begin_ns, begin), end_ns=min(one.end_ns, end))
+
+    def _back(self, one: ServerStretch) -> ServerStretch:
+        return replace(one, begin_ns=one.begin_ns - self._offset, end_ns=one.end_ns - self._offset)
+
+    def _curves(self, found: Replay, server: str) -> Iterator[ServerCurve]:
+        for metric, value in _CURVES.items():
+            points = tuple(
+                (one.observation.end_ns - self._offset, told)
+                for one in found.samples.get(server, ())
+                if (told := value(one.observation)) is not None
+            )
+            if points:
+                yield ServerCurve(found.file_systems[server], server, metric, points)
+
+
+def _rank(begin: int, end: int) -> Callable[[Judged], tuple[int, int]]:
+    """The worst state counts, then how much of a span the sample has."""
+    lies = _overlap(begin, end)
+    return lambda one: (-TROUBLE.index(one.sign.state), lies(one))
+
+
+def _overlap(begin: int, end: int) -> Callable[[Judged], int]:
+    """How much of a span a sample has."""
+    return lambda one: min(one.observation.end_ns, end) - max(one.observation.begin_ns, begin)

@@ -1,0 +1,29 @@
+"""Which file system of the monitor is mounted where a program ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iodock.shared.meanwhile import MountedAs
+
+_BY_NAME = ("lustre", "fefs")
+"""Types whose source ends in the file system's name: `10.0.0.1@tcp:10.0.0.2@tcp:/work`."""
+
+
+def system_of(mount: MountedAs, known: Iterable[str]) -> str | None:
+    """None: the monitor reads no server of it."""
+    names = set(known)
+    if mount.monitored_as is not None:
+        return mount.monitored_as
+    source = mount.source or ""
+    if source in names:
+        return source
+    if mount.fs_type in _BY_NAME:
+        # A folder of the file system may be mounted alone.
+        name = source.rpartition(":/")[2].partition("/")[0]
+        return name if name in names else None
+    server = source.partition(":/")[0] if ":/" in source else ""
+    same = sorted(name for name in names if server and name.partition(":/")[0] == server)
+    # An export is mounted as a whole or from a folder below it.
+    longest = [name for name in same if source.startswith(f"{name.rstrip('/')}/")]
+    return max(longest, key=len) if longest else None

@@ -1,0 +1,71 @@
+"""One compute node around a moment: counters as its agent read them, and who moved data from there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from iodock.centre.monitor.questions.counted import CGROUPS, PLACES, PROCESSES, listed, text
+from iodock.centre.monitor.questions.ids import JobIds
+from iodock.centre.monitor.questions.spans import Span, overlap
+from iodock.centre.store import MonitorTables
+from iodock.shared.engine.need import Need
+
+_OF_NODES = (*PLACES[PROCESSES], *PLACES[CGROUPS])
+
+
+def hosts(store: MonitorTables, begin: int, end: int, resolution: str) -> pa.Table:
+    """host: machines of which anything was read. Raises StoreError, QueryError."""
+    sql = "SELECT DISTINCT host FROM (SELECT host FROM targets UNION ALL SELECT host FROM job_io)"
+    return store.table(sql, begin=begin, end=end, resolution=resolution, need=Need(is_presence=True))
+
+
+def grown(
+    store: MonitorTables,
+    host: str,
+    sources: Sequence[str],
+    metrics: Sequence[str],
+    span: tuple[int, int, str],
+) -> pa.Table:
+    """source, target, metric, begin_ts, end_ts, value: growth between two readings, row by row; a counter
+    that did not grow has a value of 0 where another one of that source did. The target of a mount is its
+    mount point. SPAN: begin, end, resolution. Raises StoreError, QueryError."""
+    begin, end, resolution = span
+    sql = f"""
+        WITH read AS (
+            SELECT source, target, metric, begin_ts, end_ts, sum(value) AS value FROM targets
+            WHERE host = {text(host)} AND source IN ({listed(sources)}) AND NOT is_level
+                AND unit = 'bytes' AND bucket IS NULL AND metric IN ({listed(metrics)}) GROUP BY ALL
+        ), rounds AS (
+            SELECT DISTINCT source, begin_ts, end_ts FROM targets
+            WHERE host = {text(host)} AND source IN ({listed(sources)}) AND end_ts > begin_ts
+        )
+        SELECT s.source, s.target, s.metric, r.begin_ts, r.end_ts, coalesce(v.value, 0)::DOUBLE AS value
+        FROM (SELECT DISTINCT source, target, metric FROM read) s JOIN rounds r USING (source)
+            LEFT JOIN read v USING (source, target, metric, begin_ts, end_ts)
+        WHERE r.begin_ts >= {begin} AND r.end_ts <= {end} ORDER BY ALL
+    """
+    need = Need(tuple(sources))
+    return store.table(sql, begin=begin, end=end, resolution=resolution, need=need)
+
+
+def users(store: MonitorTables, host: str, ids: JobIds, within: Span) -> pa.Table:
+    """name (a job's number, else session or command), user, read_bytes, written_bytes: what each owner of
+    processes moved by the machine's devices and mounts, as its agent told. No row: it told of none. Raises
+    StoreError, QueryError."""
+    share = overlap(within)
+    sql = f"""
+        WITH told AS (
+            SELECT *, source = 'cgroup_io' AS is_group, {share} AS share FROM job_io
+            WHERE host = {text(host)} AND source IN ({listed(_OF_NODES)})
+                AND end_ts > {within.begin} AND begin_ts < {within.end}
+        )
+        SELECT coalesce({ids.number()}, session, command, '') AS name, max("user") AS "user",
+            CAST(sum(read_bytes * share) AS BIGINT) AS read_bytes,
+            CAST(sum(write_bytes * share) AS BIGINT) AS written_bytes
+        FROM told WHERE is_group = (SELECT bool_and(is_group) FROM told)
+        GROUP BY 1 ORDER BY sum((read_bytes + write_bytes) * share) DESC, 1
+    """
+    need = Need(_OF_NODES)
+    return store.table(sql, begin=within.begin, end=within.end, resolution=within.resolution, need=need)

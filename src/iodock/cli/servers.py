@@ -1,0 +1,78 @@
+"""What the file servers did while a program ran: only here do the wings of programs and of centres meet
+(docs/decisions/0038). Plain data goes in, and plain data comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from iodock.cli.monitor_store import StoreOptions
+    from iodock.program.store import Store
+    from iodock.shared.errors import IodockError
+    from iodock.shared.meanwhile import Meanwhile, NotJoined, OtherUser, ServerMoment, Servers
+    from iodock.shared.settings import ServerReadings, Settings
+
+
+def servers_of(store: Store, settings: Settings) -> Servers | None:
+    """Who can be asked of this run; None: the settings name no store. A store that can't be opened raises
+    IodockError when it is asked, not here: what it has is no reason to keep the rest back."""
+    if settings.servers.store is None:
+        return None
+    from iodock.program.meanwhile.run_time import run_time
+    from iodock.shared.errors import IodockError
+
+    run = run_time(store, settings)
+    if run is None:
+        return _Unasked(settings.servers.store, "no-date")
+    from iodock.centre.alongside.run import Alongside
+    from iodock.centre.monitor.questions.ids import job_ids
+
+    try:
+        readings = settings.servers
+        place = _place(readings)
+        return Alongside(
+            place.opened(), run, settings.states, place.store, readings.clocks_agree_s,
+            job_ids(readings.jobid_name),
+        )  # fmt: skip
+    except IodockError as error:
+        return _Unasked(settings.servers.store, None, error)
+
+
+def _place(readings: ServerReadings) -> StoreOptions:
+    from iodock.cli.monitor_store import StoreOptions
+
+    def file(name: str | None) -> Path | None:
+        return None if name is None else Path(name).expanduser()
+
+    named = str(readings.store)
+    folder = named if "://" in named else str(Path(named).expanduser())
+    return StoreOptions(
+        folder, file(readings.store_token), readings.store_user or "", file(readings.store_password),
+        file(readings.store_ca),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Unasked:
+    """A store that can't be asked of a run, and why."""
+
+    store: str
+    why_not: NotJoined | None
+    trouble: IodockError | None = None
+
+    def meanwhile(self) -> Meanwhile | None:
+        """See `Servers`. Raises IodockError."""
+        if self.trouble is not None:
+            raise self.trouble
+        return None
+
+    def at(self, begin_ns: int, end_ns: int) -> Sequence[ServerMoment]:
+        """See `Servers`."""
+        return ()
+
+    def others(self, begin_ns: int, end_ns: int) -> Sequence[OtherUser] | None:
+        """See `Servers`."""
+        return None

@@ -1,0 +1,202 @@
+"""From a monitor's answers to sentences: of the whole run, and of one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from iodock.program.meanwhile import words
+from iodock.shared.clock import NS, clock_text
+from iodock.shared.errors import IodockError
+from iodock.shared.meanwhile import (
+    TROUBLE,
+    ClockOffset,
+    Meanwhile,
+    OtherUser,
+    ServerMoment,
+    Servers,
+    ServerStretch,
+)
+from iodock.shared.message import Message, Scalar
+
+_MOST_NAMED = 3
+"""Servers in trouble and other users that are named."""
+
+
+def of_run(servers: Servers) -> tuple[Message, ...]:
+    """What the servers did while the program ran. A store that can't be read is one sentence."""
+    try:
+        found = servers.meanwhile()
+        if found is None:
+            return (Message(words.NOT_JOINED[servers.why_not or "no-agent"]),)
+        return (*_systems(found), _clock(found.clock))
+    except IodockError as error:
+        return (Message(words.BROKEN, {"error": str(error)}),)
+
+
+def of_call(servers: Servers, name: str, lasted: tuple[int, int], mount: str | None) -> tuple[Message, ...]:
+    """What the servers did while one call on the file NAME lasted. MOUNT: of the file; None: not known. What
+    can't be read or joined is said of the whole run."""
+    try:
+        found = servers.meanwhile()
+        if found is None:
+            return ()
+        on = mount or _mount_of(name, found)
+        return (*_at(servers, found, lasted, on), *_others(servers.others(*lasted), found.knows_job))
+    except IodockError:
+        return ()
+
+
+def _mount_of(name: str, found: Meanwhile) -> str | None:
+    """Of a log that does not say, by the settings' mount points."""
+    above = [one for one in found.by_mount if name.startswith(f"{one.rstrip('/')}/")]
+    return max(above, key=len, default=None)
+
+
+def _at(servers: Servers, found: Meanwhile, lasted: tuple[int, int], mount: str | None) -> Iterator[Message]:
+    systems: Sequence[str] = found.systems
+    if mount is not None and found.are_chosen:
+        if mount not in found.by_mount:
+            yield Message(words.AT_NOT_MONITORED, {"mount": mount})
+            return
+        systems = (found.by_mount[mount],)
+    moments = servers.at(*lasted)
+    for system in systems:
+        yield from _of_system(system, [one for one in moments if one.file_system == system])
+
+
+def _of_system(system: str, moments: Sequence[ServerMoment]) -> Iterator[Message]:
+    """The servers in trouble with their numbers; else the metadata server's, or those of the busiest."""
+    unwell = sorted(
+        (one for one in moments if one.state in TROUBLE),
+        key=lambda one: (one.is_brief, TROUBLE.index(one.state), one.server),
+    )
+    for one in unwell[:_MOST_NAMED]:
+        said = words.AT_BRIEFLY if one.is_brief else words.AT_STATES
+        yield Message(said[one.state], {"server": one.server, "file_system": system})
+        yield from _numbers(one)
+    if unwell:
+        return
+    read = [one for one in moments if one.state in ("healthy", "busy")]
+    if not read:
+        yield Message(words.AT_UNREAD, {"file_system": system})
+        return
+    shown = min(read, key=lambda one: (one.kind != "metadata", -(one.handled_per_s or 0.0), one.server))
+    values: dict[str, Scalar] = {"file_system": system, "servers": len(moments)}
+    if len(read) < len(moments):
+        yield Message(words.AT_PARTLY, {**values, "read": len(read)})
+    else:
+        said_of = words.AT_ALL_HEALTHY if len(read) == 1 else words.AT_SEVERAL_HEALTHY
+        yield Message(said_of, {**values, "server": shown.server, "sample_s": _sample_s(shown)})
+    yield from _numbers(shown)
+
+
+def _sample_s(one: ServerMoment) -> float | None:
+    return None if one.begin_ns is None or one.end_ns is None else round((one.end_ns - one.begin_ns) / NS, 1)
+
+
+def _numbers(one: ServerMoment) -> Iterator[Message]:
+    """Those that somebody read."""
+    if one.begin_ns is None or one.end_ns is None:
+        return
+    begin, end = (clock_text(at, "epoch")[11:19] for at in (one.begin_ns, one.end_ns))
+    yield Message(words.SAMPLED, {"server": one.server, "begin": begin, "end": end})
+    if one.handled_per_s is not None:
+        values = {"handled": _count(one.handled_per_s), "usual": _count(one.usual_handled_per_s)}
+        said = words.HANDLED if one.usual_handled_per_s is None else words.HANDLED_USUALLY
+        yield Message(said, values)
+    if one.waiting is not None:
+        yield Message(words.WAITING, {"waiting": _count(one.waiting)})
+    if one.wait_s is not None:
+        yield Message(words.WAITED, {"wait_s": one.wait_s})
+    if one.cpu_share is not None:
+        yield Message(words.CPU, {"cpu_share": one.cpu_share})
+
+
+def _count(value: float | None) -> Scalar:
+    """Whole where it is large."""
+    return value if value is None or value < 10 else round(value)
+
+
+def _others(found: Sequence[OtherUser] | None, knows_job: bool) -> Iterator[Message]:
+    if found is None:
+        yield Message(words.OTHERS_UNKNOWN)
+    elif not found:
+        yield Message(words.OTHERS_NONE)
+    for one in (found or ())[:_MOST_NAMED]:
+        values: dict[str, Scalar] = {
+            "name": one.name, "user": one.user, "read_bytes": one.read_bytes,
+            "written_bytes": one.written_bytes,
+        }  # fmt: skip
+        yield Message(words.OTHER_OF if one.user else words.OTHER, values)
+    if found and not knows_job:
+        yield Message(words.OTHERS_OWN)
+
+
+def _systems(found: Meanwhile) -> Iterator[Message]:
+    if not found.systems:
+        yield Message(words.RUN_NO_SYSTEM if found.are_chosen else words.RUN_NO_SERVER)
+        return
+    if not found.are_chosen:
+        yield Message(words.RUN_NOT_CHOSEN)
+    for system in found.systems:
+        yield from _of_stretches(
+            system, [one for one in found.stretches if one.file_system == system], found.brief
+        )
+
+
+def _of_stretches(
+    system: str, stretches: Sequence[ServerStretch], briefly: Sequence[str]
+) -> Iterator[Message]:
+    by_server: dict[str, list[ServerStretch]] = {}
+    for one in stretches:
+        by_server.setdefault(one.server, []).append(one)
+    whole = max((sum(map(_length, each)) for each in by_server.values()), default=0)
+    values: dict[str, Scalar] = {"file_system": system, "servers": len(by_server), "of_s": _seconds(whole)}
+    troubles = sorted(_troubles(by_server), key=lambda each: (TROUBLE.index(each[0].state), -_sum(each)))
+    for each in troubles[:_MOST_NAMED]:
+        first = clock_text(each[0].begin_ns, "epoch")[:19]
+        shown: dict[str, Scalar] = {"server": each[0].server, "part_s": _seconds(_sum(each)), "when": first}
+        yield Message(words.RUN_STATES[each[0].state], {**values, **shown})
+    if troubles:
+        return
+    if brief := [name for name in briefly if name in by_server]:
+        yield Message(words.RUN_BRIEF, {**values, "server": brief[0]})
+        return
+    gaps = {name: _sum(one for one in each if one.state == "no-samples") for name, each in by_server.items()}
+    unread = [name for name, gap in gaps.items() if gap]
+    if not any(one.state != "no-samples" for one in stretches):
+        yield Message(words.RUN_UNREAD, values)
+    elif unread:
+        server = max(unread, key=lambda name: gaps[name])
+        more: dict[str, Scalar] = {"server": server, "part_s": _seconds(gaps[server]), "unread": len(unread)}
+        yield Message(words.RUN_PARTLY, {**values, **more})
+    else:
+        yield Message(words.RUN_HEALTHY, values)
+
+
+def _troubles(by_server: dict[str, list[ServerStretch]]) -> Iterator[list[ServerStretch]]:
+    """For each server and state of trouble its stretches."""
+    for each in by_server.values():
+        for state in TROUBLE:
+            if alike := [one for one in each if one.state == state]:
+                yield alike
+
+
+def _length(one: ServerStretch) -> int:
+    return one.end_ns - one.begin_ns
+
+
+def _sum(stretches: Iterable[ServerStretch]) -> int:
+    return sum(map(_length, stretches))
+
+
+def _seconds(ns: int) -> float:
+    return ns / NS
+
+
+def _clock(clock: ClockOffset) -> Message:
+    values: dict[str, Scalar] = {"offset_s": abs(clock.offset_ns) / NS, "within_s": clock.within_ns / NS}
+    if not clock.is_measured:
+        return Message(words.CLOCK_ASSUMED, values)
+    said = words.CLOCK_BEHIND if clock.offset_ns < 0 else words.CLOCK_MEASURED
+    return Message(said, {**values, "host": clock.host})

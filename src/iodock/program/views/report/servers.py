@@ -1,0 +1,86 @@
+"""The file servers on the run's own time axis: states and curves, as the page draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from iodock.program.meanwhile.sentences import of_run
+from iodock.program.views.report.times import Axis
+from iodock.shared.errors import IodockError
+from iodock.shared.labels import SERVER_STATES
+from iodock.shared.language import Language
+from iodock.shared.meanwhile import TROUBLE, Meanwhile, ServerCurve, Servers, ServerStretch
+from iodock.shared.sentences import say
+
+MOST_SERVERS = 6
+"""Whose states are drawn: those in trouble first."""
+MOST_CURVES = 12
+_MOST_POINTS = 400
+_UNITS = {
+    "handled_per_s": ("rate", 1.0),
+    "waiting": ("count", 1.0),
+    "wait_s": ("time", 1e9),
+    "cpu_share": ("share", 1.0),
+    "moved_bytes_per_s": ("byterate", 1.0),
+    "load": ("count", 1.0),
+}
+"""How the page writes a value, and what to multiply it by; in the order in which they are drawn."""
+
+
+def servers_data(servers: Servers | None, axis: Axis, text: Language) -> dict[str, Any] | None:
+    """None: no monitor was named, so the page says nothing of servers."""
+    if servers is None:
+        return None
+    said = [say(one, text) for one in of_run(servers)]
+    nothing: dict[str, Any] = {"said": said, "states": [], "curves": []}
+    try:
+        found = servers.meanwhile()
+    except IodockError:
+        return nothing
+    if found is None or axis.start is None:
+        return nothing
+    chosen = _chosen(found)
+    return {
+        "said": said,
+        "states": [_states(server, found, axis.start, text) for server in chosen],
+        "curves": [_curve(one, axis.start) for one in _curves(found, chosen)[:MOST_CURVES]],
+    }
+
+
+def _chosen(found: Meanwhile) -> Sequence[str]:
+    """Servers in trouble, then those of which most is known."""
+    worst: dict[str, int] = {}
+    for one in found.stretches:
+        rank = TROUBLE.index(one.state) if one.state in TROUBLE else len(TROUBLE)
+        worst[one.server] = min(worst.get(one.server, rank), rank)
+    metadata = {one.server for one in found.curves if one.metric == "waiting"}
+    return sorted(worst, key=lambda name: (worst[name], name not in metadata, name))[:MOST_SERVERS]
+
+
+def _states(server: str, found: Meanwhile, start: int, text: Language) -> dict[str, Any]:
+    own = [one for one in found.stretches if one.server == server]
+    parts = [_part(one, start, text) for one in own]
+    return {"server": server, "file_system": own[0].file_system, "parts": parts}
+
+
+def _part(one: ServerStretch, start: int, text: Language) -> list[Any]:
+    """Begin, end, state and what it is called."""
+    called = text.gettext(SERVER_STATES[one.state])
+    return [max(0, one.begin_ns - start), max(0, one.end_ns - start), one.state, called]
+
+
+def _curves(found: Meanwhile, chosen: Sequence[str]) -> list[ServerCurve]:
+    """Those that moved, server by server."""
+    order = list(_UNITS)
+    own = [one for one in found.curves if one.server in chosen and any(value > 0 for _, value in one.points)]
+    return sorted(own, key=lambda one: (chosen.index(one.server), order.index(one.metric)))
+
+
+def _curve(one: ServerCurve, start: int) -> dict[str, Any]:
+    unit, factor = _UNITS[one.metric]
+    every = -(-len(one.points) // _MOST_POINTS)
+    groups = [one.points[at : at + every] for at in range(0, len(one.points), every)]
+    # The greatest of several: a peak must not be lost.
+    points = [[max(0, group[-1][0] - start), max(value for _, value in group) * factor] for group in groups]
+    return {"source": "server", "target": one.server, "metric": one.metric, "unit": unit, "points": points}

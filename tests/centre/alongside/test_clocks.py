@@ -1,0 +1,86 @@
+"""Two clocks of one machine, compared by counters: how well, and when not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from iodock.centre.alongside.clocks import MOST_WITHIN_S, Row, compared
+from iodock.shared.meanwhile import ClockOffset, CounterSeries
+
+SECOND = 1_000_000_000
+BEGIN = 1_700_000_000 * SECOND
+KEY = ("diskstats", "sda", "write_bytes")
+
+
+def bursts(at_s: float) -> float:
+    """Bytes by then."""
+    random = Random(4)
+    whole = 0.0
+    for _ in range(400):
+        begin, size = random.uniform(-1000, 3000), random.uniform(1e7, 1e9)
+        whole += size * min(1.0, max(0.0, (at_s - begin) / 4))
+    return whole
+
+
+def series(seconds: int, counter: Callable[[float], float]) -> CounterSeries:
+    points = tuple((BEGIN + at * SECOND, counter(at)) for at in range(seconds))
+    return CounterSeries("diskstats", "sda", "written_bytes", points)
+
+
+def agent(counter: Callable[[float], float], ahead_s: float, every: int = 10) -> list[Row]:
+    """Rows of an agent whose clock is AHEAD_S ahead, from eleven minutes before the recording on."""
+    return [
+        (
+            BEGIN + at * SECOND,
+            BEGIN + (at + every) * SECOND,
+            round(counter(at + every - ahead_s) - counter(at - ahead_s)),
+        )
+        for at in range(-660, 1500, every)
+    ]
+
+
+@pytest.mark.parametrize("ahead_s", [-431.0, -2.4, 0.0, 3.0, 77.0])
+@pytest.mark.parametrize("seconds", [60, 600])
+def test_the_offset_is_found_where_counters_move(ahead_s: float, seconds: int) -> None:
+    found = compared([series(seconds, bursts)], {KEY: agent(bursts, ahead_s)}, "n1")
+    assert isinstance(found, ClockOffset)
+    assert found.is_measured and found.host == "n1"
+    assert abs(found.offset_ns / SECOND - ahead_s) <= found.within_ns / SECOND <= MOST_WITHIN_S + 1
+
+
+def test_a_steady_counter_tells_nothing() -> None:
+    steady = series(600, lambda at: 1e6 * at)
+    assert compared([steady], {KEY: agent(lambda at: 1e6 * at, 0.0)}, "n1") == "too-vague"
+
+
+def test_another_machine_s_counters_do_not_match() -> None:
+    assert compared([series(600, bursts)], {KEY: agent(lambda at: bursts(at * 1.7 + 90), 0.0)}, "n1") == (
+        "no-match"
+    )
+
+
+def test_clocks_farther_apart_than_is_looked_for_do_not_match() -> None:
+    assert compared([series(300, bursts)], {KEY: agent(bursts, 1200.0)}, "n1") == "no-match"
+
+
+@pytest.mark.parametrize("seconds", [1, 2, 25])
+def test_a_short_recording_has_too_few_intervals(seconds: int) -> None:
+    assert compared([series(seconds, bursts)], {KEY: agent(bursts, 0.0)}, "n1") == "too-few"
+
+
+def test_nothing_in_common_is_too_few() -> None:
+    assert compared([series(600, bursts)], {("diskstats", "sdb", "write_bytes"): []}, "n1") == "too-few"
+    assert compared([], {KEY: agent(bursts, 0.0)}, "n1") == "too-few"
+
+
+def test_a_counter_that_began_anew_leads_to_no_offset_that_is_wrong() -> None:
+    """The machine was booted in between: what grew in one interval is not known."""
+
+    def reset(at: float) -> float:
+        return bursts(at) if at < 300 else bursts(at) - bursts(300)
+
+    found = compared([series(600, reset)], {KEY: agent(bursts, 5.0)}, "n1")
+    assert isinstance(found, str) or abs(found.offset_ns / SECOND - 5) <= found.within_ns / SECOND

@@ -1,0 +1,199 @@
+"""plot5 of the SS-ken report on a simulated centre: what is said of the servers at 12:08:20, and what is not
+said where nobody read them. Servers, node and run are synthetic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from alongside_site import (
+    BEGIN,
+    HUNG,
+    SECOND,
+    Recorded,
+    centre_store,
+    node_rows,
+    opened,
+    plot5,
+    site,
+)
+from diagnosing import of_rule
+from iodock.centre.alongside.replay import replayed
+from iodock.cli.servers import servers_of
+from iodock.program.diagnosis import diagnose
+from iodock.program.findings import Diagnosis
+from iodock.shared.language import language_in
+from iodock.shared.sentences import say
+from iodock.shared.settings import ServerReadings, Settings
+from iodock.simulation.scenarios import OVERLOADED
+
+
+def said(run: str, settings: Settings, language: str = "en") -> tuple[str, str]:
+    """Of the call that hung, and of the whole run."""
+    found = diagnosed(run, settings)
+    text = language_in(language)
+    (hung,) = of_rule(found, "slow-call")
+    assert hung.message.values["when"] == "2026-03-02 12:08:20.010048" or "behind" in run
+    return " ".join(say(one, text) for one in hung.meanwhile), " ".join(
+        say(one, text) for one in found.remarks
+    )
+
+
+def diagnosed(run: str, settings: Settings) -> Diagnosis:
+    with opened(run) as store:
+        return diagnose(store, settings, servers_of(store, settings))
+
+
+@pytest.mark.parametrize("step_s", [1.0, 10.0])
+def test_a_hiccup_is_named_at_the_second_of_the_call(tmp_path: Path, step_s: float) -> None:
+    """30 s long: two samples of 10 s say so."""
+    collector = centre_store(tmp_path / "m", 30.0, step_s)
+    node_rows(collector)
+    at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m", sample_s=step_s))
+    assert "At that time mds01, which serves lfs, had stalled" in at
+    assert "Requests waiting:" in at and "CPU of the server in use: 1" in at
+    assert "single sample" not in at
+    assert "lfs: while the program ran, mds01 was stalled for " in whole
+    assert "healthy" not in at + whole
+    assert "the agent's is ahead by 0 ns, known to within 1 s" in whole
+
+
+def test_one_sample_is_weak_evidence(tmp_path: Path) -> None:
+    """15 s long, samples of 10 s: one of them is of the hiccup alone."""
+    node_rows(centre_store(tmp_path / "m", 15.0))
+    at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
+    assert "one sample of mds01, which serves lfs, speaks for a stall" in at
+    assert "from 12:08:20 to 12:08:30" in at
+    assert "a single sample of mds01 speaks for some" in whole
+    assert "healthy" not in at + whole
+
+
+def test_an_overload_is_no_stall(tmp_path: Path) -> None:
+    node_rows(centre_store(tmp_path / "m", 60.0, condition=OVERLOADED))
+    at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
+    assert "At that time mds01, which serves lfs, was overloaded" in at
+    assert "mds01 was overloaded for" in whole
+
+
+def test_on_a_healthy_day_it_says_so(tmp_path: Path) -> None:
+    node_rows(centre_store(tmp_path / "m", None))
+    at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
+    assert "The file servers were healthy at that time: all 3 of lfs" in at
+    assert "lfs: the file servers were healthy while the program ran (3 read" in whole
+    assert "stalled" not in at + whole
+
+
+def test_nobody_s_readings_are_no_all_clear(tmp_path: Path) -> None:
+    """The agents on the servers were off from some minutes before the run on."""
+    node_rows(centre_store(tmp_path / "m", None, until=HUNG - 400 * SECOND))
+    at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
+    assert "There are no readings of the servers of lfs at that time" in at
+    assert "lfs: there are no readings of the servers while the program ran" in whole
+    assert "were healthy at that time" not in at
+    assert "servers were healthy while" not in whole
+
+
+def test_readings_that_end_in_the_run_are_no_all_clear(tmp_path: Path) -> None:
+    node_rows(centre_store(tmp_path / "m", None, until=HUNG - 60 * SECOND))
+    at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
+    assert "There are no readings of the servers of lfs at that time" in at
+    assert "was not read for" in whole
+    assert "servers were healthy while" not in whole
+
+
+def test_what_began_after_the_call_is_not_blamed(tmp_path: Path) -> None:
+    """A reading of the call's time that only looks well because it was judged before."""
+    node_rows(centre_store(tmp_path / "m", None))
+    found = replayed(centre_store(tmp_path / "n", 60.0).store, site(tmp_path).states, BEGIN, HUNG)
+    before = HUNG - 40 * SECOND
+    assert found.state("mds01", before, before + SECOND) in ("healthy", "busy")
+
+
+def test_a_clock_that_is_behind_is_put_right(tmp_path: Path) -> None:
+    """The recording's machine is 33 s behind its agent's clock, as after a restored snapshot."""
+    collector = centre_store(tmp_path / "m", 30.0)
+    node_rows(collector)
+    at, whole = said(plot5(tmp_path / "behind.iodock", Recorded(behind_s=33.0)), site(tmp_path / "m"))
+    assert "had stalled" in at
+    # In the recording's time.
+    assert "from 12:07:47 to" in at or "from 12:07:57 to" in at
+    assert "ahead by 33 s" in whole
+
+
+def test_clocks_that_can_t_be_compared_join_nothing(tmp_path: Path) -> None:
+    collector = centre_store(tmp_path / "m", 30.0)
+    run = plot5(tmp_path / "run.iodock")
+    at, whole = said(run, site(tmp_path / "m"))
+    assert at == "" and "no agent read the recording's machine" in whole
+    node_rows(collector, grown=lambda at: 1e6 * (at - BEGIN) / SECOND)
+    steady = plot5(tmp_path / "steady.iodock", Recorded(steady=True))
+    at, whole = said(steady, site(tmp_path / "m"))
+    assert at == "" and "too steady to compare clocks" in whole
+    at, whole = said(run, site(tmp_path / "m", agree_s=1.0))
+    assert at == "" and "counters of the recording and of the agent on its machine differ" in whole
+    # Where the site vouches for its clocks and nothing contradicts.
+    at, whole = said(steady, site(tmp_path / "m", agree_s=1.0))
+    assert "had stalled" in at
+    assert "settings say that clocks agree to within 1 s" in whole
+
+
+def test_an_imported_log_needs_the_site_s_word(tmp_path: Path) -> None:
+    """It names no machine and no mounts."""
+    centre_store(tmp_path / "m", 30.0)
+    run = plot5(tmp_path / "run.iodock", Recorded(host=None, source=None))
+    at, whole = said(run, site(tmp_path / "m"))
+    assert at == "" and "does not say on which machine" in whole
+    at, whole = said(run, site(tmp_path / "m", agree_s=2.0))
+    assert "mds01, which serves lfs, had stalled" in at
+    assert "does not say which file systems it used" in whole
+    at, whole = said(run, site(tmp_path / "m", agree_s=2.0, monitored_as="lfs"))
+    assert "mds01, which serves lfs, had stalled" in at
+    assert "does not say which file systems it used" not in whole
+    assert "No agent on that machine tells who else" in at
+
+
+def test_a_file_system_that_nobody_monitors_is_said(tmp_path: Path) -> None:
+    node_rows(centre_store(tmp_path / "m", 30.0))
+    run = plot5(tmp_path / "run.iodock", Recorded(source="10.0.0.9@tcp:/other"))
+    at, whole = said(run, site(tmp_path / "m"))
+    assert "No server of /work is in the monitor's store" in at
+    assert "no server of a file system that this program used" in whole
+
+
+def test_who_else_used_the_node_is_told(tmp_path: Path) -> None:
+    node_rows(centre_store(tmp_path / "m", None), others=[("777", "alice", 50_000_000), ("778", "bob", 1000)])
+    at, _ = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
+    # Readings of 10 s: the call lies in two of them.
+    assert "777 of alice read 0 B and wrote 95.4 MiB" in at
+    assert at.index("777 of alice") < at.index("778 of bob")
+
+
+@pytest.mark.parametrize("what", ["missing", "damaged", "no-folder"])
+def test_a_store_that_can_t_be_read_is_one_line(tmp_path: Path, what: str) -> None:
+    folder = tmp_path / "m"
+    if what == "damaged":
+        folder.mkdir()
+        (folder / "catalogue.json").write_text("{")
+    elif what == "no-folder":
+        folder.write_text("")
+    found = diagnosed(plot5(tmp_path / "run.iodock"), site(folder))
+    text = language_in("en")
+    lines = [say(one, text) for one in found.remarks]
+    assert len([line for line in lines if line.startswith("What the servers did is not known:")]) == 1
+    assert of_rule(found, "slow-call")[0].meanwhile == ()
+
+
+def test_without_the_setting_nothing_is_said(tmp_path: Path) -> None:
+    settings = replace(site(tmp_path), servers=ServerReadings())
+    found = diagnosed(plot5(tmp_path / "run.iodock"), settings)
+    assert found.remarks == ()
+    assert of_rule(found, "slow-call")[0].meanwhile == ()
+
+
+def test_in_japanese(tmp_path: Path) -> None:
+    node_rows(centre_store(tmp_path / "m", 30.0))
+    at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"), "ja")
+    assert "mds01" in at and "At that time" not in at
+    assert "while the program ran" not in whole

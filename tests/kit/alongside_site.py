@@ -1,0 +1,190 @@
+"""A simulated centre whose metadata server has a hiccup, a compute node with an agent, and plot5's run of the
+SS-ken report (figure 4.3.8) on that node: all of it is synthetic, and the hiccup is at a known time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from iodock.centre.monitor.collector import Collector
+from iodock.program.store import Store
+from iodock.shared.settings import FileSystem, ServerReadings, ServerStates, Settings
+from iodock.simulation.centre import Centre
+from iodock.simulation.history import _TARGETS, _job_io, write_history
+from iodock.simulation.scenarios import STALLED, Condition, Spell, named
+from made_store import without_checksums
+from strace_log import Log
+
+SECOND = 1_000_000_000
+BEGIN = int(datetime(2026, 3, 2, 11, 30, tzinfo=UTC).timestamp()) * SECOND
+HUNG = int(datetime(2026, 3, 2, 12, 8, 20, tzinfo=UTC).timestamp()) * SECOND + 10_048_000
+"""When plot5's open of plot.cfg began."""
+HUNG_S = 13.936576
+NODE = "r01c07"
+SAMPLES = pa.schema(
+    [
+        *((name, pa.int64()) for name in ("ts",)),
+        *((name, pa.string()) for name in ("host", "source", "target", "metric")),
+        ("value", pa.float64()),
+        ("kind", pa.string()),
+    ]
+)
+MOUNTS = pa.schema([(name, pa.string()) for name in ("mount_point", "fs_type", "source", "options", "host")])
+
+
+def centre_store(
+    folder: Path,
+    hiccup_s: float | None = 15.0,
+    step_s: float = 10.0,
+    condition: Condition = STALLED,
+    until: int = HUNG + 100 * SECOND,
+) -> Collector:
+    """The servers from BEGIN on; the metadata server has the CONDITION from 2 s before the open on."""
+    collector = Collector(folder)
+    at_s = (HUNG - BEGIN) / SECOND - 2.0
+    spells = () if hiccup_s is None else (Spell("condition", at_s, hiccup_s, condition=condition),)
+    centre = Centre(replace(named("healthy"), spells=spells), seed=3, jobs=12, begin_ns=BEGIN)
+    write_history(centre, collector.writer, (until - BEGIN) / SECOND, step_s, lambda share: None)
+    return collector
+
+
+def disk_bytes(at: int) -> float:
+    """What the node's disk had written by then: bursts that are not alike."""
+    seconds = (at - BEGIN) / SECOND
+    return 1e6 * seconds + sum(
+        1e8 * (1 + number % 7) * min(1.0, max(0.0, (seconds - begin) / 3))
+        for number, begin in enumerate(_bursts())
+    )
+
+
+@cache
+def _bursts() -> Sequence[float]:
+    random = Random(5)
+    return sorted(random.uniform(0, 3000) for _ in range(230))
+
+
+def node_rows(
+    collector: Collector,
+    ahead_s: float = 0.0,
+    others: Sequence[tuple[str, str, int]] = (),
+    grown: Callable[[int], float] = disk_bytes,
+) -> None:
+    """What the agent on NODE told, whose clock is AHEAD_S ahead: its disk, and of OTHERS (job, user, bytes
+    written in each reading) their processes."""
+    ahead, step = int(ahead_s * SECOND), 10 * SECOND
+    targets: list[tuple[Any, ...]] = []
+    jobs: list[dict[str, Any]] = []
+    for begin in range(BEGIN // step * step, HUNG + 100 * SECOND, step):
+        end, place = begin + step, (begin, begin + step, NODE)
+        value = round(grown(end - ahead) - grown(begin - ahead))
+        row = (*place, "diskstats", None, "sda", "write_bytes", "bytes", None, False, value, None, True)
+        busy = (*place, "diskstats", None, "sda", "busy_time", "us", None, False, 1000, None, True)
+        targets += [row, busy]
+        for job, user, size in others:
+            known = {"begin_ts": begin, "end_ts": end, "host": NODE, "source": "process_io", "job": job}
+            jobs.append({**known, "user": user, "known_by": "cgroup", "write_bytes": size, "exact": False})
+    _put(collector, "targets", pa.table(list(map(list, zip(*targets, strict=True))), schema=_TARGETS))
+    if jobs:
+        schema = _job_io()
+        columns = {
+            field.name: [row.get(field.name, 0 if field.type == pa.int64() else None) for row in jobs]
+            for field in schema
+        }
+        _put(collector, "job_io", pa.table(columns, schema=schema))
+
+
+def _put(collector: Collector, table: str, rows: pa.Table) -> None:
+    begin, end = rows.column("begin_ts")[0].as_py(), rows.column("end_ts")[-1].as_py()
+    name, path = collector.writer.new_file(table, "fine", end)
+    pq.write_table(rows, path)
+    collector.writer.replace([], [], [(table, "fine", name, begin, end, rows.num_rows, False)])
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """How plot5 was recorded."""
+
+    host: str | None = NODE
+    source: str | None = "10.0.0.1@tcp:/lfs"
+    """Of the mount; None: the recording has no mounts, as an imported log."""
+    behind_s: float = 0.0
+    """The recording's clock."""
+    steady: bool = False
+    """The disk wrote at one rate."""
+
+
+def plot5(folder: Path, how: Recorded | None = None) -> str:
+    """plot5 opens, writes and closes plot.cfg for five minutes; one open hangs. Gives the store's path."""
+    how = how or Recorded()
+    behind = int(how.behind_s * SECOND)
+    log = Log(now_s=(HUNG - behind) / SECOND - 120)
+    name = "/work/me/plot.cfg"
+    for number in range(260):
+        hangs = number == 120
+        log.open(name, HUNG_S if hangs else 0.005942, "O_WRONLY|O_CREAT|O_TRUNC")
+        log.move("write", name, 1, 42, 0.000046)
+        log.call(f"close({log.files[name]})", "0", 0.001514)
+        log.compute(1 - 0.007502 if number < 120 else 0.2)
+        if number == 119:
+            log.now_s = (HUNG - behind) / SECOND
+    path = Path(log.store(folder))
+    without_checksums(path)
+    _dress(path, how)
+    return str(path)
+
+
+def _dress(path: Path, how: Recorded) -> None:
+    """What a live recording has and a log has not."""
+    manifest = json.loads((path / "manifest.json").read_text())
+    if how.host is not None:
+        manifest["host"] = {**(manifest.get("host") or {}), "name": how.host}
+    if how.source is not None:
+        mounts = [{"mount_point": "/work", "fs_type": "lustre", "source": how.source, "host": how.host}]
+        pq.write_table(pa.Table.from_pylist(mounts, schema=MOUNTS), path / "mounts.parquet")
+        files = pq.read_table(path / "files.parquet")
+        at = files.column_names.index("mount_point")
+        names = files.column("name").to_pylist()
+        on = pa.array(["/work" if one.startswith("/work/") else None for one in names])
+        pq.write_table(files.set_column(at, "mount_point", on), path / "files.parquet")
+    if how.host is not None:
+        rows = list(_samples(manifest, how))
+        (path / "samples").mkdir()
+        pq.write_table(pa.Table.from_pylist(rows, schema=SAMPLES), path / "samples" / "part-00000.parquet")
+    (path / "manifest.json").write_text(json.dumps(manifest))
+
+
+def _samples(manifest: dict[str, Any], how: Recorded) -> Any:
+    """Once a second, by the recording's clock."""
+    behind = int(how.behind_s * SECOND)
+    for at in range(manifest["first_ts"], manifest["last_ts"], SECOND):
+        value = 1e6 * (at - BEGIN) / SECOND if how.steady else disk_bytes(at + behind)
+        yield {
+            "ts": at, "host": how.host, "source": "diskstats", "target": "sda", "metric": "written_bytes",
+            "value": value, "kind": "counter",
+        }  # fmt: skip
+
+
+def site(
+    store: Path | str, agree_s: float | None = None, monitored_as: str | None = None, sample_s: float = 10.0
+) -> Settings:
+    """Settings that name a monitor's store."""
+    systems = {} if monitored_as is None else {"/work": FileSystem(monitored_as=monitored_as)}
+    return Settings(
+        servers=ServerReadings(store=str(store), clocks_agree_s=agree_s),
+        states=ServerStates(scheduler="none", usual_hours=1.0, sample_s=sample_s),
+        file_systems=systems,
+    )
+
+
+def opened(path: str) -> Store:
+    """The recording."""
+    return Store.open(path)
