@@ -76,6 +76,16 @@ class Score:
     def right(self) -> int:
         return sum(one.is_right for one in self.outcomes)
 
+    @property
+    def states(self) -> int:
+        """How often the state was right."""
+        return sum(one.said == TRUTH[one.kind] for one in self.outcomes)
+
+    @property
+    def firsts(self) -> int:
+        """Of how many loads the job was named first."""
+        return sum(one.named[:1] == (one.culprit,) for one in self.outcomes)
+
     def table(self) -> str:
         """What was done, and what was said, in Markdown."""
         said = Counter((one.kind, one.said) for one in self.outcomes)

@@ -21,6 +21,7 @@ IsWanted = Callable[[str, int], bool]
 _AHEAD = HOUR
 """Agents' clocks may be as wrong as this: the collector refuses more. ns."""
 _CLOCKS_EVERY = 300 * SECOND
+_MOUNTS_EVERY = 10 * SECOND
 _HOMES_EVERY = HOUR
 _STEPS_BACK = 4
 """What came late is still taken, ns."""
@@ -201,7 +202,8 @@ class Observer:
 
     def _by_clients(self, now: int, begin: int, end: int) -> list[tuple[int, Observation]]:
         """Of servers that clients have mounted: of NFS only those without an agent."""
-        if now - self._asked_mounts > _CLOCKS_EVERY:
+        # Where none is known yet, the first clients may just have begun to send.
+        if now - self._asked_mounts > (_CLOCKS_EVERY if self._mounts else _MOUNTS_EVERY):
             self._asked_mounts = now
             rows = servers.mounts(self.store, now - HOUR, now + _AHEAD).to_pylist()
             self._mounts = {
