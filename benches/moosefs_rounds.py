@@ -40,7 +40,7 @@ def _play(folder: Path, wanted: argparse.Namespace) -> int:
     site = MooseFsSite(folder, wanted.agent.absolute(), wanted.sample_s)
     try:
         rounds = Rounds(site, lambda line: print(line, flush=True))
-        rounds.learn()
+        rounds.learn(wanted.learn)
         for outcome in rounds.play(plan(wanted.each, wanted.seed, wanted.kinds)):
             score.outcomes.append(outcome)
             print(f"{len(score.outcomes)} {time.monotonic() - begin:.0f} s {outcome}", flush=True)
@@ -48,7 +48,8 @@ def _play(folder: Path, wanted: argparse.Namespace) -> int:
         site.end()
         if wanted.logs:
             shutil.copytree(folder / "log", wanted.logs)
-    print(f"\n{score.table()}\n\nright: {score.right} of {len(score.outcomes)}", flush=True)
+    print(f"\n{score.table()}\n\nstates: {score.states}, jobs of a load first: {score.firsts}", flush=True)
+    print(f"right: {score.right} of {len(score.outcomes)}", flush=True)
     # Of 80 at least 76.
     return int(score.right * 20 < len(score.outcomes) * 19)
 
@@ -60,6 +61,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--each", type=int, default=20, help="rounds of each kind")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--seed", type=int, default=43)
+    parser.add_argument("--learn", type=int, default=70, help="samples before the first round")
     parser.add_argument("--sample-s", type=float, default=2.0)
     parser.add_argument("--agent", type=Path, default=ROOT / "target/debug/iodock-agent")
     parser.add_argument("--logs", type=Path, help="a folder for the logs, that is not there yet")

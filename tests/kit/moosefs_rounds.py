@@ -49,9 +49,9 @@ class Outcome:
 
     @property
     def is_right(self) -> bool:
-        """The state, and of a load that its job is named first."""
+        """Also who did it: of a load its job comes first, and in no other round somebody is named."""
         is_named = self.culprit is None or self.named[:1] == (self.culprit,)
-        return self.said == TRUTH[self.kind] and is_named
+        return self.said == TRUTH[self.kind] and is_named and not self.accuses
 
     @property
     def accuses(self) -> bool:
@@ -62,7 +62,7 @@ class Outcome:
         when = f" after {self.after_s:.1f} s" if self.after_s is not None else ""
         who = f", by job {self.culprit}" if self.culprit else ""
         named = f", named: {' '.join(self.named)}" if self.named else ""
-        seen = "" if self.is_right and not self.accuses else f" ({self.seen})"
+        seen = "" if self.is_right else f" ({self.seen})"
         return f"{'right' if self.is_right else 'WRONG'}: {self.kind}{who}: {self.said}{when}{named}{seen}"
 
 
@@ -75,6 +75,16 @@ class Score:
     @property
     def right(self) -> int:
         return sum(one.is_right for one in self.outcomes)
+
+    @property
+    def states(self) -> int:
+        """How often the state was right."""
+        return sum(one.said == TRUTH[one.kind] for one in self.outcomes)
+
+    @property
+    def firsts(self) -> int:
+        """Of how many loads the job was named first."""
+        return sum(one.named[:1] == (one.culprit,) for one in self.outcomes)
 
     def table(self) -> str:
         """What was done, and what was said, in Markdown."""

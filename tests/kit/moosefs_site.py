@@ -218,7 +218,7 @@ class MooseFsSite:
             threading.Thread(target=relay.serve_forever, daemon=True).start()
             spool = f"{self.folder}/spool-{name}"
             words = [str(self.agent), "run", "--listen", "127.0.0.1:0", "--spool", spool]
-            words += ["--interval", f"{self.sample_s:g}", "--deadline", f"{0.4 * self.sample_s:g}"]
+            words += ["--interval", f"{self.sample_s:g}", "--deadline", f"{min(0.8, 0.7 * self.sample_s):g}"]
             self.start_on(name, f"agent-{name}", [*words, "--push", f"http://127.0.0.1:{_PORT}"])
         until(lambda: bool(self.servers()), "no server is known")
 

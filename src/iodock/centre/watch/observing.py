@@ -21,6 +21,7 @@ IsWanted = Callable[[str, int], bool]
 _AHEAD = HOUR
 """Agents' clocks may be as wrong as this: the collector refuses more. ns."""
 _CLOCKS_EVERY = 300 * SECOND
+_MOUNTS_EVERY = 10 * SECOND
 _HOMES_EVERY = HOUR
 _NEWS_EVERY = 60 * SECOND
 """Of a time that is over."""
@@ -232,7 +233,8 @@ class Observer:
         self, now: int, begin: int, end: int, resolution: str = "fine"
     ) -> list[tuple[int, Observation]]:
         """Of servers that clients have mounted: of NFS only those without an agent."""
-        if now - self._asked_mounts > _CLOCKS_EVERY:
+        # Where none is known yet, the first clients may just have begun to send.
+        if now - self._asked_mounts > (_CLOCKS_EVERY if self._mounts else _MOUNTS_EVERY):
             self._asked_mounts = now
             rows = servers.mounts(self.store, now - HOUR, now + _AHEAD).to_pylist()
             self._mounts = {
