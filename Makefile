@@ -56,7 +56,7 @@ WHOLE_SLURM := tests/trials/whole_slurm.py tests/trials/whole_slurm_health.py te
 WHOLE_MOOSEFS := tests/trials/whole_moosefs.py
 test-rest: setup
 	cargo test --workspace --quiet --tests -- --ignored --skip cost_of_a_line
-	$(BIN)/python -m pytest -rs $(WHOLE_SLURM) $(WHOLE_MOOSEFS)
+	$(BIN)/python -m pytest -rs $(PYTEST_MORE) $(WHOLE_SLURM) $(WHOLE_MOOSEFS)
 	@program=$$(tools/prometheus.sh) || [ $$? = 3 ] || exit 1; IODOCK_PROMETHEUS="$$program" $(PYTEST) -m whole
 
 # Thousands of inputs that were damaged by chance, for every reader: no crash, no hang, no silent loss. A case that
@@ -80,7 +80,7 @@ test-prometheus: setup
 # slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libslurm-dev. Says so and passes where they are missing.
 test-slurm: setup
 	cargo build --quiet --locked -p iodock-agent
-	$(BIN)/python -m pytest -rs $(WHOLE_SLURM)
+	$(BIN)/python -m pytest -rs $(PYTEST_MORE) $(WHOLE_SLURM)
 
 # A real MooseFS on two machines that are namespaces: load, a stopped master, a restart and nothing, one round each. Needs
 # root and, of Debian, moosefs-master moosefs-chunkserver moosefs-client. Says so and passes where they are missing.
