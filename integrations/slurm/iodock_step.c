@@ -8,7 +8,7 @@
  * processes were. As "subreaper" (prctl(2)) it also gets those whose parent ended before them.
  *
  * It must never harm a job: every function returns success, every error is a line in slurmd's log, nothing waits
- * for a disk (the folder is on a tmpfs), and nothing is allocated.
+ * for a disk (the folder is on a tmpfs), and nothing is allocated but a page with digest=yes.
  *
  *   gcc -O2 -Wall -shared -fPIC -o iodock_step.so iodock_step.c
  *   plugstack.conf:  optional /usr/lib/slurm/iodock_step.so
