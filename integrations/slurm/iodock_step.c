@@ -8,7 +8,7 @@
  * processes were. As "subreaper" (prctl(2)) it also gets those whose parent ended before them.
  *
  * It must never harm a job: every function returns success, every error is a line in slurmd's log, nothing waits
- * for a disk (the folder is on a tmpfs), and nothing is allocated.
+ * for a disk (the folder is on a tmpfs), and nothing is allocated but a page with digest=yes.
  *
  *   gcc -O2 -Wall -shared -fPIC -o iodock_step.so iodock_step.c
  *   plugstack.conf:  optional /usr/lib/slurm/iodock_step.so
@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -69,6 +70,7 @@ static struct {
 	bool is_begun, tells_epilog;
 	uint32_t job, step;
 	uid_t user;
+	gid_t group;
 	int64_t began;
 	/* What slurmstepd had taken over from others when the step began. */
 	counters_t before;
@@ -78,7 +80,11 @@ static struct {
 	counters_t ended;
 	/* What read_text has read: the kernel counts it as the main thread's. */
 	counters_t looked;
+	/* Where the batch script's output goes: a page that is shared with the task, which alone has it open. */
+	char *output;
 } state;
+
+#define OUTPUT_BYTES 4096
 
 static void add(counters_t *sum, const counters_t *more)
 {
@@ -388,6 +394,34 @@ static bool is_set(const char *option, int ac, char **av)
 	return false;
 }
 
+/* For the epilog, which would have to ask slurmctld for it: JOB.output has the group's number and the name. */
+static void leave_output(void)
+{
+	char name[PATH_BYTES], temporary[PATH_BYTES], text[OUTPUT_BYTES + 16];
+	int folder, length;
+
+	if (!state.output || state.output[0] != '/' || (folder = open_folder()) < 0)
+		return;
+	snprintf(name, sizeof(name), "%u.output", state.job);
+	snprintf(temporary, sizeof(temporary), ".%u.output.%ld", state.job, (long)getpid());
+	length = snprintf(text, sizeof(text), "%u %.*s\n", (unsigned)state.group, OUTPUT_BYTES - 1, state.output);
+	if (has_room(folder) &&
+	    (!write_record(folder, temporary, text, (size_t)length) ||
+	     renameat(folder, temporary, folder, name) < 0)) {
+		slurm_info("iodock: %s/%s can't be written: %s", FOLDER, name, strerror(errno));
+		unlinkat(folder, temporary, 0);
+	}
+	close(folder);
+}
+
+/* None if there is no page: the epilog asks slurmctld then. */
+static char *shared_page(void)
+{
+	void *page = mmap(NULL, OUTPUT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return page == MAP_FAILED ? NULL : page;
+}
+
 /* Before the step has a process. */
 int slurm_spank_init(spank_t spank, int ac, char **av)
 {
@@ -403,11 +437,26 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
 	state.tells_epilog = is_set("digest=yes", ac, av);
 	if (!is_set("orphans=no", ac, av) && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		slurm_info("iodock: processes that outlive their parent are not counted: %s", strerror(errno));
+	if (state.tells_epilog && state.step == SLURM_BATCH_SCRIPT &&
+	    spank_get_item(spank, S_JOB_GID, &state.group) == ESPANK_SUCCESS)
+		state.output = shared_page();
 	state.began = now();
 	state.is_begun = taken_over(&state.before);
 	if (!state.is_begun)
 		slurm_error("iodock: /proc/self/io can't be read; step %u.%u is not counted", state.job,
 			    state.step);
+	return ESPANK_SUCCESS;
+}
+
+/* In the task, as its user, before its program begins: what it writes is its own output's name. */
+int slurm_spank_task_init(spank_t spank, int ac, char **av)
+{
+	(void)spank, (void)ac, (void)av;
+	if (spank_context() == S_CTX_REMOTE && state.output) {
+		ssize_t length = readlink("/proc/self/fd/1", state.output, OUTPUT_BYTES - 1);
+
+		state.output[length > 0 ? length : 0] = '\0';
+	}
 	return ESPANK_SUCCESS;
 }
 
@@ -429,6 +478,7 @@ int slurm_spank_exit(spank_t spank, int ac, char **av)
 	if (spank_context() != S_CTX_REMOTE || !state.is_begun)
 		return ESPANK_SUCCESS;
 	state.is_begun = false;
+	leave_output();
 	if (step_total(&total))
 		leave_record(&total);
 	else

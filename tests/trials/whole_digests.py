@@ -4,6 +4,7 @@ part of `make test`: `pytest -s tests/trials/whole_digests.py`."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
@@ -92,7 +93,7 @@ class Site:
             words = [str(agent), "run", "--listen", "127.0.0.1:0", "--interval", "1", "--push"]
             words += [f"http://{address}", "--spool", str(self.folder / f"spool-{node}")]
             self.slurm.start_in(node, f"agent-{node}", words)
-        self.conf.write_text(f"PORTAL=http://{address}\nLIMIT_S=15\n")
+        self.conf.write_text(f"PORTAL=http://{address}\n")
 
     def _state(self, job: int) -> str:
         until = time.monotonic() + 60
@@ -112,8 +113,10 @@ class Site:
         until = time.monotonic() + 20
         while str(job) not in self.times() and time.monotonic() < until:
             time.sleep(0.1)
-        time.sleep(0.3)
-        return "".join(one.read_text() for one in sorted(path.parent.glob(f"{path.name}.*.out")))
+        outputs = sorted(path.parent.glob(f"{path.name}.*.out"))
+        while not all("iodock:" in one.read_text() for one in outputs) and time.monotonic() < until:
+            time.sleep(0.1)
+        return "".join(one.read_text() for one in outputs)
 
     def times(self) -> dict[str, tuple[int, float]]:
         """Of each job that the epilog was run for: its status and seconds."""
@@ -123,11 +126,13 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
+def site(agent: Path) -> Iterator[Site]:
     # Below /tmp, which a job of another user can enter.
     folder = Path(tempfile.mkdtemp(prefix="iodock-digests-"))
     made = Site(folder)
     try:
+        made.start_portal(agent)
+        time.sleep(5)
         yield made
     finally:
         made.slurm.end()
@@ -165,47 +170,62 @@ def test_the_epilog_tells_and_changes_nothing(site: Site) -> None:
         more = "" if read is None else f"{read_of(output) / read - 1:+.3%} "
         print(f"{name:20} {found:15} {more}epilog {status}, {took:.3f} s", flush=True)
         assert found == state and status == 0, (name, found, output)
-        assert read is None or (output.startswith("begin\n") and output.count("iodock:") == 1)
+        assert read is None or (output.startswith("begin\n") and output.count("exactly, on") == 1)
         assert read is None or read_of(output) == pytest.approx(read, rel=0.003)
 
 
 def test_each_task_of_an_array_has_its_own(site: Site) -> None:
-    _, state, output = site.ask(f"{site.known} {40 * MB} 0 - 1 1 0\n", "--array=0-2")
+    # How many are told in time depends on the machine; here, whether each is told its own.
+    patient = site.folder / "patient"
+    patient.touch()
+    _, state, output = site.ask(f"{site.known} {40 * MB} 0 - 1 1 0\n", "--array=0-14")
+    patient.unlink()
     assert state == "COMPLETED 0:0"
-    assert [round(float(one[0])) for one in _EXACT.findall(output)] == [38, 38, 38]
+    assert [round(float(one[0])) for one in _EXACT.findall(output)] == [38] * 15
+
+
+def test_sixty_jobs_are_not_held_up(site: Site) -> None:
+    before = len(site.times())
+    _, state, output = site.ask(f"{site.known} {40 * MB} 0 - 1 1 0\n", "--array=0-59%2")
+    took = [seconds for _, seconds in list(site.times().values())[before:]]
+    told = len(_EXACT.findall(output))
+    load = os.getloadavg()[0]
+    print(
+        f"60 jobs, {told} told in time; epilogs: median {statistics.median(took):.3f} s, "
+        f"longest {max(took):.3f} s; load {load:.1f} on {os.cpu_count()} cores",
+        flush=True,
+    )
+    assert state == "COMPLETED 0:0" and len(took) == 60
+    assert {status for status, _ in site.times().values()} == {0}
 
 
 @pytest.mark.parametrize("portal", ["dead", "silent"])
 def test_without_an_answer_there_is_one_line(site: Site, portal: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
         port = door.getsockname()[1] if portal == "silent" else 9
+        before = site.conf.read_text()
         site.conf.write_text(f"PORTAL=http://127.0.0.1:{port}\n")
-        job, state, output = site.ask(f"{site.known} {40 * MB} 0 - 1 1 0\n")
-        site.conf.unlink()
+        job, state, output = site.ask(f"{site.known} {40 * MB} 0 - 1 1 0; sleep 16\n")
+        site.conf.write_text(before)
     status, took = site.times()[str(job)]
     print(f"portal {portal}: epilog {status}, {took:.3f} s", flush=True)
     assert state == "COMPLETED 0:0" and status == 0
-    assert output.count("\n") <= 1 and output in ("", *[line + "\n" for line in output.splitlines()])
+    # The sums are written before the portal is asked.
+    assert output.startswith("iodock: exactly, on n1: read 38.1") and output.count("\n") == 1
 
 
-def test_a_portal_tells_what_it_knows_by_then(site: Site, agent: Path) -> None:
+def test_a_portal_tells_what_it_knows_by_then(site: Site) -> None:
     # What is told is looked at here, however busy this machine is.
     patient = site.folder / "patient"
     patient.touch()
-    site.start_portal(agent)
-    time.sleep(5)
+    site.conf.write_text(f"{site.conf.read_text()}LIMIT_S=15\n")
     job, state, output = site.ask(f"{site.known} {2 * MB} 0 - 1 40 1000\n", "-J", "ocean")
     print(output)
     assert state == "COMPLETED 0:0" and output.count("exactly, on") == 1
     assert f"\niodock: Job {job} (ocean) of root" in output and "Processes: read at least" in output
     patient.unlink()
+    # All of it dead: the line of the exact sums only.
     for name in ("collector", *(f"agent-{node}" for node in NODES)):
         site.slurm.kill(name)
     _, state, output = site.ask(f"{site.known} {40 * MB} 0 - 1 1 0\n")
     assert state == "COMPLETED 0:0" and output.count("\n") == 1
-
-
-def test_it_is_quick(site: Site) -> None:
-    took = [seconds for _, seconds in site.times().values()]
-    print(f"{len(took)} epilogs: median {statistics.median(took):.3f} s, longest {max(took):.3f} s")
-    assert len(took) >= 12

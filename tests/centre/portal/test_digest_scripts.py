@@ -26,8 +26,8 @@ iodock-step 1
 job 700
 step {step}
 uid 1000
-began 1
-ended 2
+began 1795961874824659317
+ended 17959618{ended}824659317
 rchar: 104857600
 wchar: 1024
 syscr: 26627
@@ -100,22 +100,30 @@ def test_what_is_no_job_is_not_asked_for(site: Server, tmp_path: Path, job: str)
     assert ran(SCRIPT, job, str(tmp_path), env=env) == ""
 
 
-def test_exact_sums_are_those_of_all_steps_and_their_records_go(tmp_path: Path) -> None:
+def test_exact_sums_are_those_of_all_steps_of_this_job(tmp_path: Path) -> None:
     env = {**os.environ, "IODOCK_DIGEST_CONF": "/nonexistent"}
     for step in ("batch", "0"):
-        (tmp_path / f"700.{step}.1.step.digest").write_text(RECORD.format(step=step) + "end\n")
-    (tmp_path / "7001.batch.1.step.digest").write_text(RECORD.format(step="batch") + "end\n")
-    (tmp_path / "700.batch.1.step").write_text(RECORD.format(step="batch") + "end\n")
+        (tmp_path / f"700.{step}.1.step.digest").write_text(RECORD.format(step=step, ended=99) + "end\n")
+    (tmp_path / "7001.batch.1.step.digest").write_text(RECORD.format(step="batch", ended=99) + "end\n")
+    (tmp_path / "700.batch.1.step").write_text(RECORD.format(step="batch", ended=99) + "end\n")
     said = ran(SCRIPT, "700", str(tmp_path), env=env)
     assert "read 200 MiB in 53254 calls, wrote 2 KiB in 4 calls" in said and said.count("\n") == 1
-    # The agent's own and another job's stay.
-    assert {one.name for one in tmp_path.iterdir()} == {"700.batch.1.step", "7001.batch.1.step.digest"}
+
+
+@pytest.mark.parametrize(("ended", "is_asked_for"), [(88, False), (98, True)])
+def test_a_short_job_is_not_asked_for(site: Server, tmp_path: Path, ended: int, is_asked_for: bool) -> None:
+    """Its last step ended 14 or 24 s after the first began."""
+    env = settings(tmp_path, site.url, site.secrets["digest"])
+    for step, end in (("batch", ended), ("0", 87)):
+        (tmp_path / f"{OWN}.{step}.1.step.digest").write_text(RECORD.format(step=step, ended=end) + "end\n")
+    said = ran(SCRIPT, OWN, str(tmp_path), env=env)
+    assert said.startswith("iodock: exactly") and (f"iodock: Job {OWN}" in said) == is_asked_for
 
 
 def test_of_a_step_that_was_cut_nothing_is_said_exactly(tmp_path: Path) -> None:
     env = {**os.environ, "IODOCK_DIGEST_CONF": "/nonexistent"}
-    (tmp_path / "700.batch.1.step.digest").write_text(RECORD.format(step="batch") + "end\n")
-    (tmp_path / "700.0.1.step.digest").write_text(RECORD.format(step="0"))
+    (tmp_path / "700.batch.1.step.digest").write_text(RECORD.format(step="batch", ended=99) + "end\n")
+    (tmp_path / "700.0.1.step.digest").write_text(RECORD.format(step="0", ended=99))
     assert ran(SCRIPT, "700", str(tmp_path), env=env) == ""
 
 
