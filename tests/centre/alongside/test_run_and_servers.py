@@ -24,6 +24,7 @@ from alongside_site import (
 from diagnosing import of_rule
 from iodock.centre.alongside.replay import replayed
 from iodock.centre.monitor.collector import Collector
+from iodock.centre.store import MonitorStore
 from iodock.cli.servers import servers_of
 from iodock.program.diagnosis import diagnose
 from iodock.program.findings import Diagnosis
@@ -226,3 +227,14 @@ def test_in_japanese(tmp_path: Path) -> None:
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"), "ja")
     assert "mds01" in at and "At that time" not in at
     assert "while the program ran" not in whole
+
+
+def test_many_servers_or_long_runs_are_judged_by_longer_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small limit stands for many servers."""
+    centre_store(tmp_path / "m", None)
+    monkeypatch.setattr("iodock.centre.alongside.replay._MOST_JUDGED", 60)
+    found = replayed(MonitorStore(tmp_path / "m"), site(tmp_path).states, HUNG - 900 * SECOND, HUNG)
+    assert found.step >= 60 * SECOND
+    assert found.state("mds01", HUNG - 600 * SECOND, HUNG - 300 * SECOND) in ("healthy", "busy")
