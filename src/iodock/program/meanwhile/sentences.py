@@ -201,4 +201,5 @@ def _clock(clock: ClockOffset) -> Message:
     if not clock.is_measured:
         return Message(words.CLOCK_ASSUMED, values)
     said = words.CLOCK_BEHIND if clock.offset_ns < 0 else words.CLOCK_MEASURED
+    said = said if clock.offset_ns else words.CLOCK_SAME
     return Message(said, {**values, "host": clock.host})

@@ -103,6 +103,10 @@ RUN_NO_SERVER = N_("The monitor's store has no server of that time, so nothing i
 RUN_NOT_CHOSEN = N_(
     "The recording does not say which file systems it used: all those of the monitor's store are shown."
 )
+CLOCK_SAME = N_(
+    "Times of the servers: {host}'s clock was compared with its agent's by counters that both read; no "
+    "difference was found, to within {within_s}. Clocks of servers and agents are taken to agree."
+)
 CLOCK_MEASURED = N_(
     "Times of the servers: {host}'s clock was compared with its agent's by counters that both read; the "
     "agent's is ahead by {offset_s}, known to within {within_s}. Clocks of servers and agents are "
