@@ -24,6 +24,7 @@ _GOOD = 0.1
 """Share of the growth that may lie in another interval at the best offset."""
 _AS_GOOD = 0.05
 """Offsets whose error is larger by no more than this are as good as the best."""
+_ALIKE = 0.001
 _STEP_S = 1.0
 
 Key = tuple[str, str, str]
@@ -63,11 +64,13 @@ def compared(
     if least > _GOOD:
         return "no-match"
     good = [at for at, error in errors.items() if error <= least + _AS_GOOD]
-    first, last = min(good) * _STEP_S, max(good) * _STEP_S
-    if last - first > 2 * MOST_WITHIN_S:
+    alike = [at for at in good if errors[at] <= least + _ALIKE]
+    # Where no difference fits as well as any, none is assumed.
+    best = 0 if 0 in alike else int(median(alike))
+    within = (max(best - min(good), max(good) - best) + 1) * _STEP_S
+    if within > MOST_WITHIN_S:
         return "too-vague"
-    middle, within = (first + last) / 2, (last - first) / 2 + _STEP_S
-    return ClockOffset(int(middle * SECOND), int(within * SECOND), True, host)
+    return ClockOffset(int(best * _STEP_S * SECOND), int(within * SECOND), True, host)
 
 
 def _error(pairs: Sequence[_Pair], at: int) -> float | None:
@@ -113,19 +116,16 @@ class _Pair:
             if begin < first:
                 continue
             covered += 1
-            own = self._at(end - offset) - self._at(begin - offset)
-            wrong += abs(growth - own)
-            grown += max(growth, own)
+            least, most = self._growth(begin - offset, end - offset)
+            wrong += max(least - growth, growth - most, 0.0)
+            grown += max(growth, least)
         return wrong / grown if covered >= self.least and grown > 0 else None
 
-    def _at(self, moment: int) -> float:
-        """The counter then, between two samples in proportion."""
-        after = bisect_right(self.times, moment)
-        if after == len(self.times):
-            return self.values[-1]
-        begin, end = self.times[after - 1], self.times[after]
-        share = (moment - begin) / max(end - begin, 1)
-        return self.values[after - 1] + share * (self.values[after] - self.values[after - 1])
+    def _growth(self, begin: int, end: int) -> tuple[float, float]:
+        """At least and at most: a burst between two samples may lie on either side of a moment."""
+        first, last = bisect_right(self.times, begin), bisect_left(self.times, end)
+        most = self.values[min(last, len(self.values) - 1)] - self.values[first - 1]
+        return max(0.0, self.values[last - 1] - self.values[min(first, len(self.values) - 1)]), most
 
 
 def _busiest(points: Sequence[tuple[int, float]], length: int) -> Sequence[tuple[int, float]]:

@@ -17,10 +17,11 @@ from iodock.centre.watch.verdict import Verdict
 from iodock.shared.meanwhile import TROUBLE, ServerState, ServerStretch
 from iodock.shared.settings import ServerStates
 
-_LEAD = 30
-"""Samples before the time that is asked for: who is silent is known to be, and clients' usual is learnt."""
-_MOST_JUDGED = 60_000
-"""Samples of servers: more take tens of seconds, and longer samples are taken then."""
+_LEADS = (30, 4)
+"""Samples before the time that is asked for: who is silent is known to be, and by the longer one clients'
+usual is learnt."""
+_MOST_JUDGED = 30_000
+"""Samples of servers, 0.2 ms each: of more, longer samples are taken."""
 _STEPS = {"fine": 0, "minute": 60 * SECOND, "ten_minutes": 600 * SECOND}
 _LEVELS = tuple(_STEPS)
 
@@ -78,10 +79,10 @@ class Replay:
 
 def replayed(store: MonitorTables, limits: ServerStates, begin: int, end: int) -> Replay:
     """States between two moments, ns since the epoch by the store's clocks. Raises StoreError, QueryError."""
-    resolution, step = _pace(store, limits, begin, end)
+    resolution, step, samples = _pace(store, limits, begin, end)
     observer, states = Observer(store, JobIds(), step), States(replace(limits, sample_s=step / SECOND))
     observer.prepare(end)
-    lead = begin - _LEAD * step
+    lead = begin - samples * step
     coarse = "minute" if resolution == "fine" else resolution
     for round_ in observer.past(lead + 4 * step, limits.usual_hours, max(60.0, step / SECOND), coarse):
         states.take(round_)
@@ -95,8 +96,9 @@ def replayed(store: MonitorTables, limits: ServerStates, begin: int, end: int) -
     return found
 
 
-def _pace(store: MonitorTables, limits: ServerStates, begin: int, end: int) -> tuple[str, int]:
-    """The finest resolution that is kept of then and can be judged soon, and the length of a sample."""
+def _pace(store: MonitorTables, limits: ServerStates, begin: int, end: int) -> tuple[str, int, int]:
+    """The finest resolution that is kept of then and can be judged soon, the length of a sample, and how many
+    lead there."""
     sample = int(limits.sample_s * SECOND)
     kept = span(begin, min(end, begin + HOUR), store.catalogue).resolution
     observer = Observer(store, JobIds(), sample)
@@ -104,9 +106,11 @@ def _pace(store: MonitorTables, limits: ServerStates, begin: int, end: int) -> t
     servers = max(1, observer.servers)
     for level in _LEVELS[_LEVELS.index(kept) :]:
         step = max(sample, _STEPS[level])
-        if servers * ((end - begin) // step + _LEAD) <= _MOST_JUDGED:
-            return level, step
-    return _LEVELS[-1], max(_STEPS[_LEVELS[-1]], servers * (end - begin) // _MOST_JUDGED)
+        for lead in _LEADS:
+            if servers * ((end - begin) // step + lead) <= _MOST_JUDGED:
+                return level, step, lead
+    coarsest = max(sample, _STEPS[_LEVELS[-1]])
+    return _LEVELS[-1], max(coarsest, servers * (end - begin) // _MOST_JUDGED), _LEADS[-1]
 
 
 def _take(found: Replay, verdicts: list[Verdict], round_: Round, states: States, begin: int) -> None:

@@ -239,10 +239,12 @@ class Alongside:
         return replace(one, begin_ns=one.begin_ns - self._offset, end_ns=one.end_ns - self._offset)
 
     def _curves(self, found: Replay, server: str) -> Iterator[ServerCurve]:
+        begin, end = self._there(self.run.begin_ns), self._there(self.run.end_ns)
+        samples = found.near(server, begin, end)
         for metric, value in _CURVES.items():
             points = tuple(
                 (one.observation.end_ns - self._offset, told)
-                for one in found.samples.get(server, ())
+                for one in samples
                 if (told := value(one.observation)) is not None
             )
             if points:

@@ -139,19 +139,21 @@ def _systems(found: Meanwhile) -> Iterator[Message]:
     if not found.are_chosen:
         yield Message(words.RUN_NOT_CHOSEN)
     for system in found.systems:
-        yield from _of_stretches(
-            system, [one for one in found.stretches if one.file_system == system], found.brief
-        )
+        own = [one for one in found.stretches if one.file_system == system]
+        yield from _of_stretches(system, own, found)
 
 
-def _of_stretches(
-    system: str, stretches: Sequence[ServerStretch], briefly: Sequence[str]
-) -> Iterator[Message]:
+def _of_stretches(system: str, stretches: Sequence[ServerStretch], found: Meanwhile) -> Iterator[Message]:
     by_server: dict[str, list[ServerStretch]] = {}
     for one in stretches:
         by_server.setdefault(one.server, []).append(one)
     whole = max((sum(map(_length, each)) for each in by_server.values()), default=0)
-    values: dict[str, Scalar] = {"file_system": system, "servers": len(by_server), "of_s": _seconds(whole)}
+    values: dict[str, Scalar] = {
+        "file_system": system,
+        "servers": len(by_server),
+        "of_s": _seconds(whole),
+        "sample_s": found.sample_s,
+    }
     troubles = sorted(_troubles(by_server), key=lambda each: (TROUBLE.index(each[0].state), -_sum(each)))
     for each in troubles[:_MOST_NAMED]:
         first = clock_text(each[0].begin_ns, "epoch")[:19]
@@ -159,7 +161,7 @@ def _of_stretches(
         yield Message(words.RUN_STATES[each[0].state], {**values, **shown})
     if troubles:
         return
-    if brief := [name for name in briefly if name in by_server]:
+    if brief := [name for name in found.brief if name in by_server]:
         yield Message(words.RUN_BRIEF, {**values, "server": brief[0]})
         return
     gaps = {name: _sum(one for one in each if one.state == "no-samples") for name, each in by_server.items()}
@@ -199,4 +201,5 @@ def _clock(clock: ClockOffset) -> Message:
     if not clock.is_measured:
         return Message(words.CLOCK_ASSUMED, values)
     said = words.CLOCK_BEHIND if clock.offset_ns < 0 else words.CLOCK_MEASURED
+    said = said if clock.offset_ns else words.CLOCK_SAME
     return Message(said, {**values, "host": clock.host})

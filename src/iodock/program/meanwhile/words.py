@@ -13,8 +13,8 @@ AT_SEVERAL_HEALTHY = N_(
     "{sample_s}."
 )
 AT_UNREAD = N_(
-    "There are no readings of the servers of {file_system} at that time, so it is not known whether they "
-    "were healthy."
+    "There are no readings of the servers of {file_system} at that time, so it is not known whether "
+    "they were healthy."
 )
 AT_PARTLY = N_(
     "Of the {servers} servers of {file_system}, {read} were read at that time and were healthy. Of the "
@@ -32,12 +32,12 @@ AT_STATES: dict[ServerState, str] = {
         "At that time {server}, which serves {file_system}, was overloaded: requests waited long."
     ),
     "failover": N_(
-        "At that time {server}, which serves {file_system}, was failing over: it was down, restarting, or"
-        " served from elsewhere."
+        "At that time {server}, which serves {file_system}, was failing over: it was down, restarting, "
+        "or served from elsewhere."
     ),
     "degraded": N_(
-        "At that time {server}, which serves {file_system}, was degraded: it was slower than usual, or a "
-        "part of it was missing."
+        "At that time {server}, which serves {file_system}, was degraded: it was slower than usual, or "
+        "a part of it was missing."
     ),
 }
 AT_BRIEFLY: dict[ServerState, str] = {
@@ -50,12 +50,12 @@ AT_BRIEFLY: dict[ServerState, str] = {
         "requests waited long. A single sample is weak evidence."
     ),
     "failover": N_(
-        "At that time one sample of {server}, which serves {file_system}, speaks for a failover. A single"
-        " sample is weak evidence."
+        "At that time one sample of {server}, which serves {file_system}, speaks for a failover. A "
+        "single sample is weak evidence."
     ),
     "degraded": N_(
-        "At that time one sample of {server}, which serves {file_system}, speaks for a degraded server. A"
-        " single sample is weak evidence."
+        "At that time one sample of {server}, which serves {file_system}, speaks for a degraded server. "
+        "A single sample is weak evidence."
     ),
 }
 SAMPLED = N_("Readings of {server} from {begin} to {end} follow.")
@@ -65,15 +65,16 @@ WAITING = N_("Requests waiting: {waiting}.")
 WAITED = N_("Those handled had waited for {wait_s}.")
 CPU = N_("CPU of the server in use: {cpu_share}.")
 RUN_HEALTHY = N_(
-    "{file_system}: the file servers were healthy while the program ran ({servers} read, for {of_s})."
+    "{file_system}: the file servers were healthy while the program ran ({servers} read for {of_s}, by "
+    "samples of {sample_s})."
 )
 RUN_UNREAD = N_(
-    "{file_system}: there are no readings of the servers while the program ran, so it is not known whether "
-    "they were healthy."
+    "{file_system}: there are no readings of the servers while the program ran, so it is not known "
+    "whether they were healthy."
 )
 RUN_PARTLY = N_(
-    "{file_system}: no trouble was seen while the program ran, but {server} was not read for {part_s} of "
-    "{of_s}. Servers that were not read all the time: {unread} of {servers}."
+    "{file_system}: no trouble was seen while the program ran, but {server} was not read for {part_s} "
+    "of {of_s}. Servers that were not read all the time: {unread} of {servers}."
 )
 RUN_BRIEF = N_(
     "{file_system}: no trouble lasted for two samples while the program ran, but a single sample of "
@@ -81,18 +82,20 @@ RUN_BRIEF = N_(
 )
 RUN_STATES: dict[ServerState, str] = {
     "stall": N_(
-        "{file_system}: while the program ran, {server} was stalled for {part_s} of {of_s}, first at {when}."
+        "{file_system}: while the program ran, {server} was stalled for {part_s} of {of_s}, first at "
+        "{when} (by samples of {sample_s})."
     ),
     "overload": N_(
         "{file_system}: while the program ran, {server} was overloaded for {part_s} of {of_s}, first at "
-        "{when}."
+        "{when} (by samples of {sample_s})."
     ),
     "failover": N_(
-        "{file_system}: while the program ran, {server} was failing over for {part_s} of {of_s}, first at"
-        " {when}."
+        "{file_system}: while the program ran, {server} was failing over for {part_s} of {of_s}, first "
+        "at {when} (by samples of {sample_s})."
     ),
     "degraded": N_(
-        "{file_system}: while the program ran, {server} was degraded for {part_s} of {of_s}, first at {when}."
+        "{file_system}: while the program ran, {server} was degraded for {part_s} of {of_s}, first at "
+        "{when} (by samples of {sample_s})."
     ),
 }
 RUN_NO_SYSTEM = N_("The monitor's store has no server of a file system that this program used.")
@@ -100,29 +103,33 @@ RUN_NO_SERVER = N_("The monitor's store has no server of that time, so nothing i
 RUN_NOT_CHOSEN = N_(
     "The recording does not say which file systems it used: all those of the monitor's store are shown."
 )
+CLOCK_SAME = N_(
+    "Times of the servers: {host}'s clock was compared with its agent's by counters that both read; no "
+    "difference was found, to within {within_s}. Clocks of servers and agents are taken to agree."
+)
 CLOCK_MEASURED = N_(
     "Times of the servers: {host}'s clock was compared with its agent's by counters that both read; the "
-    "agent's is ahead by {offset_s}, known to within {within_s}. Clocks of servers and agents are taken "
-    "to agree."
+    "agent's is ahead by {offset_s}, known to within {within_s}. Clocks of servers and agents are "
+    "taken to agree."
 )
 CLOCK_BEHIND = N_(
     "Times of the servers: {host}'s clock was compared with its agent's by counters that both read; the "
-    "agent's is behind by {offset_s}, known to within {within_s}. Clocks of servers and agents are taken "
-    "to agree."
+    "agent's is behind by {offset_s}, known to within {within_s}. Clocks of servers and agents are "
+    "taken to agree."
 )
 CLOCK_ASSUMED = N_(
-    "Times of the servers: not compared. The site's settings say that clocks agree to within {within_s}, "
-    "so no difference is assumed."
+    "Times of the servers: not compared. The site's settings say that clocks agree to within "
+    "{within_s}, so no difference is assumed."
 )
 NOT_JOINED: dict[NotJoined, str] = {
     "no-date": N_("The servers' readings were not used: the recording's times have no date."),
     "no-host": N_(
-        "The servers' readings were not used: the recording does not say on which machine it was made, so"
-        " clocks can't be compared. If the site keeps them equal, set clocks_agree_s in [servers]."
+        "The servers' readings were not used: the recording does not say on which machine it was made, "
+        "so clocks can't be compared. If the site keeps them equal, set clocks_agree_s in [servers]."
     ),
     "no-agent": N_(
-        "The servers' readings were not used: no agent read the recording's machine then, so clocks can't"
-        " be compared. If the site keeps them equal, set clocks_agree_s in [servers]."
+        "The servers' readings were not used: no agent read the recording's machine then, so clocks "
+        "can't be compared. If the site keeps them equal, set clocks_agree_s in [servers]."
     ),
     "too-few": N_(
         "The servers' readings were not used: the recording and the agent on its machine have too few "
@@ -147,6 +154,6 @@ OTHER = N_(
     "count)."
 )
 OTHER_OF = N_(
-    "From the same machine {name} of {user} read {read_bytes} and wrote {written_bytes} at that time (the"
-    " agent's count)."
+    "From the same machine {name} of {user} read {read_bytes} and wrote {written_bytes} at that time "
+    "(the agent's count)."
 )

@@ -41,10 +41,11 @@ def servers_data(servers: Servers | None, axis: Axis, text: Language) -> dict[st
     if found is None or axis.start is None:
         return nothing
     chosen = _chosen(found)
+    whole = axis.intervals * axis.every_ns
     return {
         "said": said,
         "states": [_states(server, found, axis.start, text) for server in chosen],
-        "curves": [_curve(one, axis.start) for one in _curves(found, chosen)[:MOST_CURVES]],
+        "curves": [_curve(one, axis.start, whole) for one in _curves(found, chosen)[:MOST_CURVES]],
     }
 
 
@@ -77,10 +78,14 @@ def _curves(found: Meanwhile, chosen: Sequence[str]) -> list[ServerCurve]:
     return sorted(own, key=lambda one: (chosen.index(one.server), order.index(one.metric)))
 
 
-def _curve(one: ServerCurve, start: int) -> dict[str, Any]:
+def _curve(one: ServerCurve, start: int, whole: int) -> dict[str, Any]:
+    """A sample that goes on after the run's end is drawn at its end."""
     unit, factor = _UNITS[one.metric]
     every = -(-len(one.points) // _MOST_POINTS)
     groups = [one.points[at : at + every] for at in range(0, len(one.points), every)]
     # The greatest of several: a peak must not be lost.
-    points = [[max(0, group[-1][0] - start), max(value for _, value in group) * factor] for group in groups]
+    points = [
+        [min(whole, max(0, group[-1][0] - start)), max(value for _, value in group) * factor]
+        for group in groups
+    ]
     return {"source": "server", "target": one.server, "metric": one.metric, "unit": unit, "points": points}

@@ -10,7 +10,7 @@ function drawServerStates(chart, one, spanNs) {
     const height = STATE_HEIGHTS[state] || 0;
     const width = Math.max(1, x(Math.min(end, spanNs)) - x(begin));
     if (height) chart.add(shape('rect', { x: x(begin).toFixed(1), y: y(height).toFixed(1), width: width.toFixed(1), height: (y(0) - y(height)).toFixed(1), class: 'state-' + state }));
-    if (width > 7 * called.length) chart.add(textAt(x(begin) + 4, y(0) - 4, called));
+    if (width > 7 * called.length) chart.add(textAt(x(begin) + 4, y(0) - 4, called, 'start', height > 0.5 ? 'tick on-band' : 'tick'));
   }
 }
 
