@@ -41,11 +41,7 @@ pub fn parse_requests(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<(
     parse_some(input, parsed, |name| matches!(name, b"req_waittime" | b"req_active"))
 }
 
-fn parse_some(
-    input: &mut dyn Read,
-    parsed: &mut Parsed,
-    is_wanted: fn(&[u8]) -> bool,
-) -> io::Result<()> {
+fn parse_some(input: &mut dyn Read, parsed: &mut Parsed, is_wanted: fn(&[u8]) -> bool) -> io::Result<()> {
     let mut entry = Entry::default();
     let Parsed { names, faults, entry: give } = parsed;
     each_line(input, faults, |line, faults| {
@@ -58,12 +54,7 @@ fn parse_some(
     Ok(())
 }
 
-fn read_line(
-    line: &[u8],
-    is_wanted: fn(&[u8]) -> bool,
-    entry: &mut Entry,
-    names: &mut Names,
-) -> Option<()> {
+fn read_line(line: &[u8], is_wanted: fn(&[u8]) -> bool, entry: &mut Entry, names: &mut Names) -> Option<()> {
     let mut fields = words(line);
     match fields.next()? {
         b"snapshot_time" => entry.updated = Some(instant(fields.next()?)?),
