@@ -29,7 +29,7 @@ LEVELS = {
         ("errors", "message", "language", "browser", "headings", "text", "meanwhile"),
         ("labels",),
         ("answer",),
-        ("bounded", "clock", "units", "engine", "response"),
+        ("bounded", "clock", "units", "engine", "response", "quantile"),
         ("settings", "sentences", "lines"),
         ("tables", "charts", "pages"),
     ),

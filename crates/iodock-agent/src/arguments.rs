@@ -5,6 +5,7 @@ use iodock_agent::logs::rules::Rules;
 use iodock_agent::logs::{site, Logs};
 use iodock_agent::push::Push;
 use iodock_agent::serving::Keys;
+use lexopt::prelude::*;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -123,75 +124,111 @@ fn print(text: &str) -> ! {
     exit(i32::from(written.is_err()));
 }
 
-/// Errors: what is wrong with them.
-pub fn arguments(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, String> {
-    let (format, root, deadline) = (Format::OpenMetrics, "/".into(), Duration::from_secs(5));
-    let listen = SocketAddr::from(([127, 0, 0, 1], PORT));
-    let push = Push::default();
-    let (spool, limit, interval) = (SPOOL.into(), SPOOL_LIMIT, INTERVAL);
-    let sending = Sending { push, is_pulled: false, spool, limit, interval };
-    let (verb, is_spooling, logs, keys) = (None, false, Arc::default(), Keys::default());
-    let mut named = Logs::default();
-    let mut arguments = Arguments {
-        ends_with_input: false,
-        verb,
-        format,
-        listen,
-        keys,
-        jobs: None,
-        root,
-        deadline,
-        sending,
-        is_spooling,
-        logs,
-    };
-    while let Some(word) = words.next() {
-        let name = word.to_string_lossy();
-        let mut value = || words.next().ok_or(format!("{name} needs a value"));
-        match name.as_ref() {
-            "once" if arguments.verb.is_none() => arguments.verb = Some(Verb::Once),
-            "run" if arguments.verb.is_none() => arguments.verb = Some(Verb::Run),
-            "--listen" => arguments.listen = address(&value()?)?,
-            "--root" => arguments.root = value()?.into(),
-            "--format" => arguments.format = format_named(&value()?)?,
-            "--jobs" => arguments.jobs = Some(jobs(&value()?)?),
-            "--deadline" => arguments.deadline = self::deadline(&value()?)?,
-            "--spool" => {
-                (arguments.sending.spool, arguments.is_spooling) = (value()?.into(), true);
-            }
-            "--spool-limit" => arguments.sending.limit = self::limit(&value()?)?,
-            "--interval" => arguments.sending.interval = self::interval(&value()?)?,
-            "--log" => named.files.get_or_insert_default().push(value()?.into()),
-            "--rules" => named.rules = self::rules(&value()?)?,
-            "--probe-store" => named.probes.push(value()?.into()),
-            "--probe-limit" => named.probe_limit = Some(probe_limit(&value()?)?),
-            "--end-with-input" => arguments.ends_with_input = true,
-            "--serve-spool" => arguments.sending.is_pulled = true,
-            "--listen-token-file" | "--listen-cert" | "--listen-key" | "--listen-ca" => {
-                let value = value()?;
-                keys_argument(&mut arguments.keys, &name, value.into());
-            }
-            "--insecure" => arguments.sending.push.is_insecure = true,
-            "--push" | "--token-file" | "--ca" | "--cert" | "--key" => {
-                let value = value()?;
-                push_argument(&mut arguments.sending.push, &name, value);
-            }
-            "--help" | "-h" => print(USAGE),
-            "--version" => print(concat!("iodock-agent ", env!("CARGO_PKG_VERSION"), "\n")),
-            other => return Err(format!("unknown argument {other}")),
+impl Default for Arguments {
+    fn default() -> Self {
+        Arguments {
+            verb: None,
+            format: Format::OpenMetrics,
+            listen: SocketAddr::from(([127, 0, 0, 1], PORT)),
+            keys: Keys::default(),
+            ends_with_input: false,
+            jobs: None,
+            root: "/".into(),
+            deadline: Duration::from_secs(5),
+            sending: Sending {
+                push: Push::default(),
+                is_pulled: false,
+                spool: SPOOL.into(),
+                limit: SPOOL_LIMIT,
+                interval: INTERVAL,
+            },
+            is_spooling: false,
+            logs: Arc::default(),
         }
     }
+}
+
+/// WORDS without the program's name. Errors: what is wrong with them.
+pub fn arguments(words: impl Iterator<Item = OsString>) -> Result<Arguments, String> {
+    let mut parser = lexopt::Parser::from_args(words);
+    let (mut arguments, mut named) = (Arguments::default(), Logs::default());
+    while let Some(word) = parser.next().map_err(|error| error.to_string())? {
+        match word {
+            Value(verb) if arguments.verb.is_none() => arguments.verb = Some(self::verb(&verb)?),
+            Value(word) => return Err(format!("unknown argument {}", word.to_string_lossy())),
+            Short('h') => print(USAGE),
+            Short(letter) => return Err(format!("unknown argument -{letter}")),
+            Long(name) => {
+                let name = name.to_owned();
+                option(&name, &mut parser, &mut arguments, &mut named)?;
+            }
+        }
+    }
+    arguments.logs = Arc::new(named);
+    fits_together(&arguments)?;
+    Ok(arguments)
+}
+
+fn verb(word: &OsStr) -> Result<Verb, String> {
+    match word.to_str() {
+        Some("once") => Ok(Verb::Once),
+        Some("run") => Ok(Verb::Run),
+        _ => Err(format!("unknown argument {}", word.to_string_lossy())),
+    }
+}
+
+fn option(
+    name: &str,
+    parser: &mut lexopt::Parser,
+    arguments: &mut Arguments,
+    named: &mut Logs,
+) -> Result<(), String> {
+    let mut value = || parser.value().map_err(|_| format!("--{name} needs a value"));
+    let Arguments { sending, keys, .. } = arguments;
+    match name {
+        "listen" => arguments.listen = address(&value()?)?,
+        "root" => arguments.root = value()?.into(),
+        "format" => arguments.format = format_named(&value()?)?,
+        "jobs" => arguments.jobs = Some(jobs(&value()?)?),
+        "deadline" => arguments.deadline = deadline(&value()?)?,
+        "spool" => (sending.spool, arguments.is_spooling) = (value()?.into(), true),
+        "spool-limit" => sending.limit = limit(&value()?)?,
+        "interval" => sending.interval = interval(&value()?)?,
+        "log" => named.files.get_or_insert_default().push(value()?.into()),
+        "rules" => named.rules = rules(&value()?)?,
+        "probe-store" => named.probes.push(value()?.into()),
+        "probe-limit" => named.probe_limit = Some(probe_limit(&value()?)?),
+        "end-with-input" => arguments.ends_with_input = true,
+        "serve-spool" => sending.is_pulled = true,
+        "listen-token-file" => keys.token = Some(value()?.into()),
+        "listen-cert" => keys.certificate = Some(value()?.into()),
+        "listen-key" => keys.key = Some(value()?.into()),
+        "listen-ca" => keys.authority = Some(value()?.into()),
+        "insecure" => sending.push.is_insecure = true,
+        "push" => sending.push.url = Some(value()?.to_string_lossy().into_owned()),
+        "token-file" => sending.push.token = Some(value()?.into()),
+        "ca" => sending.push.authorities = Some(value()?.into()),
+        "cert" => sending.push.certificate = Some(value()?.into()),
+        "key" => sending.push.key = Some(value()?.into()),
+        "help" => print(USAGE),
+        "version" => print(concat!("iodock-agent ", env!("CARGO_PKG_VERSION"), "\n")),
+        _ => return Err(format!("unknown argument --{name}")),
+    }
+    Ok(())
+}
+
+fn fits_together(arguments: &Arguments) -> Result<(), String> {
     if arguments.sending.is_pulled && arguments.sending.push.url.is_some() {
         return Err("--push or --serve-spool: what one collector has got, the other would miss".into());
     }
-    let is_named = named.files.is_some() || !named.probes.is_empty() || named.probe_limit.is_some();
+    let logs = &arguments.logs;
+    let is_named = logs.files.is_some() || !logs.probes.is_empty() || logs.probe_limit.is_some();
     if is_named && arguments.sending().is_none() {
         return Err(
             "--log, --probe-store and --probe-limit: events go to the collector, so --push, --serve-spool or --spool".into(),
         );
     }
-    arguments.logs = Arc::new(named);
-    Ok(arguments)
+    Ok(())
 }
 
 fn rules(path: &OsStr) -> Result<Rules, String> {
@@ -204,26 +241,6 @@ fn probe_limit(text: &OsStr) -> Result<Duration, String> {
     let seconds = text.to_str().and_then(|text| text.parse::<f64>().ok());
     let duration = seconds.filter(|it| (0.001..=3600.0).contains(it)).map(Duration::from_secs_f64);
     duration.ok_or_else(|| format!("--probe-limit {}: not 0.001 to 3600 seconds", text.to_string_lossy()))
-}
-
-fn push_argument(push: &mut Push, name: &str, value: OsString) {
-    match name {
-        "--push" => push.url = Some(value.to_string_lossy().into_owned()),
-        "--token-file" => push.token = Some(value.into()),
-        "--ca" => push.authorities = Some(value.into()),
-        "--cert" => push.certificate = Some(value.into()),
-        _ => push.key = Some(value.into()),
-    }
-}
-
-fn keys_argument(keys: &mut Keys, name: &str, file: PathBuf) {
-    let place = match name {
-        "--listen-token-file" => &mut keys.token,
-        "--listen-cert" => &mut keys.certificate,
-        "--listen-key" => &mut keys.key,
-        _ => &mut keys.authority,
-    };
-    *place = Some(file);
 }
 
 fn limit(text: &OsStr) -> Result<u64, String> {

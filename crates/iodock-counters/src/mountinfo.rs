@@ -1,4 +1,4 @@
-//! /proc/self/mountinfo (proc_pid_mountinfo(5)): which device number a mount point has.
+//! /proc/self/mountinfo (proc_pid_mountinfo(5)): what is mounted where, and which device number it has.
 //!
 //! Mounts of one device number share their counters: bind mounts, and exports of one server that the kernel
 //! keeps as one. Only this number tells it: a device's name does not, and two readings of one counter differ.
@@ -9,19 +9,50 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// Major and minor number.
 pub type Device = (u64, u64);
 
-/// `36 35 0:42 / /mnt rw,noatime shared:1 - nfs4 server:/x rw`: device and mount point, escaped as in mountstats.
-pub fn line(text: &[u8]) -> Option<(Device, &[u8])> {
-    let mut fields = words(text).skip(2);
-    let device = fields.next()?;
-    let colon = device.iter().position(|&byte| byte == b':')?;
-    let device = (whole(&device[..colon])?, whole(&device[colon + 1..])?);
-    Some((device, fields.nth(1)?))
+/// A line, its names as the kernel escapes them (see [`unescaped`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mount<'a> {
+    /// `MAJOR:MINOR`.
+    pub device: &'a [u8],
+    pub point: &'a [u8],
+    pub options: &'a [u8],
+    pub fs_type: &'a [u8],
+    /// A device, or the server and what it exports.
+    pub source: &'a [u8],
+    /// Of the file system, beside those of the mount; empty in lines of old kernels.
+    pub super_options: &'a [u8],
 }
 
-/// What is mounted, escaped: it follows the type behind ` - `.
-pub fn source(text: &[u8]) -> Option<&[u8]> {
-    let mut fields = words(text).skip(6).skip_while(|field| *field != b"-");
-    fields.nth(2)
+/// `36 35 0:42 / /mnt rw,noatime shared:1 - nfs4 server:/x rw`; `None` for what is no such line.
+pub fn line(text: &[u8]) -> Option<Mount<'_>> {
+    let dash = text.windows(3).position(|part| part == b" - ")?;
+    let (mut own, mut of_type) = (words(&text[..dash]).skip(2), words(&text[dash + 3..]));
+    Some(Mount {
+        device: own.next()?,
+        point: own.nth(1)?,
+        options: own.next()?,
+        fs_type: of_type.next()?,
+        source: of_type.next()?,
+        super_options: of_type.next().unwrap_or_default(),
+    })
+}
+
+/// A name without the kernel's `\040` for a blank and the like.
+pub fn unescaped(name: &[u8]) -> Vec<u8> {
+    let (mut out, mut rest) = (Vec::with_capacity(name.len()), name);
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = after.get(..3).filter(|_| byte == b'\\');
+        let code = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        out.push(code.unwrap_or(byte));
+        rest = &after[if code.is_some() { 3 } else { 0 }..];
+    }
+    out
+}
+
+/// Of a [`Mount`].
+pub fn number(device: &[u8]) -> Option<Device> {
+    let colon = device.iter().position(|&byte| byte == b':')?;
+    Some((whole(&device[..colon])?, whole(&device[colon + 1..])?))
 }
 
 /// Whether a mount's counters are shown for the first time. Asked in the order of mountstats, which is that of
@@ -52,7 +83,8 @@ impl Devices {
 
     /// One line of it; others are passed over, as each of them is a mount that is not known then.
     pub fn add(&mut self, text: &[u8]) {
-        if let Some((device, point)) = line(text) {
+        let known = line(text).and_then(|mount| Some((number(mount.device)?, mount.point)));
+        if let Some((device, point)) = known {
             self.by_mount_point.entry(point.to_vec()).or_default().push_back(device);
         }
     }
@@ -72,12 +104,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_mounted() {
-        let fuse =
-            b"45 27 0:39 / /mnt rw,relatime shared:1 master:2 - fuse mfs\\04310.0.0.1:9421 rw,user_id=0";
-        assert_eq!(source(fuse), Some(&b"mfs\\04310.0.0.1:9421"[..]));
-        assert_eq!(source(b"45 27 0:39 / /mnt rw - fuse"), None);
-        assert_eq!(source(b"45 27 0:39 / /mnt rw fuse mfs rw"), None);
+    fn a_line_is_read_and_a_name_without_escapes() {
+        let text = b"36 35 98:0 / /mnt\\040a rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue";
+        let mount = line(text).expect("a mount");
+        assert_eq!((mount.device, mount.fs_type), (&b"98:0"[..], &b"ext4"[..]));
+        assert_eq!((mount.source, mount.options), (&b"/dev/sda1"[..], &b"rw,noatime"[..]));
+        assert_eq!(mount.super_options, b"rw,errors=continue");
+        assert_eq!(unescaped(mount.point), b"/mnt a");
+        assert_eq!(unescaped(br"/a\040b\134\9"), br"/a b\\9");
+        let fuse = b"45 27 0:39 / /mnt rw shared:1 master:2 - fuse mfs\\04310.0.0.1:9421 rw,user_id=0";
+        assert_eq!(line(fuse).map(|mount| unescaped(mount.source)), Some(b"mfs#10.0.0.1:9421".to_vec()));
+        for cut in [&b""[..], b"36 35 98:0 / /mnt rw", b"36 35 98:0 / /mnt rw - ext4", b"36 35 - a b c"] {
+            assert_eq!(line(cut), None);
+        }
     }
 
     #[test]

@@ -3,10 +3,11 @@
 //! Sources: proc_pid_mountinfo(5), and Documentation/ABI in Linux for /sys/dev/block, `slaves`, `loop/backing_file`,
 //! `loop/dio` and NVMe's `transport`.
 
+use iodock_counters::mountinfo;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -187,30 +188,15 @@ fn of_type(mount: &Mount) -> Option<Under> {
 }
 
 fn mount_in(line: &[u8]) -> Option<Mount> {
-    let at = line.windows(3).position(|part| part == b" - ")?;
-    let own: Vec<&[u8]> = line[..at].split(|&byte| byte == b' ').collect();
-    let of_type: Vec<&[u8]> = line[at + 3..].split(|&byte| byte == b' ').collect();
+    let found = mountinfo::line(line)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Some(Mount {
-        point: PathBuf::from(OsStr::from_bytes(&plain(own.get(4)?))),
-        device: text(own.get(2)?),
-        fs_type: text(of_type.first()?),
-        source: text(&plain(of_type.get(1)?)),
-        options: text(of_type.get(2)?),
+        point: PathBuf::from(OsString::from_vec(mountinfo::unescaped(found.point))),
+        device: text(found.device),
+        fs_type: text(found.fs_type),
+        source: text(&mountinfo::unescaped(found.source)),
+        options: text(found.super_options),
     })
-}
-
-/// Without the kernel's `\040` for a blank and the like.
-fn plain(field: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&byte, after)) = rest.split_first() {
-        let digits = after.get(..3).filter(|_| byte == b'\\');
-        let code = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        out.push(code.unwrap_or(byte));
-        rest = &after[if code.is_some() { 3 } else { 0 }..];
-    }
-    out
 }
 
 fn read(path: &Path) -> Option<String> {
@@ -384,6 +370,5 @@ mod tests {
         }
         assert_eq!(of("30 1 0:50 / /a rw - nfs4 s:/x rw,clientaddr=10.0.0.1,addr=10.0.0.2"), None);
         assert_eq!(of("30 1 0:50 / /a rw - lustre 10.0.0.1@tcp:/x rw"), None);
-        assert_eq!(plain(br"/a\040b\134"), b"/a b\\");
     }
 }

@@ -8,9 +8,10 @@ import tomllib
 
 import pytest
 
-from iodock.program.ratio.history import History, history_of, quantile
+from iodock.program.ratio.history import History, history_of
 from iodock.program.ratio.record import Record
 from iodock.program.ratio.threshold import BINS, propose, smoothed
+from iodock.shared.quantile import quantile
 
 
 def job(share: float, real: float = 600.0, cores: float = 1.0) -> Record:

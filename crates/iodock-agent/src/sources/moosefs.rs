@@ -122,35 +122,11 @@ fn value(line: &[u8], entry: &mut Entry, names: &mut Names) -> Option<()> {
 
 /// `None` of mounts of something else.
 pub fn mount(line: &[u8]) -> Option<Mount> {
-    let (device, mount_point) = mountinfo::line(line)?;
-    let source = unescaped(mountinfo::source(line)?);
+    let found = mountinfo::line(line)?;
+    let (device, source) = (mountinfo::number(found.device)?, mountinfo::unescaped(found.source));
     let server = source.strip_prefix(PREFIX)?;
     // A folder of it may be mounted: `mfs#10.0.0.1:9421/projects`.
     let server = &server[..server.iter().position(|&byte| byte == b'/').unwrap_or(server.len())];
-    let mount_point = PathBuf::from(OsStr::from_bytes(&unescaped(mount_point)));
+    let mount_point = PathBuf::from(OsStr::from_bytes(&mountinfo::unescaped(found.point)));
     (!server.is_empty()).then(|| Mount { device, master: printable(server), mount_point })
-}
-
-/// `\040` is a blank, `\043` a `#`.
-fn unescaped(text: &[u8]) -> Vec<u8> {
-    let mut found = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&first, after)) = rest.split_first() {
-        let octal = after
-            .get(..3)
-            .filter(|digits| first == b'\\' && digits.iter().all(|digit| (b'0'..b'8').contains(digit)));
-        let code =
-            octal.map(|digits| digits.iter().fold(0u32, |code, digit| code * 8 + u32::from(digit - b'0')));
-        match code.and_then(|code| u8::try_from(code).ok()) {
-            Some(byte) => {
-                found.push(byte);
-                rest = &after[3..];
-            }
-            None => {
-                found.push(first);
-                rest = after;
-            }
-        }
-    }
-    found
 }

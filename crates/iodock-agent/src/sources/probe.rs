@@ -7,6 +7,7 @@ use super::small_file::SmallFile;
 use super::Reading;
 use crate::events::{LogRead, Seen, Sight};
 use crate::sample::{printable, Entry, Names, Quantity};
+use iodock_counters::mountinfo;
 use records::{records, Record, Round};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -208,36 +209,15 @@ impl Mounts {
     }
 }
 
-/// proc_pid_mountinfo(5): the mount point is field 5; behind ` - ` type and device.
+/// Mount point, and the name of the file system.
 fn mount(line: &[u8]) -> Option<(Vec<u8>, String)> {
-    let dash = memchr::memmem::find(line, b" - ")?;
-    let point = line.split(|byte| *byte == b' ').nth(4)?;
-    let mut rest = line[dash + 3..].split(|byte| *byte == b' ');
-    let (kind, device) = (rest.next()?, rest.next()?);
+    let found = mountinfo::line(line)?;
     // `10.0.0.1@o2ib:/lfs`
-    let name = match kind {
-        b"lustre" => device.rsplit(|byte| *byte == b'/').next().unwrap_or(device),
-        _ => device,
+    let name = match found.fs_type {
+        b"lustre" => found.source.rsplit(|byte| *byte == b'/').next().unwrap_or(found.source),
+        _ => found.source,
     };
-    Some((point.replace_escapes(), printable(&name.to_vec().replace_escapes())))
-}
-
-trait Escapes {
-    /// `\040` of the kernel is a blank.
-    fn replace_escapes(&self) -> Vec<u8>;
-}
-
-impl Escapes for [u8] {
-    fn replace_escapes(&self) -> Vec<u8> {
-        let (mut text, mut rest) = (Vec::new(), self);
-        while let Some((&byte, after)) = rest.split_first() {
-            let octal = after.get(..3).filter(|_| byte == b'\\');
-            let code = octal.and_then(|octal| u8::from_str_radix(std::str::from_utf8(octal).ok()?, 8).ok());
-            text.push(code.unwrap_or(byte));
-            rest = if code.is_some() { &after[3..] } else { after };
-        }
-        text
-    }
+    Some((mountinfo::unescaped(found.point), printable(&mountinfo::unescaped(name))))
 }
 
 #[cfg(test)]

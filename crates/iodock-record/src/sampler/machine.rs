@@ -3,7 +3,7 @@
 use super::batch::Batch;
 use super::readers::Ask;
 use iodock_counters::diskstats;
-use iodock_counters::mountinfo::{Devices, Meeting};
+use iodock_counters::mountinfo::{self, Devices, Meeting};
 use iodock_counters::mountstats::{self, Line};
 use iodock_counters::numbers::{finite, leading, words};
 use iodock_counters::pressure::line as pressure_line;
@@ -175,40 +175,18 @@ pub fn process_blocks(pid: u32, read: i64, written: i64, now: i64, samples: &mut
 /// The mount table (proc_pid_mountinfo(5)).
 pub fn mounts(root: &Path) -> Vec<Mount> {
     let text = fs::read(root.join("proc/self/mountinfo")).unwrap_or_default();
-    String::from_utf8_lossy(&text).lines().filter_map(mount).collect()
+    text.split(|&byte| byte == b'\n').filter_map(mount).collect()
 }
 
-fn mount(line: &str) -> Option<Mount> {
-    let (place, kind) = line.split_once(" - ")?;
-    let (mut place, mut kind) = (place.split(' ').skip(4), kind.split(' '));
-    let (mount_point, options) = (place.next()?, place.next()?);
+fn mount(line: &[u8]) -> Option<Mount> {
+    let found = mountinfo::line(line)?;
+    let text = |name: &[u8]| String::from_utf8_lossy(&mountinfo::unescaped(name)).into_owned();
     Some(Mount {
-        mount_point: unescape(mount_point),
-        options: options.into(),
-        fs_type: kind.next()?.into(),
-        source: unescape(kind.next()?),
+        mount_point: text(found.point),
+        options: String::from_utf8_lossy(found.options).into_owned(),
+        fs_type: String::from_utf8_lossy(found.fs_type).into_owned(),
+        source: text(found.source),
     })
-}
-
-/// Blanks and backslashes are written as `\040`.
-fn unescape(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let digits = text.get(at + 1..at + 4).filter(|_| bytes[at] == b'\\');
-        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                at += 4;
-            }
-            None => {
-                out.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 #[cfg(test)]
@@ -217,7 +195,7 @@ mod tests {
 
     #[test]
     fn mount_lines_are_read() {
-        let line = "36 35 98:0 / /mnt\\040a rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue";
+        let line = b"36 35 98:0 / /mnt\\040a rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue";
         let mount = mount(line).expect("a mount");
         assert_eq!((mount.mount_point.as_str(), mount.fs_type.as_str()), ("/mnt a", "ext4"));
         assert_eq!((mount.source.as_str(), mount.options.as_str()), ("/dev/sda1", "rw,noatime"));

@@ -285,17 +285,13 @@ def memory_bytes() -> int:
 
 
 def file_system_of(directory: Path) -> str | None:
-    """Its type, as /proc/self/mountinfo (proc(5)) has it; None if it is not found there."""
+    """Its type, as the kernel's list of mounts has it; None if it is not found there."""
     try:
-        device = directory.stat().st_dev
-        lines = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
+        folder, device = str(directory.resolve()), directory.stat().st_dev
+        found = mount_of(folder, mounts(), device)
     except OSError:
         return None
-    wanted = f"{os.major(device)}:{os.minor(device)}"
-    found = [
-        line.split(" - ", 1)[1].split()[0] for line in lines if line.split()[2] == wanted and " - " in line
-    ]
-    return found[-1] if found else None
+    return None if found is None else found.fs_type
 
 
 def _now() -> str:

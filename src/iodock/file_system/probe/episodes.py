@@ -11,7 +11,7 @@ from enum import Enum
 from iodock.file_system.probe.history import Series, Watch
 from iodock.file_system.probe.operations import Operation
 from iodock.file_system.probe.records import Kind, Late
-from iodock.file_system.probe.statistics import quantile
+from iodock.shared.quantile import quantile
 
 BLOCK = 101
 """Points by whose median the usual time is known there: it may change over the days."""

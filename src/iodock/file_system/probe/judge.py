@@ -13,8 +13,9 @@ from iodock.file_system.probe.history import History, Series, Watch
 from iodock.file_system.probe.levels import Change, Drift, levels
 from iodock.file_system.probe.operations import Operation
 from iodock.file_system.probe.records import Kind, Mark
-from iodock.file_system.probe.statistics import mann_whitney, quantile
+from iodock.file_system.probe.statistics import mann_whitney
 from iodock.file_system.probe.store import Progress
+from iodock.shared.quantile import quantile
 
 DAY_NS = 86_400_000_000_000
 RECENT_ROUNDS = 5

@@ -10,11 +10,11 @@ from iodock.file_system.probe.episodes import Episode, Sort, episodes
 from iodock.file_system.probe.history import Watch, history
 from iodock.file_system.probe.judge import DAY_NS
 from iodock.file_system.probe.remarks import moment
-from iodock.file_system.probe.statistics import quantile
 from iodock.file_system.probe.store import ProbeStore
 from iodock.shared.errors import StoreError
 from iodock.shared.language import N_
 from iodock.shared.message import Message, Scalar
+from iodock.shared.quantile import quantile
 
 USUAL_DAYS = 7
 """So many days before the run say what is usual."""

@@ -8,14 +8,6 @@ from itertools import accumulate
 from statistics import median
 
 
-def quantile(ordered: Sequence[float], share: float) -> float:
-    """By linear interpolation (type 7 of Hyndman and Fan, 1996) in rising values."""
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
-
-
 def ranks(values: Sequence[float]) -> list[float]:
     """From 1 on; equal values share their mean rank."""
     order = sorted(range(len(values)), key=values.__getitem__)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from iodock.program.ratio.record import Record, core_count, utilisation
 from iodock.program.ratio.threshold import BINS, Proposal, propose
+from iodock.shared.quantile import quantile
 
 Weight = Literal["jobs", "core-hours"]
 SECONDS_PER_HOUR = 3600.0
@@ -109,11 +110,3 @@ def _history(sums: _Sums, weight: Weight) -> History:
         without_ratio=sums.without_ratio,
         proposal=propose(weights, count, deciles[0]),
     )
-
-
-def quantile(ordered: Sequence[float], share: float) -> float:
-    """By linear interpolation between the two nearest values (type 7 of Hyndman and Fan, 1996)."""
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
