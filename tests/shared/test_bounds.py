@@ -245,6 +245,7 @@ PACKAGE = (
     "shared/language.py",
     "program/views/",
     "file_system/views/",
+    "centre/views/",
     "shared/pages/",
     "shared/tables/",
     "shared/charts/",

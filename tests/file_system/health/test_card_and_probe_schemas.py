@@ -48,7 +48,7 @@ def iodock(*arguments: object) -> str:
 
 def cards() -> Iterator[Card]:
     """Of file systems as several centres have them: all that is known, and as little as can be."""
-    typical = FileSystem("parallel", *(7 for _ in range(len(fields(FileSystem)) - 2)), "/p")  # type: ignore[arg-type]
+    typical = FileSystem("parallel", *(7 for _ in range(len(fields(FileSystem)) - 3)), "/p", "lfs")  # type: ignore[arg-type]
     quotas = Quotas(
         (
             Quota("user", "me", Allowance(9, 5, 20, Grace.RUNNING), Allowance(1, None, None)),
