@@ -221,6 +221,7 @@ def test_commands_that_write_without_an_end_are_ended() -> None:
 
 
 OWN = {
+    "cli/digest_bundle.py",
     "program/casebook/run.py",
     "cli/health_run.py",
     "file_system/health/engine.py",

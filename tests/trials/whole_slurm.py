@@ -200,7 +200,10 @@ def settled(centre: Centre, jobs: list[Job]) -> list[Job]:
 
     wait_for(are_there, "records are left")
     # The last batch is on its way still.
-    wait_for(lambda: all(not wrong(centre.asked()[job.number], job) for job in jobs), "the sums")
+    try:
+        wait_for(lambda: all(not wrong(centre.asked()[job.number], job) for job in jobs), "the sums")
+    except AssertionError as error:
+        raise AssertionError(told(centre, jobs)) from error
     return jobs
 
 
