@@ -214,7 +214,8 @@ void iodock_record_before(struct frame *frame) {
 		/* (See iodock_record.) */
 		if (!*(volatile u32 *)&stopped)
 			record_before(frame);
-		if (must_not_meet_a_filter(frame))
+		/* (What clone3 is given may have to be asked for, which a filter may forbid.) */
+		if (!*(volatile u32 *)&stopped && must_not_meet_a_filter(frame))
 			hold();
 		end_own_calls(began_in);
 	}
