@@ -63,7 +63,8 @@ impl Target {
 
     /// A step of an owner's has ended, of which these samples showed only a part: the rest is with the process that
     /// waited for slurmstepd (init), and must not count there a second time. The total may have come with a reading
-    /// that was made before the step's end, or before anybody had waited. VALUES: the step's total. SAMPLED: what samples gave of each; `None`: nothing.
+    /// that was made before the step's end, or before anybody had waited. VALUES: the step's total. SAMPLED: what samples gave
+    /// of each; `None`: nothing.
     pub(super) fn expect_end(
         &mut self,
         owner: &Owner,
