@@ -98,3 +98,14 @@ def test_a_server_with_an_agent_learns_how_long_its_clients_wait(tmp_path: Path)
     # 2,000 requests of two clients in ten seconds.
     assert found.news["mds01"].client_wait_s == pytest.approx(2.5e-3)
     assert found.news["mds01"].backlog == pytest.approx(0.5)
+
+
+def test_a_time_that_is_over_has_that_server_once_and_its_clients_waits(tmp_path: Path) -> None:
+    clients = Clients(tmp_path, has_server=True)
+    clients.go_on(4, requests=1000, wait_us=2500)
+    observer = Observer(clients.collector.store, JobIds(), STEP)
+    observer.prepare(clients.at)
+    rounds = list(observer.stretch(clients.at - 3 * STEP, clients.at, "fine", clients.at - 3 * STEP))
+    assert {one.host for found in rounds for one in found.observations} == {"mds01"}
+    assert rounds[-1].news["mds01"].client_wait_s == pytest.approx(2.5e-3)
+    assert observer.file_systems == {"mds01": "lfs"}

@@ -63,7 +63,8 @@ class Observer:
     @property
     def file_systems(self) -> Mapping[str, str]:
         """Host -> its file system, of servers that have an agent and of those that only clients see."""
-        seen = {server: name for (_, server), name in sorted(self._mounts.items(), reverse=True)}
+        mounted = sorted(self._mounts.items(), reverse=True)
+        seen = {server: name for (_, server), name in mounted if self._server_called(server) is None}
         return {**seen, **self._homes.file_system}
 
     def prepare(self, now: int) -> None:
@@ -75,10 +76,7 @@ class Observer:
         self._know_homes(now)
         end, step = now - _STEPS_BACK * self.step, max(int(step_s * SECOND), self.step)
         found = self._observations(end - int(hours * HOUR), end, step, resolution)
-        by_round: dict[int, list[Observation]] = {}
-        for at, one in found:
-            by_round.setdefault(at, []).append(one)
-        for at, observations in sorted(by_round.items()):
+        for at, observations in sorted(_rounds(found).items()):
             yield Round(at * step, tuple(observations))
 
     def stretch(self, begin: int, end: int, resolution: str, news_from: int) -> Iterator[Round]:
@@ -86,10 +84,9 @@ class Observer:
         others said is asked for each minute from NEWS_FROM on, which costs more than the rest. Raises
         StoreError, QueryError."""
         found = self._observations(begin, end + self.step, self.step, resolution)
-        found += self._by_clients(end, begin, end + self.step, resolution)
-        by_round: dict[int, list[Observation]] = {}
-        for at, one in found:
-            by_round.setdefault(at, []).append(one)
+        by_clients = self._by_clients(end, begin, end + self.step, resolution)
+        by_round = _rounds(found + self._without_agent(by_clients))
+        seen = _rounds(by_clients)
         said: Mapping[str, News] = {}
         said_until = news_from
         for at in range(-(-begin // self.step), -(-end // self.step) + 1):
@@ -98,7 +95,8 @@ class Observer:
                 place_targets(self.store, now, self.step, self._homes, self.step)
                 said = news(self.store, now, self._homes, self.step)
                 said_until = now + max(self.step, _NEWS_EVERY)
-            yield Round(now, tuple(by_round.get(at, ())), said)
+            observations = by_round.get(at, [])
+            yield Round(now, tuple(observations), self._told(said, observations, seen.get(at, [])))
 
     def round(self, now: int) -> Round:
         """What came since the last time. NOW: ns since the epoch, by the collector's clock. Raises
@@ -118,7 +116,7 @@ class Observer:
                 first, first + 4 * (now - begin), self.step, "fine", [host], self._is_new
             )
         by_clients = self._by_clients(now, begin, now + _AHEAD)
-        found += [pair for pair in by_clients if self._server_called(pair[1].host) is None]
+        found += self._without_agent(by_clients)
         fresh = []
         for at, one in sorted(found, key=lambda pair: pair[0]):
             # Of a clock that is ahead it can't be told: its round counts as it is.
@@ -126,9 +124,8 @@ class Observer:
             if is_over and self._is_new(one.host, at):
                 self._seen[one.host] = at
                 fresh.append(one)
-        told = news(self.store, now, self._homes)
-        self._add_clients(told, by_clients)
-        _add_answers(told, fresh)
+        seen = [one for _, one in sorted(by_clients, key=lambda pair: pair[0])]
+        told = self._told(news(self.store, now, self._homes), fresh, seen)
         return Round(now, tuple(fresh), told)
 
     def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
@@ -148,12 +145,21 @@ class Observer:
             return self._homes.of_target[address]
         return next((host for host in sorted(self._homes.metadata) if known.get(host) == address), None)
 
-    def _add_clients(self, told: dict[str, News], by_clients: list[tuple[int, Observation]]) -> None:
-        """What clients see of servers that have an agent, in their last round."""
-        for _, one in sorted(by_clients, key=lambda pair: pair[0]):
+    def _without_agent(self, by_clients: list[tuple[int, Observation]]) -> list[tuple[int, Observation]]:
+        """Of servers that only clients see."""
+        return [pair for pair in by_clients if self._server_called(pair[1].host) is None]
+
+    def _told(
+        self, said: Mapping[str, News], observations: list[Observation], by_clients: list[Observation]
+    ) -> dict[str, News]:
+        """SAID, with what clients see of servers that have an agent, and what services answered to theirs."""
+        told = dict(said)
+        for one in by_clients:
             host = self._server_called(one.host)
             if host is not None:
                 told[host] = replace(told.get(host, NOTHING), client_wait_s=one.wait_s, backlog=one.waiting)
+        _add_answers(told, observations)
+        return told
 
     def _begin_of_round(self, moment: int) -> int:
         """That has the moment, or what follows it."""
@@ -285,6 +291,13 @@ def _asked(rows: list[Row]) -> list[Asked]:
         )
         for row in rows
     ]  # fmt: skip
+
+
+def _rounds(found: list[tuple[int, Observation]]) -> dict[int, list[Observation]]:
+    by_round: dict[int, list[Observation]] = {}
+    for at, one in found:
+        by_round.setdefault(at, []).append(one)
+    return by_round
 
 
 def _add_answers(told: dict[str, News], fresh: list[Observation]) -> None:
