@@ -109,7 +109,7 @@ def nfs_rows(collector: Collector, slow_s: float | None = 60.0) -> None:
     slow = range(HUNG - 2 * SECOND, HUNG + int((slow_s or -3.0) * SECOND))
     rows: list[tuple[Any, ...]] = []
     for begin in range(BEGIN // step * step, HUNG + 100 * SECOND, step):
-        place = (begin, begin + step, NODE, "mountstats", "nas:/export", "/work")
+        place = (begin, begin + step, NODE, "mountstats", "nas:/export", "/scratch")
         wait_us = 4_000_000 if begin + step // 2 in slow else 2_000
         for unit, value in (("1", 50), ("us", 50 * wait_us)):
             metric = "getattr" if unit == "1" else "getattr_time"
@@ -145,7 +145,7 @@ def plot5(folder: Path, how: Recorded | None = None) -> str:
     how = how or Recorded()
     behind = int(how.behind_s * SECOND)
     log = Log(now_s=(HUNG - behind) / SECOND - 120)
-    name = "/work/me/plot.cfg"
+    name = "/scratch/me/plot.cfg"
     for number in range(260):
         hangs = number == 120
         log.open(name, HUNG_S if hangs else 0.005942, "O_WRONLY|O_CREAT|O_TRUNC")
@@ -166,12 +166,12 @@ def _dress(path: Path, how: Recorded) -> None:
     if how.host is not None:
         manifest["host"] = {**(manifest.get("host") or {}), "name": how.host}
     if how.source is not None:
-        mounts = [{"mount_point": "/work", "fs_type": how.fs_type, "source": how.source, "host": how.host}]
+        mounts = [{"mount_point": "/scratch", "fs_type": how.fs_type, "source": how.source, "host": how.host}]
         pq.write_table(pa.Table.from_pylist(mounts, schema=MOUNTS), path / "mounts.parquet")
         files = pq.read_table(path / "files.parquet")
         at = files.column_names.index("mount_point")
         names = files.column("name").to_pylist()
-        on = pa.array(["/work" if one.startswith("/work/") else None for one in names])
+        on = pa.array(["/scratch" if one.startswith("/scratch/") else None for one in names])
         pq.write_table(files.set_column(at, "mount_point", on), path / "files.parquet")
     if how.host is not None:
         rows = list(_samples(manifest, how))
@@ -195,7 +195,7 @@ def site(
     store: Path | str, agree_s: float | None = None, monitored_as: str | None = None, sample_s: float = 10.0
 ) -> Settings:
     """Settings that name a monitor's store."""
-    systems = {} if monitored_as is None else {"/work": FileSystem(monitored_as=monitored_as)}
+    systems = {} if monitored_as is None else {"/scratch": FileSystem(monitored_as=monitored_as)}
     return Settings(
         servers=ServerReadings(store=str(store), clocks_agree_s=agree_s),
         states=ServerStates(scheduler="none", usual_hours=1.0, sample_s=sample_s),

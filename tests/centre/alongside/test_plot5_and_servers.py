@@ -163,7 +163,7 @@ def test_a_file_system_that_nobody_monitors_is_said(tmp_path: Path) -> None:
     node_rows(centre_store(tmp_path / "m", 30.0))
     run = plot5(tmp_path / "run.iodock", Recorded(source="10.0.0.9@tcp:/other"))
     at, whole = said(run, site(tmp_path / "m"))
-    assert "No server of /work is in the monitor's store" in at
+    assert "No server of /scratch is in the monitor's store" in at
     assert "no server of a file system that this program used" in whole
 
 
