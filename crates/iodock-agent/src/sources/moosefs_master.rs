@@ -36,7 +36,8 @@ pub fn read(reading: &Reading) {
     let Some(place) = place(reading) else { return };
     // Of a late answer too: else it would count for the round that follows.
     let time = now();
-    let process = process(reading);
+    // Another service may listen there, which is asked nothing.
+    let Some(process) = process(reading) else { return };
     let begin = Instant::now();
     let patience = reading.remaining().mul_f64(PATIENCE).min(LONGEST);
     let answer = ask(place.asked, patience);
@@ -44,7 +45,7 @@ pub fn read(reading: &Reading) {
     if let Err(error) = &answer {
         reading.refuse_service(&place.file_system, error, patience);
     }
-    let entry = service(process, took, answer.is_ok());
+    let entry = service(&process, took, answer.is_ok());
     reading.entries_of(time, SERVICE, (&place.file_system, &place.file_system), &entry.0, [&entry.1]);
     if let Ok(answer) = answer {
         listed(reading, time, &place, &answer);
@@ -121,17 +122,15 @@ fn process(reading: &Reading) -> Option<Process> {
     Some(Process { time_us, uptime_s: (up - started).max(0.0) as u64 })
 }
 
-fn service(process: Option<Process>, took: Duration, is_answered: bool) -> (Names, Entry) {
+fn service(process: &Process, took: Duration, is_answered: bool) -> (Names, Entry) {
     let (mut names, mut entry) = (Names::default(), Entry::default());
     let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-    let mut values = vec![
+    let values = [
         ("answer_us", Quantity::Level, took_us),
         ("no_answer", Quantity::Level, u64::from(!is_answered)),
+        ("cpu", Quantity::Time, process.time_us),
+        ("uptime_s", Quantity::Level, process.uptime_s),
     ];
-    if let Some(process) = process {
-        values.push(("cpu", Quantity::Time, process.time_us));
-        values.push(("uptime_s", Quantity::Level, process.uptime_s));
-    }
     for (name, quantity, value) in values {
         if let Some(name) = names.intern(name.as_bytes()) {
             entry.push(name, quantity, value);
