@@ -1,40 +1,97 @@
 //! Sums that fall when what they count ends, and of which others take over what was counted.
 
 use iodock_samples::sample::Metric;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// What all owners of a reading gained and lost, by metric.
 #[derive(Default)]
-pub struct Share {
-    gained: BTreeMap<Metric, u128>,
-    lost: BTreeMap<Metric, u128>,
+pub struct Share(BTreeMap<Metric, Sums>);
+
+#[derive(Default)]
+struct Sums {
+    /// By owner (its place in the reading): what it gained that nobody is known to have lost.
+    gained: BTreeMap<usize, u64>,
+    /// The losses that are in nobody's gain for certain.
+    lost: Vec<u64>,
+    all_gained: u128,
+    all_lost: u128,
+    /// Sums of `gained` and `lost` once losses are matched.
+    left: (u128, u128),
 }
 
 impl Share {
-    /// One counter of one owner.
-    pub fn add(&mut self, metric: Metric, before: u64, now: u64) {
-        let side = if now >= before { &mut self.gained } else { &mut self.lost };
-        *side.entry(metric).or_default() += u128::from(now.abs_diff(before));
+    /// One counter of one owner, whose place in the reading is OWNER.
+    pub fn add(&mut self, owner: usize, metric: Metric, before: u64, now: u64) {
+        if now < before {
+            self.lose(metric, before - now);
+        } else if now > before {
+            let sums = self.0.entry(metric).or_default();
+            *sums.gained.entry(owner).or_default() += now - before;
+            sums.all_gained += u128::from(now - before);
+        }
+    }
+
+    /// What something that has ended had counted.
+    pub fn lose(&mut self, metric: Metric, value: u64) {
+        let sums = self.0.entry(metric).or_default();
+        sums.lost.push(value);
+        sums.all_lost += u128::from(value);
     }
 
     /// By metric: what was lost, and what of it nobody has gained.
     pub fn unclaimed(&self) -> impl Iterator<Item = (Metric, u64, u64)> + '_ {
         let whole = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
-        self.lost.iter().map(move |(metric, lost)| {
-            let gained = self.gained.get(metric).copied().unwrap_or(0);
-            (*metric, whole(*lost), whole(lost.saturating_sub(gained)))
+        let lost = self.0.iter().filter(|(_, sums)| sums.all_lost > 0);
+        lost.map(move |(metric, sums)| {
+            (*metric, whole(sums.all_lost), whole(sums.all_lost.saturating_sub(sums.all_gained)))
         })
     }
 
-    /// Leaves of each gain its part of what nobody lost.
-    pub fn apply(&self, grown: &mut Vec<(Metric, u64)>) {
+    /// After all were added: one process waits for another and takes over all of it. A loss that only one gain is large
+    /// enough for is taken from that one; the others are left to [`Share::apply`].
+    pub fn match_losses(&mut self) {
+        self.0.values_mut().for_each(Sums::match_losses);
+    }
+
+    /// Leaves of each gain of OWNER its part of what nobody lost.
+    pub fn apply(&self, owner: usize, grown: &mut Vec<(Metric, u64)>) {
         for (metric, value) in grown.iter_mut() {
-            let sum = |side: &BTreeMap<Metric, u128>| side.get(metric).copied().unwrap_or(0);
-            let gained = sum(&self.gained).max(1);
-            let new = gained.saturating_sub(sum(&self.lost));
-            // Both below 2^64 in any file that is not damaged; else nothing is certain.
-            *value = u128::from(*value).checked_mul(new).map_or(0, |product| (product / gained) as u64);
+            let Some(sums) = self.0.get(metric) else { continue };
+            *value = (*value).min(sums.left_of(owner));
         }
         grown.retain(|(_, value)| *value > 0);
+    }
+}
+
+impl Sums {
+    fn match_losses(&mut self) {
+        let mut gains: BinaryHeap<(u64, usize)> =
+            self.gained.iter().map(|(owner, gain)| (*gain, *owner)).collect();
+        self.lost.sort_unstable_by(|one, other| other.cmp(one));
+        let lost = std::mem::take(&mut self.lost);
+        for loss in lost {
+            let largest = gains.pop();
+            let next = gains.peek().map_or(0, |(gain, _)| *gain);
+            match largest {
+                Some((gain, owner)) if next < loss && loss <= gain => {
+                    self.gained.insert(owner, gain - loss);
+                    gains.push((gain - loss, owner));
+                }
+                _ => {
+                    self.lost.push(loss);
+                    gains.extend(largest);
+                }
+            }
+        }
+        let gained = self.gained.values().map(|gain| u128::from(*gain)).sum();
+        self.left = (gained, self.lost.iter().map(|loss| u128::from(*loss)).sum());
+    }
+
+    fn left_of(&self, owner: usize) -> u64 {
+        let (gained, lost) = self.left;
+        let (gained, new) = (gained.max(1), gained.saturating_sub(lost));
+        let gain = self.gained.get(&owner).copied().unwrap_or(0);
+        // Both below 2^64 in any file that is not damaged; else nothing is certain.
+        u128::from(gain).checked_mul(new).map_or(0, |product| (product / gained) as u64)
     }
 }

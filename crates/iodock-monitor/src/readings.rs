@@ -219,10 +219,10 @@ impl Target {
         let lost = self.take_lost();
         let share = self.share_of_falling(part, &numbers, &lost);
         let mut grown = Vec::new();
-        for entry in &part.entries {
+        for (at, entry) in part.entries.iter().enumerate() {
             let values = here(entry, &numbers);
             let is_exact = self.growth(entry, &values, part, &mut grown) && !self.is_unsure;
-            share.iter().for_each(|share| share.apply(&mut grown));
+            share.iter().for_each(|share| share.apply(at, &mut grown));
             let interval = Interval { place, begin, end: part.time, is_exact };
             interval.put(&names, entry, &grown, rows);
             interval.put_levels(&names, entry, &values, rows);
@@ -333,16 +333,17 @@ impl Target {
             return None;
         }
         let mut share = Share::default();
-        for entry in &part.entries {
+        for (at, entry) in part.entries.iter().enumerate() {
             let (values, last) = (here(entry, numbers), self.entries.get(&entry.owner));
             for &(metric, value) in &values {
-                share.add(metric, last.map_or(0, |last| last.value(metric)), value);
+                share.add(at, metric, last.map_or(0, |last| last.value(metric)), value);
             }
         }
         let unlisted = self.unlisted(part);
         let gone = part.gone.iter().chain(&unlisted).filter_map(|owner| self.entries.get(owner));
         let of_gone = gone.flat_map(|last| last.values.iter().copied());
-        of_gone.chain(lost.values()).for_each(|(metric, value)| share.add(metric, value, 0));
+        of_gone.chain(lost.values()).for_each(|(metric, value)| share.lose(metric, value));
+        share.match_losses();
         Some(share)
     }
 

@@ -289,6 +289,18 @@ fn bytes_that_a_waiting_process_takes_over_count_once() {
     assert!((98..=100).contains(&all), "{all}");
 }
 
+/// Only the shell can have waited for dd: another's gain is smaller than what dd had done.
+#[test]
+fn a_gain_that_is_smaller_than_a_loss_is_its_owners() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    let falling = |time, full, jobs: &[Job]| Part { trend: Trend::Falls, ..part(time, full, jobs) };
+    readings
+        .apply(&batch(1, falling(100, true, &[("shell", 10, None, 100), ("dd", 500, None, 100)])), &mut rows);
+    let waited = falling(110, false, &[("shell", 517, None, 110), ("other", 100, None, 110)]);
+    readings.apply(&batch(2, Part { gone: vec![owner("dd")], ..waited }), &mut rows);
+    assert_eq!(written(&mut rows), [one("shell", 7, false), one("other", 100, false)].concat());
+}
+
 /// The shell was read before dd ended, and dd's turn came when it had.
 #[test]
 fn bytes_of_a_process_that_ended_while_processes_were_read_count_once() {
