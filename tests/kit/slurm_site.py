@@ -7,6 +7,7 @@ here is read or changed."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -89,6 +90,9 @@ class SlurmSite:
         self.folder, self.options = folder, plugin
         self.conf = folder / "slurm.conf"
         self.running: dict[str, subprocess.Popen[bytes]] = {}
+        # Two sites at a time would take each other's folder of records away.
+        self._turn = Path(f"{RECORDS}.lock").open("w")  # noqa: SIM115 - until the end
+        fcntl.flock(self._turn, fcntl.LOCK_EX)
         self.environment = {**os.environ, "SLURM_CONF": str(self.conf)}
         for name in ("state", "spool/n1", "spool/n2", "log", "munge", "jobs"):
             (folder / name).mkdir(parents=True, exist_ok=True)
@@ -192,6 +196,7 @@ class SlurmSite:
                 folder.rmdir()
             if (FREEZER / f"slurm_{name}").exists():
                 (FREEZER / f"slurm_{name}").rmdir()
+        self._turn.close()
 
 
 def _child(parent: int) -> int:
