@@ -47,13 +47,14 @@ def centre_store(
     step_s: float = 10.0,
     condition: Condition = STALLED,
     until: int = HUNG + 100 * SECOND,
+    begin: int = BEGIN,
 ) -> Collector:
     """The servers from BEGIN on; the metadata server has the CONDITION from 2 s before the open on."""
     collector = Collector(folder)
-    at_s = (HUNG - BEGIN) / SECOND - 2.0
+    at_s = (HUNG - begin) / SECOND - 2.0
     spells = () if hiccup_s is None else (Spell("condition", at_s, hiccup_s, condition=condition),)
-    centre = Centre(replace(named("healthy"), spells=spells), seed=3, jobs=12, begin_ns=BEGIN)
-    write_history(centre, collector.writer, (until - BEGIN) / SECOND, step_s, lambda share: None)
+    centre = Centre(replace(named("healthy"), spells=spells), seed=3, jobs=12, begin_ns=begin)
+    write_history(centre, collector.writer, (until - begin) / SECOND, step_s, lambda share: None)
     return collector
 
 
@@ -102,19 +103,21 @@ def node_rows(
         _put(collector, "job_io", pa.table(columns, schema=schema))
 
 
-def nfs_rows(collector: Collector, slow_s: float | None = 60.0) -> None:
+def nfs_rows(
+    collector: Collector, slow_s: float | None = 60.0, begin: int = BEGIN, idle_until: int = BEGIN
+) -> None:
     """What NODE's agent told of an NFS mount: 50 operations in each reading, of 2 ms; from two seconds before
-    the open on of 4 s for SLOW_S."""
+    the open on of 4 s for SLOW_S. BEGIN: when it was read first; until IDLE_UNTIL there are none."""
     step = 10 * SECOND
     slow = range(HUNG - 2 * SECOND, HUNG + int((slow_s or -3.0) * SECOND))
     rows: list[tuple[Any, ...]] = []
-    for begin in range(BEGIN // step * step, HUNG + 100 * SECOND, step):
-        place = (begin, begin + step, NODE, "mountstats", "nas:/export", "/scratch")
-        wait_us = 4_000_000 if begin + step // 2 in slow else 2_000
-        for unit, value in (("1", 50), ("us", 50 * wait_us)):
+    for at in range(begin // step * step, HUNG + 100 * SECOND, step):
+        place = (at, at + step, NODE, "mountstats", "nas:/export", "/scratch")
+        wait_us = 4_000_000 if at + step // 2 in slow else 2_000
+        for unit, value in (("1", 50), ("us", 50 * wait_us)) if at >= idle_until else ():
             metric = "getattr" if unit == "1" else "getattr_time"
             rows.append((*place, metric, unit, None, False, value, None, True))
-        load = (begin, begin + step, NODE, "load", None, "load", "load1_percent")
+        load = (at, at + step, NODE, "load", None, "load", "load1_percent")
         rows.append((*load, None, None, True, 50, 50, True))
     _put(collector, "targets", pa.table(list(map(list, zip(*rows, strict=True))), schema=_TARGETS))
 

@@ -17,7 +17,6 @@ from alongside_site import (
     centre_store,
     nfs_rows,
     node_rows,
-    opened,
     plot5,
     site,
 )
@@ -25,29 +24,11 @@ from diagnosing import of_rule
 from iodock.centre.alongside.replay import replayed
 from iodock.centre.monitor.collector import Collector
 from iodock.centre.store import MonitorStore
-from iodock.cli.servers import servers_of
-from iodock.program.diagnosis import diagnose
-from iodock.program.findings import Diagnosis
 from iodock.shared.language import language_in
 from iodock.shared.sentences import say
-from iodock.shared.settings import ServerReadings, Settings
+from iodock.shared.settings import ServerReadings
 from iodock.simulation.scenarios import OVERLOADED
-
-
-def said(run: str, settings: Settings, language: str = "en") -> tuple[str, str]:
-    """Of the call that hung, and of the whole run."""
-    found = diagnosed(run, settings)
-    text = language_in(language)
-    (hung,) = of_rule(found, "slow-call")
-    assert hung.message.values["when"] == "2026-03-02 12:08:20.010048" or "behind" in run
-    return " ".join(say(one, text) for one in hung.meanwhile), " ".join(
-        say(one, text) for one in found.remarks
-    )
-
-
-def diagnosed(run: str, settings: Settings) -> Diagnosis:
-    with opened(run) as store:
-        return diagnose(store, settings, servers_of(store, settings))
+from said_of_servers import diagnosed, said
 
 
 @pytest.mark.parametrize("step_s", [1.0, 10.0])
