@@ -152,6 +152,7 @@ SERVER_STATES = {
     "stall": N_("stalled"),
     "failover": N_("failing over"),
     "degraded": N_("degraded"),
+    "no-usual": N_("not enough samples to know"),
     "no-samples": N_("no samples"),
 }
 """What states of file servers are called."""

@@ -8,8 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-ServerState = Literal["healthy", "busy", "overload", "stall", "failover", "degraded", "no-samples"]
-"""As docs/explanation/server-states.md has them."""
+ServerState = Literal[
+    "healthy", "busy", "overload", "stall", "failover", "degraded", "no-usual", "no-samples"
+]
+"""As docs/explanation/server-states.md has them; `no-usual`: no trouble was seen, but too few samples from
+before the run say what is usual."""
 TROUBLE: tuple[ServerState, ...] = ("stall", "overload", "failover", "degraded")
 """The worst first."""
 

@@ -1,5 +1,5 @@
-"""Where a run's servers may be called healthy: only after enough samples from before the run. Servers, node and
-run are synthetic."""
+"""Where a run's servers may be called healthy: only after enough samples from before the run. Servers, node
+and run are synthetic."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ def test_a_usual_that_is_learnt_in_the_run_does_not_count(tmp_path: Path) -> Non
 def test_in_japanese(tmp_path: Path) -> None:
     node_rows(centre_store(tmp_path / "m", None, begin=RUN - 40 * SECOND))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"), "ja")
-    assert "正常だったかどうかはわかりません" in at + whole
+    assert "正常だったかどうかは分かりません" in at + whole
     assert "enough" not in at + whole

@@ -76,13 +76,17 @@ def _of_system(system: str, moments: Sequence[ServerMoment]) -> Iterator[Message
         yield from _numbers(one)
     if unwell:
         return
-    read = [one for one in moments if one.state in ("healthy", "busy")]
+    read = [one for one in moments if one.state != "no-samples"]
     if not read:
         yield Message(words.AT_UNREAD, {"file_system": system})
         return
     shown = min(read, key=lambda one: (one.kind != "metadata", -(one.handled_per_s or 0.0), one.server))
     values: dict[str, Scalar] = {"file_system": system, "servers": len(moments)}
-    if len(read) < len(moments):
+    if unsure := sum(one.state == "no-usual" for one in read):
+        yield Message(words.AT_NO_USUAL, {**values, "unsure": unsure})
+        if len(read) < len(moments):
+            yield Message(words.AT_ALSO_UNREAD, {**values, "unread": len(moments) - len(read)})
+    elif len(read) < len(moments):
         yield Message(words.AT_PARTLY, {**values, "read": len(read)})
     else:
         said_of = words.AT_ALL_HEALTHY if len(read) == 1 else words.AT_SEVERAL_HEALTHY
@@ -172,6 +176,8 @@ def _of_stretches(system: str, stretches: Sequence[ServerStretch], found: Meanwh
         server = max(unread, key=lambda name: gaps[name])
         more: dict[str, Scalar] = {"server": server, "part_s": _seconds(gaps[server]), "unread": len(unread)}
         yield Message(words.RUN_PARTLY, {**values, **more})
+    elif unsure := sum(any(one.state == "no-usual" for one in each) for each in by_server.values()):
+        yield Message(words.RUN_NO_USUAL, {**values, "unsure": unsure})
     else:
         yield Message(words.RUN_HEALTHY, values)
 

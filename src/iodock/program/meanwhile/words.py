@@ -20,6 +20,11 @@ AT_PARTLY = N_(
     "Of the {servers} servers of {file_system}, {read} were read at that time and were healthy. Of the "
     "others nothing is known."
 )
+AT_NO_USUAL = N_(
+    "No trouble of {file_system} was seen at that time, but there are not enough samples from before the "
+    "run to know whether the servers were healthy. Servers with too few: {unsure} of {servers}."
+)
+AT_ALSO_UNREAD = N_("Servers that were not read then: {unread} of {servers}.")
 AT_NOT_MONITORED = N_(
     "No server of {mount} is in the monitor's store, so it is not known what the server did then."
 )
@@ -67,6 +72,10 @@ CPU = N_("CPU of the server in use: {cpu_share}.")
 RUN_HEALTHY = N_(
     "{file_system}: the file servers were healthy while the program ran ({servers} read for {of_s}, by "
     "samples of {sample_s})."
+)
+RUN_NO_USUAL = N_(
+    "{file_system}: no trouble was seen while the program ran, but there are not enough samples from before "
+    "it to know whether the servers were healthy ({unsure} of {servers} servers, samples of {sample_s})."
 )
 RUN_UNREAD = N_(
     "{file_system}: there are no readings of the servers while the program ran, so it is not known "
