@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from iodock.centre.monitor.collector import Collector
+from iodock.centre.monitor.rolling import Keep, expire, roll
 from iodock.program.store import Store
 from iodock.shared.settings import FileSystem, ServerReadings, ServerStates, Settings
 from iodock.simulation.centre import Centre
@@ -48,10 +49,11 @@ def centre_store(
     condition: Condition = STALLED,
     until: int = HUNG + 100 * SECOND,
     begin: int = BEGIN,
+    before_s: float = 2.0,
 ) -> Collector:
-    """The servers from BEGIN on; the metadata server has the CONDITION from 2 s before the open on."""
+    """The servers from BEGIN on; the metadata server has the CONDITION from BEFORE_S before the open on."""
     collector = Collector(folder)
-    at_s = (HUNG - begin) / SECOND - 2.0
+    at_s = (HUNG - begin) / SECOND - before_s
     spells = () if hiccup_s is None else (Spell("condition", at_s, hiccup_s, condition=condition),)
     centre = Centre(replace(named("healthy"), spells=spells), seed=3, jobs=12, begin_ns=begin)
     write_history(centre, collector.writer, (until - begin) / SECOND, step_s, lambda share: None)
@@ -104,7 +106,7 @@ def node_rows(
 
 
 def nfs_rows(
-    collector: Collector, slow_s: float | None = 60.0, begin: int = BEGIN, idle_until: int = BEGIN
+    collector: Collector, slow_s: float | None = 60.0, begin: int = BEGIN, idle_until: int = 0
 ) -> None:
     """What NODE's agent told of an NFS mount: 50 operations in each reading, of 2 ms; from two seconds before
     the open on of 4 s for SLOW_S. BEGIN: when it was read first; until IDLE_UNTIL there are none."""
@@ -209,3 +211,10 @@ def site(
 def opened(path: str) -> Store:
     """The recording."""
     return Store.open(path)
+
+
+def aged(collector: Collector, days: float) -> None:
+    """The store as the collector's upkeep leaves it so many days later."""
+    now = HUNG + int(days * 86_400) * SECOND
+    roll(collector.store, collector.writer, now)
+    expire(collector.store, collector.writer, Keep(), now)

@@ -121,6 +121,9 @@ class OtherUser:
     user: str | None
     read_bytes: int
     written_bytes: int
+    begin_ns: int
+    end_ns: int
+    """Of the agent's readings that these are of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,10 @@ class Meanwhile:
     by_mount: Mapping[str, str]
     """Mount point -> file system of the monitor."""
     sample_s: float
+    kept_s: float | None = None
+    """Of which length the monitor keeps sums of that time; None: readings as agents sent them."""
+    is_coarse: bool = False
+    """Judged by samples that are longer than the agents'."""
     brief: tuple[str, ...] = ()
     """Servers of which a single sample speaks for trouble, too few for a state to be told."""
     knows_job: bool = False
@@ -166,4 +173,4 @@ class Servers(Protocol):
         IodockError."""
 
 
-NotJoined = Literal["no-date", "no-host", "no-agent", "too-few", "no-match", "too-vague"]
+NotJoined = Literal["no-date", "no-host", "no-agent", "too-few", "no-match", "too-vague", "too-coarse"]

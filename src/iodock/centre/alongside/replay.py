@@ -43,6 +43,8 @@ class Replay:
     """A span of time, judged. Times are the store's."""
 
     step: int
+    kept: int | None
+    """Length of the sums that the store keeps of that time, ns; None: readings as they came."""
     file_systems: Mapping[str, str]
     """By server: all that are known."""
     stretches: dict[str, list[ServerStretch]] = field(default_factory=dict)
@@ -83,9 +85,16 @@ class Replay:
         ]
 
 
-def replayed(store: MonitorTables, limits: ServerStates, begin: int, end: int) -> Replay:
-    """States between two moments, ns since the epoch by the store's clocks. Raises StoreError, QueryError."""
-    resolution, step, samples = _pace(store, limits, begin, end)
+def replayed(
+    store: MonitorTables,
+    limits: ServerStates,
+    begin: int,
+    end: int,
+    usual: dict[str, Set[str]] | None = None,
+) -> Replay:
+    """States between two moments, ns since the epoch by the store's clocks. USUAL: as of a `Replay`, where it
+    was learnt before. Raises StoreError, QueryError."""
+    kept, resolution, step, samples = _pace(store, limits, begin, end)
     observer, states = Observer(store, JobIds(), step), States(replace(limits, sample_s=step / SECOND))
     observer.prepare(end)
     lead = begin - samples * step
@@ -93,11 +102,12 @@ def replayed(store: MonitorTables, limits: ServerStates, begin: int, end: int) -
     for round_ in observer.past(lead + 4 * step, limits.usual_hours, max(60.0, step / SECOND), coarse):
         states.take(round_)
     states.wake(lead)
-    found = Replay(step, {})
+    found = Replay(step, _STEPS[kept] or None, {}, usual=usual or {})
     for round_ in observer.stretch(lead, end + step, resolution, begin - step):
         if round_.now_ns <= begin:
             states.take(round_)
-            found.usual = {host: states.known(host) for host in states.hosts}
+            if usual is None:
+                found.usual = {host: states.known(host) for host in states.hosts}
             continue
         verdicts = states.take(round_)
         _take(found, verdicts, round_, states, max(begin, round_.now_ns - step))
@@ -105,9 +115,9 @@ def replayed(store: MonitorTables, limits: ServerStates, begin: int, end: int) -
     return found
 
 
-def _pace(store: MonitorTables, limits: ServerStates, begin: int, end: int) -> tuple[str, int, int]:
-    """The finest resolution that is kept of then and can be judged soon, the length of a sample, and how many
-    lead there."""
+def _pace(store: MonitorTables, limits: ServerStates, begin: int, end: int) -> tuple[str, str, int, int]:
+    """The finest resolution that is kept of then, the finest that can be judged soon, the length of a sample,
+    and how many lead there."""
     sample = int(limits.sample_s * SECOND)
     kept = span(begin, min(end, begin + HOUR), store.catalogue).resolution
     observer = Observer(store, JobIds(), sample)
@@ -117,9 +127,9 @@ def _pace(store: MonitorTables, limits: ServerStates, begin: int, end: int) -> t
         step = max(sample, _STEPS[level])
         for lead in _LEADS:
             if servers * ((end - begin) // step + lead) <= _MOST_JUDGED:
-                return level, step, lead
+                return kept, level, step, lead
     coarsest = max(sample, _STEPS[_LEVELS[-1]])
-    return _LEVELS[-1], max(coarsest, servers * (end - begin) // _MOST_JUDGED), _LEADS[-1]
+    return kept, _LEVELS[-1], max(coarsest, servers * (end - begin) // _MOST_JUDGED), _LEADS[-1]
 
 
 def _take(found: Replay, verdicts: list[Verdict], round_: Round, states: States, begin: int) -> None:

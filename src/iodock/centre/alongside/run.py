@@ -77,7 +77,8 @@ class Alongside:
         briefly = tuple(server for server in mine if self._is_brief(found, server))
         return Meanwhile(
             clock, systems, bool(self.run.mounts), tuple(stretches), tuple(curves), self._by_mount,
-            found.step / SECOND, briefly, self.run.job is not None,
+            found.step / SECOND, None if found.kept is None else found.kept / SECOND,
+            found.step > int(self.limits.sample_s * SECOND), briefly, self.run.job is not None,
         )  # fmt: skip
 
     def at(self, begin_ns: int, end_ns: int) -> Sequence[ServerMoment]:
@@ -99,15 +100,16 @@ class Alongside:
         if host is None or not isinstance(self._clock, ClockOffset):
             return None
         begin, end = self._there(begin_ns), self._there(end_ns)
-        step = int(self.limits.sample_s * SECOND)
-        # An agent's reading is told once it is over.
+        # An agent's reading is told once it is over, and a sum of ten minutes is not told in parts.
+        step = max(int(self.limits.sample_s * SECOND), self._whole.kept or 0)
         first, last = begin // step * step, -(-end // step) * step
         within = Span(first, last, last - first, span(first, last, self.tables.catalogue).resolution, "fine")
         rows = node.users(self.tables, host, self.ids, within).to_pylist()
         if not rows and not self._tells_users(host, within):
             return None
+        told = (first - self._offset, last - self._offset)
         found = [
-            OtherUser(str(row["name"]), row["user"], int(row["read_bytes"]), int(row["written_bytes"]))
+            OtherUser(str(row["name"]), row["user"], int(row["read_bytes"]), int(row["written_bytes"]), *told)
             for row in rows
             if row["name"] != self.run.job and row["read_bytes"] + row["written_bytes"] > 0
         ]
@@ -132,6 +134,8 @@ class Alongside:
             found = compared(self.run.counters, self._rows(self._host), self._host)
         if not isinstance(found, ClockOffset) and found != "no-match" and self.clocks_agree_s is not None:
             return ClockOffset(0, int(self.clocks_agree_s * SECOND), False)
+        if found in ("too-few", "too-vague") and self._resolution != "fine":
+            return "too-coarse"
         return found
 
     @cached_property
@@ -185,7 +189,7 @@ class Alongside:
         if self._whole.step <= sample:
             return self._whole
         margin = _FINE_AGAIN * sample
-        return replayed(self.tables, self.limits, begin - margin, end + margin)
+        return replayed(self.tables, self.limits, begin - margin, end + margin, self._whole.usual)
 
     @cached_property
     def _systems(self) -> tuple[str, ...]:

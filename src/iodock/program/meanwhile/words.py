@@ -24,6 +24,10 @@ AT_NO_USUAL = N_(
     "No trouble of {file_system} was seen at that time, but there are not enough samples from before the "
     "run to know whether the servers were healthy. Servers with too few: {unsure} of {servers}."
 )
+AT_TOO_COARSE = N_(
+    "Over the {sample_s} around the call the servers of {file_system} were as usual. A trouble as short as "
+    "the call would not show in so long a sample, so it is not known whether they were healthy."
+)
 AT_ALSO_UNREAD = N_("Servers that were not read then: {unread} of {servers}.")
 AT_NOT_MONITORED = N_(
     "No server of {mount} is in the monitor's store, so it is not known what the server did then."
@@ -73,6 +77,11 @@ RUN_HEALTHY = N_(
     "{file_system}: the file servers were healthy while the program ran ({servers} read for {of_s}, by "
     "samples of {sample_s})."
 )
+RUN_COARSE_HEALTHY = N_(
+    "{file_system}: by samples of {sample_s} the servers were as usual while the program ran ({servers} read "
+    "for {of_s}). Trouble shorter than a sample may not show in them."
+)
+RUN_KEPT = N_("Of that time the monitor's store keeps only sums of {kept_s}.")
 RUN_NO_USUAL = N_(
     "{file_system}: no trouble was seen while the program ran, but there are not enough samples from before "
     "it to know whether the servers were healthy ({unsure} of {servers} servers, samples of {sample_s})."
@@ -145,6 +154,10 @@ NOT_JOINED: dict[NotJoined, str] = {
         "counters in common to compare clocks. If the site keeps them equal, set clocks_agree_s in "
         "[servers]."
     ),
+    "too-coarse": N_(
+        "The servers' readings were not used: the monitor's store keeps only sums of that time, too coarse "
+        "to compare clocks. If the site keeps them equal, set clocks_agree_s in [servers]."
+    ),
     "too-vague": N_(
         "The servers' readings were not used: disks and mounts were too steady to compare clocks to "
         "within some seconds. If the site keeps them equal, set clocks_agree_s in [servers]."
@@ -159,10 +172,10 @@ OTHERS_UNKNOWN = N_("No agent on that machine tells who else used its disks and 
 OTHERS_NONE = N_("The agent on that machine saw no other job or session move data then.")
 OTHERS_OWN = N_("The recorded program itself may be one of them: the recording names no job.")
 OTHER = N_(
-    "From the same machine {name} read {read_bytes} and wrote {written_bytes} at that time (the agent's "
-    "count)."
+    "From the same machine {name} read {read_bytes} and wrote {written_bytes} from {begin} to {end} (the "
+    "agent's count)."
 )
 OTHER_OF = N_(
-    "From the same machine {name} of {user} read {read_bytes} and wrote {written_bytes} at that time "
-    "(the agent's count)."
+    "From the same machine {name} of {user} read {read_bytes} and wrote {written_bytes} from {begin} to "
+    "{end} (the agent's count)."
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 from iodock.program.meanwhile.sentences import of_run
 from iodock.program.views.report.times import Axis
+from iodock.shared.clock import NS
 from iodock.shared.errors import IodockError
 from iodock.shared.labels import SERVER_STATES
 from iodock.shared.language import Language
@@ -45,7 +46,10 @@ def servers_data(servers: Servers | None, axis: Axis, text: Language) -> dict[st
     return {
         "said": said,
         "states": [_states(server, found, axis.start, text) for server in chosen],
-        "curves": [_curve(one, axis.start, whole) for one in _curves(found, chosen)[:MOST_CURVES]],
+        "curves": [
+            _curve(one, axis.start, whole, int(found.sample_s * NS))
+            for one in _curves(found, chosen)[:MOST_CURVES]
+        ],
     }
 
 
@@ -78,8 +82,8 @@ def _curves(found: Meanwhile, chosen: Sequence[str]) -> list[ServerCurve]:
     return sorted(own, key=lambda one: (chosen.index(one.server), order.index(one.metric)))
 
 
-def _curve(one: ServerCurve, start: int, whole: int) -> dict[str, Any]:
-    """A sample that goes on after the run's end is drawn at its end."""
+def _curve(one: ServerCurve, start: int, whole: int, sample: int) -> dict[str, Any]:
+    """The first sample is drawn from its begin on; one that goes on after the run's end up to that."""
     unit, factor = _UNITS[one.metric]
     every = -(-len(one.points) // _MOST_POINTS)
     groups = [one.points[at : at + every] for at in range(0, len(one.points), every)]
@@ -88,4 +92,6 @@ def _curve(one: ServerCurve, start: int, whole: int) -> dict[str, Any]:
         [min(whole, max(0, group[-1][0] - start)), max(value for _, value in group) * factor]
         for group in groups
     ]
+    first = min(whole, max(0, one.points[0][0] - sample - start))
+    points.insert(0, [first, one.points[0][1] * factor])
     return {"source": "server", "target": one.server, "metric": one.metric, "unit": unit, "points": points}
