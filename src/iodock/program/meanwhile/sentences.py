@@ -35,6 +35,15 @@ def of_run(servers: Servers) -> tuple[Message, ...]:
         return (Message(words.BROKEN, {"error": str(error)}),)
 
 
+def in_short(servers: Servers) -> tuple[Message, ...]:
+    """The same without clocks, for a check-up on one screen; nothing of a run that can't be joined."""
+    try:
+        found = servers.meanwhile()
+        return () if found is None else tuple(_systems(found))
+    except IodockError as error:
+        return (Message(words.BROKEN, {"error": str(error)}),)
+
+
 def of_call(servers: Servers, name: str, lasted: tuple[int, int], mount: str | None) -> tuple[Message, ...]:
     """What the servers did while one call on the file NAME lasted. MOUNT: of the file; None: not known. What
     can't be read or joined is said of the whole run."""

@@ -12,6 +12,7 @@ from iodock.program.analyses import find
 from iodock.program.analyses.base import request
 from iodock.program.diagnosis import diagnose
 from iodock.program.findings import IO_FINE, Diagnosis, Finding
+from iodock.program.meanwhile.sentences import in_short
 from iodock.program.unseen import hides_calls
 from iodock.program.views import verdict as words
 from iodock.program.views.diagnosis_text import advice_text, files_text
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from iodock.program.store import Store
+    from iodock.shared.meanwhile import Servers
+    from iodock.shared.message import Message
+    from iodock.shared.settings import Settings
 
 NOTHING = "-"
 """Stands where a value is not known or does not apply."""
@@ -76,17 +80,28 @@ class Checkup:
     """Name, count, cure."""
     diagnosis: Diagnosis | None = None
     """What to change; None: it was not looked for."""
+    servers: Sequence[Message] = ()
+    """What the file servers did meanwhile."""
 
 
-def checkup_of(store: Store, typed: str | None = None, rows: int = 3, diagnosed: bool = True) -> Checkup:
-    """The check-up of a store; `typed` is its name as the user would type it."""
+def checkup_of(
+    store: Store,
+    typed: str | None = None,
+    rows: int = 3,
+    diagnosed: bool = True,
+    settings: Settings | None = None,
+    servers: Servers | None = None,
+) -> Checkup:
+    """The check-up of a store; `typed` is its name as the user would type it. SERVERS: who is asked what file
+    servers did meanwhile."""
     return Checkup(
         store=typed or str(store.path),
         overview=overview_of(store),
         calls=_top(store, "call", rows),
         files=_top(store, "pattern", rows),
         losses=[(loss.name, loss.count, loss.cure) for loss in store.manifest.losses],
-        diagnosis=diagnose(store) if diagnosed else None,
+        diagnosis=diagnose(store, settings, servers) if diagnosed else None,
+        servers=in_short(servers) if servers else (),
     )
 
 
@@ -121,6 +136,10 @@ def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> N
             console.print()
         _print_finding(number, finding, console, text)
     _print_rest(checkup, console, text)
+    for number, said in enumerate(checkup.servers):
+        if number == 0:
+            console.print()
+        print_sentence(console, say(said, text))
     for kind, top in _tables(checkup):
         console.print()
         _print_table(kind, top, checkup, console, text)
@@ -155,6 +174,8 @@ def _print_finding(number: int, finding: Finding, console: Console, text: Langua
         print_sentence(console, saves, indent=3)
     if finding.files:
         print_sentence(console, files_text(finding, 1, console.width, text), indent=3)
+    for said in finding.meanwhile[:1]:
+        print_sentence(console, say(said, text), indent=3)
     for advice in finding.advice[:1]:
         print_sentence(console, advice_text(advice, text), indent=3)
 
