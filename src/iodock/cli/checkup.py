@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from iodock.shared.language import N_
@@ -14,6 +15,7 @@ def print_checkup_of(folder: Path, language: str) -> None:
     a code."""
     from rich.console import Console
 
+    from iodock.cli.digest_follows import digest_follows
     from iodock.cli.servers import servers_in_time
     from iodock.program.store import Store
     from iodock.program.views.checkup import checkup_of, print_checkup
@@ -27,5 +29,6 @@ def print_checkup_of(folder: Path, language: str) -> None:
         with console.status(doing) if console.is_terminal else nullcontext():
             site = load()
             checkup = checkup_of(store, str(folder), settings=site, servers=servers_in_time(store, site))
+            checkup = replace(checkup, digest_follows=digest_follows(store, console.is_terminal))
         console.print()
         print_checkup(checkup, console, language)

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from iodock.shared.message import Message
     from iodock.shared.settings import Settings
 
+_IN_DIGEST = N_(
+    "How much the job moved, and how the file servers were meanwhile: in the digest at the end of the job's "
+    "output."
+)
 NOTHING = "-"
 """Stands where a value is not known or does not apply."""
 MOST_FINDINGS = 3
@@ -82,6 +86,8 @@ class Checkup:
     """What to change; None: it was not looked for."""
     servers: Sequence[Message] = ()
     """What the file servers did meanwhile."""
+    digest_follows: bool = False
+    """The job's digest stands below it in the same output, and tells volume and servers."""
 
 
 def checkup_of(
@@ -136,10 +142,7 @@ def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> N
             console.print()
         _print_finding(number, finding, console, text)
     _print_rest(checkup, console, text)
-    for number, said in enumerate(checkup.servers):
-        if number == 0:
-            console.print()
-        print_sentence(console, say(said, text))
+    _print_servers(checkup, console, text)
     for kind, top in _tables(checkup):
         console.print()
         _print_table(kind, top, checkup, console, text)
@@ -147,6 +150,16 @@ def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> N
     losses = [one for one in checkup.losses if one[0] != "before-load" or hides_calls(*one[:2])]
     print_losses(losses, console, text)
     _print_next(checkup, console, text)
+
+
+def _print_servers(checkup: Checkup, console: Console, text: Language) -> None:
+    said = [] if checkup.digest_follows else [say(one, text) for one in checkup.servers]
+    if checkup.digest_follows:
+        said = [text.gettext(_IN_DIGEST)]
+    if said:
+        console.print()
+    for sentence in said:
+        print_sentence(console, sentence)
 
 
 def _worth(checkup: Checkup) -> Sequence[Finding]:
@@ -159,7 +172,7 @@ def _print_verdict(checkup: Checkup, console: Console, text: Language) -> None:
     verdict = words.judge(overview, text)
     for sentence in headline(diagnosis.verdict, text) if diagnosis else [verdict.headline]:
         print_sentence(console, sentence, "bold")
-    if figures := words.figures(overview, text):
+    if figures := words.figures(overview, text, with_volume=not checkup.digest_follows):
         print_sentence(console, figures)
     judged = bool(diagnosis.worth_changing) if diagnosis else verdict.level != "unjudged"
     for remark in words.remarks(overview, text, judged):
