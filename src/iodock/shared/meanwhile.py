@@ -107,7 +107,8 @@ class ServerCurve:
     file_system: str
     server: str
     metric: str
-    """`handled_per_s`, `waiting`, `wait_s`, `cpu_share`, `moved_bytes_per_s` or `load`."""
+    """`handled_per_s`, `waiting`, `wait_s`, `cpu_share`, `moved_bytes_per_s` or `load`; of a storage array,
+    whose `server` is its name and the controller's, `busy_share` and others."""
     points: tuple[tuple[int, float], ...]
     """End of each sample, and the value."""
 

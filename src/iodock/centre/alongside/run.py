@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from iodock.centre.alongside import arrays
 from iodock.centre.alongside.clocks import AGENT_METRICS, Key, Row, compared, key_of
 from iodock.centre.alongside.replay import Judged, Replay, replayed, unwell
 from iodock.centre.alongside.systems import system_of
@@ -74,6 +75,8 @@ class Alongside:
         mine = [one for one in found.file_systems if found.file_systems[one] in systems]
         stretches = [self._back(one) for server in mine for one in self._of_run(found, server)]
         curves = [curve for server in mine for curve in self._curves(found, server)]
+        begin, end = self._there(self.run.begin_ns), self._there(self.run.end_ns)
+        curves += arrays.curves(self.tables, systems, begin, end, self._resolution, self._offset)
         briefly = tuple(server for server in mine if self._is_brief(found, server))
         return Meanwhile(
             clock, systems, bool(self.run.mounts), tuple(stretches), tuple(curves), self._by_mount,
@@ -192,13 +195,19 @@ class Alongside:
         return replayed(self.tables, self.limits, begin - margin, end + margin, self._whole.usual)
 
     @cached_property
+    def _known_systems(self) -> set[str]:
+        begin, end = self._there(self.run.begin_ns), self._there(self.run.end_ns)
+        told = arrays.systems(self.tables, begin, max(end, begin + 1), self._resolution)
+        return {*self._whole.file_systems.values(), *told}
+
+    @cached_property
     def _systems(self) -> tuple[str, ...]:
-        known = set(self._whole.file_systems.values())
+        known = self._known_systems
         return tuple(sorted(set(self._by_mount.values()) if self.run.mounts else known))
 
     @cached_property
     def _by_mount(self) -> Mapping[str, str]:
-        known = set(self._whole.file_systems.values())
+        known = self._known_systems
         found = {one.mount_point: system_of(one, known) for one in self.run.mounts}
         return {mount: name for mount, name in found.items() if name is not None}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
 
 from iodock.program.meanwhile import words
 from iodock.shared.clock import NS, clock_text
@@ -74,6 +75,7 @@ def _at(servers: Servers, found: Meanwhile, lasted: tuple[int, int], mount: str 
     for system in systems:
         own = [one for one in moments if one.file_system == system]
         yield from _of_system(system, own, lasted[1] - lasted[0])
+        yield from _of_arrays(system, found, lasted)
 
 
 def _of_system(system: str, moments: Sequence[ServerMoment], lasted: int) -> Iterator[Message]:
@@ -107,6 +109,25 @@ def _of_system(system: str, moments: Sequence[ServerMoment], lasted: int) -> Ite
         said_of = words.AT_ALL_HEALTHY if len(read) == 1 else words.AT_SEVERAL_HEALTHY
         yield Message(said_of, {**values, "server": shown.server, "sample_s": sample_s})
     yield from _numbers(shown)
+
+
+def _of_arrays(system: str, found: Meanwhile, lasted: tuple[int, int]) -> Iterator[Message]:
+    """The busiest controllers of its storage arrays."""
+    busy: list[tuple[float, float, str]] = []
+    for one in found.curves:
+        if one.file_system == system and one.metric == "busy_share":
+            ends = [end for end, _ in one.points]
+            # Each point is of the time since the one before.
+            at = [
+                value
+                for (end, value), before in zip(one.points, [None, *ends], strict=False)
+                if end > lasted[0] and (before or end) < lasted[1]
+            ]
+            if at:
+                busy.append((max(at), median(value for _, value in one.points), one.server))
+    for share, usual, server in sorted(busy, key=lambda each: (-each[0], each[2]))[:_MOST_NAMED]:
+        values: dict[str, Scalar] = {"server": server, "file_system": system}
+        yield Message(words.AT_ARRAY, {**values, "busy_share": share, "median_share": usual})
 
 
 def _sample_s(one: ServerMoment) -> float | None:

@@ -168,6 +168,10 @@ NOT_JOINED: dict[NotJoined, str] = {
     ),
 }
 BROKEN = N_("What the servers did is not known: {error}.")
+AT_ARRAY = N_(
+    "{server}, behind {file_system}, was busy for {busy_share} of the time then, and for {median_share} "
+    "over the run (median; imported counters)."
+)
 OTHERS_UNKNOWN = N_("No agent on that machine tells who else used its disks and mounts then.")
 OTHERS_NONE = N_("The agent on that machine saw no other job or session move data then.")
 OTHERS_OWN = N_("The recorded program itself may be one of them: the recording names no job.")

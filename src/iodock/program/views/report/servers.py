@@ -16,7 +16,7 @@ from iodock.shared.sentences import say
 
 MOST_SERVERS = 6
 """Whose states are drawn: those in trouble first."""
-MOST_CURVES = 12
+MOST_CURVES = 18
 _MOST_POINTS = 400
 _UNITS = {
     "handled_per_s": ("rate", 1.0),
@@ -25,6 +25,13 @@ _UNITS = {
     "cpu_share": ("share", 1.0),
     "moved_bytes_per_s": ("byterate", 1.0),
     "load": ("count", 1.0),
+    "busy_share": ("share", 1.0),
+    "response_s": ("time", 1e9),
+    "operations_per_s": ("rate", 1.0),
+    "reads_per_s": ("rate", 1.0),
+    "writes_per_s": ("rate", 1.0),
+    "read_bytes_per_s": ("byterate", 1.0),
+    "written_bytes_per_s": ("byterate", 1.0),
 }
 """How the page writes a value, and what to multiply it by; in the order in which they are drawn."""
 
@@ -78,8 +85,11 @@ def _part(one: ServerStretch, start: int, text: Language) -> list[Any]:
 def _curves(found: Meanwhile, chosen: Sequence[str]) -> list[ServerCurve]:
     """Those that moved, server by server."""
     order = list(_UNITS)
-    own = [one for one in found.curves if one.server in chosen and any(value > 0 for _, value in one.points)]
-    return sorted(own, key=lambda one: (chosen.index(one.server), order.index(one.metric)))
+    # Arrays have curves, and no states.
+    judged = {one.server for one in found.stretches}
+    shown = [*chosen, *sorted({one.server for one in found.curves} - judged)]
+    own = [one for one in found.curves if one.server in shown and any(value > 0 for _, value in one.points)]
+    return sorted(own, key=lambda one: (shown.index(one.server), order.index(one.metric)))
 
 
 def _curve(one: ServerCurve, start: int, whole: int, sample: int) -> dict[str, Any]:
