@@ -39,8 +39,10 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     # The engine takes a while to load, and `iodock --help` does not need it.
     if name in ("Run", "open"):
+        from iodock.cli.servers import servers_in_time
         from iodock.program import run
 
+        run.servers_of = servers_in_time
         return getattr(run, name)
     if name in ("Chart", "Findings", "Page", "Result"):
         from iodock.program import results

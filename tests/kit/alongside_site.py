@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from iodock.centre.monitor.collector import Collector
+from iodock.centre.monitor.rolling import Keep, expire, roll
 from iodock.program.store import Store
 from iodock.shared.settings import FileSystem, ServerReadings, ServerStates, Settings
 from iodock.simulation.centre import Centre
@@ -47,13 +48,15 @@ def centre_store(
     step_s: float = 10.0,
     condition: Condition = STALLED,
     until: int = HUNG + 100 * SECOND,
+    begin: int = BEGIN,
+    before_s: float = 2.0,
 ) -> Collector:
-    """The servers from BEGIN on; the metadata server has the CONDITION from 2 s before the open on."""
+    """The servers from BEGIN on; the metadata server has the CONDITION from BEFORE_S before the open on."""
     collector = Collector(folder)
-    at_s = (HUNG - BEGIN) / SECOND - 2.0
+    at_s = (HUNG - begin) / SECOND - before_s
     spells = () if hiccup_s is None else (Spell("condition", at_s, hiccup_s, condition=condition),)
-    centre = Centre(replace(named("healthy"), spells=spells), seed=3, jobs=12, begin_ns=BEGIN)
-    write_history(centre, collector.writer, (until - BEGIN) / SECOND, step_s, lambda share: None)
+    centre = Centre(replace(named("healthy"), spells=spells), seed=3, jobs=12, begin_ns=begin)
+    write_history(centre, collector.writer, (until - begin) / SECOND, step_s, lambda share: None)
     return collector
 
 
@@ -102,19 +105,21 @@ def node_rows(
         _put(collector, "job_io", pa.table(columns, schema=schema))
 
 
-def nfs_rows(collector: Collector, slow_s: float | None = 60.0) -> None:
+def nfs_rows(
+    collector: Collector, slow_s: float | None = 60.0, begin: int = BEGIN, idle_until: int = 0
+) -> None:
     """What NODE's agent told of an NFS mount: 50 operations in each reading, of 2 ms; from two seconds before
-    the open on of 4 s for SLOW_S."""
+    the open on of 4 s for SLOW_S. BEGIN: when it was read first; until IDLE_UNTIL there are none."""
     step = 10 * SECOND
     slow = range(HUNG - 2 * SECOND, HUNG + int((slow_s or -3.0) * SECOND))
     rows: list[tuple[Any, ...]] = []
-    for begin in range(BEGIN // step * step, HUNG + 100 * SECOND, step):
-        place = (begin, begin + step, NODE, "mountstats", "nas:/export", "/scratch")
-        wait_us = 4_000_000 if begin + step // 2 in slow else 2_000
-        for unit, value in (("1", 50), ("us", 50 * wait_us)):
+    for at in range(begin // step * step, HUNG + 100 * SECOND, step):
+        place = (at, at + step, NODE, "mountstats", "nas:/export", "/scratch")
+        wait_us = 4_000_000 if at + step // 2 in slow else 2_000
+        for unit, value in (("1", 50), ("us", 50 * wait_us)) if at >= idle_until else ():
             metric = "getattr" if unit == "1" else "getattr_time"
             rows.append((*place, metric, unit, None, False, value, None, True))
-        load = (begin, begin + step, NODE, "load", None, "load", "load1_percent")
+        load = (at, at + step, NODE, "load", None, "load", "load1_percent")
         rows.append((*load, None, None, True, 50, 50, True))
     _put(collector, "targets", pa.table(list(map(list, zip(*rows, strict=True))), schema=_TARGETS))
 
@@ -206,3 +211,10 @@ def site(
 def opened(path: str) -> Store:
     """The recording."""
     return Store.open(path)
+
+
+def aged(collector: Collector, days: float) -> None:
+    """The store as the collector's upkeep leaves it so many days later."""
+    now = HUNG + int(days * 86_400) * SECOND
+    roll(collector.store, collector.writer, now)
+    expire(collector.store, collector.writer, Keep(), now)

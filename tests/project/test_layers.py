@@ -20,7 +20,8 @@ WINGS = {
     # It makes files and stores of a centre that is not there, for tests and demonstrations.
     "simulation": ("shared", "centre"),
     "cli": ("shared", "file_system", "program", "centre", "simulation"),
-    "__init__": ("shared", "program"),
+    # Python's callers are told of the servers by whom the command line asks (docs/decisions/0038).
+    "__init__": ("shared", "program", "cli"),
     "__main__": ("cli",),
 }
 """Each wing, and the wings that it may import."""

@@ -62,6 +62,7 @@ def command(
         click.echo(str(_of_job(store_or_id, output, force, text, digests)))
         return
     from iodock.cli.progress import ProgressBar
+    from iodock.cli.servers import servers_in_time
     from iodock.program.bundle import write_bundle
 
     if any(value for name, value in digests.items() if name != "within"):
@@ -71,7 +72,7 @@ def command(
     name = Path(store_or_id).resolve().name.removesuffix(".iodock")
     target = _target(output or f"{name}-bundle.tar.gz", force)
     with ProgressBar("packing", quiet, "parts", rated=False) as progress:
-        write_bundle(Path(store_or_id), target, text, load(settings), anonymous, progress)
+        write_bundle(Path(store_or_id), target, text, load(settings), anonymous, progress, servers_in_time)
     click.echo(str(target))
 
 

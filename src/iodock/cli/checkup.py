@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from iodock.shared.language import N_
@@ -14,15 +15,20 @@ def print_checkup_of(folder: Path, language: str) -> None:
     a code."""
     from rich.console import Console
 
+    from iodock.cli.digest_follows import digest_follows
+    from iodock.cli.servers import servers_in_time
     from iodock.program.store import Store
     from iodock.program.views.checkup import checkup_of, print_checkup
     from iodock.shared.language import language_in
+    from iodock.shared.settings import load
 
     console = Console(file=sys.stderr, highlight=False)
     # Of some million calls it takes seconds. Only a terminal shows this, until it is done.
     doing = language_in(language).gettext(N_("looking for what is worth changing"))
     with Store.open(folder) as store:
         with console.status(doing) if console.is_terminal else nullcontext():
-            checkup = checkup_of(store, str(folder))
+            site = load()
+            checkup = checkup_of(store, str(folder), settings=site, servers=servers_in_time(store, site))
+            checkup = replace(checkup, digest_follows=digest_follows(store, console.is_terminal))
         console.print()
         print_checkup(checkup, console, language)

@@ -11,6 +11,7 @@ import click
 
 from iodock.cli.ending import told_to_end
 from iodock.cli.monitor_backup import backup, restore
+from iodock.cli.monitor_counters import import_counters
 from iodock.cli.monitor_demo import demo
 from iodock.cli.monitor_digest import digest
 from iodock.cli.monitor_heavy import heavy
@@ -157,6 +158,7 @@ command.add_command(demo)
 command.add_command(digest)
 command.add_command(heavy)
 command.add_command(import_sar)
+command.add_command(import_counters)
 command.add_command(restore)
 command.add_command(serve)
 command.add_command(token)

@@ -6,10 +6,11 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import click
@@ -28,6 +29,28 @@ _ADDRESS = "/api/v1/samples"
 
 Push = Callable[[bytes], None]
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+_OPTIONS = (
+    click.option("--url", metavar="URL", help="push to this collector, which runs"),
+    click.option(
+        "--store", "folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
+        help="write into this store, whose collector does not run",
+    ),
+    click.option(
+        "--token-file", type=_FILE, metavar="FILE", help="a token that may push: iodock monitor token"
+    ),
+    click.option("--ca", type=_FILE, metavar="FILE", help="trust the collector by this certificate (PEM)"),
+    click.option("--cert", type=_FILE, metavar="FILE", help="show this certificate to the collector (PEM)"),
+    click.option("--key", type=_FILE, metavar="FILE", help="and its key (PEM)"),
+)  # fmt: skip
+
+
+def goes_to(function: Function) -> Function:
+    """Options of where what is imported goes."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
 
 @click.command(
     name="import-sar",
@@ -40,15 +63,7 @@ Push = Callable[[bytes], None]
     ),
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=_FILE)
-@click.option("--url", metavar="URL", help="push to this collector, which runs")
-@click.option(
-    "--store", "folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
-    help="write into this store, whose collector does not run",
-)  # fmt: skip
-@click.option("--token-file", type=_FILE, metavar="FILE", help="a token that may push: iodock monitor token")
-@click.option("--ca", type=_FILE, metavar="FILE", help="trust the collector by this certificate (PEM)")
-@click.option("--cert", type=_FILE, metavar="FILE", help="show this certificate to the collector (PEM)")
-@click.option("--key", type=_FILE, metavar="FILE", help="and its key (PEM)")
+@goes_to
 @quiet
 def import_sar(
     files: tuple[Path, ...],
@@ -66,29 +81,37 @@ def import_sar(
     already is not counted twice."""
     from iodock.centre.monitor.sar import read
 
-    if (url is None) == (folder is None):
-        raise RequestError(
-            "where to?", "either --url of a collector that runs, or --store of one that doesn't"
-        )
-    with _into_store(folder) if folder else _to_collector(url or "", token_file, ca, cert, key) as push:
+    with goes(url, folder, token_file, ca, cert, key) as push:
         for path in files:
             for found in read(path):
-                for frames in _pushes(found.frames):
+                for frames in pushes(found.frames):
                     push(frames)
                 if not quiet:
                     say(
                         f"note: {path}: {found.host}: readings {len(found.frames) - 1:,} "
-                        f"from {_clock(found.begin)} to {_clock(found.end)}"
+                        f"from {clock(found.begin)} to {clock(found.end)}"
                     )
                 for note in found.notes:
                     say(f"note: {path}: {found.host}: {note}")
 
 
-def _clock(moment: int) -> str:
+def goes(
+    url: str | None, folder: Path | None, token_file: Path | None, ca: Path | None, cert: Path | None,
+    key: Path | None,
+) -> AbstractContextManager[Push]:  # fmt: skip
+    """Where it goes. Raises RequestError: both are named, or none."""
+    if (url is None) == (folder is None):
+        raise RequestError(
+            "where to?", "either --url of a collector that runs, or --store of one that doesn't"
+        )
+    return into_store(folder) if folder else to_collector(url or "", token_file, ca, cert, key)
+
+
+def clock(moment: int) -> str:
     return datetime.fromtimestamp(moment / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _pushes(frames: list[bytes]) -> Iterator[bytes]:
+def pushes(frames: list[bytes]) -> Iterator[bytes]:
     """A day of a machine is several requests."""
     waiting: list[bytes] = []
     for frame in frames:
@@ -100,7 +123,7 @@ def _pushes(frames: list[bytes]) -> Iterator[bytes]:
 
 
 @contextmanager
-def _into_store(folder: Path) -> Iterator[Push]:
+def into_store(folder: Path) -> Iterator[Push]:
     from iodock.centre.monitor.collector import Collector
 
     collector = Collector(folder)
@@ -109,7 +132,7 @@ def _into_store(folder: Path) -> Iterator[Push]:
 
 
 @contextmanager
-def _to_collector(
+def to_collector(
     url: str, token_file: Path | None, ca: Path | None, cert: Path | None, key: Path | None
 ) -> Iterator[Push]:
     if not url.startswith(("http://", "https://")):

@@ -100,7 +100,20 @@ def run(
                 pids, asked, backend=backend, force=force, group=cgroup, page_faults=page_faults
             )
     _after(recorded, asked, lang, quiet)
-    return _pass_on(recorded)
+    status = _pass_on(recorded)
+    if "iodock.cli.patience" in sys.modules:
+        _leave_those_who_ask(status)
+    return status
+
+
+def _leave_those_who_ask(status: int) -> None:
+    """A thread that still waits for the servers' store must neither hold the user nor change the status."""
+    from iodock.cli.patience import is_asking
+
+    if is_asking():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
 
 
 class _Nothing:

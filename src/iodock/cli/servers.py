@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from iodock.cli.monitor_store import StoreOptions
     from iodock.program.store import Store
     from iodock.shared.errors import IodockError
-    from iodock.shared.meanwhile import Meanwhile, NotJoined, OtherUser, ServerMoment, Servers
+    from iodock.shared.meanwhile import Meanwhile, NotJoined, OtherUser, RunTime, ServerMoment, Servers
     from iodock.shared.settings import ServerReadings, Settings
 
 
@@ -22,23 +22,38 @@ def servers_of(store: Store, settings: Settings) -> Servers | None:
     if settings.servers.store is None:
         return None
     from iodock.program.meanwhile.run_time import run_time
-    from iodock.shared.errors import IodockError
+
+    run = run_time(store, settings)
+    return _Unasked(settings.servers.store, "no-date") if run is None else _asked(run, settings)
+
+
+def servers_in_time(store: Store, settings: Settings) -> Servers | None:
+    """The same, but given up after half a second of waiting: one line says so."""
+    if settings.servers.store is None:
+        return None
+    from iodock.cli.patience import Patient
+    from iodock.program.meanwhile.run_time import run_time
 
     run = run_time(store, settings)
     if run is None:
         return _Unasked(settings.servers.store, "no-date")
+    return Patient(settings.servers.store, lambda: _asked(run, settings))
+
+
+def _asked(run: RunTime, settings: Settings) -> Servers:
     from iodock.centre.alongside.run import Alongside
     from iodock.centre.monitor.questions.ids import job_ids
+    from iodock.shared.errors import IodockError
 
+    readings = settings.servers
     try:
-        readings = settings.servers
         place = _place(readings)
         return Alongside(
             place.opened(), run, settings.states, place.store, readings.clocks_agree_s,
             job_ids(readings.jobid_name),
         )  # fmt: skip
     except IodockError as error:
-        return _Unasked(settings.servers.store, None, error)
+        return _Unasked(str(readings.store), None, error)
 
 
 def _place(readings: ServerReadings) -> StoreOptions:

@@ -15,6 +15,7 @@ from typing import Any
 
 from iodock.program.analyses import find
 from iodock.program.analyses.base import request
+from iodock.program.analyses.machine import with_servers
 from iodock.program.diagnosis import diagnose
 from iodock.program.findings import Diagnosis
 from iodock.program.relations.profile import Profile
@@ -24,6 +25,7 @@ from iodock.program.store.renaming import renaming_of
 from iodock.shared.bounded.packed import UNPACK_ERRORS, unpacked
 from iodock.shared.errors import IodockError
 from iodock.shared.language import N_, Language
+from iodock.shared.meanwhile import Servers
 from iodock.shared.settings import Settings
 
 MOST_ROWS = 10_000
@@ -46,16 +48,26 @@ _MOUNTS_SQL = """SELECT m.mount_point, m.fs_type, m.source, m.options, m.host, c
 FROM mounts m LEFT JOIN files f ON f.mount_point = m.mount_point GROUP BY ALL ORDER BY files DESC, 1"""
 
 Progress = Callable[[int, int | None, int], None]
+ServersOf = Callable[[Store, Settings], Servers | None]
 
 
 def write_bundle(
-    store: Path, target: Path, text: Language, settings: Settings, anonymous: bool, progress: Progress
+    store: Path,
+    target: Path,
+    text: Language,
+    settings: Settings,
+    anonymous: bool,
+    progress: Progress,
+    servers_of: ServersOf = lambda store, settings: None,
 ) -> None:
-    """Writes the archive; with ANONYMOUS from a copy of the store without anybody's names. Raises
+    """Writes the archive; with ANONYMOUS from a copy of the store without anybody's names. SERVERS_OF: who is
+    asked what file servers did meanwhile; nobody with ANONYMOUS, as the answers have names. Raises
     StoreError, QueryError, OSError."""
     if not anonymous:
         with Store.open(store) as opened:
-            _write(opened, target, text, diagnose(opened, settings), False, progress)
+            servers = servers_of(opened, settings)
+            found = diagnose(opened, settings, servers)
+            _write(opened, target, text, found, False, progress, servers)
         return
     with tempfile.TemporaryDirectory(prefix="iodock-") as folder:
         # Opened first: a recording that was cut becomes tables, and what is damaged is named here, not in the
@@ -91,13 +103,19 @@ def is_bundle(path: Path) -> bool:
 
 
 def _write(
-    store: Store, target: Path, text: Language, found: Diagnosis, anonymous: bool, progress: Progress
+    store: Store,
+    target: Path,
+    text: Language,
+    found: Diagnosis,
+    anonymous: bool,
+    progress: Progress,
+    servers: Servers | None = None,
 ) -> None:
     root = _ENDING.sub("", target.name) or "bundle"
     part = target.with_name(f".{target.name}.part")
     try:
         with tarfile.open(part, "w:gz") as archive:
-            for done, (name, content) in enumerate(_members(store, text, found, anonymous), 1):
+            for done, (name, content) in enumerate(_members(store, text, found, anonymous, servers), 1):
                 progress(done, len(_TABLES) + 9, done)
                 entry = tarfile.TarInfo(f"{root}/{name}")
                 entry.size = len(content)
@@ -115,7 +133,9 @@ def _write(
             part.unlink()
 
 
-def _members(store: Store, text: Language, found: Diagnosis, anonymous: bool) -> Iterator[tuple[str, bytes]]:
+def _members(
+    store: Store, text: Language, found: Diagnosis, anonymous: bool, servers: Servers | None
+) -> Iterator[tuple[str, bytes]]:
     from iodock.program.views.diagnosis_json import diagnosis_json
     from iodock.program.views.diagnosis_text import diagnosis_text
     from iodock.program.views.report import report_html
@@ -133,16 +153,19 @@ def _members(store: Store, text: Language, found: Diagnosis, anonymous: bool) ->
     Profile(store).need(["slow_calls"])
     yield "slow-calls.csv", _csv(store, _SLOW_SQL)
     for name, arguments, _ in _TABLES:
-        yield f"{name}.csv", _analysis(store, name, arguments)
-    yield "report.html", page_bytes(report_html(store, text.code, found))
+        yield f"{name}.csv", _analysis(store, name, arguments, servers, text)
+    yield "report.html", page_bytes(report_html(store, text.code, found, servers))
 
 
-def _analysis(store: Store, name: str, arguments: dict[str, Any]) -> bytes:
+def _analysis(
+    store: Store, name: str, arguments: dict[str, Any], servers: Servers | None, text: Language
+) -> bytes:
     from iodock.shared.tables import csv
 
     analysis = find(name)
     out = io.BytesIO()
-    csv.write(analysis.run(store, request(analysis, arguments)), out)
+    answer = analysis.run(store, request(analysis, arguments))
+    csv.write(with_servers(answer, servers, text) if servers and name == "machine" else answer, out)
     return out.getvalue()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from iodock.program import analyses
 from iodock.program.analyses.base import request
+from iodock.program.analyses.machine import with_servers
 from iodock.program.diagnosis import diagnose
 from iodock.program.findings import Diagnosis
 from iodock.program.relations.profile import Profile, tables_in
@@ -24,7 +25,11 @@ from iodock.program.views.report.target import check_target, write_page
 from iodock.shared.answer import Loss
 from iodock.shared.errors import RequestError
 from iodock.shared.language import LANGUAGES, Language, chosen, language_in
-from iodock.shared.settings import Settings
+from iodock.shared.meanwhile import Servers
+from iodock.shared.settings import Settings, load
+
+servers_of: Callable[[Store, Settings], Servers | None] = lambda store, site: None  # noqa: E731
+"""Who is asked what file servers did meanwhile; the package's door puts it in."""
 
 
 class Run:
@@ -40,12 +45,20 @@ class Run:
         if not isinstance(analysis, str):
             raise RequestError(f"no such analysis: {analysis!r}", f"analyses: {', '.join(self.analyses())}")
         found = analyses.find(analysis)
-        return Result(found.run(self.store, request(found, arguments)))
+        answer = found.run(self.store, request(found, arguments))
+        servers = servers_of(self.store, load()) if analysis == "machine" else None
+        return Result(with_servers(answer, servers, _language(None)) if servers else answer)
 
     def diagnose(self, settings: Settings | None = None) -> Diagnosis:
         """What is wrong, what it costs and what to change, as data. SETTINGS: the site's, from
-        `iodock.load_settings`. Raises RequestError, StoreError and QueryError."""
-        return diagnose(self.store, settings)
+        `iodock.load_settings`. A monitor's store that they name is asked what file servers did meanwhile,
+        and waited for half a second at most. Raises RequestError, StoreError and QueryError."""
+        return self._diagnosed(settings)[0]
+
+    def _diagnosed(self, settings: Settings | None) -> tuple[Diagnosis, Servers | None]:
+        site = load() if settings is None else settings
+        servers = servers_of(self.store, site) if isinstance(site, Settings) else None
+        return diagnose(self.store, site, servers), servers
 
     def findings(self, language: str | None = None, settings: Settings | None = None) -> Findings:
         """What is worth changing, as `iodock diagnose` says it: in a notebook a table, in a terminal text.
@@ -65,7 +78,8 @@ class Run:
         target = Path(path or f"{self.store.name.removesuffix('.iodock')}.html")
         text = _language(language)
         check_target(target)
-        write_page(report_html(self.store, text.code, self.diagnose(settings)), target)
+        found, servers = self._diagnosed(settings)
+        write_page(report_html(self.store, text.code, found, servers), target)
         return Page(target)
 
     def query(self, sql: str, unsafe: bool = False) -> pa.Table:

@@ -142,6 +142,13 @@ SAMPLES = {
     "server.cpu_share": N_("CPU of the server in use"),
     "server.moved_bytes_per_s": N_("Bytes read and written by the server"),
     "server.load": N_("Load"),
+    "server.read_bytes_per_s": N_("Bytes read by the controller"),
+    "server.written_bytes_per_s": N_("Bytes written by the controller"),
+    "server.reads_per_s": N_("Reads of the controller"),
+    "server.writes_per_s": N_("Writes of the controller"),
+    "server.operations_per_s": N_("Operations of the controller"),
+    "server.busy_share": N_("Controller busy"),
+    "server.response_s": N_("Response time of the controller"),
 }
 """`SOURCE.METRIC` of the machine's samples."""
 
@@ -152,6 +159,7 @@ SERVER_STATES = {
     "stall": N_("stalled"),
     "failover": N_("failing over"),
     "degraded": N_("degraded"),
+    "no-usual": N_("not enough samples to know"),
     "no-samples": N_("no samples"),
 }
 """What states of file servers are called."""

@@ -8,8 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-ServerState = Literal["healthy", "busy", "overload", "stall", "failover", "degraded", "no-samples"]
-"""As docs/explanation/server-states.md has them."""
+ServerState = Literal[
+    "healthy", "busy", "overload", "stall", "failover", "degraded", "no-usual", "no-samples"
+]
+"""As docs/explanation/server-states.md has them; `no-usual`: no trouble was seen, but too few samples from
+before the run say what is usual."""
 TROUBLE: tuple[ServerState, ...] = ("stall", "overload", "failover", "degraded")
 """The worst first."""
 
@@ -104,7 +107,8 @@ class ServerCurve:
     file_system: str
     server: str
     metric: str
-    """`handled_per_s`, `waiting`, `wait_s`, `cpu_share`, `moved_bytes_per_s` or `load`."""
+    """`handled_per_s`, `waiting`, `wait_s`, `cpu_share`, `moved_bytes_per_s` or `load`; of a storage array,
+    whose `server` is its name and the controller's, `busy_share` and others."""
     points: tuple[tuple[int, float], ...]
     """End of each sample, and the value."""
 
@@ -118,6 +122,9 @@ class OtherUser:
     user: str | None
     read_bytes: int
     written_bytes: int
+    begin_ns: int
+    end_ns: int
+    """Of the agent's readings that these are of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +141,10 @@ class Meanwhile:
     by_mount: Mapping[str, str]
     """Mount point -> file system of the monitor."""
     sample_s: float
+    kept_s: float | None = None
+    """Of which length the monitor keeps sums of that time; None: readings as agents sent them."""
+    is_coarse: bool = False
+    """Judged by samples that are longer than the agents'."""
     brief: tuple[str, ...] = ()
     """Servers of which a single sample speaks for trouble, too few for a state to be told."""
     knows_job: bool = False
@@ -163,4 +174,4 @@ class Servers(Protocol):
         IodockError."""
 
 
-NotJoined = Literal["no-date", "no-host", "no-agent", "too-few", "no-match", "too-vague"]
+NotJoined = Literal["no-date", "no-host", "no-agent", "too-few", "no-match", "too-vague", "too-coarse"]

@@ -90,3 +90,20 @@ def test_a_counter_that_began_anew_leads_to_no_offset_that_is_wrong() -> None:
 
     found = compared([series(600, reset)], {KEY: agent(bursts, 5.0)}, "n1")
     assert isinstance(found, str) or abs(found.offset_ns / SECOND - 5) <= found.within_ns / SECOND
+
+
+@pytest.mark.parametrize("seconds", [163, 200, 239])
+@pytest.mark.parametrize("phase", [0, 17, 40, 59])
+def test_few_sums_tell_no_false_offset(seconds: int, phase: int) -> None:
+    """Rows of a minute, the last one cut: only at some offsets do enough of them lie in the recording."""
+    rows = [
+        (begin - phase * SECOND, end - phase * SECOND, grown)
+        for begin, end, grown in agent(bursts, phase, 60)
+    ]
+    begin = rows[-1][1]
+    cut = [row for row in rows if row[1] <= BEGIN + 180 * SECOND]
+    last = cut[-1][1]
+    cut.append((last, last + 10 * SECOND, 10_000_000))
+    assert begin > last
+    found = compared([series(seconds, bursts)], {KEY: cut}, "n1")
+    assert isinstance(found, str) or abs(found.offset_ns / SECOND) <= found.within_ns / SECOND

@@ -17,7 +17,6 @@ from alongside_site import (
     centre_store,
     nfs_rows,
     node_rows,
-    opened,
     plot5,
     site,
 )
@@ -25,29 +24,11 @@ from diagnosing import of_rule
 from iodock.centre.alongside.replay import replayed
 from iodock.centre.monitor.collector import Collector
 from iodock.centre.store import MonitorStore
-from iodock.cli.servers import servers_of
-from iodock.program.diagnosis import diagnose
-from iodock.program.findings import Diagnosis
 from iodock.shared.language import language_in
 from iodock.shared.sentences import say
-from iodock.shared.settings import ServerReadings, Settings
+from iodock.shared.settings import ServerReadings
 from iodock.simulation.scenarios import OVERLOADED
-
-
-def said(run: str, settings: Settings, language: str = "en") -> tuple[str, str]:
-    """Of the call that hung, and of the whole run."""
-    found = diagnosed(run, settings)
-    text = language_in(language)
-    (hung,) = of_rule(found, "slow-call")
-    assert hung.message.values["when"] == "2026-03-02 12:08:20.010048" or "behind" in run
-    return " ".join(say(one, text) for one in hung.meanwhile), " ".join(
-        say(one, text) for one in found.remarks
-    )
-
-
-def diagnosed(run: str, settings: Settings) -> Diagnosis:
-    with opened(run) as store:
-        return diagnose(store, settings, servers_of(store, settings))
+from said_of_servers import diagnosed, said
 
 
 @pytest.mark.parametrize("step_s", [1.0, 10.0])
@@ -110,7 +91,9 @@ def test_readings_that_end_in_the_run_are_no_all_clear(tmp_path: Path) -> None:
 def test_what_began_after_the_call_is_not_blamed(tmp_path: Path) -> None:
     """A reading of the call's time that only looks well because it was judged before."""
     node_rows(centre_store(tmp_path / "m", None))
-    found = replayed(centre_store(tmp_path / "n", 60.0).store, site(tmp_path).states, BEGIN, HUNG)
+    found = replayed(
+        centre_store(tmp_path / "n", 60.0).store, site(tmp_path).states, HUNG - 300 * SECOND, HUNG
+    )
     before = HUNG - 40 * SECOND
     assert found.state("mds01", before, before + SECOND) in ("healthy", "busy")
 
@@ -196,8 +179,8 @@ def test_agents_slower_than_the_settings_say_give_no_all_clear(tmp_path: Path) -
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     assert "servers were healthy" not in at + whole
     at, whole = said(plot5(tmp_path / "again.iodock"), site(tmp_path / "m", sample_s=60.0))
-    assert "The file servers were healthy at that time: all 3 of lfs" in at
-    assert "by samples of 60 s" in at
+    assert "Over the 60 s around the call the servers of lfs were as usual" in at
+    assert "lfs: the file servers were healthy while the program ran" in whole
 
 
 @pytest.mark.parametrize("what", ["missing", "damaged", "no-folder"])

@@ -14,9 +14,10 @@ from iodock.shared.meanwhile import ClockOffset, CounterSeries, NotJoined
 FARTHEST_S = 600
 """Clocks that are further apart are not compared."""
 MOST_WITHIN_S = 5.0
-"""Clocks are compared only if the counters tell the difference this well."""
+"""Clocks are compared only if the counters tell the difference this well; or to within a tenth of an interval
+of the agent, where these are long."""
 _LEAST_ROWS = 3
-"""Intervals of the agent that lie within the recording."""
+"""Intervals of the agent that lie within the recording, wherever it begins."""
 _MOST_ROWS = 40
 """Intervals of a recording that are compared."""
 _MOST_SERIES = 6
@@ -54,11 +55,13 @@ def compared(
         _Pair.of(one, rows[key]) for one in counters if (key := key_of(one)) in rows and key and one.points
     ]
     pairs = sorted(pairs, key=lambda pair: pair.values[0] - pair.values[-1])[:_MOST_SERIES]
-    if not pairs:
+    if not any(pair.is_long for pair in pairs):
         return "too-few"
+    pairs = [pair for pair in pairs if pair.is_long]
     steps = int(FARTHEST_S / _STEP_S)
     errors = {at: found for at in range(-steps, steps + 1) if (found := _error(pairs, at)) is not None}
-    if not errors:
+    # Where it can't be seen that the clocks do not agree, another offset fits by chance.
+    if 0 not in errors:
         return "too-few"
     least = min(errors.values())
     if least > _GOOD:
@@ -68,7 +71,7 @@ def compared(
     # Where no difference fits as well as any, none is assumed.
     best = 0 if 0 in alike else int(median(alike))
     within = (max(best - min(good), max(good) - best) + 1) * _STEP_S
-    if within > MOST_WITHIN_S:
+    if within > max(MOST_WITHIN_S, min(pair.length for pair in pairs) / 10 / SECOND):
         return "too-vague"
     return ClockOffset(int(best * _STEP_S * SECOND), int(within * SECOND), True, host)
 
@@ -90,6 +93,8 @@ class _Pair:
     rows: list[Row]
     """Of the agent, in order."""
     ends: list[int]
+    length: int
+    """Of an interval, ns."""
     least: int
     """Intervals that must be covered for an offset to be judged."""
 
@@ -99,13 +104,21 @@ class _Pair:
         length = int(median(end - begin for begin, end, _ in ordered)) or 1
         points = _busiest(series.points, _MOST_ROWS * length)
         span = points[-1][0] - points[0][0]
+        # One that is cut does not count: else only some offsets would have enough of them.
+        whole = [row for row in ordered if row[1] - row[0] >= length // 2]
         return cls(
             [at for at, _ in points],
             [value for _, value in points],
-            ordered,
-            [end for _, end, _ in ordered],
+            whole,
+            [end for _, end, _ in whole],
+            length,
             max(_LEAST_ROWS, span // length // 2),
         )
+
+    @property
+    def is_long(self) -> bool:
+        """Whether enough intervals lie in it at any offset."""
+        return self.times[-1] - self.times[0] >= (_LEAST_ROWS + 1) * self.length
 
     def error(self, offset: int) -> float | None:
         """At which share the growths differ, if the agent's clock is OFFSET ahead."""

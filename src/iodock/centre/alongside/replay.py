@@ -3,7 +3,7 @@ one, and what came later is not known to it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from iodock.centre.monitor.questions.ids import JobIds
@@ -22,6 +22,7 @@ _LEADS = (30, 4)
 usual is learnt."""
 _MOST_JUDGED = 30_000
 """Samples of servers, 0.2 ms each: of more, longer samples are taken."""
+_WELL: tuple[ServerState, ...] = ("healthy", "busy", "no-usual")
 _STEPS = {"fine": 0, "minute": 60 * SECOND, "ten_minutes": 600 * SECOND}
 _LEVELS = tuple(_STEPS)
 
@@ -42,14 +43,21 @@ class Replay:
     """A span of time, judged. Times are the store's."""
 
     step: int
+    kept: int | None
+    """Length of the sums that the store keeps of that time, ns; None: readings as they came."""
     file_systems: Mapping[str, str]
     """By server: all that are known."""
     stretches: dict[str, list[ServerStretch]] = field(default_factory=dict)
     samples: dict[str, list[Judged]] = field(default_factory=dict)
     """By server, in order."""
+    usual: dict[str, Set[str]] = field(default_factory=dict)
+    """By server the amounts whose usual was known when the time began."""
+    unsure: set[str] = field(default_factory=set)
+    """Servers whose last sample can't be called healthy for want of a usual."""
 
     def state(self, server: str, begin: int, end: int) -> ServerState:
-        """The worst state between two moments; `no-samples` where nobody read the server."""
+        """The worst state between two moments; `no-samples` where nobody read the server, `no-usual` where
+        too little is known to call it healthy."""
         met = [
             one.state for one in self.stretches.get(server, ()) if one.begin_ns < end and one.end_ns > begin
         ]
@@ -58,7 +66,7 @@ class Replay:
                 return state
         if not met or not self._covers(server, begin, end):
             return "no-samples"
-        return "busy" if "busy" in met else "healthy"
+        return next(state for state in reversed(_WELL) if state in met)
 
     def _covers(self, server: str, begin: int, end: int) -> bool:
         """Whether samples lie all along, but for the ms by which agents are late."""
@@ -77,9 +85,16 @@ class Replay:
         ]
 
 
-def replayed(store: MonitorTables, limits: ServerStates, begin: int, end: int) -> Replay:
-    """States between two moments, ns since the epoch by the store's clocks. Raises StoreError, QueryError."""
-    resolution, step, samples = _pace(store, limits, begin, end)
+def replayed(
+    store: MonitorTables,
+    limits: ServerStates,
+    begin: int,
+    end: int,
+    usual: dict[str, Set[str]] | None = None,
+) -> Replay:
+    """States between two moments, ns since the epoch by the store's clocks. USUAL: as of a `Replay`, where it
+    was learnt before. Raises StoreError, QueryError."""
+    kept, resolution, step, samples = _pace(store, limits, begin, end)
     observer, states = Observer(store, JobIds(), step), States(replace(limits, sample_s=step / SECOND))
     observer.prepare(end)
     lead = begin - samples * step
@@ -87,18 +102,22 @@ def replayed(store: MonitorTables, limits: ServerStates, begin: int, end: int) -
     for round_ in observer.past(lead + 4 * step, limits.usual_hours, max(60.0, step / SECOND), coarse):
         states.take(round_)
     states.wake(lead)
-    found = Replay(step, {})
+    found = Replay(step, _STEPS[kept] or None, {}, usual=usual or {})
     for round_ in observer.stretch(lead, end + step, resolution, begin - step):
+        if round_.now_ns <= begin:
+            states.take(round_)
+            if usual is None:
+                found.usual = {host: states.known(host) for host in states.hosts}
+            continue
         verdicts = states.take(round_)
-        if round_.now_ns > begin:
-            _take(found, verdicts, round_, states, max(begin, round_.now_ns - step))
+        _take(found, verdicts, round_, states, max(begin, round_.now_ns - step))
     found.file_systems = observer.file_systems
     return found
 
 
-def _pace(store: MonitorTables, limits: ServerStates, begin: int, end: int) -> tuple[str, int, int]:
-    """The finest resolution that is kept of then and can be judged soon, the length of a sample, and how many
-    lead there."""
+def _pace(store: MonitorTables, limits: ServerStates, begin: int, end: int) -> tuple[str, str, int, int]:
+    """The finest resolution that is kept of then, the finest that can be judged soon, the length of a sample,
+    and how many lead there."""
     sample = int(limits.sample_s * SECOND)
     kept = span(begin, min(end, begin + HOUR), store.catalogue).resolution
     observer = Observer(store, JobIds(), sample)
@@ -108,33 +127,51 @@ def _pace(store: MonitorTables, limits: ServerStates, begin: int, end: int) -> t
         step = max(sample, _STEPS[level])
         for lead in _LEADS:
             if servers * ((end - begin) // step + lead) <= _MOST_JUDGED:
-                return level, step, lead
+                return kept, level, step, lead
     coarsest = max(sample, _STEPS[_LEVELS[-1]])
-    return _LEVELS[-1], max(coarsest, servers * (end - begin) // _MOST_JUDGED), _LEADS[-1]
+    return kept, _LEVELS[-1], max(coarsest, servers * (end - begin) // _MOST_JUDGED), _LEADS[-1]
 
 
 def _take(found: Replay, verdicts: list[Verdict], round_: Round, states: States, begin: int) -> None:
-    for one in verdicts:
-        _extend(found.stretches.setdefault(one.server, []), one, begin, round_.now_ns)
     for observation in round_.observations:
+        known = found.usual.get(observation.host, frozenset())
+        (found.unsure.discard if needed(observation) <= known else found.unsure.add)(observation.host)
         sign = states.sample(observation.host)
         if sign is not None:
-            usual = states.usual(observation.host, "handled")
+            usual = states.usual(observation.host, "handled") if "handled" in known else None
             found.samples.setdefault(observation.host, []).append(Judged(observation, sign, usual))
+    for one in verdicts:
+        state: ServerState = one.state
+        if one.server in found.unsure and state in _WELL:
+            state = "no-usual"
+        _extend(found.stretches.setdefault(one.server, []), one, state, begin, round_.now_ns)
 
 
-def _extend(stretches: list[ServerStretch], verdict: Verdict, begin: int, end: int) -> None:
+def needed(one: Observation) -> Set[str]:
+    """The amounts whose usual must be known, or trouble would look healthy."""
+    found = {"handled"}
+    if one.wait_s is not None:
+        # What a server itself says of waits is judged by a fixed limit.
+        return found | {"wait"} if one.kind == "client" else found
+    return found | {"operation"} if one.operation_s is not None else found
+
+
+def _extend(
+    stretches: list[ServerStretch], verdict: Verdict, state: ServerState, begin: int, end: int
+) -> None:
     """A state is told a sample or two after it began: it takes the place of what was told of that time."""
     last = stretches[-1] if stretches else None
-    if last is not None and last.state == verdict.state:
+    if last is not None and last.state == state:
         stretches[-1] = replace(last, end_ns=end)
         return
     since = max(min(verdict.since_ns, begin), stretches[0].begin_ns if stretches else begin)
+    if last is not None and last.state in _WELL and state in _WELL and "no-usual" in (last.state, state):
+        since = begin
     kept = [one for one in stretches if one.begin_ns < since]
     if kept:
         kept[-1] = replace(kept[-1], end_ns=since)
     stretches[:] = [
-        *kept, ServerStretch(verdict.file_system, verdict.server, verdict.state, since, end),
+        *kept, ServerStretch(verdict.file_system, verdict.server, state, since, end),
     ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from iodock.centre.alongside import arrays
 from iodock.centre.alongside.clocks import AGENT_METRICS, Key, Row, compared, key_of
 from iodock.centre.alongside.replay import Judged, Replay, replayed, unwell
 from iodock.centre.alongside.systems import system_of
@@ -74,10 +75,13 @@ class Alongside:
         mine = [one for one in found.file_systems if found.file_systems[one] in systems]
         stretches = [self._back(one) for server in mine for one in self._of_run(found, server)]
         curves = [curve for server in mine for curve in self._curves(found, server)]
+        begin, end = self._there(self.run.begin_ns), self._there(self.run.end_ns)
+        curves += arrays.curves(self.tables, systems, begin, end, self._resolution, self._offset)
         briefly = tuple(server for server in mine if self._is_brief(found, server))
         return Meanwhile(
             clock, systems, bool(self.run.mounts), tuple(stretches), tuple(curves), self._by_mount,
-            found.step / SECOND, briefly, self.run.job is not None,
+            found.step / SECOND, None if found.kept is None else found.kept / SECOND,
+            found.step > int(self.limits.sample_s * SECOND), briefly, self.run.job is not None,
         )  # fmt: skip
 
     def at(self, begin_ns: int, end_ns: int) -> Sequence[ServerMoment]:
@@ -99,15 +103,16 @@ class Alongside:
         if host is None or not isinstance(self._clock, ClockOffset):
             return None
         begin, end = self._there(begin_ns), self._there(end_ns)
-        step = int(self.limits.sample_s * SECOND)
-        # An agent's reading is told once it is over.
+        # An agent's reading is told once it is over, and a sum of ten minutes is not told in parts.
+        step = max(int(self.limits.sample_s * SECOND), self._whole.kept or 0)
         first, last = begin // step * step, -(-end // step) * step
         within = Span(first, last, last - first, span(first, last, self.tables.catalogue).resolution, "fine")
         rows = node.users(self.tables, host, self.ids, within).to_pylist()
         if not rows and not self._tells_users(host, within):
             return None
+        told = (first - self._offset, last - self._offset)
         found = [
-            OtherUser(str(row["name"]), row["user"], int(row["read_bytes"]), int(row["written_bytes"]))
+            OtherUser(str(row["name"]), row["user"], int(row["read_bytes"]), int(row["written_bytes"]), *told)
             for row in rows
             if row["name"] != self.run.job and row["read_bytes"] + row["written_bytes"] > 0
         ]
@@ -132,6 +137,8 @@ class Alongside:
             found = compared(self.run.counters, self._rows(self._host), self._host)
         if not isinstance(found, ClockOffset) and found != "no-match" and self.clocks_agree_s is not None:
             return ClockOffset(0, int(self.clocks_agree_s * SECOND), False)
+        if found in ("too-few", "too-vague") and self._resolution != "fine":
+            return "too-coarse"
         return found
 
     @cached_property
@@ -185,16 +192,22 @@ class Alongside:
         if self._whole.step <= sample:
             return self._whole
         margin = _FINE_AGAIN * sample
-        return replayed(self.tables, self.limits, begin - margin, end + margin)
+        return replayed(self.tables, self.limits, begin - margin, end + margin, self._whole.usual)
+
+    @cached_property
+    def _known_systems(self) -> set[str]:
+        begin, end = self._there(self.run.begin_ns), self._there(self.run.end_ns)
+        told = arrays.systems(self.tables, begin, max(end, begin + 1), self._resolution)
+        return {*self._whole.file_systems.values(), *told}
 
     @cached_property
     def _systems(self) -> tuple[str, ...]:
-        known = set(self._whole.file_systems.values())
+        known = self._known_systems
         return tuple(sorted(set(self._by_mount.values()) if self.run.mounts else known))
 
     @cached_property
     def _by_mount(self) -> Mapping[str, str]:
-        known = set(self._whole.file_systems.values())
+        known = self._known_systems
         found = {one.mount_point: system_of(one, known) for one in self.run.mounts}
         return {mount: name for mount, name in found.items() if name is not None}
 

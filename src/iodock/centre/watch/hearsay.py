@@ -69,10 +69,12 @@ def news(store: MonitorTables, now: int, known: Homes, ahead: int = HOUR) -> dic
     return found
 
 
-def place_targets(store: MonitorTables, now: int, step: int, known: Homes, ahead: int = HOUR) -> None:
+def place_targets(
+    store: MonitorTables, now: int, step: int, known: Homes, ahead: int = HOUR, resolution: str = "fine"
+) -> None:
     """Who has each target now, by who read it last. AHEAD: as of `news`. Raises StoreError."""
     last: dict[str, tuple[int, str]] = {}
-    for row in servers.places(store, now - 3 * step, now + ahead).to_pylist():
+    for row in servers.places(store, now - 3 * step, now + ahead, resolution).to_pylist():
         target, seen = str(row["target"]), (int(row["end_ts"]), str(row["host"]))
         last[target] = max(last.get(target, seen), seen)
     home = known.of_target

@@ -92,7 +92,7 @@ class Observer:
         for at in range(-(-begin // self.step), -(-end // self.step) + 1):
             now = at * self.step
             if now >= said_until:
-                place_targets(self.store, now, self.step, self._homes, self.step)
+                place_targets(self.store, now, self.step, self._homes, self.step, resolution)
                 said = news(self.store, now, self._homes, self.step)
                 said_until = now + max(self.step, _NEWS_EVERY)
             observations = by_round.get(at, [])
@@ -242,7 +242,9 @@ class Observer:
         # Where none is known yet, the first clients may just have begun to send.
         if now - self._asked_mounts > (_CLOCKS_EVERY if self._mounts else _MOUNTS_EVERY):
             self._asked_mounts = now
-            rows = servers.mounts(self.store, now - HOUR, now + _AHEAD).to_pylist()
+            # A minute tells it, but where minutes are not kept any more.
+            kept = "minute" if resolution == "fine" else resolution
+            rows = servers.mounts(self.store, now - HOUR, now + _AHEAD, kept).to_pylist()
             self._mounts = {
                 (str(row["host"]), str(row["server"])): str(row["file_system"])
                 for row in rows

@@ -93,6 +93,15 @@ class States:
         server = self._servers.get(host)
         return server.last if server else None
 
+    @property
+    def hosts(self) -> list[str]:
+        """Servers that are remembered."""
+        return sorted(self._servers)
+
+    def known(self, host: str) -> frozenset[str]:
+        """The amounts whose usual is known of a server that is remembered."""
+        return self._servers[host].usual.known
+
     def usual(self, host: str, what: str) -> float | None:
         """What is usual for a server; None: not known."""
         server = self._servers.get(host)

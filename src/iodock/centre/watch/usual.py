@@ -58,6 +58,11 @@ class Usual:
         return self._medians.get(name)
 
     @property
+    def known(self) -> frozenset[str]:
+        """The amounts that have a usual."""
+        return frozenset(self._medians)
+
+    @property
     def is_known(self) -> bool:
         return "handled" in self._medians
 

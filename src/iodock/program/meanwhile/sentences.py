@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
 
 from iodock.program.meanwhile import words
 from iodock.shared.clock import NS, clock_text
@@ -18,6 +19,8 @@ from iodock.shared.meanwhile import (
 )
 from iodock.shared.message import Message, Scalar
 
+_TIMES_CALL = 2
+"""A sample that is longer than this many calls does not clear the servers of one."""
 _MOST_NAMED = 3
 """Servers in trouble and other users that are named."""
 
@@ -29,6 +32,15 @@ def of_run(servers: Servers) -> tuple[Message, ...]:
         if found is None:
             return (Message(words.NOT_JOINED[servers.why_not or "no-agent"]),)
         return (*_systems(found), _clock(found.clock))
+    except IodockError as error:
+        return (Message(words.BROKEN, {"error": str(error)}),)
+
+
+def in_short(servers: Servers) -> tuple[Message, ...]:
+    """The same without clocks, for a check-up on one screen; nothing of a run that can't be joined."""
+    try:
+        found = servers.meanwhile()
+        return () if found is None else tuple(_systems(found))
     except IodockError as error:
         return (Message(words.BROKEN, {"error": str(error)}),)
 
@@ -61,10 +73,12 @@ def _at(servers: Servers, found: Meanwhile, lasted: tuple[int, int], mount: str 
         systems = (found.by_mount[mount],)
     moments = servers.at(*lasted)
     for system in systems:
-        yield from _of_system(system, [one for one in moments if one.file_system == system])
+        own = [one for one in moments if one.file_system == system]
+        yield from _of_system(system, own, lasted[1] - lasted[0])
+        yield from _of_arrays(system, found, lasted)
 
 
-def _of_system(system: str, moments: Sequence[ServerMoment]) -> Iterator[Message]:
+def _of_system(system: str, moments: Sequence[ServerMoment], lasted: int) -> Iterator[Message]:
     """The servers in trouble with their numbers; else the metadata server's, or those of the busiest."""
     unwell = sorted(
         (one for one in moments if one.state in TROUBLE),
@@ -76,18 +90,44 @@ def _of_system(system: str, moments: Sequence[ServerMoment]) -> Iterator[Message
         yield from _numbers(one)
     if unwell:
         return
-    read = [one for one in moments if one.state in ("healthy", "busy")]
+    read = [one for one in moments if one.state != "no-samples"]
     if not read:
         yield Message(words.AT_UNREAD, {"file_system": system})
         return
     shown = min(read, key=lambda one: (one.kind != "metadata", -(one.handled_per_s or 0.0), one.server))
     values: dict[str, Scalar] = {"file_system": system, "servers": len(moments)}
-    if len(read) < len(moments):
+    sample_s = _sample_s(shown)
+    if unsure := sum(one.state == "no-usual" for one in read):
+        yield Message(words.AT_NO_USUAL, {**values, "unsure": unsure})
+        if len(read) < len(moments):
+            yield Message(words.AT_ALSO_UNREAD, {**values, "unread": len(moments) - len(read)})
+    elif len(read) < len(moments):
         yield Message(words.AT_PARTLY, {**values, "read": len(read)})
+    elif sample_s is None or sample_s * NS > _TIMES_CALL * lasted:
+        yield Message(words.AT_TOO_COARSE, {**values, "sample_s": sample_s})
     else:
         said_of = words.AT_ALL_HEALTHY if len(read) == 1 else words.AT_SEVERAL_HEALTHY
-        yield Message(said_of, {**values, "server": shown.server, "sample_s": _sample_s(shown)})
+        yield Message(said_of, {**values, "server": shown.server, "sample_s": sample_s})
     yield from _numbers(shown)
+
+
+def _of_arrays(system: str, found: Meanwhile, lasted: tuple[int, int]) -> Iterator[Message]:
+    """The busiest controllers of its storage arrays."""
+    busy: list[tuple[float, float, str]] = []
+    for one in found.curves:
+        if one.file_system == system and one.metric == "busy_share":
+            ends = [end for end, _ in one.points]
+            # Each point is of the time since the one before.
+            at = [
+                value
+                for (end, value), before in zip(one.points, [None, *ends], strict=False)
+                if end > lasted[0] and (before or end) < lasted[1]
+            ]
+            if at:
+                busy.append((max(at), median(value for _, value in one.points), one.server))
+    for share, usual, server in sorted(busy, key=lambda each: (-each[0], each[2]))[:_MOST_NAMED]:
+        values: dict[str, Scalar] = {"server": server, "file_system": system}
+        yield Message(words.AT_ARRAY, {**values, "busy_share": share, "median_share": usual})
 
 
 def _sample_s(one: ServerMoment) -> float | None:
@@ -98,8 +138,7 @@ def _numbers(one: ServerMoment) -> Iterator[Message]:
     """Those that somebody read."""
     if one.begin_ns is None or one.end_ns is None:
         return
-    begin, end = (clock_text(at, "epoch")[11:19] for at in (one.begin_ns, one.end_ns))
-    yield Message(words.SAMPLED, {"server": one.server, "begin": begin, "end": end})
+    yield Message(words.SAMPLED, {"server": one.server, **_between(one.begin_ns, one.end_ns)})
     if one.handled_per_s is not None:
         values = {"handled": _count(one.handled_per_s), "usual": _count(one.usual_handled_per_s)}
         said = words.HANDLED if one.usual_handled_per_s is None else words.HANDLED_USUALLY
@@ -110,6 +149,11 @@ def _numbers(one: ServerMoment) -> Iterator[Message]:
         yield Message(words.WAITED, {"wait_s": one.wait_s})
     if one.cpu_share is not None:
         yield Message(words.CPU, {"cpu_share": one.cpu_share})
+
+
+def _between(begin: int, end: int) -> dict[str, Scalar]:
+    """Times of day."""
+    return {"begin": clock_text(begin, "epoch")[11:19], "end": clock_text(end, "epoch")[11:19]}
 
 
 def _count(value: float | None) -> Scalar:
@@ -125,7 +169,7 @@ def _others(found: Sequence[OtherUser] | None, knows_job: bool) -> Iterator[Mess
     for one in (found or ())[:_MOST_NAMED]:
         values: dict[str, Scalar] = {
             "name": one.name, "user": one.user, "read_bytes": one.read_bytes,
-            "written_bytes": one.written_bytes,
+            "written_bytes": one.written_bytes, **_between(one.begin_ns, one.end_ns),
         }  # fmt: skip
         yield Message(words.OTHER_OF if one.user else words.OTHER, values)
     if found and not knows_job:
@@ -138,6 +182,8 @@ def _systems(found: Meanwhile) -> Iterator[Message]:
         return
     if not found.are_chosen:
         yield Message(words.RUN_NOT_CHOSEN)
+    if found.kept_s is not None:
+        yield Message(words.RUN_KEPT, {"kept_s": found.kept_s})
     for system in found.systems:
         own = [one for one in found.stretches if one.file_system == system]
         yield from _of_stretches(system, own, found)
@@ -172,8 +218,10 @@ def _of_stretches(system: str, stretches: Sequence[ServerStretch], found: Meanwh
         server = max(unread, key=lambda name: gaps[name])
         more: dict[str, Scalar] = {"server": server, "part_s": _seconds(gaps[server]), "unread": len(unread)}
         yield Message(words.RUN_PARTLY, {**values, **more})
+    elif unsure := sum(any(one.state == "no-usual" for one in each) for each in by_server.values()):
+        yield Message(words.RUN_NO_USUAL, {**values, "unsure": unsure})
     else:
-        yield Message(words.RUN_HEALTHY, values)
+        yield Message(words.RUN_COARSE_HEALTHY if found.is_coarse else words.RUN_HEALTHY, values)
 
 
 def _troubles(by_server: dict[str, list[ServerStretch]]) -> Iterator[list[ServerStretch]]:

@@ -20,6 +20,15 @@ AT_PARTLY = N_(
     "Of the {servers} servers of {file_system}, {read} were read at that time and were healthy. Of the "
     "others nothing is known."
 )
+AT_NO_USUAL = N_(
+    "No trouble of {file_system} was seen at that time, but there are not enough samples from before the "
+    "run to know whether the servers were healthy. Servers with too few: {unsure} of {servers}."
+)
+AT_TOO_COARSE = N_(
+    "Over the {sample_s} around the call the servers of {file_system} were as usual. A trouble as short as "
+    "the call would not show in so long a sample, so it is not known whether they were healthy."
+)
+AT_ALSO_UNREAD = N_("Servers that were not read then: {unread} of {servers}.")
 AT_NOT_MONITORED = N_(
     "No server of {mount} is in the monitor's store, so it is not known what the server did then."
 )
@@ -67,6 +76,15 @@ CPU = N_("CPU of the server in use: {cpu_share}.")
 RUN_HEALTHY = N_(
     "{file_system}: the file servers were healthy while the program ran ({servers} read for {of_s}, by "
     "samples of {sample_s})."
+)
+RUN_COARSE_HEALTHY = N_(
+    "{file_system}: by samples of {sample_s} the servers were as usual while the program ran ({servers} read "
+    "for {of_s}). Trouble shorter than a sample may not show in them."
+)
+RUN_KEPT = N_("Of that time the monitor's store keeps only sums of {kept_s}.")
+RUN_NO_USUAL = N_(
+    "{file_system}: no trouble was seen while the program ran, but there are not enough samples from before "
+    "it to know whether the servers were healthy ({unsure} of {servers} servers, samples of {sample_s})."
 )
 RUN_UNREAD = N_(
     "{file_system}: there are no readings of the servers while the program ran, so it is not known "
@@ -136,6 +154,10 @@ NOT_JOINED: dict[NotJoined, str] = {
         "counters in common to compare clocks. If the site keeps them equal, set clocks_agree_s in "
         "[servers]."
     ),
+    "too-coarse": N_(
+        "The servers' readings were not used: the monitor's store keeps only sums of that time, too coarse "
+        "to compare clocks. If the site keeps them equal, set clocks_agree_s in [servers]."
+    ),
     "too-vague": N_(
         "The servers' readings were not used: disks and mounts were too steady to compare clocks to "
         "within some seconds. If the site keeps them equal, set clocks_agree_s in [servers]."
@@ -146,14 +168,18 @@ NOT_JOINED: dict[NotJoined, str] = {
     ),
 }
 BROKEN = N_("What the servers did is not known: {error}.")
+AT_ARRAY = N_(
+    "{server}, behind {file_system}, was busy for {busy_share} of the time then, and for {median_share} "
+    "over the run (median; imported counters)."
+)
 OTHERS_UNKNOWN = N_("No agent on that machine tells who else used its disks and mounts then.")
 OTHERS_NONE = N_("The agent on that machine saw no other job or session move data then.")
 OTHERS_OWN = N_("The recorded program itself may be one of them: the recording names no job.")
 OTHER = N_(
-    "From the same machine {name} read {read_bytes} and wrote {written_bytes} at that time (the agent's "
-    "count)."
+    "From the same machine {name} read {read_bytes} and wrote {written_bytes} from {begin} to {end} (the "
+    "agent's count)."
 )
 OTHER_OF = N_(
-    "From the same machine {name} of {user} read {read_bytes} and wrote {written_bytes} at that time "
-    "(the agent's count)."
+    "From the same machine {name} of {user} read {read_bytes} and wrote {written_bytes} from {begin} to "
+    "{end} (the agent's count)."
 )

@@ -12,6 +12,7 @@ from iodock.program.analyses import find
 from iodock.program.analyses.base import request
 from iodock.program.diagnosis import diagnose
 from iodock.program.findings import IO_FINE, Diagnosis, Finding
+from iodock.program.meanwhile.sentences import in_short
 from iodock.program.unseen import hides_calls
 from iodock.program.views import verdict as words
 from iodock.program.views.diagnosis_text import advice_text, files_text
@@ -30,7 +31,14 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from iodock.program.store import Store
+    from iodock.shared.meanwhile import Servers
+    from iodock.shared.message import Message
+    from iodock.shared.settings import Settings
 
+_IN_DIGEST = N_(
+    "How much the job moved, and how the file servers were meanwhile: in the digest at the end of the job's "
+    "output."
+)
 NOTHING = "-"
 """Stands where a value is not known or does not apply."""
 MOST_FINDINGS = 3
@@ -76,17 +84,30 @@ class Checkup:
     """Name, count, cure."""
     diagnosis: Diagnosis | None = None
     """What to change; None: it was not looked for."""
+    servers: Sequence[Message] = ()
+    """What the file servers did meanwhile."""
+    digest_follows: bool = False
+    """The job's digest stands below it in the same output, and tells volume and servers."""
 
 
-def checkup_of(store: Store, typed: str | None = None, rows: int = 3, diagnosed: bool = True) -> Checkup:
-    """The check-up of a store; `typed` is its name as the user would type it."""
+def checkup_of(
+    store: Store,
+    typed: str | None = None,
+    rows: int = 3,
+    diagnosed: bool = True,
+    settings: Settings | None = None,
+    servers: Servers | None = None,
+) -> Checkup:
+    """The check-up of a store; `typed` is its name as the user would type it. SERVERS: who is asked what file
+    servers did meanwhile."""
     return Checkup(
         store=typed or str(store.path),
         overview=overview_of(store),
         calls=_top(store, "call", rows),
         files=_top(store, "pattern", rows),
         losses=[(loss.name, loss.count, loss.cure) for loss in store.manifest.losses],
-        diagnosis=diagnose(store) if diagnosed else None,
+        diagnosis=diagnose(store, settings, servers) if diagnosed else None,
+        servers=in_short(servers) if servers else (),
     )
 
 
@@ -121,6 +142,7 @@ def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> N
             console.print()
         _print_finding(number, finding, console, text)
     _print_rest(checkup, console, text)
+    _print_servers(checkup, console, text)
     for kind, top in _tables(checkup):
         console.print()
         _print_table(kind, top, checkup, console, text)
@@ -128,6 +150,16 @@ def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> N
     losses = [one for one in checkup.losses if one[0] != "before-load" or hides_calls(*one[:2])]
     print_losses(losses, console, text)
     _print_next(checkup, console, text)
+
+
+def _print_servers(checkup: Checkup, console: Console, text: Language) -> None:
+    said = [] if checkup.digest_follows else [say(one, text) for one in checkup.servers]
+    if checkup.digest_follows:
+        said = [text.gettext(_IN_DIGEST)]
+    if said:
+        console.print()
+    for sentence in said:
+        print_sentence(console, sentence)
 
 
 def _worth(checkup: Checkup) -> Sequence[Finding]:
@@ -140,7 +172,7 @@ def _print_verdict(checkup: Checkup, console: Console, text: Language) -> None:
     verdict = words.judge(overview, text)
     for sentence in headline(diagnosis.verdict, text) if diagnosis else [verdict.headline]:
         print_sentence(console, sentence, "bold")
-    if figures := words.figures(overview, text):
+    if figures := words.figures(overview, text, with_volume=not checkup.digest_follows):
         print_sentence(console, figures)
     judged = bool(diagnosis.worth_changing) if diagnosis else verdict.level != "unjudged"
     for remark in words.remarks(overview, text, judged):
@@ -155,6 +187,8 @@ def _print_finding(number: int, finding: Finding, console: Console, text: Langua
         print_sentence(console, saves, indent=3)
     if finding.files:
         print_sentence(console, files_text(finding, 1, console.width, text), indent=3)
+    for said in finding.meanwhile[:1]:
+        print_sentence(console, say(said, text), indent=3)
     for advice in finding.advice[:1]:
         print_sentence(console, advice_text(advice, text), indent=3)
 

@@ -229,7 +229,7 @@ def _cost_share(cost: Cost, overview: Overview, text: Language) -> str:
     )
 
 
-def figures(overview: Overview, text: Language) -> str:
+def figures(overview: Overview, text: Language, with_volume: bool = True) -> str:
     """The run in one sentence: `4.4 s of 12 s in calls on files; 390,424 I/O calls: 13.3 GiB read, ...`."""
     parts = []
     if overview.io_ns is not None and overview.io_share is not None:
@@ -238,7 +238,7 @@ def figures(overview: Overview, text: Language) -> str:
     if _waits(overview):
         waiting = N_("{time} only waiting on pipes and sockets")
         parts.append(text.gettext(waiting, time=_time(overview.waiting_ns)))
-    if overview.calls:
+    if overview.calls and with_volume:
         parts.append(_volume(overview, text))
     return text.joined(parts)
 

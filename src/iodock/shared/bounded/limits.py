@@ -42,6 +42,7 @@ SECRET = Limit("a token or a password", 64 * KIB)
 ADDRESSES = Limit("a list of addresses", 4 * MIB)
 RESULT = Limit("a benchmark's result", 64 * MIB, "name the benchmark's output, not its data")
 KEPT_RESULTS = Limit("the results of an interrupted check-up", 64 * MIB, "remove it and begin again")
+COUNTERS = Limit("counters of a storage array", 256 * MIB, "import one day at a time")
 SAR = Limit("readings of sar", 256 * MIB, "import one day at a time")
 TIMES_AT_ONCE = Limit(
     "times that can't be read piece by piece", 256 * MIB, "split the file, or name a file instead of a pipe"

@@ -128,7 +128,7 @@ def homes(store: MonitorTables, begin: int, end: int, resolution: str) -> pa.Tab
     return store.table(sql, begin=begin, end=end, resolution=resolution, need=need)
 
 
-def places(store: MonitorTables, begin: int, end: int) -> pa.Table:
+def places(store: MonitorTables, begin: int, end: int, resolution: str = "fine") -> pa.Table:
     """target, host, end_ts (last): which servers did something for jobs on which target. Raises StoreError,
     QueryError."""
     sql = f"""
@@ -136,7 +136,7 @@ def places(store: MonitorTables, begin: int, end: int) -> pa.Table:
         WHERE {of_place("servers")} AND target IS NOT NULL GROUP BY target, host
     """
     need = Need(_JOBS, is_presence=True)
-    return store.table(sql, begin=begin, end=end, resolution="fine", need=need)
+    return store.table(sql, begin=begin, end=end, resolution=resolution, need=need)
 
 
 def newest(store: MonitorTables, begin: int, end: int, hosts: Sequence[str]) -> pa.Table:
@@ -145,14 +145,14 @@ def newest(store: MonitorTables, begin: int, end: int, hosts: Sequence[str]) -> 
     return store.table(sql, begin=begin, end=end, resolution="fine", need=Need(is_presence=True))
 
 
-def mounts(store: MonitorTables, begin: int, end: int) -> pa.Table:
+def mounts(store: MonitorTables, begin: int, end: int, resolution: str = "minute") -> pa.Table:
     """host, server, file_system: which clients with an agent have which mounts of NFS, MooseFS and Lustre
     (there the server is a metadata target). Raises StoreError, QueryError."""
     sql = f"""
         SELECT DISTINCT host, {_SERVER} AS server, file_system FROM targets
         WHERE source IN ({_listed(_CLIENTS)}) AND {_SERVER} <> ''
     """
-    return store.table(sql, begin=begin, end=end, resolution="minute", need=Need(_CLIENTS))
+    return store.table(sql, begin=begin, end=end, resolution=resolution, need=Need(_CLIENTS))
 
 
 def clients(

@@ -59,9 +59,13 @@ def _is_much(catalogue: Catalogue, begin: int, end: int) -> bool:
 
 def _kept_from(begin: int, catalogue: Catalogue) -> int:
     """The finest resolution that goes back as far as there is anything of this time."""
+    return max(_kept_of(table, begin, catalogue) for table in ("job_io", "targets"))
+
+
+def _kept_of(table: str, begin: int, catalogue: Catalogue) -> int:
     # Not where files begin: a row of somebody who was away for a month begins a month ago.
     first = [
-        min((file.end for file in catalogue.chosen("job_io", name, 0, _FOREVER)), default=_FOREVER)
+        min((file.end for file in catalogue.chosen(table, name, 0, _FOREVER)), default=_FOREVER)
         for name in RESOLUTIONS
     ]
     wanted = max(begin, min(first))

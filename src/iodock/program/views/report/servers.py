@@ -7,6 +7,7 @@ from typing import Any
 
 from iodock.program.meanwhile.sentences import of_run
 from iodock.program.views.report.times import Axis
+from iodock.shared.clock import NS
 from iodock.shared.errors import IodockError
 from iodock.shared.labels import SERVER_STATES
 from iodock.shared.language import Language
@@ -15,7 +16,7 @@ from iodock.shared.sentences import say
 
 MOST_SERVERS = 6
 """Whose states are drawn: those in trouble first."""
-MOST_CURVES = 12
+MOST_CURVES = 18
 _MOST_POINTS = 400
 _UNITS = {
     "handled_per_s": ("rate", 1.0),
@@ -24,6 +25,13 @@ _UNITS = {
     "cpu_share": ("share", 1.0),
     "moved_bytes_per_s": ("byterate", 1.0),
     "load": ("count", 1.0),
+    "busy_share": ("share", 1.0),
+    "response_s": ("time", 1e9),
+    "operations_per_s": ("rate", 1.0),
+    "reads_per_s": ("rate", 1.0),
+    "writes_per_s": ("rate", 1.0),
+    "read_bytes_per_s": ("byterate", 1.0),
+    "written_bytes_per_s": ("byterate", 1.0),
 }
 """How the page writes a value, and what to multiply it by; in the order in which they are drawn."""
 
@@ -45,7 +53,10 @@ def servers_data(servers: Servers | None, axis: Axis, text: Language) -> dict[st
     return {
         "said": said,
         "states": [_states(server, found, axis.start, text) for server in chosen],
-        "curves": [_curve(one, axis.start, whole) for one in _curves(found, chosen)[:MOST_CURVES]],
+        "curves": [
+            _curve(one, axis.start, whole, int(found.sample_s * NS))
+            for one in _curves(found, chosen)[:MOST_CURVES]
+        ],
     }
 
 
@@ -74,12 +85,15 @@ def _part(one: ServerStretch, start: int, text: Language) -> list[Any]:
 def _curves(found: Meanwhile, chosen: Sequence[str]) -> list[ServerCurve]:
     """Those that moved, server by server."""
     order = list(_UNITS)
-    own = [one for one in found.curves if one.server in chosen and any(value > 0 for _, value in one.points)]
-    return sorted(own, key=lambda one: (chosen.index(one.server), order.index(one.metric)))
+    # Arrays have curves, and no states.
+    judged = {one.server for one in found.stretches}
+    shown = [*chosen, *sorted({one.server for one in found.curves} - judged)]
+    own = [one for one in found.curves if one.server in shown and any(value > 0 for _, value in one.points)]
+    return sorted(own, key=lambda one: (shown.index(one.server), order.index(one.metric)))
 
 
-def _curve(one: ServerCurve, start: int, whole: int) -> dict[str, Any]:
-    """A sample that goes on after the run's end is drawn at its end."""
+def _curve(one: ServerCurve, start: int, whole: int, sample: int) -> dict[str, Any]:
+    """The first sample is drawn from its begin on; one that goes on after the run's end up to that."""
     unit, factor = _UNITS[one.metric]
     every = -(-len(one.points) // _MOST_POINTS)
     groups = [one.points[at : at + every] for at in range(0, len(one.points), every)]
@@ -88,4 +102,6 @@ def _curve(one: ServerCurve, start: int, whole: int) -> dict[str, Any]:
         [min(whole, max(0, group[-1][0] - start)), max(value for _, value in group) * factor]
         for group in groups
     ]
+    first = min(whole, max(0, one.points[0][0] - sample - start))
+    points.insert(0, [first, one.points[0][1] * factor])
     return {"source": "server", "target": one.server, "metric": one.metric, "unit": unit, "points": points}

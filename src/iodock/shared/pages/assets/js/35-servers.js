@@ -1,6 +1,6 @@
 // States of one file server along the run: a band for each, told apart by height as well as colour.
 
-const STATE_HEIGHTS = { healthy: 0.25, busy: 0.4, degraded: 0.7, failover: 0.85, overload: 1, stall: 1, 'no-samples': 0 };
+const STATE_HEIGHTS = { healthy: 0.25, busy: 0.4, degraded: 0.7, failover: 0.85, overload: 1, stall: 1, 'no-usual': 0.12, 'no-samples': 0 };
 
 function drawServerStates(chart, one, spanNs) {
   const x = linearScale(0, spanNs, chart.left, chart.plotRight);

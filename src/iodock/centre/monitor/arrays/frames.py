@@ -1,0 +1,130 @@
+"""Readings of an array as an agent would push them: counters that begin at 0 and grow."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+from iodock.centre.monitor.arrays.mapping import Declared, Mapped
+from iodock.centre.monitor.arrays.readings import SECOND, Reading, Value, readings
+from iodock.shared.bounded.doubts import MOST_BYTES_PER_S, MOST_OPERATIONS_PER_S, TOO_FAST, Doubts
+from iodock.shared.errors import RequestError
+
+SOURCE = "array"
+RESTARTED = "a counter that fell: it began anew, and what it counted in between is lost"
+_LONGEST = 3
+"""Times the usual interval: what is of a second is not spread over a longer gap."""
+_WRAP = float(1 << 32)
+_MOST_PER_S = {"bytes": MOST_BYTES_PER_S, "count": MOST_OPERATIONS_PER_S, "time": 1e12, "level": 1e15}
+
+Key = tuple[str, str, str]
+"""Target, operation, quantity."""
+
+
+@dataclass
+class _State:
+    grown: dict[Key, float] = field(default_factory=dict)
+    levels: dict[Key, float] = field(default_factory=dict)
+    last: dict[Key, float] = field(default_factory=dict)
+    """What counters said."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Of one file."""
+
+    host: str
+    frames: list[bytes]
+    begin: int
+    end: int
+    readings: int
+    notes: tuple[str, ...]
+
+
+def imported(path: Path, mapped: Mapped) -> Imported:
+    """The same file, also one that has grown since, gives the same frames. Raises RequestError."""
+    from iodock import _native
+
+    doubts = Doubts()
+    found = readings(path, mapped, doubts)
+    interval = _interval(path, found)
+    began = found[0].at - interval
+    if began < 0:
+        raise RequestError(f"{path}: its times lie before 1970", "check [time] of the map")
+    state = _State()
+    # Counters that come later begin at 0 as well: all of them are there in the first batch.
+    for one in found:
+        for value in one.values:
+            if value[0].kind != "level":
+                state.grown.setdefault(_key(value), 0.0)
+    batches = [(began, _parts(state, mapped))]
+    before = began
+    for one in found:
+        state.levels.clear()
+        seconds = min(one.at - before, _LONGEST * interval) / SECOND
+        for value in one.values:
+            _take(state, value, seconds, one, doubts)
+        batches.append((one.at, _parts(state, mapped)))
+        before = one.at
+    spool = hashlib.sha256(f"array {mapped.host} {began} {sorted(state.grown)}".encode()).digest()[:16]
+    frames = [
+        _native.monitor_frame(spool, number, mapped.host, at, parts)
+        for number, (at, parts) in enumerate(batches, 1)
+    ]
+    return Imported(mapped.host, frames, found[0].at, found[-1].at, len(found), tuple(doubts.notes()))
+
+
+def _interval(path: Path, found: Sequence[Reading]) -> int:
+    if len(found) < 2:
+        raise RequestError(f"{path}: one reading only", "growth needs two or more: import a longer file")
+    return int(median(later.at - one.at for one, later in pairwise(found)))
+
+
+def _key(value: Value) -> Key:
+    return (value[1], *value[0].metric)
+
+
+def _take(state: _State, value: Value, seconds: float, one: Reading, doubts: Doubts) -> None:
+    declared, _, said, wraps = value
+    key = _key(value)
+    if declared.kind == "level":
+        state.levels[key] = said
+        return
+    growth = _growth(state, declared, key, (said, wraps), seconds, one, doubts)
+    if growth > _MOST_PER_S[key[2]] * max(seconds, 1.0):
+        doubts.count(TOO_FAST, f"{declared.name} {growth:g}", one.where)
+        growth = 0.0
+    state.grown[key] += growth
+
+
+def _growth(
+    state: _State, declared: Declared, key: Key, said: tuple[float, bool], seconds: float, one: Reading,
+    doubts: Doubts,
+) -> float:  # fmt: skip
+    value, wraps = said
+    if declared.kind == "rate":
+        return value * seconds
+    if declared.kind == "sum":
+        return value
+    before, state.last[key] = state.last.get(key, value), value
+    if value >= before:
+        return value - before
+    over = value + _WRAP * declared.factor - before
+    # A counter of 32 bits that was near its end ran over; one that was far from it began anew.
+    if wraps and before >= _WRAP * declared.factor / 2:
+        return over
+    doubts.count(RESTARTED, f"{declared.name} from {before:g} to {value:g}", one.where)
+    return 0.0
+
+
+def _parts(state: _State, mapped: Mapped) -> list[tuple[str, str, list[tuple[str, str, int]]]]:
+    """The target's name has its file system before it: agents' frames have no other place for it."""
+    by_target: dict[str, list[tuple[str, str, int]]] = {}
+    for values in (state.grown, state.levels):
+        for (target, operation, quantity), value in values.items():
+            by_target.setdefault(target, []).append((operation, quantity, round(value)))
+    return [(SOURCE, f"{mapped.file_system}/{target}", values) for target, values in by_target.items()]

@@ -1,0 +1,104 @@
+"""Servers that are asked for a limited time: a store on a dead machine must not hold whoever only wanted a
+check-up."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
+
+from iodock.shared.errors import IodockError
+
+if TYPE_CHECKING:
+    from iodock.shared.meanwhile import Meanwhile, NotJoined, OtherUser, ServerMoment, Servers
+
+LONGEST_S = 0.5
+"""How long answers are waited for, all together."""
+T = TypeVar("T")
+_asking: list[threading.Thread] = []
+
+
+def is_asking() -> bool:
+    """Whether somebody still waits for an answer that was given up."""
+    return any(one.is_alive() for one in _asking)
+
+
+class Patient:
+    """Asks in a thread of its own, and gives up when LONGEST_S were spent on waiting. The whole run is asked
+    for at once, so that the answer comes while the rest of the check-up is made."""
+
+    def __init__(self, store: str, opened: Callable[[], Servers]) -> None:
+        self.store = store
+        self._opened = opened
+        self._left_s = self._longest_s = LONGEST_S
+        self._inner: Servers | None = None
+        self._lock = threading.Lock()
+        self._first = self._begun(lambda inner: inner.meanwhile())
+
+    @property
+    def why_not(self) -> NotJoined | None:
+        """See `Servers`. Raises IodockError."""
+        return self._asked(lambda inner: inner.why_not)
+
+    def meanwhile(self) -> Meanwhile | None:
+        """See `Servers`. Raises IodockError, also where no answer came in time."""
+        return self._waited(self._first)
+
+    def at(self, begin_ns: int, end_ns: int) -> Sequence[ServerMoment]:
+        """See `Servers`. Raises IodockError."""
+        return self._asked(lambda inner: inner.at(begin_ns, end_ns))
+
+    def others(self, begin_ns: int, end_ns: int) -> Sequence[OtherUser] | None:
+        """See `Servers`. Raises IodockError."""
+        return self._asked(lambda inner: inner.others(begin_ns, end_ns))
+
+    def _asked(self, question: Callable[[Servers], T]) -> T:
+        if self._left_s <= 0:
+            raise self._late()
+        return self._waited(self._begun(question))
+
+    def _begun(self, question: Callable[[Servers], T]) -> _Answer[T]:
+        answer = _Answer(lambda: self._answer(question))
+        _asking[:] = [*(one for one in _asking if one.is_alive()), answer]
+        answer.start()
+        return answer
+
+    def _answer(self, question: Callable[[Servers], T]) -> T:
+        with self._lock:
+            if self._inner is None:
+                self._inner = self._opened()
+            return question(self._inner)
+
+    def _waited(self, answer: _Answer[T]) -> T:
+        began = time.monotonic()
+        answer.join(max(0.0, self._left_s))
+        self._left_s -= time.monotonic() - began
+        if answer.is_alive():
+            self._left_s = 0.0
+            raise self._late()
+        return answer.result()
+
+    def _late(self) -> IodockError:
+        return IodockError(f"{self.store}: no answer within {self._longest_s:g} s")
+
+
+class _Answer(threading.Thread, Generic[T]):
+    """One question's. A daemon: it ends with the program."""
+
+    def __init__(self, asked: Callable[[], T]) -> None:
+        super().__init__(daemon=True, name="iodock servers")
+        self._asked = asked
+        self._found: T | None = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._found = self._asked()
+        except BaseException as error:
+            self._error = error
+
+    def result(self) -> T:
+        if self._error is not None:
+            raise self._error
+        return cast("T", self._found)

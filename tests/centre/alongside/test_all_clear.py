@@ -1,0 +1,76 @@
+"""Where a run's servers may be called healthy: only after enough samples from before the run. Servers, node
+and run are synthetic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from alongside_site import HUNG, SECOND, Recorded, centre_store, nfs_rows, node_rows, plot5, site
+from iodock.centre.alongside.replay import replayed
+from iodock.centre.monitor.collector import Collector
+from said_of_servers import said
+
+RUN = HUNG - 120 * SECOND
+"""When plot5's run began."""
+
+
+@pytest.mark.parametrize(("before", "is_enough"), [(0, False), (8, False), (30, True)])
+def test_a_new_store_gives_no_all_clear(tmp_path: Path, before: int, is_enough: bool) -> None:
+    """BEFORE: samples of 10 s from before the run; 12 make a usual."""
+    node_rows(centre_store(tmp_path / "m", None, begin=RUN - before * 10 * SECOND))
+    at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
+    if is_enough:
+        assert "The file servers were healthy at that time: all 3 of lfs" in at
+        assert "lfs: the file servers were healthy while the program ran" in whole
+        return
+    assert "were healthy at that time" not in at
+    assert "servers were healthy while" not in whole
+    assert "not enough samples from before the run to know whether the servers were healthy" in at
+    assert "not enough samples from before it to know whether the servers were healthy" in whole
+    assert "usually" not in at
+
+
+def test_trouble_is_told_of_a_new_store_too(tmp_path: Path) -> None:
+    node_rows(centre_store(tmp_path / "m", 30.0, begin=RUN - 40 * SECOND))
+    at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
+    assert "At that time mds01, which serves lfs, had stalled" in at
+    assert "healthy" not in at + whole
+
+
+def test_clients_that_are_new_give_no_all_clear(tmp_path: Path) -> None:
+    """An NFS server without an agent: its clients were read for the first time when the run began."""
+    collector = Collector(tmp_path / "m")
+    node_rows(collector)
+    nfs_rows(collector, None, begin=RUN - 40 * SECOND)
+    run = plot5(tmp_path / "run.iodock", Recorded(source="nas:/export", fs_type="nfs4"))
+    at, whole = said(run, site(tmp_path / "m"))
+    assert "were healthy at that time" not in at
+    assert "server was healthy" not in at + whole
+    assert "not enough samples from before the run" in at
+
+
+def test_an_idle_night_teaches_no_wait(tmp_path: Path) -> None:
+    """What an operation takes is not known of clients that asked for nothing before the run."""
+    collector = Collector(tmp_path / "m")
+    node_rows(collector)
+    nfs_rows(collector, None, idle_until=RUN)
+    run = plot5(tmp_path / "run.iodock", Recorded(source="nas:/export", fs_type="nfs4"))
+    at, whole = said(run, site(tmp_path / "m"))
+    assert "healthy at that time" not in at
+    assert "server was healthy" not in at + whole
+
+
+def test_a_usual_that_is_learnt_in_the_run_does_not_count(tmp_path: Path) -> None:
+    """An hour of one state is no measure of itself."""
+    collector = centre_store(tmp_path / "m", None, begin=RUN - 40 * SECOND)
+    found = replayed(collector.store, site(tmp_path).states, RUN, HUNG + 90 * SECOND)
+    assert found.state("mds01", HUNG + 60 * SECOND, HUNG + 80 * SECOND) == "no-usual"
+
+
+def test_in_japanese(tmp_path: Path) -> None:
+    node_rows(centre_store(tmp_path / "m", None, begin=RUN - 40 * SECOND))
+    at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"), "ja")
+    assert "正常だったかどうかは分かりません" in at + whole
+    assert "enough" not in at + whole

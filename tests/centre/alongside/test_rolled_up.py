@@ -1,0 +1,104 @@
+"""A run of days and weeks ago, of whose time the store keeps only sums of a minute or of ten. Servers, node
+and run are synthetic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from alongside_site import (
+    HUNG,
+    SECOND,
+    Recorded,
+    aged,
+    centre_store,
+    nfs_rows,
+    node_rows,
+    opened,
+    plot5,
+    site,
+)
+from iodock.centre.monitor.collector import Collector
+from iodock.cli.servers import servers_of
+from iodock.shared.settings import Settings
+from iodock.simulation.scenarios import OVERLOADED
+from said_of_servers import said
+
+HOUR = 3600 * SECOND
+
+
+def settings(folder: Path) -> Settings:
+    """The site vouches for its clocks: sums are too coarse to compare them in a run of minutes."""
+    found = site(folder, agree_s=1.0)
+    return replace(found, states=replace(found.states, usual_hours=6.0))
+
+
+@pytest.mark.parametrize(("days", "kept", "hiccup_s"), [(21, "600 s", 10.0), (3, "60 s", None)])
+def test_a_call_is_not_cleared_by_sums(tmp_path: Path, days: int, kept: str, hiccup_s: float | None) -> None:
+    """A hiccup of 10 s was there, and does not show in sums of ten minutes."""
+    collector = centre_store(tmp_path / "m", hiccup_s, 60.0, begin=HUNG - 5 * HOUR, until=HUNG + HOUR)
+    node_rows(collector)
+    aged(collector, days)
+    at, whole = said(plot5(tmp_path / "run.iodock"), settings(tmp_path / "m"))
+    assert f"the monitor's store keeps only sums of {kept}" in whole
+    assert "servers were healthy" not in at + whole
+    assert f"Over the {kept} around the call" in at
+    assert "it is not known whether they were healthy" in at
+    assert f"by samples of {kept} the servers were as usual" in whole
+
+
+@pytest.mark.parametrize(("days", "step_s"), [(21, 600), (3, 60)])
+def test_long_trouble_is_told_with_its_resolution(tmp_path: Path, days: int, step_s: int) -> None:
+    collector = centre_store(
+        tmp_path / "m", 3000.0, 60.0, OVERLOADED, HUNG + HOUR, HUNG - 5 * HOUR, before_s=900.0
+    )
+    node_rows(collector)
+    aged(collector, days)
+    run, asked = plot5(tmp_path / "run.iodock"), settings(tmp_path / "m")
+    at, whole = said(run, asked)
+    assert "mds01" in at and ("was overloaded" in at or "speaks for an overload" in at)
+    assert "keeps only sums of" in whole
+    with opened(run) as store:
+        found = servers_of(store, asked)
+        assert found is not None
+        meanwhile = found.meanwhile()
+    assert meanwhile is not None and meanwhile.kept_s == meanwhile.sample_s == step_s
+    curves = {(one.server, one.metric): one.points for one in meanwhile.curves}
+    waits = [value for _, value in curves["mds01", "wait_s"]]
+    assert max(waits) > 0.1
+    ends = [end for end, _ in curves["mds01", "wait_s"]]
+    assert all(later - earlier == step_s * SECOND for earlier, later in pairwise(ends))
+
+
+def test_clients_of_weeks_ago_are_found(tmp_path: Path) -> None:
+    """An NFS server without an agent, and a node that tells nothing of jobs: no table of jobs at all."""
+    collector = Collector(tmp_path / "m")
+    node_rows(collector)
+    nfs_rows(collector, None, begin=HUNG - 5 * HOUR)
+    aged(collector, 21)
+    run = plot5(tmp_path / "run.iodock", Recorded(source="nas:/export", fs_type="nfs4"))
+    at, whole = said(run, settings(tmp_path / "m"))
+    assert "Over the 600 s around the call the servers of nas:/export were as usual" in at
+    assert "nas:/export: by samples of 600 s the servers were as usual" in whole
+
+
+def test_others_are_told_of_the_sums_they_are_in(tmp_path: Path) -> None:
+    """Ten minutes' bytes are not told as those of one call."""
+    collector = centre_store(tmp_path / "m", None, 60.0, begin=HUNG - 5 * HOUR, until=HUNG + HOUR)
+    node_rows(collector, others=[("777", "alice", 50_000_000)])
+    aged(collector, 21)
+    at, _ = said(plot5(tmp_path / "run.iodock"), settings(tmp_path / "m"))
+    assert "From the same machine 777 of alice read 0 B and wrote" in at
+    assert "from 12:00:00 to 12:10:00 (the agent's count)" in at
+
+
+def test_clocks_that_sums_can_t_tell_are_said(tmp_path: Path) -> None:
+    collector = centre_store(tmp_path / "m", None, 60.0, begin=HUNG - 5 * HOUR, until=HUNG + HOUR)
+    node_rows(collector)
+    aged(collector, 21)
+    at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
+    assert at == ""
+    assert "keeps only sums of that time, too coarse to compare clocks" in whole
