@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iodock.cli.digest_places import PortalPlace, StorePlace, digest_options, place_of
+from iodock.cli.digest_places import StorePlace, digest_options, place_of
+from iodock.cli.digest_portal import FORMS, PortalPlace
 from iodock.cli.options import examples, json_too, language, spoken
 from iodock.cli.output import destination, form_of
 from iodock.shared.errors import RequestError
 
 if TYPE_CHECKING:
     from iodock.centre.watch.digest import Recorded
-
-_FORMS = ("text", "json", "html")
 
 
 @click.command(
@@ -31,7 +30,7 @@ _FORMS = ("text", "json", "html")
 @digest_options
 @json_too
 @click.option(
-    "--format", "form", type=click.Choice(_FORMS), help="default: text, or what the file's ending says"
+    "--format", "form", type=click.Choice(FORMS), help="default: text, or what the file's ending says"
 )
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
 @language

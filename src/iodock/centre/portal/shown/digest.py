@@ -21,6 +21,7 @@ from iodock.shared.response import Intervention
 
 WORDS = ("id", "only")
 """What of an address it uses."""
+_PARTS = ("place", "side")
 _SAME_RUN = HOUR
 """Sums of ten minutes begin earlier than what they are of; a number of a job comes again much later."""
 
@@ -51,7 +52,7 @@ def looking_back(question: Question, began: int | None) -> Question:
 
 
 def _digest(question: Question, job: OneJob, begin: int, end: int) -> Digest:
-    rows = as_rows(questions.parts(question.store, job, whole_span(question, job)))
+    rows = as_rows(questions.parts(question.store, job, whole_span(question, job), _PARTS))
     totals = [row for row in rows if row["part"] == "place"]
     users = sorted({one for row in totals for one in listed(row["users"])})
     systems = tuple(sorted({name for row in totals for name in listed(row["file_systems"])}))

@@ -56,16 +56,17 @@ def known_runs(question: Question, job: OneJob, users: list[str], place: str) ->
     store = question.store
     end = question.asked.end or question.asked.now - LAG_S * SECOND
     begin = (job.lived or (end, end))[0]
-    found = called.names(store, [job.number], begin, end)
     sees_all = question.visitor.may_see_all
-    # Of a job whose id names no user only operators may know it, and it has the name that one user told.
-    whose = users or (called.tellers(found, job.number) if sees_all else [])
-    user, name = next(
-        ((user, name) for user in whose if (name := called.name_of(found, job.number, user))), ("", "")
-    )
-    if not name:
+    whose = users
+    if not users and sees_all:
+        # Of a job whose id names no user only operators may know it, and it has the name that one user told.
+        whose = called.tellers(called.names(store, [job.number], begin, end), job.number)
+    for user in whose:
+        name, alike = called.alike(store, job.number, names(user), begin, end, MOST_RUNS)
+        if name:
+            break
+    else:
         return None
-    alike = called.namesakes(store, name, names(user), begin, end, MOST_RUNS)
     numbers = tuple(dict.fromkeys((job.number, *alike)))
     looked_at = span(end - LOOKED_BACK, end, store.catalogue)
     every = runs(store, question.site.ids, numbers, names(user), place, looked_at, end, sees_all)
