@@ -31,7 +31,7 @@ SlurmctldHost=localhost(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket={d}/munge/munge.socket
+AuthInfo=socket={d}/munge/munge.socket,cred_expire={expire}
 CredType=cred/munge
 SlurmctldPort={port}
 SlurmctldPidFile={d}/slurmctld.pid
@@ -84,8 +84,11 @@ def missing() -> str:
 class SlurmSite:
     """Starts at once; `end` must be called."""
 
-    def __init__(self, folder: Path, tracking: str = "linuxproc", plugin: str = "", epilog: str = "") -> None:
-        """PLUGIN: its options. EPILOG: a program that each node runs at a job's end."""
+    def __init__(
+        self, folder: Path, tracking: str = "linuxproc", plugin: str = "", epilog: str = "", expire: int = 120
+    ) -> None:
+        """PLUGIN: its options. EPILOG: a program that each node runs at a job's end. EXPIRE: seconds that a
+        requeued job waits, at least."""
         self.folder, self.options = folder, plugin
         self.conf = folder / "slurm.conf"
         self.running: dict[str, subprocess.Popen[bytes]] = {}
@@ -97,7 +100,7 @@ class SlurmSite:
         port = _free_ports(3)
         ports = {"port": port, "first": port + 1, "last": port + 2}
         ends = f"Epilog={epilog}\n" if epilog else ""
-        self.conf.write_text(_CONF.format(d=folder, tracking=tracking, **ports) + ends)
+        self.conf.write_text(_CONF.format(d=folder, tracking=tracking, expire=expire, **ports) + ends)
         (folder / "cgroup.conf").write_text(_CGROUP)
         self._build_plugin()
         try:

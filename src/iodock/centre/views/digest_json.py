@@ -20,6 +20,7 @@ def digest_json(digest: Digest, text: Language) -> str:
         "schema": SCHEMA,
         "id": digest.id, "job": digest.job, "name": digest.name, "users": list(digest.users),
         "begin_ts": digest.begin, "end_ts": digest.end, "seconds": digest.seconds, "over": digest.is_over,
+        "written": digest.written, "started_again": digest.again, "earlier_ts": digest.earlier,
         "synthetic": digest.is_synthetic, "file_systems": list(digest.file_systems),
         "counted": [_sums(one) for one in digest.sums],
         "compared": _compared(digest),

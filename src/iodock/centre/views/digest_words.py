@@ -36,7 +36,7 @@ _MANY = 10_000
 
 def title(digest: Digest, text: Language) -> str:
     """`Job 4711 (ocean) of alice`."""
-    job = shorten(digest.job, LONGEST_NAME)
+    job = shorten(digest.written or digest.job, LONGEST_NAME)
     if digest.name:
         name = shorten(digest.name, LONGEST_NAME)
         called = text.gettext("Job {job} ({name})", job=job, name=name)
@@ -55,7 +55,10 @@ def headline(digest: Digest, text: Language) -> str:
 
 def lines(digest: Digest, text: Language) -> list[Line]:
     """All but title and headline."""
-    found = [(text.gettext("Active"), _times(digest, text))]
+    found = [
+        (text.gettext("Active"), _times(digest, text)),
+        (text.gettext("Run again"), _again(digest, text)),
+    ]
     found += [(text.gettext(_PLACES[one.place]), _counted(one, text)) for one in digest.sums]
     if digest.recorded:
         found += of_recording(digest.recorded, text)
@@ -161,6 +164,19 @@ def _times(digest: Digest, text: Language) -> str:
     if digest.is_over:
         return text.gettext("{begin} to {end}, {took}", **values)
     return text.gettext("since {begin}, seen until {end}, {took} so far", **values)
+
+
+def _again(digest: Digest, text: Language) -> str:
+    if digest.again:
+        return text.ngettext(
+            "The scheduler has started this job again. Only its last run is told.",
+            "The scheduler has started this job again {n} times. Only its last run is told.",
+            digest.again,
+        )
+    if digest.earlier is None:
+        return ""
+    since = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(digest.earlier / 1e9))
+    return text.gettext("This number was active before, since {time}. That is not told here.", time=since)
 
 
 def _counted(sums: Sums, text: Language) -> str:

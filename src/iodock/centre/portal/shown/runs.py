@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iodock.centre.monitor.questions import names as called
 from iodock.centre.monitor.questions.job import OneJob
@@ -14,6 +14,7 @@ from iodock.centre.portal.people import names
 from iodock.centre.portal.shown.page import LAG_S, Question
 from iodock.centre.portal.tables import Column, Table
 from iodock.centre.views.runs_text import evidence
+from iodock.centre.watch.digest import Sums
 
 LOOKED_BACK = 30 * DAY
 
@@ -51,8 +52,11 @@ def compared(question: Question, job: OneJob, users: list[str], place: str) -> C
     return Compared(known.name, judgement, verdict, evidence(own, judgement, question.text), tables)
 
 
-def known_runs(question: Question, job: OneJob, users: list[str], place: str) -> KnownRuns | None:
-    """USERS: whose the job is, as its rows say. None: nobody knows what it is called. Raises StoreError."""
+def known_runs(
+    question: Question, job: OneJob, users: list[str], place: str, last: Sums | None = None
+) -> KnownRuns | None:
+    """USERS: whose the job is, as its rows say. LAST: what its last run did, of a job that was run before.
+    None: nobody knows what it is called. Raises StoreError."""
     store = question.store
     end = question.asked.end or question.asked.now - LAG_S * SECOND
     begin = (job.lived or (end, end))[0]
@@ -73,6 +77,13 @@ def known_runs(question: Question, job: OneJob, users: list[str], place: str) ->
     own = next((one for one in every if one.job == job.number), None)
     if own is None:
         return None
+    if last and job.lived:
+        every = [one for one in every if one is not own]
+        own = replace(
+            own, begin=job.lived[0], read_bytes=last.read_bytes, write_bytes=last.write_bytes,
+            metadata=last.metadata, is_exact=last.is_exact,
+        )  # fmt: skip
+        every = [own, *every]
     return KnownRuns(name, own, every, judged(own, every))
 
 
