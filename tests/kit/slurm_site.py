@@ -61,7 +61,8 @@ FREEZER = Path("/sys/fs/cgroup/freezer")
 """Where proctrack/cgroup of cgroup v1 keeps processes."""
 _NODE = """\
 hostname {name}
-mount -t tmpfs -o mode=0700 tmpfs {records}
+mount -t tmpfs -o mode=0755 tmpfs /run
+mkdir -m 0700 {records}
 slurmd -D -N {name} -f {conf} &
 while true; do sleep 1; done
 """
@@ -124,7 +125,6 @@ class SlurmSite:
         self._start("munged", ["su", "-s", "/bin/sh", "munge", "-c", munged])
         _until(lambda: (d / "munge.socket").exists(), "munged has no socket")
         self._start("slurmctld", ["slurmctld", "-D", "-c", "-f", str(self.conf)])
-        RECORDS.mkdir(mode=0o700, exist_ok=True)
         for name in NODES:
             script = _NODE.format(name=name, records=RECORDS, conf=self.conf)
             self._start(name, [*_UNSHARE, "--kill-child", "bash", "-c", script])
@@ -188,8 +188,6 @@ class SlurmSite:
     def end(self) -> None:
         for name in reversed(list(self.running)):
             self._end(name)
-        if RECORDS.exists():
-            RECORDS.rmdir()
         for name in NODES:
             for folder in (FREEZER / f"slurm_{name}").rglob("uid_*"):
                 folder.rmdir()

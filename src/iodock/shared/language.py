@@ -18,6 +18,7 @@ from iodock.shared.locales import LANGUAGES as LANGUAGES
 
 _LIST_COMMAS = {"ja": "、"}
 _CLAUSE_MARKS = {"ja": "、"}
+_SENTENCE_GAPS = {"ja": ""}
 
 
 def N_(text: str) -> str:
@@ -45,6 +46,10 @@ class Language:
     def joined(self, clauses: Iterable[str]) -> str:
         """Clauses with what this language has between them."""
         return _CLAUSE_MARKS.get(self.code, "; ").join(clauses)
+
+    def sentences(self, several: Iterable[str]) -> str:
+        """Sentences with what this language has between them."""
+        return _SENTENCE_GAPS.get(self.code, " ").join(several)
 
     def listed(self, items: Iterable[str]) -> str:
         """Items with this language's commas between them."""

@@ -30,7 +30,13 @@ def digest_json(digest: Digest, text: Language) -> str:
         "advice": advice(digest, text) or None,
         "text": [{"label": label, "sentence": sentence} for label, sentence in lines(digest, text)],
     }  # fmt: skip
-    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+    return written(document)
+
+
+def written(document: object) -> str:
+    """As JSON that a terminal shows as it is: what turns text or can't be printed is escaped."""
+    text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+    return "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in text)
 
 
 def _sums(sums: Sums) -> dict[str, object]:

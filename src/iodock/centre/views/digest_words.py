@@ -186,7 +186,7 @@ def _counted(sums: Sums, text: Language) -> str:
 
 
 def _read(sums: Sums, text: Language) -> str:
-    if sums.read_bytes is None:
+    if sums.read_bytes is None or _says_nothing(sums.read_bytes, sums):
         return ""
     size = _at_least(amount(sums.read_bytes, "bytes"), sums, text)
     if not sums.reads:
@@ -196,7 +196,7 @@ def _read(sums: Sums, text: Language) -> str:
 
 
 def _written(sums: Sums, text: Language) -> str:
-    if sums.write_bytes is None:
+    if sums.write_bytes is None or _says_nothing(sums.write_bytes, sums):
         return ""
     size = _at_least(amount(sums.write_bytes, "bytes"), sums, text)
     if not sums.writes:
@@ -208,7 +208,7 @@ def _written(sums: Sums, text: Language) -> str:
 
 
 def _metadata(sums: Sums, text: Language) -> str:
-    if sums.metadata is None:
+    if sums.metadata is None or _says_nothing(sums.metadata, sums):
         return ""
     count = round(sums.metadata)
     total = _at_least(amount(sums.metadata, "integer"), sums, text)
@@ -219,6 +219,11 @@ def _metadata(sums: Sums, text: Language) -> str:
     return (
         text.gettext("{operations} ({kinds})", operations=said, kinds=text.listed(kinds)) if kinds else said
     )
+
+
+def _says_nothing(value: float, sums: Sums) -> bool:
+    """At least nothing."""
+    return value == 0 and not sums.is_exact
 
 
 def _at_least(shown: str, sums: Sums, text: Language) -> str:
