@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.[choS]' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CATALOGUES := $(patsubst %.po,%.mo,$(wildcard src/iodock/locale/*/LC_MESSAGES/iodock.po))
 
-.PHONY: setup demo test test-all test-rest test-mutations test-prometheus test-slurm test-moosefs test-programs check reference \
+.PHONY: setup demo test test-all test-rest test-mutations test-prometheus test-slurm test-grid-engine test-moosefs test-programs check reference \
 	messages bench pairs bpf wheel clean
 
 setup: $(VENV)/.built $(CATALOGUES)
@@ -47,16 +47,17 @@ test: setup
 	$(PYTEST) -m "not whole"
 
 # Everything that ends by itself here: besides `make test` hostile programs in all back ends, killed processes, browsers,
-# a real Slurm, a real MooseFS and a real Prometheus. What can't be tried here is skipped and says so.
+# a real Slurm, Grid Engine, MooseFS and Prometheus. What can't be tried here is skipped and says so.
 test-all: test test-rest
 
 # What `make test` leaves out. Tests that print a measurement, or that another test starts, are neither.
 WHOLE_SLURM := tests/trials/whole_slurm.py tests/trials/whole_slurm_health.py tests/trials/whole_slurm_actions.py \
-	tests/trials/whole_slurm_facts.py
+	tests/trials/whole_slurm_facts.py tests/trials/whole_digests.py
 WHOLE_MOOSEFS := tests/trials/whole_moosefs.py
+WHOLE_GRID_ENGINE := tests/trials/whole_grid_engine.py
 test-rest: setup
 	cargo test --workspace --quiet --tests -- --ignored --skip cost_of_a_line
-	$(BIN)/python -m pytest -rs $(PYTEST_MORE) $(WHOLE_SLURM) $(WHOLE_MOOSEFS)
+	$(BIN)/python -m pytest -rs $(PYTEST_MORE) $(WHOLE_SLURM) $(WHOLE_MOOSEFS) $(WHOLE_GRID_ENGINE)
 	@program=$$(tools/prometheus.sh) || [ $$? = 3 ] || exit 1; IODOCK_PROMETHEUS="$$program" $(PYTEST) -m whole
 
 # Thousands of inputs that were damaged by chance, for every reader: no crash, no hang, no silent loss. A case that
@@ -81,6 +82,11 @@ test-prometheus: setup
 test-slurm: setup
 	cargo build --quiet --locked -p iodock-agent
 	$(BIN)/python -m pytest -rs $(PYTEST_MORE) $(WHOLE_SLURM)
+
+# Digests in the output of jobs of a real Grid Engine: needs root and, of Debian, gridengine-master gridengine-exec
+# gridengine-client. Says so and passes where they are missing.
+test-grid-engine: setup
+	$(BIN)/python -m pytest -rs $(PYTEST_MORE) $(WHOLE_GRID_ENGINE)
 
 # A real MooseFS on two machines that are namespaces: load, a stopped master, a restart and nothing, one round each. Needs
 # root and, of Debian, moosefs-master moosefs-chunkserver moosefs-client. Says so and passes where they are missing.

@@ -8,7 +8,7 @@
  * processes were. As "subreaper" (prctl(2)) it also gets those whose parent ended before them.
  *
  * It must never harm a job: every function returns success, every error is a line in slurmd's log, nothing waits
- * for a disk (the folder is on a tmpfs), and nothing is allocated but a page with digest=yes.
+ * for a disk (the folder is on a tmpfs), and nothing is allocated but two pages with digest=yes.
  *
  *   gcc -O2 -Wall -shared -fPIC -o iodock_step.so iodock_step.c
  *   plugstack.conf:  optional /usr/lib/slurm/iodock_step.so
@@ -65,10 +65,20 @@ typedef struct {
 	counters_t last;
 } worker_t;
 
+#define OUTPUT_BYTES 4096
+
+/* What only the batch script's task knows. */
+typedef struct {
+	/* Where its output goes. */
+	char output[OUTPUT_BYTES];
+	/* How often the job was started again. */
+	uint32_t restarts;
+} noted_t;
+
 /* Of this slurmstepd, which has one step. Hooks are called by its main thread. */
 static struct {
 	bool is_begun, tells_epilog;
-	uint32_t job, step;
+	uint32_t job, step, array, task;
 	uid_t user;
 	gid_t group;
 	int64_t began;
@@ -80,11 +90,9 @@ static struct {
 	counters_t ended;
 	/* What read_text has read: the kernel counts it as the main thread's. */
 	counters_t looked;
-	/* Where the batch script's output goes: a page that is shared with the task, which alone has it open. */
-	char *output;
+	/* A page that is shared with the task. */
+	noted_t *noted;
 } state;
-
-#define OUTPUT_BYTES 4096
 
 static void add(counters_t *sum, const counters_t *more)
 {
@@ -394,17 +402,22 @@ static bool is_set(const char *option, int ac, char **av)
 	return false;
 }
 
-/* For the epilog, which would have to ask slurmctld for it: JOB.output has the group's number and the name. */
+/*
+ * For the epilog, which would have to ask slurmctld for it. JOB.output has the group's number, the job as users write it
+ * (1234_7), how often it was started again, when this run began (s since the epoch), and the output's name.
+ */
 static void leave_output(void)
 {
-	char name[PATH_BYTES], temporary[PATH_BYTES], text[OUTPUT_BYTES + 16];
+	char name[PATH_BYTES], temporary[PATH_BYTES], job[24], text[OUTPUT_BYTES + 96];
 	int folder, length;
 
-	if (!state.output || state.output[0] != '/' || (folder = open_folder()) < 0)
+	if (!state.noted || state.noted->output[0] != '/' || (folder = open_folder()) < 0)
 		return;
 	snprintf(name, sizeof(name), "%u.output", state.job);
 	snprintf(temporary, sizeof(temporary), ".%u.output.%ld", state.job, (long)getpid());
-	length = snprintf(text, sizeof(text), "%u %.*s\n", (unsigned)state.group, OUTPUT_BYTES - 1, state.output);
+	snprintf(job, sizeof(job), state.array ? "%u_%u" : "%u", state.array ? state.array : state.job, state.task);
+	length = snprintf(text, sizeof(text), "%u %s %u %" PRId64 " %.*s\n", (unsigned)state.group, job,
+			  state.noted->restarts, state.began / 1000000000, OUTPUT_BYTES - 1, state.noted->output);
 	if (has_room(folder) &&
 	    (!write_record(folder, temporary, text, (size_t)length) ||
 	     renameat(folder, temporary, folder, name) < 0)) {
@@ -414,10 +427,18 @@ static void leave_output(void)
 	close(folder);
 }
 
-/* None if there is no page: the epilog asks slurmctld then. */
-static char *shared_page(void)
+/* 0 if slurmstepd does not say. */
+static uint32_t item(spank_t spank, spank_item_t which)
 {
-	void *page = mmap(NULL, OUTPUT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint32_t value = 0;
+
+	return spank_get_item(spank, which, &value) == ESPANK_SUCCESS ? value : 0;
+}
+
+/* None if there is no page: the epilog asks slurmctld then. */
+static noted_t *shared_page(void)
+{
+	void *page = mmap(NULL, sizeof(noted_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	return page == MAP_FAILED ? NULL : page;
 }
@@ -439,7 +460,9 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
 		slurm_info("iodock: processes that outlive their parent are not counted: %s", strerror(errno));
 	if (state.tells_epilog && state.step == SLURM_BATCH_SCRIPT &&
 	    spank_get_item(spank, S_JOB_GID, &state.group) == ESPANK_SUCCESS)
-		state.output = shared_page();
+		state.noted = shared_page();
+	state.array = item(spank, S_JOB_ARRAY_ID);
+	state.task = item(spank, S_JOB_ARRAY_TASK_ID);
 	state.began = now();
 	state.is_begun = taken_over(&state.before);
 	if (!state.is_begun)
@@ -448,14 +471,18 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
 	return ESPANK_SUCCESS;
 }
 
-/* In the task, as its user, before its program begins: what it writes is its own output's name. */
+/* In the task, as its user, before its program begins: its own output's name, and a variable of Slurm's. */
 int slurm_spank_task_init(spank_t spank, int ac, char **av)
 {
-	(void)spank, (void)ac, (void)av;
-	if (spank_context() == S_CTX_REMOTE && state.output) {
-		ssize_t length = readlink("/proc/self/fd/1", state.output, OUTPUT_BYTES - 1);
+	(void)ac, (void)av;
+	if (spank_context() == S_CTX_REMOTE && state.noted) {
+		ssize_t length = readlink("/proc/self/fd/1", state.noted->output, OUTPUT_BYTES - 1);
+		char count[16];
 
-		state.output[length > 0 ? length : 0] = '\0';
+		state.noted->output[length > 0 ? length : 0] = '\0';
+		/* Slurm 22.05 has 0 as S_SLURM_RESTART_COUNT. */
+		if (spank_getenv(spank, "SLURM_RESTART_COUNT", count, sizeof(count)) == ESPANK_SUCCESS)
+			state.noted->restarts = (uint32_t)strtoul(count, NULL, 10);
 	}
 	return ESPANK_SUCCESS;
 }

@@ -38,7 +38,7 @@ class Past:
             values = {("read_bytes", BYTES): moved, ("read_bytes", COUNT): 1}
             entry = Entry(owner, values, start=begin, updated=end)
             told = [(job, user, name)] if name else None
-            spool = f"{job}{name[:5]}".encode().ljust(16, b"-")[:16]
+            spool = f"{job}{name[:5]}{begin // SECOND % 10**6}".encode().ljust(16, b"-")[:16]
             self._collector.push(frame(1, [Part(begin, [], full=True)], spool=spool))
             done = frame(2, [Part(end, [entry], full=True)], spool=spool, names=told, named_at=end)
             self._collector.push(done)

@@ -32,7 +32,7 @@ SlurmctldHost=localhost(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket={d}/munge/munge.socket
+AuthInfo=socket={d}/munge/munge.socket,cred_expire={expire}
 CredType=cred/munge
 SlurmctldPort={port}
 SlurmctldPidFile={d}/slurmctld.pid
@@ -62,7 +62,8 @@ FREEZER = Path("/sys/fs/cgroup/freezer")
 """Where proctrack/cgroup of cgroup v1 keeps processes."""
 _NODE = """\
 hostname {name}
-mount -t tmpfs -o mode=0700 tmpfs {records}
+mount -t tmpfs -o mode=0755 tmpfs /run
+mkdir -m 0700 {records}
 slurmd -D -N {name} -f {conf} &
 while true; do sleep 1; done
 """
@@ -85,8 +86,11 @@ def missing() -> str:
 class SlurmSite:
     """Starts at once; `end` must be called."""
 
-    def __init__(self, folder: Path, tracking: str = "linuxproc", plugin: str = "", epilog: str = "") -> None:
-        """PLUGIN: its options. EPILOG: a program that each node runs at a job's end."""
+    def __init__(
+        self, folder: Path, tracking: str = "linuxproc", plugin: str = "", epilog: str = "", expire: int = 120
+    ) -> None:
+        """PLUGIN: its options. EPILOG: a program that each node runs at a job's end. EXPIRE: seconds that a
+        requeued job waits, at least."""
         self.folder, self.options = folder, plugin
         self.conf = folder / "slurm.conf"
         self.running: dict[str, subprocess.Popen[bytes]] = {}
@@ -101,7 +105,7 @@ class SlurmSite:
         port = _free_ports(3)
         ports = {"port": port, "first": port + 1, "last": port + 2}
         ends = f"Epilog={epilog}\n" if epilog else ""
-        self.conf.write_text(_CONF.format(d=folder, tracking=tracking, **ports) + ends)
+        self.conf.write_text(_CONF.format(d=folder, tracking=tracking, expire=expire, **ports) + ends)
         (folder / "cgroup.conf").write_text(_CGROUP)
         self._build_plugin()
         try:
@@ -125,7 +129,6 @@ class SlurmSite:
         self._start("munged", ["su", "-s", "/bin/sh", "munge", "-c", munged])
         _until(lambda: (d / "munge.socket").exists(), "munged has no socket")
         self._start("slurmctld", ["slurmctld", "-D", "-c", "-f", str(self.conf)])
-        RECORDS.mkdir(mode=0o700, exist_ok=True)
         for name in NODES:
             script = _NODE.format(name=name, records=RECORDS, conf=self.conf)
             self._start(name, [*_UNSHARE, "--kill-child", "bash", "-c", script])
@@ -189,8 +192,6 @@ class SlurmSite:
     def end(self) -> None:
         for name in reversed(list(self.running)):
             self._end(name)
-        if RECORDS.exists():
-            RECORDS.rmdir()
         for name in NODES:
             for folder in (FREEZER / f"slurm_{name}").rglob("uid_*"):
                 folder.rmdir()

@@ -14,7 +14,8 @@ import pytest
 import iodock.shared.language
 from iodock.program.views.report.page import _assets
 from iodock.program.views.report.words import script_words
-from iodock.shared.language import LANGUAGES, Language, chosen, fill, language_in
+from iodock.shared.language import LANGUAGES, Language, fill, language_in
+from iodock.shared.locales import chosen
 from places import ROOT
 
 if TYPE_CHECKING:

@@ -24,6 +24,8 @@ def main() -> None:
         gc.disable()
     prepare()
     status = _record(sys.argv[2:]) if recording else None
+    if sys.argv[1:3] == ["monitor", "digest"]:
+        status = _digest(sys.argv[3:])
     if status is None:
         from iodock.cli.interrupts import watch
         from iodock.cli.run import run
@@ -61,6 +63,21 @@ def _record(arguments: list[str]) -> int | None:
         return None
     try:
         return recording.run(**asked)
+    except BaseException as error:
+        from iodock.cli.run import failed
+
+        return failed(error)
+
+
+def _digest(arguments: list[str]) -> int | None:
+    """Prints a job's digest that a portal makes; None if the arguments are not plain."""
+    from iodock.cli import digest_portal
+
+    asked = digest_portal.plain(arguments)
+    if asked is None:
+        return None
+    try:
+        return digest_portal.run(asked)
     except BaseException as error:
         from iodock.cli.run import failed
 

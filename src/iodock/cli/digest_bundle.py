@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from iodock.cli.digest_places import PortalPlace, StorePlace
+from iodock.cli.digest_places import StorePlace
+from iodock.cli.digest_portal import PortalPlace
 from iodock.shared.bounded.whole import whole_file
 from iodock.shared.language import N_, Language
 from iodock.shared.text import visible

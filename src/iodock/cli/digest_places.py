@@ -10,23 +10,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from iodock.cli.digest_portal import LOOKED, TABLES, TOKEN, WITHIN_S, PortalPlace, portal_of
 from iodock.cli.monitor_store import StoreOptions, store_options
-from iodock.shared.errors import AnswerError, IodockError, RequestError
+from iodock.shared.errors import IodockError, RequestError
 
 if TYPE_CHECKING:
     from iodock.centre.portal.shown.page import Question
-    from iodock.centre.portal.visiting import Portal
     from iodock.centre.watch.digest import Digest, Recorded
     from iodock.centre.watch.episodes import Episode
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_FILE = click.Path(path_type=Path, dir_okay=False)
-TABLES = ("totals", "operations", "nodes", "targets", "runs", "verdict")
-"""Of a job's page, as files."""
-TOKEN = "~/.config/iodock/portal.token"
+_FILE = click.Path(dir_okay=False)
 _OF_STORE = ("store", "store_token", "store_user", "store_password", "store_ca")
 _NOT_THERE = "no such job is known"
-_LOOKED = "jobs of the last 30 days are looked for; an id that a digest told finds older ones"
 
 
 def digest_options(function: Function) -> Function:
@@ -38,7 +34,7 @@ def digest_options(function: Function) -> Function:
                      help=f"your token for the portal; default: {TOKEN}, if it is there"),
         click.option("--portal-ca", type=_FILE, metavar="FILE",
                      help="trust certificates of this authority (PEM)"),
-        click.option("--within", type=click.FloatRange(0, min_open=True), default=10.0, show_default=True,
+        click.option("--within", type=click.FloatRange(0, min_open=True), default=WITHIN_S, show_default=True,
                      metavar="S", help="seconds that the portal has for its answer"),
         store_options("read the collector's store instead; or prometheus://HOST:PORT", required=False),
         click.option("--response", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
@@ -67,56 +63,7 @@ def place_of(options: Mapping[str, Any]) -> StorePlace | PortalPlace:
     if not portal:
         hint = "--portal URL, --store DIR, or portal = URL in [notices] of the settings"
         raise RequestError("which monitor is to be asked?", hint)
-    from iodock.centre.portal.visiting import Portal
-
-    usual = Path(TOKEN).expanduser()
-    token = options["token_file"] or (usual if usual.exists() else None)
-    return PortalPlace(Portal(portal.rstrip("/"), token, options["portal_ca"], options["within"]))
-
-
-@dataclass(frozen=True)
-class PortalPlace:
-    """A portal: it decides what this visitor may see."""
-
-    portal: Portal
-
-    def digest(self, job: str, form: str, code: str) -> bytes:
-        """Raises RequestError, AnswerError, IodockError: there is no such job of his."""
-        return self._asked("/digests/", {"id": job, "format": form, "lang": code})
-
-    def tables(self, job: str, code: str) -> dict[str, bytes]:
-        """Name -> CSV, of the job's page. JOB: an id that a digest told. Raises the same."""
-        from iodock.centre.watch.digest import looked_back_from, parsed_id
-
-        number, began = parsed_id(job)
-        end = None if began is None else looked_back_from(began, time.time_ns())
-        values = {"id": number, "lang": code, "format": "csv", **({"end": str(end)} if end else {})}
-        found = {}
-        for name in TABLES:
-            status, content = self.portal.get("/jobs/", {**values, "table": name})
-            # Of a job without a name there are no runs.
-            if status == 200:
-                found[name] = content
-        return found
-
-    def _asked(self, path: str, values: dict[str, str]) -> bytes:
-        status, content = self.portal.get(path, values)
-        if status == 200:
-            return content
-        said = _line(content) if path == "/digests/" else f"status {status}"
-        if status == 401:
-            raise AnswerError(f"{self.portal.url}: {said}", f"--token-file FILE, or the token in {TOKEN}")
-        if status == 404:
-            raise IodockError(f"{self.portal.url}: {said}", _LOOKED)
-        if status == 400:
-            raise RequestError(f"{self.portal.url}: {said}")
-        raise AnswerError(f"{self.portal.url}: {said}")
-
-
-def _line(content: bytes) -> str:
-    """What a portal says in one line."""
-    said = content[:300].decode(errors="replace").strip().removeprefix("iodock: ")
-    return "".join(letter if letter.isprintable() else " " for letter in said) or "no answer"
+    return PortalPlace(portal_of(portal, options["token_file"], options["portal_ca"], options["within"]))
 
 
 @dataclass(frozen=True)
@@ -149,7 +96,7 @@ class StorePlace:
         try:
             return digest(question, job)
         except NotThere:
-            raise IodockError(f"{job}: {_NOT_THERE}", _LOOKED) from None
+            raise IodockError(f"{job}: {_NOT_THERE}", LOOKED) from None
 
     def tables(self, job: str, code: str) -> dict[str, bytes]:
         """Name -> CSV, of the job's page. JOB: an id that a digest told. Raises the same."""

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from iodock.cli.ending import told_to_end
-from iodock.cli.monitor_backup import backup, restore
-from iodock.cli.monitor_counters import import_counters
-from iodock.cli.monitor_demo import demo
-from iodock.cli.monitor_digest import digest
-from iodock.cli.monitor_heavy import heavy
-from iodock.cli.monitor_sar import import_sar
-from iodock.cli.monitor_serve import serve, token
-from iodock.cli.monitor_top import top
 from iodock.cli.options import examples, quiet
 from iodock.cli.streams import say
 from iodock.shared.errors import RequestError
@@ -32,10 +25,40 @@ _FAST_EVERY_S = 600.0
 """How often the tree is written when time is not the clock's, simulated seconds."""
 
 
+_VERBS = {
+    "backup": ("iodock.cli.monitor_backup", "backup"),
+    "demo": ("iodock.cli.monitor_demo", "demo"),
+    "digest": ("iodock.cli.monitor_digest", "digest"),
+    "heavy": ("iodock.cli.monitor_heavy", "heavy"),
+    "import-counters": ("iodock.cli.monitor_counters", "import_counters"),
+    "import-sar": ("iodock.cli.monitor_sar", "import_sar"),
+    "restore": ("iodock.cli.monitor_backup", "restore"),
+    "serve": ("iodock.cli.monitor_serve", "serve"),
+    "token": ("iodock.cli.monitor_serve", "token"),
+    "top": ("iodock.cli.monitor_top", "top"),
+}
+"""Name -> module, and the command in it."""
+
+
+class _Verbs(click.Group):
+    """The verbs, each imported when it is used."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return sorted([*super().list_commands(context), *_VERBS])
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in _VERBS:
+            return super().get_command(context, name)
+        module, its_name = _VERBS[name]
+        found: click.Command = getattr(import_module(module), its_name)
+        return found
+
+
 @click.group(
+    cls=_Verbs,
     epilog=examples(
         ("iodock monitor simulate --list", "iodock monitor simulate /tmp/lustre --scenario stall")
-    )
+    ),
 )
 def command() -> None:
     """Which job does what to the file systems, now and before."""
@@ -151,15 +174,3 @@ def _say_the_end(tree: Tree, quiet: bool) -> None:
     if sys.stderr.isatty():
         print(file=sys.stderr)
     say(f"{status(tree.centre)}; the truth: {tree.root / 'truth.json'}")
-
-
-command.add_command(backup)
-command.add_command(demo)
-command.add_command(digest)
-command.add_command(heavy)
-command.add_command(import_sar)
-command.add_command(import_counters)
-command.add_command(restore)
-command.add_command(serve)
-command.add_command(token)
-command.add_command(top)

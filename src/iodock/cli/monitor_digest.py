@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iodock.cli.digest_places import PortalPlace, StorePlace, digest_options, place_of
+from iodock.cli.digest_mail import WHEN, mail
+from iodock.cli.digest_places import StorePlace, digest_options, place_of
+from iodock.cli.digest_portal import FORMS, PortalPlace
 from iodock.cli.options import examples, json_too, language, spoken
 from iodock.cli.output import destination, form_of
 from iodock.shared.errors import RequestError
 
 if TYPE_CHECKING:
     from iodock.centre.watch.digest import Recorded
-
-_FORMS = ("text", "json", "html")
 
 
 @click.command(
@@ -24,6 +24,7 @@ _FORMS = ("text", "json", "html")
             "iodock monitor digest 4711 --store /var/lib/iodock/monitor",
             "iodock monitor digest 4711 --store /var/lib/iodock/monitor -o job-4711.html --lang ja",
             "iodock monitor digest 4711 --store /var/lib/iodock/monitor --run run.iodock --json",
+            "iodock monitor digest 4711 --portal https://monitor.example:9847 --mail slower",
         )
     )
 )
@@ -31,15 +32,22 @@ _FORMS = ("text", "json", "html")
 @digest_options
 @json_too
 @click.option(
-    "--format", "form", type=click.Choice(_FORMS), help="default: text, or what the file's ending says"
+    "--format", "form", type=click.Choice(FORMS), help="default: text, or what the file's ending says"
 )
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+@click.option(
+    "--mail",
+    "mail_when",
+    type=click.Choice(WHEN),
+    help="send it to the job's owner instead: always, or only if the job was slower than usual",
+)
 @language
 def digest(
     job: str,
     recording: str | None,
     form: str | None,
     output: str | None,
+    mail_when: str | None,
     lang: str | None,
     **place_options: Any,
 ) -> None:
@@ -47,6 +55,11 @@ def digest(
     scheduler's, or the id that an earlier digest told. A portal answers for your own jobs; who can read a
     store sees all."""
     place = place_of(place_options)
+    if mail_when:
+        if recording or form or output:
+            raise RequestError("--mail goes with none of --run, --format and -o")
+        mail(place, job, mail_when)
+        return
     chosen = form or {"table": "text"}.get(form_of(output or ""), form_of(output or ""))
     code = spoken(lang)
     recorded = _recorded(recording, job) if recording else None

@@ -11,7 +11,8 @@ from typing import Any, TypeVar, cast
 import click
 
 from iodock.shared.errors import RequestError
-from iodock.shared.language import LANGUAGES, chosen, language_in
+from iodock.shared.language import LANGUAGES, language_in
+from iodock.shared.locales import chosen
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

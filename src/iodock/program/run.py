@@ -24,7 +24,8 @@ from iodock.program.views.report import report_html
 from iodock.program.views.report.target import check_target, write_page
 from iodock.shared.answer import Loss
 from iodock.shared.errors import RequestError
-from iodock.shared.language import LANGUAGES, Language, chosen, language_in
+from iodock.shared.language import LANGUAGES, Language, language_in
+from iodock.shared.locales import chosen
 from iodock.shared.meanwhile import Servers
 from iodock.shared.settings import Settings, load
 

@@ -9,16 +9,16 @@ A text is an English sentence with named places, `"{n} files"`. It is translated
 from __future__ import annotations
 
 import gettext
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-LANGUAGES = ("en", "ja")
-"""English is in the code; the others have a catalogue."""
+from iodock.shared.locales import LANGUAGES as LANGUAGES
+
 _LIST_COMMAS = {"ja": "、"}
 _CLAUSE_MARKS = {"ja": "、"}
+_SENTENCE_GAPS = {"ja": ""}
 
 
 def N_(text: str) -> str:
@@ -47,6 +47,10 @@ class Language:
         """Clauses with what this language has between them."""
         return _CLAUSE_MARKS.get(self.code, "; ").join(clauses)
 
+    def sentences(self, several: Iterable[str]) -> str:
+        """Sentences with what this language has between them."""
+        return _SENTENCE_GAPS.get(self.code, " ").join(several)
+
     def listed(self, items: Iterable[str]) -> str:
         """Items with this language's commas between them."""
         return _LIST_COMMAS.get(self.code, ", ").join(items)
@@ -65,20 +69,6 @@ def language_in(code: str) -> Language:
             return Language(code, gettext.GNUTranslations(content))
     except FileNotFoundError:
         return language_in("en")
-
-
-def chosen(option: str | None, environment: Mapping[str, str] | None = None) -> str:
-    """The code of the language to use: OPTION, else that of the locale if iodock speaks it, else `en`."""
-    return option or _of_locale(os.environ if environment is None else environment)
-
-
-def _of_locale(environment: Mapping[str, str]) -> str:
-    # The order is POSIX's; the first one that is set decides.
-    locale = next(
-        (environment[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environment.get(name)), ""
-    )
-    code = locale.replace("_", ".").replace("@", ".").split(".")[0].lower()
-    return code if code in LANGUAGES else "en"
 
 
 def _catalogue(code: str) -> Path:

@@ -23,7 +23,7 @@ Mode = Literal["suggest", "ask", "act"]
 SchedulerName = Literal["slurm", "pbs", "grid-engine", "pjm", "nqsv"]
 ActionKind = Literal["hold", "suspend", "requeue"]
 ActedState = Literal["overload", "stall"]
-Who = Literal["operators", "users", "owner"]
+Who = Literal["operators", "users", "owner", "digest"]
 Channel = Literal["mail", "webhook", "syslog"]
 LanguageCode = Literal["en", "ja"]
 
@@ -73,7 +73,8 @@ class Recipient:
     """Who is told, and how."""
 
     who: Who = "operators"
-    """operators: all. users: that a file system suffers. owner: of the job that is suspected."""
+    """operators: all. users: that a file system suffers. owner: of the job that is suspected.
+    digest: the owner of a job that is over, of what it did."""
     by: Channel = "mail"
     address: str = ""
     """A mail address, a URL, or a place of syslog; `{user}` in a mail address is the login name."""

@@ -127,21 +127,50 @@ def test_of_a_step_that_was_cut_nothing_is_said_exactly(tmp_path: Path) -> None:
     assert ran(SCRIPT, "700", str(tmp_path), env=env) == ""
 
 
+def epilog(name: str, folder: Path, told: Path) -> Path:
+    """The script with TOLD as the program that it runs."""
+    usual = "DIGEST=/usr/local/libexec/iodock-job-digest\n"
+    text = SCRIPT.with_name(f"iodock_{name}").read_text()
+    assert text.count(usual) == 1
+    script = folder / name
+    script.write_text(text.replace(usual, f"DIGEST={told}\n"))
+    script.chmod(0o755)
+    return script
+
+
 @pytest.mark.parametrize("name", EPILOGS)
 def test_epilogs_of_other_schedulers_print_it_and_end_well(site: Server, tmp_path: Path, name: str) -> None:
     words, variables = EPILOGS[name]
-    env = {**settings(tmp_path, site.url, site.secrets["digest"]), **variables}
-    script = SCRIPT.with_name(f"iodock_{name}")
+    conf = settings(tmp_path, site.url, site.secrets["digest"])["IODOCK_DIGEST_CONF"]
+    env, told = {**os.environ, **variables}, tmp_path / "digest"
+    script = epilog(name, tmp_path, told)
+    told.write_text(f'#!/bin/sh\nIODOCK_DIGEST_CONF={conf} exec {SCRIPT} "$@"\n')
+    told.chmod(0o755)
     said = ran(script, *words, env=env)
     # A busy machine may be too slow for it: then there is nothing.
     assert said == "" or said.startswith(f"iodock: Job {OTHER}")
-    told = tmp_path / "digest"
     told.write_text('#!/bin/sh\necho "told of $1"; exit 7\n')
-    told.chmod(0o755)
-    assert ran(script, *words, env={**env, "IODOCK_JOB_DIGEST": str(told)}) == f"told of {OTHER}\n"
+    assert ran(script, *words, env=env) == f"told of {OTHER}\n"
     told.write_text("#!/bin/sh\nsleep 60\n")
-    assert ran(script, *words, env={**env, "IODOCK_JOB_DIGEST": str(told)}) == ""
-    assert ran(script, env={**env, "IODOCK_JOB_DIGEST": "/nonexistent", "JOB_ID": "", "PJM_JOBID": ""}) == ""
+    assert ran(script, *words, env=env) == ""
+    told.unlink()
+    assert ran(script, env={**env, "JOB_ID": "", "PJM_JOBID": ""}) == ""
+
+
+@pytest.mark.parametrize("name", EPILOGS)
+def test_a_users_variables_do_not_reach_roots_program(tmp_path: Path, name: str) -> None:
+    # Grid Engine gives an epilog what `qsub -v` names.
+    words, variables = EPILOGS[name]
+    told, evil = tmp_path / "digest", tmp_path / "evil"
+    told.write_text("#!/bin/sh\nenv\n")
+    evil.write_text(f"#!/bin/sh\ntouch {tmp_path}/done\n")
+    for one in (told, evil):
+        one.chmod(0o755)
+    env = {**os.environ, **variables, "IODOCK_JOB_DIGEST": str(evil), "IODOCK_DIGEST_CONF": str(evil),
+           "DIGEST": str(evil), "PATH": f"{tmp_path}:{os.environ['PATH']}"}  # fmt: skip
+    (tmp_path / "timeout").symlink_to(evil)
+    said = ran(epilog(name, tmp_path, told), *words, env=env)
+    assert "evil" not in said and "IODOCK" not in said and not (tmp_path / "done").exists()
 
 
 @pytest.mark.parametrize("job", ["", "x", "1 2"])

@@ -50,6 +50,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         past.run("200", EVIL, 5, 100)
         past.run("500", "", 7, 100)
         past.run("120", "ocean", 0.6, 1900)
+        past.run("700", "tide", 30, 3000)
+        past.run("700", "tide", 5, 600, GB // 2)
         begin = past.now - 3 * HOUR
         minute = 60 * SECOND
         evidence = (Evidence("creates", 9e3, None, "1/s"),)
@@ -186,6 +188,38 @@ def test_the_id_of_a_digest_finds_the_job_again_and_no_other_run(site: Server) -
     assert site.get(f"/digests/{other}", "operator")[0] == 404
 
 
+def later(site: Server, hours: float) -> str:
+    """As in an id, so long after job 700 began first."""
+    begin = int(str(document(site, "700")["begin_ts"]))
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(begin / SECOND + hours * 3600))
+
+
+def test_of_a_job_that_was_run_again_the_last_run_is_told(site: Server) -> None:
+    last = document(site, f"700@{later(site, 25)}")
+    (counted,) = last["counted"]  # type: ignore[misc]
+    assert counted["read_bytes"] == GB // 2 and last["seconds"] == pytest.approx(600, abs=60)
+    # It is compared by its last run alone.
+    assert last["compared"]["seconds"] == pytest.approx(600, abs=60)  # type: ignore[index]
+    assert last["earlier_ts"] is not None and "was active before, since 20" in json.dumps(last["text"])
+    first = document(site, f"700@{later(site, 0)}")
+    assert first["begin_ts"] == last["earlier_ts"]
+    # What Slurm says of it.
+    status, text, _ = site.get(f"/digests/?id=700@{later(site, 25)}&again=2&written=690_7", "operator")
+    assert status == 200 and text.startswith("iodock: Job 690_7 (tide) of root")
+    assert "has started this job again 2 times. Only its last run is told." in text
+    assert f"iodock bundle 700@{later(site, 25)[:8]}" in text
+    # Nothing is known of that run yet.
+    assert site.get(f"/digests/?id=700@{later(site, 29.5)}&again=3", "operator")[0] == 404
+
+
+@pytest.mark.parametrize(
+    "words", ["again=-1", "again=x", "again=99999", "written=<b>", "written=7", "written=1_2_3"]
+)
+def test_what_no_scheduler_says_is_refused(site: Server, words: str) -> None:
+    status, text, _ = site.get(f"/digests/{SLOW}?{words}", "operator")
+    assert status == 400 and text.startswith("iodock: ") and text.count("\n") == 1
+
+
 def test_kinds_of_operations_are_told(tmp_path: Path) -> None:
     with portal(tmp_path / "store") as server:
         fill(server.collector)
@@ -280,6 +314,33 @@ def test_the_id_packs_what_belongs_to_it(site: Server, tmp_path: Path, where: st
     assert found["runs.csv"].count("\n") >= 7 and "301" not in found["runs.csv"]
     assert "exists" in bundle(tmp_path, own, *place, status=1).stderr
     bundle(tmp_path, own, *place, "--force")
+
+
+def test_hostile_names_are_packed_as_text(site: Server, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(site.secrets["user"])
+    token.chmod(0o600)
+    own = str(document(site, "200")["id"])
+    archive = tmp_path / bundle(tmp_path, own, "--portal", site.url, "--token-file", token).stdout.strip()
+    found = packed(archive)
+    assert {"READ-ME.txt", "digest.txt", "digest.json", "digest.html", "totals.csv"} <= found.keys()
+    for name, text in found.items():
+        assert "/" not in name and "\x1b" not in text, name
+    assert "<script" not in found["digest.html"]
+
+
+def test_a_user_gets_no_one_elses_by_any_way(site: Server, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(site.secrets["user"])
+    token.chmod(0o600)
+    began = str(document(site, "301")["id"])
+    for job in ("301", began):
+        for words in ("", "&again=1", "&written=1_2", "&only=slower"):
+            assert site.get(f"/digests/?id={job}{words}", "user")[0] == 404
+            assert site.get(f"/digests/?id={job}{words}", "operator")[0] in (200, 204, 404)
+        refused = run(job, "--portal", site.url, "--token-file", token, status=1)
+        assert refused.stdout == "" and "ocean" not in refused.stderr
+        assert site.get(f"/jobs/?id={job.partition('@')[0]}&format=csv&table=totals", "user")[0] == 404
 
 
 def test_what_can_not_be_packed_is_said(site: Server, tmp_path: Path) -> None:

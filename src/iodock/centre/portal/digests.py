@@ -10,7 +10,7 @@ from starlette.responses import Response
 from iodock.centre.monitor.usual import Verdict
 from iodock.centre.portal import rendering
 from iodock.centre.portal.forms import check_names
-from iodock.centre.portal.shown.digest import WORDS, digest
+from iodock.centre.portal.shown.digest import WORDS, Which, digest
 from iodock.centre.portal.shown.page import NotThere, Question
 from iodock.centre.views.digests import FORMS, KINDS
 from iodock.shared.errors import IodockError, RequestError
@@ -35,7 +35,7 @@ def answer(question: Question, number: str, names: Iterable[str]) -> Response:
         _ = asked.language
         form = asked.choice("format", tuple(FORMS), "text")
         is_for_slow = asked.choice("only", ("slower",), "") == "slower"
-        found = digest(question, number or asked.text("id"))
+        found = digest(question, number or asked.text("id"), Which.asked(asked))
         if is_for_slow and (found.judgement is None or found.judgement.verdict is not Verdict.SLOWER):
             return Response(None, 204, rendering.HEADERS)
         content = FORMS[form](found, question.text)

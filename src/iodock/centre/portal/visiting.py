@@ -3,16 +3,11 @@ end of a job must start quickly."""
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import os
 import time
-from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-from iodock.shared.bounded import files
-from iodock.shared.bounded.limits import SECRET
 from iodock.shared.errors import AnswerError, RequestError
 
 TYPE_CHECKING = False
@@ -26,17 +21,14 @@ _PIECE = 256 << 10
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-@dataclass(frozen=True)
 class Portal:
-    """One that is asked."""
+    """One that is asked. TOKEN: a file with a token, read at each request. AUTHORITY: certificates (PEM) to
+    trust, instead of the system's. PATIENCE_S: for one answer."""
 
-    url: str
-    token: Path | None = None
-    """A file with a token, read at each request."""
-    authority: Path | None = None
-    """Certificates (PEM) to trust, instead of the system's."""
-    patience_s: float = 10.0
-    """For one answer."""
+    def __init__(
+        self, url: str, token: str | None = None, authority: str | None = None, patience_s: float = 10.0
+    ) -> None:
+        self.url, self.token, self.authority, self.patience_s = url, token, authority, patience_s
 
     def get(self, path: str, values: dict[str, str]) -> tuple[int, bytes]:
         """Status and content. Neither redirects nor the environment's proxies are followed: the token would
@@ -46,10 +38,13 @@ class Portal:
         headers = {"Authorization": f"Bearer {_secret(self.token)}"} if self.token else {}
         rest = urlencode(values)
         try:
-            with contextlib.closing(self._connection(host, port, is_secure)) as connection:
+            connection = self._connection(host, port, is_secure)
+            try:
                 connection.request("GET", f"{path}?{rest}" if rest else path, None, headers)
                 answer = connection.getresponse()
                 return answer.status, _content(answer, ends)
+            finally:
+                connection.close()
         except TimeoutError:
             raise AnswerError(f"{self.url} has not answered after {self.patience_s:g} s") from None
         except (OSError, http.client.HTTPException) as error:
@@ -81,7 +76,7 @@ class Portal:
         import ssl
 
         try:
-            return ssl.create_default_context(cafile=str(self.authority) if self.authority else None)
+            return ssl.create_default_context(cafile=self.authority)
         except (OSError, ssl.SSLError) as error:
             raise RequestError(f"{self.authority}: {error}", "--portal-ca is a PEM file") from error
 
@@ -100,7 +95,13 @@ def _content(answer: http.client.HTTPResponse, ends: float) -> bytes:
     return bytes(content)
 
 
-def _secret(path: Path) -> str:
+def _secret(name: str) -> str:
+    from pathlib import Path
+
+    from iodock.shared.bounded import files
+    from iodock.shared.bounded.limits import SECRET
+
+    path = Path(name)
     try:
         with files.opened(path) as file:
             mode = os.fstat(file.fileno()).st_mode

@@ -28,12 +28,18 @@ def digest_html(digest: Digest, text: Language) -> str:
     page = Page(
         title=join(visible(title(digest, text))),
         header=join(*header),
-        navigation=join(*(tag("li", tag("a", head, href=f"#{name}")) for name, head, _ in sections)),
+        navigation=_links(sections),
         body=join(*(_section(*one) for one in sections)),
         footer=tag("p", text.gettext("Made by {writer}", writer=f"iodock {metadata.version('iodock')}")),
         style=style,
     )
     return document(page, text)
+
+
+def _links(sections: list[tuple[str, str, Markup]]) -> Markup:
+    """To one section alone there is none, and the style sheet hides the list."""
+    several = sections if len(sections) > 1 else []
+    return join(*(tag("li", tag("a", head, href=f"#{name}")) for name, head, _ in several))
 
 
 def _section(name: str, heading: str, content: Markup) -> Markup:
@@ -43,15 +49,18 @@ def _section(name: str, heading: str, content: Markup) -> Markup:
 
 
 def _pair(label: str, sentence: str) -> Markup:
-    return join(tag("dt", label), tag("dd", tag("bdi", visible(sentence))))
+    said = visible(sentence)
+    kind = "code" if said.startswith("iodock bundle ") else "bdi"
+    return join(tag("dt", label), tag("dd", tag(kind, said)))
 
 
 def _operations(sums: Sums, text: Language) -> Markup | None:
     if not sums.operations:
         return None
     head = tag(
-        "tr", tag("th", text.gettext("operation"), scope="col"), tag("th", text.gettext("count"), scope="col")
-    )
+        "tr", tag("th", text.gettext("operation"), scope="col"),
+        tag("th", text.gettext("count"), scope="col", class_="number"),
+    )  # fmt: skip
     bound = "" if sums.is_exact else "≥ "
     rows = (
         tag("tr", tag("td", name), tag("td", f"{bound}{amount(count, 'integer')}", class_="number"))

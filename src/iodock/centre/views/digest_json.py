@@ -20,6 +20,7 @@ def digest_json(digest: Digest, text: Language) -> str:
         "schema": SCHEMA,
         "id": digest.id, "job": digest.job, "name": digest.name, "users": list(digest.users),
         "begin_ts": digest.begin, "end_ts": digest.end, "seconds": digest.seconds, "over": digest.is_over,
+        "written": digest.written, "started_again": digest.again, "earlier_ts": digest.earlier,
         "synthetic": digest.is_synthetic, "file_systems": list(digest.file_systems),
         "counted": [_sums(one) for one in digest.sums],
         "compared": _compared(digest),
@@ -29,7 +30,13 @@ def digest_json(digest: Digest, text: Language) -> str:
         "advice": advice(digest, text) or None,
         "text": [{"label": label, "sentence": sentence} for label, sentence in lines(digest, text)],
     }  # fmt: skip
-    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+    return written(document)
+
+
+def written(document: object) -> str:
+    """As JSON that a terminal shows as it is: what turns text or can't be printed is escaped."""
+    text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+    return "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in text)
 
 
 def _sums(sums: Sums) -> dict[str, object]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from iodock.centre.views.digest_json import recorded_json
+from iodock.centre.views.digest_json import recorded_json, written
 from iodock.centre.views.digest_words import of_recording
 from iodock.centre.watch.digest import Recorded
 from iodock.shared.bounded.documents import from_json
@@ -35,4 +33,4 @@ def _in_json(content: str, recorded: Recorded, advice: str, text: Language) -> s
     document["recorded"] = recorded_json(recorded, text)
     if advice:
         document["advice"] = advice
-    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+    return written(document)

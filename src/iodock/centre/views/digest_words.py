@@ -36,7 +36,7 @@ _MANY = 10_000
 
 def title(digest: Digest, text: Language) -> str:
     """`Job 4711 (ocean) of alice`."""
-    job = shorten(digest.job, LONGEST_NAME)
+    job = shorten(digest.written or digest.job, LONGEST_NAME)
     if digest.name:
         name = shorten(digest.name, LONGEST_NAME)
         called = text.gettext("Job {job} ({name})", job=job, name=name)
@@ -55,7 +55,10 @@ def headline(digest: Digest, text: Language) -> str:
 
 def lines(digest: Digest, text: Language) -> list[Line]:
     """All but title and headline."""
-    found = [(text.gettext("Active"), _times(digest, text))]
+    found = [
+        (text.gettext("Active"), _times(digest, text)),
+        (text.gettext("Run again"), _again(digest, text)),
+    ]
     found += [(text.gettext(_PLACES[one.place]), _counted(one, text)) for one in digest.sums]
     if digest.recorded:
         found += of_recording(digest.recorded, text)
@@ -163,6 +166,19 @@ def _times(digest: Digest, text: Language) -> str:
     return text.gettext("since {begin}, seen until {end}, {took} so far", **values)
 
 
+def _again(digest: Digest, text: Language) -> str:
+    if digest.again:
+        return text.ngettext(
+            "The scheduler has started this job again. Only its last run is told.",
+            "The scheduler has started this job again {n} times. Only its last run is told.",
+            digest.again,
+        )
+    if digest.earlier is None:
+        return ""
+    since = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(digest.earlier / 1e9))
+    return text.gettext("This number was active before, since {time}. That is not told here.", time=since)
+
+
 def _counted(sums: Sums, text: Language) -> str:
     return text.listed(
         part for part in (_read(sums, text), _written(sums, text), _metadata(sums, text)) if part
@@ -170,7 +186,7 @@ def _counted(sums: Sums, text: Language) -> str:
 
 
 def _read(sums: Sums, text: Language) -> str:
-    if sums.read_bytes is None:
+    if sums.read_bytes is None or _says_nothing(sums.read_bytes, sums):
         return ""
     size = _at_least(amount(sums.read_bytes, "bytes"), sums, text)
     if not sums.reads:
@@ -180,7 +196,7 @@ def _read(sums: Sums, text: Language) -> str:
 
 
 def _written(sums: Sums, text: Language) -> str:
-    if sums.write_bytes is None:
+    if sums.write_bytes is None or _says_nothing(sums.write_bytes, sums):
         return ""
     size = _at_least(amount(sums.write_bytes, "bytes"), sums, text)
     if not sums.writes:
@@ -192,7 +208,7 @@ def _written(sums: Sums, text: Language) -> str:
 
 
 def _metadata(sums: Sums, text: Language) -> str:
-    if sums.metadata is None:
+    if sums.metadata is None or _says_nothing(sums.metadata, sums):
         return ""
     count = round(sums.metadata)
     total = _at_least(amount(sums.metadata, "integer"), sums, text)
@@ -203,6 +219,11 @@ def _metadata(sums: Sums, text: Language) -> str:
     return (
         text.gettext("{operations} ({kinds})", operations=said, kinds=text.listed(kinds)) if kinds else said
     )
+
+
+def _says_nothing(value: float, sums: Sums) -> bool:
+    """At least nothing."""
+    return value == 0 and not sums.is_exact
 
 
 def _at_least(shown: str, sums: Sums, text: Language) -> str:

@@ -31,4 +31,4 @@ def evidence(own: Run, judgement: Judgement, text: Language) -> str:
     more = ""
     if judgement.verdict is Verdict.USUAL and own.seconds > judgement.limit_s:
         more = text.gettext("It took longer, but also moved more, and was not slower for each byte.")
-    return " ".join(part for part in (so_far, others, more) if part)
+    return text.sentences(part for part in (so_far, others, more) if part)

@@ -102,6 +102,12 @@ class Digest:
     """Where on a node files may be kept."""
     recorded: Recorded | None = None
     is_synthetic: bool = False
+    written: str | None = None
+    """As users write the job, where that is not its number: `1234_7` of a task of an array."""
+    again: int = 0
+    """How often the scheduler has started it again; this is the last run."""
+    earlier: int | None = None
+    """Since when the job was active before this run, which is left out."""
 
     @property
     def seconds(self) -> float:

@@ -20,6 +20,8 @@ def connected() -> duckdb.DuckDBPyConnection:
             "temp_directory": f"{tempfile.gettempdir()}/iodock-{os.getpid()}",
             # Parquet is built in; nothing may be fetched from the network.
             "autoinstall_known_extensions": False,
+            # Most questions read the same footers; a file that is changed is read again.
+            "parquet_metadata_cache": True,
             "preserve_insertion_order": True,
         }
     )

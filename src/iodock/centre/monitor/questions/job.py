@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -72,10 +72,14 @@ def extent(store: MonitorTables, job: OneJob, within: Span) -> tuple[int, int] |
     return None if begin is None else (begin, end)
 
 
-def parts(store: MonitorTables, job: OneJob, within: Span) -> pa.Table:
+PARTS = ("place", "side", "node", "target")
+
+
+def parts(store: MonitorTables, job: OneJob, within: Span, wanted: Sequence[str] = PARTS) -> pa.Table:
     """Sums of every column (NULL: nobody counts it), one scan for all: `part` is `place` (all that was
     counted at one place), `side` (metadata servers, `mdt`, or the others, `data`), `node` or
-    `target`, and `name` which. Also users, commands and file_systems (lists of names), exact."""
+    `target`, and `name` which. Also users, commands and file_systems (lists of names), exact. WANTED: of
+    PARTS."""
     cases = " ".join(f"WHEN {of_place(place)} THEN '{place}'" for place in PLACES)
     sums = ", ".join(f'sum("{name}" * share)::DOUBLE AS "{name}"' for name in counters())
     counted = ", ".join(f'{known(name)} AS "{name}"' for name in counters())
@@ -93,9 +97,7 @@ def parts(store: MonitorTables, job: OneJob, within: Span) -> pa.Table:
     """
     found = _summed(store, sql, _while_it_lived(job, within), job.need())
     # The places in the order of their names from behind: servers first.
-    return pa.concat_tables(_added_up(found, part) for part in ("place", "side", "node", "target")).sort_by(
-        [("place", "descending")]
-    )
+    return pa.concat_tables(_added_up(found, part) for part in wanted).sort_by([("place", "descending")])
 
 
 def _added_up(rows: pa.Table, part: str) -> pa.Table:

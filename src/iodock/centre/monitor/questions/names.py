@@ -71,14 +71,21 @@ def numbers_called(store: MonitorTables, part: str, seen: Seen, begin: int, end:
     return tuple(str(row["job"]) for row in _asked(store, sql, begin, end))
 
 
-def namesakes(
-    store: MonitorTables, name: str, users: Iterable[str], begin: int, end: int, most: int
-) -> tuple[str, ...]:
-    """Jobs of that name, of one user (all that he may be called), the latest first. Raises StoreError."""
+def alike(
+    store: MonitorTables, number: str, users: Iterable[str], begin: int, end: int, most: int
+) -> tuple[str, tuple[str, ...]]:
+    """What a user's job is called, empty if nobody told, and his jobs of that name, the latest first. USERS:
+    all that he may be called. Raises StoreError."""
     named = _NAMED.format(where=f'"user" IN ({listed(users)})')
     # As one job is called by its first name only, the name is compared after that was found.
-    sql = f"SELECT job FROM ({named}) WHERE name = {text(name)} ORDER BY ts DESC, job LIMIT {most}"
-    return tuple(dict.fromkeys(str(row["job"]) for row in _asked(store, sql, begin, end)))
+    sql = f"""
+        WITH named AS MATERIALIZED ({named}), own AS (
+            SELECT name FROM named WHERE job = {text(number)} ORDER BY ts, name LIMIT 1
+        )
+        SELECT job, name FROM named JOIN own USING (name) ORDER BY ts DESC, job LIMIT {most}
+    """
+    rows = _asked(store, sql, begin, end)
+    return (str(rows[0]["name"]) if rows else ""), tuple(dict.fromkeys(str(row["job"]) for row in rows))
 
 
 def with_names(store: MonitorTables, rows: pa.Table, begin: int, end: int) -> pa.Table:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from iodock.centre.monitor.questions import job as questions
 from iodock.centre.monitor.questions.counted import PROCESSES, SERVERS, metadata_operations
@@ -11,23 +12,48 @@ from iodock.centre.monitor.questions.job import OneJob
 from iodock.centre.monitor.questions.rows import as_rows
 from iodock.centre.monitor.questions.runs import OVER_AFTER
 from iodock.centre.monitor.questions.spans import HOUR
+from iodock.centre.portal.forms import Asked
 from iodock.centre.portal.people import login
 from iodock.centre.portal.shown.job import listed, lived, whole_span
 from iodock.centre.portal.shown.page import NotThere, Question
 from iodock.centre.portal.shown.runs import known_runs
 from iodock.centre.watch.digest import Digest, Sums, blame, looked_back_from, parsed_id, troubles
 from iodock.centre.watch.episodes import Episode
+from iodock.shared.errors import RequestError
 from iodock.shared.response import Intervention
 
-WORDS = ("id", "only")
+WORDS = ("id", "only", "written", "again")
 """What of an address it uses."""
+MOST_RUNS = 10_000
+_WRITTEN = re.compile(r"[0-9]{1,12}_[0-9]{1,12}")
+_PARTS = ("place", "side")
 _SAME_RUN = HOUR
 """Sums of ten minutes begin earlier than what they are of; a number of a job comes again much later."""
 
 Rows = Sequence[dict[str, object]]
 
 
-def digest(question: Question, number: str) -> Digest:
+@dataclass(frozen=True)
+class Which:
+    """What a scheduler says of a job, beside its number."""
+
+    written: str = ""
+    """As users write it: `1234_7` of a task of an array."""
+    again: int = 0
+    """How often it was started again."""
+
+    @classmethod
+    def asked(cls, asked: Asked) -> Which:
+        """Raises RequestError."""
+        written, again = asked.text("written"), asked.text("again") or "0"
+        if written and not _WRITTEN.fullmatch(written):
+            raise RequestError("written: not a task of an array", "as 1234_7")
+        if not re.fullmatch("[0-9]{1,5}", again) or int(again) > MOST_RUNS:
+            raise RequestError("again: not how often a job was started again")
+        return cls(written, int(again))
+
+
+def digest(question: Question, number: str, which: Which = Which()) -> Digest:
     """NUMBER: a job's, or the id that its digest told. Raises NotThere: no such job, or another user's;
     RequestError, StoreError."""
     number, began = parsed_id(number)
@@ -36,9 +62,20 @@ def digest(question: Question, number: str) -> Digest:
         raise NotThere
     question = looking_back(question, began)
     job = lived(question, OneJob(question.site.ids, number, question.seen))
-    if job.lived is None or (began is not None and abs(job.lived[0] - began) > _SAME_RUN):
+    if job.lived is None:
         raise NotThere
-    return _digest(question, job, *job.lived)
+    first, last = job.lived
+    if began is None:
+        return _digest(question, job, first, last, which)
+    if not first - _SAME_RUN <= began <= last + _SAME_RUN:
+        raise NotThere
+    if began - first <= _SAME_RUN and not which.again:
+        return _digest(question, job, first, last, which)
+    # It was run before, or another job had its number: that is left out.
+    if began >= last:
+        raise NotThere
+    run = replace(job, lived=(began, last))
+    return _digest(question, run, began, last, which, first if first < began else None)
 
 
 def looking_back(question: Question, began: int | None) -> Question:
@@ -50,13 +87,17 @@ def looking_back(question: Question, began: int | None) -> Question:
     return replace(question, asked=replace(asked, values={**asked.values, "end": str(end)}))
 
 
-def _digest(question: Question, job: OneJob, begin: int, end: int) -> Digest:
-    rows = as_rows(questions.parts(question.store, job, whole_span(question, job)))
+def _digest(
+    question: Question, job: OneJob, begin: int, end: int, which: Which, earlier: int | None = None
+) -> Digest:
+    rows = as_rows(questions.parts(question.store, job, whole_span(question, job), _PARTS))
     totals = [row for row in rows if row["part"] == "place"]
     users = sorted({one for row in totals for one in listed(row["users"])})
     systems = tuple(sorted({name for row in totals for name in listed(row["file_systems"])}))
     place = str(totals[0]["place"]) if totals else SERVERS
-    runs = known_runs(question, job, users, place)
+    sums = tuple(_sums(row, rows) for row in totals)
+    own = next((one for one in sums if one.place == place), None)
+    runs = known_runs(question, job, users, place, own if earlier is not None else None)
     episodes = _episodes(question, begin, end)
     responder = question.site.responder
     return Digest(
@@ -66,7 +107,7 @@ def _digest(question: Question, job: OneJob, begin: int, end: int) -> Digest:
         begin=begin,
         end=end,
         is_over=runs.own.is_over if runs else end + OVER_AFTER < question.asked.now,
-        sums=tuple(_sums(row, rows) for row in totals),
+        sums=sums,
         file_systems=systems,
         run=runs.own if runs else None,
         judgement=runs.judgement if runs else None,
@@ -74,6 +115,9 @@ def _digest(question: Question, job: OneJob, begin: int, end: int) -> Digest:
         blame=blame(episodes or (), job.number, begin, end),
         rules=responder.rules if responder else Intervention(),
         is_synthetic=question.site.is_synthetic,
+        written=which.written or None,
+        again=which.again,
+        earlier=earlier,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iodock.centre.monitor.questions import names as called
 from iodock.centre.monitor.questions.job import OneJob
@@ -14,6 +14,7 @@ from iodock.centre.portal.people import names
 from iodock.centre.portal.shown.page import LAG_S, Question
 from iodock.centre.portal.tables import Column, Table
 from iodock.centre.views.runs_text import evidence
+from iodock.centre.watch.digest import Sums
 
 LOOKED_BACK = 30 * DAY
 
@@ -51,27 +52,38 @@ def compared(question: Question, job: OneJob, users: list[str], place: str) -> C
     return Compared(known.name, judgement, verdict, evidence(own, judgement, question.text), tables)
 
 
-def known_runs(question: Question, job: OneJob, users: list[str], place: str) -> KnownRuns | None:
-    """USERS: whose the job is, as its rows say. None: nobody knows what it is called. Raises StoreError."""
+def known_runs(
+    question: Question, job: OneJob, users: list[str], place: str, last: Sums | None = None
+) -> KnownRuns | None:
+    """USERS: whose the job is, as its rows say. LAST: what its last run did, of a job that was run before.
+    None: nobody knows what it is called. Raises StoreError."""
     store = question.store
     end = question.asked.end or question.asked.now - LAG_S * SECOND
     begin = (job.lived or (end, end))[0]
-    found = called.names(store, [job.number], begin, end)
     sees_all = question.visitor.may_see_all
-    # Of a job whose id names no user only operators may know it, and it has the name that one user told.
-    whose = users or (called.tellers(found, job.number) if sees_all else [])
-    user, name = next(
-        ((user, name) for user in whose if (name := called.name_of(found, job.number, user))), ("", "")
-    )
-    if not name:
+    whose = users
+    if not users and sees_all:
+        # Of a job whose id names no user only operators may know it, and it has the name that one user told.
+        whose = called.tellers(called.names(store, [job.number], begin, end), job.number)
+    for user in whose:
+        name, alike = called.alike(store, job.number, names(user), begin, end, MOST_RUNS)
+        if name:
+            break
+    else:
         return None
-    alike = called.namesakes(store, name, names(user), begin, end, MOST_RUNS)
     numbers = tuple(dict.fromkeys((job.number, *alike)))
     looked_at = span(end - LOOKED_BACK, end, store.catalogue)
     every = runs(store, question.site.ids, numbers, names(user), place, looked_at, end, sees_all)
     own = next((one for one in every if one.job == job.number), None)
     if own is None:
         return None
+    if last and job.lived:
+        every = [one for one in every if one is not own]
+        own = replace(
+            own, begin=job.lived[0], read_bytes=last.read_bytes, write_bytes=last.write_bytes,
+            metadata=last.metadata, is_exact=last.is_exact,
+        )  # fmt: skip
+        every = [own, *every]
     return KnownRuns(name, own, every, judged(own, every))
 
 

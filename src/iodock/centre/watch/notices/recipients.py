@@ -50,6 +50,11 @@ class Letter:
         return key(self.group, "begin", self.recipient, self.address)
 
 
+def address_of(form: str, user: str) -> str:
+    """FORM with USER in it. Empty: such a name becomes no part of an address."""
+    return form.replace(USER, user) if _USER.fullmatch(user) else ""
+
+
 def key(group: int, phase: Phase, *more: str) -> str:
     """Of a letter. With less than all of it: what the keys of an occasion begin with."""
     whole = json.dumps([group, phase, *more])
@@ -62,7 +67,7 @@ def checked(notices: Notices) -> Notices:
         where = f"[notices.to.{name}]"
         if reason := _wrong(recipient):
             raise RequestError(f"{where} address = {recipient.address!r}: {reason}")
-        if recipient.who == "owner" and USER not in recipient.address:
+        if recipient.who in ("owner", "digest") and USER not in recipient.address:
             raise RequestError(f"{where}: an owner's address has {{user}} in it", 'as "{user}@example.org"')
     if not MAIL.fullmatch(notices.sender):
         raise RequestError(f"[notices] sender = {notices.sender!r} is no mail address")
@@ -117,7 +122,7 @@ class Letters:
         """To operators and users; owners are told apart."""
         return [
             self._letter(occasion, name, address, user)
-            for name, one in self._about(occasion) if one.who != "owner"
+            for name, one in self._about(occasion) if one.who in ("operators", "users")
             for user, address in self._users(occasion, one)
         ]  # fmt: skip
 

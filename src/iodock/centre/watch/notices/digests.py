@@ -1,0 +1,40 @@
+"""A job's digest by mail, to the job's owner."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+from iodock.centre.watch.notices.message import Message
+from iodock.centre.watch.notices.recipients import Letter, address_of
+from iodock.shared.errors import RequestError
+from iodock.shared.response import Notices
+
+
+def letters(
+    notices: Notices, digest_id: str, owners: Sequence[str], told: Callable[[str], str]
+) -> list[Letter]:
+    """One for each recipient of the settings with `who = "digest"`. TOLD: a language's code -> the digest as
+    text. Raises RequestError: nobody is to be told, or it is not known who owns the job."""
+    every = {name: one for name, one in notices.to.items() if one.who == "digest"}
+    if not every:
+        raise RequestError(
+            "no settings say where digests go by mail",
+            '[notices.to.digests] with who = "digest" and address = "{user}@example.org"',
+        )
+    if len(owners) != 1:
+        raise RequestError(f"{digest_id}: no mail, as the job has {len(owners) or 'no known'} owners")
+    found = []
+    for name, one in every.items():
+        address = address_of(one.address, owners[0])
+        if not address:
+            raise RequestError(f"{digest_id}: no mail, as {owners[0]!r} is no login name")
+        text = told(notices.languages.get(owners[0], one.language))
+        subject = text.partition("\n")[0].removeprefix("iodock: ")
+        found.append(Letter(_number(digest_id), "begin", one.by, name, address, Message(subject, text, {})))
+    return found
+
+
+def _number(digest_id: str) -> int:
+    """The same job, the same mail: programs that read mail show it once."""
+    return int.from_bytes(hashlib.sha256(digest_id.encode()).digest()[:6], "big")

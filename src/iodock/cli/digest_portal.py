@@ -1,0 +1,116 @@
+"""A job's digest of a portal, without the machinery of the command line: a job's script may ask for it. So
+plain arguments are understood here, too."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from iodock.centre.portal.visiting import Portal
+from iodock.shared.errors import AnswerError, IodockError, RequestError
+from iodock.shared.locales import LANGUAGES, chosen
+
+TYPE_CHECKING = False
+"""As typing's, whose import takes as long as Python's own start."""
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FORMS = ("text", "json", "html")
+TABLES = ("totals", "operations", "nodes", "targets", "runs", "verdict")
+"""Of a job's page, as files."""
+TOKEN = "~/.config/iodock/portal.token"
+WITHIN_S = 10.0
+LOOKED = "jobs of the last 30 days are looked for; an id that a digest told finds older ones"
+_VALUES = {"--portal": "portal", "--token-file": "token", "--portal-ca": "authority", "--format": "form",
+           "--lang": "lang"}  # fmt: skip
+
+
+def plain(arguments: Sequence[str]) -> dict[str, str] | None:
+    """What the arguments of `monitor digest` ask for, if they are plain: a job, a portal, and options in
+    separate words. None for all else, which click understands or refuses."""
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(arguments):
+        name = _VALUES.get(arguments[at])
+        if name and at + 1 < len(arguments):
+            found[name] = arguments[at + 1]
+            at += 2
+        elif arguments[at] == "--json":
+            found["json"] = "json"
+            at += 1
+        elif arguments[at].startswith("-") or "job" in found:
+            return None
+        else:
+            found["job"] = arguments[at]
+            at += 1
+    is_known = found.get("form", "text") in FORMS and found.get("lang", "en") in LANGUAGES
+    is_one_form = not {"json", "form"} <= found.keys()
+    return found if "job" in found and found.get("portal") and is_known and is_one_form else None
+
+
+def run(asked: dict[str, str]) -> int:
+    """Prints a digest; the exit status. Raises IodockError."""
+    place = PortalPlace(portal_of(asked["portal"], asked.get("token"), asked.get("authority"), WITHIN_S))
+    form = asked.get("json") or asked.get("form", "text")
+    content = place.digest(asked["job"], form, chosen(asked.get("lang")))
+    if sys.stdout.isatty():
+        from iodock.cli.pager import paged
+
+        with paged() as out:
+            out.write(content)
+    else:
+        sys.stdout.buffer.write(content)
+    return 0
+
+
+def portal_of(url: str, token: str | None, authority: str | None, within_s: float) -> Portal:
+    """TOKEN: without one, that of the usual place, if it is there."""
+    # pathlib takes longer to load than all of this module.
+    usual = os.path.expanduser(TOKEN)  # noqa: PTH111
+    is_there = os.path.exists(usual)  # noqa: PTH110
+    return Portal(url.rstrip("/"), token or (usual if is_there else None), authority, within_s)
+
+
+class PortalPlace:
+    """A portal: it decides what this visitor may see."""
+
+    def __init__(self, portal: Portal) -> None:
+        self.portal = portal
+
+    def digest(self, job: str, form: str, code: str) -> bytes:
+        """Raises RequestError, AnswerError, IodockError: there is no such job of his."""
+        status, content = self.portal.get("/digests/", {"id": job, "format": form, "lang": code})
+        if status == 200:
+            return content
+        said = f"{self.portal.url}: {_line(content)}"
+        if status == 401:
+            raise AnswerError(said, f"--token-file FILE, or the token in {TOKEN}")
+        if status == 404:
+            raise IodockError(said, LOOKED)
+        if status == 400:
+            raise RequestError(said)
+        raise AnswerError(said)
+
+    def tables(self, job: str, code: str) -> dict[str, bytes]:
+        """Name -> CSV, of the job's page. JOB: an id that a digest told. Raises the same."""
+        import time
+
+        from iodock.centre.watch.digest import looked_back_from, parsed_id
+
+        number, began = parsed_id(job)
+        end = None if began is None else looked_back_from(began, time.time_ns())
+        values = {"id": number, "lang": code, "format": "csv", **({"end": str(end)} if end else {})}
+        found = {}
+        for name in TABLES:
+            status, content = self.portal.get("/jobs/", {**values, "table": name})
+            # Of a job without a name there are no runs.
+            if status == 200:
+                found[name] = content
+        return found
+
+
+def _line(content: bytes) -> str:
+    """What a portal says in one line."""
+    said = content[:300].decode(errors="replace").strip().removeprefix("iodock: ")
+    return "".join(letter if letter.isprintable() else " " for letter in said) or "no answer"

@@ -1,0 +1,28 @@
+"""Which language to speak, without its texts: loading those takes longer than some commands."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+"""As typing's, whose import takes as long as Python's own start."""
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LANGUAGES = ("en", "ja")
+"""English is in the code; the others have a catalogue."""
+
+
+def chosen(option: str | None, environment: Mapping[str, str] | None = None) -> str:
+    """The code of the language to use: OPTION, else that of the locale if iodock speaks it, else `en`."""
+    return option or _of_locale(os.environ if environment is None else environment)
+
+
+def _of_locale(environment: Mapping[str, str]) -> str:
+    # The order is POSIX's; the first one that is set decides.
+    locale = next(
+        (environment[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environment.get(name)), ""
+    )
+    code = locale.replace("_", ".").replace("@", ".").split(".")[0].lower()
+    return code if code in LANGUAGES else "en"
