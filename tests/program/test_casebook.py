@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from data_faults import made, page_writes, small_writes
+from diagnosing import only_rules
 from iodock.cli.run import run as run_command
 from iodock.program import rules
 from iodock.program.casebook import Case, every, find, names
@@ -64,7 +65,10 @@ def test_both_versions_do_the_same_work(case: Case, tmp_path: Path) -> None:
 
 def test_running_one_on_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     keep = tmp_path / "kept"
-    assert run_command(["cases", "run", "open-close", "--keep", str(keep), "--lang", "en", "--quiet"]) == 0
+    with only_rules("open-close-loop", "small-requests"):
+        assert (
+            run_command(["cases", "run", "open-close", "--keep", str(keep), "--lang", "en", "--quiet"]) == 0
+        )
     said = capfd.readouterr().out
     for part in ("== Before", "== After", "== What changed", "open-close-loop", "a gain of"):
         assert part in said
@@ -72,6 +76,7 @@ def test_running_one_on_the_command_line(tmp_path: Path, capfd: pytest.CaptureFi
     assert run_command(["cases", "run", "open-close", "--keep", str(keep)]) == 2
 
 
+@pytest.mark.usefixtures("few_rules")
 def test_a_site_adds_its_own(tmp_path: Path, site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = tmp_path / "before", tmp_path / "after"
     for folder in folders:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from batches import BYTES, COUNT, SESSION, Entry, Part, frame
-from in_process import printed
+from in_process import iodock
 from iodock.centre.monitor.collector import Collector
 from iodock.centre.monitor.questions import use
 from iodock.centre.monitor.questions.ids import JobIds
@@ -161,7 +161,8 @@ def test_use_of_users(site: Server) -> None:
 
 def top(site: Server, *options: str) -> str:
     folder = site.collector.store.folder
-    return printed("monitor", "top", "--store", folder, "--once", "--over", "1h", *options)
+    words = ("monitor", "top", "--store", folder, "--once", "--over", "1h", *options)
+    return iodock(*words, COLUMNS="80").stdout
 
 
 def test_top(site: Server) -> None:

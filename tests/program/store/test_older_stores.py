@@ -38,6 +38,7 @@ def test_counts_are_those_of_the_older_version(folder: Path) -> None:
     assert sum(count for count, _ in counts.values()) == 2154
 
 
+@pytest.mark.usefixtures("few_rules")
 def test_diagnosis_report_and_comparison_open_them(folder: Path) -> None:
     findings = json.loads(told(folder, "diagnose", "before.iodock", "--format", "json"))
     assert any("d.log" in json.dumps(finding) for finding in findings["findings"])
