@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,8 +11,10 @@ from typing import Any
 from unittest.mock import patch
 
 from iodock.program import rules
-from iodock.program.diagnosis import diagnose
+from iodock.program.diagnosis import diagnose, diagnosis_of, facts_of
 from iodock.program.findings import Diagnosis, Finding
+from iodock.program.rules.asking import candidates_of
+from iodock.program.rules.base import Facts
 from iodock.program.store import Store
 from iodock.shared.settings import Settings
 
@@ -20,7 +22,7 @@ from iodock.shared.settings import Settings
 @dataclass
 class Asked:
     """The diagnosis of a store, made when it is looked at. Who wants one rule's findings pays for that rule
-    and for those that may hide them: a fifth of what all rules take."""
+    and for those that may hide them, not for all."""
 
     path: Path
     settings: Settings
@@ -31,11 +33,10 @@ class Asked:
 
     def of(self, rule: str) -> list[Finding]:
         """The findings of one rule."""
-        if "whole" in vars(self) or (self._alone and rule not in self._alone):
+        if "whole" in vars(self) or (len(self._alone) > 2 and rule not in self._alone):
             return [one for one in self.whole.findings if one.rule == rule]
         if rule not in self._alone:
-            with only_rules(*_with_causes({rule, *self.settings.rules})):
-                self._alone[rule] = [one for one in self._made().findings if one.rule == rule]
+            self._alone[rule] = [one for one in self._made((rule,)).findings if one.rule == rule]
         return self._alone[rule]
 
     @cached_property
@@ -46,10 +47,15 @@ class Asked:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.whole, name)
 
-    def _made(self) -> Diagnosis:
+    def _made(self, wanted: Sequence[str] = ()) -> Diagnosis:
+        """WANTED: the rules to be asked; none are all."""
         assert self._content() == self._begun, f"{self.path} has changed since"
         with Store.open(self.path) as store:
-            return diagnose(store, self.settings)
+            if not wanted:
+                return diagnose(store, self.settings)
+            facts = facts_of(store, self.settings)
+            with only_rules(*_speaking(wanted, facts), *self.settings.rules):
+                return diagnosis_of(facts)
 
     def _content(self) -> list[tuple[str, int, int]]:
         found = [(str(one), one.stat()) for one in Path(self.path).rglob("*")]
@@ -64,17 +70,17 @@ def only_rules(*names: str) -> Iterator[None]:
         yield
 
 
-def _with_causes(names: Iterable[str]) -> set[str]:
-    """These rules, and those that name a cause of what they see, and so on."""
-    known = {rule.name: rule for rule in rules.every()}
-    wanted: set[str] = set()
-    left = list(names)
+def _speaking(wanted: Iterable[str], facts: Facts) -> set[str]:
+    """Which of these rules see something; of those that name the cause also who sees that, and so on."""
+    known = {one.name: one for one in rules.every() if all(facts.sees(need) for need in one.needs)}
+    left, seen, speaking = set(wanted), set[str](), set[str]()
     while left:
-        name = left.pop()
-        if name in known and name not in wanted:
-            wanted.add(name)
-            left += known[name].yields_to
-    return wanted
+        asked = [known[name] for name in sorted(left & known.keys())]
+        seen |= left
+        found = [one for one, any_ in zip(asked, candidates_of(asked, facts), strict=True) if any_]
+        speaking |= {one.name for one in found}
+        left = {cause for one in found for cause in one.yields_to} - seen
+    return speaking
 
 
 def diagnosed(path: Path, settings: Settings | None = None) -> Any:

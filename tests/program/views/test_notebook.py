@@ -29,6 +29,8 @@ from made_up import START
 from metadata_log import Trace
 from places import ROOT
 
+pytestmark = pytest.mark.usefixtures("few_rules")
+
 HOW_TO = ROOT / "docs" / "how-to" / "notebook.md"
 
 

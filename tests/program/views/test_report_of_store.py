@@ -127,7 +127,7 @@ def test_the_check_up_of_a_store(tmp_path: Path) -> None:
 
 
 def test_the_machine_is_shown_as_rates_on_the_runs_own_time(tmp_path: Path) -> None:
-    folder = make_store(tmp_path / "run.iodock", Shape(20_000))
+    folder = make_store(tmp_path / "run.iodock", Shape(500_000))
     (folder / "samples").mkdir()
     seconds = range(0, 11, 2)
     rows = [
