@@ -36,6 +36,8 @@ demo: setup
 	$(BIN)/iodock report demo-before.iodock -o demo.html
 	@echo "open demo.html in a browser; next: .venv/bin/iodock diagnose demo-before.iodock"
 
+# Tests start Python hundreds of times: without compiled modules each start compiles all of iodock again.
+unexport PYTHONDONTWRITEBYTECODE
 # Most tests wait for programs: two at a time take half as long on two cores.
 TESTS_AT_ONCE ?= 2
 # More options of pytest.

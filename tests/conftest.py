@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from diagnosing import only_rules
 from iodock.program.run import Run
 from iodock.program.store import Store
 from made_up import mixed_store
@@ -53,6 +54,13 @@ def mixed_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mixed(mixed_path: Path) -> Run:
     """The same, opened."""
     return Run(Store.open(mixed_path))
+
+
+@pytest.fixture
+def few_rules() -> Iterator[None]:
+    """For tests of reports, bundles and the like, where it does not matter what all rules say."""
+    with only_rules("open-close-loop", "small-requests"):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from in_process import iodock, printed
 from synthetic import event_row, file_row, process_row, write_store
 
 LOG = """\
@@ -31,9 +32,11 @@ LOG = """\
 """
 
 
-def iodock(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+def piped(text: str, *arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "iodock", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+    return subprocess.run(
+        command, input=text, cwd=cwd, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 def good(*arguments: object, **options: Any) -> str:
@@ -86,8 +89,8 @@ def test_import_of_one_of_several_logs(tmp_path: Path) -> None:
     for lines, calls in [("1-8", 7), ("9-", 7), ("1-", 14), ("9-10", 2)]:
         done = iodock("import", "run.log", "--lines", lines, cwd=tmp_path)
         assert done.returncode == 0 and f"strace: {calls} calls" in done.stderr, done.stderr
-    piped = iodock("import", "-", "--lines", "9-", "-o", "p.iodock", cwd=tmp_path, input=bare * 2)
-    assert piped.returncode == 0 and "strace: 7 calls" in piped.stderr
+    done = piped(bare * 2, "import", "-", "--lines", "9-", "-o", "p.iodock", cwd=tmp_path)
+    assert done.returncode == 0 and "strace: 7 calls" in done.stderr
     for lines in ["", "9", "9-8", "0-", "a-b", "-", "1-" + "9" * 5000, "9" * 24 + "-", "\u0663-"]:
         refused = iodock("import", "run.log", "--lines", lines, cwd=tmp_path)
         assert refused.returncode == 2 and "write 120-260" in refused.stderr, lines
@@ -97,7 +100,7 @@ def test_import_of_one_of_several_logs(tmp_path: Path) -> None:
 
 
 def test_import_from_a_pipe(tmp_path: Path) -> None:
-    assert good("import", "-", "-q", input=LOG, cwd=tmp_path) == "stdin.iodock\n"
+    assert piped(LOG, "import", "-", "-q", cwd=tmp_path).stdout == "stdin.iodock\n"
 
 
 def test_table(imported: Path) -> None:
@@ -107,8 +110,6 @@ def test_table(imported: Path) -> None:
 
 
 def test_table_in_a_terminal(imported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from in_process import printed
-
     monkeypatch.setattr("iodock.shared.tables.table.terminal_width", lambda: 100)
     text = printed("show", "summary", imported)
     assert all(len(line) <= 100 for line in text.splitlines())
@@ -117,8 +118,6 @@ def test_table_in_a_terminal(imported: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("width", [30, 40, 60, 80, 200])
 def test_tables_fit_any_terminal(mixed_path: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     from rich.cells import cell_len
-
-    from in_process import printed
 
     monkeypatch.setattr("iodock.shared.tables.table.terminal_width", lambda: width)
     for analysis in ("summary --by file,call", "files", "processes", "sizes", "accesses", "overview"):
@@ -412,6 +411,7 @@ def test_a_query_may_give_any_type(imported: Path, tmp_path: Path, form: str) ->
     assert form == "parquet" or "2020-01-02" in out.read_text()
 
 
+@pytest.mark.usefixtures("few_rules")
 def test_a_report_replaces_an_earlier_one_but_no_other_file(imported: Path, tmp_path: Path) -> None:
     page = tmp_path / "run.html"
     page.write_text("<html>mine</html>")

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import in_process
 from iodock import _native
 from iodock.file_system.health.results import FORMAT, Partial, Plan
 from iodock.program.bundle import is_bundle
 from iodock.program.capture import import_logs
 from iodock.shared.errors import IodockError
+from recorded import IODOCK, run
 
 LOG = '1 1700000000.1 openat(AT_FDCWD, "/a", O_RDONLY) = 3 <0.1>\n'
 STORES = {
@@ -32,11 +33,10 @@ def place(tmp_path: Path) -> Path:
 
 
 def iodock(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "IODOCK_CASES": str(place / "cases")}
-    return subprocess.run(
-        [sys.executable, "-m", "iodock", *words],
-        cwd=place, env=environment, capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+    cases = {"IODOCK_CASES": str(place / "cases")}
+    if words[0] != "record":
+        return in_process.iodock(*words, cwd=place, **cases)
+    return run([*IODOCK, *words], place, env={**os.environ, **cases})
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -148,6 +148,7 @@ def test_bundle_replaces_only_archives_of_its_own(place: Path) -> None:
     assert iodock(place, *words[:-1], "link").returncode == 1 and (place / "link").is_symlink()
 
 
+@pytest.mark.usefixtures("few_rules")
 def test_report_replaces_only_reports(place: Path) -> None:
     (place / "page.html").write_text("<p>mine")
     done = iodock(place, "report", "run.iodock", "--force", "-o", "page.html")
@@ -157,6 +158,7 @@ def test_report_replaces_only_reports(place: Path) -> None:
     assert iodock(place, "report", "run.iodock", "--force", "-o", "new.html").returncode == 0
 
 
+@pytest.mark.whole
 def test_cases_are_replaced_only_if_all_is_own(place: Path) -> None:
     words = ("cases", "add", "ours", "--before", "run.iodock", "--after", "run.iodock", "--title", "t")
     assert iodock(place, *words).returncode == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import jsonschema
 import pytest
 
 from alongside_site import HUNG, NODE, Recorded, centre_store, node_rows, plot5
+from diagnosing import only_rules
 from in_process import printed, shown
 from places import ROOT
 
@@ -25,6 +27,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f'[servers]\nstore = "{folder / "m"}"\n[states]\nscheduler = "none"\nusual_hours = 1\n'
     )
     return folder
+
+
+@pytest.fixture(autouse=True)
+def asked() -> Iterator[None]:
+    """The rule that servers have a word on, and another one."""
+    with only_rules("slow-call", "open-close-loop"):
+        yield
 
 
 @pytest.fixture

@@ -1,16 +1,12 @@
-"""The command line, run from the outside on results of benchmarks."""
+"""The command line on results of benchmarks, as wide as the tables that tests expect."""
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
-from typing import Any
+from pathlib import Path
+
+import in_process
 
 
-def iodock(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"COLUMNS": "120", "LC_ALL": "C.UTF-8"}
-    command = [sys.executable, "-m", "iodock", *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, env=environment, **options
-    )
+def iodock(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return in_process.iodock(*arguments, cwd=cwd, COLUMNS="120", LC_ALL="C.UTF-8")

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from case_truth import Comparison
-from in_process import shown
+from in_process import iodock, shown
 from places import FIXTURES
 
 CASES = FIXTURES / "cases"
 
 
 FOLDERS = [CASES, *map(Path, filter(None, os.environ.get("IODOCK_CASES", "").split(":")))]
-
-
-def iodock(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "iodock", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def import_case(store: Path, log: list[Path], truth: dict[str, Any]) -> subprocess.CompletedProcess[str]:

@@ -86,12 +86,6 @@ def aligned(log: StraceLog) -> None:
         log.pwrite(8192, number * 16384, 90)
 
 
-def overwritten(log: StraceLog) -> None:
-    log.open("/data/field", "O_RDWR")
-    for number in range(1000):
-        log.pwrite(40_000, number * 40_000, 100)
-
-
 def written_anew(log: StraceLog) -> None:
     log.open("/data/field", "O_RDWR|O_CREAT|O_TRUNC")
     for number in range(1000):

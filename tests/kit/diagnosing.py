@@ -2,22 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
-from iodock.program.diagnosis import diagnose
+from iodock.program import rules
+from iodock.program.diagnosis import diagnose, diagnosis_of, facts_of
 from iodock.program.findings import Diagnosis, Finding
+from iodock.program.rules.asking import candidates_of
+from iodock.program.rules.base import Facts
 from iodock.program.store import Store
 from iodock.shared.settings import Settings
 
 
-def diagnosed(path: Path, settings: Settings | None = None) -> Diagnosis:
-    """What the rules say, with our defaults unless told otherwise."""
-    with Store.open(path) as store:
-        return diagnose(store, settings or Settings())
+@dataclass
+class Asked:
+    """The diagnosis of a store, made when it is looked at. Who wants one rule's findings pays for that rule
+    and for those that may hide them, not for all."""
+
+    path: Path
+    settings: Settings
+
+    def __post_init__(self) -> None:
+        self._begun = self._content()
+        self._alone: dict[str, list[Finding]] = {}
+
+    def of(self, rule: str) -> list[Finding]:
+        """The findings of one rule."""
+        if "whole" in vars(self) or (len(self._alone) > 2 and rule not in self._alone):
+            return [one for one in self.whole.findings if one.rule == rule]
+        if rule not in self._alone:
+            self._alone[rule] = [one for one in self._made((rule,)).findings if one.rule == rule]
+        return self._alone[rule]
+
+    @cached_property
+    def whole(self) -> Diagnosis:
+        """What all rules say."""
+        return self._made()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.whole, name)
+
+    def _made(self, wanted: Sequence[str] = ()) -> Diagnosis:
+        """WANTED: the rules to be asked; none are all."""
+        assert self._content() == self._begun, f"{self.path} has changed since"
+        with Store.open(self.path) as store:
+            if not wanted:
+                return diagnose(store, self.settings)
+            facts = facts_of(store, self.settings)
+            with only_rules(*_speaking(wanted, facts), *self.settings.rules):
+                return diagnosis_of(facts)
+
+    def _content(self) -> list[tuple[str, int, int]]:
+        found = [(str(one), one.stat()) for one in Path(self.path).rglob("*")]
+        return sorted((name, status.st_mtime_ns, status.st_size) for name, status in found)
 
 
-def of_rule(diagnosis: Diagnosis, rule: str) -> list[Finding]:
+@contextmanager
+def only_rules(*names: str) -> Iterator[None]:
+    """No other rule is asked meanwhile: where it does not matter what all of them say."""
+    asked = tuple(rule for rule in rules.every() if rule.name in names)
+    with patch.object(rules, "every", lambda: asked):
+        yield
+
+
+def _speaking(wanted: Iterable[str], facts: Facts) -> set[str]:
+    """Which of these rules see something; of those that name the cause also who sees that, and so on."""
+    known = {one.name: one for one in rules.every() if all(facts.sees(need) for need in one.needs)}
+    left, seen, speaking = set(wanted), set[str](), set[str]()
+    while left:
+        asked = [known[name] for name in sorted(left & known.keys())]
+        seen |= left
+        found = [one for one, any_ in zip(asked, candidates_of(asked, facts), strict=True) if any_]
+        speaking |= {one.name for one in found}
+        left = {cause for one in found for cause in one.yields_to} - seen
+    return speaking
+
+
+def diagnosed(path: Path, settings: Settings | None = None) -> Any:
+    """What the rules say, with our defaults unless told otherwise: a Diagnosis."""
+    return Asked(path, settings or Settings())
+
+
+def of_rule(diagnosis: Any, rule: str) -> list[Finding]:
     """The findings of one rule."""
+    if isinstance(diagnosis, Asked):
+        return diagnosis.of(rule)
     return [one for one in diagnosis.findings if one.rule == rule]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +23,6 @@ HOSTILE = (
     "/d/[bold]*?",
     "/d/\\n\\t",
 )
-
-
-def iodock(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "iodock", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def written(log: Log, name: str, count: int, seconds: float, size: int = 100) -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-from contextlib import redirect_stderr, redirect_stdout
+import os
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
+from unittest.mock import patch
 
 from iodock.cli.run import run
 
@@ -18,6 +22,13 @@ def asked(*arguments: object) -> tuple[int, str, str]:
     for stream in (out, said):
         stream.seek(0)
     return status, out.read(), said.read()
+
+
+def iodock(*arguments: object, cwd: Path | None = None, **variables: str) -> CompletedProcess[str]:
+    """What `iodock ARGUMENTS` does in a folder, with these variables in its environment."""
+    with chdir(cwd or "."), patch.dict(os.environ, variables):
+        status, out, said = asked(*arguments)
+    return CompletedProcess([str(one) for one in arguments], status, out, said)
 
 
 def printed(*arguments: object) -> str:

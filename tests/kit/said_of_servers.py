@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from alongside_site import opened
-from diagnosing import of_rule
+from diagnosing import of_rule, only_rules
 from iodock.cli.servers import servers_of
 from iodock.program.diagnosis import diagnose
 from iodock.program.findings import Diagnosis
@@ -24,6 +24,6 @@ def said(run: str, settings: Settings, language: str = "en") -> tuple[str, str]:
 
 
 def diagnosed(run: str, settings: Settings) -> Diagnosis:
-    """With the servers that the settings name."""
-    with opened(run) as store:
+    """Slow calls, with the servers that the settings name."""
+    with opened(run) as store, only_rules("slow-call"):
         return diagnose(store, settings, servers_of(store, settings))

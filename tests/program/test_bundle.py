@@ -82,6 +82,7 @@ def test_no_name_is_left_in_an_anonymous_one(tmp_path: Path) -> None:
     assert "/usr/lib/libc.so.6" in files and "/home/" in files and ".dat" in files
 
 
+@pytest.mark.usefixtures("few_rules")
 def test_a_named_one_has_them(tmp_path: Path) -> None:
     target = tmp_path / "b.tar.gz"
     assert run_command(["bundle", str(secret_store(tmp_path)), "-o", str(target)]) == 0
@@ -148,6 +149,7 @@ def test_well_known_endings_programs_and_libraries_stay(name: str, form: str) ->
     assert re.fullmatch(re.escape(form).replace(r"\*", "[0-9a-f]{8}"), Anonymiser().path(name))
 
 
+@pytest.mark.usefixtures("few_rules")
 def test_an_existing_archive_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "b.tar.gz"
     target.write_text("mine")
@@ -165,6 +167,7 @@ def test_no_such_store(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("few_rules")
 def test_a_damaged_store_is_named_not_its_copy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = secret_store(tmp_path)
     (store / "files.parquet").unlink()
@@ -173,6 +176,7 @@ def test_a_damaged_store_is_named_not_its_copy(tmp_path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize("name", ["b.tar.gz", "b.tgz", "b.TGZ", "b.tar", "b.gz", "b"])
+@pytest.mark.usefixtures("few_rules")
 def test_its_folder_is_called_as_the_archive_without_its_ending(tmp_path: Path, name: str) -> None:
     store = mixed_store(tmp_path / "mixed.iodock")
     assert run_command(["bundle", str(store), "-o", str(tmp_path / name)]) == 0

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from data_faults import made, page_writes, small_writes
+from diagnosing import only_rules
 from iodock.cli.run import run as run_command
 from iodock.program import rules
 from iodock.program.casebook import Case, every, find, names
@@ -63,7 +65,10 @@ def test_both_versions_do_the_same_work(case: Case, tmp_path: Path) -> None:
 
 def test_running_one_on_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     keep = tmp_path / "kept"
-    assert run_command(["cases", "run", "open-close", "--keep", str(keep), "--lang", "en", "--quiet"]) == 0
+    with only_rules("open-close-loop", "small-requests"):
+        assert (
+            run_command(["cases", "run", "open-close", "--keep", str(keep), "--lang", "en", "--quiet"]) == 0
+        )
     said = capfd.readouterr().out
     for part in ("== Before", "== After", "== What changed", "open-close-loop", "a gain of"):
         assert part in said
@@ -71,17 +76,21 @@ def test_running_one_on_the_command_line(tmp_path: Path, capfd: pytest.CaptureFi
     assert run_command(["cases", "run", "open-close", "--keep", str(keep)]) == 2
 
 
+@pytest.mark.usefixtures("few_rules")
 def test_a_site_adds_its_own(tmp_path: Path, site: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = run_case(find("small-writes"), tmp_path / "run", 1, lambda *told: None)
+    folders = tmp_path / "before", tmp_path / "after"
+    for folder in folders:
+        folder.mkdir()
+    before, after = made(small_writes, folders[0]), made(page_writes, folders[1])
     texts = ["--title", "Our solver", "--why", 'quotes " and \\ and 日本語']
     arguments = [
         "cases",
         "add",
         "our-solver",
         "--before",
-        str(run.before[0]),
+        str(before),
         "--after",
-        str(run.after[0]),
+        str(after),
         *texts,
     ]
     assert run_command(arguments) == 0
@@ -89,7 +98,7 @@ def test_a_site_adds_its_own(tmp_path: Path, site: Path, capsys: pytest.CaptureF
     assert (case.title, case.why, case.before) == ("Our solver", 'quotes " and \\ and 日本語', None)
     assert "small-requests" in case.rules
     held = " ".join(path.read_text(errors="replace") for path in site.rglob("manifest.json"))
-    assert str(tmp_path) not in held and "field.dat" not in held
+    assert str(tmp_path) not in held and "/data/out" not in held
     assert run_command(["cases", "run", "our-solver"]) == 0
     assert run_command(arguments) == 1
     assert run_command([*arguments, "--force"]) == 0

@@ -4,7 +4,6 @@ terminals, reports and charts, by one function."""
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -14,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from in_process import iodock
+from iodock.program.capture import import_logs
 from iodock.shared.pages.markup import file_name, join, tag
 from iodock.shared.text import visible, visible_lines
 from places import SOURCE
@@ -75,16 +76,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     log = folder / "trace.log"
     log.write_text("\n".join(lines) + "\n")
     made = folder / "run.iodock"
-    command = [*IODOCK, "import", log, "-o", made]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
+    import_logs([str(log)], made)
     return made
 
 
 def shown(*words: str | Path) -> str:
-    wide = {**os.environ, "COLUMNS": "300"}
-    command = [*IODOCK, *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=wide)
+    done = iodock(*words, COLUMNS="300")
     assert "Traceback" not in done.stderr, done.stderr
     return done.stdout + done.stderr
 

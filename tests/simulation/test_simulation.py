@@ -320,6 +320,7 @@ def test_a_reboot_begins_all_counters_anew() -> None:
     assert server.service["req_waittime"].samples == counted
 
 
+@pytest.mark.whole
 def test_cleanup_takes_entries_and_with_start_times_nothing_is_lost() -> None:
     """As whoever reads every 10 s sees it: the growth of all entries is the truth, to the byte."""
     centre = Centre(named("cleanup"))
@@ -349,6 +350,7 @@ def test_cleanup_takes_entries_and_with_start_times_nothing_is_lost() -> None:
     assert dict(grown) == {key: value for key, value in truth_by_entry(centre).items() if value}
 
 
+@pytest.mark.whole
 def test_many_jobs_are_fifty_thousand_entries() -> None:
     centre = Centre(named("many-jobs"))
     centre.advance(10)

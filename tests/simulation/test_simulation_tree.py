@@ -108,6 +108,7 @@ def test_a_server_that_is_down_has_no_files(agent: Path, tmp_path: Path) -> None
     }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", ["cleanup", "reboot"])
 def test_files_are_up_to_date_after_every_step(tmp_path: Path, name: str) -> None:
     tree = played(tmp_path / "centre", name, 10)

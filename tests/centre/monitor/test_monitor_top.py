@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from batches import BYTES, COUNT, Entry, Part, frame
+from in_process import iodock, printed
 from iodock.centre.monitor.collector import Collector
 
 IODOCK = [sys.executable, "-m", "iodock"]
+TOP = ("monitor", "top", "--store")
 SECOND = 1_000_000_000
 NOW = time.time_ns() - 60 * SECOND
 HOSTILE = "9\x1b[2J<b>"
@@ -53,14 +55,9 @@ def part(at: int, target: str, ids: dict[str, int], number: int) -> Part:
 
 
 def asked(store: Path, *options: str) -> dict[str, dict[str, object]]:
-    command = [*IODOCK, "monitor", "top", "--store", store, "--once", "--format", "json"]
     moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(NOW / SECOND + 1))
-    command += ["--over", "120", "--at", moment, *options]
-    done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return {row["name"]: row for row in json.loads(done.stdout)["rows"]}
+    given = ("--once", "--format", "json", "--over", "120", "--at", moment, *options)
+    return {row["name"]: row for row in json.loads(printed(*TOP, store, *given))["rows"]}
 
 
 def written(rows: dict[str, dict[str, object]]) -> dict[str, float]:
@@ -104,22 +101,19 @@ def test_filters(store: Path) -> None:
 
 
 def test_names_can_not_move_the_cursor(store: Path) -> None:
-    command = [*IODOCK, "monitor", "top", "--store", str(store), "--once", "--over", "1h"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert "\x1b" not in done.stdout
-    assert "9\\x1b[2J<b>" in done.stdout
+    shown = printed(*TOP, store, "--once", "--over", "1h")
+    assert "\x1b" not in shown
+    assert "9\\x1b[2J<b>" in shown
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_tables_are_no_wider_than_the_terminal(store: Path, width: int) -> None:
-    command = [*IODOCK, "monitor", "top", "--store", str(store), "--once", "--over", "1h"]
-    environment = {**os.environ, "COLUMNS": str(width)}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=environment)
-    assert max(map(len, done.stdout.splitlines())) <= width
+    done = iodock(*TOP, store, "--once", "--over", "1h", COLUMNS=str(width))
+    assert done.returncode == 0 and max(map(len, done.stdout.splitlines())) <= width
 
 
 def test_in_a_terminal_keys_change_what_is_seen(store: Path) -> None:
-    command = [*IODOCK, "monitor", "top", "--store", str(store), "--over", "1h", "--every", "60"]
+    command = [*IODOCK, *TOP, str(store), "--over", "1h", "--every", "60"]
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "24"}
     process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
@@ -151,7 +145,6 @@ def seen(terminal: int, wanted: str) -> str:
 
 
 def test_where_there_is_no_store_it_is_told(tmp_path: Path) -> None:
-    command = [*IODOCK, "monitor", "top", "--store", str(tmp_path / "none"), "--once"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = iodock(*TOP, tmp_path / "none", "--once")
     assert done.returncode == 1
     assert "no monitor store" in done.stderr

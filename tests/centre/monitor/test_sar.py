@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from in_process import iodock
 from iodock.centre.monitor.sar import read
 from iodock.centre.store import MonitorStore
 from iodock.shared.errors import RequestError
@@ -23,10 +24,7 @@ SECOND = 1_000_000_000
 
 
 def ran(*arguments: object, status: int = 0) -> str:
-    done = subprocess.run(
-        [*IODOCK, "monitor", "import-sar", *map(str, arguments)],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    done = iodock("monitor", "import-sar", *arguments)
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr

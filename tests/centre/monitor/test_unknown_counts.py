@@ -6,14 +6,13 @@ import csv
 import io
 import json
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
 import pytest
 
 from batches import BYTES, COUNT, SESSION, Entry, Part, frame
+from in_process import iodock
 from iodock.centre.monitor.collector import Collector
 from iodock.centre.monitor.questions import use
 from iodock.centre.monitor.questions.ids import JobIds
@@ -161,10 +160,9 @@ def test_use_of_users(site: Server) -> None:
 
 
 def top(site: Server, *options: str) -> str:
-    store = str(site.collector.store.folder)
-    words = [sys.executable, "-m", "iodock", "monitor", "top", "--store", store, "--once", "--over", "1h"]
-    done = subprocess.run([*words, *options], capture_output=True, text=True, timeout=60, check=True)
-    return done.stdout
+    folder = site.collector.store.folder
+    words = ("monitor", "top", "--store", folder, "--once", "--over", "1h", *options)
+    return iodock(*words, COLUMNS="80").stdout
 
 
 def test_top(site: Server) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import tarfile
 import time
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ from statistics import median
 import pytest
 
 from data_faults import made, small_reads
+from in_process import iodock, printed
 from iodock.centre.portal.shown.page import Site
 from iodock.centre.watch.episodes import Episode
 from iodock.centre.watch.verdict import Evidence, State, Suspect
@@ -229,9 +228,7 @@ def test_kinds_of_operations_are_told(tmp_path: Path) -> None:
 
 
 def run(*words: object, status: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "iodock", "monitor", "digest", *map(str, words)]
-    environment = {**os.environ, "HOME": "/nonexistent", "LANG": "C"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    done = iodock("monitor", "digest", *words, HOME="/nonexistent", LANG="C")
     assert done.returncode == status, done.stderr
     return done
 
@@ -283,12 +280,7 @@ def test_the_command_reads_a_store_and_the_episodes_beside_it(site: Server, tmp_
 
 
 def bundle(folder: Path, *words: object, status: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "iodock", "bundle", *map(str, words)]
-    environment = {**os.environ, "HOME": "/nonexistent", "LANG": "C"}
-    environment["PYTHONPATH"] = os.pathsep.join(str(Path(one).resolve()) for one in sys.path if one)
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False, env=environment, cwd=folder
-    )
+    done = iodock("bundle", *words, cwd=folder, HOME="/nonexistent", LANG="C")
     assert done.returncode == status, done.stderr
     return done
 
@@ -366,10 +358,11 @@ def recording(folder: Path, job: str) -> Path:
     return store
 
 
+@pytest.mark.usefixtures("few_rules")
 def test_a_recording_says_how_much_was_io_and_what_to_change(site: Server, tmp_path: Path) -> None:
     store, folder = recording(tmp_path, SLOW), site.collector.store.folder
     found = json.loads(run(SLOW, "--store", folder, "--run", store, "--json").stdout)
-    own = json.loads(in_words("diagnose", store, "--json"))
+    own = json.loads(printed("diagnose", store, "--json"))
     first = own["findings"][0]
     assert found["recorded"]["io_share"] == own["verdict"]["io_share"] is not None
     assert found["recorded"]["finding"]["title"] == first["title"]
@@ -388,12 +381,8 @@ def test_a_recording_says_how_much_was_io_and_what_to_change(site: Server, tmp_p
     assert "is for text and JSON" in run(SLOW, *place, "--format", "html", status=2).stderr
 
 
+@pytest.mark.usefixtures("few_rules")
 def test_a_recording_of_another_job_is_refused(site: Server, tmp_path: Path) -> None:
     store, folder = recording(tmp_path, "101"), site.collector.store.folder
     said = run(SLOW, "--store", folder, "--run", store, status=2).stderr
     assert f"is a recording of job 101, not of {SLOW}" in said
-
-
-def in_words(*words: object) -> str:
-    command = [sys.executable, "-m", "iodock", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout

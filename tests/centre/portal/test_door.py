@@ -14,6 +14,7 @@ import pytest
 
 from batches import Part, frame
 from collector_site import post, serving
+from in_process import iodock
 from iodock.centre.monitor.access import Access, Role, Visitor, add_token, read_tokens
 from iodock.centre.portal import door
 from iodock.centre.portal.keeper import sent_of
@@ -150,8 +151,7 @@ def test_a_page_of_another_name_can_not_ask_on_this_machine(tmp_path: Path) -> N
 )
 def test_what_would_let_anybody_in_is_refused(tmp_path: Path, options: list[str], why: str) -> None:
     tokens(tmp_path)
-    command = [sys.executable, "-m", "iodock", "monitor", "serve", "--store", "store", *options]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    done = iodock("monitor", "serve", "--store", "store", *options, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert why in done.stderr
     assert "Traceback" not in done.stderr

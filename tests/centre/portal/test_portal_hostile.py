@@ -83,6 +83,7 @@ def test_a_word_that_a_page_would_ignore_is_refused(site: Server, address: str, 
     assert site.get(f"{address}{joint}table=jobs")[0] == 400
 
 
+@pytest.mark.whole
 def test_every_link_of_a_page_is_answered(site: Server) -> None:
     left, seen = list(SHOWN), set()
     while left and len(seen) < 150:
@@ -102,6 +103,7 @@ def test_every_link_of_a_page_is_answered(site: Server) -> None:
     assert len(seen) == 150
 
 
+@pytest.mark.whole
 def test_every_hostile_id_has_its_page(site: Server) -> None:
     text = site.get("/jobs?top=1000")[1]
     links = [unescape(link) for link in re.findall(r'<a class="name" href="([^"]*)"', text)]

@@ -87,6 +87,7 @@ def test_k_s_stall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert "<span>100 k</span><span>1.00 k</span>" not in drawn and "≤ 1" in drawn
 
 
+@pytest.mark.whole
 def test_k_s_overload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     played = Played(tmp_path / "store", "overload", nodes=None, jobid_name="%j")
     played.turn()

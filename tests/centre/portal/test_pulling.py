@@ -66,6 +66,7 @@ def test_after_a_restart_agents_offer_again_and_it_counts_once(tmp_path: Path) -
         del collector
 
 
+@pytest.mark.whole
 def test_bad_agents_hold_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(puller, "GOOD_LANE", 2)
     monkeypatch.setattr(puller, "DOUBTFUL_LANE", 1)

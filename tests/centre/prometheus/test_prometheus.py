@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from fake_prometheus import Fake, dead_port, serving
+from in_process import iodock
 from iodock.centre.monitor.access import Access, Role
 from iodock.centre.monitor.questions import file_systems, losses
 from iodock.centre.monitor.questions.ids import JobIds, job_ids
@@ -69,6 +70,7 @@ def test_sums_are_those_of_the_collector(fake: Fake) -> None:
     assert asked(store_of(fake)) == KEPT["rows"] != []
 
 
+@pytest.mark.whole
 def test_long_answers_come_in_pieces(fake: Fake) -> None:
     asked(store_of(fake))
     longest = max((fake.replied(one["path"], one)[1] for one in list(fake.asked)), key=len)
@@ -106,7 +108,13 @@ def test_pages_show_what_was_scraped_and_say_what_they_can_not(page: str) -> Non
         number = row["job"].split(":")[0] if row["job"][0].isdigit() else row["job"]
         moved[number] = moved.get(number, 0) + row["read_bytes"] + row["write_bytes"]
     assert {row["job"]: row["read_bytes"] + row["write_bytes"] for row in found} == pytest.approx(moved)
-    for path in ("/", "/jobs", "/events", "/use", f"/jobs/{found[0]['job']}"):
+    assert "Read from Prometheus" in got(f"{page}/jobs")
+
+
+@pytest.mark.whole
+def test_every_page_says_what_it_was_read_from(page: str) -> None:
+    job = KEPT["rows"][0]["job"].split(":")[0]
+    for path in ("/", "/events", "/use", f"/jobs/{job}"):
         assert "Read from Prometheus" in got(page + path)
     assert "Prometheus から" in got(f"{page}/jobs?lang=ja")
 
@@ -126,6 +134,7 @@ def _span_s(query: Mapping[str, str]) -> float:
     return float(query["end"]) - float(query["start"]) if "end" in query else 0.0
 
 
+@pytest.mark.whole
 def test_pages_of_weeks_ask_for_few_readings(fake: Fake, page: str) -> None:
     for path in ("/?range=30d", "/jobs?range=7d", "/use"):
         fake.asked.clear()
@@ -218,8 +227,7 @@ def test_servers_losses_and_others(fake: Fake) -> None:
 
 
 def top(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [*IODOCK, "top", "--once", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return iodock("monitor", "top", "--once", *words)
 
 
 def test_top_of_a_prometheus(fake: Fake) -> None:
@@ -265,9 +273,7 @@ def test_what_lets_in_is_sent_and_read_again(fake: Fake, tmp_path: Path) -> None
 def test_what_can_not_be_asked_so_is_told(words: list[str], why: str) -> None:
     # Both commands ask the same way; half of the cases each.
     command = ["top", "--once"] if len(words) == 2 else ["serve", "--listen", "127.0.0.1:0"]
-    told = subprocess.run(
-        [*IODOCK, *command, *words], capture_output=True, text=True, timeout=60, check=False
-    )
+    told = iodock("monitor", *command, *words)
     assert told.returncode == 2, told.stderr
     assert re.search(why, told.stderr)
     assert "secret" not in told.stderr

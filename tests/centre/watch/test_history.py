@@ -92,7 +92,7 @@ def test_an_episode_that_goes_on_is_told_once_after_a_restart(tmp_path: Path) ->
     played = Played(tmp_path / "store", "overload")
     answers = Answers(tmp_path / "response")
     played.turn()
-    for _ in range(30):
+    for _ in range(14):
         played.sample()
         answers.responder.respond(played.watching.look(played.now), played.now)
     answers.restart()

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import copy
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from in_process import printed
 from iodock.file_system.health.card import Cache, Card, Space, kind, options_of, remarks_of, servers_of
 from iodock.file_system.health.commands import Stripes
 from iodock.file_system.health.mounts import mounts
@@ -32,18 +31,12 @@ from iodock.shared.settings import FileSystem
 from made_probes import START, hours_of, made_up
 from mount_tables import MOUNTINFO
 from places import ROOT
+from recorded import IODOCK, run
 
 REFERENCE = ROOT / "docs" / "reference"
 CARD, PROBE = (
     json.loads((REFERENCE / f"{name}.schema.json").read_text()) for name in ("file-system-card", "probe")
 )
-
-
-def iodock(*arguments: object) -> str:
-    command = [sys.executable, "-m", "iodock", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def cards() -> Iterator[Card]:
@@ -113,7 +106,7 @@ def test_cards_fit() -> None:
 
 
 def test_the_card_of_this_machine_fits(tmp_path: Path) -> None:
-    document = json.loads(iodock("fs", tmp_path, "--format", "json"))
+    document = json.loads(printed("fs", tmp_path, "--format", "json"))
     jsonschema.validate(document, CARD)
     assert document["schema"] == CARD["$id"] and document["space"]["size_bytes"] > 0
 
@@ -126,10 +119,11 @@ def test_what_probes_saw_fits() -> None:
 
 def test_what_a_probe_of_this_machine_saw_fits(tmp_path: Path) -> None:
     store = tmp_path / "s.probe"
-    iodock("probe", "run", tmp_path, "--rounds", "2", "--every", "1s", "-q", "-o", store)
-    iodock("probe", "run", "--command", "exit 3", "--rounds", "1", "-q", "-o", store)
-    iodock("probe", "mark", store, "changed")
-    document = json.loads(iodock("probe", "show", store, "--format", "json"))
+    probe = [*IODOCK, "probe"]
+    run([*probe, "run", tmp_path, "--rounds", "2", "--every", "1s", "-q", "-o", store], tmp_path)
+    run([*probe, "run", "--command", "exit 3", "--rounds", "1", "-q", "-o", store], tmp_path)
+    printed("probe", "mark", store, "changed")
+    document = json.loads(printed("probe", "show", store, "--format", "json"))
     jsonschema.validate(document, PROBE)
     assert {one["is_command"]: one["rounds"] for one in document["watches"]} == {False: 2, True: 1}
     assert document["schema"] == PROBE["$id"]

@@ -6,12 +6,12 @@ import json
 import os
 import stat
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from in_process import asked, printed
 from iodock.file_system.health.card import Space, caches_of, options_of, remarks_of, servers_of
 from iodock.file_system.health.commands import Stripes, output_of, stripes_in, stripes_of
 from iodock.file_system.health.mount_options import FAMILIES, OPTIONS, explanation
@@ -216,10 +216,7 @@ def test_caches_are_read_from_proc_and_sys(tmp_path: Path, table: tuple[Mount, .
 
 
 def card(*arguments: object) -> str:
-    command = [sys.executable, "-m", "iodock", "fs", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return printed("fs", *arguments)
 
 
 def test_the_card_of_this_machine_in_every_form(tmp_path: Path) -> None:
@@ -246,6 +243,5 @@ def test_the_card_of_this_machine_in_every_form(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "iodock", "fs", str(tmp_path / "no")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 2 and "no: no such folder" in done.stderr
+    status, _, said = asked("fs", tmp_path / "no")
+    assert status == 2 and "no: no such folder" in said

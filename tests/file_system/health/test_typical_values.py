@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from in_process import iodock
 from iodock.file_system.health.measurements import Cache, Cell, Limit, Measurements, Protocol, Unit, repeated
 from iodock.file_system.health.measurements_json import text_of
 from iodock.file_system.health.site_file import merged, section, write
@@ -206,8 +206,7 @@ def test_a_file_that_is_wrong_stays_as_it_is(tmp_path: Path) -> None:
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "iodock", "fs", "typical", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return iodock("fs", "typical", *arguments)
 
 
 def test_the_verb_writes_settings_that_are_read(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from in_process import iodock
 from iodock.file_system.probe.folder import look
 from iodock.file_system.probe.leftovers import clean
 from iodock.file_system.probe.operations import MOST_BYTES, MOST_CALLS, PREFIX, ROUND, Operation, Steps
@@ -431,8 +432,7 @@ def test_a_command_is_timed_and_its_status_kept(tmp_path: Path) -> None:
 )
 def test_what_can_not_be_done_is_said(arguments: list[str], said: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    command = [sys.executable, "-m", "iodock", "probe", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    done = iodock("probe", *arguments, cwd=tmp_path)
     assert done.returncode in (1, 2) and said in done.stderr and "hint: " in done.stderr
     assert not (tmp_path / "s").exists()
 

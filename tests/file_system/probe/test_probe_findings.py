@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from diagnosing import diagnosed
+from in_process import iodock
 from iodock.file_system.probe.episodes import Sort
 from iodock.file_system.probe.history import History, Trouble, Watch, history
 from iodock.file_system.probe.judge import DAY_NS, Sight, State, current, judge
@@ -236,8 +235,7 @@ def store(tmp_path: Path) -> Path:
 
 
 def shown(*arguments: object) -> str:
-    command = [sys.executable, "-m", "iodock", "probe", "show", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = iodock("probe", "show", *arguments)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout
 

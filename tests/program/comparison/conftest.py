@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 import pytest
 
+from diagnosing import only_rules
 from diff_stores import run, written
 from iodock.shared.settings import load
 from strace_log import Log
@@ -16,18 +18,28 @@ from strace_log import Log
 compare_module = import_module("iodock.program.comparison.compare")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def stores_read_once() -> Iterator[None]:
-    """Stores don't change here, and to diagnose one takes most of the time."""
+@pytest.fixture(scope="session")
+def once() -> Callable[[str], Any]:
     settings = load()
     reading = compare_module.sums_of
-    once = cache(lambda path: reading(path, settings))
+
+    @cache
+    def read(path: str) -> Any:
+        with only_rules("small-requests"):
+            return reading(path, settings)
+
+    return read
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stores_read_once(once: Callable[[str], Any]) -> Iterator[None]:
+    """Stores don't change here, and to diagnose one takes most of the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compare_module, "sums_of", lambda path, _: once(path))
         yield
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def kyoto(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """Kyoto's second try, with a thousandth of its calls: one file gained what another one lost and more."""
     folder = tmp_path_factory.mktemp("kyoto")
@@ -41,7 +53,7 @@ def kyoto(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return before.store(folder / "before.iodock"), after.store(folder / "after.iodock")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def several(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[str]]:
     """5 runs of each: `steady` differs within its spread, `worse` clearly."""
     folder = tmp_path_factory.mktemp("several")
@@ -63,7 +75,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[s
     return stores[0], stores[1]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def records(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """320 records before, 200 after, each with the same calls, in 0.05 s and 0.02 s."""
     folder = tmp_path_factory.mktemp("records")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from diff_stores import ENGLISH, iodock, rows, run, said, seconds, written
+from diff_stores import ENGLISH, rows, run, said, seconds, written
+from in_process import iodock
 from iodock.program.comparison import compare
 from iodock.program.comparison.data import Sureness
 from iodock.program.findings import Finding

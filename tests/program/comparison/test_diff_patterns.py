@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from diff_stores import ENGLISH, HOSTILE, iodock, run, written
+from diff_stores import ENGLISH, HOSTILE, run, written
+from in_process import iodock
 from iodock.program.comparison import compare
 from iodock.program.views.diff_html import diff_html
 from iodock.program.views.diff_text import diff_text

@@ -14,7 +14,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from diff_stores import ENGLISH, HOSTILE, iodock, said, written
+from diff_stores import ENGLISH, HOSTILE, said, written
+from in_process import iodock
 from iodock.program.comparison import compare
 from iodock.program.views.diff_csv import COLUMNS, diff_csv
 from iodock.program.views.diff_html import diff_html
@@ -106,6 +107,7 @@ def test_every_key_of_the_json_is_documented(kyoto: tuple[str, str]) -> None:
     } == set()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("width", [400, 1200])
 def test_the_page_needs_nothing_and_fits(kyoto: tuple[str, str], tmp_path: Path, width: int) -> None:
     playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")

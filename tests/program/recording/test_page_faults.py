@@ -272,6 +272,7 @@ def test_an_anonymous_copy_keeps_page_faults(tmp_path: Path) -> None:
     assert row["faults"] == 100 and "index" not in row["file"]
 
 
+@pytest.mark.usefixtures("few_rules")
 def test_the_report_has_a_table_of_what_was_touched(tmp_path: Path) -> None:
     with Store.open(made_store(tmp_path, [index * 65536 for index in range(10)])) as store:
         page = report_html(store)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from places import FIXTURES
+from recorded import bpf_unavailable
 
 IODOCK = [sys.executable, "-m", "iodock"]
 HELLO = FIXTURES / "programs" / "hello.c"
@@ -47,9 +48,7 @@ def recorded(folder: Path, *arguments: object, limit: str = "") -> tuple[dict[st
 
 def from_outside() -> str:
     """The way for programs that load no library, here."""
-    command = [*IODOCK, "doctor", "--format", "json"]
-    facts = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
-    return "bpf" if any(fact["topic"] == "BPF" and fact["state"] == "good" for fact in facts) else "ptrace"
+    return "ptrace" if bpf_unavailable() else "bpf"
 
 
 def test_a_dynamic_program_is_recorded_from_inside(tmp_path: Path) -> None:
@@ -77,6 +76,7 @@ def test_the_reason_is_said_in_the_users_language(tmp_path: Path) -> None:
     assert "recorded by" not in said and captured["why"] == "asked"
 
 
+@pytest.mark.whole
 def test_a_script_is_as_its_interpreter(tmp_path: Path) -> None:
     program, script = compiled(tmp_path, "-static"), tmp_path / "script"
     for interpreter, why in ((program, "static"), ("/bin/sh", "cheapest")):

@@ -80,6 +80,7 @@ def flipped(store: Path, name: str, chance: random.Random) -> Iterator[tuple[int
     path.write_bytes(sound)
 
 
+@pytest.mark.whole
 @live
 @pytest.mark.parametrize("source", ["recorded", "imported"])
 def test_a_flipped_bit_is_named_or_changes_nothing(

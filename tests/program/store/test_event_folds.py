@@ -285,12 +285,13 @@ def folded_alone(store: Path, name: str) -> bool:
 def test_damage_is_refused_without_a_word(
     run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str
 ) -> None:
-    count = 1000
+    count = 300
     taken = sum(folded_alone(copy, name) for copy in damaged(run, tmp_path, count, 11))
     assert 0.1 * count < taken < 0.95 * count
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.whole
 def test_damage_that_both_take_is_read_alike(run: Path, tmp_path: Path) -> None:
     taken, different = 0, 0
     for copy in damaged(run, tmp_path, 60, 13):

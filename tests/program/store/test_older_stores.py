@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from recorded import IODOCK
+from in_process import iodock
 
 STORES = Path(__file__).parents[3] / "fixtures" / "stores" / "without-checksums.tar.xz"
 """A loop that opens and closes its log for each line, and the same mended: recorded before stores had
@@ -25,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def told(folder: Path, *command: str) -> str:
-    done = subprocess.run([*IODOCK, *command], cwd=folder, capture_output=True, text=True, timeout=120)
+    done = iodock(*command, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -39,6 +38,7 @@ def test_counts_are_those_of_the_older_version(folder: Path) -> None:
     assert sum(count for count, _ in counts.values()) == 2154
 
 
+@pytest.mark.usefixtures("few_rules")
 def test_diagnosis_report_and_comparison_open_them(folder: Path) -> None:
     findings = json.loads(told(folder, "diagnose", "before.iodock", "--format", "json"))
     assert any("d.log" in json.dumps(finding) for finding in findings["findings"])

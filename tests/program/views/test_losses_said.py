@@ -54,6 +54,7 @@ nor this
 LOST = "not seen: unreadable-lines 2 (iodock explain unreadable-lines)"
 
 
+@pytest.mark.usefixtures("few_rules")
 def test_every_verb_says_them_once(tmp_path: Path) -> None:
     (tmp_path / "run.log").write_text(LOG)
     verbs = (

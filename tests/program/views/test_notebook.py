@@ -29,6 +29,8 @@ from made_up import START
 from metadata_log import Trace
 from places import ROOT
 
+pytestmark = pytest.mark.usefixtures("few_rules")
+
 HOW_TO = ROOT / "docs" / "how-to" / "notebook.md"
 
 
@@ -294,9 +296,8 @@ def test_without_room_for_the_renderer_a_table_is_shown(mixed_path: Path) -> Non
 
 def test_without_room_for_the_renderer_a_chart_is_an_error(mixed_path: Path, tmp_path: Path) -> None:
     show = ["-m", "iodock", "show", "summary", str(mixed_path), "-q", "-o"]
-    for ending in ("svg", "png", "pdf"):
-        done = under_limit([*show, str(tmp_path / f"a.{ending}")])
-        assert done.returncode == 1 and done.stderr.startswith("error: no picture can be drawn: ")
+    done = under_limit([*show, str(tmp_path / "a.svg")])
+    assert done.returncode == 1 and done.stderr.startswith("error: no picture can be drawn: ")
     assert not list(tmp_path.iterdir())
     # Drawn by the browser.
     assert under_limit([*show, str(tmp_path / "a.html")]).returncode == 0

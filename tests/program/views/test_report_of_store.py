@@ -22,6 +22,8 @@ from iodock.program.views.report.run import report_of
 from made_store import START, Shape, make_store
 from report_samples import HOSTILE
 
+pytestmark = pytest.mark.usefixtures("few_rules")
+
 MOST_BYTES = 5_000_000
 
 

@@ -14,7 +14,6 @@ MOST_BYTES = 1 << 20
 """That a round may move, written and read back."""
 MOST_CALLS = 20
 """On the watched file system in one round."""
-DEFAULT_SIZE = 64 << 10
 PREFIX = ".iodock-probe-"
 
 

@@ -30,16 +30,6 @@ LEAST_SHARE = 0.001
 """Of the run's wall time, or of its calls where times are not known."""
 
 _TEXT = r"\.(json|jsonl|csv|tsv|txt|xml|ya?ml|toml|ini|cfg|conf|nml)$"
-_BINARY = (
-    r"\.(bin|raw|npy|npz|h5|hdf5?|he5|nc4?|cdf|grib2?|grb2?|fits?|mat|parquet|arrow|feather|avro|orc|pkl|pickle"
-    r"|pb|pt|pth|onnx|tfrecord|png|jpe?g|tiff?|gif|bmp|webp|dcm|nii|mp[34]|wav|flac|pdf|zip|gz|bz2|xz|zst|lz4"
-    r"|7z|tar|tgz|bam|bcf|cram|sra|bw|2bit|o|a|exe|class|jar)$"
-)
-
-
-def maybe_text(place: str) -> str:
-    """SQL condition: PLACE is not named as what no text is kept in."""
-    return f"NOT regexp_matches(lower({place}.name), '{_BINARY}')"
 
 
 def descriptors(place: str) -> str:

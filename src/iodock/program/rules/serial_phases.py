@@ -8,7 +8,6 @@ from typing import Any
 
 from iodock.program.findings import Severity
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
-from iodock.program.rules.workers import Team, Worker
 from iodock.shared.language import N_
 from iodock.shared.message import Message, Scalar
 
@@ -30,16 +29,6 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         alone = _alone_ns(facts, row)
         if alone > 0:
             yield _candidate(facts, row, alone, settings)
-
-
-def works_alone(facts: Facts, team: Team, one: Worker, settings: Settings) -> bool:
-    """Whether most of what ONE moves is in kinds of files that hardly any other of the team works on. Needs
-    the derived table `crew_files`."""
-    row = facts.one(
-        f"""SELECT sum(bytes) FILTER (WHERE {_is_alone(settings)}) > 0.5 * sum(bytes) AS alone FROM crew_files
-WHERE worker = {one.number} AND NOT leads AND (crew = -1) = {team.are_ranks}"""
-    )
-    return bool(row["alone"])
 
 
 def _candidate(facts: Facts, row: Mapping[str, Any], alone: int, settings: Settings) -> Candidate:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 FILE_WIDTH = 100
 """Columns of a comparison that goes to a file or a pipe."""
 NARROWEST_NAME = 14
-MOST_REMARKS = 10
 Line = tuple[str, ...]
 
 

@@ -12,7 +12,6 @@ from typing import Literal
 from iodock.program.findings import IO_FINE, IO_HEAVY
 from iodock.program.unseen import ALL_SEEN, Unseen, says
 from iodock.shared.language import N_, Language
-from iodock.shared.text import visible
 from iodock.shared.units import BYTES, NANOSECONDS, share_text
 
 Level = Literal["fine", "unjudged", "some", "heavy", "no_durations", "no_wall", "no_io"]
@@ -162,13 +161,6 @@ def _level_of_seen(overview: Overview, thresholds: Thresholds) -> Level:
     if overview.io_share < thresholds.some:
         return "fine"
     return "heavy" if overview.io_share >= thresholds.heavy else "some"
-
-
-def cost_title(cost: Cost, text: Language) -> str:
-    """`read on /data/x.dat`."""
-    if cost.file is None:
-        return visible(cost.call)
-    return text.gettext("{call} on {file}", call=visible(cost.call), file=visible(cost.file))
 
 
 def cost_figures(cost: Cost, overview: Overview, text: Language) -> str:
