@@ -149,6 +149,6 @@ RULE = Rule(
     find=find,
     needs=(Need.DURATIONS, Need.TIMES, Need.RANKS_OWN),
     views=("worker_io",),
-    yields_to=("slow-call", "shared-file-contention"),
+    yields_to=("slow-call", "shared-file-contention", "unaligned-shared-file"),
     is_of_waiting=True,
 )

@@ -135,5 +135,8 @@ RULE = Rule(
         "file_work",
         "programs",
     ),
-    yields_to=("redundant-reads", "random-access", "backward-access", "direct-io-unaligned"),
+    yields_to=(
+        *("redundant-reads", "random-access", "backward-access", "direct-io-unaligned"),
+        "unaligned-shared-file",
+    ),
 )
