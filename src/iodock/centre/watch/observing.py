@@ -12,6 +12,7 @@ from iodock.centre.monitor.questions import servers
 from iodock.centre.monitor.questions.ids import JobIds
 from iodock.centre.monitor.questions.spans import DAY, HOUR, SECOND
 from iodock.centre.store import MonitorTables
+from iodock.centre.watch.given import Given
 from iodock.centre.watch.hearsay import Homes, homes, news, place_targets
 from iodock.centre.watch.observation import NOTHING, Asked, News, Observation, Round
 
@@ -26,7 +27,7 @@ _HOMES_EVERY = HOUR
 _NEWS_EVERY = 60 * SECOND
 """Of a time that is over."""
 _STEPS_BACK = 4
-"""What came late is still taken, ns."""
+"""What came late is still taken."""
 _ON_ITS_WAY = 3 * SECOND
 """Until a reading is sent, kept and written, at most: longer than a short sample, ns."""
 
@@ -39,8 +40,7 @@ class Observer:
     ids: JobIds
     step: int = 10 * SECOND
     """Length of a sample, ns."""
-    _seen: dict[str, int] = field(default_factory=dict)
-    """By host the last round that was given."""
+    _given: Given = field(default_factory=Given)
     _late: dict[str, int] = field(default_factory=dict)
     """Hosts whose clock is behind, and by how much, ns."""
     _reads: dict[str, set[str]] = field(default_factory=dict)
@@ -108,22 +108,16 @@ class Observer:
         # What came late by a step is still taken; more after a pause.
         back = min(max(now - self._asked_round, self.step), _STEPS_BACK * self.step)
         late = max(self.step // 2, _ON_ITS_WAY)
-        begin, self._asked_round = self._begin_of_round(now - back - late), now
-        found = self._observations(begin, now + _AHEAD, self.step, "fine", is_wanted=self._is_new)
+        begin, is_set_back = self._begin_of_round(now - back - late), now < self._asked_round
+        self._asked_round = now
+        wanted = (lambda host, at: True) if is_set_back else self._given.may_be_new
+        found = self._observations(begin, now + _AHEAD, self.step, "fine", is_wanted=wanted)
         for host, behind in self._late.items():
             first = begin - behind - self.step
-            found += self._observations(
-                first, first + 4 * (now - begin), self.step, "fine", [host], self._is_new
-            )
+            found += self._observations(first, first + 4 * (now - begin), self.step, "fine", [host], wanted)
         by_clients = self._by_clients(now, begin, now + _AHEAD)
         found += self._without_agent(by_clients)
-        fresh = []
-        for at, one in sorted(found, key=lambda pair: pair[0]):
-            # Of a clock that is ahead it can't be told: its round counts as it is.
-            is_over = at * self.step + self.step // servers.LATE <= now or one.end_ns > now
-            if is_over and self._is_new(one.host, at):
-                self._seen[one.host] = at
-                fresh.append(one)
+        fresh = self._given.fresh(found, now, self.step, is_set_back)
         seen = [one for _, one in sorted(by_clients, key=lambda pair: pair[0])]
         told = self._told(news(self.store, now, self._homes), fresh, seen)
         return Round(now, tuple(fresh), told)
@@ -168,14 +162,10 @@ class Observer:
     def _may_have_moved(self) -> bool:
         """Whether some server that has targets was not heard in the last round, or has none of them, or
         guests."""
-        last = max(self._seen.values(), default=0)
-        is_silent = any(self._seen.get(host, 0) < last for host in self._homes.of_target.values())
-        return is_silent or not self._seen or bool(self._homes.away or self._homes.guests)
-
-    def _is_new(self, host: str, at: int) -> bool:
-        """Later than what was given; or much earlier, as its clock was set back."""
-        last = self._seen.get(host)
-        return last is None or at > last or (last - at) * self.step > 2 * _STEPS_BACK * self.step
+        seen = self._given.seen
+        last = max(seen.values(), default=0)
+        is_silent = any(seen.get(host, 0) < last for host in self._homes.of_target.values())
+        return is_silent or not seen or bool(self._homes.away or self._homes.guests)
 
     def _know_homes(self, now: int) -> None:
         if not self._homes.file_system or now - self._asked_homes > _HOMES_EVERY:
