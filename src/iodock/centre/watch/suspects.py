@@ -5,7 +5,7 @@ docs/explanation/server-states.md."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iodock.centre.watch.observation import SECOND, Asked, Jobs
 from iodock.centre.watch.verdict import Evidence, Suspect, Verdict
@@ -23,6 +23,11 @@ _LEAST_GROWTH = 0.2
 _LEAST_MORE = 0.5
 """Of what all asked for before: less is a chance."""
 _MOST = 5
+_LONG_BEFORE_S = (1800.0, 3600.0, 10_800.0, 21_600.0)
+"""Where the quarter of an hour before shows nobody: a job that asks for more and more is quick in no one."""
+_LEAST_OF_ALL = 0.5
+_UNSURE, _HARDLY_SURE = 0.6, 0.3
+"""The most that is said of who grew slowly; and where only nodes told, which count any file system."""
 
 Measure = Callable[[Asked], float]
 
@@ -33,6 +38,10 @@ def _objects(one: Asked) -> float:
 
 def _made_or_opened(one: Asked) -> float:
     return one.opens + one.creates
+
+
+def _on_nodes(one: Asked) -> float:
+    return one.node_bytes
 
 
 _MEASURES: Mapping[tuple[str, str], tuple[Measure, ...]] = {
@@ -46,7 +55,7 @@ _MEASURES: Mapping[tuple[str, str], tuple[Measure, ...]] = {
 """By kind of server and state; the first in which somebody stands out counts."""
 _TOLD = {
     "metadata": "metadata", "opens": "opens", "creates": "creates", "object_creates": "object-creates",
-    "moved_bytes": "moved", "requests": "requests",
+    "moved_bytes": "moved", "requests": "requests", "node_bytes": "node-bytes",
 }  # fmt: skip
 
 
@@ -73,11 +82,33 @@ def suspects(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int = 0) -> 
     if not measures:
         return ()
     windows = _windows(verdict, jobs, step_s, clock_ns)
-    for measure in measures:
+    for measure in (*measures, _on_nodes):
         found = max((_standing_out(window, measure) for window in windows), key=lambda one: one[0])
         if found[1]:
-            return found[1]
+            return _at_most(_HARDLY_SURE, found[1]) if measure is _on_nodes else found[1]
+    if verdict.state != "overload":
+        return ()
+    return _grown_slowly(verdict, jobs, windows[0], measures[0], clock_ns)
+
+
+def _grown_slowly(
+    verdict: Verdict, jobs: Jobs, latest: _Window, measure: Measure, clock_ns: int
+) -> tuple[Suspect, ...]:
+    """Half of all that is asked is one job's, and it asked for far less an hour or so ago."""
+    length = int(_REFERENCE[1] * SECOND)
+    for long_s in _LONG_BEFORE_S:
+        end = verdict.since_ns + clock_ns - int(long_s * SECOND)
+        before = {one.job: one for one in jobs.asked(verdict.server, end - length, end, False)}
+        if before:
+            window = replace(latest, before=before, reference_s=_REFERENCE[1])
+            found = tuple(one for one in _standing_out(window, measure)[1] if one.share >= _LEAST_OF_ALL)
+            if found:
+                return _at_most(_UNSURE, found)
     return ()
+
+
+def _at_most(confidence: float, found: tuple[Suspect, ...]) -> tuple[Suspect, ...]:
+    return tuple(replace(one, confidence=min(one.confidence, confidence)) for one in found)
 
 
 def _windows(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int) -> list[_Window]:
@@ -119,6 +150,7 @@ def _sum(one: Asked, more: Asked) -> Asked:
     return Asked(
         one.job, one.metadata + more.metadata, one.opens + more.opens, one.creates + more.creates,
         sum(objects) if objects else None, one.moved_bytes + more.moved_bytes, one.requests + more.requests,
+        one.node_bytes + more.node_bytes,
     )  # fmt: skip
 
 
@@ -154,7 +186,7 @@ def _suspect(job: str, window: _Window, share: float, of_growth: float) -> Suspe
         value = getattr(now, name)
         if value:
             was = (getattr(before, name) or 0.0) / window.reference_s if before else 0.0
-            unit = "bytes/s" if what == "moved" else "1/s"
+            unit = "bytes/s" if what in ("moved", "node-bytes") else "1/s"
             evidence.append(Evidence(what, value / window.seconds, was, unit))
     confidence = round(min(0.95, 0.4 + 0.55 * of_growth), 2)
     return Suspect(job, round(share, 4), confidence, tuple(evidence))

@@ -37,7 +37,7 @@ _FACTS_AGAIN = 300 * SECOND
 _ENDS_IN_S = 5.0
 _WRITTEN = 6 * SECOND
 """Until a reading is a row, ns."""
-_MOST_KEPT = 8
+_MOST_KEPT = 12
 """Spans of time of an episode: the latest goes first, as it is not asked for again."""
 _SMALL = 200
 """Servers, whose last hours are read minute by minute."""
