@@ -74,6 +74,30 @@ def test_nobody_stands_out() -> None:
     assert suspects(verdict("overload"), began, 10.0) == ()
 
 
+def test_a_load_that_was_over_before_did_not_make_it() -> None:
+    class Over(Rates):
+        def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
+            found = list(super().asked(host, begin_ns, end_ns, with_objects))
+            last = min(end_ns, SINCE - 40 * SECOND)
+            begin = max(begin_ns, SINCE - 90 * SECOND)
+            more = 5000.0 * max(0, last - begin) / SECOND
+            return [Asked(one.job, creates=one.creates + more * (one.job == "j1")) for one in found]
+
+    jobs = Over(*((f"j{n}", ALWAYS, {"creates": 5.0}) for n in range(4)))
+    assert suspects(verdict("stall"), jobs, 2.0) == ()
+    assert suspects(verdict("stall"), Rates(("j1", -90, {"creates": 5000.0})), 2.0)
+
+
+def test_in_the_first_minutes_a_job_is_compared_with_what_is_known() -> None:
+    begun = SINCE - 240 * SECOND
+    jobs = Rates(("old", -240.0, {"metadata": 4000.0}), ("more", -240.0, {"metadata": 900.0}))
+    assert suspects(verdict("overload"), jobs, 10.0, known_ns=begun) == ()
+    # Where nothing was before, who asks for much is named, and not surely.
+    jobs = Rates(("first", -20.0, {"metadata": 4000.0}))
+    (first,) = suspects(verdict("overload"), jobs, 10.0, known_ns=SINCE - 20 * SECOND)
+    assert first.confidence <= 0.6
+
+
 class Ramp:
     """One job that asks for more and more since long ago, beside others that do not."""
 

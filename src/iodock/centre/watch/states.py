@@ -33,6 +33,8 @@ class _Server:
     """By the collector's clock."""
     step_s: float
     """Of a sample as it is judged."""
+    known_ns: int = 0
+    """Since when, by the collector's clock."""
     gaps_s: deque[float] = field(default_factory=lambda: deque(maxlen=_GAPS))
     """Between the last samples that came."""
     missed: int = 0
@@ -112,6 +114,11 @@ class States:
         server = self._servers[host]
         return server.every_s, server.clock_ns
 
+    def known_since(self, host: str) -> int:
+        """When the first sample of a known server began, ns since the epoch by its clock."""
+        server = self._servers[host]
+        return server.known_ns + server.clock_ns
+
     def sample(self, host: str) -> Sign | None:
         """What the last round's sample of a server says by itself; None: there was none."""
         server = self._servers.get(host)
@@ -132,7 +139,7 @@ class States:
             sign = _with_last(sign, server.last_waiting)
         if server is None:
             begin = now_ns - int(one.seconds * SECOND)
-            server = _Server(one.file_system, one.kind, usual, sign.state, begin, now_ns, one.seconds)
+            server = _Server(one.file_system, one.kind, usual, sign.state, begin, now_ns, one.seconds, begin)
             self._servers[one.host] = server
         server.file_system, server.kind, server.last = one.file_system, one.kind, sign
         server.step_s = one.seconds

@@ -26,8 +26,11 @@ _MOST = 5
 _LONG_BEFORE_S = (1800.0, 3600.0, 10_800.0, 21_600.0)
 """Where the quarter of an hour before shows nobody: a job that asks for more and more is quick in no one."""
 _LEAST_OF_ALL = 0.5
+_LATELY_S, _LEAST_LATELY = 10.0, 0.1
+"""Just before the beginning; share of the rate."""
 _UNSURE, _HARDLY_SURE = 0.6, 0.3
-"""The most that is said of who grew slowly; and where only nodes told, which count any file system."""
+"""The most that is said of who grew slowly, and where nothing of before is known; and where only nodes told,
+which count any file system."""
 
 Measure = Callable[[Asked], float]
 
@@ -67,6 +70,13 @@ class _Window:
     reference_s: float
     during: Mapping[str, Asked]
     before: Mapping[str, Asked]
+    lately: Mapping[str, Asked]
+    lately_s: float
+
+    def went_on(self, job: str, measure: Measure, rate: float) -> bool:
+        """A load that was over before the trouble did not make it."""
+        one = self.lately.get(job)
+        return one is not None and measure(one) / self.lately_s >= _LEAST_LATELY * rate
 
     def rates(self, measure: Measure) -> tuple[dict[str, float], dict[str, float]]:
         return (
@@ -75,13 +85,15 @@ class _Window:
         )
 
 
-def suspects(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int = 0) -> tuple[Suspect, ...]:
+def suspects(
+    verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int = 0, known_ns: int = 0
+) -> tuple[Suspect, ...]:
     """Worst first; empty: nobody stands out. STEP_S: of a sample; CLOCK_NS: how much the server's clock is
-    ahead."""
+    ahead; KNOWN_NS: since when something is known of it, by its clock."""
     measures = _MEASURES.get((verdict.kind, verdict.state), ())
     if not measures:
         return ()
-    windows = _windows(verdict, jobs, step_s, clock_ns)
+    windows = _windows(verdict, jobs, step_s, clock_ns, known_ns)
     for measure in (*measures, _on_nodes):
         found = max((_standing_out(window, measure) for window in windows), key=lambda one: one[0])
         if found[1]:
@@ -111,7 +123,7 @@ def _at_most(confidence: float, found: tuple[Suspect, ...]) -> tuple[Suspect, ..
     return tuple(replace(one, confidence=min(one.confidence, confidence)) for one in found)
 
 
-def _windows(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int) -> list[_Window]:
+def _windows(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int, known_ns: int) -> list[_Window]:
     """From three samples before, and from three minutes before: who begins a stall may be quick about it."""
     since, now = verdict.since_ns + clock_ns, verdict.at_ns + clock_ns
     # In a stall hardly anything is counted any more.
@@ -127,13 +139,20 @@ def _windows(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int) -> list
     least_s = _SAMPLES * step_s
     # What was before the beginning stays as it is, so that it need not be asked for again.
     meanwhile = asked(since, end) if end > since else {}
+    lately_s = max(least_s, _LATELY_S)
+    lately = _together(asked(since - int(lately_s * SECOND), since), meanwhile)
+    lately_s += max(0.0, (end - since) / SECOND) if end > since else 0.0
     for before_s in sorted({least_s, _length((18, _BEFORE_S), step_s), max(_BEFORE_S, least_s)}):
         begin = since - int(before_s * SECOND)
-        before = asked(begin - int(reference_s * SECOND), begin)
+        # In the first minutes less is known than is asked for.
+        compared_s = min(reference_s, (begin - known_ns) / SECOND)
+        is_known = compared_s >= step_s
+        before = asked(begin - int(compared_s * SECOND), begin) if is_known else {}
         # Without anything to compare with, only the shortest says who asks for much now.
         if before or not windows:
             during = _together(asked(begin, since), meanwhile)
-            windows.append(_Window(max((end - begin) / SECOND, 1e-3), reference_s, during, before))
+            seconds = max((end - begin) / SECOND, 1e-3)
+            windows.append(_Window(seconds, max(compared_s, 1e-3), during, before, lately, lately_s))
     return windows
 
 
@@ -171,6 +190,7 @@ def _standing_out(window: _Window, measure: Measure) -> tuple[float, tuple[Suspe
         job
         for job in sorted(grown, key=lambda job: (-grown[job], job))[:_MOST]
         if grown[job] >= _LEAST_GROWTH * growth
+        and window.went_on(job, measure, during[job])
         and during[job] >= _LEAST_SHARE * total
         and grown[job] >= _LEAST_MORE * usual
     ]
@@ -188,5 +208,5 @@ def _suspect(job: str, window: _Window, share: float, of_growth: float) -> Suspe
             was = (getattr(before, name) or 0.0) / window.reference_s if before else 0.0
             unit = "bytes/s" if what in ("moved", "node-bytes") else "1/s"
             evidence.append(Evidence(what, value / window.seconds, was, unit))
-    confidence = round(min(0.95, 0.4 + 0.55 * of_growth), 2)
+    confidence = round(min(0.95 if window.before else _UNSURE, 0.4 + 0.55 * of_growth), 2)
     return Suspect(job, round(share, 4), confidence, tuple(evidence))

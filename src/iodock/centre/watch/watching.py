@@ -184,7 +184,8 @@ class Watching:
             step_s, clock_ns = self._states.clock(verdict.server)
             remembered = self._asked.setdefault(key, Remembered(self._observer))
             self._asked = {one: kept for one, kept in self._asked.items() if one[0] != key[0] or one == key}
-            found = suspects(verdict, remembered, step_s, clock_ns) or found
+            known_ns = self._states.known_since(verdict.server)
+            found = suspects(verdict, remembered, step_s, clock_ns, known_ns) or found
             known = self._known([one.job for one in found], now)
             found = tuple(_with(one, known.get(one.job), self.names_jobs) for one in found)
             self._named = {one: kept for one, kept in self._named.items() if one[0] != verdict.server}
