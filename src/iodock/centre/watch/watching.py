@@ -140,10 +140,12 @@ class Watching:
                 if self.listener:
                     self.listener(verdicts, now)
                 said = ""
-            except IodockError as error:
+            # A fault of ours must not end the watch, as nobody would be told any more.
+            except Exception as error:
+                trouble = str(error) if isinstance(error, IodockError) else f"{type(error).__name__}: {error}"
                 # The same again would fill the log.
-                if str(error) != said:
-                    said = str(error)
+                if trouble != said:
+                    said = trouble
                     tell(f"warning: states of servers: {said}")
 
     def _until_next(self, now: int) -> float:
