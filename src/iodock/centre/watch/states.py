@@ -14,7 +14,7 @@ from iodock.shared.settings import ServerStates
 _FORGOTTEN_S = 86_400.0
 """A server of which nothing came for so long is one no more."""
 _SURE_LOST = 2
-_GAPS = 2
+_GAPS, _ALIKE, _LONGER = 4, 3, 1.25
 _EARLY = 0.15
 """Of a sample: so much earlier than it is due the collector may look."""
 
@@ -56,8 +56,10 @@ class _Server:
     @property
     def every_s(self) -> float:
         """How often a sample comes: some agents read less often than the collector looks."""
-        is_known = len(self.gaps_s) == _GAPS
-        return max(self.step_s, min(self.gaps_s)) if is_known else self.step_s
+        least = sorted(self.gaps_s)[:_ALIKE]
+        # Gaps of one length are a pace; others are samples that are missing.
+        is_known = len(least) == _ALIKE and least[-1] <= _LONGER * least[0]
+        return max(self.step_s, least[0]) if is_known else self.step_s
 
     def come_back(self, sign: Sign, begin_ns: int) -> None:
         """It was said to be gone, and is heard without having been restarted."""
