@@ -13,6 +13,7 @@ fn all_sources_of_a_tree() {
     tree.fixture("proc/fs/lustre/mdt/lfs-MDT0000/md_stats", "lustre-2.12-mdt.md_stats");
     tree.fixture("sys/kernel/debug/lustre/mds/MDS/mdt/stats", "lustre-2.12-mds.stats");
     tree.fixture("sys/kernel/debug/lustre/llite/lfs-ffff8800/stats", "lustre-2.14-llite.stats");
+    tree.fixture("sys/kernel/debug/lustre/osc/lfs-OST0000-osc-ffff8800/stats", "lustre-2.15-osc.stats");
     tree.fixture(
         "sys/kernel/debug/lustre/osc/lfs-OST0000-osc-ffff8800/rpc_stats",
         "lustre-2.12-osc.rpc_stats",
@@ -50,6 +51,7 @@ fn all_sources_of_a_tree() {
     );
     has(&text, "iodock_mds_stats_amount_total{host=\"node7\",target=\"mdt\",operation=\"req_qdepth\"} 1602");
     has(&text, &format!("iodock_llite_stats_operations_total{{{lustre},target=\"lfs-ffff8800\",operation=\"open\"}} 35955554"));
+    has(&text, &format!("iodock_osc_stats_operations_total{{{lustre},target=\"lfs-OST0000-osc-ffff8800\",operation=\"req_waittime\"}} 9120"));
     has(&text, &format!("iodock_osc_rpc_stats_level{{{lustre},target=\"lfs-OST0000-osc-ffff8800\",operation=\"pending_write_pages\"}} 512"));
     has(&text, "iodock_mountstats_bytes_total{host=\"node7\",file_system=\"10.0.0.2:/home\",target=\"/home\",operation=\"server_read\"} 5");
     has(&text, "iodock_diskstats_bytes_total{host=\"node7\",target=\"sda\",operation=\"write\"} 3584");

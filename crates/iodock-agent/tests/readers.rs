@@ -168,6 +168,17 @@ fn requests_of_clients() {
         ]
     );
     assert_eq!(asked.faults.unreadable, 1);
+    let moved = fixture!("lustre-2.15-osc.stats", lustre_stats::parse_requests);
+    assert_eq!(
+        moved.values(0),
+        [
+            ("req_waittime", Count, 0, 9120),
+            ("req_waittime", Time, 0, 40128000),
+            ("req_active", Count, 0, 9120),
+            ("req_active", Amount, 0, 27360),
+        ]
+    );
+    assert_eq!(moved.faults.unreadable, 1);
     let read = fixture!("lustre-2.12-osc.rpc_stats", rpc_stats::parse);
     assert_eq!(
         read.values(0),

@@ -27,6 +27,7 @@ from iodock.shared.errors import RequestError
 if TYPE_CHECKING:
     from iodock.centre.monitor.collector import Collector
     from iodock.cli.demo_events import Happenings
+    from iodock.shared.settings import Settings
     from iodock.simulation.centre import Centre
     from iodock.simulation.history import Names
     from iodock.simulation.scenarios import Scenario
@@ -68,6 +69,7 @@ def demo(listen: str, scenario: str, days: float, jobs: int | None, seed: int, o
     from iodock.centre.monitor.collector import Collector
     from iodock.centre.portal.app import address_of, application, listening, places, serve
     from iodock.centre.portal.shown.page import Site
+    from iodock.centre.watch.responder import Responder
     from iodock.centre.watch.watching import Watching
     from iodock.cli.demo_events import Happenings
     from iodock.shared.settings import load
@@ -88,14 +90,26 @@ def demo(listen: str, scenario: str, days: float, jobs: int | None, seed: int, o
         stack.enter_context(_simulated(tree, Happenings(tree), names))
         stack.enter_context(_agents(agent, tree, address_of(door, None), folder))
         room = places(load().connections, Access())
-        watching = Watching(collector.store, limits=load().states)
+        responder = Responder(folder / "store.response", _responds(load()), time.time_ns())
+        stack.callback(responder.close)
+        stack.enter_context(responder.running(say))
+        # A scheduler of this machine knows nothing of jobs that are made up.
+        limits = replace(load().states, scheduler="none")
+        watching = Watching(collector.store, limits=limits, listener=responder.respond)
         stack.enter_context(watching.running(say))
-        site = Site(limits=load().states, is_synthetic=True, watching=watching)
+        site = Site(limits=limits, is_synthetic=True, watching=watching, responder=responder)
         serve(
             application(collector, Access(), site, places=room), door, None, wake,
             lambda url: _say_the_begin(url, note, collector.store.folder, opens),
             room,
         )  # fmt: skip
+
+
+def _responds(site: Settings) -> Settings:
+    """Episodes are kept and commands are shown; nobody is told, and nothing is done to real jobs."""
+    from iodock.shared.response import Intervention, Notices
+
+    return replace(site, response=Intervention(mode="suggest", scheduler="slurm"), notices=Notices())
 
 
 def _for_demo(scenario: str) -> Scenario:

@@ -25,6 +25,7 @@ ActionKind = Literal["hold", "suspend", "requeue"]
 ActedState = Literal["overload", "stall"]
 Who = Literal["operators", "users", "owner", "digest"]
 Channel = Literal["mail", "webhook", "syslog"]
+CHANNELS: tuple[Channel, ...] = ("mail", "webhook", "syslog")
 LanguageCode = Literal["en", "ja"]
 
 

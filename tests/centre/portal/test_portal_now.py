@@ -82,7 +82,8 @@ def test_it_says_what_helps_the_operator_and_the_owner(site: tuple[Server, Fixed
     server, watching = site
     watching.said = (stall(time.time_ns()),)
     text = server.get("/now", "operator")[1]
-    assert "Look at the object servers too." in text and "Open each file once" in text
+    assert "Suspend the job, so that no more of its requests come" in text
+    assert "waits for object servers" in text and "Open each file once" in text
     assert "nrs_tbf_rule" in text and "start j800 jobid={800 800:*}" in text
     # Nobody tells a user what others' jobs did, nor how an operator limits them.
     for_users = server.get("/now", Role.USER.value)[1]

@@ -51,6 +51,18 @@ def test_it_is_undone_after_recovery_and_only_then(site: Site) -> None:
     assert site.statuses == ["undone"] and site.job.state == "running"
 
 
+def test_nothing_is_done_while_samples_are_missing(tmp_path: Path) -> None:
+    site = Site(tmp_path, replace(ACTS, quiet_after_start_s=60))
+    # The time after the start ends while the state is the one of before.
+    site.intervals(5)
+    for _ in range(3):
+        site.interval(missed=1, samples=6)
+    assert site.scheduler.changing == []
+    site.intervals(1)
+    assert site.scheduler.changing == [["scontrol", "suspend", JOB]]
+    site.responder.close()
+
+
 @pytest.mark.parametrize("change", ["resumed", "resumed and suspended again", "ended", "unknown"])
 def test_what_was_changed_since_is_not_undone(site: Site, change: str) -> None:
     site.intervals(6)

@@ -61,7 +61,7 @@ def test_what_a_job_did_is_known_by_what_suspects_are_told_with() -> None:
     asked = Asked(
         "4711", metadata=9.0, opens=4.0, creates=3.0, object_creates=8.0, moved_bytes=5.0, requests=2.0
     )
-    window = suspects._Window(1.0, 1.0, {"4711": asked}, {})
+    window = suspects._Window(1.0, 1.0, {"4711": asked}, {}, {"4711": asked}, 1.0)
     told = suspects._suspect("4711", window, 0.9, 0.9).evidence
     assert set(cures.rates_of(told)) == {"opens", "creates", "objects", "bytes"}
     assert {one.what for one in told} <= set(EVIDENCE)

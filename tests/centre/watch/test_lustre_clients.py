@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from iodock.centre.watch.verdict import Verdict
 from iodock.centre.watch.watching import Watching
 from iodock.shared.settings import ServerStates
 
-TIME = 2
+BYTES, TIME = 1, 2
 STEP = 10 * SECOND
 TARGET = "lfs-MDT0000"
 CLIENTS = ("n1", "n2")
@@ -69,7 +70,8 @@ class Clients:
             target,
             full=self.number == 1,
         )
-        self.collector.push(frame(self.number, [part], spool=host.ljust(16).encode(), host=host))
+        spool = sha256(f"{host} {source} {target}".encode()).digest()[:16]
+        self.collector.push(frame(self.number, [part], spool=spool, host=host))
 
 
 def test_a_server_without_an_agent_is_judged_by_its_clients_who_are_sure_of_less(tmp_path: Path) -> None:
@@ -98,6 +100,39 @@ def test_a_server_with_an_agent_learns_how_long_its_clients_wait(tmp_path: Path)
     # 2,000 requests of two clients in ten seconds.
     assert found.news["mds01"].client_wait_s == pytest.approx(2.5e-3)
     assert found.news["mds01"].backlog == pytest.approx(0.5)
+
+
+def test_what_clients_wait_for_from_an_object_server_is_of_that_server(tmp_path: Path) -> None:
+    clients = Clients(tmp_path)
+    for _ in range(4):
+        clients.go_on(1, requests=100, wait_us=2000)
+        for number, target in enumerate(("lfs-OST0000", "lfs-OST0001")):
+            clients.push("oss01", {("read_bytes", COUNT): clients.number}, "obdfilter_job_stats", target, "7")
+            count = clients.number * 100 * (number + 1)
+            values = {("req_waittime", COUNT): count, ("req_waittime", TIME): count * 40_000}
+            clients.push("n1", values, "osc_stats", f"{target}-osc-ffff8800")
+        clients.collector.flush()
+    observer = Observer(clients.collector.store, JobIds(), STEP)
+    found = observer.round(clients.at + 2 * SECOND + SECOND // 2)
+    # 300 requests in ten seconds, of both targets, that took 40 ms each.
+    assert found.news["oss01"].client_wait_s == pytest.approx(0.04)
+    assert found.news["oss01"].backlog == pytest.approx(1.2)
+    assert {one.host for one in found.observations} == {"oss01", TARGET}
+
+
+def test_jobs_are_known_from_their_nodes_where_no_server_tells_them(tmp_path: Path) -> None:
+    clients = Clients(tmp_path)
+    for _ in range(4):
+        clients.go_on(1, requests=100, wait_us=2000)
+        for node, job in (("n1", "4711"), ("n9", "4712")):
+            values = {("write_call", BYTES): clients.number * 1000}
+            clients.push(node, values, "process_io", "", job)
+        clients.collector.flush()
+    observer = Observer(clients.collector.store, JobIds(), STEP)
+    observer.round(clients.at + 2 * SECOND + SECOND // 2)
+    # n9 has not mounted it.
+    (one,) = observer.asked(TARGET, clients.at - 2 * STEP, clients.at)
+    assert one.job == "4711" and one.node_bytes == pytest.approx(2000)
 
 
 def test_a_time_that_is_over_has_that_server_once_and_its_clients_waits(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import json
 import shutil
 import ssl
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,7 +25,7 @@ from iodock.centre.watch.notices.webhook import Webhook
 from iodock.shared.errors import RequestError
 from iodock.shared.response import Intervention, Notices, Privacy, Recipient
 from iodock.shared.text import visible
-from made_verdicts import JOB, TOLD, Site, suspect, verdict
+from made_verdicts import JOB, SECOND, TOLD, Site, suspect, verdict
 from notice_sinks import mail_sink, syslog_sink, web_sink
 
 SUGGESTS = Intervention(scheduler="slurm", lustre_version="2.15.3", node_local="$TMPDIR")
@@ -442,6 +443,48 @@ def test_a_way_that_is_stuck_does_not_keep_the_others_waiting(tmp_path: Path) ->
     site.intervals(3)
     assert tried == ["mail", "webhook"]
     site.responder.close()
+
+
+def test_a_mail_server_that_hangs_holds_up_no_webhook(tmp_path: Path) -> None:
+    hangs, told_by_hook = threading.Event(), threading.Event()
+
+    def send(one: Letter) -> None:
+        (hangs.wait if one.channel == "mail" else told_by_hook.set)()
+
+    to = {
+        "mails": Recipient("operators", "mail", "a@x"),
+        "hook": Recipient("operators", "webhook", "http://127.0.0.1/"),
+    }
+    site = told(tmp_path, notices=Notices(to=to), send=send, now=time.time_ns() - 100 * SECOND)
+    with site.responder.running(lambda line: None):
+        site.intervals(3, works=False)
+        assert told_by_hook.wait(20)
+        hangs.set()
+    site.responder.close()
+
+
+def test_a_fault_while_sending_is_said_and_tried_again(tmp_path: Path) -> None:
+    tried: list[str] = []
+
+    def send(one: Letter) -> None:
+        tried.append(one.recipient)
+        if len(tried) == 1:
+            raise UnicodeError("a fault of ours")
+
+    to = {"one": Recipient("operators", "mail", "a@x")}
+    site = told(tmp_path, notices=Notices(to=to), send=send)
+    site.intervals(3)
+    assert site.responder.waiting() == 1
+    site.wait(20)
+    site.work()
+    assert tried == ["one", "one"] and site.responder.waiting() == 0
+    site.responder.close()
+
+
+def test_a_mail_that_was_taken_is_not_sent_again_for_a_bad_good_bye() -> None:
+    with mail_sink(QUIT="421 too busy") as mails:
+        Mail(Notices(smtp=mails.address, timeout_s=1))(letter())
+        assert len(mails.mails) == 1
 
 
 def test_a_subject_of_several_lines_is_one_header() -> None:

@@ -109,6 +109,58 @@ def test_a_wrong_clock_is_no_silence(tmp_path: Path, wrong_s: int) -> None:
     assert [one.state for one in said] == ["healthy"] or wrong_s < 0
 
 
+@pytest.mark.parametrize("wrong_s", [120, 2400])
+def test_a_clock_that_is_ahead_gives_each_sample_once(tmp_path: Path, wrong_s: int) -> None:
+    collector, last = pushed(tmp_path, 30, wrong_s * SECOND)
+    observer = Observer(collector.store, JobIds())
+    observer.round(last + 3 * SECOND)
+    for number in range(30, 34):
+        at = last + (number - 29) * STEP
+        collector.push(
+            frame(number + 1, machine(at, number, wrong_s * SECOND), spool=b"M" * 16, host="mds01")
+        )
+        collector.flush()
+        assert len(observer.round(at + 3 * SECOND).observations) == 1
+    # Its rows of before are no samples of now, where it is silent.
+    for later in range(5, 20):
+        assert observer.round(last + later * STEP + 3 * SECOND).observations == ()
+
+
+def test_a_clock_that_was_ahead_and_is_set_right_goes_on(tmp_path: Path) -> None:
+    wrong = 1200 * SECOND
+    collector, last = pushed(tmp_path, 30, wrong)
+    observer = Observer(collector.store, JobIds())
+    observer.round(last + 3 * SECOND)
+    for number in range(30, 36):
+        at = last + (number - 29) * STEP
+        collector.push(frame(number + 1, machine(at, number), spool=b"N" * 16, host="mds01"))
+        collector.flush()
+        (one,) = observer.round(at + 3 * SECOND).observations
+        assert abs(one.end_ns - at) < STEP
+
+
+def test_this_machine_s_clock_is_set_back_and_nothing_is_judged_twice(tmp_path: Path) -> None:
+    collector, last = pushed(tmp_path, 30)
+    observer = Observer(collector.store, JobIds())
+    observer.round(last + 3 * SECOND)
+    for number in range(30, 34):
+        at = last + (number - 29) * STEP
+        collector.push(frame(number + 1, machine(at, number), spool=b"M" * 16, host="mds01"))
+        collector.flush()
+        assert len(observer.round(at - 200 * SECOND).observations) == 1
+
+
+def test_one_client_that_loses_many_targets_is_one(tmp_path: Path) -> None:
+    collector, last = pushed(tmp_path, 5)
+    lost = [
+        Event(last, "lustre-connection-lost", source="kernel-log", target=f"lfs-MDT0000-mdc-ffff{n}")
+        for n in range(8)
+    ]
+    collector.push(frame(1, [], spool=b"1" * 16, host="n1", events=lost))
+    collector.flush()
+    assert Observer(collector.store, JobIds()).round(last + 3 * SECOND).news["mds01"].lost == 1
+
+
 def test_a_lost_connection_lasts_until_it_is_back(tmp_path: Path) -> None:
     collector, last = pushed(tmp_path, 5)
     target = "lfs-MDT0000-mdc-ffff9d3c81a5f000"

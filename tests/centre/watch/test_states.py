@@ -151,6 +151,50 @@ def test_a_silent_server_that_clients_lost_is_down() -> None:
     assert server.now(1, uptime_s=30.0).state == "failover"
 
 
+def test_a_stall_that_begins_among_missing_samples_is_no_failover() -> None:
+    server, news = Watched(), News(has_no_answer=True, lost=40)
+    said = []
+    for _ in range(10):
+        server.now(1, news, is_silent=True)
+        said.append(server.now(1, news, **K_STALL).state)
+    assert set(said) == {"stall"}
+    assert server.verdict.since_ns == BEGIN + 60 * server.step
+    # One that was restarted meanwhile was gone.
+    server.now(3, news, is_silent=True)
+    assert server.now(1, uptime_s=30.0).state == "failover"
+
+
+def test_a_state_that_no_sample_confirms_says_so() -> None:
+    server = Watched()
+    assert server.now(4, **K_OVERLOAD).missed == 0
+    assert [server.now(1, is_silent=True).missed for _ in range(2)] == [1, 2]
+    assert (server.verdict.state, server.verdict.samples) == ("overload", 4)
+    assert server.now(1, **K_OVERLOAD).missed == 0
+
+
+def test_an_agent_that_reads_less_often_than_the_collector_looks_is_not_silent() -> None:
+    server = Watched()
+    said = []
+    for values in (*[{}] * 6, *[K_OVERLOAD] * 3):
+        said.append(server.now(1, **values))
+        said += [server.now(1, is_silent=True) for _ in range(5)]
+    # Its pace is known after some of its samples.
+    assert {one.state for one in said[30:36]} == {"healthy"}
+    assert {one.missed for one in said[30:]} == {0}
+    assert {one.state for one in said[42:]} == {"overload"}
+    assert server.states.clock("mds01")[0] == 60
+    server.now(12, is_silent=True)
+    assert server.now(6, is_silent=True).state == "no-samples"
+
+
+def test_samples_that_are_mostly_missing_are_no_slower_pace() -> None:
+    server = Watched()
+    for missing in (5, 2, 4, 1, 5):
+        server.now(missing, is_silent=True)
+        server.now(1)
+    assert server.now(3, is_silent=True).state == "no-samples"
+
+
 def test_a_stall_whose_samples_cease_is_known_no_more() -> None:
     server = Watched()
     server.now(5, **K_STALL)

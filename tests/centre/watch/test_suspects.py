@@ -74,6 +74,61 @@ def test_nobody_stands_out() -> None:
     assert suspects(verdict("overload"), began, 10.0) == ()
 
 
+def test_a_load_that_was_over_before_did_not_make_it() -> None:
+    class Over(Rates):
+        def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
+            found = list(super().asked(host, begin_ns, end_ns, with_objects))
+            last = min(end_ns, SINCE - 40 * SECOND)
+            begin = max(begin_ns, SINCE - 90 * SECOND)
+            more = 5000.0 * max(0, last - begin) / SECOND
+            return [Asked(one.job, creates=one.creates + more * (one.job == "j1")) for one in found]
+
+    jobs = Over(*((f"j{n}", ALWAYS, {"creates": 5.0}) for n in range(4)))
+    assert suspects(verdict("stall"), jobs, 2.0) == ()
+    assert suspects(verdict("stall"), Rates(("j1", -90, {"creates": 5000.0})), 2.0)
+
+
+def test_in_the_first_minutes_a_job_is_compared_with_what_is_known() -> None:
+    begun = SINCE - 240 * SECOND
+    jobs = Rates(("old", -240.0, {"metadata": 4000.0}), ("more", -240.0, {"metadata": 900.0}))
+    assert suspects(verdict("overload"), jobs, 10.0, known_ns=begun) == ()
+    # Where nothing was before, who asks for much is named, and not surely.
+    jobs = Rates(("first", -20.0, {"metadata": 4000.0}))
+    (first,) = suspects(verdict("overload"), jobs, 10.0, known_ns=SINCE - 20 * SECOND)
+    assert first.confidence <= 0.6
+
+
+class Ramp:
+    """One job that asks for more and more since long ago, beside others that do not."""
+
+    def __init__(self, begins_s: float, last: float) -> None:
+        self._begins_s, self._last = begins_s, last
+
+    def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
+        begin, end = (begin_ns - SINCE) / SECOND, (end_ns - SINCE) / SECOND
+        first, last = (max(0.0, 1 - at / self._begins_s) * self._last for at in (begin, end))
+        found = [Asked(f"j{n}", metadata=(90.0 + n) * (end - begin)) for n in range(20)]
+        return [*found, Asked("ramp", metadata=(first + last) / 2 * (end - begin))]
+
+
+@pytest.mark.parametrize("hours", [1.5, 4, 8])
+def test_a_job_that_asks_for_more_and_more_is_named_with_less_confidence(hours: float) -> None:
+    (first,) = suspects(verdict("overload"), Ramp(-3600.0 * hours, 9000.0), 10.0)
+    assert first.job == "ramp" and first.share > 0.7 and first.confidence <= 0.6
+    # One that has asked for as much all the time did not begin it.
+    always = Rates(("old", ALWAYS, {"metadata": 9000.0}), ("other", ALWAYS, {"metadata": 900.0}))
+    assert suspects(verdict("overload"), always, 10.0) == ()
+
+
+def test_where_no_server_tells_what_jobs_ask_for_nodes_bytes_do_and_hardly_sure() -> None:
+    jobs = Rates(("quiet", ALWAYS, {"node_bytes": 1e6}), ("loud", -20.0, {"node_bytes": 4e9}))
+    for kind in ("metadata", "object", "client"):
+        for state in ("overload", "stall"):
+            (first,) = suspects(verdict(state, kind), jobs, 10.0)  # type: ignore[arg-type]
+            assert first.job == "loud" and first.confidence <= 0.3
+            assert [one.what for one in first.evidence] == ["node-bytes"]
+
+
 def test_nobody_is_named_for_what_no_job_does() -> None:
     jobs = Rates(("new", -5.0, {"metadata": 9000.0, "moved_bytes": 1e9}))
     for state in ("failover", "degraded", "no-samples", "busy", "healthy"):

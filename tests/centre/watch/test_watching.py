@@ -3,6 +3,7 @@ named."""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,3 +87,17 @@ def test_it_looks_when_a_round_of_all_agents_is_in_the_store(tmp_path: Path) -> 
             at = now + watching._until_next(now) * SECOND
             assert at - now <= step + 1 and (at - after_s * SECOND) % step == pytest.approx(0, abs=1000)
             assert now < at
+
+
+def test_a_fault_of_who_listens_does_not_end_the_watch(tmp_path: Path) -> None:
+    again, said = threading.Event(), list[str]()
+
+    def listen(verdicts: object, now: int) -> None:
+        if said:
+            again.set()
+        raise ValueError("a fault of ours")
+
+    watching = Watching(Collector(tmp_path).store, limits=replace(LIMITS, sample_s=1.0), listener=listen)
+    with watching.running(said.append):
+        assert again.wait(30)
+    assert said == ["warning: states of servers: ValueError: a fault of ours"]

@@ -1,5 +1,6 @@
-//! Lustre's `stats` files: `mdt.*.md_stats`, `mds.MDS.*.stats` (the services' queues), `llite.*.stats` and
-//! `mdc.*.stats` (clients; of the latter only how long requests waited for an answer). What they count is not by job.
+//! Lustre's `stats` files: `mdt.*.md_stats`, `mds.MDS.*.stats` (the services' queues), `llite.*.stats`,
+//! `mdc.*.stats` and `osc.*.stats` (clients; of the last two only how long requests waited for an answer). What they
+//! count is not by job.
 //!
 //! The services' files count requests when they are handled: in a true stall their numbers stop growing, so a
 //! quiet file is no sign of health.
@@ -14,11 +15,12 @@ use std::io::{self, Read};
 type Parse = fn(&mut dyn Read, &mut Parsed) -> io::Result<()>;
 
 pub fn read(reading: &Reading) {
-    const FILES: [(&str, &str, &str, Parse); 4] = [
+    const FILES: [(&str, &str, &str, Parse); 5] = [
         ("mdt", "md_stats", "mdt_md_stats", parse),
         ("mds/MDS", "stats", "mds_stats", parse),
         ("llite", "stats", "llite_stats", parse),
         ("mdc", "stats", "mdc_stats", parse_requests),
+        ("osc", "stats", "osc_stats", parse_requests),
     ];
     for (kind, file, source, parse) in FILES {
         for mut target in lustre::targets(reading, kind, file) {

@@ -71,6 +71,7 @@ EVIDENCE = {
     "uptime": N_("time since it started"),
     "metadata": N_("metadata operations"),
     "requests": N_("reads and writes"),
+    "node-bytes": N_("bytes of its processes on any file system, as nodes count them"),
 }
 _LONGEST = 60
 """Letters of a name."""

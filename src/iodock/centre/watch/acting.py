@@ -89,7 +89,9 @@ def refused(verdict: Verdict, rules: Intervention, scheduler: Scheduler | None, 
         ("no-scheduler", scheduler is None),
         (
             "missing-samples",
-            abs(now - verdict.at_ns) > rules.fresh_s * SECOND or verdict.state == "no-samples",
+            abs(now - verdict.at_ns) > rules.fresh_s * SECOND
+            or verdict.state == "no-samples"
+            or verdict.missed > 0,
         ),
         ("state", verdict.state not in rules.states),
         ("client-view", verdict.kind == "client"),

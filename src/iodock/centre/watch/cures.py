@@ -54,16 +54,26 @@ _NODE_LOCAL = N_(
     "itself{place}, and copy what is to stay at the end. A directory of its own for "
     "each rank on the shared file system does not help."
 )
-_OPERATOR = {
+_NAMED: dict[State, str] = {
     "overload": N_(
-        "The server works at its limit: fewer requests help. Slow the job down, or "
-        "suspend it, and talk to its owner."
+        "The server works at its limit, and only fewer requests help. Suspend the job or limit it, and talk "
+        "to its owner."
     ),
-    "stall": N_(
-        "A stalled server mostly waits for object servers, with an idle CPU. Look at the "
-        "object servers too. A limit on the job lets others go on, but its files still "
-        "need every object that they are striped over."
+    "stall": N_("Suspend the job, so that no more of its requests come, and talk to its owner."),
+}
+"""What to do about the job that may have caused it."""
+_NOT_NAMED = N_("The server works at its limit, and only fewer requests help. See which jobs ask for most.")
+_STALLED = {
+    True: N_(
+        "A stalled metadata server mostly waits for object servers, with an idle CPU. If it does not go on, "
+        "look at them."
     ),
+    False: N_(
+        "A stalled server mostly waits for its disks. If it does not go on, look at these and its events."
+    ),
+}
+"""By whether it is a metadata server."""
+_OPERATOR = {
     "failover": N_(
         "Clients reconnect and recover. Wait for it, and see lctl get_param "
         "*.*.recovery_status on the server before anything else."
@@ -130,12 +140,20 @@ def for_operators(
     text: Language,
 ) -> OperatorCures:  # fmt: skip
     """Commands are for the first suspect; without a suspect there are none."""
-    advice = text.gettext(_OPERATOR.get(state, ""))
+    advice = _advice(state, kind, bool(suspects), text)
     if not suspects or state not in ("overload", "stall"):
         return OperatorCures(advice, ())
     first = suspects[0]
     commands = [*_of_scheduler(first, rules, desk, text), *_of_lustre(kind, first, rules, text)]
     return OperatorCures(advice, tuple(commands))
+
+
+def _advice(state: State, kind: str, is_named: bool, text: Language) -> str:
+    if state not in _NAMED:
+        return text.gettext(_OPERATOR.get(state, ""))
+    first = _NAMED[state] if is_named else _NOT_NAMED if state == "overload" else ""
+    more = _STALLED[kind == "metadata"] if state == "stall" else ""
+    return " ".join(text.gettext(one) for one in (first, more) if one)
 
 
 def _of_scheduler(

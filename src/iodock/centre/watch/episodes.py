@@ -57,8 +57,8 @@ def advanced(episode: Episode | None, verdict: Verdict) -> Episode | None:
     """The open episode of a server after one more verdict; None: it is well, as it was. What is not newer
     than the last verdict, and missing samples, change nothing."""
     if episode is None:
-        return _begun(verdict) if verdict.state in UNWELL else None
-    if verdict.at_ns <= episode.seen_ns or verdict.state == "no-samples":
+        return _begun(verdict) if verdict.state in UNWELL and not verdict.missed else None
+    if verdict.at_ns <= episode.seen_ns or verdict.state == "no-samples" or verdict.missed:
         return episode
     if verdict.state in UNWELL:
         return _continued(episode, verdict)

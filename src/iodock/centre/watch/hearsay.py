@@ -93,12 +93,13 @@ def _lost(rows: list[Row], known: Homes) -> dict[str, int]:
         if row["kind"] in kinds and row["target"]:
             key = (str(row["host"]), str(row["target"]))
             ends[key] = max(ends.get(key, (0, "")), (int(str(row["last_ts"])), str(row["kind"])))
-    found: dict[str, int] = {}
+    # A client has a connection to each target of a server, and is one all the same.
+    tellers: dict[str, set[str]] = {}
     for (teller, target), (_, kind) in ends.items():
         host = known.of_target.get(target.partition("-osc")[0].partition("-mdc")[0], target)
         if kind in ("lustre-connection-lost", "nfs-not-responding") and host != teller:
-            found[host] = found.get(host, 0) + 1
-    return found
+            tellers.setdefault(host, set()).add(teller)
+    return {host: len(found) for host, found in tellers.items()}
 
 
 def _told_itself(rows: list[Row], now: int) -> list[tuple[str, bool, int]]:

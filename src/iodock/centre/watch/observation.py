@@ -114,6 +114,8 @@ class Asked:
     moved_bytes: float = 0.0
     requests: float = 0.0
     """Reads and writes."""
+    node_bytes: float = 0.0
+    """Read and written by its processes on any file system, where no server says what the job asked for."""
 
 
 class Jobs(Protocol):

@@ -12,6 +12,8 @@ from iodock.centre.monitor.questions import servers
 from iodock.centre.monitor.questions.ids import JobIds
 from iodock.centre.monitor.questions.spans import DAY, HOUR, SECOND
 from iodock.centre.store import MonitorTables
+from iodock.centre.watch.clients import by_clients, number, of_targets
+from iodock.centre.watch.given import Given
 from iodock.centre.watch.hearsay import Homes, homes, news, place_targets
 from iodock.centre.watch.observation import NOTHING, Asked, News, Observation, Round
 
@@ -26,7 +28,7 @@ _HOMES_EVERY = HOUR
 _NEWS_EVERY = 60 * SECOND
 """Of a time that is over."""
 _STEPS_BACK = 4
-"""What came late is still taken, ns."""
+"""What came late is still taken."""
 _ON_ITS_WAY = 3 * SECOND
 """Until a reading is sent, kept and written, at most: longer than a short sample, ns."""
 
@@ -39,8 +41,7 @@ class Observer:
     ids: JobIds
     step: int = 10 * SECOND
     """Length of a sample, ns."""
-    _seen: dict[str, int] = field(default_factory=dict)
-    """By host the last round that was given."""
+    _given: Given = field(default_factory=Given)
     _late: dict[str, int] = field(default_factory=dict)
     """Hosts whose clock is behind, and by how much, ns."""
     _reads: dict[str, set[str]] = field(default_factory=dict)
@@ -108,22 +109,16 @@ class Observer:
         # What came late by a step is still taken; more after a pause.
         back = min(max(now - self._asked_round, self.step), _STEPS_BACK * self.step)
         late = max(self.step // 2, _ON_ITS_WAY)
-        begin, self._asked_round = self._begin_of_round(now - back - late), now
-        found = self._observations(begin, now + _AHEAD, self.step, "fine", is_wanted=self._is_new)
+        begin, is_set_back = self._begin_of_round(now - back - late), now < self._asked_round
+        self._asked_round = now
+        wanted = (lambda host, at: True) if is_set_back else self._given.may_be_new
+        found = self._observations(begin, now + _AHEAD, self.step, "fine", is_wanted=wanted)
         for host, behind in self._late.items():
             first = begin - behind - self.step
-            found += self._observations(
-                first, first + 4 * (now - begin), self.step, "fine", [host], self._is_new
-            )
+            found += self._observations(first, first + 4 * (now - begin), self.step, "fine", [host], wanted)
         by_clients = self._by_clients(now, begin, now + _AHEAD)
         found += self._without_agent(by_clients)
-        fresh = []
-        for at, one in sorted(found, key=lambda pair: pair[0]):
-            # Of a clock that is ahead it can't be told: its round counts as it is.
-            is_over = at * self.step + self.step // servers.LATE <= now or one.end_ns > now
-            if is_over and self._is_new(one.host, at):
-                self._seen[one.host] = at
-                fresh.append(one)
+        fresh = self._given.fresh(found, now, self.step, is_set_back)
         seen = [one for _, one in sorted(by_clients, key=lambda pair: pair[0])]
         told = self._told(news(self.store, now, self._homes), fresh, seen)
         return Round(now, tuple(fresh), told)
@@ -131,6 +126,19 @@ class Observer:
     def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
         """See `Jobs`. Of a metadata server with the objects that its file system's object servers made for
         each job. Raises StoreError."""
+        found = self._asked_of_servers(host, begin_ns, end_ns, with_objects)
+        return found or self._asked_of_nodes(host, begin_ns, end_ns)
+
+    def _asked_of_nodes(self, host: str, begin_ns: int, end_ns: int) -> list[Asked]:
+        """Of nodes that are known to have mounted it, else of all that are no servers."""
+        mounted = sorted({node for node, server in self._mounts if self._is_called(server, host)})
+        rows = servers.asked_of_nodes(self.store, mounted or None, self.ids, begin_ns, end_ns).to_pylist()
+        return [Asked(str(row["job"]), node_bytes=number(row, "node_bytes") or 0.0) for row in rows]
+
+    def _is_called(self, address: str, host: str) -> bool:
+        return address == host or self._server_called(address) == host
+
+    def _asked_of_servers(self, host: str, begin_ns: int, end_ns: int, with_objects: bool) -> list[Asked]:
         if host not in self._homes.file_system:
             return _asked(servers.asked_by_mounts(self.store, host, begin_ns, end_ns).to_pylist())
         system = self._homes.file_system.get(host)
@@ -154,10 +162,14 @@ class Observer:
     ) -> dict[str, News]:
         """SAID, with what clients see of servers that have an agent, and what services answered to theirs."""
         told = dict(said)
+        seen: dict[str, dict[str, Observation]] = {}
         for one in by_clients:
             host = self._server_called(one.host)
             if host is not None:
-                told[host] = replace(told.get(host, NOTHING), client_wait_s=one.wait_s, backlog=one.waiting)
+                seen.setdefault(host, {})[one.host] = one
+        for host, targets in seen.items():
+            wait_s, backlog = of_targets(list(targets.values()))
+            told[host] = replace(told.get(host, NOTHING), client_wait_s=wait_s, backlog=backlog)
         _add_answers(told, observations)
         return told
 
@@ -168,14 +180,10 @@ class Observer:
     def _may_have_moved(self) -> bool:
         """Whether some server that has targets was not heard in the last round, or has none of them, or
         guests."""
-        last = max(self._seen.values(), default=0)
-        is_silent = any(self._seen.get(host, 0) < last for host in self._homes.of_target.values())
-        return is_silent or not self._seen or bool(self._homes.away or self._homes.guests)
-
-    def _is_new(self, host: str, at: int) -> bool:
-        """Later than what was given; or much earlier, as its clock was set back."""
-        last = self._seen.get(host)
-        return last is None or at > last or (last - at) * self.step > 2 * _STEPS_BACK * self.step
+        seen = self._given.seen
+        last = max(seen.values(), default=0)
+        is_silent = any(seen.get(host, 0) < last for host in self._homes.of_target.values())
+        return is_silent or not seen or bool(self._homes.away or self._homes.guests)
 
     def _know_homes(self, now: int) -> None:
         if not self._homes.file_system or now - self._asked_homes > _HOMES_EVERY:
@@ -258,7 +266,7 @@ class Observer:
 
     def _observation(self, host: str, machine: Row, served: Row, step: int) -> Observation:
         is_metadata = host in self._homes.metadata
-        end = int(_number(machine, "end_ts") or _number(served, "end_ts") or 0)
+        end = int(number(machine, "end_ts") or number(served, "end_ts") or 0)
         reads = self._reads.setdefault(host, set())
         reads |= {name for name in ("handled", "pressure_us") if machine.get(name) is not None}
         reads |= {name for name in ("metadata", "requests", "object_creates") if served.get(name) is not None}
@@ -268,18 +276,18 @@ class Observer:
         pressure_us = _counted(machine, "pressure_us", reads)
         return Observation(
             host, self._homes.file_system[host], "metadata" if is_metadata else "object", end - step, end,
-            handled=handled, opens=_number(served, "opens"), closes=_number(served, "closes"),
-            creates=_number(served, "creates"),
+            handled=handled, opens=number(served, "opens"), closes=number(served, "closes"),
+            creates=number(served, "creates"),
             object_creates=None if is_metadata else _counted(served, "object_creates", reads),
-            moved_bytes=None if is_metadata else (_number(served, "moved_bytes") if requests else requests),
+            moved_bytes=None if is_metadata else (number(served, "moved_bytes") if requests else requests),
             waiting=_ratio(machine, "queued", "queue_samples"),
             wait_s=_ratio(machine, "waited_us", "handled", 1e-6),
             operation_s=_ratio(served, "time_us", "metadata" if is_metadata else "requests", 1e-6),
             threads=_ratio(machine, "active", "active_samples"),
             cpu=_share(machine, _counted(machine, "service_us", reads), step),
             pressure=None if pressure_us is None else min(1.0, pressure_us * 1000 / step),
-            load=_number(machine, "load"), has_guests=host in self._homes.guests,
-            uptime_s=_number(machine, "service_uptime_s" if "service_uptime_s" in reads else "uptime_s"),
+            load=number(machine, "load"), has_guests=host in self._homes.guests,
+            uptime_s=number(machine, "service_uptime_s" if "service_uptime_s" in reads else "uptime_s"),
             answer_s=_seconds(machine, "answer_us"), has_no_answer=bool(machine.get("no_answer")),
         )  # fmt: skip
 
@@ -287,9 +295,9 @@ class Observer:
 def _asked(rows: list[Row]) -> list[Asked]:
     return [
         Asked(
-            str(row["job"]), _number(row, "metadata") or 0.0, _number(row, "opens") or 0.0,
-            _number(row, "creates") or 0.0, _number(row, "object_creates"),
-            _number(row, "moved_bytes") or 0.0, _number(row, "requests") or 0.0,
+            str(row["job"]), number(row, "metadata") or 0.0, number(row, "opens") or 0.0,
+            number(row, "creates") or 0.0, number(row, "object_creates"),
+            number(row, "moved_bytes") or 0.0, number(row, "requests") or 0.0,
         )
         for row in rows
     ]  # fmt: skip
@@ -310,50 +318,6 @@ def _add_answers(told: dict[str, News], fresh: list[Observation]) -> None:
             told[one.host] = replace(known, probe_s=one.answer_s, has_no_answer=one.has_no_answer)
 
 
-def by_clients(
-    rows: list[Row], mounts: Mapping[tuple[str, str], str], step: int
-) -> list[tuple[int, Observation]]:
-    """All clients of a server together; ROWS: of `servers.clients`. Who was read and did nothing counts
-    too."""
-    operations: dict[tuple[int, str], float] = {}
-    time_us: dict[tuple[int, str], float] = {}
-    waiting: dict[tuple[int, str], float] = {}
-    ends: dict[tuple[int, str], int] = {}
-    of_host: dict[str, list[str]] = {}
-    for host, server in mounts:
-        of_host.setdefault(host, []).append(server)
-    for row in rows:
-        for server in of_host.get(str(row["host"]), ()):
-            if row["server"] in (None, server):
-                key = (int(str(row["round"])), server)
-                ends[key] = max(ends.get(key, 0), int(str(row["end_ts"])))
-                operations[key] = operations.get(key, 0.0) + (_number(row, "operations") or 0.0)
-                time_us[key] = time_us.get(key, 0.0) + (_number(row, "time_us") or 0.0)
-                if row.get("waiting") is not None:
-                    waiting[key] = waiting.get(key, 0.0) + (_number(row, "waiting") or 0.0)
-    names = {server: name for (_, server), name in sorted(mounts.items(), reverse=True)}
-    found = []
-    for key, end in sorted(ends.items()):
-        wait_s, waited = _waits(operations[key], time_us[key], waiting.get(key), step)
-        one = Observation(
-            key[1], names[key[1]], "client", end - step, end, operations[key], wait_s=wait_s, waiting=waited
-        )
-        found.append((key[0], one))
-    return found
-
-
-def _waits(
-    operations: float, time_us: float, waiting: float | None, step: int
-) -> tuple[float | None, float | None]:
-    """How long a request waits, and how many do. One of them is known, and Little's law gives the other: of
-    NFS the time of all answers, of MooseFS how many requests had no answer."""
-    if waiting is not None:
-        return (waiting * step / SECOND / operations if operations else None), waiting
-    if not operations:
-        return None, None
-    return time_us / operations / 1e6, time_us * 1000 / step
-
-
 def _with_creates(found: list[tuple[int, Observation]]) -> list[tuple[int, Observation]]:
     """The metadata servers' with the objects that were made on all object servers of their file system."""
     made: dict[tuple[int, str], float] = {}
@@ -367,27 +331,22 @@ def _with_creates(found: list[tuple[int, Observation]]) -> list[tuple[int, Obser
     ]
 
 
-def _number(row: Row, name: str) -> float | None:
-    value = row.get(name)
-    return float(value) if isinstance(value, (int, float)) else None
-
-
 def _counted(row: Row, name: str, reads: set[str]) -> float | None:
     """0 of what the agent reads and did not grow."""
-    value = _number(row, name)
+    value = number(row, name)
     return 0.0 if value is None and name in reads else value
 
 
 def _ratio(row: Row, above: str, below: str, factor: float = 1.0) -> float | None:
     """None where nothing was counted, or no time: Lustre before 2.13 has none of operations."""
-    sum_, count = _number(row, above), _number(row, below)
+    sum_, count = number(row, above), number(row, below)
     if sum_ is None or not count or (sum_ == 0 and above == "time_us"):
         return None
     return sum_ * factor / count
 
 
 def _seconds(row: Row, name: str) -> float | None:
-    value = _number(row, name)
+    value = number(row, name)
     return None if value is None else value / 1e6
 
 
@@ -395,7 +354,7 @@ def _share(row: Row, service_us: float | None, step: int) -> float | None:
     """Of all processors, but of one where a service works in one thread."""
     if service_us is not None:
         return min(1.0, service_us * 1000 / step)
-    busy, idle = _number(row, "busy_us"), _number(row, "idle_us")
+    busy, idle = number(row, "busy_us"), number(row, "idle_us")
     if busy is None and idle is None:
         return None
     return (busy or 0.0) / max((busy or 0.0) + (idle or 0.0), 1e-9)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from iodock.centre.watch import action_rows, episode_rows
@@ -27,7 +28,7 @@ from iodock.centre.watch.telling import Teller
 from iodock.centre.watch.verdict import Verdict
 from iodock.shared.bounded.commands import answer_of
 from iodock.shared.errors import IodockError, RequestError
-from iodock.shared.response import Intervention
+from iodock.shared.response import CHANNELS, Channel, Intervention
 from iodock.shared.settings import Settings
 
 Tell = Callable[[str], None]
@@ -112,9 +113,9 @@ class Responder:
         if self._actions:
             self._actions.perform(now, self._end.is_set)
 
-    def send(self, now: int) -> int:
-        """Sends letters that are due; how many were tried. Raises StoreError."""
-        return self._outbox.send_due(now, self._end.is_set)
+    def send(self, now: int, channel: Channel | None = None) -> int:
+        """Sends letters that are due; how many were tried. CHANNEL: only of this one. Raises StoreError."""
+        return self._outbox.send_due(now, self._end.is_set, channel=channel)
 
     def forget(self, now: int) -> None:
         """Removes what is older than the site keeps it. Raises StoreError."""
@@ -183,8 +184,9 @@ class Responder:
     def running(self, tell: Tell) -> Iterator[None]:
         """Commands and letters go out as long as the context lasts. TELL gets a line of what fails."""
         tasks: tuple[tuple[str, Callable[[int], object], float], ...] = (
-            ("actions", self.perform, WORK_EVERY_S), ("notices", self.send, WORK_EVERY_S),
-            ("forgetting", self.forget, FORGET_EVERY_S),
+            ("actions", self.perform, WORK_EVERY_S), ("forgetting", self.forget, FORGET_EVERY_S),
+            # A mail server that hangs holds up mails only.
+            *((f"notices by {one}", partial(self.send, channel=one), WORK_EVERY_S) for one in CHANNELS),
         )  # fmt: skip
         threads = [threading.Thread(target=self._again, args=(*task, tell), daemon=True) for task in tasks]
         for thread in threads:
@@ -204,6 +206,9 @@ class Responder:
                 task(time.time_ns())
             except IodockError as error:
                 trouble = str(error)
+            # A fault of ours must not end notices and undoing without a word.
+            except Exception as error:
+                trouble = f"{name}: {type(error).__name__}: {error}"
             # A full disk must not fill a log, too.
             if not self._end.is_set() and trouble != self._trouble.get(name, ""):
                 tell(f"error: {trouble}" if trouble else f"over: {self._trouble[name]}")

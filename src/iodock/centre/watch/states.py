@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field, replace
 
 from iodock.centre.watch.observation import NOTHING, SECOND, Kind, News, Observation, Round
@@ -13,6 +14,9 @@ from iodock.shared.settings import ServerStates
 _FORGOTTEN_S = 86_400.0
 """A server of which nothing came for so long is one no more."""
 _SURE_LOST = 2
+_GAPS, _ALIKE, _LONGER = 4, 3, 1.25
+_EARLY = 0.15
+"""Of a sample: so much earlier than it is due the collector may look."""
 
 
 @dataclass
@@ -28,6 +32,15 @@ class _Server:
     heard_ns: int
     """By the collector's clock."""
     step_s: float
+    """Of a sample as it is judged."""
+    known_ns: int = 0
+    """Since when, by the collector's clock."""
+    gaps_s: deque[float] = field(default_factory=lambda: deque(maxlen=_GAPS))
+    """Between the last samples that came."""
+    missed: int = 0
+    """Samples that should have come since the last."""
+    is_by_silence: bool = False
+    """It is said to be gone because nothing came of it."""
     clock_ns: int = 0
     """How much its clock is ahead."""
     uptime_s: float | None = None
@@ -39,6 +52,21 @@ class _Server:
     """What the last sample says by itself; None: none came in the last round."""
     other: list[tuple[State, int]] = field(default_factory=list)
     """The last samples, if they speak for another state: which, and when they began."""
+
+    @property
+    def every_s(self) -> float:
+        """How often a sample comes: some agents read less often than the collector looks."""
+        least = sorted(self.gaps_s)[:_ALIKE]
+        # Gaps of one length are a pace; others are samples that are missing.
+        is_known = len(least) == _ALIKE and least[-1] <= _LONGER * least[0]
+        return max(self.step_s, least[0]) if is_known else self.step_s
+
+    def come_back(self, sign: Sign, begin_ns: int) -> None:
+        """It was said to be gone, and is heard without having been restarted."""
+        is_unwell = sign.state in UNWELL
+        self.state, self.sign, self.samples = sign.state, sign, 1
+        self.since_ns = self.since_ns if is_unwell else begin_ns
+        self.other.clear()
 
     def take(self, sign: Sign, begin_ns: int, limits: ServerStates) -> None:
         """One sample more."""
@@ -86,7 +114,12 @@ class States:
     def clock(self, host: str) -> tuple[float, int]:
         """Of a known server: seconds of a sample, and how much its clock is ahead, ns."""
         server = self._servers[host]
-        return server.step_s, server.clock_ns
+        return server.every_s, server.clock_ns
+
+    def known_since(self, host: str) -> int:
+        """When the first sample of a known server began, ns since the epoch by its clock."""
+        server = self._servers[host]
+        return server.known_ns + server.clock_ns
 
     def sample(self, host: str) -> Sign | None:
         """What the last round's sample of a server says by itself; None: there was none."""
@@ -117,17 +150,28 @@ class States:
             sign = _with_last(sign, server.last_waiting)
         if server is None:
             begin = now_ns - int(one.seconds * SECOND)
-            server = _Server(one.file_system, one.kind, usual, sign.state, begin, now_ns, one.seconds)
+            server = _Server(one.file_system, one.kind, usual, sign.state, begin, now_ns, one.seconds, begin)
             self._servers[one.host] = server
         server.file_system, server.kind, server.last = one.file_system, one.kind, sign
-        server.take(sign, now_ns - int(one.seconds * SECOND), self.limits)
-        server.heard_ns, server.step_s = now_ns, one.seconds
+        server.step_s = one.seconds
+        if now_ns > server.heard_ns:
+            server.gaps_s.append((now_ns - server.heard_ns) / SECOND)
+        self._take(server, sign, one, now_ns)
+        server.heard_ns, server.missed, server.is_by_silence = now_ns, 0, False
         server.clock_ns = one.end_ns - now_ns
         if one.waiting is not None and one.wait_s is not None:
             server.last_waiting = (one.waiting, one.wait_s)
         server.uptime_s = one.uptime_s if one.uptime_s is not None else server.uptime_s
         if sign.state not in UNWELL and server.state not in UNWELL:
             usual.add(sample.found, one.seconds)
+
+    def _take(self, server: _Server, sign: Sign, one: Observation, now_ns: int) -> None:
+        begin_ns = now_ns - int(server.every_s * SECOND)
+        has_run_on = None not in (server.uptime_s, one.uptime_s) and not _has_restarted(server, one)
+        if server.is_by_silence and server.state == "failover" and sign.state != "failover" and has_run_on:
+            server.come_back(sign, begin_ns)
+        else:
+            server.take(sign, begin_ns, self.limits)
 
     def _miss(self, host: str, news: News, now_ns: int) -> None:
         """Nothing came of it in this round."""
@@ -137,16 +181,20 @@ class States:
         if silent_s > _FORGOTTEN_S:
             del self._servers[host]
             return
-        missed = silent_s / server.step_s + 0.25
+        missed = silent_s / server.every_s + _EARLY
         is_gone = news.is_away or news.has_no_answer or news.lost >= _SURE_LOST
+        # Clients of a stalled server get no answer either, and a sample of it may be late.
+        least = self.limits.silent_samples if server.state == "stall" and not news.is_away else 1
         state: State
-        if missed >= 1 and is_gone:
+        if missed >= least and is_gone:
             state = "failover"
         elif missed >= self.limits.silent_samples:
             # Who was gone and is silent still has not come back.
             state = "failover" if server.state == "failover" else "no-samples"
         else:
+            server.missed = int(missed)
             return
+        server.missed, server.is_by_silence = 0, True
         evidence = tuple(told(news))
         confidence = min(0.9, 0.6 + 0.1 * len(evidence))
         server.take(Sign(state, confidence, evidence), server.heard_ns, self.limits)
@@ -156,7 +204,7 @@ class States:
         sign = server.sign
         return Verdict(
             server.file_system, host, server.kind, server.state, server.since_ns, now_ns,
-            sign.confidence, server.samples, sign.evidence,
+            sign.confidence, server.samples, sign.evidence, missed=server.missed,
         )  # fmt: skip
 
 

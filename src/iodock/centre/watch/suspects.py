@@ -5,7 +5,7 @@ docs/explanation/server-states.md."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iodock.centre.watch.observation import SECOND, Asked, Jobs
 from iodock.centre.watch.verdict import Evidence, Suspect, Verdict
@@ -23,6 +23,14 @@ _LEAST_GROWTH = 0.2
 _LEAST_MORE = 0.5
 """Of what all asked for before: less is a chance."""
 _MOST = 5
+_LONG_BEFORE_S = (1800.0, 3600.0, 10_800.0, 21_600.0)
+"""Where the quarter of an hour before shows nobody: a job that asks for more and more is quick in no one."""
+_LEAST_OF_ALL = 0.5
+_LATELY_S, _LEAST_LATELY = 10.0, 0.1
+"""Just before the beginning; share of the rate."""
+_UNSURE, _HARDLY_SURE = 0.6, 0.3
+"""The most that is said of who grew slowly, and where nothing of before is known; and where only nodes told,
+which count any file system."""
 
 Measure = Callable[[Asked], float]
 
@@ -33,6 +41,10 @@ def _objects(one: Asked) -> float:
 
 def _made_or_opened(one: Asked) -> float:
     return one.opens + one.creates
+
+
+def _on_nodes(one: Asked) -> float:
+    return one.node_bytes
 
 
 _MEASURES: Mapping[tuple[str, str], tuple[Measure, ...]] = {
@@ -46,7 +58,7 @@ _MEASURES: Mapping[tuple[str, str], tuple[Measure, ...]] = {
 """By kind of server and state; the first in which somebody stands out counts."""
 _TOLD = {
     "metadata": "metadata", "opens": "opens", "creates": "creates", "object_creates": "object-creates",
-    "moved_bytes": "moved", "requests": "requests",
+    "moved_bytes": "moved", "requests": "requests", "node_bytes": "node-bytes",
 }  # fmt: skip
 
 
@@ -58,6 +70,13 @@ class _Window:
     reference_s: float
     during: Mapping[str, Asked]
     before: Mapping[str, Asked]
+    lately: Mapping[str, Asked]
+    lately_s: float
+
+    def went_on(self, job: str, measure: Measure, rate: float) -> bool:
+        """A load that was over before the trouble did not make it."""
+        one = self.lately.get(job)
+        return one is not None and measure(one) / self.lately_s >= _LEAST_LATELY * rate
 
     def rates(self, measure: Measure) -> tuple[dict[str, float], dict[str, float]]:
         return (
@@ -66,21 +85,45 @@ class _Window:
         )
 
 
-def suspects(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int = 0) -> tuple[Suspect, ...]:
+def suspects(
+    verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int = 0, known_ns: int = 0
+) -> tuple[Suspect, ...]:
     """Worst first; empty: nobody stands out. STEP_S: of a sample; CLOCK_NS: how much the server's clock is
-    ahead."""
+    ahead; KNOWN_NS: since when something is known of it, by its clock."""
     measures = _MEASURES.get((verdict.kind, verdict.state), ())
     if not measures:
         return ()
-    windows = _windows(verdict, jobs, step_s, clock_ns)
-    for measure in measures:
+    windows = _windows(verdict, jobs, step_s, clock_ns, known_ns)
+    for measure in (*measures, _on_nodes):
         found = max((_standing_out(window, measure) for window in windows), key=lambda one: one[0])
         if found[1]:
-            return found[1]
+            return _at_most(_HARDLY_SURE, found[1]) if measure is _on_nodes else found[1]
+    if verdict.state != "overload":
+        return ()
+    return _grown_slowly(verdict, jobs, windows[0], measures[0], clock_ns)
+
+
+def _grown_slowly(
+    verdict: Verdict, jobs: Jobs, latest: _Window, measure: Measure, clock_ns: int
+) -> tuple[Suspect, ...]:
+    """Half of all that is asked is one job's, and it asked for far less an hour or so ago."""
+    length = int(_REFERENCE[1] * SECOND)
+    for long_s in _LONG_BEFORE_S:
+        end = verdict.since_ns + clock_ns - int(long_s * SECOND)
+        before = {one.job: one for one in jobs.asked(verdict.server, end - length, end, False)}
+        if before:
+            window = replace(latest, before=before, reference_s=_REFERENCE[1])
+            found = tuple(one for one in _standing_out(window, measure)[1] if one.share >= _LEAST_OF_ALL)
+            if found:
+                return _at_most(_UNSURE, found)
     return ()
 
 
-def _windows(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int) -> list[_Window]:
+def _at_most(confidence: float, found: tuple[Suspect, ...]) -> tuple[Suspect, ...]:
+    return tuple(replace(one, confidence=min(one.confidence, confidence)) for one in found)
+
+
+def _windows(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int, known_ns: int) -> list[_Window]:
     """From three samples before, and from three minutes before: who begins a stall may be quick about it."""
     since, now = verdict.since_ns + clock_ns, verdict.at_ns + clock_ns
     # In a stall hardly anything is counted any more.
@@ -96,13 +139,20 @@ def _windows(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int) -> list
     least_s = _SAMPLES * step_s
     # What was before the beginning stays as it is, so that it need not be asked for again.
     meanwhile = asked(since, end) if end > since else {}
+    lately_s = max(least_s, _LATELY_S)
+    lately = _together(asked(since - int(lately_s * SECOND), since), meanwhile)
+    lately_s += max(0.0, (end - since) / SECOND) if end > since else 0.0
     for before_s in sorted({least_s, _length((18, _BEFORE_S), step_s), max(_BEFORE_S, least_s)}):
         begin = since - int(before_s * SECOND)
-        before = asked(begin - int(reference_s * SECOND), begin)
+        # In the first minutes less is known than is asked for.
+        compared_s = min(reference_s, (begin - known_ns) / SECOND)
+        is_known = compared_s >= step_s
+        before = asked(begin - int(compared_s * SECOND), begin) if is_known else {}
         # Without anything to compare with, only the shortest says who asks for much now.
         if before or not windows:
             during = _together(asked(begin, since), meanwhile)
-            windows.append(_Window(max((end - begin) / SECOND, 1e-3), reference_s, during, before))
+            seconds = max((end - begin) / SECOND, 1e-3)
+            windows.append(_Window(seconds, max(compared_s, 1e-3), during, before, lately, lately_s))
     return windows
 
 
@@ -119,6 +169,7 @@ def _sum(one: Asked, more: Asked) -> Asked:
     return Asked(
         one.job, one.metadata + more.metadata, one.opens + more.opens, one.creates + more.creates,
         sum(objects) if objects else None, one.moved_bytes + more.moved_bytes, one.requests + more.requests,
+        one.node_bytes + more.node_bytes,
     )  # fmt: skip
 
 
@@ -139,6 +190,7 @@ def _standing_out(window: _Window, measure: Measure) -> tuple[float, tuple[Suspe
         job
         for job in sorted(grown, key=lambda job: (-grown[job], job))[:_MOST]
         if grown[job] >= _LEAST_GROWTH * growth
+        and window.went_on(job, measure, during[job])
         and during[job] >= _LEAST_SHARE * total
         and grown[job] >= _LEAST_MORE * usual
     ]
@@ -154,7 +206,7 @@ def _suspect(job: str, window: _Window, share: float, of_growth: float) -> Suspe
         value = getattr(now, name)
         if value:
             was = (getattr(before, name) or 0.0) / window.reference_s if before else 0.0
-            unit = "bytes/s" if what == "moved" else "1/s"
+            unit = "bytes/s" if what in ("moved", "node-bytes") else "1/s"
             evidence.append(Evidence(what, value / window.seconds, was, unit))
-    confidence = round(min(0.95, 0.4 + 0.55 * of_growth), 2)
+    confidence = round(min(0.95 if window.before else _UNSURE, 0.4 + 0.55 * of_growth), 2)
     return Suspect(job, round(share, 4), confidence, tuple(evidence))

@@ -61,3 +61,5 @@ class Verdict:
     evidence: tuple[Evidence, ...] = ()
     suspects: tuple[Suspect, ...] = ()
     """Worst first; empty: nobody stands out."""
+    missed: int = 0
+    """Samples that should have come since the last one, and did not: the state is the one of before."""

@@ -37,7 +37,7 @@ _FACTS_AGAIN = 300 * SECOND
 _ENDS_IN_S = 5.0
 _WRITTEN = 6 * SECOND
 """Until a reading is a row, ns."""
-_MOST_KEPT = 8
+_MOST_KEPT = 12
 """Spans of time of an episode: the latest goes first, as it is not asked for again."""
 _SMALL = 200
 """Servers, whose last hours are read minute by minute."""
@@ -140,10 +140,12 @@ class Watching:
                 if self.listener:
                     self.listener(verdicts, now)
                 said = ""
-            except IodockError as error:
+            # A fault of ours must not end the watch, as nobody would be told any more.
+            except Exception as error:
+                trouble = str(error) if isinstance(error, IodockError) else f"{type(error).__name__}: {error}"
                 # The same again would fill the log.
-                if str(error) != said:
-                    said = str(error)
+                if trouble != said:
+                    said = trouble
                     tell(f"warning: states of servers: {said}")
 
     def _until_next(self, now: int) -> float:
@@ -184,7 +186,8 @@ class Watching:
             step_s, clock_ns = self._states.clock(verdict.server)
             remembered = self._asked.setdefault(key, Remembered(self._observer))
             self._asked = {one: kept for one, kept in self._asked.items() if one[0] != key[0] or one == key}
-            found = suspects(verdict, remembered, step_s, clock_ns) or found
+            known_ns = self._states.known_since(verdict.server)
+            found = suspects(verdict, remembered, step_s, clock_ns, known_ns) or found
             known = self._known([one.job for one in found], now)
             found = tuple(_with(one, known.get(one.job), self.names_jobs) for one in found)
             self._named = {one: kept for one, kept in self._named.items() if one[0] != verdict.server}

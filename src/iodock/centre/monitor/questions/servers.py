@@ -10,7 +10,15 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from iodock.centre.monitor.questions.counted import OF_METADATA, SERVED, metadata_operations, of_place, text
+from iodock.centre.monitor.questions.counted import (
+    OF_METADATA,
+    PLACES,
+    PROCESSES,
+    SERVED,
+    metadata_operations,
+    of_place,
+    text,
+)
 from iodock.centre.monitor.questions.ids import JobIds
 from iodock.centre.monitor.questions.spans import Span, overlap, span
 from iodock.centre.store import MonitorTables
@@ -46,12 +54,14 @@ MACHINE_SUMS = {
 _SERVER = (
     "CASE source WHEN 'mfs_mount' THEN file_system "
     "WHEN 'mdc_stats' THEN regexp_extract(target, '^(.+)-mdc-', 1) "
+    "WHEN 'osc_stats' THEN regexp_extract(target, '^(.+)-osc-', 1) "
     "ELSE regexp_extract(file_system, '^(.+):/', 1) END"
 )
-"""What a client's row says of its server: the address that it has mounted; of Lustre the metadata target."""
+"""What a client's row says of its server: the address that it has mounted; of Lustre the target."""
 _JOB_OF_MOUNT = r"regexp_extract(target, '.*/job[_-]([0-9][A-Za-z0-9._@+\[\]-]*)', 1)"
 """As the agent on the master's machine takes it from the mount point (jobs.rs)."""
-_CLIENTS = ("mountstats", "mfs_mount", "mdc_stats")
+_OF_LUSTRE = ("mdc_stats", "osc_stats")
+_CLIENTS = ("mountstats", "mfs_mount", *_OF_LUSTRE)
 Hosts = Sequence[str] | None
 """None: all."""
 
@@ -147,7 +157,7 @@ def newest(store: MonitorTables, begin: int, end: int, hosts: Sequence[str]) -> 
 
 def mounts(store: MonitorTables, begin: int, end: int, resolution: str = "minute") -> pa.Table:
     """host, server, file_system: which clients with an agent have which mounts of NFS, MooseFS and Lustre
-    (there the server is a metadata target). Raises StoreError, QueryError."""
+    (there the server is a target). Raises StoreError, QueryError."""
     sql = f"""
         SELECT DISTINCT host, {_SERVER} AS server, file_system FROM targets
         WHERE source IN ({_listed(_CLIENTS)}) AND {_SERVER} <> ''
@@ -165,7 +175,7 @@ def clients(
     is_whole = "source = 'mountstats' AND metric NOT LIKE '%/%' AND bucket IS NULL AND NOT is_level"
     # An operation that mfsmount answers itself says nothing of the master.
     is_answered = "source = 'mfs_mount' AND metric = 'answers'"
-    is_request = "source = 'mdc_stats' AND metric IN ('req_waittime', 'req_waittime_time')"
+    is_request = f"source IN ({_listed(_OF_LUSTRE)}) AND metric IN ('req_waittime', 'req_waittime_time')"
     counted, timed = f"(({is_whole}) OR ({is_request})) AND unit = '1'", f"({is_whole}) OR ({is_request})"
     sql = f"""
         SELECT CASE WHEN source <> 'load' THEN {_SERVER} END AS server, host, {_round(step)} AS round,
@@ -223,6 +233,21 @@ def asked_by_mounts(store: MonitorTables, server: str, begin: int, end: int) -> 
         ) WHERE job <> '' GROUP BY 1
     """
     return store.table(sql, begin=begin, end=end, resolution=resolution, need=Need(("mfs_mount",)))
+
+
+def asked_of_nodes(store: MonitorTables, nodes: Hosts, ids: JobIds, begin: int, end: int) -> pa.Table:
+    """job, node_bytes: what processes of each job on these nodes read and wrote by calls, on any file system,
+    as the nodes' agents count it. Raises StoreError, QueryError."""
+    resolution = span(begin, end, store.catalogue).resolution
+    share = overlap(Span(begin, end, end - begin, resolution, resolution))
+    sql = f"""
+        SELECT {ids.number()} AS job, sum((call_read_bytes + call_write_bytes) * {share}) AS node_bytes
+        FROM job_io WHERE {of_place(PROCESSES)} AND job <> '' AND {_at(nodes)}
+            AND end_ts > {begin} AND begin_ts < {end}
+        GROUP BY 1
+    """
+    need = Need(PLACES[PROCESSES])
+    return store.table(sql, begin=begin, end=end, resolution=resolution, need=need)
 
 
 def owners(store: MonitorTables, jobs: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:

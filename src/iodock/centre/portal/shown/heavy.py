@@ -23,10 +23,11 @@ def shown(question: Question) -> Shown:
     """A user sees the own jobs. Raises RequestError, StoreError."""
     text, asked = question.text, question.asked
     within = question.within(_USUAL)
+    episodes = _episodes(question, within.begin)
     sort, user = asked.choice("sort", heavy.SORTS, "metadata"), asked.text("user")
     wanted = heavy.Wanted(
         question.seen, names(user) if user else (), asked.text("fs"), asked.text("q"), sort,
-        asked.is_descending, asked.number("top", MOST, MOST_ROWS), _episodes(question, within.begin),
+        asked.is_descending, asked.number("top", MOST, MOST_ROWS), episodes,
     )  # fmt: skip
     rows, total = heavy.heavy(question.store, within, question.site.ids, wanted)
     carried = dict(question.own)
@@ -34,7 +35,7 @@ def shown(question: Question) -> Shown:
         "heavy", text.gettext("Jobs"), columns(text), [_row(row, carried) for row in rows], empty(question),
         sorted_by=sort,
     )  # fmt: skip
-    more = {"within": within, "default_range": _USUAL, "total": total}
+    more = {"within": within, "default_range": _USUAL, "total": total, "knows_episodes": episodes is not None}
     return Shown(
         "heavy.html", text.gettext("What jobs did to file servers"), within.begin, within.end, [listed],
         more=more, refreshes=False,
@@ -62,13 +63,13 @@ def columns(text: Language) -> tuple[Column, ...]:
         Column("job_name", text.gettext("name"), "title"),
         Column("episodes", text.gettext("suspected"), "integer", "episodes"),
         Column("metadata", text.gettext("metadata"), "number", "metadata"),
-        Column("metadata_share", text.gettext("of all"), "share", "metadata_share"),
+        Column("metadata_share", text.gettext("of all metadata"), "share", "metadata_share"),
         Column("opens", text.gettext("opens"), "number", "opens"),
         Column("creates", text.gettext("files created"), "number", "creates"),
         Column("object_creates", text.gettext("objects created"), "number", "object_creates"),
         Column("read_bytes", text.gettext("read"), "bytes", "read_bytes"),
         Column("write_bytes", text.gettext("written"), "bytes", "write_bytes"),
-        Column("bytes_share", text.gettext("of all"), "share", "bytes_share"),
+        Column("bytes_share", text.gettext("of all bytes"), "share", "bytes_share"),
         Column("hosts", text.gettext("nodes"), "integer", "hosts"),
         Column("begin_ts", text.gettext("first seen"), "time", "begin_ts"),
         Column("end_ts", text.gettext("last seen"), "time", "end_ts"),

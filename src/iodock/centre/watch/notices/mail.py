@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import smtplib
 import ssl
@@ -41,8 +42,14 @@ class Mail:
             raise Refused(N_("is no mail address"))
         mail = self.written(letter)
         try:
-            with self._connected() as server:
+            server = self._connected()
+            try:
                 server.send_message(mail, self._rules.sender, [letter.address])
+                # It is taken: how the server says good-bye must not send it again.
+                with contextlib.suppress(OSError, smtplib.SMTPException):
+                    server.quit()
+            finally:
+                server.close()
         except smtplib.SMTPRecipientsRefused as error:
             status = next(iter(error.recipients.values()))[0]
             raise (Refused if status >= _PERMANENT else TryAgain)(f"the server answers {status}") from error

@@ -15,7 +15,7 @@ from iodock.centre.watch.notices.message import Message
 from iodock.centre.watch.notices.recipients import Letter, key
 from iodock.shared.bounded.documents import from_json
 from iodock.shared.language import N_
-from iodock.shared.response import Notices
+from iodock.shared.response import Channel, Notices
 
 SECOND = 1_000_000_000
 SENT, LOST = "sent", "lost"
@@ -56,7 +56,7 @@ def put(connection: sqlite3.Connection, letters: Iterable[Letter], now: int, mos
 
 
 class Outbox:
-    """Sends what is due. One thread does so at a time, apart from all others."""
+    """Sends what is due. One thread of each channel does so at a time."""
 
     def __init__(self, ledger: Ledger, rules: Notices, send: Sender) -> None:
         self._ledger, self._rules, self._send = ledger, rules, send
@@ -69,11 +69,16 @@ class Outbox:
             ).fetchall():
                 self._finish(connection, row, LOST, ENDED)
 
-    def send_due(self, now: int, is_over: Callable[[], bool] = lambda: False, most: int = 100) -> int:
-        """How many were tried. NOW: ns since the epoch. IS_OVER: nothing more is begun. Raises StoreError."""
+    def send_due(
+        self, now: int, is_over: Callable[[], bool] = lambda: False, most: int = 100,
+        channel: Channel | None = None,
+    ) -> int:  # fmt: skip
+        """How many were tried. NOW: ns since the epoch. IS_OVER: nothing more is begun. CHANNEL: only what
+        goes out by it; None: all. Raises StoreError."""
         rows = self._ledger.read(
-            "SELECT * FROM outbox WHERE status = 'waiting' AND next_ns <= ? ORDER BY next_ns, number LIMIT ?",
-            now, most,
+            "SELECT * FROM outbox WHERE status = 'waiting' AND next_ns <= ? "
+            "AND channel = coalesce(?, channel) ORDER BY next_ns, number LIMIT ?",
+            now, channel, most,
         )  # fmt: skip
         tried, stuck = 0, set[str]()
         for row in rows:
@@ -108,6 +113,10 @@ class Outbox:
                 self._finish(connection, row, LOST, str(error))
         except TryAgain as error:
             self._later(row, now, str(error))
+            return False
+        except Exception as error:
+            # Else it would stay marked as being sent, and be lost without a word.
+            self._later(row, now, type(error).__name__)
             return False
         else:
             with self._ledger.writing() as connection:
