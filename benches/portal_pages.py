@@ -40,7 +40,7 @@ PAGES = (
     "/jobs?range=30d&q=model-3", "/machines?host=oss01", "/machines?host=oss01&range=7d",
     "/machines?host=oss01&range=30d", "/machines?host=r01c07", "/machines?host=r01c07&range=30d",
     "/heavy", "/heavy?sort=bytes_share", "/heavy?q=model-3", "/now", "/machines?host=mds01",
-    "/machines?host=mds01&range=30d",
+    "/machines?host=mds01&range=30d", "/agents", "/agents?range=30d",
 )  # fmt: skip
 
 

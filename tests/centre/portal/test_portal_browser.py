@@ -18,7 +18,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
 PAGES = (
-    "/", "/now", "/jobs", f"/jobs/{OWN}", "/jobs/100", "/heavy", "/events", "/use", "/machines",
+    "/", "/now", "/jobs", f"/jobs/{OWN}", "/jobs/100", "/heavy", "/events", "/use", "/agents", "/machines",
     "/machines?host=oss01", "/machines?host=mds01",
 )  # fmt: skip
 HOSTILE = ["<img src=x onerror=alert(1)>", '"><script>alert(1)</script>', "9" * 10_000]

@@ -62,6 +62,7 @@ SHOWN = {
     "/machines": {"range": "1h", "end": "", "host": "oss01"},
     "/machines?host=oss01": {"range": "1h", "end": "", "at": "servers", "sort": "job", "order": "up"},
     "/use": {"month": "2026-11", "at": "servers"},
+    "/agents": {"range": "1h", "end": "", "top": "3"},
 }  # fmt: skip
 """Address -> words that it uses, each with a value that is right on any page that uses it."""
 WORDS = {"id": "7", "host": "x", "month": "2026-11"} | {

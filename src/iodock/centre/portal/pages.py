@@ -18,6 +18,7 @@ from iodock.centre.portal import digests, rendering, session
 from iodock.centre.portal.forms import Asked, check_names, with_values
 from iodock.centre.portal.shown import (
     actions,
+    agents,
     events,
     file_systems,
     heavy,
@@ -45,7 +46,9 @@ _SECTIONS = (
     ("/use", N_("Use")),
 )
 """Of the menu: address and title."""
-_OPERATORS_SECTIONS = (*_SECTIONS, ("/actions", N_("Actions")))
+_OPERATORS_SECTIONS = (*_SECTIONS, ("/agents", N_("Quiet")))
+_ACTIONS = ("/actions", N_("Actions"))
+"""For operators of a collector that keeps episodes."""
 
 Show = Callable[[Question], Shown]
 Choose = Callable[[Request], tuple[Show, tuple[str, ...]]]
@@ -72,6 +75,7 @@ class Pages:
             "/heavy": heavy,
             "/events": events,
             "/use": use,
+            "/agents": agents,
         }
         return [
             *(Route(path, self._page(path, _always(one.shown, one.WORDS))) for path, one in shows.items()),
@@ -147,10 +151,13 @@ class Pages:
         return _page_of(content)
 
     def _frame(self, request: Request, visitor: Visitor | None) -> dict[str, object]:
-        has_actions = visitor is not None and visitor.may_see_all and self._site.responder is not None
+        sees_all = visitor is not None and visitor.may_see_all
+        sections = _OPERATORS_SECTIONS if sees_all else _SECTIONS
+        if sees_all and self._site.responder is not None:
+            sections = (*sections, _ACTIONS)
         token = self._sessions.form_token(request, visitor) if visitor else ""
         return {
-            "sections": _OPERATORS_SECTIONS if has_actions else _SECTIONS, "visitor": visitor,
+            "sections": sections, "visitor": visitor,
             "form_token": token, "can_leave": self._sessions.is_in_one(request),
             "languages": LANGUAGES, "own": _own(request), "is_open": self._access.is_open,
             "is_synthetic": self._site.is_synthetic, "limits": self._store.limits,
