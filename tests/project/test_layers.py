@@ -26,6 +26,7 @@ WINGS = {
 """Each wing, and the wings that it may import."""
 LEVELS = {
     "shared": (
+        ("locales",),
         ("errors", "message", "language", "browser", "headings", "text", "meanwhile"),
         ("labels",),
         ("answer",),
