@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from iodock.cli.digest_portal import LOOKED, TABLES, TOKEN, WITHIN_S, PortalPlace, portal_of
+from iodock.cli.digest_portal import TABLES, TOKEN, WITHIN_S, PortalPlace, not_there, portal_of
 from iodock.cli.monitor_store import StoreOptions, store_options
 from iodock.shared.errors import IodockError, RequestError
 
@@ -96,7 +96,7 @@ class StorePlace:
         try:
             return digest(question, job)
         except NotThere:
-            raise IodockError(f"{job}: {_NOT_THERE}", LOOKED) from None
+            raise IodockError(f"{job}: {_NOT_THERE}", not_there(job)) from None
 
     def tables(self, job: str, code: str) -> dict[str, bytes]:
         """Name -> CSV, of the job's page. JOB: an id that a digest told. Raises the same."""

@@ -21,7 +21,7 @@ TABLES = ("totals", "operations", "nodes", "targets", "runs", "verdict")
 """Of a job's page, as files."""
 TOKEN = "~/.config/iodock/portal.token"
 WITHIN_S = 10.0
-LOOKED = "jobs of the last 30 days are looked for; an id that a digest told finds older ones"
+_LOOKED = "jobs of the last 30 days are looked for; an id that a digest told finds older ones"
 _VALUES = {"--portal": "portal", "--token-file": "token", "--portal-ca": "authority", "--format": "form",
            "--lang": "lang"}  # fmt: skip
 
@@ -64,6 +64,15 @@ def run(asked: dict[str, str]) -> int:
     return 0
 
 
+def not_there(job: str) -> str:
+    """What to do where JOB is not known."""
+    number, _, task = job.partition("_")
+    if not (number.isdigit() and task.isdigit()):
+        return _LOOKED
+    own = f"squeue --array -h -o %A -j {job}, or sacct -n -X -o JobIDRaw -j {job}"
+    return f"file servers know the task of an array by a number of its own: {own}"
+
+
 def portal_of(url: str, token: str | None, authority: str | None, within_s: float) -> Portal:
     """TOKEN: without one, that of the usual place, if it is there."""
     # pathlib takes longer to load than all of this module.
@@ -87,7 +96,7 @@ class PortalPlace:
         if status == 401:
             raise AnswerError(said, f"--token-file FILE, or the token in {TOKEN}")
         if status == 404:
-            raise IodockError(said, LOOKED)
+            raise IodockError(said, not_there(job))
         if status == 400:
             raise RequestError(said)
         raise AnswerError(said)

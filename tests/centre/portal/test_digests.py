@@ -250,6 +250,12 @@ def test_the_command_asks_a_portal(site: Server, tmp_path: Path) -> None:
     assert "others may read it" in run(SLOW, *place, status=2).stderr
 
 
+def test_the_task_of_an_array_has_another_number(site: Server) -> None:
+    place = ("--store", site.collector.store.folder)
+    assert "-o JobIDRaw -j 700_3" in run("700_3", *place, status=1).stderr
+    assert "JobIDRaw" not in run("7003", *place, status=1).stderr
+
+
 def test_the_command_says_what_is_wrong_with_a_portal(site: Server) -> None:
     assert "a token is needed" in run(SLOW, "--portal", site.url, status=1).stderr
     assert "does not answer" in run(SLOW, "--portal", "http://127.0.0.1:9", status=1).stderr
