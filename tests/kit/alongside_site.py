@@ -4,7 +4,7 @@ SS-ken report (figure 4.3.8) on that node: all of it is synthetic, and the hiccu
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -80,9 +80,10 @@ def node_rows(
     ahead_s: float = 0.0,
     others: Sequence[tuple[str, str, int]] = (),
     grown: Callable[[int], float] = disk_bytes,
+    commands: Mapping[str, str] | None = None,
 ) -> None:
     """What the agent on NODE told, whose clock is AHEAD_S ahead: its disk, and of OTHERS (job, user, bytes
-    written in each reading) their processes."""
+    written in each reading) their processes; COMMANDS: what a job ran."""
     ahead, step = int(ahead_s * SECOND), 10 * SECOND
     targets: list[tuple[Any, ...]] = []
     jobs: list[dict[str, Any]] = []
@@ -94,7 +95,16 @@ def node_rows(
         targets += [row, busy]
         for job, user, size in others:
             known = {"begin_ts": begin, "end_ts": end, "host": NODE, "source": "process_io", "job": job}
-            jobs.append({**known, "user": user, "known_by": "cgroup", "write_bytes": size, "exact": False})
+            jobs.append(
+                {
+                    **known,
+                    "user": user,
+                    "known_by": "cgroup",
+                    "write_bytes": size,
+                    "exact": False,
+                    "command": (commands or {}).get(job),
+                }
+            )
     _put(collector, "targets", pa.table(list(map(list, zip(*targets, strict=True))), schema=_TARGETS))
     if jobs:
         schema = _job_io()

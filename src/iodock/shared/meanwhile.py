@@ -125,6 +125,8 @@ class OtherUser:
     begin_ns: int
     end_ns: int
     """Of the agent's readings that these are of."""
+    commands: tuple[str, ...] = ()
+    """What it ran, the most bytes first; empty: the agent does not tell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,11 +151,16 @@ def test_a_file_system_that_nobody_monitors_is_said(tmp_path: Path) -> None:
 
 
 def test_who_else_used_the_node_is_told(tmp_path: Path) -> None:
-    node_rows(centre_store(tmp_path / "m", None), others=[("777", "alice", 50_000_000), ("778", "bob", 1000)])
+    node_rows(
+        centre_store(tmp_path / "m", None),
+        others=[("777", "alice", 50_000_000), ("778", "bob", 1000)],
+        commands={"777": "tar"},
+    )
     at, _ = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     # Readings of 10 s: the call lies in two of them.
     assert "777 of alice read 0 B and wrote 95.4 MiB" in at
-    assert at.index("777 of alice") < at.index("778 of bob")
+    assert at.index("777 of alice") < at.index("It ran tar.") < at.index("778 of bob")
+    assert at.count("It ran") == 1
 
 
 @pytest.mark.parametrize("slow_s", [60.0, None])

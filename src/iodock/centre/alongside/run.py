@@ -35,6 +35,7 @@ _FINE_AGAIN = 12
 _COUNTERS_MARGIN = 660 * SECOND
 _TELLS_WITHIN = 3600 * SECOND
 MOST_OTHERS = 5
+_MOST_COMMANDS = 3
 _CURVES: Mapping[str, Callable[[Observation], float | None]] = {
     "handled_per_s": lambda one: None if one.handled is None else one.handled / one.seconds,
     "waiting": lambda one: one.waiting,
@@ -112,7 +113,14 @@ class Alongside:
             return None
         told = (first - self._offset, last - self._offset)
         found = [
-            OtherUser(str(row["name"]), row["user"], int(row["read_bytes"]), int(row["written_bytes"]), *told)
+            OtherUser(
+                str(row["name"]),
+                row["user"],
+                int(row["read_bytes"]),
+                int(row["written_bytes"]),
+                *told,
+                tuple(dict.fromkeys(row["commands"] or ()))[:_MOST_COMMANDS],
+            )
             for row in rows
             if row["name"] != self.run.job and row["read_bytes"] + row["written_bytes"] > 0
         ]

@@ -172,6 +172,8 @@ def _others(found: Sequence[OtherUser] | None, knows_job: bool) -> Iterator[Mess
             "written_bytes": one.written_bytes, **_between(one.begin_ns, one.end_ns),
         }  # fmt: skip
         yield Message(words.OTHER_OF if one.user else words.OTHER, values)
+        if commands := [command for command in one.commands if command != one.name]:
+            yield Message(words.OTHER_RUNS, {"commands": ", ".join(commands)})
     if found and not knows_job:
         yield Message(words.OTHERS_OWN)
 

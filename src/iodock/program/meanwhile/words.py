@@ -175,6 +175,7 @@ AT_ARRAY = N_(
 OTHERS_UNKNOWN = N_("No agent on that machine tells who else used its disks and mounts then.")
 OTHERS_NONE = N_("The agent on that machine saw no other job or session move data then.")
 OTHERS_OWN = N_("The recorded program itself may be one of them: the recording names no job.")
+OTHER_RUNS = N_("It ran {commands}.")
 OTHER = N_(
     "From the same machine {name} read {read_bytes} and wrote {written_bytes} from {begin} to {end} (the "
     "agent's count)."

@@ -51,21 +51,24 @@ def grown(
 
 
 def users(store: MonitorTables, host: str, ids: JobIds, within: Span) -> pa.Table:
-    """name (a job's number, else session or command), user, read_bytes, written_bytes: what each owner of
-    processes moved by the machine's devices and mounts, as its agent told. No row: it told of none. Raises
-    StoreError, QueryError."""
+    """name (a job's number, else session or command), user, read_bytes, written_bytes, commands (those that
+    moved most first; NULL: not told): what each owner of processes moved by the machine's devices and
+    mounts, as its agent told. No row: it told of none. Raises StoreError, QueryError."""
     share = overlap(within)
     sql = f"""
         WITH told AS (
             SELECT *, source = 'cgroup_io' AS is_group, {share} AS share FROM job_io
             WHERE host = {text(host)} AND source IN ({listed(_OF_NODES)})
                 AND end_ts > {within.begin} AND begin_ts < {within.end}
+        ), by_command AS (
+            SELECT coalesce({ids.number()}, session, command, '') AS name, "user", command,
+                sum(read_bytes * share) AS reads, sum(write_bytes * share) AS writes
+            FROM told WHERE is_group = (SELECT bool_and(is_group) FROM told) GROUP BY ALL
         )
-        SELECT coalesce({ids.number()}, session, command, '') AS name, max("user") AS "user",
-            CAST(sum(read_bytes * share) AS BIGINT) AS read_bytes,
-            CAST(sum(write_bytes * share) AS BIGINT) AS written_bytes
-        FROM told WHERE is_group = (SELECT bool_and(is_group) FROM told)
-        GROUP BY 1 ORDER BY sum((read_bytes + write_bytes) * share) DESC, 1
+        SELECT name, max("user") AS "user", CAST(sum(reads) AS BIGINT) AS read_bytes,
+            CAST(sum(writes) AS BIGINT) AS written_bytes,
+            list(command ORDER BY reads + writes DESC, command) FILTER (command IS NOT NULL) AS commands
+        FROM by_command GROUP BY name ORDER BY sum(reads + writes) DESC, name
     """
     need = Need(_OF_NODES)
     return store.table(sql, begin=within.begin, end=within.end, resolution=within.resolution, need=need)
