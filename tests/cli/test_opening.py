@@ -46,10 +46,10 @@ def test_pages_are_opened(
 
 
 def test_without_a_display_the_page_is_named(
-    mixed_path: Path, tmp_path: Path, opened: list[str], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, opened: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = tmp_path / "run.html"
-    assert run_command(["show", "sizes", str(mixed_path), "-o", str(page), "--open", "-q"]) == 0
+    page = tmp_path / "card.html"
+    assert run_command(["fs", str(tmp_path), "-o", str(page), "--open", "-q"]) == 0
     assert capsys.readouterr().err == f"note: no browser can be opened here; the page is {page}\n"
     assert not opened and page.is_file()
 
@@ -76,22 +76,11 @@ def test_what_is_no_page_is_not_opened(
     assert not opened
 
 
-def test_a_browser_of_ones_own(mixed_path: Path, tmp_path: Path) -> None:
-    browser, seen, page = tmp_path / "browser", tmp_path / "seen", tmp_path / "run.html"
+def test_a_browser_of_ones_own(tmp_path: Path) -> None:
+    browser, seen, page = tmp_path / "browser", tmp_path / "seen", tmp_path / "card.html"
     browser.write_text(f'#!/bin/sh\necho "$1" > {seen}\n')
     browser.chmod(0o755)
-    command = [
-        sys.executable,
-        "-m",
-        "iodock",
-        "show",
-        "sizes",
-        str(mixed_path),
-        "-o",
-        str(page),
-        "-q",
-        "--open",
-    ]
+    command = [sys.executable, "-m", "iodock", "fs", tmp_path, "-o", page, "-q", "--open"]
     done = subprocess.run(
         command, env={**os.environ, "BROWSER": f"{browser} %s"}, capture_output=True, text=True, check=True
     )
