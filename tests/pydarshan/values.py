@@ -24,10 +24,27 @@ DXT = ("DXT_POSIX", "DXT_MPIIO")
 _CLOSES = ("_F_CLOSE_START_TIMESTAMP", "_F_OPEN_END_TIMESTAMP")
 _H5F = ("H5F_FLUSHES", "H5F_USE_MPIIO", "H5F_F_META_TIME")
 _POSIX = ("FILENOS", "DUPS", "RENAME_SOURCES", "RENAME_TARGETS", "RENAMED_FROM")
+_PNETCDF = (
+    *(
+        "CREATES",
+        "REDEFS",
+        "INDEP_WAITS",
+        "COLL_WAITS",
+        "SYNCS",
+        "BYTES_READ",
+        "BYTES_WRITTEN",
+        "WAIT_FAILURES",
+    ),
+    *("F_WAIT_START_TIMESTAMP", "F_WAIT_END_TIMESTAMP", "F_META_TIME", "F_WAIT_TIME"),
+)
 MADE_UP = {
     "POSIX": {3: {f"POSIX{end}" for end in _CLOSES}, 4: {f"POSIX_{name}" for name in _POSIX}},
     "MPI-IO": {3: {f"MPIIO{end}" for end in _CLOSES}},
     "STDIO": {2: {"STDIO_FDOPENS"}},
+    "PNETCDF_FILE": {
+        2: {f"PNETCDF_FILE{end}" for end in _CLOSES},
+        3: {f"PNETCDF_FILE_{name}" for name in _PNETCDF},
+    },
     "H5F": {2: {f"H5F{end}" for end in _CLOSES}, 3: set(_H5F)},
 }
 """By module and version: what records before this version lack (darshan-*-logutils.c)."""
@@ -37,8 +54,8 @@ SWAPPED = ("POSIX_F_META_TIME", "POSIX_F_MAX_READ_TIME", "POSIX_F_MAX_WRITE_TIME
 it compares the numbers of RENAME_SOURCES, _TARGETS and RENAMED_FROM (10 to 12) with those of fractions."""
 
 ZEROED = ("POSIX_F_VARIANCE_RANK_TIME", "POSIX_F_VARIANCE_RANK_BYTES")
-"""Of POSIX records of version 2 and 3: libdarshan-util 3.5.0 gives zero for these: it moves too few bytes when it
-makes room for the counters of version 4. Both programs print `?` for them."""
+"""Of POSIX records of version 2 and 3: libdarshan-util 3.5.0 gives zero for these: it moves too few bytes
+when it makes room for the counters of version 4. Both programs print `?` for them."""
 
 
 def bits(value: float) -> str:

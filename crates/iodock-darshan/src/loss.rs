@@ -49,7 +49,7 @@ kinds! {
     /// In bytes of the log.
     NewerModule "darshan-newer-module" "a newer Darshan wrote these records: use a newer iodock",
     /// Counted once a log.
-    NewerFormat "darshan-newer-format" "a newer Darshan wrote this log, and what it added is not read: use a newer iodock",
+    UnknownFormat "darshan-unknown-format" "no Darshan up to 3.5 writes this version of the format, so values may be wrong: use a newer iodock; or the log is damaged, then copy it anew",
     /// In bytes of the log.
     DamagedRegion "darshan-damaged-region" "these bytes of the log do not fit their own checksum, and what they held is not known: copy the log anew, as binary; what else it holds was read",
     /// In bytes that are missing, or 1 where it is not known.

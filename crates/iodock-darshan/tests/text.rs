@@ -151,6 +151,10 @@ fn a_text_without_records_is_no_job_without_io() {
     let text = "# darshan log version: 3.41\n# nprocs: 4\n# no module data available.\n";
     let log = read(text.as_bytes()).expect("a job without files");
     assert_eq!(losses(&log), [("job data".into(), "darshan-cut-region", 1)]);
+    let before_modules = head.split("# log file regions").next().expect("the job");
+    let log = read(before_modules.as_bytes()).expect("the job is there");
+    assert!(log.job.is_some());
+    assert_eq!(losses(&log), [("header".into(), "darshan-cut-region", 1)]);
 }
 
 #[test]

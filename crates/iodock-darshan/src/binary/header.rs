@@ -47,8 +47,8 @@ pub struct Section {
 }
 
 const MAGIC: u64 = 6_567_223;
-/// The format's newest version that is known here.
-const NEWEST: u32 = 41;
+/// The versions of the format that there are: Darshan 3.0, 3.1, 3.2.0, 3.2.1 to 3.4.0, and since.
+const KNOWN: [u32; 5] = [0, 10, 20, 21, 41];
 /// The version that made room for 64 modules, and for nanoseconds.
 const WIDE: u32 = 41;
 const MODULES_BEFORE_WIDE: usize = 16;
@@ -67,8 +67,8 @@ impl Header {
         self.minor >= WIDE
     }
 
-    pub fn is_newer(&self) -> bool {
-        self.minor > NEWEST
+    pub fn is_known(&self) -> bool {
+        KNOWN.contains(&self.minor)
     }
 
     /// Of a file's first bytes, [`LONGEST`] or all it has.

@@ -42,12 +42,13 @@ pub fn inflate(compression: Compression, input: &[u8], room: usize, is_cut: bool
         out.is_cut = is_cut;
         return out;
     }
+    let mut decoder = Decoder::new(compression);
     let mut spent = 0;
     let mut tries = TRIES;
     let mut at = 0;
     while at < input.len() {
         let start = out.bytes.len();
-        let end = stream(compression, &input[at..], &mut out.bytes, room.saturating_sub(spent));
+        let end = decoder.stream(&input[at..], &mut out.bytes, room.saturating_sub(spent));
         spent += out.bytes.len() - start;
         match end {
             End::Whole(used) => {
@@ -89,57 +90,83 @@ fn next_stream(compression: Compression, input: &[u8], from: usize) -> Option<us
     (from..=last).find(|&at| begins(&input[at..]))
 }
 
-/// Inflates one stream behind what `out` has, at most `room` bytes.
-fn stream(compression: Compression, input: &[u8], out: &mut Vec<u8>, room: usize) -> End {
-    match compression {
-        Compression::Zlib => run(flate2::Decompress::new(true), input, out, room),
-        Compression::Bzip2 => run(bzip2::Decompress::new(false), input, out, room),
-        Compression::None => End::Damaged,
+/// What streams are inflated with: one for all, as there are many short ones.
+struct Decoder {
+    compression: Compression,
+    zlib: flate2::Decompress,
+    /// What a step gives, before it goes to the rest.
+    piece: Vec<u8>,
+}
+
+impl Decoder {
+    fn new(compression: Compression) -> Decoder {
+        Decoder { compression, zlib: flate2::Decompress::new(true), piece: vec![0; STEP] }
+    }
+
+    /// Inflates one stream behind what `out` has, at most `room` bytes.
+    fn stream(&mut self, input: &[u8], out: &mut Vec<u8>, room: usize) -> End {
+        match self.compression {
+            Compression::Zlib => {
+                let zlib = &mut self.zlib;
+                zlib.reset(true);
+                let step = |input: &[u8], piece: &mut [u8]| {
+                    let before = (zlib.total_in(), zlib.total_out());
+                    let status = zlib.decompress(input, piece, flate2::FlushDecompress::None).ok()?;
+                    Some(Step {
+                        used: (zlib.total_in() - before.0) as usize,
+                        made: (zlib.total_out() - before.1) as usize,
+                        is_end: status == flate2::Status::StreamEnd,
+                    })
+                };
+                run(step, &mut self.piece, input, out, room)
+            }
+            Compression::Bzip2 => {
+                let mut bzip2 = bzip2::Decompress::new(false);
+                let step = |input: &[u8], piece: &mut [u8]| {
+                    let before = (bzip2.total_in(), bzip2.total_out());
+                    let status = bzip2.decompress(input, piece).ok()?;
+                    Some(Step {
+                        used: (bzip2.total_in() - before.0) as usize,
+                        made: (bzip2.total_out() - before.1) as usize,
+                        is_end: status == bzip2::Status::StreamEnd,
+                    })
+                };
+                run(step, &mut self.piece, input, out, room)
+            }
+            Compression::None => End::Damaged,
+        }
     }
 }
 
-/// What the two libraries have in common.
-trait Decoder {
-    /// Fills what `out` has reserved. Some(true): the stream has ended, and its checksum fits. None: it is damaged.
-    fn step(&mut self, input: &[u8], out: &mut Vec<u8>) -> Option<bool>;
-    fn used(&self) -> usize;
+/// What a decoder did with a piece.
+struct Step {
+    used: usize,
+    made: usize,
+    /// The stream has ended, and its checksum fits.
+    is_end: bool,
 }
 
-impl Decoder for flate2::Decompress {
-    fn step(&mut self, input: &[u8], out: &mut Vec<u8>) -> Option<bool> {
-        let status = self.decompress_vec(input, out, flate2::FlushDecompress::None).ok()?;
-        Some(status == flate2::Status::StreamEnd)
-    }
-
-    fn used(&self) -> usize {
-        self.total_in() as usize
-    }
-}
-
-impl Decoder for bzip2::Decompress {
-    fn step(&mut self, input: &[u8], out: &mut Vec<u8>) -> Option<bool> {
-        Some(self.decompress_vec(input, out).ok()? == bzip2::Status::StreamEnd)
-    }
-
-    fn used(&self) -> usize {
-        self.total_in() as usize
-    }
-}
-
-fn run(mut decoder: impl Decoder, input: &[u8], out: &mut Vec<u8>, room: usize) -> End {
-    let start = out.len();
+/// `step` gives none where the stream is damaged.
+fn run(
+    mut step: impl FnMut(&[u8], &mut [u8]) -> Option<Step>,
+    piece: &mut [u8],
+    input: &[u8],
+    out: &mut Vec<u8>,
+    room: usize,
+) -> End {
+    let (mut used, mut made) = (0, 0);
     loop {
-        let (before, used) = (out.len(), decoder.used());
-        let left = room.saturating_sub(before - start);
-        out.reserve(left.clamp(1, STEP));
-        let Some(has_ended) = decoder.step(&input[used..], out) else { return End::Damaged };
-        if out.len() - start > room {
+        let Some(done) = step(&input[used..], piece) else { return End::Damaged };
+        used += done.used;
+        made += done.made;
+        if made > room {
             return End::Full;
         }
-        if has_ended {
-            return End::Whole(decoder.used().max(1));
+        out.extend_from_slice(&piece[..done.made]);
+        if done.is_end {
+            return End::Whole(used.max(1));
         }
-        if out.len() == before && decoder.used() == used {
+        if done.used == 0 && done.made == 0 {
             // It asks for more, and there is none.
             return End::Cut;
         }

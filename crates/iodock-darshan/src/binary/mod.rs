@@ -60,8 +60,8 @@ struct Regions<S> {
 impl<S: Read + Seek> Regions<S> {
     fn read(&mut self) -> io::Result<()> {
         self.log.format = self.header.version.clone();
-        if self.header.is_newer() {
-            self.lose(LossKind::NewerFormat, Region::Header, 1);
+        if !self.header.is_known() {
+            self.lose(LossKind::UnknownFormat, Region::Header, 1);
         }
         self.job()?;
         self.names()?;

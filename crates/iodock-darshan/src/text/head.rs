@@ -26,6 +26,8 @@ pub struct Head {
     metadata: Vec<(String, String)>,
     mounts: Vec<Mount>,
     pub modules: BTreeMap<Module, Said>,
+    /// The text says that the log has no module: then it was not cut.
+    has_none: bool,
 }
 
 impl Head {
@@ -38,6 +40,7 @@ impl Head {
             }
             return true;
         }
+        self.has_none |= comment.starts_with("no module data available");
         if let Some(warning) =
             comment.strip_prefix("*WARNING*: The ").or(comment.strip_prefix("*ERROR*: The "))
         {
@@ -108,6 +111,8 @@ impl Head {
         if log.job.is_none() {
             add(&mut log.losses, LossKind::CutRegion, Region::Job, 1);
         }
+        let is_ended = self.has_none || !self.modules.is_empty() || log.records() > 0;
+        add(&mut log.losses, LossKind::CutRegion, Region::Header, u64::from(!is_ended));
         log.format = self.format;
         for (module, said) in self.modules {
             let place = Region::Module(module);
