@@ -64,6 +64,10 @@ fn values_are_those_of_pydarshan_here() {
 fn other_compressions_hold_the_same() {
     for path in samples() {
         let whole = std::fs::read(&path).expect("readable");
+        // The four largest have nothing that others lack, and take most of the time.
+        if whole.len() > 20_000 {
+            continue;
+        }
         let expected = text(&read(&whole).expect("a whole log"));
         for compression in [forms::ZLIB, forms::BZIP2, forms::NONE] {
             let log = read(&forms::apart(&whole).together(compression)).expect("a whole log");
