@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.[choS]' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CATALOGUES := $(patsubst %.po,%.mo,$(wildcard src/iodock/locale/*/LC_MESSAGES/iodock.po))
 
-.PHONY: setup demo test test-all test-rest test-mutations test-prometheus test-slurm test-grid-engine test-moosefs test-programs check reference \
-	messages bench pairs bpf wheel clean
+.PHONY: setup demo test test-all test-rest test-mutations test-prometheus test-slurm test-grid-engine test-moosefs test-programs \
+	test-darshan check reference messages bench pairs bpf wheel clean
 
 setup: $(VENV)/.built $(CATALOGUES)
 
@@ -102,6 +102,17 @@ test-moosefs: setup
 # One alone: tests/trials/programs_everywhere.py --only NAME.
 test-programs: setup
 	PYTHONPATH=tests/kit $(BIN)/python tests/trials/programs_everywhere.py
+
+# Every value of Darshan's logs beside PyDarshan's, which is installed into a folder of its own (300 MB). LOGS names a
+# folder of more logs, such as a copy of darshan-hpc/darshan-logs. Says so and passes where PyDarshan can't be had.
+LOGS ?=
+DARSHAN_BIN := .venv-darshan/bin
+test-darshan:
+	test -x $(DARSHAN_BIN)/python || $(PYTHON) -m venv .venv-darshan
+	@if $(DARSHAN_BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-darshan.txt; then \
+		IODOCK_PYDARSHAN="$(abspath $(DARSHAN_BIN))/python" $(if $(LOGS),IODOCK_DARSHAN_LOGS="$(abspath $(LOGS))") \
+			cargo test --quiet -p iodock-darshan --test samples pydarshan -- --nocapture; \
+	else echo "skipped: test-darshan, PyDarshan can't be installed here"; fi
 
 check: setup
 	cargo fmt --check

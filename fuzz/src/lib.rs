@@ -2,6 +2,7 @@
 
 pub mod bpf_records;
 pub mod counters;
+pub mod darshan;
 
 use iodock_event::{Batch, Record, Text};
 use iodock_formats::{open_input, Input, LogFormat, ReadOptions};

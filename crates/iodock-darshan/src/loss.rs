@@ -1,0 +1,107 @@
+//! What of a log could not be read, or was not kept by Darshan itself.
+
+use crate::Module;
+use std::fmt;
+
+/// A part of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Region {
+    Header,
+    Job,
+    Names,
+    Module(Module),
+    /// A line of darshan-parser's text, from 1.
+    Line(u64),
+}
+
+impl fmt::Display for Region {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Region::Header => out.write_str("header"),
+            Region::Job => out.write_str("job data"),
+            Region::Names => out.write_str("names of files"),
+            Region::Module(module) => write!(out, "{} module", module.name()),
+            Region::Line(line) => write!(out, "line {line}"),
+        }
+    }
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $variant:ident $name:literal $cure:literal,)+) => {
+        /// The kinds of loss, each with its name and its cure.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum LossKind { $($(#[$doc])* $variant,)+ }
+        impl LossKind {
+            pub const ALL: &'static [LossKind] = &[$(LossKind::$variant,)+];
+            /// Stable kebab-case name.
+            pub fn name(self) -> &'static str { match self { $(LossKind::$variant => $name,)+ } }
+            /// What to do about it.
+            pub fn cure(self) -> &'static str { match self { $(LossKind::$variant => $cure,)+ } }
+        }
+    };
+}
+
+kinds! {
+    /// Darshan's own flag. Counted once a module.
+    PartialModule "darshan-partial-module" "Darshan ran out of memory for this module's records, and further files were not counted: run again with a larger DARSHAN_MODMEM (MiB a process) and DARSHAN_NAMEMEM (names), or leave out files that don't matter (NAME_EXCLUDE in Darshan's configuration)",
+    /// In bytes of the log.
+    UnreadModule "darshan-unread-module" "iodock does not read this module of Darshan: darshan-parser shows its counters",
+    /// In bytes of the log.
+    NewerModule "darshan-newer-module" "a newer Darshan wrote these records: use a newer iodock",
+    /// Counted once a log.
+    UnknownFormat "darshan-unknown-format" "no Darshan up to 3.5 writes this version of the format, so values may be wrong: use a newer iodock; or the log is damaged, then copy it anew",
+    /// In bytes of the log.
+    DamagedRegion "darshan-damaged-region" "these bytes of the log do not fit their own checksum, and what they held is not known: copy the log anew, as binary; what else it holds was read",
+    /// In bytes that are missing, or 1 where it is not known.
+    CutRegion "darshan-cut-region" "the log ends too early: copy it anew, or run again with room for the log; what it still holds was read",
+    /// In bytes that the log has more.
+    UnclaimedBytes "darshan-unclaimed-bytes" "no part of the log claims these bytes, so what they held is not known: its header is damaged; copy it anew, as binary",
+    /// In bytes of the log.
+    OverlappingRegions "darshan-overlapping-regions" "two parts of the log claim the same bytes, so records may be wrong: its header is damaged; copy it anew, as binary",
+    /// In bytes of the log.
+    OversizedRegion "darshan-oversized-region" "the log grows beyond what iodock takes into memory, so the rest was not read: is it really a log of Darshan",
+    /// In records, or 1 where it is not known.
+    DifferingRecords "darshan-differing-records" "these records are not as long as their version has it, as some sites change Darshan: values that were added are not read",
+    /// In records.
+    IncompleteRecords "darshan-incomplete-records" "these records end too early, and were left out: copy the log anew",
+    /// In records.
+    UnnamedRecords "darshan-unnamed-records" "the names of these files are not in the log: raise DARSHAN_NAMEMEM; where the log is damaged, copy it anew",
+    /// In records.
+    SuspectCounters "darshan-suspect-counters" "Darshan 3.2.0 wrote wrong numbers for the most common sizes, and perhaps for others: run again with a later Darshan",
+    /// In records.
+    ImpreciseTimes "darshan-imprecise-times" "Darshan before 3.1.1 could set the time of the first write of MPI-IO wrongly: run again with a later Darshan",
+    /// In records.
+    MixedCounters "darshan-mixed-counters" "Darshan before 3.1.0 counted bytes and times of C streams (fopen) with those of POSIX: run again with a later Darshan",
+    /// In bytes of the log, as its text says.
+    MissingModule "darshan-missing-module" "the text says that the log has this module, and lacks its records: give iodock the log itself, or write the text again with darshan-parser --show-incomplete LOG",
+    /// In lines of a text.
+    UnreadableLines "darshan-unreadable-lines" "these lines are not darshan-parser's: write the text again with darshan-parser LOG",
+    /// Counted once a text.
+    RoundedTimes "darshan-rounded-times" "darshan-parser rounds times to microseconds: give iodock the log itself",
+}
+
+/// What of a region was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    pub kind: LossKind,
+    pub region: Region,
+    /// In what the kind counts.
+    pub count: u64,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {} ({}): {}", self.region, self.kind.name(), self.count, self.kind.cure())
+    }
+}
+
+/// Losses of one log, one row for each kind and region.
+pub(crate) fn add(losses: &mut Vec<Loss>, kind: LossKind, region: Region, count: u64) {
+    if count == 0 {
+        return;
+    }
+    match losses.iter_mut().find(|loss| loss.kind == kind && loss.region == region) {
+        Some(loss) => loss.count = loss.count.saturating_add(count),
+        None => losses.push(Loss { kind, region, count }),
+    }
+}

@@ -1,0 +1,156 @@
+//! Every value of every sample, against what PyDarshan reads (`fixtures/darshan/expected.tsv`, and itself where it is).
+
+mod support;
+
+use iodock_darshan::{ByteOrder, Module, Written};
+use std::path::Path;
+use std::process::Command;
+use support::{forms, read, sample, samples, text};
+
+#[test]
+fn values_of_all_samples_are_those_of_pydarshan() {
+    let expected = include_str!("../../../fixtures/darshan/expected.tsv");
+    let mut compared = 0;
+    for path in samples() {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let line =
+            expected.lines().find(|line| line.starts_with(&format!("{name}\t"))).expect("a line a sample");
+        let log = read(&std::fs::read(&path).expect("readable")).expect("a whole log");
+        let text = text(&log);
+        let mut sum = flate2::Crc::new();
+        sum.update(text.as_bytes());
+        assert_eq!(line, format!("{name}\t{}\t{:08x}", text.lines().count(), sum.sum()));
+        compared += text.lines().count();
+    }
+    assert_eq!(
+        compared,
+        expected.lines().map(|line| line.split('\t').nth(1).unwrap().parse::<usize>().unwrap()).sum()
+    );
+}
+
+/// The whole comparison, line by line: `make test-darshan` installs PyDarshan and names its Python. Its wheel can't read
+/// bzip2. `IODOCK_DARSHAN_LOGS` may name a folder of more logs.
+#[test]
+fn values_are_those_of_pydarshan_here() {
+    let Some(python) = std::env::var_os("IODOCK_PYDARSHAN") else {
+        eprintln!("skipped: IODOCK_PYDARSHAN does not name a Python with PyDarshan (make test-darshan)");
+        return;
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/pydarshan/values.py");
+    let mut logs = samples();
+    let more = std::env::var_os("IODOCK_DARSHAN_LOGS").map(std::path::PathBuf::from);
+    for entry in more.iter().flat_map(|folder| std::fs::read_dir(folder).expect("a folder of logs")) {
+        logs.push(entry.expect("readable").path());
+    }
+    // One start of Python for all: it takes seconds.
+    let theirs = Command::new(&python).arg(&script).args(&logs).output().expect("the Python starts");
+    assert!(theirs.status.success(), "{}", String::from_utf8_lossy(&theirs.stderr));
+    let theirs = String::from_utf8_lossy(&theirs.stdout);
+    let ours = logs.iter().map(|path| {
+        let log = read(&std::fs::read(path).expect("readable")).expect("a whole log");
+        format!("log\t{}\n{}", path.display(), text(&log))
+    });
+    let ours: String = ours.collect();
+    let mut of = "";
+    for (our, their) in ours.lines().zip(theirs.lines()) {
+        of = if our.starts_with("log\t") { our } else { of };
+        assert_eq!(our, their, "{of}");
+    }
+    assert_eq!(ours.lines().count(), theirs.lines().count());
+    eprintln!("{} logs agree with PyDarshan", logs.len());
+}
+
+#[test]
+fn other_compressions_hold_the_same() {
+    for path in samples() {
+        let whole = std::fs::read(&path).expect("readable");
+        // The four largest have nothing that others lack, and take most of the time.
+        if whole.len() > 20_000 {
+            continue;
+        }
+        let expected = text(&read(&whole).expect("a whole log"));
+        for compression in [forms::ZLIB, forms::BZIP2, forms::NONE] {
+            let log = read(&forms::apart(&whole).together(compression)).expect("a whole log");
+            assert_eq!(text(&log), expected, "{} by {compression}", path.display());
+        }
+    }
+}
+
+/// What Darshan's own darshan-convert made of samples, which raises the format to 3.41.
+#[test]
+fn bzip2_of_darshan_itself_holds_the_same() {
+    for name in ["ior-hdf5", "ior-pnetcdf", "mpi-io-test-dxt"] {
+        let path = format!("{}/../../fixtures/darshan/bzip2/{name}.darshan", env!("CARGO_MANIFEST_DIR"));
+        let log = read(&std::fs::read(path).expect("readable")).expect("a whole log");
+        let compression = iodock_darshan::Compression::Bzip2;
+        assert_eq!(log.written, Written::Binary { order: ByteOrder::Little, compression });
+        let without_format = |text: String| text.lines().skip(1).map(String::from).collect::<Vec<_>>();
+        let original = read(&sample(name)).expect("a whole log");
+        assert_eq!(without_format(text(&log)), without_format(text(&original)));
+    }
+}
+
+#[test]
+fn both_byte_orders_are_told() {
+    let order = |name: &str| match read(&sample(name)).expect("a whole log").written {
+        Written::Binary { order, .. } => order,
+        Written::Text => panic!("it is binary"),
+    };
+    assert_eq!(order("mpi-io-test-ppc64-3.1.8"), ByteOrder::Big);
+    assert_eq!(order("mpi-io-test-x86_64-3.1.8"), ByteOrder::Little);
+}
+
+/// What PyDarshan loses of POSIX records of version 3. The numbers are those of the record's bytes by `struct.unpack`.
+#[test]
+fn variances_of_version_3_are_kept() {
+    let log = read(&sample("mpi-io-test-ppc64-3.1.0")).expect("a whole log");
+    let posix = log.module(Module::POSIX).expect("it has POSIX");
+    let at = posix.layout.fraction("POSIX_F_VARIANCE_RANK_TIME").expect("version 3 has it");
+    let found: Vec<f64> = posix.records().map(|record| record.fraction(at)).collect();
+    assert_eq!(found, [f64::from_bits(0x3f61_d7e9_1edd_197f)]);
+}
+
+/// Version 1 of POSIX counted C streams too: PyDarshan drops these counters, and records that have them.
+#[test]
+fn streams_of_version_1_are_kept() {
+    let mut parts = forms::apart(&sample("mpi-io-test-x86_64-3.0.1"));
+    let posix = parts.regions.iter_mut().find(|(place, _)| *place == Some(24 + 16 * 2)).expect("POSIX");
+    posix.1[0][16 + 8 * 6] = 5;
+    let log = read(&parts.together(forms::ZLIB)).expect("a whole log");
+    let posix = log.module(Module::POSIX).expect("it has POSIX");
+    assert_eq!((posix.total("POSIX_FOPENS"), posix.total("POSIX_FILENOS")), (Some(5), None));
+    assert!(support::losses(&log).contains(&("POSIX module".into(), "darshan-mixed-counters", 1)));
+}
+
+#[test]
+fn records_of_all_ranks_stay_one() {
+    let log = read(&sample("skew-app")).expect("a whole log");
+    let posix = log.module(Module::POSIX).expect("it has POSIX");
+    let ranks: Vec<_> = posix.records().map(|record| record.rank()).collect();
+    assert_eq!(ranks, [None]);
+    let slowest = posix.layout.counter("POSIX_SLOWEST_RANK").expect("all versions have it");
+    assert!(posix.records().all(|record| record.counter(slowest) >= 0));
+    assert_eq!(log.job.expect("whole").processes, 65536);
+}
+
+#[test]
+fn what_darshan_did_not_keep_is_named() {
+    let log = read(&sample("imbalanced-io")).expect("a whole log");
+    assert_eq!(support::losses(&log), [("POSIX module".into(), "darshan-partial-module", 1)]);
+    assert!(log.losses[0].kind.cure().contains("DARSHAN_MODMEM"));
+    let log = read(&sample("partial-data-stdio")).expect("a whole log");
+    assert_eq!(support::losses(&log), [("STDIO module".into(), "darshan-partial-module", 1)]);
+    let log = read(&sample("ior-dfs")).expect("a whole log");
+    let unread = [
+        ("DFS module".into(), "darshan-unread-module", 173),
+        ("DAOS module".into(), "darshan-unread-module", 405),
+    ];
+    assert_eq!(support::losses(&log), unread);
+}
+
+#[test]
+fn a_job_without_files_is_whole() {
+    let log = read(&sample("empty")).expect("a whole log");
+    assert_eq!((log.records(), log.losses.len()), (0, 0));
+    assert_eq!(log.job.expect("whole").processes, 4);
+}
