@@ -3,7 +3,7 @@
 use super::Signature;
 
 const READ: &str =
-    "iodock reads logs of strace, ltrace and perf trace (Linux) and of truss (illumos, Solaris, FreeBSD)";
+    "iodock reads logs of strace, of truss and of other tracers: iodock import --help lists them at --format";
 const ON_LINUX: &str = "record the program with iodock record, or with strace -f -ttt -T -o run.log COMMAND";
 const ON_FREEBSD: &str = "record again with truss -f -H -a -d -D -o run.truss COMMAND";
 
