@@ -98,6 +98,7 @@ def _logs() -> dict[str, bytes]:
         "truss/*.truss",
         "freebsd-truss/*.truss",
         "strace-c/*.table",
+        "ltrace/*.ltrace",
         *(f"public/{tool}*/*.{end}" for tool in ("strace", "dtruss") for end in ("log", "txt")),
     )
 

@@ -18,6 +18,7 @@ mod splitter;
 mod stream;
 
 pub mod freebsd_truss;
+pub mod ltrace;
 pub mod perf_trace;
 pub mod refused;
 pub mod strace;
@@ -35,6 +36,7 @@ pub static FORMATS: &[&dyn LogFormat] = &[
     &truss::Truss,
     &freebsd_truss::FreebsdTruss,
     &perf_trace::PerfTrace,
+    &ltrace::Ltrace,
     &strace_table::StraceTable { wall_clock: false },
     &strace_table::StraceTable { wall_clock: true },
 ];

@@ -158,7 +158,7 @@ fn unrecognised(head: &Head<'_>) -> SourceError {
     } else {
         (
             "is not a trace log: no line at its beginning looks like a system call",
-            "give a log of strace, truss or perf trace; if it is one, or has a table of strace -c far behind other output, say which with --format",
+            "give a log of strace, truss or another tracer that iodock import --help lists at --format; if it is one, or has a table of strace -c far behind other output, say which with --format",
         )
     };
     SourceError { file: head.file.into(), line: Some(1), message: message.into(), hint: hint.into() }

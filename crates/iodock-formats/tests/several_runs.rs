@@ -35,6 +35,14 @@ fn solaris() -> String {
     base.to_string() + &(1..41).map(line).collect::<String>()
 }
 
+/// 40 calls of the system, each behind one of a library.
+fn ltrace() -> String {
+    let line = |at: u32| {
+        format!("10:00:00.{at:03}000 strlen(\"abc\") = 3 <0.000010>\n10:00:00.{at:03}100 SYS_write(3, \"abc\", 10) = 10 <0.000010>\n")
+    };
+    (1..41).map(line).collect()
+}
+
 const TABLE: &str = "\
 % time     seconds  usecs/call     calls    errors syscall
 ------ ----------- ----------- --------- --------- ----------------
@@ -58,7 +66,7 @@ fn beginnings(log: &str) -> String {
 
 #[test]
 fn two_logs_are_not_one() {
-    for (log, second) in [(perf(77), "41"), (freebsd(), "41"), (solaris(), "42")] {
+    for (log, second) in [(perf(77), "41"), (freebsd(), "41"), (solaris(), "42"), (ltrace(), "82")] {
         assert_eq!(beginnings(&log.repeat(2)), second, "{log}");
         let all = ReadOptions { lines: Some(LineRange { first: 1, last: None }), ..small_chunks(200) };
         let (_, both) = read_with(&log.repeat(2), &all).unwrap();
@@ -77,12 +85,17 @@ fn two_logs_are_not_one() {
 
 #[test]
 fn fences_and_prompts_stand_between_logs() {
-    for (log, command) in
-        [(perf(77), "perf trace -o x ./a"), (freebsd(), "truss -d ./a"), (solaris(), "truss ./a")]
-    {
+    for (log, command) in [
+        (perf(77), "perf trace -o x ./a"),
+        (freebsd(), "truss -d ./a"),
+        (solaris(), "truss ./a"),
+        (ltrace(), "ltrace -S ./a"),
+    ] {
         let of = |log: &str| format!("$ {command}\n{log}");
         let begins = 2 + log.lines().count();
-        let stamped = |log: &str| log.replace("0.0", "1.0").replace("write(", "read(");
+        let stamped = |log: &str| {
+            log.replace("10:00:00.", "10:00:01.").replace("0.0", "1.0").replace("write(", "read(")
+        };
         assert_eq!(beginnings(&(of(&log) + &of(&stamped(&log)))), begins.to_string(), "{log}");
         let fenced = format!("```\n{log}```\n");
         let (_, alone) = read(&fenced).unwrap();
@@ -102,7 +115,9 @@ fn a_process_that_ended_makes_no_more_calls() {
 fn what_stands_before_lines_is_cut_off() {
     let before =
         |log: &str, lead: &str| log.lines().map(|line| format!("{lead}{line}\n")).collect::<String>();
-    for (name, log) in [("perf-trace", perf(77)), ("freebsd-truss", freebsd()), ("truss", solaris())] {
+    for (name, log) in
+        [("perf-trace", perf(77)), ("freebsd-truss", freebsd()), ("truss", solaris()), ("ltrace", ltrace())]
+    {
         let (_, plain) = read(&log).unwrap();
         for lead in ["[pod-1] ", "2026-01-01T00:00:00.123456789Z stderr F ", "> ", "app-1  | "] {
             let (format, led) = read(&before(&log, lead)).unwrap_or_else(|error| panic!("{lead}{error}"));

@@ -99,7 +99,7 @@ def command(
     coverage_memory: int | None,
     quiet: bool,
 ) -> None:
-    """Turn logs of strace, truss (illumos, Solaris, FreeBSD) or perf trace into a store. Several logs are one
+    """Turn logs of strace, truss or another tracer (--format lists them) into a store. Several logs are one
     run (strace -ff, one per rank); - is standard input; .gz, .xz and .zst are read as they are. A table of
     strace -c becomes a store of counts. Prints the store's name."""
     from iodock.cli.progress import ProgressBar

@@ -7,7 +7,7 @@ mod signatures;
 #[cfg(test)]
 mod tests;
 
-use crate::{freebsd_truss, strace, truss, Head};
+use crate::{strace, Head, FORMATS};
 use iodock_event::SourceError;
 use regex::bytes::{RegexSet, RegexSetBuilder};
 pub use signatures::SIGNATURES;
@@ -108,8 +108,8 @@ fn of_lines(head: &[u8]) -> Option<&'static Signature> {
     }
     // A program under strace may print such lines on the same terminal.
     let ours = others.iter().filter(|line| strace::is_own_line(line)).count();
-    let is_read = |line: &&&[u8]| truss::is_own_line(line) || freebsd_truss::is_own_line(line);
-    let read = ours + others.iter().filter(is_read).count();
+    let is_read = |line: &&&[u8]| FORMATS.iter().any(|format| format.owns(line));
+    let read = others.iter().filter(is_read).count();
     (0..SIGNATURES.len())
         .find(|&index| {
             let count = hits[index];

@@ -3,7 +3,7 @@
 use super::Signature;
 
 const READ: &str =
-    "iodock reads logs of strace and perf trace (Linux) and of truss (illumos, Solaris, FreeBSD)";
+    "iodock reads logs of strace, of truss and of other tracers: iodock import --help lists them at --format";
 const ON_LINUX: &str = "record the program with iodock record, or with strace -f -ttt -T -o run.log COMMAND";
 const ON_FREEBSD: &str = "record again with truss -f -H -a -d -D -o run.truss COMMAND";
 
@@ -34,16 +34,6 @@ pub static SIGNATURES: &[Signature] = &[
         lines: &[r#"^\s*\d+\s[^("=]*\s(CALL|RET|NAMI|GIO|STRU|PSIG|CSW)\s+\S"#],
         magic: &[b"\x00\x00\x00\x00kTrAcE"],
         ..of("kdump", "output of kdump (ktrace of a BSD system)", ON_FREEBSD)
-    },
-    Signature {
-        lines: &[
-            r"^(\[pid \d+\] |\d+ )?([\d:.]+ )?(\S+->)?(__libc_start_main|malloc|free|calloc|realloc|strlen|strcmp|strncmp|strcpy|strcat|strdup|strchr|strrchr|strstr|strtok|memcpy|memset|memmove|fopen|fopen64|fclose|fread|fwrite|fgets|fputs|fseek|fflush|printf|puts|putchar|sprintf|snprintf|__\w+_chk|__errno_location|__ctype_\w+|setlocale|getenv|atoi|textdomain|bindtextdomain|gettext|dcgettext|__cxa_atexit|qsort|opendir|readdir64|closedir)\(.*(\) *= |<unfinished \.\.\.>|<no return \.\.\.>)",
-            r"^(\[pid \d+\] |\d+ )?([\d:.]+ )?\S+->\w+\(.*\) += ",
-            r"^(\[pid \d+\] |\d+ )?([\d:.]+ )?SYS_\w+(@SYS)?\(",
-            r"^(\[pid \d+\] |\d+ )?([\d:.]+ )?\w+@\S*\(.*(\) *= |<unfinished)",
-            r"^(\[pid \d+\] |\d+ )?([\d:.]+ )?\+\+\+ exited \(status \d+\) \+\+\+",
-        ],
-        ..of("ltrace", "an ltrace log, of library calls", ON_LINUX)
     },
     Signature {
         // `argc: 1` with a colon, and the kernel's own names of calls.

@@ -58,12 +58,13 @@ fn prompted(text: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// `strace ls`, `sudo truss -p 7`, `FOO=1 /usr/bin/perf trace ls`.
+/// `strace ls`, `sudo truss -p 7`, `ltrace -S ls`, `FOO=1 /usr/bin/perf trace ls`.
 fn runs_tracer(command: &[u8]) -> bool {
     let words: Vec<&[u8]> =
         command.split(|&byte| byte == b' ').filter(|word| !word.is_empty()).take(6).collect();
     let named = |word: &[u8], name: &[u8]| word.rsplit(|&byte| byte == b'/').next() == Some(name);
-    words.iter().any(|word| named(word, b"strace") || named(word, b"truss"))
+    let alone = [&b"strace"[..], b"truss", b"ltrace"];
+    words.iter().any(|word| alone.iter().any(|name| named(word, name)))
         || words.windows(2).any(|pair| named(pair[0], b"perf") && pair[1] == b"trace")
 }
 
@@ -169,6 +170,7 @@ mod tests {
             "$ strace ls",
             "user@host:~$ sudo truss -p 7",
             "# perf trace -o x ./a",
+            "$ ltrace -S ./a",
             "Script started on Mon",
         ] {
             assert!(separates_logs(line.as_bytes()), "{line}");

@@ -96,6 +96,7 @@ CAPTURED = {
     "truss": N_("truss log"),
     "freebsd-truss": N_("FreeBSD truss log"),
     "perf-trace": N_("perf trace log"),
+    "ltrace": N_("ltrace log"),
     "ptrace": N_("live recording (ptrace)"),
     "rewrite": N_("live recording (rewrite)"),
     "bpf": N_("live recording (bpf)"),

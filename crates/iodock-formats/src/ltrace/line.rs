@@ -1,0 +1,206 @@
+//! One line: who, when, and what.
+
+use super::stamps::{self, Stamp};
+use crate::strace::number;
+
+/// What stands before the call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    /// `None` without `-f` and `-p`.
+    pub tid: Option<u32>,
+    pub stamp: Option<Stamp>,
+}
+
+/// A line's meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// A system call with its result.
+    Call(Call<'a>),
+    /// `SYS_read(3 <unfinished ...>`: another line comes before its end. ltrace also writes `<no return ...>` for that.
+    Begun { name: &'a [u8], arguments: &'a [u8] },
+    /// `<... SYS_read resumed> , "abc", 3) = 3`
+    Resumed(Call<'a>),
+    /// `<... read resumed> ) = 3`, of a system call (from 0.7.91 on) or of a library's.
+    Either(Call<'a>),
+    /// `--- Called exec() ---`: the thread's execve was successful, and has no other end.
+    Executed,
+    /// `+++ exited (status 3) +++`
+    Exited(i32),
+    /// `+++ killed by SIGKILL +++`
+    Killed(&'a [u8]),
+    /// A call of a library, whole or in part.
+    Library,
+    /// `--- SIGCHLD (Child exited) ---`
+    Signal(&'a [u8]),
+    /// Frames of `-w`, empty lines.
+    Known,
+}
+
+/// A call that has returned, as it stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call<'a> {
+    /// Without `SYS_` or `@SYS`.
+    pub name: &'a [u8],
+    pub arguments: &'a [u8],
+    pub result: i64,
+    /// ns; `None` without `-T`.
+    pub duration: Option<i64>,
+}
+
+/// Is this a line of a system call?
+pub fn is_system_call(line: &[u8]) -> bool {
+    matches!(read(line), Some((_, Body::Call(_) | Body::Begun { .. } | Body::Resumed(_))))
+}
+
+/// Takes a line apart; `None` if ltrace prints no such line.
+pub fn read(line: &[u8]) -> Option<(Start, Body<'_>)> {
+    if line.trim_ascii().is_empty() || is_frame(line) {
+        return Some((Start::default(), Body::Known));
+    }
+    let (start, rest) = prefix(line);
+    Some((start, body(rest.trim_ascii_end())?))
+}
+
+/// `1234 ` or `[pid 1234] `, times of `-r` and `-t`, the address of `-i`, the indentation of `-n`.
+fn prefix(line: &[u8]) -> (Start, &[u8]) {
+    let mut start = Start::default();
+    let mut rest = line;
+    if let Some((tid, after)) = thread(rest) {
+        (start.tid, rest) = (Some(tid), after);
+    }
+    while let Some((stamp, after)) = stamps::read(rest) {
+        start.stamp = Some(stamps::better(start.stamp, stamp));
+        rest = after;
+    }
+    (start, address(rest).trim_ascii_start())
+}
+
+fn thread(text: &[u8]) -> Option<(u32, &[u8])> {
+    let (digits, after): (&[u8], &[u8]) = match text.strip_prefix(b"[pid ") {
+        Some(rest) => (rest, b"] "),
+        None => (text, b" "),
+    };
+    let length = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let tid = std::str::from_utf8(&digits[..length]).ok()?.parse().ok()?;
+    Some((tid, digits[length..].strip_prefix(after)?))
+}
+
+/// What follows the address of `-i`: `[0x7f07a7371d07] `.
+fn address(text: &[u8]) -> &[u8] {
+    let inner = text.strip_prefix(b"[0x").or_else(|| text.strip_prefix(b"["));
+    let Some(inner) = inner else { return text };
+    let length = inner.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let rest = if inner.starts_with(b"nil") { &inner[3..] } else { &inner[length..] };
+    rest.strip_prefix(b"] ").unwrap_or(text)
+}
+
+fn body(text: &[u8]) -> Option<Body<'_>> {
+    match text.first() {
+        Some(b'<') => resumed(text.strip_prefix(b"<... ")?),
+        Some(b'-' | b'+') => event(text),
+        _ => begins(text),
+    }
+}
+
+/// A line that begins a call.
+fn begins(text: &[u8]) -> Option<Body<'_>> {
+    let open = memchr::memchr(b'(', text).filter(|&open| open > 0)?;
+    let system = system_name(&text[..open]);
+    let arguments = &text[open + 1..];
+    if let Some(shown) = cut(arguments) {
+        return Some(system.map_or(Body::Library, |name| Body::Begun { name, arguments: shown }));
+    }
+    let Some(name) = system else {
+        return (is_library_name(&text[..open]) && has_result(arguments)).then_some(Body::Library);
+    };
+    ended(name, arguments).map(Body::Call)
+}
+
+/// `SYS_read`, `read@SYS`; `SYS_435@SYS` where ltrace knows no name.
+fn system_name(text: &[u8]) -> Option<&[u8]> {
+    let name = text.strip_suffix(b"@SYS").or_else(|| text.strip_prefix(b"SYS_"))?;
+    is_word(name).then_some(name)
+}
+
+fn is_word(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// `malloc`, `libc.so.6->fopen`, `puts@libc.so.6`, `_ZNSolsEi`, or with `-C` `std::ostream::operator<<`.
+fn is_library_name(text: &[u8]) -> bool {
+    let plain = |byte: u8| {
+        byte.is_ascii_alphanumeric() || byte >= 0x80 || memchr::memchr(byte, b"_.:@->+<$~").is_some()
+    };
+    let demangled = || memchr::memmem::find(text, b"::").is_some() && plain(text[0]);
+    let of_demangled = |byte: u8| plain(byte) || memchr::memchr(byte, b" *&,[]=!|^%/").is_some();
+    text.iter().all(|&byte| plain(byte)) || (demangled() && text.iter().all(|&byte| of_demangled(byte)))
+}
+
+/// What stands before the words that say that another line comes first.
+fn cut(text: &[u8]) -> Option<&[u8]> {
+    text.strip_suffix(b" <unfinished ...>").or_else(|| text.strip_suffix(b" <no return ...>"))
+}
+
+/// Behind `<... `: `SYS_read resumed> , "abc", 3) = 3`.
+fn resumed(text: &[u8]) -> Option<Body<'_>> {
+    let end = memchr::memmem::find(text, b" resumed> ")?;
+    let (name, rest) = (&text[..end], &text[end + b" resumed> ".len()..]);
+    match system_name(name) {
+        Some(name) => ended(name, rest).map(Body::Resumed),
+        None if !has_result(rest) && cut(rest).is_none() => None,
+        None if !is_word(name) => is_library_name(name).then_some(Body::Library),
+        None => Some(ended(name, rest).map_or(Body::Library, Body::Either)),
+    }
+}
+
+/// Where the arguments end, and what stands behind ` = `. A result holds neither.
+fn split(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let equals = memchr::memmem::rfind(text, b" = ")?;
+    let arguments = text[..equals].trim_ascii_end().strip_suffix(b")")?;
+    Some((arguments, &text[equals + 3..]))
+}
+
+fn has_result(text: &[u8]) -> bool {
+    // Of a result that ltrace could not find out nothing stands there.
+    split(text).is_some() || text.ends_with(b" =")
+}
+
+/// A call with a number as its result.
+fn ended<'a>(name: &'a [u8], text: &'a [u8]) -> Option<Call<'a>> {
+    let (arguments, result) = split(text)?;
+    let (result, duration) = match memchr::memchr(b' ', result) {
+        Some(space) => (&result[..space], Some(stamps::duration(&result[space + 1..])?)),
+        None => (result, None),
+    };
+    let result = if result == b"nil" { 0 } else { number(result)? };
+    Some(Call { name, arguments, result, duration })
+}
+
+/// Lines about a process: `+++ ... +++`, `--- ... ---`.
+fn event(text: &[u8]) -> Option<Body<'_>> {
+    if let Some(inner) = text.strip_prefix(b"--- ") {
+        let inner = inner.strip_suffix(b" ---")?;
+        if inner == b"Called exec()" {
+            return Some(Body::Executed);
+        }
+        let end = memchr::memmem::find(inner, b" (").filter(|_| inner.ends_with(b")"))?;
+        let name = &inner[..end];
+        return (name.starts_with(b"SIG") && is_word(name)).then_some(Body::Signal(name));
+    }
+    let inner = text.strip_prefix(b"+++ ")?.strip_suffix(b" +++")?;
+    if let Some(status) = inner.strip_prefix(b"exited (status ") {
+        let status = number(status.strip_suffix(b")")?)?;
+        return i32::try_from(status).ok().map(Body::Exited);
+    }
+    inner.strip_prefix(b"killed by ").filter(|name| is_word(name)).map(Body::Killed)
+}
+
+/// A frame of `-w`: ` > /bin/a(main+0x1d) [401136]` and `\ta.c:12`, before 0.7.91 `\t\t\tmain (ip = 0x401136)`.
+fn is_frame(line: &[u8]) -> bool {
+    if let Some(frame) = line.strip_prefix(b"\t") {
+        let last = frame.rsplit(|&byte| byte == b':').next().unwrap_or_default();
+        let of_source = last.len() < frame.len() && last.iter().all(u8::is_ascii_digit);
+        return of_source || (frame.ends_with(b")") && memchr::memmem::find(frame, b" (ip = 0x").is_some());
+    }
+    line.starts_with(b" > ") && line.ends_with(b"]")
+}

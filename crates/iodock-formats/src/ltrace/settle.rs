@@ -1,0 +1,262 @@
+//! What crosses lines and chunks, in the log's order.
+
+use super::arguments::{fill, fill_begun};
+use super::stamps::{Timeline, Times};
+use crate::runs::{Order, RecordLines, Runs};
+use crate::Chunk;
+use iodock_event::constants::{CLONE_FILES, CLONE_FS, CLONE_THREAD, CLONE_VFORK, CLONE_VM};
+use iodock_event::{Action, Batch, CallId, Clock, Fork, LossKind, Outcome, Phase, RawCall, Record, UNKNOWN};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// One ltrace prints all lines. It measures a call's time a little beside the times before lines.
+const ORDER: Order = Order { by_thread: false, jitter: 10_000_000 };
+/// The thread of lines that show none.
+pub const BARE: u32 = 0;
+const THREAD: u64 = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_THREAD;
+/// What a thread of glibc does first, and no other child of clone3.
+const FIRST_OF_THREAD: [&str; 2] = ["rseq", "set_robust_list"];
+
+/// What a chunk tells the in-order step.
+#[derive(Default)]
+pub struct Notes {
+    pub crossings: Vec<Crossing>,
+    /// First call of each thread in this chunk, and whether a call of it is open.
+    pub threads: FxHashMap<u32, Thread>,
+    /// Records of clone3, whose flags are not shown.
+    pub without_flags: Vec<usize>,
+    pub times: Times,
+    pub places: RecordLines,
+}
+
+/// What a chunk says of a thread.
+pub struct Thread {
+    pub first: CallId,
+    pub is_open: bool,
+}
+
+/// A line that needs, or is, another one.
+pub enum Crossing {
+    /// The record of a call's beginning, and its arguments' text.
+    Begun { record: usize, text: Box<[u8]>, line: u64 },
+    /// The record of a call's end, and the rest of its arguments. `certain`: it is of a system call, not of a library's.
+    Ended { record: usize, text: Box<[u8]>, line: u64, certain: bool },
+    /// The thread goes on: a call that it was in has no end in the log. `record`: where that call is put.
+    Seen { tid: u32, record: usize },
+    /// The thread's execve was successful.
+    Executed { tid: u32, record: usize, time: i64 },
+}
+
+/// A call that has begun.
+struct Open {
+    call: CallId,
+    start: i64,
+    text: Box<[u8]>,
+    line: u64,
+}
+
+/// Carried from chunk to chunk.
+#[derive(Default)]
+pub struct State {
+    open: FxHashMap<u32, Open>,
+    /// First call of each thread of which no clone3 has told yet.
+    first: FxHashMap<u32, CallId>,
+    timeline: Timeline,
+    pub runs: Runs,
+    timed: u64,
+    untimed: u64,
+}
+
+/// Changes to a chunk's records, made when their places are no longer needed.
+#[derive(Default)]
+struct Changes {
+    /// Calls, and the records before which they come. Ascending.
+    added: Vec<(usize, RawCall)>,
+    dropped: FxHashSet<usize>,
+}
+
+impl State {
+    pub fn settle(&mut self, clock: Clock, file: &Arc<str>, chunk: &mut Chunk<Notes>) {
+        let notes = std::mem::take(&mut chunk.notes);
+        self.timeline.settle(&notes.times, &mut chunk.batch.records);
+        let mut changes = Changes::default();
+        for crossing in notes.crossings {
+            self.cross(crossing, file, chunk, &mut changes);
+        }
+        for (tid, thread) in notes.threads {
+            self.first.entry(tid).or_insert(thread.first);
+        }
+        for record in notes.without_flags {
+            flags_from_child(record, &mut self.first, &mut chunk.batch);
+        }
+        let order = (clock != Clock::None).then_some(ORDER);
+        self.runs.follow(notes.places, BARE, order, file, chunk);
+        changes.make(&self.runs, &mut chunk.batch.records);
+        self.timed += chunk.batch.counts.timed;
+        self.untimed += chunk.batch.counts.untimed;
+    }
+
+    fn cross(
+        &mut self,
+        crossing: Crossing,
+        file: &Arc<str>,
+        chunk: &mut Chunk<Notes>,
+        changes: &mut Changes,
+    ) {
+        match crossing {
+            Crossing::Begun { record, text, line } => {
+                let Some(Record::Call(raw)) = chunk.batch.records.get(record).copied() else { return };
+                let open = Open { call: raw.call, start: raw.start, text, line };
+                if let Some(before) = self.open.insert(raw.tid, open) {
+                    changes.added.push((record, before.without_result(raw.tid, &mut chunk.batch)));
+                }
+            }
+            Crossing::Ended { record, text, line, certain } => {
+                if !self.end(record, &text, (file, line), certain, chunk, changes) {
+                    changes.dropped.insert(record);
+                }
+            }
+            Crossing::Seen { tid, record } => {
+                if let Some(open) = self.open.remove(&tid) {
+                    changes.added.push((record, open.without_result(tid, &mut chunk.batch)));
+                }
+            }
+            Crossing::Executed { tid, record, time } => {
+                let Some(open) = self.open.remove(&tid) else { return };
+                let mut raw = open.without_result(tid, &mut chunk.batch);
+                if raw.call.spec().action == Action::Exec {
+                    (raw.outcome, raw.result, raw.end) =
+                        (Outcome::Succeeded, 0, self.timeline.of_chunk(time));
+                    chunk.batch.counts.resumed += 1;
+                    chunk.batch.counts.untimed += 1;
+                }
+                changes.added.push((record, raw));
+            }
+        }
+    }
+
+    /// Gives the record of a `resumed` line what its beginning said. `false` if it is not one of a system call.
+    fn end(
+        &mut self,
+        record: usize,
+        text: &[u8],
+        (file, line): (&Arc<str>, u64),
+        certain: bool,
+        chunk: &mut Chunk<Notes>,
+        changes: &mut Changes,
+    ) -> bool {
+        let Some(Record::Call(ended)) = chunk.batch.records.get(record).copied() else { return true };
+        let tid = ended.tid;
+        let is_its = self.open.get(&tid).is_some_and(|open| open.call == ended.call);
+        if !is_its && !certain {
+            return false;
+        }
+        let counts = &mut chunk.batch.counts;
+        counts.timed += u64::from(ended.duration != UNKNOWN);
+        counts.untimed += u64::from(ended.duration == UNKNOWN);
+        let Some(open) = self.open.remove(&tid) else {
+            chunk.batch.counts.orphans += 1;
+            chunk.lose_at(LossKind::OrphanResumed, file, line, text);
+            return true;
+        };
+        if !is_its {
+            changes.added.push((record, open.without_result(tid, &mut chunk.batch)));
+            chunk.batch.counts.orphans += 1;
+            chunk.lose_at(LossKind::OrphanResumed, file, line, text);
+            return true;
+        }
+        let whole = [&open.text[..], text].concat();
+        let mut raw = RawCall { phase: Phase::Exit, start: open.start, ..ended };
+        // Its time says when it ended.
+        raw.end = if raw.duration == UNKNOWN { ended.end } else { UNKNOWN };
+        match fill(&whole, &mut raw, &mut chunk.batch) {
+            None => chunk.lose_at(LossKind::UnreadableLines, file, line, text),
+            Some(unshown) => unshown.count(file, line, &whole, chunk),
+        }
+        chunk.batch.counts.resumed += 1;
+        note_fork(&raw, &mut chunk.batch);
+        chunk.batch.records[record] = Record::Call(raw);
+        true
+    }
+
+    /// After the last chunk: what has not returned, and what the log lacks altogether.
+    pub fn finish(&mut self, clock: Clock, file: &Arc<str>, chunk: &mut Chunk<Notes>) {
+        let mut open: Vec<(u32, Open)> = self.open.drain().collect();
+        open.sort_by_key(|(_, open)| open.line);
+        for (tid, open) in open {
+            let mut raw = open.without_result(tid, &mut chunk.batch);
+            raw.start = self.runs.moved(raw.start);
+            chunk.batch.records.push(Record::Call(raw));
+            chunk.lose_at(LossKind::UnfinishedAtEnd, file, open.line, &open.text);
+        }
+        if self.timed == 0 {
+            chunk.batch.losses.add(LossKind::MissingDurations, self.untimed);
+        }
+        if clock == Clock::None {
+            chunk.batch.losses.add(LossKind::MissingTimestamps, self.timed + self.untimed);
+        }
+    }
+}
+
+impl Open {
+    fn without_result(&self, tid: u32, batch: &mut Batch) -> RawCall {
+        let mut raw = RawCall::new(self.call, tid);
+        (raw.start, raw.phase) = (self.start, Phase::Exit);
+        fill_begun(&self.text, &mut raw, batch);
+        raw
+    }
+}
+
+impl Changes {
+    fn make(self, runs: &Runs, records: &mut Vec<Record>) {
+        if self.added.is_empty() && self.dropped.is_empty() {
+            return;
+        }
+        let moved = |mut raw: RawCall| {
+            (raw.start, raw.end) = (runs.moved(raw.start), runs.moved(raw.end));
+            Record::Call(raw)
+        };
+        let mut added = self.added.into_iter().peekable();
+        let old = std::mem::take(records);
+        for (index, record) in old.into_iter().enumerate() {
+            while let Some((_, raw)) = added.next_if(|&(place, _)| place <= index) {
+                records.push(moved(raw));
+            }
+            if !self.dropped.contains(&index) {
+                records.push(record);
+            }
+        }
+        records.extend(added.map(|(_, raw)| moved(raw)));
+    }
+}
+
+pub fn forks(call: CallId) -> bool {
+    matches!(call.spec().action, Action::Fork | Action::Vfork | Action::Clone)
+}
+
+/// Tells the tracker of a new process or thread.
+pub fn note_fork(raw: &RawCall, batch: &mut Batch) {
+    if !forks(raw.call) || raw.outcome != Outcome::Succeeded {
+        return;
+    }
+    if let Some(child_tid) = u32::try_from(raw.result).ok().filter(|&child| child > 0) {
+        batch.forks.push(Fork { parent_tid: raw.tid, child_tid, flags: raw.flags, call: raw.call });
+    }
+}
+
+/// clone3 has its flags in memory, which ltrace does not show. What the child does first tells a thread from a process.
+fn flags_from_child(record: usize, first: &mut FxHashMap<u32, CallId>, batch: &mut Batch) {
+    let Some(Record::Call(raw)) = batch.records.get_mut(record) else { return };
+    let Some(child) = u32::try_from(raw.result).ok().filter(|&child| child > 0) else { return };
+    let of_thread = |call: CallId| {
+        let name = call.name();
+        // Where numbers may be another machine's, rseq is one.
+        FIRST_OF_THREAD.contains(&name.as_str()) || name.starts_with("syscall_0x")
+    };
+    let flags = match first.remove(&child).is_none_or(of_thread) {
+        true => THREAD,
+        false => CLONE_VM | CLONE_VFORK,
+    };
+    raw.flags = flags;
+    batch.forks.iter_mut().filter(|fork| fork.child_tid == child).for_each(|fork| fork.flags = flags);
+}
