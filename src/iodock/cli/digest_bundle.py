@@ -59,12 +59,15 @@ def _members(read_me: str, found: dict[str, bytes]) -> Iterator[tuple[str, bytes
 
 
 def _packed(recording: str, text: Language) -> bytes:
+    from iodock.cli.servers import servers_in_time
     from iodock.program.bundle import write_bundle
     from iodock.shared.settings import load
 
     with tempfile.TemporaryDirectory(prefix="iodock-") as folder:
         target = Path(folder) / RECORDING
-        write_bundle(Path(recording), target, text, load(), False, lambda done, of, parts: None)
+        write_bundle(
+            Path(recording), target, text, load(), False, lambda done, of, parts: None, servers_in_time
+        )
         return target.read_bytes()
 
 

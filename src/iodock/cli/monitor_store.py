@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,13 +35,13 @@ class StoreOptions:
 
         return is_address(self.store)
 
-    def opened(self) -> MonitorTables:
-        """To read. Raises RequestError."""
+    def opened(self, patience_s: float | None = None) -> MonitorTables:
+        """To read. PATIENCE_S: how long a Prometheus is waited for; None: as usual. Raises RequestError."""
         from iodock.centre.store import MonitorStore
         from iodock.shared.settings import load
 
         if self.is_prometheus:
-            return self.prometheus()
+            return self.prometheus(patience_s)
         store = MonitorStore(self.folder())
         store.shows_job_names = load().privacy.job_names
         return store
@@ -63,14 +63,15 @@ class StoreOptions:
             raise RequestError(f"--store {self.store}: not a folder")
         return folder
 
-    def prometheus(self) -> PrometheusStore:
+    def prometheus(self, patience_s: float | None = None) -> PrometheusStore:
         """Raises RequestError."""
         from iodock.centre.prometheus import Client, Credentials, PrometheusStore, parsed
 
         address = parsed(self.store)
         credentials = Credentials(self.token, self.user, self.password, self.authority)
         credentials.check(address)
-        return PrometheusStore(Client(address, credentials))
+        client = Client(address, credentials)
+        return PrometheusStore(client if patience_s is None else replace(client, patience_s=patience_s))
 
 
 def store_options(help_text: str, required: bool = True) -> Callable[[Function], Function]:

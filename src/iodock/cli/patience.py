@@ -3,6 +3,7 @@ check-up."""
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 LONGEST_S = 0.5
 """How long answers are waited for, all together."""
+_LAST_S = 1.0
+"""At the program's end, for a thread in the SQL engine, which complains where it is taken down."""
 T = TypeVar("T")
 _asking: list[threading.Thread] = []
 
@@ -22,6 +25,13 @@ _asking: list[threading.Thread] = []
 def is_asking() -> bool:
     """Whether somebody still waits for an answer that was given up."""
     return any(one.is_alive() for one in _asking)
+
+
+@atexit.register
+def _await_those_who_ask() -> None:
+    until = time.monotonic() + _LAST_S
+    for one in _asking:
+        one.join(max(0.0, until - time.monotonic()))
 
 
 class Patient:

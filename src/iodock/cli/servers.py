@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from iodock.shared.meanwhile import Meanwhile, NotJoined, OtherUser, RunTime, ServerMoment, Servers
     from iodock.shared.settings import ServerReadings, Settings
 
+_PROMETHEUS_S = 1.0
+"""Of an answer that a thread waits for, which must end, too: whole seconds, as Prometheus is told them."""
+
 
 def servers_of(store: Store, settings: Settings) -> Servers | None:
     """Who can be asked of this run; None: the settings name no store. A store that can't be opened raises
@@ -37,10 +40,10 @@ def servers_in_time(store: Store, settings: Settings) -> Servers | None:
     run = run_time(store, settings)
     if run is None:
         return _Unasked(settings.servers.store, "no-date")
-    return Patient(settings.servers.store, lambda: _asked(run, settings))
+    return Patient(settings.servers.store, lambda: _asked(run, settings, _PROMETHEUS_S))
 
 
-def _asked(run: RunTime, settings: Settings) -> Servers:
+def _asked(run: RunTime, settings: Settings, patience_s: float | None = None) -> Servers:
     from iodock.centre.alongside.run import Alongside
     from iodock.centre.monitor.questions.ids import job_ids
     from iodock.shared.errors import IodockError
@@ -49,7 +52,7 @@ def _asked(run: RunTime, settings: Settings) -> Servers:
     try:
         place = _place(readings)
         return Alongside(
-            place.opened(), run, settings.states, place.store, readings.clocks_agree_s,
+            place.opened(patience_s), run, settings.states, place.store, readings.clocks_agree_s,
             job_ids(readings.jobid_name),
         )  # fmt: skip
     except IodockError as error:
