@@ -4,12 +4,14 @@ SS-ken report (figure 4.3.8) on that node: all of it is synthetic, and the hiccu
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -49,12 +51,22 @@ def centre_store(
     until: int = HUNG + 100 * SECOND,
 ) -> Collector:
     """The servers from BEGIN on; the metadata server has the CONDITION from 2 s before the open on."""
-    collector = Collector(folder)
+    shutil.copytree(_played(hiccup_s, step_s, condition, until).name, folder)
+    return Collector(folder)
+
+
+@cache
+def _played(
+    hiccup_s: float | None, step_s: float, condition: Condition, until: int
+) -> TemporaryDirectory[str]:
+    """A store of half an hour takes a second to make, and many tests begin with the same one."""
+    kept = TemporaryDirectory(prefix="alongside-")
+    collector = Collector(Path(kept.name))
     at_s = (HUNG - BEGIN) / SECOND - 2.0
     spells = () if hiccup_s is None else (Spell("condition", at_s, hiccup_s, condition=condition),)
     centre = Centre(replace(named("healthy"), spells=spells), seed=3, jobs=12, begin_ns=BEGIN)
     write_history(centre, collector.writer, (until - BEGIN) / SECOND, step_s, lambda share: None)
-    return collector
+    return kept
 
 
 def disk_bytes(at: int) -> float:
