@@ -4,12 +4,14 @@ SS-ken report (figure 4.3.8) on that node: all of it is synthetic, and the hiccu
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -52,12 +54,22 @@ def centre_store(
     before_s: float = 2.0,
 ) -> Collector:
     """The servers from BEGIN on; the metadata server has the CONDITION from BEFORE_S before the open on."""
-    collector = Collector(folder)
+    shutil.copytree(_played(hiccup_s, step_s, condition, until, begin, before_s).name, folder)
+    return Collector(folder)
+
+
+@cache
+def _played(
+    hiccup_s: float | None, step_s: float, condition: Condition, until: int, begin: int, before_s: float
+) -> TemporaryDirectory[str]:
+    """A store of half an hour takes a second to make, and many tests begin with the same one."""
+    kept = TemporaryDirectory(prefix="alongside-")
+    collector = Collector(Path(kept.name))
     at_s = (HUNG - begin) / SECOND - before_s
     spells = () if hiccup_s is None else (Spell("condition", at_s, hiccup_s, condition=condition),)
     centre = Centre(replace(named("healthy"), spells=spells), seed=3, jobs=12, begin_ns=begin)
     write_history(centre, collector.writer, (until - begin) / SECOND, step_s, lambda share: None)
-    return collector
+    return kept
 
 
 def disk_bytes(at: int) -> float:

@@ -170,6 +170,7 @@ def test_damage_is_named_while_another_thread_asks(store: Store) -> None:
         answer.result()
 
 
+@pytest.mark.whole
 def test_a_diagnosis_is_the_same_each_time(store: Store) -> None:
     first = diagnose(store)
     assert [diagnose(store) for _ in range(2)] == [first] * 2
