@@ -187,6 +187,17 @@ def test_an_agent_that_reads_less_often_than_the_collector_looks_is_not_silent()
     assert server.now(6, is_silent=True).state == "no-samples"
 
 
+def test_steps_of_the_past_are_no_pace() -> None:
+    server = Watched(60.0)
+    now = BEGIN + server.at * server.step
+    server.states.wake(now)
+    said = []
+    for number in range(1, 4):
+        (verdict,) = server.states.take(Round(now + number * 10 * SECOND, (), {}))
+        said.append(verdict.state)
+    assert said == ["healthy", "healthy", "no-samples"]
+
+
 def test_samples_that_are_mostly_missing_are_no_slower_pace() -> None:
     server = Watched()
     for missing in (5, 2, 4, 1, 5):

@@ -110,6 +110,8 @@ class States:
         for server in self._servers.values():
             server.heard_ns = max(server.heard_ns, now_ns)
             server.step_s = min(server.step_s, self.limits.sample_s)
+            # The past was taken in longer steps than its samples.
+            server.gaps_s.clear()
 
     def clock(self, host: str) -> tuple[float, int]:
         """Of a known server: seconds of a sample, and how much its clock is ahead, ns."""
