@@ -94,7 +94,7 @@ class SlurmSite:
         self.folder, self.options = folder, plugin
         self.conf = folder / "slurm.conf"
         self.running: dict[str, subprocess.Popen[bytes]] = {}
-        # Two sites at a time would take each other's folder of records away.
+        # Two sites at a time would share the groups of the freezer.
         self._turn = Path(f"{RECORDS}.lock").open("w")  # noqa: SIM115 - until the end
         fcntl.flock(self._turn, fcntl.LOCK_EX)
         self.environment = {**os.environ, "SLURM_CONF": str(self.conf)}
