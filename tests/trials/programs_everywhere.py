@@ -339,7 +339,7 @@ def _most_behind(losses: set[str], recorded: Recorded) -> float:
     return sum(recorded.losses[name] for name in losses)
 
 
-_HEADLINE = re.compile("calls were not seen|Not all calls were seen")
+_HEADLINE = re.compile("calls were not seen|Not all (calls were|was) seen")
 
 
 def _counts(different: dict[str, int]) -> str:
