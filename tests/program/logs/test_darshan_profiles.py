@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from iodock.program.capture import import_logs
 from iodock.program.findings import HIDES_CALLS
 from iodock.program.run import open as open_run
 from iodock.program.store import Store
-from iodock.shared.errors import RequestError
+from iodock.shared.errors import IodockError, RequestError
 from places import FIXTURES
 
 DARSHAN = FIXTURES / "darshan"
@@ -399,3 +400,41 @@ def test_losses_of_darshan_are_explained() -> None:
     assert {name for name in HIDES_CALLS if name.startswith("darshan-")} <= set(losses)
     for name, cure in losses.items():
         assert cure[:40] in " ".join(printed("explain", name).split())
+
+
+def _sums(store: Path) -> dict[str, Any]:
+    with Store.open(store) as opened:
+        return opened.rows(
+            "SELECT count(*) AS n, sum(opens) AS opens, sum(read_bytes) AS read, "
+            "sum(written_bytes) AS written FROM profiles"
+        )[0]
+
+
+def test_damage_never_changes_numbers_in_silence(tmp_path: Path) -> None:
+    """A damaged log is refused, or gives the same numbers, or has a loss that the whole one has not."""
+    chance = random.Random(41)
+    whole: dict[Path, tuple[dict[str, Any], set[tuple[str, int]]]] = {}
+    outcomes = {"refused": 0, "the same": 0, "a loss": 0}
+    damaged = tmp_path / "damaged.darshan"
+    for _ in range(24):
+        log = chance.choice(LOGS)
+        if log not in whole:
+            told = import_logs([str(log)], tmp_path / "whole.iodock", force=True)
+            whole[log] = _sums(told.store), {(loss.name, loss.count) for loss in told.losses}
+        content = bytearray(log.read_bytes())
+        if chance.random() < 0.4:
+            del content[chance.randrange(len(content)) :]
+        for _ in range(min(4, len(content))):
+            content[chance.randrange(len(content))] = chance.randrange(256)
+        damaged.write_bytes(content)
+        try:
+            told = import_logs([str(damaged)], tmp_path / "damaged.iodock", force=True)
+        except IodockError:
+            outcomes["refused"] += 1
+            continue
+        sums, losses = whole[log]
+        is_same = _sums(told.store) == sums
+        more = {(loss.name, loss.count) for loss in told.losses} - losses
+        assert is_same or more, log.name
+        outcomes["the same" if is_same else "a loss"] += 1
+    assert all(outcomes.values()), outcomes
