@@ -310,8 +310,24 @@ def test_show_profiles_adds_up_by_interface_and_file(stores: list[Path]) -> None
     assert [loss["name"] for loss in found["losses"]] == ["darshan-partial-module"]
 
 
-@pytest.mark.parametrize("options", [("--file", "/x"), ("--rank", "3")])
-def test_filters_are_refused(stores: list[Path], options: tuple[str, str]) -> None:
+def test_files_and_ranks_can_be_chosen(stores: list[Path]) -> None:
+    store = stores[[log.name for log in LOGS].index("imbalanced-io.darshan")]
+    all_files = shown(store, "profiles", "--by", "file")["rows"]
+    one = next(row for row in all_files if row["interface"] == "mpi-io")
+    named = shown(store, "profiles", "--by", "file", "--file", one["file"])["rows"]
+    assert [row for row in named if row["interface"] == "mpi-io"] == [one]
+    folder = one["file"].rsplit("/", 1)[0]
+    globbed = shown(store, "profiles", "--by", "file", "--file", f"{folder}/*")["rows"]
+    assert globbed == [row for row in all_files if row["file"].rsplit("/", 1)[0] == folder] != []
+    by_rank = {row["rank"]: row for row in shown(store, "profiles", "--by", "rank")["rows"]
+               if row["interface"] == "posix"}  # fmt: skip
+    found = shown(store, "profiles", "--by", "rank", "--rank", "7")
+    assert [row for row in found["rows"] if row["interface"] == "posix"] == [by_rank[7]]
+    assert any("all ranks together" in note and "not shown" in note for note in found["notes"])
+
+
+@pytest.mark.parametrize("options", [("--call", "read"), ("--failed",), ("--pid", "3")])
+def test_other_filters_are_refused(stores: list[Path], options: tuple[str, ...]) -> None:
     status, _, said = asked("show", "profiles", stores[0], *options)
     assert status == 2
     assert "can't be filtered" in said

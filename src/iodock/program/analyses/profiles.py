@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iodock.program.analyses.base import Analysis, Option, Request, answer
+from iodock.program.relations.filters import Filters
+from iodock.program.relations.globs import glob_expression, is_glob
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column
+from iodock.shared.engine.sql import quoted
 from iodock.shared.errors import RequestError, meant
 
 _KEYS = {
@@ -33,6 +38,7 @@ _TIMES = {
     "meta_time_ns": "in opens, closes, seeks, stats and the like, of all ranks together",
 }
 _HEADINGS = {"meta_time_ns": "metadata time"}
+_SHARED = "files that Darshan counts for all ranks together belong to no rank, and are not shown"
 _SUMS = {**_COUNTS, **_BYTES, **_TIMES}
 _MEASURES = (
     Column("profiles", "int", "profiles", "measure", "records of the log", importance="last"),
@@ -51,25 +57,48 @@ _MEASURES = (
 
 def run(store: Store, asked: Request) -> Answer:
     """One row per key and interface, those that took most time first."""
-    keys = _keys(asked)
-    table = store.table(_rows(keys))
+    keys, chosen = _keys(asked), _conditions(asked.filters)
+    table = store.table(_rows(keys, chosen))
     columns = (*(_KEYS[key] for key in keys), *_MEASURES)
     title = f"Counters by {', '.join(keys)}"
-    return answer("profiles", title, store, asked, table, columns, keys=keys)
+    made = answer("profiles", title, store, asked, table, columns, keys=keys)
+    if asked.filters.rank and store.rows("SELECT 1 FROM profiles WHERE rank IS NULL LIMIT 1"):
+        return replace(made, notes=(*made.notes, _SHARED))
+    return made
+
+
+def _conditions(filters: Filters) -> list[str]:
+    """SQL over profiles `p` and files `f`. Raises RequestError for a filter that counters can't answer."""
+    for name in filters.given():
+        if name not in ("file", "rank"):
+            hint = "filters: --file and --rank; iodock query asks the tables themselves"
+            raise RequestError(f"counters can't be filtered by {name}", hint)
+    found = []
+    if filters.file:
+        found.append(f"({' OR '.join(map(_named, filters.file))})")
+    if filters.rank:
+        found.append(f"p.rank IN ({', '.join(map(str, filters.rank))})")
+    return found
+
+
+def _named(file: str) -> str:
+    """A name that exists literally, or a glob."""
+    literal = f"f.name = {quoted(file)}"
+    if not is_glob(file):
+        return literal
+    return f"({literal} OR regexp_full_match(f.name, {quoted(glob_expression(file))}))"
 
 
 def _keys(asked: Request) -> tuple[str, ...]:
     """Those asked for, and the interface: bytes pass several, and are not added up. Raises RequestError."""
-    if filtered := asked.filters.given():
-        hint = "leave it out, or ask with iodock query: FROM profiles p JOIN files f USING (file_id)"
-        raise RequestError(f"counters can't be filtered by {next(iter(filtered))}", hint)
     for key in asked.options["by"]:
         if key not in _KEYS:
             raise RequestError(f"no such key: {key}", meant(key, tuple(_KEYS), f"keys: {', '.join(_KEYS)}"))
     return tuple(dict.fromkeys((*asked.options["by"], "interface")))
 
 
-def _rows(keys: tuple[str, ...]) -> str:
+def _rows(keys: tuple[str, ...], chosen: list[str]) -> str:
+    where = f"WHERE {' AND '.join(chosen)}" if chosen else ""
     grouped = ", ".join(f'{_SQL.get(key, f"p.{key}")} AS "{key}"' for key in keys)
     numbers = ", ".join(str(at + 1) for at in range(len(keys)))
     sums = ", ".join(f"{_all_or_none(name)} AS {name}" for name in _SUMS)
@@ -78,7 +107,7 @@ def _rows(keys: tuple[str, ...]) -> str:
     return f"""WITH g AS (SELECT {grouped}, count(*) AS profiles, count(DISTINCT p.file_id) AS files, {sums},
     min(p.first_ts) AS first_ts, max(p.last_ts) AS last_ts,
     nullif(array_to_string({names}, ', '), '') AS estimated
-  FROM profiles p LEFT JOIN files f ON f.file_id = p.file_id GROUP BY {numbers})
+  FROM profiles p LEFT JOIN files f ON f.file_id = p.file_id {where} GROUP BY {numbers})
 SELECT * FROM g ORDER BY {spent} DESC, {numbers}"""
 
 
@@ -93,10 +122,14 @@ ANALYSIS = Analysis(
     doc="""Counters by interface of a store that has them in place of calls (iodock import of a log of
 Darshan): calls, bytes and times, added up over ranks and files. The same bytes stand in each interface that
 they pass: those of mpi-io come again in posix. What Darshan does not count, or not in that version, is empty.
-Filters do not apply; `iodock query` asks the tables themselves.""",
+Of the filters --file and --rank apply; `iodock query` asks the tables themselves.""",
     columns=(_KEYS["interface"], *_MEASURES),
     run=run,
     profiles=True,
     options=(Option("by", "keys", (), f"group by these keys, and the interface: {', '.join(_KEYS)}"),),
-    examples=("iodock show profiles job.iodock", "iodock show profiles job.iodock --by file --top 20"),
+    examples=(
+        "iodock show profiles job.iodock",
+        "iodock show profiles job.iodock --by file --top 20",
+        "iodock show profiles job.iodock --by rank --file '**/out.h5'",
+    ),
 )
