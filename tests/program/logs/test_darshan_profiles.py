@@ -247,6 +247,15 @@ def test_a_counter_that_a_version_lacks_is_unknown(tables: duckdb.DuckDBPyConnec
     assert rows(tables, sql) == [{"n": 0}]
 
 
+def test_what_early_versions_count_wrongly_is_an_estimate(tables: duckdb.DuckDBPyConnection) -> None:
+    sql = """SELECT regexp_extract(log, '3[.][0-9]+[.][0-9]+') AS version, bool_or(len(estimated) > 0) AS told
+FROM profiles WHERE interface = 'mpi-io' AND log LIKE 'mpi-io-test-x86%' GROUP BY 1"""
+    told = {row["version"]: row["told"] for row in rows(tables, sql)}
+    # Darshan 3.1.1 mended the time of the first write.
+    assert {version for version, is_told in told.items() if is_told} == {"3.0.0", "3.0.1", "3.1.0"}
+    assert "3.5.0" in told
+
+
 def test_single_accesses_add_up_to_the_counters(tables: duckdb.DuckDBPyConnection) -> None:
     dxt = "log = 'mpi-io-test-dxt.darshan' AND interface IN ('posix', 'mpi-io')"
     traced = f"""SELECT interface, sum(bytes) FILTER (WHERE NOT is_write) AS read,
