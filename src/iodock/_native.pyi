@@ -21,6 +21,7 @@ class ImportSummary(TypedDict):
     calls: int
     files: int
     processes: int
+    profiles: int | None
     cut: bool
     losses: list[tuple[str, int, str]]
 
@@ -74,6 +75,7 @@ def import_logs(
     coverage_bytes: int | None = None,
     progress: Callable[[int, int | None, int], None] | None = None,
 ) -> ImportSummary: ...
+def is_darshan(log: str | os.PathLike[str]) -> bool: ...
 def finish_recording(
     store: str | os.PathLike[str], *, progress: Callable[[int, int | None, int], None] | None = None
 ) -> ImportSummary: ...

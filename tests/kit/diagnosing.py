@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from iodock.program import rules
 from iodock.program.diagnosis import diagnose, diagnosis_of, facts_of
 from iodock.program.findings import Diagnosis, Finding
 from iodock.program.rules.asking import candidates_of
-from iodock.program.rules.base import Facts
+from iodock.program.rules.base import Facts, Rule
 from iodock.program.store import Store
 from iodock.shared.settings import Settings
 
@@ -62,12 +62,26 @@ class Asked:
         return sorted((name, status.st_mtime_ns, status.st_size) for name, status in found)
 
 
+_ASKED: list[tuple[Rule, ...]] = []
+_EVERY = rules.every
+_LOCK = threading.Lock()
+
+
 @contextmanager
 def only_rules(*names: str) -> Iterator[None]:
-    """No other rule is asked meanwhile: where it does not matter what all of them say."""
+    """No other rule is asked meanwhile: where it does not matter what all of them say. Threads may overlap;
+    then the one that came last says which."""
     asked = tuple(rule for rule in rules.every() if rule.name in names)
-    with patch.object(rules, "every", lambda: asked):
+    with _LOCK:
+        _ASKED.append(asked)
+        rules.every = lambda: _ASKED[-1] if _ASKED else _EVERY()  # type: ignore[assignment]
+    try:
         yield
+    finally:
+        with _LOCK:
+            _ASKED.remove(asked)
+            if not _ASKED:
+                rules.every = _EVERY
 
 
 def _speaking(wanted: Iterable[str], facts: Facts) -> set[str]:

@@ -2,7 +2,7 @@
 
 mod support;
 
-use iodock_darshan::{ByteOrder, Module, Written};
+use iodock_darshan::{is_darshan, ByteOrder, Module, Written};
 use std::path::Path;
 use std::process::Command;
 use support::{forms, read, sample, samples, text};
@@ -153,4 +153,34 @@ fn a_job_without_files_is_whole() {
     let log = read(&sample("empty")).expect("a whole log");
     assert_eq!((log.records(), log.losses.len()), (0, 0));
     assert_eq!(log.job.expect("whole").processes, 4);
+}
+
+#[test]
+fn logs_and_texts_are_told_from_other_files() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    let place = std::env::temp_dir().join(format!("iodock-darshan-known-{}", std::process::id()));
+    std::fs::create_dir_all(&place).expect("a folder");
+    for (number, path) in samples().iter().enumerate() {
+        // By what it begins with, whatever it is called.
+        let copy = place.join(format!("{number}.log"));
+        std::fs::copy(path, &copy).expect("a copy");
+        assert!(is_darshan(path) && is_darshan(&copy), "{}", path.display());
+    }
+    assert!(is_darshan(&folder.join("darshan/text/ior-hdf5.txt")));
+    let others = ["darshan/README.md", "darshan/expected.tsv", "darshan", "darshan/there-is-none"];
+    for name in others {
+        assert!(!is_darshan(&folder.join(name)), "{name}");
+    }
+    for start in
+        ["3.14 is a number\n", "3.41", "", "1700000000.000100 close(3) = 0 <0.000005>\n", "3.00\0\0\0\0"]
+    {
+        let other = place.join("other.log");
+        std::fs::write(&other, start).expect("a file");
+        // The last begins like a log, and is cut: that is said of it.
+        assert_eq!(is_darshan(&other), start.ends_with('\0'), "{start:?}");
+    }
+    let named = place.join("job.darshan");
+    std::fs::write(&named, "").expect("a file");
+    assert!(is_darshan(&named));
+    std::fs::remove_dir_all(&place).expect("removed");
 }

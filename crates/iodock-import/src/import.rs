@@ -2,11 +2,12 @@
 
 use crate::logs::{open_logs, LogOptions, Opened};
 use crate::pipeline::{run, EventSink, Imported, Progress};
+use crate::profiles::import_darshan;
 use crate::ImportError;
 use iodock_event::{shown, EventColumns, Losses};
 use iodock_store::{Captured, HostClock, Io, LossEntry, Manifest, Source, State, StoreOptions, StoreWriter};
 use iodock_tracker::DEFAULT_COVERAGE_BYTES;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 /// What to import, and where to.
@@ -37,6 +38,8 @@ pub struct ImportSummary {
     pub calls: u64,
     pub files: u64,
     pub processes: u64,
+    /// Counters of a process and file, in place of calls; `None` where the source shows calls.
+    pub profiles: Option<u64>,
     /// Was a recording not closed, so that its last second may be missing?
     pub cut: bool,
     pub losses: Losses,
@@ -52,6 +55,9 @@ pub fn import(
     progress: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
 ) -> Result<ImportSummary, ImportError> {
+    if is_darshan(&options.logs)? {
+        return import_darshan(options, progress, cancel);
+    }
     let opened = open_logs(&options.logs)?;
     let writer = StoreWriter::create(&options.store, StoreOptions { force: options.force, complete: false })?;
     let mut manifest = manifest_of(&opened, &options.logs);
@@ -66,6 +72,26 @@ pub fn import(
     summary.formats = opened.formats.iter().map(|name| name.to_string()).collect();
     summary.store = sink.writer.finish(&imported.tracked.tables, manifest)?;
     Ok(summary)
+}
+
+/// Whether it is a log of Darshan that shall be imported. What it takes is asked of a single log only: another one of
+/// Darshan is another job, and another store.
+fn is_darshan(logs: &LogOptions) -> Result<bool, ImportError> {
+    let asked = logs.format.is_none();
+    let Some(found) = logs.logs.iter().find(|log| asked && iodock_darshan::is_darshan(Path::new(log))) else {
+        return Ok(false);
+    };
+    let usage = |message: String, hint: &str| Err(ImportError::Usage { message, hint: hint.into() });
+    if logs.logs.len() > 1 {
+        let message = format!("{found} is a log of Darshan, which makes a store of its own");
+        return usage(message, "import it alone; iodock import *.darshan makes a store of each");
+    }
+    if logs.lines.is_some() || logs.rank_from.is_some() || !logs.working_directories.is_empty() {
+        let message =
+            format!("{found} is a log of Darshan: --lines, --rank-from and --cwd are for logs of calls");
+        return usage(message, "leave them out: a log of Darshan has all ranks and absolute names");
+    }
+    Ok(true)
 }
 
 /// Hands events to the store.

@@ -132,6 +132,7 @@ fn done_before(store: &Path, manifest: &Manifest) -> ImportSummary {
         calls: manifest.source.calls,
         files: rows("files"),
         processes: rows("processes"),
+        profiles: None,
         cut: manifest.state == State::Cut,
         losses: Losses::default(),
     }

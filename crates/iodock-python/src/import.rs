@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 use std::path::PathBuf;
 
 /// Imports `logs` (paths; `-` is standard input) into a new store at `store`; of a single one `lines` (first, last) only. `progress(bytes, total, calls)` is
-/// called about twenty times a second. Gives a dictionary: store, formats, lines, calls, files, processes, cut,
+/// called about twenty times a second. Gives a dictionary: store, formats, lines, calls, files, processes, profiles, cut,
 /// losses [(name, count, cure)].
 #[pyfunction]
 #[pyo3(signature = (logs, store, *, format=None, working_directories=Vec::new(), rank_from=None, lines=None, force=false, coverage_bytes=None, progress=None))]
@@ -74,6 +74,13 @@ fn is_in_progress(store: PathBuf) -> bool {
     iodock_import::is_in_progress(&store.join("journal"))
 }
 
+/// Whether the file at LOG is a log of Darshan or its text: each makes a store of its own.
+#[pyfunction]
+#[pyo3(signature = (log))]
+fn is_darshan(py: Python<'_>, log: PathBuf) -> bool {
+    py.detach(|| iodock_import::is_darshan(&log))
+}
+
 fn as_dictionary<'py>(py: Python<'py>, summary: &ImportSummary) -> PyResult<Bound<'py, PyDict>> {
     let losses: Vec<_> =
         summary.losses.counts.iter().map(|(kind, &count)| (kind.name(), count, kind.cure())).collect();
@@ -84,6 +91,7 @@ fn as_dictionary<'py>(py: Python<'py>, summary: &ImportSummary) -> PyResult<Boun
     dictionary.set_item("calls", summary.calls)?;
     dictionary.set_item("files", summary.files)?;
     dictionary.set_item("processes", summary.processes)?;
+    dictionary.set_item("profiles", summary.profiles)?;
     dictionary.set_item("cut", summary.cut)?;
     dictionary.set_item("losses", losses)?;
     Ok(dictionary)
@@ -98,6 +106,7 @@ fn foreign_in_store(store: PathBuf) -> PyResult<Vec<PathBuf>> {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(import_logs, module)?)?;
+    module.add_function(wrap_pyfunction!(is_darshan, module)?)?;
     module.add_function(wrap_pyfunction!(finish_recording, module)?)?;
     module.add_function(wrap_pyfunction!(read_in_progress, module)?)?;
     module.add_function(wrap_pyfunction!(is_in_progress, module)?)?;

@@ -19,6 +19,7 @@ mod info;
 mod manifest;
 mod new_store;
 pub mod own;
+mod profiles;
 mod schema;
 mod table;
 mod tables;
@@ -30,6 +31,7 @@ pub use manifest::{
     Captured, Host, HostClock, InProgress, Io, Job, LossEntry, LossPlace, Manifest, Recorder, Source, State,
     SCHEMA_VERSION,
 };
+pub use profiles::{AccessRow, BinRow, Counts, HeatRow, LayoutRow, ProfileRow, ProfileTables, RankShare};
 pub use table::{Cell, TableWriter, Written};
 pub use tables::{ExecutableRow, FaultRow, PagesRow};
 pub use writer::{StoreOptions, StoreWriter};

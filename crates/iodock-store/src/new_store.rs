@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// What a finished store consists of, besides manifest and journal.
-pub(crate) const TABLES: [&str; 13] = [
+pub(crate) const TABLES: [&str; 20] = [
     "events",
     "faults",
     "pages",
@@ -23,6 +23,13 @@ pub(crate) const TABLES: [&str; 13] = [
     "mounts.parquet",
     "executables.parquet",
     "call_totals.parquet",
+    "profiles.parquet",
+    "profile_counters.parquet",
+    "profile_fields.parquet",
+    "histograms.parquet",
+    "layouts.parquet",
+    "profile_accesses.parquet",
+    "heatmaps.parquet",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

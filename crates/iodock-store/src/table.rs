@@ -45,6 +45,12 @@ impl<'a> Cell<'a> {
     pub fn optional_number(number: Option<i32>) -> Cell<'a> {
         number.map_or(Cell::Null, Cell::Narrow)
     }
+    pub fn wide(number: Option<i64>) -> Cell<'a> {
+        number.map_or(Cell::Null, Cell::Wide)
+    }
+    pub fn real(number: Option<f64>) -> Cell<'a> {
+        number.map_or(Cell::Null, Cell::Real)
+    }
     /// [`iodock_event::UNKNOWN`] is null.
     pub fn quantity(value: i64) -> Cell<'a> {
         if value == iodock_event::UNKNOWN {

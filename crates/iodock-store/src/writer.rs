@@ -4,6 +4,7 @@ use crate::error::StoreError;
 use crate::events::{EventTotals, EventWriter, Limits};
 use crate::manifest::Manifest;
 use crate::new_store::NewStore;
+use crate::profiles::ProfileTables;
 use crate::table::TableWriter;
 use crate::tables::{
     create_executables, create_faults, create_mounts, create_pages, create_samples, create_totals,
@@ -40,6 +41,7 @@ pub struct StoreWriter {
     pages: Option<TableWriter>,
     totals: Option<TableWriter>,
     executables: Option<TableWriter>,
+    profiles: Option<ProfileTables>,
     // Last, so that its folder goes after everything in it was closed.
     place: NewStore,
 }
@@ -66,6 +68,7 @@ impl StoreWriter {
             pages: None,
             totals: None,
             executables: None,
+            profiles: None,
             place,
         })
     }
@@ -144,6 +147,15 @@ impl StoreWriter {
         totals.iter().try_for_each(|total| write_total(table, total))
     }
 
+    /// The tables of profiles, which the store has from then on.
+    pub fn profiles(&mut self) -> Result<&mut ProfileTables> {
+        let tables = match self.profiles.take() {
+            Some(tables) => tables,
+            None => ProfileTables::create(self.place.folder())?,
+        };
+        Ok(self.profiles.insert(tables))
+    }
+
     /// Writes the tables and the manifest, whose `tables` and `checksums` (and `first_ts`, `last_ts` where `None`) are
     /// filled in, and gives the store its name. Returns its path.
     pub fn finish(mut self, tables: &Tables, mut manifest: Manifest) -> Result<PathBuf> {
@@ -164,6 +176,9 @@ impl StoreWriter {
             if let Some(table) = table {
                 contents.add_table(name, store, table.finish()?);
             }
+        }
+        if let Some(profiles) = self.profiles.take() {
+            profiles.finish(store, &mut contents)?;
         }
         (manifest.tables, manifest.checksums) = (contents.rows, contents.checksums);
         manifest.first_ts = manifest.first_ts.or(totals.first);

@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,12 +15,16 @@ from iodock.cli.beside import say_losses
 from iodock.cli.naming import name_of_log, store_name
 from iodock.cli.options import examples, quiet
 from iodock.cli.streams import say
-from iodock.shared.errors import RequestError
+from iodock.shared.errors import IodockError, RequestError
+
+if TYPE_CHECKING:
+    from iodock.program.capture import Imported
 
 _EXAMPLES = (
     "strace -f -ttt -T -o run.log ./a.out; iodock import run.log",
     "iodock import trace.*.log.xz --rank-from 'trace.{rank}.log.xz' -o run.iodock",
     "zcat run.log.gz | iodock import - -o run.iodock --cwd /scratch/me",
+    "iodock import *.darshan",
 )
 # Digits of a number: more than any file has bytes or lines.
 _DIGITS = 15
@@ -99,35 +104,87 @@ def command(
     coverage_memory: int | None,
     quiet: bool,
 ) -> None:
-    """Turn logs of strace, truss or another tracer (--format lists them) into a store. Several logs are one
+    """Turn logs of strace, Darshan or another tracer (--format lists them) into a store. Several logs are one
     run (strace -ff, one per rank); - is standard input; .gz, .xz and .zst are read as they are. A table of
-    strace -c becomes a store of counts. Prints the store's name."""
+    strace -c becomes a store of counts, and each log of Darshan, or text of darshan-parser, a store of
+    counters by file. Prints the store's name."""
+    from iodock.program.capture import is_darshan
+
+    options = {
+        "format": None if form == "auto" else form,
+        "working_directories": cwd,
+        "rank_from": rank_from,
+        "lines": lines,
+        "force": force,
+        "coverage_bytes": coverage_memory,
+    }
+    if form == "auto" and len(logs) > 1 and any(is_darshan(log) for log in logs):
+        _import_each(logs, output, options, quiet)
+        return
+    _import(logs, Path(output) if output else store_name(name_of_log(logs[0]), force=force), options, quiet)
+
+
+def _import_each(logs: tuple[str, ...], output: str | None, options: dict[str, Any], quiet: bool) -> None:
+    """A store of each log of Darshan: one is a job. What can't be read is named, and the others are imported.
+    Raises RequestError, IodockError."""
+    from iodock.cli.run import say_error
+
+    _check_jobs(logs, output)
+    failed = 0
+    for log in logs:
+        try:
+            _import((log,), store_name(name_of_log(log), force=options["force"]), options, quiet)
+        except RequestError:
+            raise
+        except IodockError as error:
+            say_error(error)
+            failed += 1
+    if failed:
+        raise IodockError(f"{failed:,} of {len(logs):,} logs could not be imported", "they are named above")
+
+
+def _check_jobs(logs: tuple[str, ...], output: str | None) -> None:
+    from iodock.program.capture import is_darshan
+
+    if other := next((log for log in logs if not is_darshan(log)), None):
+        raise RequestError(
+            f"{other} is no log of Darshan, and others are", "import them apart: each log of Darshan is a job"
+        )
+    if output:
+        raise RequestError(
+            f"-o names one store, and these are {len(logs)} logs of Darshan, each of a job of its own",
+            "leave it out: each store is called after its log",
+        )
+
+
+def _import(logs: tuple[str, ...], store: Path, options: dict[str, Any], quiet: bool) -> None:
     from iodock.cli.progress import ProgressBar
     from iodock.program.capture import import_logs
-    from iodock.program.store.manifest import read_manifest
 
-    store = Path(output) if output else store_name(name_of_log(logs[0]), force=force)
     began = time.monotonic()
     with ProgressBar("reading", quiet) as progress:
-        found = import_logs(
-            logs,
-            store,
-            format=None if form == "auto" else form,
-            working_directories=cwd,
-            rank_from=rank_from,
-            lines=lines,
-            force=force,
-            coverage_bytes=coverage_memory,
-            progress=progress,
-        )
+        found = import_logs(logs, store, **options, progress=progress)
     click.echo(str(store))
     if quiet:
         return
     seconds = time.monotonic() - began
-    rate = f", {found.lines / seconds / 1e6:.1f} M lines/s" if seconds > 1 else ""
-    counts = f"{found.calls:,} calls of {found.processes:,} processes and threads on {found.files:,} files"
-    if read_manifest(found.store).counts_only:
-        counts = f"counts of {found.calls:,} calls"
-    print(f"{'+'.join(found.formats)}: {counts} in {seconds:.1f} s{rate}", file=sys.stderr)
+    rate = f", {found.lines / seconds / 1e6:.1f} M lines/s" if seconds > 1 and found.lines else ""
+    print(f"{'+'.join(found.formats)}: {_counts(found)} in {seconds:.1f} s{rate}", file=sys.stderr)
     say_losses((loss.name, loss.count, loss.cure) for loss in found.losses)
-    say(f"next: iodock show summary {shlex.quote(str(store))}")
+    if found.profiles is None:
+        say(f"next: iodock show summary {shlex.quote(str(store))}")
+        return
+    say("counters are shown, not judged: iodock diagnose and report need calls")
+    say(f"next: iodock show profiles {shlex.quote(str(store))}")
+
+
+def _counts(found: Imported) -> str:
+    from iodock.program.store.manifest import read_manifest
+
+    if found.profiles is not None:
+        ranks = read_manifest(found.store).raw.get("ranks")
+        of = "" if ranks is None else f" of a job of {ranks:,} processes"
+        return f"{found.profiles:,} records of counters on {found.files:,} files{of}"
+    if read_manifest(found.store).counts_only:
+        return f"counts of {found.calls:,} calls"
+    return f"{found.calls:,} calls of {found.processes:,} processes and threads on {found.files:,} files"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_LOG_ENDINGS = (".gz", ".xz", ".zst", ".log", ".txt", ".out", ".strace", ".truss", ".trace")
+_LOG_ENDINGS = (".gz", ".xz", ".zst", ".log", ".txt", ".out", ".strace", ".truss", ".trace", ".darshan")
 
 
 def store_name(stem: str, *, force: bool = False) -> Path:

@@ -27,6 +27,8 @@ class Imported:
     calls: int
     files: int
     processes: int
+    profiles: int | None
+    """Counters by process and file, in place of calls; None where the source shows calls."""
     cut: bool
     losses: tuple[Loss, ...]
 
@@ -71,6 +73,11 @@ def import_logs(
     return imported(found)
 
 
+def is_darshan(log: str) -> bool:
+    """Whether it is a log of Darshan or its text, which makes a store of its own."""
+    return _native.is_darshan(Path(log))
+
+
 def _each_once(logs: Sequence[str]) -> None:
     """The same log twice would count every call twice. Raises RequestError."""
     seen: dict[tuple[int, int] | str, str] = {}
@@ -113,6 +120,7 @@ def imported(found: _native.ImportSummary) -> Imported:
         calls=found["calls"],
         files=found["files"],
         processes=found["processes"],
+        profiles=found["profiles"],
         cut=found["cut"],
         losses=tuple(Loss(*loss) for loss in found["losses"]),
     )

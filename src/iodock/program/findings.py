@@ -17,6 +17,12 @@ REDUNDANT_FACTOR = 2.0
 HIDES_CALLS = frozenset(
     {
         "cut-lines",
+        "darshan-cut-region",
+        "darshan-damaged-region",
+        "darshan-newer-module",
+        "darshan-partial-module",
+        "darshan-unclaimed-bytes",
+        "darshan-unread-module",
         "dropped-records",
         "foreign-calls",
         "io-uring-contents",

@@ -13,7 +13,7 @@ import pytest
 import iodock
 from iodock.cli.query import EXAMPLES
 from iodock.program.run import Run
-from places import ROOT
+from places import FIXTURES, ROOT
 
 # Two ends in all their forms: names, copies between files, into a pipe and within one file, failures, and
 # completions of several requests by one call, in two threads whose lines mix.
@@ -74,6 +74,11 @@ MATCHING: dict[str, dict[str, Any] | None] = {
     "SELECT * FROM calls_seen JOIN 'names.csv' n ON n.pid = calls_seen.pid": None,
     "DESCRIBE calls_seen": None,
 }
+# Of stores of counters (Darshan) -> how many rows of its answer, as PyDarshan has records and bins.
+PROFILED = {
+    "SELECT f.name, p.interface, p.written_bytes FROM profiles p JOIN files f USING (file_id)": 5,
+    "SELECT quantity, low, high, sum(count) FROM histograms GROUP BY ALL ORDER BY ALL": None,
+}
 _NAMED = {"calls": "count", "count_star()": "count"}
 
 
@@ -107,7 +112,22 @@ def documented() -> set[str]:
 
 
 def test_every_documented_query_is_compared() -> None:
-    assert documented() == set(MATCHING)
+    assert documented() == {*MATCHING, *PROFILED}
+
+
+@pytest.mark.parametrize("sql", PROFILED)
+def test_a_documented_query_of_counters_runs(tmp_path: Path, sql: str) -> None:
+    from iodock.program.capture import import_logs
+
+    log = FIXTURES / "darshan" / "ior-hdf5.darshan"
+    found = iodock.open(import_logs([str(log)], tmp_path / "job.iodock").store).query(sql).to_pylist()
+    if PROFILED[sql] is not None:
+        assert len(found) == PROFILED[sql]
+        written = {row["interface"]: row["written_bytes"] for row in found}
+        assert written["posix"] >= written["mpi-io"] > 0
+    else:
+        assert {row["quantity"] for row in found} >= {"read-size", "write-size"}
+        assert all(row["high"] is None or row["low"] <= row["high"] for row in found)
 
 
 def said(run: Run, arguments: dict[str, Any], names: list[str]) -> Counter[tuple[Any, ...]]:

@@ -30,6 +30,11 @@ const HIGHEST_RATIO: u64 = 1032;
 /// A short region may take so much in any case: bzip2 has no such ratio.
 const ALWAYS: u64 = 1 << 20;
 
+/// Whether a file that begins so has the header of a log, or what is wrong with it.
+pub fn check(head: &[u8]) -> Result<(), Fault> {
+    Header::read(head).map(drop)
+}
+
 /// Reads a binary log.
 pub fn read(mut source: impl Read + Seek, limits: Limits) -> Result<Log, Fault> {
     let mut head = Vec::new();

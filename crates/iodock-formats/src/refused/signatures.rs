@@ -147,7 +147,11 @@ pub static SIGNATURES: &[Signature] = &[
     },
     Signature {
         title: &[r"^# (darshan log version|DXT, file_id): "],
-        ..of("darshan", "output of darshan-parser", "record the program with iodock record, or strace")
+        ..of(
+            "darshan",
+            "output of darshan-parser",
+            "give iodock import the log of Darshan itself, or this text as a file, not compressed",
+        )
     },
     Signature {
         lines: &[r"^\s*\d+,\d+\s+\d+\s+\d+\s+\d+\.\d{9}\s+\d+\s+[A-Z]{1,2}\s+[A-Z]+\s"],

@@ -26,6 +26,7 @@ _ORDER = (
     "accesses",
     "offsets",
     "files",
+    "profiles",
     "maps",
     "cache",
     "processes",
@@ -74,16 +75,21 @@ def _in_order(analysis: Analysis) -> Analysis:
 
 
 def _of_calls(analysis: Analysis) -> Analysis:
-    """The same; it refuses a store of counts if it needs calls."""
-    if analysis.counts:
-        return analysis
-    stream = None if analysis.stream is None else _guarded(analysis.stream)
-    return replace(analysis, run=_guarded(analysis.run), stream=stream)
+    """The same; it refuses a store of counts or profiles if it needs calls, and others if it needs those."""
+    need = Store.need_calls
+    if analysis.profiles:
+        need = Store.need_profiles
+    elif analysis.counts:
+        need = Store.need_no_profiles
+    stream = None if analysis.stream is None else _guarded(analysis.stream, need)
+    return replace(analysis, run=_guarded(analysis.run, need), stream=stream)
 
 
-def _guarded(answer: Callable[[Store, Request], Answered]) -> Callable[[Store, Request], Answered]:
+def _guarded(
+    answer: Callable[[Store, Request], Answered], need: Callable[[Store], None]
+) -> Callable[[Store, Request], Answered]:
     def run(store: Store, asked: Request) -> Answered:
-        store.need_calls()
+        need(store)
         return answer(store, asked)
 
     return run

@@ -61,6 +61,8 @@ class Analysis:
     """Where there is one row per event: the same rows, batch by batch."""
     counts: bool = field(default=False)
     """Answers from counts by call alone, too (strace -c)."""
+    profiles: bool = field(default=False)
+    """Answers from profiles, and from nothing else (Darshan)."""
     orders: bool = field(default=False)
     """Sorts by any column itself, where the rows are many or a row stands for those left out."""
     hidden: bool = field(default=False)

@@ -76,6 +76,12 @@ class Manifest:
         return bool(self.rows.get("call_totals"))
 
     @property
+    def profiles_only(self) -> bool:
+        """Whether the source shows counters by file and process, and no calls (Darshan); also where it has
+        none."""
+        return "profiles" in self.rows and not self.rows.get("events")
+
+    @property
     def in_progress(self) -> InProgress | None:
         """How far the recording was when this was read; None of one that is over."""
         said = self.raw.get("in_progress")
@@ -100,6 +106,16 @@ class Manifest:
             )
         elif self.source.get("calls") and not self.durations:
             found.append("this source has no call durations, so times are empty")
+        if self.profiles_only:
+            found.append(
+                "these are counters of Darshan, and no calls: the same bytes stand in each interface that "
+                "they pass, times are those of all ranks together, and what is not counted is empty"
+            )
+            if not self.rows["profiles"]:
+                found.append(
+                    "the log holds no counters of any file: Darshan has counted none, or they could not be "
+                    "read; that is not to say that the job made no I/O"
+                )
         if not self.checksums and self.rows:
             found.append(checksums.NONE)
         return tuple(found)

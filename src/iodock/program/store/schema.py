@@ -222,9 +222,130 @@ PAGES = StoreTable(
     is_written BOOLEAN whether a write made them; false: they were brought in to be read; null: not known
     """),
 )
+PROFILES = StoreTable(
+    "profiles",
+    "profiles.parquet",
+    "counters of one process, or of all ranks, for one file and interface, in place of calls (Darshan)",
+    _columns("""
+    profile_id UINTEGER number of the profile in this store
+    job VARCHAR id of the job
+    host VARCHAR where it ran, where the source tells
+    rank INTEGER MPI rank, null for all ranks together
+    ranks INTEGER of how many ranks it is the sum
+    upid UINTEGER which process: processes.upid, null for Darshan's
+    file_id UINTEGER which file, data set or variable: files.file_id
+    pattern VARCHAR the pattern of several files that were counted together
+    files BIGINT how many files that are
+    parent_file_id UINTEGER of a data set or variable: the file that holds it
+    interface VARCHAR posix, stdio, mpi-io, hdf5, hdf5-dataset, pnetcdf or pnetcdf-variable
+    opens BIGINT calls that open it
+    reads BIGINT calls that read
+    writes BIGINT calls that write
+    seeks BIGINT calls that only move the position
+    stats BIGINT calls that ask for its attributes
+    syncs BIGINT calls that bring it to the disk or server, and flushes
+    read_bytes BIGINT bytes that were read
+    written_bytes BIGINT bytes that were written
+    read_time_ns BIGINT ns in reads, of all ranks together
+    write_time_ns BIGINT ns in writes, of all ranks together
+    meta_time_ns BIGINT ns in opens, closes, seeks, stats and the like, of all ranks together
+    first_ts BIGINT begin of the first operation that is known, ns
+    last_ts BIGINT end of the last operation that is known, ns
+    fastest_rank INTEGER of all ranks together: the one that took least time
+    fastest_bytes BIGINT bytes of that rank
+    fastest_time_ns BIGINT ns of that rank
+    slowest_rank INTEGER of all ranks together: the one that took most time
+    slowest_bytes BIGINT bytes of that rank
+    slowest_time_ns BIGINT ns of that rank
+    variance_bytes DOUBLE of all ranks together: variance of their bytes
+    variance_time_s2 DOUBLE of all ranks together: variance of their seconds
+    estimated VARCHAR[] columns whose values are not exact
+    """),
+)
+PROFILE_COUNTERS = StoreTable(
+    "profile_counters",
+    "profile_counters.parquet",
+    "further counters of profiles; of a counter in profile_fields no row is 0, of others unknown",
+    _columns("""
+    profile_id UINTEGER which profile
+    counter VARCHAR the source's name of it
+    value BIGINT a whole number
+    fraction DOUBLE a time in seconds or another fraction
+    """),
+)
+PROFILE_FIELDS = StoreTable(
+    "profile_fields",
+    "profile_fields.parquet",
+    "counters that the source has for an interface, also those that are columns or bins",
+    _columns("""
+    interface VARCHAR as in profiles
+    counter VARCHAR the source's name of it
+    """),
+)
+HISTOGRAMS = StoreTable(
+    "histograms",
+    "histograms.parquet",
+    "how often a size or stride was met; bins without any have no row",
+    _columns("""
+    profile_id UINTEGER which profile
+    quantity VARCHAR read-size, write-size; common-read-or-write-size and common-stride are the most frequent
+    low BIGINT least number of the bin, bytes
+    high BIGINT greatest number of the bin, null where it has no end
+    count BIGINT how often
+    bytes BIGINT bytes in all, null where not known
+    """),
+)
+LAYOUTS = StoreTable(
+    "layouts",
+    "layouts.parquet",
+    "how files lie on the servers of a parallel file system (Lustre)",
+    _columns("""
+    file_id UINTEGER which file
+    rank INTEGER which rank saw it so, null for all
+    component INTEGER number of the piece
+    stripe_bytes BIGINT length of a stripe
+    stripe_count BIGINT over how many targets
+    start_bytes BIGINT where the piece begins
+    end_bytes BIGINT where it ends, null where not known or at the file's end
+    pool VARCHAR pool of targets
+    targets VARCHAR[] numbers of the targets (OST), in order
+    file_system_targets BIGINT targets that the file system has
+    """),
+)
+PROFILE_ACCESSES = StoreTable(
+    "profile_accesses",
+    "profile_accesses.parquet",
+    "single reads and writes beside profiles (Darshan's DXT); they are no events",
+    _columns("""
+    file_id UINTEGER which file
+    interface VARCHAR posix or mpi-io: the same bytes may stand in both
+    rank INTEGER MPI rank
+    host VARCHAR where it ran
+    thread BIGINT number of the thread, where known
+    is_write BOOLEAN whether it wrote
+    offset_bytes BIGINT place in the file
+    bytes BIGINT transferred
+    ts BIGINT start, ns since the epoch
+    dur BIGINT elapsed ns
+    """),
+)
+HEATMAPS = StoreTable(
+    "heatmaps",
+    "heatmaps.parquet",
+    "bytes of a process in each interval in which it moved any, beside profiles",
+    _columns("""
+    interface VARCHAR posix, stdio, mpi-io, dfs or daos
+    rank INTEGER MPI rank
+    ts BIGINT where the interval begins, ns since the epoch
+    end_ts BIGINT where it ends
+    read_bytes BIGINT bytes that were read
+    written_bytes BIGINT bytes that were written
+    """),
+)
 TABLES = (
     *(EVENTS, FILES, PROCESSES, COMMANDS, EXECUTABLES, CALLS, ERRNOS, MOUNTS, SAMPLES, FAULTS, PAGES),
     CALL_TOTALS,
+    *(PROFILES, PROFILE_COUNTERS, PROFILE_FIELDS, HISTOGRAMS, LAYOUTS, PROFILE_ACCESSES, HEATMAPS),
 )
 
 STORED_DURATIONS = StoreTable(

@@ -71,11 +71,29 @@ class Store:
         self.engine.check()
 
     def need_calls(self) -> None:
-        """Raises RequestError if it holds counts by call, and no calls."""
+        """Raises RequestError if it holds counts by call or profiles, and no calls."""
+        self.need_no_profiles()
         if self.manifest.counts_only:
             raise RequestError(
                 f"{self.name}: holds counts by call only (strace -c): no files, sizes, order or processes",
                 "see them with iodock show summary; for more record the program, or import a log of calls",
+            )
+
+    def need_no_profiles(self) -> None:
+        """Raises RequestError if it holds profiles, and no calls."""
+        if self.manifest.profiles_only:
+            raise RequestError(
+                f"{self.name}: holds counters by file only (Darshan), and no calls: what needs calls can't "
+                "look at it, which says nothing of the run's I/O",
+                "see them with iodock show profiles, or ask with iodock query; for more record the program",
+            )
+
+    def need_profiles(self) -> None:
+        """Raises RequestError if it holds no profiles."""
+        if not self.manifest.profiles_only:
+            raise RequestError(
+                f"{self.name}: holds no profiles, which stand in place of calls in stores of Darshan's logs",
+                "iodock show summary and iodock show files show calls",
             )
 
     @property

@@ -1,0 +1,28 @@
+//! Is a file a log of Darshan at all?
+
+use crate::{binary, text, Fault};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// Whether the file at `path` is for [`crate::Log::open`]: by what it begins with, or by a name that only Darshan
+/// gives. A damaged log is one, too. False for what is no plain file: nothing is read of a pipe.
+pub fn is_darshan(path: &Path) -> bool {
+    if !path.is_file() {
+        return false;
+    }
+    if path.extension().is_some_and(|ending| ending == "darshan") {
+        return true;
+    }
+    let mut head = Vec::new();
+    let Ok(file) = File::open(path) else { return false };
+    let is_read = file.take(text::HEAD_BYTES).read_to_end(&mut head).is_ok();
+    is_read && (text::is_text(&head) || is_log(&head))
+}
+
+/// A log of format 2 begins with its version only, as other files may.
+fn is_log(head: &[u8]) -> bool {
+    !matches!(binary::check(head), Err(Fault::NotDarshan | Fault::Empty | Fault::OldFormat(_)))
+        && head.get(..2) == Some(b"3.")
+        && head.get(4..8) == Some(&[0; 4])
+}

@@ -1,0 +1,135 @@
+"""Counters in place of calls: of Darshan's logs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iodock.program.analyses.base import Analysis, Option, Request, answer
+from iodock.program.relations.filters import Filters
+from iodock.program.relations.globs import glob_expression, is_glob
+from iodock.program.store import Store
+from iodock.shared.answer import Answer, Column
+from iodock.shared.engine.sql import quoted
+from iodock.shared.errors import RequestError, meant
+
+_KEYS = {
+    "file": Column("file", "str", None, "key", "the file's, data set's or variable's name"),
+    "pattern": Column("pattern", "str", None, "key", "the name with its varying part starred"),
+    "folder": Column("folder", "str", None, "key", "the folder it lies in"),
+    "fs_type": Column("fs_type", "str", None, "key", "type of its file system"),
+    "rank": Column("rank", "int", None, "key", "MPI rank, empty for all ranks together"),
+    "interface": Column(
+        "interface", "str", None, "key", "posix, stdio, mpi-io, hdf5, pnetcdf, or what lies inside of files"
+    ),
+}
+_SQL = {"file": "f.name", **{name: f"f.{name}" for name in ("pattern", "folder", "fs_type")}}
+_COUNTS = {
+    "opens": "calls that open",
+    "reads": "calls that read",
+    "writes": "calls that write",
+    "seeks": "calls that only move the position",
+    "stats": "calls that ask for attributes",
+    "syncs": "calls that bring data to the disk or server, and flushes",
+}
+_BYTES = {"read_bytes": "bytes that were read", "written_bytes": "bytes that were written"}
+_TIMES = {
+    "read_time_ns": "in reads, of all ranks together",
+    "write_time_ns": "in writes, of all ranks together",
+    "meta_time_ns": "in opens, closes, seeks, stats and the like, of all ranks together",
+}
+_HEADINGS = {"meta_time_ns": "metadata time"}
+_SHARED = "files that Darshan counts for all ranks together belong to no rank, and are not shown"
+_SUMS = {**_COUNTS, **_BYTES, **_TIMES}
+_MEASURES = (
+    Column("profiles", "int", "profiles", "measure", "records of the log", importance="last"),
+    Column("files", "int", "files", "measure", "different files, data sets or variables"),
+    *(Column(name, "int", "calls", "measure", doc) for name, doc in _COUNTS.items()),
+    *(Column(name, "int", "bytes", "measure", doc, importance="first") for name, doc in _BYTES.items()),
+    *(
+        Column(name, "int", "ns", "measure", doc, own_heading=_HEADINGS.get(name))
+        for name, doc in _TIMES.items()
+    ),
+    Column("first_ts", "int", "ns", "time", "begin of the first operation that is known"),
+    Column("last_ts", "int", "ns", "time", "end of the last operation that is known"),
+    Column("estimated", "str", None, "detail", "stored columns of which some value is not exact"),
+)
+
+
+def run(store: Store, asked: Request) -> Answer:
+    """One row per key and interface, those that took most time first."""
+    keys, chosen = _keys(asked), _conditions(asked.filters)
+    table = store.table(_rows(keys, chosen))
+    columns = (*(_KEYS[key] for key in keys), *_MEASURES)
+    title = f"Counters by {', '.join(keys)}"
+    made = answer("profiles", title, store, asked, table, columns, keys=keys)
+    if asked.filters.rank and store.rows("SELECT 1 FROM profiles WHERE rank IS NULL LIMIT 1"):
+        return replace(made, notes=(*made.notes, _SHARED))
+    return made
+
+
+def _conditions(filters: Filters) -> list[str]:
+    """SQL over profiles `p` and files `f`. Raises RequestError for a filter that counters can't answer."""
+    for name in filters.given():
+        if name not in ("file", "rank"):
+            hint = "filters: --file and --rank; iodock query asks the tables themselves"
+            raise RequestError(f"counters can't be filtered by {name}", hint)
+    found = []
+    if filters.file:
+        found.append(f"({' OR '.join(map(_named, filters.file))})")
+    if filters.rank:
+        found.append(f"p.rank IN ({', '.join(map(str, filters.rank))})")
+    return found
+
+
+def _named(file: str) -> str:
+    """A name that exists literally, or a glob."""
+    literal = f"f.name = {quoted(file)}"
+    if not is_glob(file):
+        return literal
+    return f"({literal} OR regexp_full_match(f.name, {quoted(glob_expression(file))}))"
+
+
+def _keys(asked: Request) -> tuple[str, ...]:
+    """Those asked for, and the interface: bytes pass several, and are not added up. Raises RequestError."""
+    for key in asked.options["by"]:
+        if key not in _KEYS:
+            raise RequestError(f"no such key: {key}", meant(key, tuple(_KEYS), f"keys: {', '.join(_KEYS)}"))
+    return tuple(dict.fromkeys((*asked.options["by"], "interface")))
+
+
+def _rows(keys: tuple[str, ...], chosen: list[str]) -> str:
+    where = f"WHERE {' AND '.join(chosen)}" if chosen else ""
+    grouped = ", ".join(f'{_SQL.get(key, f"p.{key}")} AS "{key}"' for key in keys)
+    numbers = ", ".join(str(at + 1) for at in range(len(keys)))
+    sums = ", ".join(f"{_all_or_none(name)} AS {name}" for name in _SUMS)
+    spent = " + ".join(f"coalesce({name}, 0)" for name in _TIMES)
+    names = "list_sort(list_distinct(flatten(list(p.estimated))))"
+    return f"""WITH g AS (SELECT {grouped}, count(*) AS profiles, count(DISTINCT p.file_id) AS files, {sums},
+    min(p.first_ts) AS first_ts, max(p.last_ts) AS last_ts,
+    nullif(array_to_string({names}, ', '), '') AS estimated
+  FROM profiles p LEFT JOIN files f ON f.file_id = p.file_id {where} GROUP BY {numbers})
+SELECT * FROM g ORDER BY {spent} DESC, {numbers}"""
+
+
+def _all_or_none(column: str) -> str:
+    """Of values of which one is unknown the sum, too, is unknown."""
+    return f"CASE WHEN count(p.{column}) = count(*) THEN CAST(sum(p.{column}) AS BIGINT) END"
+
+
+ANALYSIS = Analysis(
+    name="profiles",
+    title="Counters",
+    doc="""Counters by interface of a store that has them in place of calls (iodock import of a log of
+Darshan): calls, bytes and times, added up over ranks and files. The same bytes stand in each interface that
+they pass: those of mpi-io come again in posix. What Darshan does not count, or not in that version, is empty.
+Of the filters --file and --rank apply; `iodock query` asks the tables themselves.""",
+    columns=(_KEYS["interface"], *_MEASURES),
+    run=run,
+    profiles=True,
+    options=(Option("by", "keys", (), f"group by these keys, and the interface: {', '.join(_KEYS)}"),),
+    examples=(
+        "iodock show profiles job.iodock",
+        "iodock show profiles job.iodock --by file --top 20",
+        "iodock show profiles job.iodock --by rank --file '**/out.h5'",
+    ),
+)
