@@ -7,6 +7,7 @@ import io
 import re
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -22,15 +23,19 @@ from places import FIXTURES
 from portal_past import DAY, EVIL, HOUR
 from portal_site import SECOND, Server, fill, portal, with_tokens
 
-NOW = time.time_ns() // SECOND * SECOND
-QUIET = {
-    "minutes": NOW - 200 * SECOND,
-    "hours": NOW - 3 * HOUR,
-    "days": NOW - 2 * DAY,
-    "weeks": NOW - 20 * DAY,
-}
-"""Machine -> its last reading."""
+QUIET = {"minutes": 200 * SECOND, "hours": 3 * HOUR, "days": 2 * DAY, "weeks": 20 * DAY}
+"""Machine -> how long before the site began its last reading was, ns."""
 WHY = "a name that it may not use"
+
+
+def now() -> int:
+    return time.time_ns() // SECOND * SECOND
+
+
+@cache
+def begun() -> int:
+    """When the site of several tests began: readings grow old between import and the first test."""
+    return now()
 
 
 def tell(collector: Collector, host: str, until: int, readings: int = 2, dropped: int = 0) -> None:
@@ -50,9 +55,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with portal(folder / "store", access) as server:
         server.secrets = secrets
         fill(server.collector)
-        for host, at in QUIET.items():
-            tell(server.collector, host, at)
-        tell(server.collector, EVIL, NOW - 20 * SECOND)
+        for host, ago in QUIET.items():
+            tell(server.collector, host, begun() - ago)
+        tell(server.collector, EVIL, begun())
         for _ in range(3):
             server.collector.refuse(Refusal("token nodes at 192.0.2.7", WHY), "r09")
         server.collector.refuse(Refusal("a stranger", "no batch"))
@@ -71,7 +76,7 @@ def rows(
 def test_who_fell_silent_is_told_first_with_the_last_reading(site: Server) -> None:
     found = rows(site)
     told = [(row["host"], row["state"], row["read_ts"]) for row in found[:3]]
-    assert told == [(host, "quiet", str(QUIET[host])) for host in ("minutes", "hours", "days")]
+    assert told == [(host, "quiet", str(begun() - QUIET[host])) for host in ("minutes", "hours", "days")]
     assert float(found[1]["quiet_s"]) == pytest.approx(3 * 3600, abs=300)
     heard = {row["host"]: row for row in found if row["state"] == "heard"}
     assert {"mds01", "oss01", "r01"} < set(heard) and not any(row["quiet_s"] for row in heard.values())
@@ -84,47 +89,51 @@ def test_who_fell_silent_is_told_first_with_the_last_reading(site: Server) -> No
         ("&range=30d", {"minutes", "hours", "days", "weeks"}),
         ("&range=1d", {"minutes", "hours"}),
         ("&range=15m", {"minutes"}),
-        (f"&range=1d&end={(NOW - 2 * HOUR) // SECOND}", {"hours"}),
-        (f"&range=1d&end={(NOW - 4 * HOUR) // SECOND}", set()),
+        ("&range=1d&end={2}", {"hours"}),
+        ("&range=1d&end={4}", set()),
     ],
 )
 def test_agents_are_those_that_were_heard_in_the_time(site: Server, words: str, quiet: set[str]) -> None:
-    assert {row["host"] for row in rows(site, words) if row["state"] == "quiet"} == quiet
+    hours = [(begun() - number * HOUR) // SECOND for number in range(5)]
+    assert {row["host"] for row in rows(site, words.format(*hours)) if row["state"] == "quiet"} == quiet
 
 
 def test_the_last_reading_stays_exact_as_rows_are_summed_up(tmp_path: Path) -> None:
     with portal(tmp_path) as server:
-        begin = NOW - 3 * HOUR
+        moment = now()
+        begin = moment - 3 * HOUR
         tell(server.collector, "gone", begin, readings=200)
-        tell(server.collector, "there", NOW - 10 * SECOND, readings=200)
+        tell(server.collector, "there", moment - 10 * SECOND, readings=200)
         server.collector.flush()
-        server.collector.tend(NOW + HOUR)
+        server.collector.tend(moment + HOUR)
         assert server.collector.store.catalogue.of("targets", "ten_minutes")
         found = {row["host"]: row for row in rows(server, role="")}
         assert (found["gone"]["read_ts"], found["gone"]["state"]) == (str(begin), "quiet")
-        assert (found["there"]["read_ts"], found["there"]["state"]) == (str(NOW - 10 * SECOND), "heard")
+        assert (found["there"]["read_ts"], found["there"]["state"]) == (str(moment - 10 * SECOND), "heard")
         # In the middle of ten minutes both were heard.
-        for host, at in (("gone", begin - 605 * SECOND), ("there", NOW - 605 * SECOND)):
+        for host, at in (("gone", begin - 605 * SECOND), ("there", moment - 605 * SECOND)):
             past = {row["host"]: row for row in rows(server, f"&range=1h&end={at // SECOND}", role="")}
             assert past[host]["state"] == "heard", host
 
 
 def test_who_was_away_and_came_back_was_quiet_meanwhile(tmp_path: Path) -> None:
     with portal(tmp_path) as server:
-        tell(server.collector, "away", NOW - 5 * HOUR)
+        moment = now()
+        tell(server.collector, "away", moment - 5 * HOUR)
         load = Entry("", {("load1_percent", LEVEL): 150}, evidence=0)
-        back = Part(NOW - 20 * SECOND, [load], "load", "", "load", full=True)
+        back = Part(moment - 20 * SECOND, [load], "load", "", "load", full=True)
         server.collector.push(frame(3, [back], spool=b"away".ljust(16, b"-"), host="away"))
         server.collector.flush()
-        (now,) = rows(server, role="")
-        (before,) = rows(server, f"&end={(NOW - HOUR) // SECOND}", role="")
-        assert (now["state"], now["read_ts"]) == ("heard", str(NOW - 20 * SECOND))
-        assert (before["state"], before["read_ts"]) == ("quiet", str(NOW - 5 * HOUR))
+        (after,) = rows(server, role="")
+        (before,) = rows(server, f"&end={(moment - HOUR) // SECOND}", role="")
+        assert (after["state"], after["read_ts"]) == ("heard", str(moment - 20 * SECOND))
+        assert (before["state"], before["read_ts"]) == ("quiet", str(moment - 5 * HOUR))
 
 
 def test_who_only_told_events_is_heard(tmp_path: Path) -> None:
     with portal(tmp_path) as server:
-        event = Event(NOW - 30 * SECOND, "link-down")
+        moment = now()
+        event = Event(moment - 30 * SECOND, "link-down")
         server.collector.push(frame(1, [], spool=b"E" * 16, host="told", events=[event]))
         server.collector.flush()
         assert [(row["host"], row["state"]) for row in rows(server, role="")] == [("told", "heard")]
@@ -150,7 +159,8 @@ def test_losses_are_counted_by_machine(site: Server, tmp_path: Path) -> None:
     page = site.get("/agents", "operator")[1]
     assert "Everything that one agent sent in this time was refused." in page
     with portal(tmp_path) as server:
-        tell(server.collector, "full", NOW - 20 * SECOND, dropped=4)
+        moment = now()
+        tell(server.collector, "full", moment - 20 * SECOND, dropped=4)
         server.collector.flush()
         (full,) = rows(server, role="")
         assert (full["dropped"], full["refused"], full["unread"]) == ("4", "0", "0") and full["loss_ts"]
@@ -186,7 +196,8 @@ def test_all_is_well_and_nobody_is_there(tmp_path: Path) -> None:
 def test_a_site_with_rare_samples_waits_longer(tmp_path: Path) -> None:
     slow = Site(limits=ServerStates(sample_s=300, silent_samples=3))
     with portal(tmp_path, site=slow) as server:
-        tell(server.collector, "slow", NOW - 600 * SECOND)
+        moment = now()
+        tell(server.collector, "slow", moment - 600 * SECOND)
         server.collector.flush()
         assert [row["state"] for row in rows(server, role="")] == ["heard"]
         assert "for more than 15 min" in server.get("/agents")[1]
