@@ -56,6 +56,14 @@ def rows(site: Server, path: str, role: str = "operator") -> list[dict[str, str]
     return list(csv.DictReader(io.StringIO(text)))
 
 
+def test_an_overloaded_file_system_is_told_to_all(site: Server) -> None:
+    # The first test, as its readings grow old.
+    for role in ("operator", "user"):
+        for page in ("/", "/jobs", f"/jobs/{OWN}"):
+            text = site.get(page, role)[1]
+            assert "lfs is overloaded" in text and "mds01" in text and "500" in text
+
+
 @pytest.mark.parametrize("page", (*PAGES, *FOR_OPERATORS))
 @pytest.mark.parametrize("role", ["operator", "user"])
 def test_every_page_is_whole_and_safe(site: Server, page: str, role: str) -> None:
@@ -182,13 +190,6 @@ def test_users_see_the_file_system_as_a_whole_but_no_machines(site: Server) -> N
     )
     assert site.get("/?format=csv&table=servers", "user")[0] == 400
     assert [row["read_bytes"] for row in rows(site, "/?table=over_time", "user")]
-
-
-def test_an_overloaded_file_system_is_told_to_all(site: Server) -> None:
-    for role in ("operator", "user"):
-        for page in ("/", "/jobs", f"/jobs/{OWN}"):
-            text = site.get(page, role)[1]
-            assert "lfs is overloaded" in text and "mds01" in text and "500" in text
 
 
 def test_month_by_user_and_group(site: Server) -> None:
