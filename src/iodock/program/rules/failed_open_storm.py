@@ -92,7 +92,7 @@ def _folders_sql(settings: Settings) -> str:
   JOIN calls c ON c.id = u.call_id JOIN files f ON f.file_id = u.file_id
   WHERE c.family IN ('open', 'execve') AND u.errno_id IS NULL AND f.kind <> 'directory')
 SELECT folder AS name, CAST(sum(count) AS BIGINT) AS count, CAST(sum(time_ns) AS BIGINT) AS time_ns,
-  count(DISTINCT upid) AS processes, arg_max(variable, count) AS variable, mode(base) AS base,
+  count(DISTINCT upid) AS processes, arg_max(variable, count) AS variable, min(base) AS base,
   folder NOT IN (FROM had) AS never
 FROM search_paths WHERE folders >= {settings.least_folders}
 GROUP BY folder ORDER BY never DESC, time_ns DESC NULLS LAST, count DESC, name"""
