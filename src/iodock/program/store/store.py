@@ -83,8 +83,8 @@ class Store:
         """Raises RequestError if it holds profiles, and no calls."""
         if self.manifest.profiles_only:
             raise RequestError(
-                f"{self.name}: holds counters by file only (Darshan), and no calls: what needs calls can't "
-                "look at it, which says nothing of the run's I/O",
+                f"{self.name}: holds Darshan's counters by file, and no calls. This command needs calls, so "
+                "it says nothing of the run's I/O",
                 "see them with iodock show profiles, or ask with iodock query; for more record the program",
             )
 
