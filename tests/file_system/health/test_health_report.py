@@ -112,7 +112,7 @@ def test_pdf_has_every_graph_with_its_lines(checkup: Measurements) -> None:
 
 def test_page_in_japanese(checkup: Measurements) -> None:
     page = render(checkup, language_in("ja"))
-    for words in ("ファイルシステム健康診断", "所見", "頭打ち", "大規模データ転送、書き込み、I/O 長別"):
+    for words in ("ファイルシステム健康診断", "所見", "頭打ち", "大規模データ転送、書き込み、I/O サイズ別"):
         assert words in page
 
 
