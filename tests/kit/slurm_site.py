@@ -87,10 +87,17 @@ class SlurmSite:
     """Starts at once; `end` must be called."""
 
     def __init__(
-        self, folder: Path, tracking: str = "linuxproc", plugin: str = "", epilog: str = "", expire: int = 120
+        self,
+        folder: Path,
+        tracking: str = "linuxproc",
+        plugin: str = "",
+        *,
+        epilog: str = "",
+        controller_epilog: str = "",
+        expire: int = 120,
     ) -> None:
-        """PLUGIN: its options. EPILOG: a program that each node runs at a job's end. EXPIRE: seconds that a
-        requeued job waits, at least."""
+        """PLUGIN: its options. EPILOG and CONTROLLER_EPILOG: programs that each node and slurmctld run at a
+        job's end. EXPIRE: seconds that a requeued job waits, at least."""
         self.folder, self.options = folder, plugin
         self.conf = folder / "slurm.conf"
         self.running: dict[str, subprocess.Popen[bytes]] = {}
@@ -105,6 +112,7 @@ class SlurmSite:
         port = _free_ports(3)
         ports = {"port": port, "first": port + 1, "last": port + 2}
         ends = f"Epilog={epilog}\n" if epilog else ""
+        ends += f"EpilogSlurmctld={controller_epilog}\n" if controller_epilog else ""
         self.conf.write_text(_CONF.format(d=folder, tracking=tracking, expire=expire, **ports) + ends)
         (folder / "cgroup.conf").write_text(_CGROUP)
         self._build_plugin()

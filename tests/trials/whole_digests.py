@@ -15,10 +15,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email import message_from_bytes
+from email.policy import default
 from pathlib import Path
 
 import pytest
 
+from notice_sinks import mail_sink
 from places import ROOT
 from slurm_site import NODES, SlurmSite, missing
 
@@ -35,6 +38,23 @@ begin=$(date +%s%N)
 status=$?
 echo "$SLURM_JOB_ID $status $(( $(date +%s%N) - begin ))" >> {log}
 exit $status
+"""
+_MAILED = """\
+#!/bin/sh
+[ -e {settings} ] || exit 0
+export IODOCK_SETTINGS={settings} HOME=/nonexistent LANG=C
+setsid sh -c 'sleep 20; exec {python} -m iodock monitor digest "$1" --portal "$2" --mail always' \\
+    mail "$SLURM_JOB_ID" "$(cat {settings}.portal)" >{folder}/mailed 2>&1 &
+sleep 1
+"""
+"""As docs/how-to/job-digest.md has it, with less patience."""
+_MAIL_SETTINGS = """\
+[notices]
+smtp = "{smtp}"
+sender = "io@hpc.example.org"
+[notices.to.digests]
+who = "digest"
+address = "{{user}}@users.example.org"
 """
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _EXACT = re.compile(
@@ -72,7 +92,17 @@ class Site:
             )
         )  # fmt: skip
         epilog.chmod(0o755)
-        self.slurm = SlurmSite(slurm, plugin="digest=yes", epilog=str(epilog), expire=_REQUEUED_AFTER_S)
+        self.mail = folder / "mail.toml"
+        mailed = folder / "controller_epilog"
+        mailed.write_text(_MAILED.format(settings=self.mail, python=sys.executable, folder=folder))
+        mailed.chmod(0o755)
+        self.slurm = SlurmSite(
+            slurm,
+            plugin="digest=yes",
+            epilog=str(epilog),
+            controller_epilog=str(mailed),
+            expire=_REQUEUED_AFTER_S,
+        )
 
     def ask(self, script: str, *options: str) -> tuple[int, str, str]:
         """A job's number, its state and its output after the epilog; of an array of all tasks."""
@@ -103,6 +133,7 @@ class Site:
             words += [f"http://{address}", "--spool", str(self.folder / f"spool-{node}")]
             self.slurm.start_in(node, f"agent-{node}", words)
         self.portal = f"PORTAL=http://{address}"
+        Path(f"{self.mail}.portal").write_text(f"http://{address}")
         self.ask_for(self.portal)
 
     def state(self, job: int) -> str:
@@ -271,6 +302,24 @@ def test_of_a_requeued_job_the_last_run_is_told(site: Site) -> None:
     # Two readings of the run before would be 20 MB more.
     sampled = re.search(r"Processes: read at least ([0-9.]+) MiB", output)
     assert sampled and float(sampled[1]) < 50
+
+
+def test_the_owner_gets_a_mail_from_the_controllers_epilog(site: Site) -> None:
+    with mail_sink() as mails:
+        site.mail.write_text(_MAIL_SETTINGS.format(smtp=mails.address))
+        job, _ = site.submit(f"{site.known} {40 * MB} 0 - 1 1 0; sleep 5\n", "-J", "mailed")
+        assert site.state(job) == "COMPLETED 0:0"
+        until = time.monotonic() + 60
+        while not mails.mails and time.monotonic() < until:
+            time.sleep(0.5)
+        site.mail.unlink()
+    said = (site.folder / "mailed").read_text()
+    assert [(sender, to) for sender, to, _ in mails.mails] == [
+        ("io@hpc.example.org", ["root@users.example.org"])
+    ], said
+    mail = message_from_bytes(mails.mails[0][2], policy=default)
+    print(mail["Subject"])
+    assert f"Job {job} (mailed) of root" in mail["Subject"]
 
 
 @pytest.mark.parametrize("portal", ["dead", "silent", "out of reach"])
