@@ -82,11 +82,7 @@ def measure(pair: Pair, folder: Path, stores: Path, turns: int) -> Measured:
     """Runs a pair in FOLDER, records it into STORES (both new); the answer says what is missing or failed."""
     measured = Measured(pair)
     try:
-        if missing := lacking(pair):
-            raise Unrunnable(f"no {', '.join(missing)}")
-        # In scripts, too, `python3` is the one with the pairs' packages, or else the one that runs this.
-        python = python_folder() if pair.packages else Path(sys.executable).parent
-        _measure(measured, folder / "work", stores, turns, {"PATH": f"{python}:{os.environ['PATH']}"})
+        _measure(measured, prepared(pair, folder / "work"), stores, turns)
     except Unrunnable as reason:
         measured.skipped = str(reason)
     except Failed as error:
@@ -105,16 +101,24 @@ def diagnosed_again(pair: Pair, stores: Path) -> Measured:
     return measured
 
 
-def _measure(measured: Measured, work: Path, stores: Path, turns: int, variables: Mapping[str, str]) -> None:
-    pair = measured.pair
+def prepared(pair: Pair, work: Path) -> Place:
+    """WORK (new) with a pair's programs, compiled, and their input. Raises Failed, Unrunnable."""
+    if missing := lacking(pair):
+        raise Unrunnable(f"no {', '.join(missing)}")
+    # In scripts, too, `python3` is the one with the pairs' packages, or else the one that runs this.
+    python = python_folder() if pair.packages else Path(sys.executable).parent
+    variables = {"PATH": f"{python}:{os.environ['PATH']}"}
     shutil.copytree(pair.folder, work)
-    versions = {"before": pair.before, "after": pair.after}
     if pair.input:
         checked(pair.input, work, "input", variables, _at_highest_priority)
-    for version in versions.values():
+    for version in (pair.before, pair.after):
         if version.compile:
             checked(version.compile, work, "compile", variables, _at_highest_priority)
-    place = Place(work, frozenset(path.name for path in work.iterdir()), pair.cold, variables)
+    return Place(work, frozenset(path.name for path in work.iterdir()), pair.cold, variables)
+
+
+def _measure(measured: Measured, place: Place, stores: Path, turns: int) -> None:
+    versions = {"before": measured.pair.before, "after": measured.pair.after}
     # What is read for the first time (programs, libraries, input) is read before anything is measured.
     printed = {side: place.run(versions[side].run, side)[1] for side in SIDES}
     if printed["before"] != printed["after"]:
@@ -136,7 +140,7 @@ def _diagnose(measured: Measured, stores: Path) -> None:
             measured.recorded[side].append((read_manifest(store).wall_ns or 0) / 1e9)
             # Of the mended version only what is left is wanted, which is the same each time.
             if side == "before" or turn == 1:
-                measured.found[side].append(_diagnosis(store))
+                measured.found[side].append(diagnosis(store))
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,7 @@ def iodock() -> str:
     return str(Path(sys.executable).with_name("iodock"))
 
 
-def _diagnosis(store: Path) -> dict[str, Any]:
+def diagnosis(store: Path) -> dict[str, Any]:
     """What `iodock diagnose --format json` says, without the seconds that another start of Python takes."""
     with Store.open(store) as opened:
         text = diagnosis_json(diagnose(opened, Settings()), language_in("en"))
