@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from iodock.program.findings import Severity
-from iodock.program.rules import costs
 from iodock.program.rules.base import Candidate, Facts
 from iodock.program.rules.places import Faults
 from iodock.shared.message import Message, Scalar
 
 LEAST_PART = 0.01
 """Share of the job's time in I/O, or of its bytes: what takes less describes some file, and not the job."""
+LEAST_OF_DIRECTION = 0.1
+"""Share of the job's reads, or of its writes, or of the time in them: the same of a pattern."""
+LEAST_BYTES = 1 << 16
+"""Less is what a job reads of its settings and writes of its log."""
 DIRECTIONS = ((1, "read"), (2, "write"))
 
 
@@ -48,9 +51,9 @@ def matters(facts: Facts, time_ns: int | None, count: int) -> bool:
 
 
 def is_much(facts: Facts, moved: int) -> bool:
-    """Whether so many bytes are a part of the job's, and as many as one large request moves."""
+    """Whether so many bytes are a part of the job's, and more than settings and log lines."""
     total = int(facts.one("SELECT sum(read_bytes + written_bytes) AS n FROM counted_files")["n"] or 0)
-    return moved >= max(costs.PIECE_BYTES, LEAST_PART * total)
+    return moved >= max(LEAST_BYTES, LEAST_PART * total)
 
 
 def processes(faults: Faults) -> int:
@@ -94,10 +97,15 @@ def candidate(
 
 
 def in_each_direction(facts: Facts, where: str) -> Iterator[tuple[int, str, Faults]]:
-    """Direction, its verb and the files of which WHERE holds, if they are a part of the job's I/O."""
+    """Direction, its verb and the files of which WHERE holds, if they are a part of the job's I/O, and of its
+    calls in that direction."""
     for direction, verb in DIRECTIONS:
         faults = transfers(facts, f"t.direction = {direction} AND {where}")
-        if faults and matters(facts, faults.time_ns, faults.total("count")):
+        if not faults or not matters(facts, faults.time_ns, faults.total("count")):
+            continue
+        every = transfers(facts, f"t.direction = {direction} AND t.interface = 'posix'")
+        shares = (faults.total(name) / max(1, every.total(name)) for name in ("count", "time_ns"))
+        if max(shares) >= LEAST_OF_DIRECTION:
             yield direction, verb, faults
 
 

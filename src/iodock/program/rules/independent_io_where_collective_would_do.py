@@ -20,6 +20,8 @@ class Settings:
     least_share: float = 0.9
     """Of a file's reads or writes by MPI-IO that each rank must make alone: a library above it writes some
     few so, as its header, among collective ones."""
+    least_each: int = 16
+    """Reads or writes of each process to a file that is shared without MPI-IO: some few are no pattern."""
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -47,6 +49,7 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 def _where(settings: Settings) -> str:
     return f"""t.interface = 'mpi-io' AND t.count - t.collective >= {settings.least_share} * t.count
   OR t.interface = 'posix' AND t.movers > 1 AND t.rank IS NULL AND 2 * (t.count - t.consecutive) >= t.count
+    AND t.count >= {settings.least_each} * t.movers
     AND t.file_id NOT IN (SELECT file_id FROM counted_transfers WHERE interface = 'mpi-io')"""
 
 

@@ -31,7 +31,8 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             continue
         count = faults.total("count")
         values: dict[str, Scalar] = {
-            "moved_bytes": moved, "share": share, "mean_bytes": moved / count, "files": faults.file_count,
+            "moved_bytes": moved, "stream_share": share, "mean_bytes": moved / count,
+            "files": faults.file_count,
         }  # fmt: skip
         yield counted.candidate(
             facts, faults, _MESSAGES[verb], values, count=count, call=verb,
@@ -41,12 +42,12 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 _MESSAGES = {
     "read": N_(
-        "{moved_bytes} are read through streams of the C library (fread, fscanf), {share} of all, in pieces "
-        "of {mean_bytes} on average; files: {files}"
+        "{moved_bytes} are read through streams of the C library (fread, fscanf), {stream_share} of all, in "
+        "pieces of {mean_bytes} on average; files: {files}"
     ),
     "write": N_(
-        "{moved_bytes} are written through streams of the C library (fwrite, fprintf), {share} of all, in "
-        "pieces of {mean_bytes} on average; files: {files}"
+        "{moved_bytes} are written through streams of the C library (fwrite, fprintf), {stream_share} of "
+        "all, in pieces of {mean_bytes} on average; files: {files}"
     ),
 }
 

@@ -90,12 +90,14 @@ _MESSAGE = N_(
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all files, where metadata calls take more time than reads and writes. Few calls are at
-    most a note: the run itself was short."""
+    most a note, as the run was short, and a handful is none."""
     faults = counted.files(facts, "t.meta_ns > 0")
     spent = faults.total("meta_ns")
     if not facts.summed_io_ns or spent < settings.least_share * facts.summed_io_ns:
         return
     calls = sum(faults.total(name) for name in ("opens", "stats", "seeks"))
+    if 100 * calls < settings.least_count:
+        return
     values: dict[str, Scalar] = {
         "calls": calls, "files": faults.file_count, "transfers": faults.total("transfers"),
     }  # fmt: skip

@@ -171,7 +171,7 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 # Half of the requests: with fewer the file is mostly read or written in order.
 def _counted_sql(settings: Settings) -> str:
     return f"""t.interface = 'posix' AND 2 * (t.count - t.consecutive) >= t.count
-  AND CASE WHEN t.movers > 1 AND t.rank IS NULL THEN t.count ELSE t.count - t.forward END
+  AND CASE WHEN t.movers > 1 AND t.rank IS NULL THEN t.count / t.movers ELSE t.count - t.forward END
     >= {settings.least_returns}"""
 
 

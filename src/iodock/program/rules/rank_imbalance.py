@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from iodock.program.findings import Severity
-from iodock.program.rules import costs, workers
+from iodock.program.rules import counted, workers
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.program.rules.workers import Team, Worker
 from iodock.shared.language import N_
@@ -119,7 +119,7 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             shared[name] + sum(row[name] for row in own) / ranks, shared[name] + busiest[name],
         )
     )  # fmt: skip
-    if mean < costs.PIECE_BYTES or most <= settings.least_ratio * mean:
+    if mean < counted.LEAST_BYTES or most <= settings.least_ratio * mean:
         return
     is_late = most_ns > settings.least_ratio * mean_ns
     excess = max(0.0, most_ns - mean_ns) / 1e9

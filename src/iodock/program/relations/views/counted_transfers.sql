@@ -17,7 +17,8 @@
 -- alignment_bytes: the file system's block or stripe
 -- extent_bytes: how far into the file they went
 -- collective: of mpi-io: calls that all ranks make together
--- is_remote: whether the file is known to lie on a network or parallel file system
+-- is_remote: whether the file is known to lie on a network or parallel file system: by its mount or layout, or
+--     by a block larger than a page, which no local one has
 
 WITH known AS (SELECT coalesce(bool_or(counter = 'POSIX_CONSEC_READS'), false) AS orders,
     coalesce(bool_or(counter = 'POSIX_FILE_NOT_ALIGNED'), false) AS edges FROM profile_fields),
@@ -34,9 +35,10 @@ wide AS (SELECT profile_id,
     sum(value) FILTER (WHERE counter IN ('MPIIO_COLL_WRITES', 'MPIIO_SPLIT_WRITES')) AS collective_writes
   FROM profile_counters WHERE value >= 0 GROUP BY profile_id),
 own AS (SELECT p.*, coalesce(f.name, p.pattern) AS name, w.* EXCLUDE (profile_id), coalesce(p.rank, p.upid) AS worker, k.orders,
-    CASE WHEN k.edges THEN coalesce(w.unaligned, 0) / nullif(p.reads + p.writes, 0) END AS odd,
+    CASE WHEN k.edges THEN
+      coalesce(w.unaligned, 0) / nullif(coalesce(p.reads, 0) + coalesce(p.writes, 0), 0) END AS odd,
     coalesce(f.mount_point IN ({remote_mounts}), false) OR p.file_id IN (SELECT file_id FROM layouts)
-      AS is_remote
+      OR coalesce(w.alignment > 4096, false) AS is_remote
   FROM profiles p CROSS JOIN known k LEFT JOIN files f ON f.file_id = p.file_id
     LEFT JOIN wide w ON w.profile_id = p.profile_id
   WHERE p.interface IN ('posix', 'stdio', 'mpi-io')
