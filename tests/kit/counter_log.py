@@ -32,7 +32,7 @@ class Record:
 
 
 def posix(name: str, rank: int = ALL, **counted: float) -> Record:
-    """A record of POSIX. `reads=1000, read_size=4096` are calls with their bytes and bins; they follow each
+    """A record of POSIX. `reads=1000, read_size=4096` are calls with bytes and bins; they follow each
     other but for `read_jumps`, of which `read_returns` go back; other names are those of counters."""
     return Record("POSIX", rank, name, _counters("POSIX", dict(counted)))
 
@@ -43,7 +43,7 @@ def stdio(name: str, rank: int = ALL, **counted: float) -> Record:
 
 
 def mpi_io(name: str, rank: int = ALL, **counted: float) -> Record:
-    """A record of MPI-IO. `reads` and `writes` are independent ones, beside `COLL_READS` and `COLL_WRITES`."""
+    """A record of MPI-IO. `reads` and `writes` are independent, beside `COLL_READS` and `COLL_WRITES`."""
     made = _counters("MPIIO", dict(counted))
     for way in ("READS", "WRITES"):
         made[f"MPIIO_INDEP_{way}"] = made.pop(f"MPIIO_{way}")

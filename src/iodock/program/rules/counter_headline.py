@@ -87,7 +87,7 @@ def _io_share(facts: Facts) -> float | None:
 def _missing(facts: Facts) -> Iterator[Message]:
     if not unseen_of(facts.store).judges:
         yield Message(
-            N_("Counters are missing, it is not known how many: this is the diagnosis of what is there.")
+            N_("Some counters are missing, it is not known how many: this diagnosis covers what is there.")
         )
 
 
@@ -106,8 +106,8 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
     if not unseen_of(facts.store).judges:
         return Message(
             N_(
-                "Counters are missing, it is not known how many; what is there can't say whether the I/O is "
-                "fine. How to see the rest is said below."
+                "Some counters are missing, it is not known how many; what is there can't say whether the "
+                "I/O is fine. How to see the rest is said below."
             )
         )
     return Message(_NOTHING if values["io_share"] is not None else _NOTHING_UNTIMED, values)

@@ -43,8 +43,8 @@ class Need(enum.Enum):
     PAGE_FAULTS = N_("mmap I/O can't be seen by this way of recording")
     LAYOUT = N_("how files are striped is not known")
     FLAGS = N_("the flags of open calls are not known")
-    EVENTS = N_("it needs single calls, and this source has counters in their place: not judged")
-    COUNTERS = N_("it is asked of counters (a log of Darshan), and this source has calls")
+    EVENTS = N_("needs single calls, and this source has only counters: not judged")
+    COUNTERS = N_("needs counters, as a log of Darshan has them, and this source has calls")
 
     @property
     def why(self) -> Message:

@@ -55,18 +55,18 @@ def _where(settings: Settings) -> str:
 
 _MESSAGES = {
     "read": N_(
-        "{processes} processes read their pieces each for itself, {mean_bytes} on average: {count} reads "
-        "that are not collective; files: {files}"
+        "{processes} processes read independently, {mean_bytes} at a time on average: {count} reads that are "
+        "not collective; files: {files}"
     ),
     "write": N_(
-        "{processes} processes write their pieces each for itself, {mean_bytes} on average: {count} writes "
-        "that are not collective; files: {files}"
+        "{processes} processes write independently, {mean_bytes} at a time on average: {count} writes that "
+        "are not collective; files: {files}"
     ),
 }
 
 RULE = Rule(
     name="independent-io-where-collective-would-do",
-    title=N_("Each rank for itself where collective calls would do"),
+    title=N_("Independent I/O where collective calls would do"),
     looks_for=N_(
         "Files of MPI-IO that are read or written by independent calls, and files that ranks share in pieces "
         "that lie between each other's."
