@@ -33,7 +33,8 @@ def diagnose(store: Store, settings: Settings | None = None, servers: Servers | 
     if settings is not None and not isinstance(settings, Settings):
         message = f"settings must be those of iodock.load_settings, not {settings!r}"
         raise RequestError(message, 'settings=iodock.load_settings("site.toml")')
-    return diagnosis_of(facts_of(store, settings or load()), servers)
+    known = counter_facts_of if store.manifest.profiles_only else facts_of
+    return diagnosis_of(known(store, settings or load()), servers)
 
 
 def diagnosis_of(facts: Facts, servers: Servers | None = None) -> Diagnosis:
@@ -83,9 +84,7 @@ def _silent(facts: Facts, known: Iterable[Rule]) -> Iterable[Silence]:
 
 
 def facts_of(store: Store, settings: Settings) -> Facts:
-    """What rules know of a store. Raises RequestError for one with counts by call only."""
-    if store.manifest.profiles_only:
-        return counter_facts_of(store, settings)
+    """What rules know of a store. Raises RequestError for one without calls."""
     store.need_calls()
     store.hold_small()
     profile = Profile(store, settings)
