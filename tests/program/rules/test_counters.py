@@ -45,7 +45,9 @@ def test_small_requests(tmp_path: Path, way: str, other: str) -> None:
     assert one.evidence["bytes"] == 40_000 * 47_008
     # Four processes: the mean of their time, and what large requests would need is little.
     assert 15.0 < one.cost_seconds < 20.0
-    assert one.gain is not None
+    # Whether Lustre's servers are quicker with large ones is not known.
+    assert one.gain is None
+    assert one.severity is Severity.MEDIUM
     assert f"small-requests {other}" not in found
 
 
@@ -53,7 +55,8 @@ def test_the_limit_of_small_is_lower_on_a_local_disk(tmp_path: Path) -> None:
     local = {"reads": 40_000, "read_size": 47_008, "read_seconds": 80.0, "FILE_ALIGNMENT": 4096}
     assert "small-requests read" not in found_in(tmp_path, posix("/scratch/a", **local))
     tiny = local | {"read_size": 1000}
-    assert "small-requests read" in found_in(tmp_path, posix("/scratch/a", **tiny))
+    found = found_in(tmp_path, posix("/scratch/a", **tiny))["small-requests read"]
+    assert 10.0 < found.gain.low_seconds < found.gain.high_seconds < 20.0
 
 
 def test_few_small_requests_among_many_large_ones_are_left_alone(tmp_path: Path) -> None:
@@ -89,8 +92,14 @@ def test_unaligned_requests(tmp_path: Path) -> None:
     one = found["unaligned-requests write"]
     assert one.evidence["count"] == 3900
     assert one.evidence["block_bytes"] == MIB
-    assert one.gain is not None
+    assert one.gain is None
     assert "unaligned-requests write" not in found_in(tmp_path, posix(DATA, FILE_NOT_ALIGNED=100, **odd))
+    local = odd | {"write_jumps": 4000, "FILE_NOT_ALIGNED": 4000, "FILE_ALIGNMENT": 4096}
+    found = found_in(tmp_path, posix("/scratch/a", **local))
+    assert found["unaligned-requests write"].gain is not None
+    assert "unaligned-requests write" not in found_in(
+        tmp_path, posix("/scratch/a", **local | {"write_jumps": 0})
+    )
 
 
 def test_what_small_unaligned_requests_cost_is_not_said(tmp_path: Path) -> None:

@@ -47,20 +47,10 @@ class CounterFacts(Facts):
 
     @cached_property
     def ranks(self) -> int:
-        """Processes of the job, as the source says."""
+        """Processes of the job, as the source says, or as were counted."""
         told = self.store.manifest.raw.get("ranks")
-        most = self.one("SELECT max(ranks) AS n FROM profiles")["n"]
-        return max(int(told or 0), int(most or 0))
-
-    @cached_property
-    def interfaces(self) -> frozenset[str]:
-        """Those that the source counted."""
-        return frozenset(row["interface"] for row in self.rows("SELECT DISTINCT interface FROM profiles"))
-
-    @cached_property
-    def bytes(self) -> int:
-        """Bytes that the lowest interfaces moved."""
-        return int(self.one("SELECT sum(read_bytes + written_bytes) AS n FROM counted_files")["n"] or 0)
+        seen = self.one("SELECT max(ranks) AS most, count(DISTINCT coalesce(rank, upid)) AS n FROM profiles")
+        return max(int(told or 0), int(seen["most"] or 0), int(seen["n"]))
 
 
 def counter_facts_of(store: Store, settings: Settings) -> CounterFacts:

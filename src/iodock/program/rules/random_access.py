@@ -163,8 +163,11 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         is_large = moved >= settings.below_bytes * count
         yield counted.candidate(
             facts, faults, _MESSAGES[verb], values, count=count, call=verb, jumps=jumps, bytes=moved,
-            cost_ns=costs.beyond_large(faults.time_ns, count, moved, direction),
-            gain=None if is_large else (0.35, 1.0), at_most=Severity.NOTE if is_large else Severity.HIGH,
+            cost_ns=faults.time_ns if is_large else costs.beyond_large(
+                faults.time_ns, count, moved, direction
+            ),
+            gain=None if is_large else counted.gain_if_local(faults, (0.35, 1.0)),
+            at_most=Severity.NOTE if is_large else Severity.HIGH,
         )  # fmt: skip
 
 

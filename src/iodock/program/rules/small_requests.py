@@ -91,7 +91,8 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             "count": count, "mean_bytes": moved / count, "files": faults.file_count,
         }  # fmt: skip
         yield counted.candidate(
-            facts, faults, _MESSAGES[verb], values, count=count, call=verb, bytes=moved, gain=costs.CALLS_GO,
+            facts, faults, _MESSAGES[verb], values, count=count, call=verb, bytes=moved,
+            gain=counted.gain_if_local(faults, costs.CALLS_GO),
             cost_ns=costs.beyond_large(faults.time_ns, count, moved, direction),
         )  # fmt: skip
 

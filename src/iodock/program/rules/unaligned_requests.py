@@ -114,7 +114,8 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         yield counted.candidate(
             facts, faults, _COUNTED[verb], values, count=count, call=verb,
             cost_ns=None if spent is None else round(spent / (mean / block + 1)),
-            gain=None if is_small else (0.4, 1.0), at_most=Severity.NOTE if is_small else Severity.HIGH,
+            gain=None if is_small else counted.gain_if_local(faults, (0.4, 1.0)),
+            at_most=Severity.NOTE if is_small else Severity.HIGH,
         )  # fmt: skip
 
 

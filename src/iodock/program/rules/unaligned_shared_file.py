@@ -136,9 +136,7 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         "mean_bytes": faults.total("bytes") / faults.total("count"),
         "block_bytes": max(int(row["alignment_bytes"]) for row in faults.rows), "files": faults.file_count,
     }  # fmt: skip
-    yield counted.candidate(
-        facts, faults, _COUNTED, values, cost_ns=cost, count=count, call="write", gain=(0.2, 0.6)
-    )
+    yield counted.candidate(facts, faults, _COUNTED, values, cost_ns=cost, count=count, call="write")
 
 
 _COUNTED_SQL = """t.interface = 'posix' AND t.direction = 2 AND t.movers > 1 AND 2 * t.unaligned >= t.count
