@@ -152,6 +152,15 @@ def test_bytes_that_are_read_again(tmp_path: Path) -> None:
     assert "redundant-reads read" not in found_in(tmp_path, once, processes=1)
 
 
+def test_ranges_that_are_written_again(tmp_path: Path) -> None:
+    again = posix(DATA, 0, writes=1000, write_size=MIB, write_extent=100 * MIB, write_seconds=50.0)
+    one = found_in(tmp_path, again, processes=1)["redundant-writes write"]
+    assert one.evidence["factor"] == 10.0
+    assert one.cost_seconds == pytest.approx(45.0)
+    once = posix(DATA, 0, writes=1000, write_size=MIB, write_seconds=50.0)
+    assert "redundant-writes write" not in found_in(tmp_path, once, processes=1)
+
+
 def test_a_file_that_each_of_many_reads_once(tmp_path: Path) -> None:
     each = posix(DATA, reads=400, read_size=MIB, read_extent=100 * MIB, read_seconds=50.0)
     one = found_in(tmp_path, each)["redundant-reads read"]
