@@ -27,6 +27,13 @@ def transfers(facts: Facts, where: str) -> Faults:
     )
 
 
+def totals(facts: Facts, where: str) -> dict[str, int]:
+    """`count`, `bytes` and `time_ns` of all reads or writes that are so."""
+    sums = ", ".join(f"sum({name}) AS {name}" for name in ("count", "bytes", "time_ns"))
+    row = facts.one(f"SELECT {sums} FROM counted_transfers WHERE {where}")
+    return {name: int(value or 0) for name, value in row.items()}
+
+
 def files(facts: Facts, where: str) -> Faults:
     """The files that are so, the costliest first. WHERE: SQL over `counted_files` as `t`."""
     order = "ORDER BY t.time_ns DESC, t.name"
@@ -103,8 +110,8 @@ def in_each_direction(facts: Facts, where: str) -> Iterator[tuple[int, str, Faul
         faults = transfers(facts, f"t.direction = {direction} AND {where}")
         if not faults or not matters(facts, faults.time_ns, faults.total("count")):
             continue
-        every = transfers(facts, f"t.direction = {direction} AND t.interface = 'posix'")
-        shares = (faults.total(name) / max(1, every.total(name)) for name in ("count", "time_ns"))
+        every = totals(facts, f"direction = {direction} AND interface = 'posix'")
+        shares = (faults.total(name) / max(1, every[name]) for name in ("count", "time_ns"))
         if max(shares) >= LEAST_OF_DIRECTION:
             yield direction, verb, faults
 

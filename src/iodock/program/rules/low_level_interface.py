@@ -24,9 +24,9 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for reads and one for writes."""
     for direction, verb in counted.DIRECTIONS:
         faults = counted.transfers(facts, f"t.interface = 'stdio' AND t.direction = {direction}")
-        others = counted.transfers(facts, f"t.interface = 'posix' AND t.direction = {direction}")
+        others = counted.totals(facts, f"interface = 'posix' AND direction = {direction}")
         moved = faults.total("bytes")
-        share = moved / max(1, moved + others.total("bytes"))
+        share = moved / max(1, moved + others["bytes"])
         if not faults or share < settings.least_share or not counted.is_much(facts, moved):
             continue
         count = faults.total("count")

@@ -26,7 +26,7 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     faults = counted.transfers(facts, _WHERE)
     movers = counted.processes(faults)
     moved = faults.total("bytes")
-    is_most = moved >= settings.least_share * _bytes(facts)
+    is_most = moved >= settings.least_share * counted.totals(facts, "interface <> 'mpi-io'")["bytes"]
     if not faults or movers < 2 or not is_most or not counted.is_much(facts, moved):
         return
     count = faults.total("count")
@@ -37,10 +37,6 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     yield counted.candidate(
         facts, main, _MESSAGE, values, cost_ns=faults.time_ns, count=count, at_most=Severity.NOTE
     )
-
-
-def _bytes(facts: Facts) -> int:
-    return counted.transfers(facts, "t.interface <> 'mpi-io'").total("bytes")
 
 
 _WHERE = """t.interface <> 'mpi-io' AND (t.movers > 1 OR t.rank IS NOT NULL)
