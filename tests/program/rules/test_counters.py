@@ -249,6 +249,15 @@ def test_few_servers(tmp_path: Path) -> None:
     assert "uneven-servers" not in found_in(tmp_path, large(), layout(DATA, range(4)))
 
 
+def test_a_file_that_is_read_and_written_is_one(tmp_path: Path) -> None:
+    both = large(writes=1000, write_size=4 * MIB, write_seconds=80.0)
+    found = found_in(tmp_path, both, layout(DATA, [3]))
+    for rule in ("uneven-servers", "many-processes-without-parallel-io", "shared-file-contention"):
+        assert found[rule].files == (DATA,), rule
+        assert found[rule].file_count == 1, rule
+        assert found[rule].message.values["files"] == 1, rule
+
+
 def test_one_server_is_enough_for_one_process_or_little_data(tmp_path: Path) -> None:
     alone = posix(DATA, 0, reads=1000, read_size=4 * MIB, read_seconds=50.0)
     assert "uneven-servers" not in found_in(tmp_path, alone, layout(DATA, [3]), processes=1)

@@ -86,6 +86,8 @@ def candidate(
     counters do not say what better calls would save; then none is called high."""
     if gain is None and at_most is Severity.HIGH:
         at_most = Severity.MEDIUM
+    # Reads and writes of a file are two rows.
+    names = tuple(dict.fromkeys(faults.files))
     each = None if cost_ns is None or not facts.durations else cost_ns / processes(faults) / 1e9
     return Candidate(
         message=Message(text, values),
@@ -93,8 +95,8 @@ def candidate(
         time_ns=cost_ns,
         evidence={"count": count, "time_ns": cost_ns, "processes": processes(faults), **values, **evidence},
         query=_QUERY,
-        files=faults.files,
-        file_count=faults.file_count,
+        files=names,
+        file_count=faults.file_count - (len(faults.files) - len(names)),
         call=call,
         confidence=0.6,
         wall_seconds=each,

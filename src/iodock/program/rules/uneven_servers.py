@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from iodock.program.rules import costs, counted
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise, not_of_calls
-from iodock.program.rules.places import Faults
 from iodock.shared.engine.sql import quoted
 from iodock.shared.language import N_
 from iodock.shared.message import Scalar
@@ -33,10 +32,10 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         usable = min(int(row["targets"] or 0), facts.ranks, stripes)
         if moved < settings.least_bytes or row["even"] > settings.most_share * usable:
             continue
-        faults = counted.main(Faults(facts.rows(_files_sql(row["mount_point"]))))
+        faults = counted.main(counted.transfers(facts, _on(row["mount_point"])))
         values: dict[str, Scalar] = {
             "moved_bytes": moved, "used": int(row["used"]), "targets": int(row["targets"]),
-            "most_share": float(row["most"]) / moved, "files": faults.file_count,
+            "most_share": float(row["most"]) / moved, "files": len(set(faults.files)),
         }  # fmt: skip
         count = faults.total("count")
         if counted.matters(facts, faults.time_ns, count):
@@ -45,26 +44,24 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 # A file's bytes are spread over its targets evenly. The square of the sum over the sum of squares is how many
 # targets with equal traffic would be as uneven.
-_TARGETS_SQL = """WITH parts AS (SELECT coalesce(f.mount_point, '') AS mount_point, l.file_system_targets,
+_TARGETS_SQL = f"""WITH parts AS (SELECT coalesce(f.mount_point, '') AS mount_point, l.file_system_targets,
     l.stripe_bytes, unnest(l.targets) AS target,
     s.bytes / (sum(len(l.targets)) OVER (PARTITION BY l.file_id)) AS bytes
   FROM layouts l JOIN files f ON f.file_id = l.file_id JOIN (SELECT file_id, sum(bytes) AS bytes
     FROM counted_transfers WHERE interface <> 'mpi-io' GROUP BY file_id) s ON s.file_id = l.file_id
   WHERE len(l.targets) > 0 AND s.bytes > 0),
 traffic AS (SELECT mount_point, target, max(file_system_targets) AS targets,
-    max(stripe_bytes) AS stripe_bytes, sum(bytes) AS bytes FROM parts GROUP BY mount_point, target)
-SELECT mount_point, CAST(sum(bytes) AS BIGINT) AS bytes, count(*) AS used, max(targets) AS targets,
+    max(stripe_bytes) AS stripe_bytes, sum(bytes) AS bytes,
+    sum(sum(bytes)) OVER (PARTITION BY mount_point) AS whole FROM parts GROUP BY mount_point, target)
+SELECT mount_point, CAST(sum(bytes) AS BIGINT) AS bytes, max(targets) AS targets,
+  count(*) FILTER (WHERE bytes >= {counted.LEAST_PART} * whole) AS used,
   max(bytes) AS most, max(stripe_bytes) AS stripe_bytes, sum(bytes) * sum(bytes) / sum(bytes * bytes) AS even
 FROM traffic GROUP BY mount_point ORDER BY bytes DESC"""
 
 
-def _files_sql(mount_point: str) -> str:
-    return f"""SELECT t.name, max(t.ranks) AS ranks, any_value(t.rank) AS rank, sum(t.count) AS count,
-  sum(t.time_ns) AS time_ns, sum(t.bytes) AS bytes
-FROM counted_transfers t JOIN files f ON f.file_id = t.file_id
-WHERE t.interface <> 'mpi-io' AND t.bytes > 0 AND t.file_id IN (SELECT file_id FROM layouts)
-  AND coalesce(f.mount_point, '') = {quoted(mount_point)}
-GROUP BY t.file_id, t.name ORDER BY bytes DESC, t.name"""
+def _on(mount_point: str) -> str:
+    return f"""t.interface <> 'mpi-io' AND t.bytes > 0 AND t.file_id IN (SELECT l.file_id FROM layouts l
+  JOIN files f ON f.file_id = l.file_id WHERE coalesce(f.mount_point, '') = {quoted(mount_point)})"""
 
 
 _MESSAGE = N_(
