@@ -66,7 +66,7 @@ class _Piece:
 
 def sizes() -> tuple[list[Size], Size]:
     """Of each rule, and the totals: lines of SQL that rules share count once in these."""
-    found = [_size(rule) for rule in rules.every() if rule.find.__module__.startswith("iodock.")]
+    found = [_size(rule) for rule in rules.every() if rule.settings.__module__.startswith("iodock.")]
     modules = {name for name in _modules() if name.startswith("rules.")}
     total = Size(
         "total",
@@ -80,7 +80,7 @@ def sizes() -> tuple[list[Size], Size]:
 
 
 def _size(rule: Rule) -> Size:
-    module = rule.find.__module__.removeprefix("iodock.program.")
+    module = rule.settings.__module__.removeprefix("iodock.program.")
     used = reached({name for name, piece in _pieces().items() if piece.module == module})
     return Size(
         rule.name,
@@ -195,7 +195,7 @@ def _imported(module: str) -> dict[str, str]:
 
 def views_asked(rule: Rule) -> set[str]:
     """The views that a rule's SQL reads, wherever that stands."""
-    module = rule.find.__module__.removeprefix("iodock.program.")
+    module = rule.settings.__module__.removeprefix("iodock.program.")
     found = set()
     for name in reached({name for name, piece in _pieces().items() if piece.module == module}):
         for string in _strings(_pieces()[name].node):

@@ -37,7 +37,7 @@ def test_no_rule_has_more_thresholds_than_it_may() -> None:
 
 
 def test_a_rule_declares_the_views_that_it_asks() -> None:
-    own = [rule for rule in rules.every() if rule.find.__module__.startswith("iodock.")]
+    own = [rule for rule in rules.every() if rule.settings.__module__.startswith("iodock.")]
     wrong = {rule.name: rule_size.views_asked(rule) ^ set(rule.views) for rule in own}
     assert {name: views for name, views in wrong.items() if views} == {}
 

@@ -174,8 +174,8 @@ def _import(logs: tuple[str, ...], store: Path, options: dict[str, Any], quiet: 
     if found.profiles is None:
         say(f"next: iodock show summary {shlex.quote(str(store))}")
         return
-    say("counters are shown, not judged: iodock diagnose and report need calls")
-    say(f"next: iodock show profiles {shlex.quote(str(store))}")
+    named = shlex.quote(str(store))
+    say(f"next: iodock diagnose {named} judges the counters, iodock show profiles {named} shows them")
 
 
 def _counts(found: Imported) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from iodock.program import rules
 from iodock.program.analyses.overview import PART
-from iodock.program.findings import MOST_FILES, Diagnosis, Finding, Gain, Severity, Silence
+from iodock.program.findings import MOST_FILES, Advice, Diagnosis, Finding, Gain, Severity, Silence
 from iodock.program.meanwhile.sentences import of_call, of_run
 from iodock.program.relations.filters import Filters
 from iodock.program.relations.io_time import IO_CALLS, io_time
@@ -15,9 +15,10 @@ from iodock.program.relations.patterns import PATTERNED, in_lines
 from iodock.program.relations.profile import Profile
 from iodock.program.relations.run_facts import LEAST_FILES
 from iodock.program.relations.selection import select
-from iodock.program.rules import gains, headline, typical
+from iodock.program.rules import counter_headline, gains, headline, typical
 from iodock.program.rules.asking import candidates_of
-from iodock.program.rules.base import Candidate, Facts, Rule
+from iodock.program.rules.base import Candidate, Facts, Rule, needs_of
+from iodock.program.rules.counter_facts import counter_facts_of
 from iodock.program.rules.languages import advice_for
 from iodock.program.store import Store
 from iodock.shared.errors import RequestError
@@ -32,24 +33,32 @@ def diagnose(store: Store, settings: Settings | None = None, servers: Servers | 
     if settings is not None and not isinstance(settings, Settings):
         message = f"settings must be those of iodock.load_settings, not {settings!r}"
         raise RequestError(message, 'settings=iodock.load_settings("site.toml")')
-    return diagnosis_of(facts_of(store, settings or load()), servers)
+    known = counter_facts_of if store.manifest.profiles_only else facts_of
+    return diagnosis_of(known(store, settings or load()), servers)
 
 
 def diagnosis_of(facts: Facts, servers: Servers | None = None) -> Diagnosis:
     """The same for one who needs a run's facts and derived tables too."""
     known = rules.every()
     _check_names(facts.settings)
-    missing = {rule.name: [need for need in rule.needs if not facts.sees(need)] for rule in known}
-    usual = typical.compare(facts)
-    found = _found(facts, [rule for rule in known if not missing[rule.name]], usual)
-    kept = _fitted(_without_symptoms(found), facts)
+    asked = [rule for rule in known if all(map(facts.sees, needs_of(rule, facts)))]
+    usual = typical.compare(facts) if facts.has_calls else typical.Comparison()
+    found = _found(facts, asked, usual)
+    # Counters add up a file's calls: whether the same ones show both is not known, so both are said.
+    kept = _fitted(_without_symptoms(found) if facts.has_calls else found, facts)
+    said = headline if facts.has_calls else counter_headline
     return Diagnosis(
         store=facts.store.name,
-        verdict=headline.verdict_of(facts, kept),
+        verdict=said.verdict_of(facts, kept),
         findings=tuple(_with_servers(one, facts, servers) for one in _ranked(kept, known)),
         silent=tuple(_silent(facts, known)),
-        remarks=(*usual.remarks(), *_probes(facts), *(of_run(servers) if servers else ())),
-        next_step=headline.next_step_of(facts, kept),
+        remarks=(
+            *said.remarks_of(facts),
+            *usual.remarks(),
+            *_probes(facts),
+            *(of_run(servers) if servers else ()),
+        ),
+        next_step=said.next_step_of(facts, kept),
         losses=tuple((loss.name, loss.count, loss.cure) for loss in facts.store.manifest.losses),
     )
 
@@ -68,7 +77,8 @@ def _with_servers(finding: Finding, facts: Facts, servers: Servers | None) -> Fi
 def _silent(facts: Facts, known: Iterable[Rule]) -> Iterable[Silence]:
     """Rules that could not look, or not at all files."""
     for rule in known:
-        missing = [need for need in (*rule.needs, *rule.needs_for_some) if not facts.sees(need)]
+        needs = needs_of(rule, facts) + (rule.needs_for_some if facts.has_calls else ())
+        missing = [need for need in needs if not facts.sees(need)]
         if missing:
             yield Silence(rule.name, missing[0].why)
 
@@ -129,11 +139,13 @@ class _Found:
     files: frozenset[str]
     """The names of all its files."""
     candidate: Candidate
+    is_counted: bool = False
+    """Whether it comes of counters: these have times inside calls only."""
 
     @property
     def is_io(self) -> bool:
         """Whether it is charged time inside calls, not what passes around them."""
-        return self.candidate.wall_seconds is None
+        return self.candidate.wall_seconds is None or self.is_counted
 
 
 def _found(facts: Facts, asked: Sequence[Rule], usual: typical.Comparison) -> list[_Found]:
@@ -189,11 +201,18 @@ def _finding(rule: Rule, candidate: Candidate, facts: Facts, usual: typical.Comp
         call=candidate.call,
         evidence=candidate.evidence,
         query=candidate.query,
-        advice=advice_for(candidate.advice or rule.advice, candidate, facts),
+        advice=_advice(candidate.advice or rule.advice, candidate, facts),
         fine_when=Message(rule.fine_when),
         case=rule.case,
     )
-    return _Found(finding, frozenset(candidate.files), candidate)
+    return _Found(finding, frozenset(candidate.files), candidate, not facts.has_calls)
+
+
+def _advice(known: Sequence[Advice], candidate: Candidate, facts: Facts) -> tuple[Advice, ...]:
+    """That of the languages of the programs; of counters, which name no program, that of their interfaces."""
+    if facts.has_calls:
+        return advice_for(known, candidate, facts)
+    return tuple(one for one in known if one.language in ("any", *counter_headline.spoken_by(facts)))
 
 
 def _lines(names: Sequence[str], facts: Facts) -> tuple[str, ...]:

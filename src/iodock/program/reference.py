@@ -16,7 +16,7 @@ from iodock.program import analyses, rules
 from iodock.program.ratio.record import CURES
 from iodock.program.relations.derived import DERIVED
 from iodock.program.relations.keys import KEYS
-from iodock.program.rules.base import Rule
+from iodock.program.rules.base import Need, Rule
 from iodock.program.store import TABLES, VIEWS
 from iodock.shared.headings import GROUPS
 
@@ -65,9 +65,14 @@ def rule_page(rule: Rule) -> list[tuple[str, str]]:
         ("Why it hurts", rule.why),
         ("What to do", "\n".join(f"{language}: {text}" if language else text for language, text in advice)),
         ("When it is fine", rule.fine_when),
-        ("It stays silent where", "\n".join(need.value for need in rule.needs)),
+        ("It stays silent where", "\n".join(need.value for need in dict.fromkeys(_needs(rule)))),
         ("Settings", "\n".join(f"{one.name} = {one.default}: {one.doc}" for one in thresholds(rule))),
     ]
+
+
+def _needs(rule: Rule) -> tuple[Need, ...]:
+    """What a rule needs of calls, and of counters."""
+    return (*rule.needs, *((Need.EVENTS,) if rule.counters is None else rule.counters_need))
 
 
 @dataclass(frozen=True, slots=True)

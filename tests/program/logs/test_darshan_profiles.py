@@ -16,7 +16,6 @@ from iodock._native import known_losses
 from iodock.program import analyses
 from iodock.program.capture import import_logs
 from iodock.program.findings import HIDES_CALLS
-from iodock.program.run import open as open_run
 from iodock.program.store import Store
 from iodock.shared.errors import IodockError, RequestError
 from places import FIXTURES
@@ -350,7 +349,6 @@ def test_what_needs_calls_refuses(stores: list[Path], tmp_path: Path) -> None:
                 found = analyses.find(name)
                 found.run(opened, analyses.base.request(found, {}))
     for command in (
-        ("diagnose", store),
         ("report", store, "-o", tmp_path / "report.html"),
         ("diff", store, store),
         ("bundle", store, "-o", tmp_path / "bundle.tar.gz"),
@@ -359,8 +357,6 @@ def test_what_needs_calls_refuses(stores: list[Path], tmp_path: Path) -> None:
         assert status != 0, command
         assert "says nothing of the run's I/O" in said
         assert not out
-    with pytest.raises(RequestError), open_run(store) as run:
-        run.diagnose()
 
 
 def test_profiles_of_a_store_of_calls_are_refused(tmp_path: Path) -> None:
@@ -377,9 +373,7 @@ def test_a_job_without_records_is_not_called_fine(stores: list[Path]) -> None:
     found = shown(store, "profiles")
     assert found["rows"] == []
     assert any("not to say that the job made no I/O" in note for note in found["notes"])
-    status, _, said = asked("diagnose", store)
-    assert status != 0
-    assert "says nothing of the run's I/O" in said
+    assert "not to say that the job made no I/O" in " ".join(printed("diagnose", store).split())
 
 
 def test_several_logs_make_a_store_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,7 +386,7 @@ def test_several_logs_make_a_store_each(tmp_path: Path, monkeypatch: pytest.Monk
     assert out.split() == ["skew-app.iodock", "ior-dfs.iodock"]
     assert "broken.darshan: is empty" in said
     assert "1 of 3 logs could not be imported" in said
-    assert "counters are shown, not judged" in said
+    assert "judges the counters" in said
     status, _, said = asked("import", logs[0], logs[2], "-o", "one.iodock")
     assert status == 2
     assert "-o names one store" in said

@@ -27,6 +27,15 @@ DEVELOPMENT = FIXTURES / "labelled" / "development"
 RULES = rules.every()
 IDS = [rule.name for rule in RULES]
 NEVER_FOUND = {
+    **dict.fromkeys(
+        (
+            "independent-io-where-collective-would-do",
+            "low-level-interface",
+            "many-processes-without-parallel-io",
+            "uneven-servers",
+        ),
+        "is asked of counters, and labelled runs are recordings of calls: test_counters.py",
+    ),
     "cache-speed": "is at most a note, and a label counts what is more",
     "slow-close": "closes wait on network file systems, and runs are recorded on a local one",
 }

@@ -35,7 +35,10 @@ def candidates_of(rules: Sequence[Rule], facts: Facts) -> list[list[Candidate]]:
 
 
 def _candidates(rule: Rule, facts: Facts) -> list[Candidate]:
-    found = rule.find(facts, facts.settings.of_rule(rule.name, rule.settings))
+    settings = facts.settings.of_rule(rule.name, rule.settings)
+    if not facts.has_calls:
+        return list(rule.counters(facts, settings)) if rule.counters else []
+    found = rule.find(facts, settings)
     return [one_off.judged(facts, candidate) for candidate in found]
 
 

@@ -11,7 +11,7 @@ from iodock.program.findings import Advice, Severity
 from iodock.program.rules.facts import Facts, Need
 from iodock.shared.message import Message, Scalar
 
-__all__ = ["Candidate", "Facts", "Need", "Pieces", "Rule", "advise"]
+__all__ = ["Candidate", "Facts", "Need", "Pieces", "Rule", "advise", "needs_of", "not_of_calls"]
 
 
 class Pieces(enum.Enum):
@@ -88,6 +88,10 @@ class Rule:
     find: Callable[[Facts, Any], Iterable[Candidate]]
     needs: tuple[Need, ...] = ()
     """What the source must be able to see; else the rule says so and stays silent."""
+    counters: Callable[[Facts, Any], Iterable[Candidate]] | None = None
+    """The same question, asked of counters in place of calls; None: it needs single calls."""
+    counters_need: tuple[Need, ...] = ()
+    """What these must show besides."""
     needs_for_some: tuple[Need, ...] = ()
     """The same of files of which it can't be seen: these alone are left out, and the rule says so."""
     views: tuple[str, ...] = ()
@@ -107,6 +111,18 @@ class Rule:
     """The casebook's page."""
     comes_last: bool = False
     """Its findings come after all others that are more than notes: it is the last thing to change."""
+
+
+def needs_of(rule: Rule, facts: Facts) -> tuple[Need, ...]:
+    """What a rule needs of such a source."""
+    if facts.has_calls:
+        return rule.needs
+    return (Need.EVENTS,) if rule.counters is None else rule.counters_need
+
+
+def not_of_calls(facts: Facts, settings: Any) -> Iterable[Candidate]:
+    """Nothing: for rules that are asked of counters only."""
+    return ()
 
 
 def advise(**texts: str) -> tuple[Advice, ...]:

@@ -43,6 +43,8 @@ class Need(enum.Enum):
     PAGE_FAULTS = N_("mmap I/O can't be seen by this way of recording")
     LAYOUT = N_("how files are striped is not known")
     FLAGS = N_("the flags of open calls are not known")
+    EVENTS = N_("needs single calls, and this source has only counters: not judged")
+    COUNTERS = N_("needs counters, as a log of Darshan has them, and this source has calls")
 
     @property
     def why(self) -> Message:
@@ -60,6 +62,8 @@ class Facts:
     overview: Mapping[str, Any]
     """`io_time_ns` and `waiting_time_ns` (wall time), `summed_io_ns` (over all tasks, waiting left out) and
     `calls`, as the analysis `overview` counts them."""
+    has_calls = True
+    """Whether the source has calls; else it has counters in their place."""
 
     @property
     def wall_ns(self) -> int | None:
@@ -255,6 +259,8 @@ FROM processes"""
             Need.PAGE_FAULTS: sees_page_faults(self.store),
             Need.LAYOUT: any(system.stripe_count for system in self.settings.file_systems.values()),
             Need.FLAGS: self._any("flags IS NOT NULL"),
+            Need.EVENTS: True,
+            Need.COUNTERS: False,
         }
 
     @cached_property

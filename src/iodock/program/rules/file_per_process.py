@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.program.rules import costs, workers
+from iodock.program.rules import costs, counted, workers
 from iodock.program.rules.base import Candidate, Facts, Need, Pieces, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
@@ -104,6 +105,27 @@ _STRIPED = N_(
     "average; with {stripes} stripes each these are {objects} objects on the servers."
 )
 
+
+def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """The same of counters: files that one rank alone wrote, those of all ranks together."""
+    faults = counted.files(facts, "t.rank IS NOT NULL AND t.written_bytes > 0")
+    own = Counter(row["rank"] for row in faults.rows)
+    is_even = bool(own) and min(own.values()) >= settings.least_balance * max(own.values())
+    if len(own) < settings.least_workers or len(faults.rows) < settings.least_files or not is_even:
+        return
+    calls = sum(faults.total(name) for name in ("opens", "stats"))
+    if not counted.matters(facts, faults.total("meta_ns"), calls):
+        return
+    values: dict[str, Scalar] = {
+        "files": faults.file_count, "workers": len(own), "calls": calls,
+        "mean_bytes": faults.total("written_bytes") / faults.file_count,
+    }  # fmt: skip
+    yield counted.candidate(
+        facts, faults, _MESSAGE, values, cost_ns=faults.total("meta_ns"), count=calls, call="open",
+        gain=costs.CALLS_GO,
+    )  # fmt: skip
+
+
 RULE = Rule(
     name="file-per-process",
     title=N_("A flood of files, some for each rank"),
@@ -127,8 +149,9 @@ RULE = Rule(
     fine_when=N_("Ranks are few, the files are large and few, or they lie on a disk of the node."),
     settings=Settings,
     find=find,
+    counters=in_counters,
     needs=(Need.RANKS_OWN,),
-    views=("file_work", "workers", "data_files"),
+    views=("file_work", "workers", "data_files", "counted_files"),
     yields_to=("open-close-loop", "sync-heavy"),
     case="shared-file",
 )

@@ -31,6 +31,11 @@ def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
     )
 
 
+def remarks_of(facts: Facts) -> tuple[Message, ...]:
+    """What must be known to read the times: nothing beyond what each says."""
+    return ()
+
+
 def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
     """The method's next step (SS-ken report, 2.3): change and measure again, the administrator, or
     nothing."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.program.rules import costs
+from iodock.program.findings import Severity
+from iodock.program.rules import costs, counted
 from iodock.program.rules.base import Candidate, Facts, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
-from iodock.shared.message import Message
+from iodock.shared.message import Message, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,26 @@ _MESSAGE = N_(
     "{files}. They take more time than the data."
 )
 
+
+def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate: all files, where metadata calls take more time than reads and writes. Few calls are at
+    most a note, as the run was short, and a handful is none."""
+    faults = counted.files(facts, "t.meta_ns > 0")
+    spent = faults.total("meta_ns")
+    if not facts.summed_io_ns or spent < settings.least_share * facts.summed_io_ns:
+        return
+    calls = sum(faults.total(name) for name in ("opens", "stats", "seeks"))
+    if 100 * calls < settings.least_count:
+        return
+    values: dict[str, Scalar] = {
+        "calls": calls, "files": faults.file_count, "transfers": faults.total("transfers"),
+    }  # fmt: skip
+    yield counted.candidate(
+        facts, faults, _MESSAGE, values, cost_ns=spent, count=calls, gain=(0.3, 0.9),
+        at_most=Severity.NOTE if calls < settings.least_count else Severity.HIGH,
+    )  # fmt: skip
+
+
 RULE = Rule(
     name="metadata-heavy",
     title=N_("More time for metadata than for data"),
@@ -113,7 +134,8 @@ RULE = Rule(
     ),
     settings=Settings,
     find=find,
-    views=("file_work", "places", "programs", "uses", "data_files"),
+    counters=in_counters,
+    views=("file_work", "places", "programs", "uses", "data_files", "counted_files"),
     yields_to=(
         *("open-close-loop", "stat-storm", "failed-xattr", "failed-open-storm", "process-storm", "slow-call"),
         *("tiny-file-flood", "file-per-process", "directory-scan-storm", "slow-close", "sync-heavy"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.program.rules import costs
+from iodock.program.rules import costs, counted
 from iodock.program.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
-from iodock.shared.message import Message
+from iodock.shared.message import Message, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,27 @@ _MESSAGE = N_(
     "{mean_bytes} were read or written."
 )
 
+
+def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """The same of counters: of the time of a file's metadata calls, what all opens but the first take."""
+    moved = "t.read_bytes + t.written_bytes"
+    faults = counted.files(
+        facts,
+        f"t.opens >= {settings.least_opens} * t.ranks AND {moved} < {settings.most_bytes} * t.opens",
+    )
+    opens = faults.total("opens")
+    spared = [(int(row["opens"]) - int(row["ranks"])) / int(row["opens"]) for row in faults.rows]
+    count = opens - sum(int(row["ranks"]) for row in faults.rows)
+    cost = round(sum(int(row["meta_ns"]) * one for row, one in zip(faults.rows, spared, strict=True)))
+    if count < settings.least_count or not counted.matters(facts, cost, count):
+        return
+    size = faults.total("read_bytes") + faults.total("written_bytes")
+    values: dict[str, Scalar] = {"opens": opens, "files": faults.file_count, "mean_bytes": size / opens}
+    yield counted.candidate(
+        facts, faults, _MESSAGE, values, cost_ns=cost, count=count, call="open", gain=costs.CALLS_GO
+    )
+
+
 RULE = Rule(
     name="open-close-loop",
     title=N_("Opened and closed again and again"),
@@ -129,7 +150,8 @@ RULE = Rule(
     ),
     settings=Settings,
     find=find,
-    views=("file_work", "places", "database_files", "plain_files"),
+    counters=in_counters,
+    views=("file_work", "places", "database_files", "plain_files", "counted_files"),
     # Who writes a file anew each time must empty it, too.
     yields_to=("shared-file-contention", "slow-call", "redundant-writes"),
     case="open-close",

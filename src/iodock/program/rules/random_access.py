@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.program.findings import Advice
-from iodock.program.rules import costs, transfers
+from iodock.program.findings import Advice, Severity
+from iodock.program.rules import costs, counted, transfers
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.program.rules.unaligned_requests import PAGE_BYTES
 from iodock.shared.language import N_
-from iodock.shared.message import Message
+from iodock.shared.message import Message, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +148,36 @@ _FEW_NEEDED = advise(
     hdf5=_CHUNKS,
 )
 
+
+def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """Files of which most requests begin elsewhere than the one before ended. Where several ranks share the
+    file, the pieces between are others', so that the servers see all jumps; of one process that jumps ahead
+    only, it is no disorder."""
+    for direction, verb, faults in counted.in_each_direction(facts, _counted_sql(settings)):
+        count, moved = faults.total("count"), faults.total("bytes")
+        jumps = count - faults.total("consecutive")
+        values: dict[str, Scalar] = {
+            "count": count, "mean_bytes": moved / count, "jump_share": jumps / count,
+            "files": faults.file_count,
+        }  # fmt: skip
+        is_large = moved >= settings.below_bytes * count
+        yield counted.candidate(
+            facts, faults, _MESSAGES[verb], values, count=count, call=verb, jumps=jumps, bytes=moved,
+            cost_ns=faults.time_ns if is_large else costs.beyond_large(
+                faults.time_ns, count, moved, direction
+            ),
+            gain=None if is_large else counted.gain_if_local(faults, (0.35, 1.0)),
+            at_most=Severity.NOTE if is_large else Severity.HIGH,
+        )  # fmt: skip
+
+
+# Half of the requests: with fewer the file is mostly read or written in order.
+def _counted_sql(settings: Settings) -> str:
+    return f"""t.interface = 'posix' AND 2 * (t.count - t.consecutive) >= t.count
+  AND CASE WHEN t.movers > 1 AND t.rank IS NULL THEN t.count / t.movers ELSE t.count - t.forward END
+    >= {settings.least_returns}"""
+
+
 RULE = Rule(
     name="random-access",
     title=N_("Random access"),
@@ -183,8 +213,9 @@ RULE = Rule(
     ),
     settings=Settings,
     find=find,
+    counters=in_counters,
     needs=(Need.OFFSETS,),
-    views=("transfers", "place_names", "plain_places"),
+    views=("transfers", "place_names", "plain_places", "counted_transfers"),
     yields_to=("redundant-reads", "redundant-writes", "synchronous-flags"),
     case="reread-ranges",
 )

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from iodock.program.rules import workers
+from iodock.program.findings import Severity
+from iodock.program.rules import counted, workers
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.program.rules.workers import Team, Worker
 from iodock.shared.language import N_
@@ -102,6 +103,42 @@ _THREADS = N_(
 _TITLE_PROCESSES = N_("Unequal I/O among the processes")
 _TITLE_THREADS = N_("Unequal I/O among the threads")
 
+
+def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """The same of counters. One that moves more, and does not need longer for it, is a note."""
+    rows, ranks = facts.rows("FROM counted_work"), facts.ranks
+    shared = next((row for row in rows if row["worker"] is None), {"bytes": 0, "time_ns": 0})
+    own = [row for row in rows if row["worker"] is not None]
+    if ranks < 3 or not own:
+        return
+    busiest = max(own, key=lambda row: (row["bytes"], row["time_ns"]))
+    mean, most, mean_ns, most_ns = (
+        value
+        for name in ("bytes", "time_ns")
+        for value in (
+            shared[name] + sum(row[name] for row in own) / ranks, shared[name] + busiest[name],
+        )
+    )  # fmt: skip
+    if mean < counted.LEAST_BYTES or most <= settings.least_ratio * mean:
+        return
+    is_late = most_ns > settings.least_ratio * mean_ns
+    excess = max(0.0, most_ns - mean_ns) / 1e9
+    values: dict[str, Scalar] = {
+        "worker": busiest["worker"], "workers": ranks, "longest_ns": most_ns, "mean_ns": round(mean_ns),
+        "most_bytes": most, "mean_bytes": mean, "excess_s": excess,
+    }  # fmt: skip
+    yield Candidate(
+        message=Message(_RANKS, values), count=0, time_ns=most_ns, evidence=values, query=_COUNTED_QUERY,
+        confidence=0.6, wall_seconds=excess, gain=(0.35, 1.0) if is_late else None,
+        at_most=Severity.HIGH if is_late else Severity.NOTE,
+    )  # fmt: skip
+
+
+_COUNTED_QUERY = """SELECT interface, rank, ranks, sum(read_bytes + written_bytes) AS bytes,
+  sum(read_time_ns + write_time_ns + meta_time_ns) AS time_ns
+FROM profiles GROUP BY ALL ORDER BY bytes DESC"""
+
+
 RULE = Rule(
     name="rank-imbalance",
     title=N_("Unequal I/O among the ranks"),
@@ -121,7 +158,8 @@ RULE = Rule(
     fine_when=N_("The busiest rank's I/O overlaps with the others' computing, and nobody waits for it."),
     settings=Settings,
     find=find,
+    counters=in_counters,
     needs=(Need.DURATIONS, Need.RANKS_OWN),
-    views=("worker_io", "thread_io"),
+    views=("worker_io", "thread_io", "counted_work"),
     yields_to=("serial-phases",),
 )

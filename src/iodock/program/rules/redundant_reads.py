@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from iodock.program.rules import backward_access, costs, random_access, transfers
+from iodock.program.rules import backward_access, costs, counted, random_access, transfers
 from iodock.program.rules.base import Candidate, Facts, Need, Pieces, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
-from iodock.shared.message import Message
+from iodock.shared.message import Message, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +154,29 @@ _ADVICE_MANY = advise(
     hdf5=N_("Read with a collective transfer list (H5Pset_dxpl_mpio, H5FD_MPIO_COLLECTIVE)."),
 )
 
+
+def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """Files of which more was read than lies up to the furthest byte that was read: by each process again, or
+    by each of many once."""
+    more = [f"t.bytes >= {settings.least_factor} * t.extent_bytes * t.movers"]
+    more.append(f"t.bytes >= {settings.least_factor_shared} * t.extent_bytes AND NOT ({more[0]})")
+    for text, condition in zip((_ONE, _MANY), more, strict=True):
+        faults = counted.transfers(facts, f"t.direction = 1 AND t.interface <> 'mpi-io' AND {condition}")
+        if not faults or not counted.matters(facts, faults.time_ns, faults.total("count")):
+            continue
+        moved, needed = faults.total("bytes"), max(1, faults.total("extent_bytes"))
+        values: dict[str, Scalar] = {
+            "read_bytes": moved, "needed_bytes": needed, "factor": round(moved / needed, 1),
+            "files": faults.file_count, "processes": counted.processes(faults),
+        }  # fmt: skip
+        spent = faults.time_ns
+        cost = None if spent is None else round(spent * max(0.0, 1 - needed / moved))
+        yield counted.candidate(
+            facts, faults, text, values, cost_ns=cost, count=faults.total("count"), call="read",
+            gain=costs.CALLS_GO if text is _ONE else None, again_bytes=max(0, moved - needed),
+        )  # fmt: skip
+
+
 RULE = Rule(
     name="redundant-reads",
     title=N_("The same bytes are read again"),
@@ -190,10 +213,11 @@ RULE = Rule(
     ),
     settings=Settings,
     find=find,
+    counters=in_counters,
     needs=(Need.COVERAGE,),
     views=(
         *("transfers", "place_names", "places", "uses", "programs", "file_work", "data_places"),
-        *("database_places", "plain_places"),
+        *("database_places", "plain_places", "counted_transfers"),
     ),
     yields_to=("whole-file-for-a-few-bytes", "read-after-write", "bytewise-read"),
     case="header-reread",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.program.rules import costs, transfers
+from iodock.program.rules import costs, counted, transfers
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
-from iodock.shared.message import Message
+from iodock.shared.message import Message, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +146,25 @@ _MESSAGE = N_(
     "files: {files}"
 )
 
+
+def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """Files into which more was written than lies up to the furthest byte that was written."""
+    more = f"t.bytes >= {settings.least_factor} * t.extent_bytes"
+    faults = counted.transfers(facts, f"t.direction = 2 AND t.interface = 'posix' AND {more}")
+    count, moved, kept = (faults.total(name) for name in ("count", "bytes", "extent_bytes"))
+    if not faults or not counted.matters(facts, faults.time_ns, count):
+        return
+    values: dict[str, Scalar] = {
+        "written_bytes": moved, "kept_bytes": kept, "factor": round(moved / max(1, kept), 1),
+        "files": faults.file_count,
+    }  # fmt: skip
+    spent = faults.time_ns
+    yield counted.candidate(
+        facts, faults, _MESSAGE, values, count=count, call="write", gain=(0.4, 1.0),
+        cost_ns=None if spent is None else round(spent * (1 - kept / moved)),
+    )  # fmt: skip
+
+
 RULE = Rule(
     name="redundant-writes",
     title=N_("The same ranges are written again"),
@@ -168,10 +187,11 @@ RULE = Rule(
     fine_when=N_("A checkpoint replaces the one before it, at intervals that a lost run is worth."),
     settings=Settings,
     find=find,
+    counters=in_counters,
     needs=(Need.COVERAGE,),
     views=(
         *("transfers", "place_names", "places", "uses", "file_work", "plain_files", "plain_places"),
-        *("renamed_files", "replaced_files", "rewritten_ranges"),
+        *("renamed_files", "replaced_files", "rewritten_ranges", "counted_transfers"),
     ),
     yields_to=("synchronous-flags", "read-after-write"),
     # What is written again is written before it can be read.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.program.rules import costs, transfers
+from iodock.program.rules import costs, counted, transfers
 from iodock.program.rules.base import Candidate, Facts, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
-from iodock.shared.message import Message
+from iodock.shared.message import Message, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,33 @@ _QUERY = """SELECT file, count(*) FILTER (WHERE class = 'seek') AS seeks,
 FROM call_ends GROUP BY file HAVING seeks > 0 ORDER BY seeks DESC"""
 _MESSAGE = N_("{seeks} seeks for {transfers} reads and writes; without need: {needless}; files: {files}")
 
+
+def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """The same of counters: seeks beyond those of opens and of requests that begin elsewhere. Their time is
+    taken for their part of that of metadata calls."""
+    faults = Faults(facts.rows(_counted_sql(settings)))
+    count, seeks, moved = (faults.total(name) for name in ("needless", "seeks", "transfers"))
+    if seeks < settings.least_count or not counted.matters(facts, None, count):
+        return
+    values: dict[str, Scalar] = {
+        "seeks": seeks, "transfers": moved, "needless": count, "files": faults.file_count,
+    }  # fmt: skip
+    cost = round(sum(row["meta_ns"] * row["needless"] / counted.metadata(row) for row in faults.rows))
+    yield counted.candidate(
+        facts, faults, _MESSAGE, values, cost_ns=cost, count=count, call="lseek", gain=(0.5, 1.0)
+    )
+
+
+def _counted_sql(settings: Settings) -> str:
+    return f"""WITH jumps AS (SELECT file_id, sum(count - consecutive) AS n FROM counted_transfers
+  WHERE interface = 'posix' GROUP BY file_id)
+SELECT f.*, f.files AS file_count,
+  CAST(f.seeks - j.n - {settings.free_per_open} * f.opens AS BIGINT) AS needless
+FROM counted_files f JOIN jumps j ON j.file_id = f.file_id
+WHERE f.seeks >= {settings.least_per_transfer} * f.transfers
+  AND needless >= {settings.least_needless} * f.transfers AND needless > 0 ORDER BY needless DESC, f.name"""
+
+
 RULE = Rule(
     name="seek-storm",
     title=N_("Seeks without need"),
@@ -115,7 +142,16 @@ RULE = Rule(
     fine_when=N_("Each seek leads to another part of the file that is then read or written."),
     settings=Settings,
     find=find,
-    views=("transfers", "place_names", "places", "uses", "plain_places"),
+    counters=in_counters,
+    views=(
+        "transfers",
+        "place_names",
+        "places",
+        "uses",
+        "plain_places",
+        "counted_files",
+        "counted_transfers",
+    ),
     yields_to=("bytewise-read", "polling-at-end"),
     case="ifstream-tellg",
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.program.rules import costs
+from iodock.program.findings import Severity
+from iodock.program.rules import costs, counted
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
@@ -132,6 +133,39 @@ _MESSAGE_UNTIMED = N_(
     "{count} writes; files: {files}"
 )
 
+
+def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """Files that several processes use. Whether they wait for each other counters don't tell: small pieces of
+    several writers let expect it, and all else is a note."""
+    faults = counted.transfers(facts, _COUNTED_SQL)
+    count, moved = faults.total("count"), faults.total("bytes")
+    if not faults or not counted.is_much(facts, moved):
+        return
+    written = [row for row in faults.rows if row["direction"] == 2]
+    small = [
+        row
+        for row in written
+        if row["count"] >= settings.least_each * row["movers"] and counted.mean_bytes(row) < costs.PIECE_BYTES
+    ]
+    values: dict[str, Scalar] = {
+        "count": count, "writers": counted.processes(faults),
+        "mean_bytes": moved / count, "files": len(set(faults.files)),
+    }  # fmt: skip
+    yield counted.candidate(
+        facts, Faults(small) if small else faults, _COUNTED, values, count=count, bytes=moved,
+        cost_ns=Faults(small).time_ns if small else None,
+        at_most=Severity.HIGH if small else Severity.NOTE,
+    )  # fmt: skip
+
+
+# Of MPI-IO's files a few ranks may move what all of them asked for.
+_COUNTED_SQL = """t.interface <> 'mpi-io' AND t.bytes > 0
+  AND t.file_id IN (SELECT file_id FROM counted_transfers WHERE movers > 1)"""
+_COUNTED = N_(
+    "{writers} processes share a file: {count} reads and writes of {mean_bytes} on average; files: {files}"
+)
+
+
 RULE = Rule(
     name="shared-file-contention",
     title=N_("Many writers, small pieces, one file"),
@@ -164,7 +198,17 @@ RULE = Rule(
     fine_when=N_("A log of a few lines, or a database that keeps its own locks."),
     settings=Settings,
     find=find,
+    counters=in_counters,
     needs=(Need.RANKS_OWN,),
-    views=("file_work", "places", "transfers", "opens", "uses", "plain_files"),
+    views=(
+        "file_work",
+        "places",
+        "transfers",
+        "opens",
+        "uses",
+        "plain_files",
+        "counted_transfers",
+        "counted_files",
+    ),
     case="shared-file",
 )

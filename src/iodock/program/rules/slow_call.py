@@ -215,7 +215,11 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.TIMES),
-    views=("slow_calls", "durations", "file_work", "database_files", "places", "plain_files"),
+    views=(
+        *("slow_calls", "durations", "file_work", "database_files", "places", "plain_files"),
+        # Its advice is that of `open-close-loop`.
+        "counted_files",
+    ),
     yields_to=("slow-close", "sync-heavy"),
     tells_hung_calls=True,
     case="open-close",

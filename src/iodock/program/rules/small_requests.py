@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.program.rules import costs, mpi_io, transfers
+from iodock.program.rules import costs, counted, mpi_io, transfers
 from iodock.program.rules.base import Candidate, Facts, Need, Pieces, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
-from iodock.shared.message import Message
+from iodock.shared.message import Message, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class Settings:
     least_share: float = 0.5
     """Of a place's transfers that must be small and go on from the access before them: where more step back,
     the order is the fault."""
+    least_counted: int = 100
+    """Of counters, which do not say what each request waited for: fewer requests are no pattern."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -77,6 +79,32 @@ _MESSAGES = {
     "write": N_("{count} writes of {mean_bytes} on average; files: {files}"),
 }
 
+
+def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """The same of files whose requests are mostly small, in whatever order: bins tell sizes, not which
+    request follows which."""
+    for direction, verb, faults in counted.in_each_direction(facts, _counted_sql(settings)):
+        count, moved = faults.total("count"), faults.total("bytes")
+        if count < settings.least_counted:
+            continue
+        values: dict[str, Scalar] = {
+            "count": count, "mean_bytes": moved / count, "files": faults.file_count,
+        }  # fmt: skip
+        yield counted.candidate(
+            facts, faults, _MESSAGES[verb], values, count=count, call=verb, bytes=moved,
+            gain=counted.gain_if_local(faults, costs.CALLS_GO),
+            cost_ns=costs.beyond_large(faults.time_ns, count, moved, direction),
+        )  # fmt: skip
+
+
+# Of a bin that the limit lies in, the file's mean says on which side its requests are.
+def _counted_sql(settings: Settings) -> str:
+    limit = f"CASE WHEN t.is_remote THEN {settings.below_bytes_remote} ELSE {settings.below_bytes} END"
+    return f"""t.interface = 'posix' AND {settings.least_share} * t.count <= (SELECT sum(s.count)
+  FROM counted_sizes s WHERE s.file_id = t.file_id AND s.interface = 'posix' AND s.direction = t.direction
+    AND s.low < {limit} AND (s.high <= {limit} OR t.bytes < {limit} * t.count))"""
+
+
 RULE = Rule(
     name="small-requests",
     title=N_("Small requests"),
@@ -111,8 +139,12 @@ RULE = Rule(
     fine_when=N_("A program answers requests one by one (a database, a log that must be complete at once)."),
     settings=Settings,
     find=find,
+    counters=in_counters,
     needs_for_some=(Need.RANKS_OWN,),
-    views=("transfers", "place_names", "places", "plain_places", "remote_places", "uses"),
+    views=(
+        *("transfers", "place_names", "places", "plain_places", "remote_places", "uses"),
+        *("counted_transfers", "counted_sizes"),
+    ),
     yields_to=(
         *("bytewise-read", "seek-storm", "stdout-unbuffered", "random-access"),
         *("synchronous-flags", "read-after-write", "open-close-loop", "shared-file-contention"),

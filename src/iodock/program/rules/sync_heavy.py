@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from iodock.program.findings import Advice
-from iodock.program.rules import costs
+from iodock.program.rules import costs, counted
 from iodock.program.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
-from iodock.shared.message import Message
+from iodock.shared.message import Message, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,20 @@ _COMMITS_ADVICE = advise(
     shell=N_("Give sqlite3 one script that begins with BEGIN; and ends with COMMIT;."),
 )
 
+
+def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """Files that were synced often, with little written for each. Darshan counts the time of syncs among
+    that of writes: what they cost is not known."""
+    faults = counted.files(facts, f"t.syncs > 1 AND t.written_bytes < {costs.PIECE_BYTES} * t.syncs")
+    count = faults.total("syncs")
+    if count < settings.least_count:
+        return
+    values: dict[str, Scalar] = {
+        "count": count, "files": faults.file_count, "mean_bytes": faults.total("written_bytes") / count,
+    }  # fmt: skip
+    yield counted.candidate(facts, faults, _MESSAGE, values, cost_ns=None, count=count, call="fsync")
+
+
 RULE = Rule(
     name="sync-heavy",
     title=N_("Forced to the disk after each small piece"),
@@ -120,6 +134,7 @@ RULE = Rule(
     fine_when=N_("Each record must survive a power cut: databases, mail, journals."),
     settings=Settings,
     find=find,
-    views=("uses", "places", "file_work", "database_files"),
+    counters=in_counters,
+    views=("uses", "places", "file_work", "database_files", "counted_files"),
     case="sync",
 )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.program.rules import costs, file_per_process
+from iodock.program.rules import costs, counted, file_per_process
 from iodock.program.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.engine.sql import quoted
 from iodock.shared.language import N_
-from iodock.shared.message import Message
+from iodock.shared.message import Message, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,25 @@ _MESSAGE = N_(
     "about, closed or removed them: {calls}."
 )
 
+
+def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """The same of counters: files of which little is moved for each open, many of them."""
+    moved = "t.read_bytes + t.written_bytes"
+    few = f"t.opens BETWEEN 1 AND {settings.most_opens} * t.ranks"
+    faults = counted.files(facts, f"{few} AND {moved} <= {settings.most_bytes} * t.opens")
+    calls, spent = faults.total("opens") + faults.total("stats"), faults.total("meta_ns")
+    if faults.file_count < settings.least_files or not counted.matters(facts, spent, calls):
+        return
+    size = faults.total("read_bytes") + faults.total("written_bytes")
+    values: dict[str, Scalar] = {
+        "files": faults.file_count, "mean_bytes": size / faults.file_count, "opens": faults.total("opens"),
+        "calls": calls,
+    }  # fmt: skip
+    yield counted.candidate(
+        facts, faults, _MESSAGE, values, cost_ns=spent, count=calls, call="open", gain=costs.CALLS_GO
+    )
+
+
 RULE = Rule(
     name="tiny-file-flood",
     title=N_("A flood of tiny files"),
@@ -141,7 +160,8 @@ RULE = Rule(
     fine_when=N_("The files are wanted one by one, and they are few at a time."),
     settings=Settings,
     find=find,
-    views=("file_work", "places", "programs", "workers", "data_files", "plain_files"),
+    counters=in_counters,
+    views=("file_work", "places", "programs", "workers", "data_files", "plain_files", "counted_files"),
     yields_to=("process-storm", "sync-heavy", "slow-call"),
     case="tiny-files",
 )

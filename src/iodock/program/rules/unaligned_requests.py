@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.program.rules import costs, transfers
+from iodock.program.findings import Severity
+from iodock.program.rules import costs, counted, transfers
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
-from iodock.shared.message import Message
+from iodock.shared.message import Message, Scalar
 
 PAGE_BYTES = 4096
 
@@ -97,6 +98,44 @@ _MESSAGES = {
     ),
 }
 
+
+def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """The same of the blocks or stripes that the source knows. Requests smaller than these mostly begin
+    within one: then nothing says what that costs."""
+    for _, verb, faults in counted.in_each_direction(facts, _counted_sql(settings)):
+        count = faults.total("unaligned")
+        block = max(int(row["alignment_bytes"] or PAGE_BYTES) for row in faults.rows)
+        mean = faults.total("bytes") / faults.total("count")
+        values: dict[str, Scalar] = {
+            "count": count, "mean_bytes": mean, "block_bytes": block, "files": faults.file_count,
+        }  # fmt: skip
+        is_small = mean < block
+        spent = faults.time_ns
+        yield counted.candidate(
+            facts, faults, _COUNTED[verb], values, count=count, call=verb,
+            cost_ns=None if spent is None else round(spent / (mean / block + 1)),
+            gain=None if is_small else counted.gain_if_local(faults, (0.4, 1.0)),
+            at_most=Severity.NOTE if is_small else Severity.HIGH,
+        )  # fmt: skip
+
+
+def _counted_sql(settings: Settings) -> str:
+    return f"""t.interface = 'posix' AND t.unaligned >= {settings.least_share} * t.count
+  AND (t.is_remote OR 2 * t.consecutive < t.count)"""
+
+
+_COUNTED = {
+    "read": N_(
+        "{count} reads of {mean_bytes} on average begin within a block or stripe of {block_bytes}; files: "
+        "{files}"
+    ),
+    "write": N_(
+        "{count} writes of {mean_bytes} on average begin within a block or stripe of {block_bytes}; files: "
+        "{files}"
+    ),
+}
+
+
 RULE = Rule(
     name="unaligned-requests",
     title=N_("Unaligned requests"),
@@ -124,6 +163,7 @@ RULE = Rule(
     ),
     settings=Settings,
     find=find,
+    counters=in_counters,
     needs=(Need.OFFSETS,),
     views=(
         "transfers",
@@ -134,6 +174,7 @@ RULE = Rule(
         "remote_places",
         "file_work",
         "programs",
+        "counted_transfers",
     ),
     yields_to=(
         *("redundant-reads", "random-access", "backward-access", "direct-io-unaligned"),

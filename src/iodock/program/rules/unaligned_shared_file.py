@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from iodock.program.rules import costs
+from iodock.program.rules import costs, counted
 from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
@@ -122,6 +122,31 @@ _MESSAGE_UNKNOWN = N_(
     "stripe, whose size is not known here; files: {files}"
 )
 
+
+def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """Files whose stripes are known, and which several processes wrote in pieces that begin within them: what
+    a stripe holds is then several processes'."""
+    faults = counted.transfers(facts, _COUNTED_SQL)
+    count = faults.total("unaligned")
+    cost = Faults([{**row, "extra_ns": _most_ns(row)} for row in faults.rows]).sum_of("extra_ns")
+    if not faults or not counted.matters(facts, cost, count):
+        return
+    values: dict[str, Scalar] = {
+        "count": count, "writers": max(int(row["movers"]) for row in faults.rows),
+        "mean_bytes": faults.total("bytes") / faults.total("count"),
+        "block_bytes": max(int(row["alignment_bytes"]) for row in faults.rows), "files": faults.file_count,
+    }  # fmt: skip
+    yield counted.candidate(facts, faults, _COUNTED, values, cost_ns=cost, count=count, call="write")
+
+
+_COUNTED_SQL = """t.interface = 'posix' AND t.direction = 2 AND t.movers > 1 AND 2 * t.unaligned >= t.count
+  AND t.file_id IN (SELECT file_id FROM layouts WHERE stripe_bytes > 0)"""
+_COUNTED = N_(
+    "{writers} processes wrote the same file: {count} of their writes, {mean_bytes} on average, begin within "
+    "a stripe of {block_bytes}; files: {files}"
+)
+
+
 RULE = Rule(
     name="unaligned-shared-file",
     title=N_("Unaligned writes into a shared file"),
@@ -163,7 +188,9 @@ RULE = Rule(
     ),
     settings=Settings,
     find=find,
+    counters=in_counters,
+    counters_need=(Need.LAYOUT,),
     needs=(Need.OFFSETS, Need.TIMES),
-    views=("file_work", "plain_files", "places", "remote_places"),
+    views=("file_work", "plain_files", "places", "remote_places", "counted_transfers"),
     yields_to=("shared-file-contention", "direct-io-unaligned"),
 )

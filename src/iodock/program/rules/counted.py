@@ -1,0 +1,140 @@
+"""Questions that rules ask of counters, and what a finding of counters says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from iodock.program.findings import Severity
+from iodock.program.rules.base import Candidate, Facts
+from iodock.program.rules.places import Faults
+from iodock.shared.message import Message, Scalar
+
+LEAST_PART = 0.01
+"""Share of the job's time in I/O, or of its bytes: what takes less describes some file, and not the job."""
+LEAST_OF_DIRECTION = 0.1
+"""Share of the job's reads, or of its writes, or of the time in them: the same of a pattern."""
+LEAST_BYTES = 1 << 16
+"""Less is what a job reads of its settings and writes of its log."""
+DIRECTIONS = ((1, "read"), (2, "write"))
+
+
+def transfers(facts: Facts, where: str) -> Faults:
+    """The files whose reads or writes are so, the costliest first. WHERE: SQL over `counted_transfers` as
+    `t`."""
+    return Faults(
+        facts.rows(f"SELECT t.* FROM counted_transfers t WHERE {where} ORDER BY t.time_ns DESC, t.name")
+    )
+
+
+def totals(facts: Facts, where: str) -> dict[str, int]:
+    """`count`, `bytes` and `time_ns` of all reads or writes that are so."""
+    sums = ", ".join(f"sum({name}) AS {name}" for name in ("count", "bytes", "time_ns"))
+    row = facts.one(f"SELECT {sums} FROM counted_transfers WHERE {where}")
+    return {name: int(value or 0) for name, value in row.items()}
+
+
+def files(facts: Facts, where: str) -> Faults:
+    """The files that are so, the costliest first. WHERE: SQL over `counted_files` as `t`."""
+    order = "ORDER BY t.time_ns DESC, t.name"
+    return Faults(facts.rows(f"SELECT t.*, t.files AS file_count FROM counted_files t WHERE {where} {order}"))
+
+
+def main(faults: Faults) -> Faults:
+    """The files that move nearly all of the bytes, those that move most first."""
+    rows, left = list[dict[str, Any]](), (1 - LEAST_PART) * faults.total("bytes")
+    for row in sorted(faults.rows, key=lambda row: -int(row["bytes"] or 0)):
+        if left > 0:
+            rows.append(row)
+        left -= int(row["bytes"] or 0)
+    return Faults(rows)
+
+
+def matters(facts: Facts, time_ns: int | None, count: int) -> bool:
+    """Whether so much time, or where times are not known so many calls, is a part of the job's I/O."""
+    if time_ns is not None and facts.summed_io_ns:
+        return time_ns >= LEAST_PART * facts.summed_io_ns
+    return count > 0 and count >= LEAST_PART * facts.calls
+
+
+def is_much(facts: Facts, moved: int) -> bool:
+    """Whether so many bytes are a part of the job's, and more than settings and log lines."""
+    total = int(facts.one("SELECT sum(read_bytes + written_bytes) AS n FROM counted_files")["n"] or 0)
+    return moved >= max(LEAST_BYTES, LEAST_PART * total)
+
+
+def processes(faults: Faults) -> int:
+    """How many processes the calls at fault are of: those of a shared file, or of several files."""
+    alone = {row["rank"] for row in faults.rows if row["rank"] is not None}
+    return max(1, len(alone), *(int(row["ranks"]) for row in faults.rows))
+
+
+def candidate(
+    facts: Facts,
+    faults: Faults,
+    text: str,
+    values: dict[str, Scalar],
+    *,
+    cost_ns: int | None,
+    count: int,
+    call: str | None = None,
+    gain: tuple[float, float] | None = None,
+    at_most: Severity = Severity.HIGH,
+    **evidence: Scalar,
+) -> Candidate:
+    """A finding whose cost is COST_NS, shared by the processes whose calls are at fault. GAIN: None where
+    counters do not say what better calls would save; then none is called high."""
+    if gain is None and at_most is Severity.HIGH:
+        at_most = Severity.MEDIUM
+    # Reads and writes of a file are two rows.
+    names = tuple(dict.fromkeys(faults.files))
+    each = None if cost_ns is None or not facts.durations else cost_ns / processes(faults) / 1e9
+    return Candidate(
+        message=Message(text, values),
+        count=count,
+        time_ns=cost_ns,
+        evidence={"count": count, "time_ns": cost_ns, "processes": processes(faults), **values, **evidence},
+        query=_QUERY,
+        files=names,
+        file_count=faults.file_count - (len(faults.files) - len(names)),
+        call=call,
+        confidence=0.6,
+        wall_seconds=each,
+        gain=gain,
+        at_most=at_most,
+    )
+
+
+def in_each_direction(facts: Facts, where: str) -> Iterator[tuple[int, str, Faults]]:
+    """Direction, its verb and the files of which WHERE holds, if they are a part of the job's I/O, and of its
+    calls in that direction."""
+    for direction, verb in DIRECTIONS:
+        faults = transfers(facts, f"t.direction = {direction} AND {where}")
+        if not faults or not matters(facts, faults.time_ns, faults.total("count")):
+            continue
+        every = totals(facts, f"direction = {direction} AND interface = 'posix'")
+        shares = (faults.total(name) / max(1, every[name]) for name in ("count", "time_ns"))
+        if max(shares) >= LEAST_OF_DIRECTION:
+            yield direction, verb, faults
+
+
+def gain_if_local(faults: Faults, gain: tuple[float, float]) -> tuple[float, float] | None:
+    """GAIN of calls that other ones would replace; None where files may lie on servers: how quick these are
+    with better calls, counters don't tell."""
+    return None if any(row["is_remote"] for row in faults.rows) else gain
+
+
+def metadata(row: dict[str, Any]) -> int:
+    """Calls of a file that its time of metadata calls is of; each open has its close."""
+    return max(1, 2 * int(row["opens"]) + int(row["stats"]) + int(row["seeks"]))
+
+
+def mean_bytes(row: dict[str, Any]) -> float:
+    """Of a file's reads or writes."""
+    return float(row["bytes"] or 0) / float(row["count"])
+
+
+_QUERY = """SELECT f.name AS file, p.interface, p.rank, p.ranks, p.opens, p.reads, p.writes, p.read_bytes,
+  p.written_bytes, p.read_time_ns, p.write_time_ns, p.meta_time_ns
+FROM profiles p LEFT JOIN files f ON f.file_id = p.file_id
+ORDER BY coalesce(p.read_time_ns, 0) + coalesce(p.write_time_ns, 0) + coalesce(p.meta_time_ns, 0) DESC"""

@@ -1,0 +1,76 @@
+"""What rules know of a run of which there are counters in place of calls (Darshan)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from iodock.program.relations.profile import Profile
+from iodock.program.rules.facts import Facts, Need
+from iodock.program.store import Store
+from iodock.shared.settings import Settings
+
+
+@dataclass(frozen=True)
+class CounterFacts(Facts):
+    """A run that was counted. Times are elapsed times that the processes took themselves: no tracer adds to
+    them."""
+
+    has_calls = False
+
+    @property
+    def durations(self) -> bool:
+        """Whether anything took time."""
+        return bool(self.summed_io_ns)
+
+    @property
+    def tracing_ns(self) -> int:
+        """Nothing."""
+        return 0
+
+    within_ns = tracing_ns
+    added_ns = tracing_ns
+
+    @property
+    def is_tracer_unknown(self) -> bool:
+        """No."""
+        return False
+
+    @cached_property
+    def _seen(self) -> Mapping[Need, bool]:
+        return dict.fromkeys(Need, False) | {
+            Need.COUNTERS: True,
+            Need.DURATIONS: self.durations,
+            Need.LAYOUT: bool(self.rows("SELECT 1 FROM layouts LIMIT 1")),
+        }
+
+    @cached_property
+    def ranks(self) -> int:
+        """Processes of the job, as the source says, or as were counted."""
+        told = self.store.manifest.raw.get("ranks")
+        seen = self.one("SELECT max(ranks) AS most, count(DISTINCT coalesce(rank, upid)) AS n FROM profiles")
+        return max(int(told or 0), int(seen["most"] or 0), int(seen["n"]))
+
+
+def counter_facts_of(store: Store, settings: Settings) -> CounterFacts:
+    """What rules know of a store with counters."""
+    profile = Profile(store, settings)
+    profile.need(["counted_files", "counted_work"])
+    (calls,) = store.rows(_CALLS_SQL)
+    (times,) = store.rows(_TIMES_SQL)
+    total = {
+        "io_time_ns": times["busiest_ns"] or None,
+        "waiting_time_ns": None,
+        "summed_io_ns": calls["time_ns"] or None,
+        "calls": calls["calls"],
+    }
+    return CounterFacts(store, settings, profile, total)
+
+
+_CALLS_SQL = """SELECT CAST(coalesce(sum(opens + stats + seeks + syncs + transfers), 0) AS BIGINT) AS calls,
+  CAST(coalesce(sum(time_ns), 0) AS BIGINT) AS time_ns FROM counted_files"""
+# How long several processes took side by side is not known: the time of the busiest one is, or nearly so.
+_TIMES_SQL = """SELECT CAST(coalesce(max(time_ns) FILTER (WHERE worker IS NOT NULL), 0)
+  + coalesce(any_value(time_ns) FILTER (WHERE worker IS NULL), 0) AS BIGINT) AS busiest_ns
+FROM counted_work"""

@@ -1,0 +1,125 @@
+"""The verdict on a run of which there are counters in place of calls, and which step comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iodock.program.findings import Finding, Severity, Verdict
+from iodock.program.rules import gains
+from iodock.program.rules.facts import Facts
+from iodock.program.unseen import unseen_of
+from iodock.shared.language import N_
+from iodock.shared.message import Message
+
+
+def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
+    """The run in a few numbers, and what they say. FOUND: its findings and notes."""
+    io, unseen = facts.io_ns, unseen_of(facts.store)
+    worth = _worth(found)
+    return Verdict(
+        wall_seconds=facts.wall_seconds,
+        io_seconds=None if io is None else io / 1e9,
+        io_share=_io_share(facts),
+        waiting_seconds=None,
+        unseen_calls=unseen.count,
+        judges=_is_counted(facts) and unseen.judges,
+        text=_text(facts, worth),
+        alone_seconds=facts.wall_seconds,
+        gain=gains.total([one.gain for one in worth]),
+        before=tuple(_missing(facts)) if worth else (),
+    )
+
+
+def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
+    """To change something, to get what is missing, or to look at single calls."""
+    if _worth(found):
+        return Message(
+            N_("Next: make the first change, run the job again, and compare the counters of both runs.")
+        )
+    if not _is_counted(facts) or not unseen_of(facts.store).judges:
+        return Message(
+            N_("Next: import a whole log of the job, or record it with iodock record: this one shows a part.")
+        )
+    return Message(
+        N_(
+            "Next, if I/O is slow nevertheless: record a short run with iodock record, which shows single "
+            "calls, their order and the programs that make them."
+        )
+    )
+
+
+def remarks_of(facts: Facts) -> tuple[Message, ...]:
+    """What the times mean."""
+    if not facts.summed_io_ns:
+        return ()
+    text = N_(
+        "These are counters of files, and no calls. Where several processes share a fault its time is their "
+        "mean, and what a change saves is said only where counters tell it."
+    )
+    return (Message(text),)
+
+
+def spoken_by(facts: Facts) -> Iterator[str]:
+    """Languages and interfaces whose advice fits."""
+    rows = facts.rows("SELECT DISTINCT interface FROM profiles")
+    used = {str(row["interface"]).split("-")[0] for row in rows}
+    yield "administrator"
+    if facts.ranks > 1:
+        yield "MPI-IO"
+    if "hdf5" in used:
+        yield "HDF5"
+
+
+def _worth(found: Sequence[Finding]) -> list[Finding]:
+    return [one for one in found if one.severity is not Severity.NOTE]
+
+
+def _is_counted(facts: Facts) -> bool:
+    return bool(facts.store.manifest.rows.get("profiles"))
+
+
+def _io_share(facts: Facts) -> float | None:
+    if facts.io_ns is None or not facts.wall_ns:
+        return None
+    return min(1.0, facts.io_ns / facts.wall_ns)
+
+
+def _missing(facts: Facts) -> Iterator[Message]:
+    if not unseen_of(facts.store).judges:
+        yield Message(
+            N_("Some counters are missing, it is not known how many: this diagnosis covers what is there.")
+        )
+
+
+def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
+    values = {"io_share": _io_share(facts), "things": len(worth)}
+    if worth:
+        known = values["io_share"] is not None
+        return Message(_WORTH if known else _WORTH_UNTIMED, values)
+    if not _is_counted(facts):
+        return Message(
+            N_(
+                "There are no counters of any file: Darshan has kept none, or they could not be read. That "
+                "is not to say that the job made no I/O."
+            )
+        )
+    if not unseen_of(facts.store).judges:
+        return Message(
+            N_(
+                "Some counters are missing, it is not known how many; what is there can't say whether the "
+                "I/O is fine. How to see the rest is said below."
+            )
+        )
+    return Message(_NOTHING if values["io_share"] is not None else _NOTHING_UNTIMED, values)
+
+
+_WORTH = N_("The process with most I/O spent {io_share} of the run in it; worth changing: {things}.")
+_WORTH_UNTIMED = N_("How long the I/O took is not known; worth changing: {things}.")
+_NOTHING = N_(
+    "The process with most I/O spent {io_share} of the run in it. Counters show nothing that is worth "
+    "changing; what needs single calls was not judged."
+)
+_NOTHING_UNTIMED = N_(
+    "How long the I/O took is not known. Counters show nothing that is worth changing; what needs single "
+    "calls was not judged."
+)

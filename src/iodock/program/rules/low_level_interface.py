@@ -1,0 +1,74 @@
+"""Much data goes through the C library's streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.program.rules import costs, counted
+from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise, not_of_calls
+from iodock.shared.language import N_
+from iodock.shared.message import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `low-level-interface`."""
+
+    least_share: float = 0.25
+    """Of the bytes that are read, or written, that must go through streams: less is a job's settings and log
+    texts."""
+
+
+def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate for reads and one for writes."""
+    for direction, verb in counted.DIRECTIONS:
+        faults = counted.transfers(facts, f"t.interface = 'stdio' AND t.direction = {direction}")
+        others = counted.totals(facts, f"interface = 'posix' AND direction = {direction}")
+        moved = faults.total("bytes")
+        share = moved / max(1, moved + others["bytes"])
+        if not faults or share < settings.least_share or not counted.is_much(facts, moved):
+            continue
+        count = faults.total("count")
+        values: dict[str, Scalar] = {
+            "moved_bytes": moved, "stream_share": share, "mean_bytes": moved / count,
+            "files": faults.file_count,
+        }  # fmt: skip
+        yield counted.candidate(
+            facts, faults, _MESSAGES[verb], values, count=count, call=verb,
+            cost_ns=costs.beyond_large(faults.time_ns, count, moved, direction),
+        )  # fmt: skip
+
+
+_MESSAGES = {
+    "read": N_(
+        "{moved_bytes} are read through streams of the C library (fread, fscanf), {stream_share} of all, in "
+        "pieces of {mean_bytes} on average; files: {files}"
+    ),
+    "write": N_(
+        "{moved_bytes} are written through streams of the C library (fwrite, fprintf), {stream_share} of "
+        "all, in pieces of {mean_bytes} on average; files: {files}"
+    ),
+}
+
+RULE = Rule(
+    name="low-level-interface",
+    title=N_("Much data through the C library's streams"),
+    looks_for=N_("Jobs that move much of their data by fread, fwrite, fprintf and the like."),
+    why=N_(
+        "A stream cuts all requests into pieces of its buffer, mostly 4 KiB, copies each byte once more, and "
+        "knows nothing of other ranks, which MPI-IO could put together."
+    ),
+    advice=advise(
+        any=N_("Move large data with read and write in pieces of 1 MiB or more; keep streams for texts."),
+        c=N_("If it must be a stream: setvbuf(file, NULL, _IOFBF, 1 << 20) before the first access."),
+        mpi_io=N_("Let ranks that share a file use MPI_File_read_all and MPI_File_write_all."),
+        hdf5=N_("Write arrays as data sets, which HDF5 moves in large pieces, in place of text."),
+    ),
+    fine_when=N_("The files are texts that people read, or the stream's buffer was made large."),
+    settings=Settings,
+    find=not_of_calls,
+    needs=(Need.COUNTERS,),
+    counters=in_counters,
+    views=("counted_transfers", "counted_files"),
+)

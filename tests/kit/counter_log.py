@@ -1,0 +1,104 @@
+"""Logs of Darshan as text, made up: a few counters of a few files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from diagnosing import diagnosed
+from iodock.program.capture import import_logs
+
+START = 1_700_000_000
+ALL = -1
+"""The rank of a record of all ranks together."""
+BINS = ((100, "0_100"), (1024, "100_1K"), (10240, "1K_10K"), (102400, "10K_100K"), (1 << 20, "100K_1M"),
+        (4 << 20, "1M_4M"))  # fmt: skip
+
+
+@dataclass
+class Record:
+    """Counters of a file by one interface."""
+
+    module: str
+    rank: int
+    name: str
+    counters: dict[str, float] = field(default_factory=dict)
+
+    def lines(self) -> Iterable[str]:
+        """As darshan-parser prints them."""
+        for counter, value in self.counters.items():
+            yield f"{self.module}\t{self.rank}\t{abs(hash(self.name))}\t{counter}\t{value}\t{self.name}\t-\t-"
+
+
+def posix(name: str, rank: int = ALL, **counted: float) -> Record:
+    """A record of POSIX. `reads=1000, read_size=4096` are calls with bytes and bins; they follow each
+    other but for `read_jumps`, of which `read_returns` go back; other names are those of counters."""
+    return Record("POSIX", rank, name, _counters("POSIX", dict(counted)))
+
+
+def stdio(name: str, rank: int = ALL, **counted: float) -> Record:
+    """A record of streams."""
+    return Record("STDIO", rank, name, _counters("STDIO", dict(counted)))
+
+
+def mpi_io(name: str, rank: int = ALL, **counted: float) -> Record:
+    """A record of MPI-IO. `reads` and `writes` are independent, beside `COLL_READS` and `COLL_WRITES`."""
+    made = _counters("MPIIO", dict(counted))
+    for way in ("READS", "WRITES"):
+        made[f"MPIIO_INDEP_{way}"] = made.pop(f"MPIIO_{way}")
+    return Record("MPI-IO", rank, name, made)
+
+
+def layout(name: str, targets: Iterable[int], of: int = 8, stripe_bytes: int = 1 << 20) -> Record:
+    """How a file lies on Lustre."""
+    chosen = list(targets)
+    made: dict[str, float] = {
+        "LUSTRE_OSTS": of, "LUSTRE_MDTS": 1, "LUSTRE_STRIPE_SIZE": stripe_bytes,
+        "LUSTRE_STRIPE_WIDTH": len(chosen),
+    }  # fmt: skip
+    made |= {f"LUSTRE_OST_ID_{at}": target for at, target in enumerate(chosen)}
+    return Record("LUSTRE", 0, name, made)
+
+
+def _counters(prefix: str, counted: dict[str, float]) -> dict[str, float]:
+    made: dict[str, float] = {}
+    for way, past in (("read", "READ"), ("write", "WRITTEN")):
+        calls, size = counted.pop(f"{way}s", 0), counted.pop(f"{way}_size", 0)
+        jumps, back = counted.pop(f"{way}_jumps", 0), counted.pop(f"{way}_returns", 0)
+        made[f"{prefix}_{way.upper()}S"] = calls
+        made[f"{prefix}_BYTES_{past}"] = calls * size
+        made[f"{prefix}_F_{way.upper()}_TIME"] = counted.pop(f"{way}_seconds", 0.0)
+        if prefix == "POSIX":
+            for most, ending in BINS:
+                is_it = bool(calls) and size <= most and not any(size <= one for one, _ in BINS if one < most)
+                made[f"POSIX_SIZE_{way.upper()}_{ending}"] = calls if is_it else 0
+            made[f"POSIX_CONSEC_{way.upper()}S"] = calls - jumps
+            made[f"POSIX_SEQ_{way.upper()}S"] = calls - back
+        if prefix != "MPIIO":
+            made[f"{prefix}_MAX_BYTE_{past}"] = counted.pop(f"{way}_extent", calls * size) - 1
+    made[f"{prefix}_F_META_TIME"] = counted.pop("meta_seconds", 0.0)
+    if prefix == "POSIX":
+        made |= {"POSIX_OPENS": 1, "POSIX_SEEKS": 0, "POSIX_STATS": 0, "POSIX_FILE_NOT_ALIGNED": 0}
+        made |= {"POSIX_FILE_ALIGNMENT": 1 << 20}
+    return made | {f"{prefix}_{name}": value for name, value in counted.items()}
+
+
+def counted(folder: Path, records: Iterable[Record], processes: int = 4, seconds: float = 100.0) -> Path:
+    """The store of a job with these records; what lies in /lustre lies on Lustre."""
+    log = folder / "job.txt"
+    head: Mapping[str, object] = {
+        "exe": "/home/user/app", "uid": 1000, "jobid": 7, "start_time": START,
+        "end_time": START + round(seconds), "nprocs": processes, "run time": seconds,
+    }  # fmt: skip
+    lines = ["# darshan log version: 3.41", *(f"# {name}: {value}" for name, value in head.items())]
+    lines += ["# mount entry:\t/lustre\tlustre", "#<module>\t<rank>\t<record id>\t<counter>\t<value>"]
+    told = (line for record in records for line in record.lines())
+    log.write_text("\n".join([*lines, *told, ""]))
+    return import_logs([str(log)], folder / "job.iodock", force=True).store
+
+
+def findings(folder: Path, *records: Record, processes: int = 4, seconds: float = 100.0) -> dict[str, object]:
+    """Rule, or rule and call, -> its finding."""
+    found = diagnosed(counted(folder, records, processes, seconds)).whole.findings
+    return {f"{one.rule} {one.call}" if one.call in ("read", "write") else one.rule: one for one in found}
