@@ -174,8 +174,8 @@ def _import(logs: tuple[str, ...], store: Path, options: dict[str, Any], quiet: 
     if found.profiles is None:
         say(f"next: iodock show summary {shlex.quote(str(store))}")
         return
-    say("counters are shown, not judged: iodock diagnose and report need calls")
-    say(f"next: iodock show profiles {shlex.quote(str(store))}")
+    say("counters are shown, not judged: iodock diagnose needs calls")
+    say(f"next: iodock show summary {shlex.quote(str(store))}")
 
 
 def _counts(found: Imported) -> str:

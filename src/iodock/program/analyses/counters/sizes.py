@@ -10,7 +10,6 @@ from iodock.shared.answer import Answer, Column
 from iodock.shared.errors import RequestError
 
 LOWER = Column("lower_bytes", "int", "bytes", "key", "smallest size of the bin")
-_WITHOUT_BINS = "there are no sizes of {what}: it moved bytes, and its source does not count their sizes"
 _COMMON = "these are the most frequent sizes of each file, of reads and writes together; others are missing"
 
 
@@ -20,7 +19,7 @@ def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
         hint = "see the sizes that were moved, without --requested; for more record the program"
         raise RequestError("counters don't tell the sizes that were asked for", hint)
     exact = bool(asked.options["exact"])
-    notes = [*choose(store, asked.filters), *_unbinned(store), *((_COMMON,) if exact else ())]
+    notes = [*choose(store, asked.filters), *map(_said, unsized(store)), *((_COMMON,) if exact else ())]
     quantity = (
         "h.quantity = 'common-read-or-write-size'" if exact else "h.quantity IN ('read-size', 'write-size')"
     )
@@ -39,11 +38,15 @@ GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3"""
     return answered("sizes", "Sizes of reads and writes", store, asked, table, columns, notes, keys=names)
 
 
-def _unbinned(store: Store) -> list[str]:
-    """Interfaces that moved bytes and have no bins."""
+def _said(interface: str) -> str:
+    return f"there are no sizes of {interface}: it moved bytes, and its source does not count their sizes"
+
+
+def unsized(store: Store) -> list[str]:
+    """Of the chosen profiles, interfaces that moved bytes and have no bins."""
     rows = store.rows(
         f"""SELECT DISTINCT c.interface FROM {CHOSEN} c WHERE (c.reads > 0 OR c.writes > 0)
   AND c.interface NOT IN (SELECT p.interface FROM histograms h JOIN profiles p ON p.profile_id = h.profile_id
     WHERE h.quantity IN ('read-size', 'write-size')) ORDER BY 1"""
     )
-    return [_WITHOUT_BINS.format(what=row["interface"]) for row in rows]
+    return [row["interface"] for row in rows]

@@ -8,6 +8,7 @@ from typing import Any
 
 from iodock.program.analyses import find
 from iodock.program.analyses.base import request
+from iodock.program.analyses.counters.sizes import unsized
 from iodock.program.store import Store
 from iodock.shared.answer import Answer
 
@@ -49,7 +50,8 @@ class Counters:
     shared: Sequence[Row]
     """Files that all ranks share, those first whose ranks differ most."""
     heat: Heat | None
-    notes: tuple[str, ...]
+    unsized: Sequence[str]
+    """Interfaces that moved bytes in sizes that are not known."""
 
 
 def counters_of(store: Store) -> Counters:
@@ -59,19 +61,19 @@ def counters_of(store: Store) -> Counters:
     ranks = _ask(store, "summary", by=("rank",)).table.to_pylist()
     timed = [row for row in ranks if row["rank"] is not None and row["total_time_ns"] is not None]
     longest = sorted(timed, key=lambda row: -row["total_time_ns"])
-    sizes = _ask(store, "sizes")
+    sizes = _ask(store, "sizes").table.to_pylist()
     return Counters(
         store=store,
         totals=overview.totals.total if overview.totals else {},
         interfaces=_ask(store, "summary", by=("interface",)).table.to_pylist(),
-        sizes=sizes.table.to_pylist(),
+        sizes=sizes,
         files=files.table.to_pylist(),
         files_of=files.totals.of if files.totals else files.table.num_rows,
         ranks=_ends(longest) if len({row["rank"] for row in timed}) > 1 else [],
         ranks_of=len(longest),
         shared=_shared(store),
         heat=heat_of(store),
-        notes=tuple(dict.fromkeys((*store.manifest.notes, *sizes.notes))),
+        unsized=unsized(store),
     )
 
 

@@ -49,6 +49,7 @@ _NO_RANKS = N_("The counters tell no single ranks.")
 _NO_HEAT = N_(
     "There is no heatmap, so counters do not tell when bytes were moved. Darshan 3.4.0 and later write one."
 )
+_UNSIZED = N_("There are no sizes of {interface}: it moved bytes, and its source does not count their sizes.")
 _NO_LOSS = N_("Nothing is known to be missing from these counters.")
 
 
@@ -202,6 +203,9 @@ def _unseen(shown: Counters, text: Language) -> tuple[Markup | None, ...]:
         )
         for loss in shown.store.manifest.losses
     ]
-    notes = [tag("p", text.gettext(note), class_="note") for note in shown.notes]
+    notes = [tag("p", text.gettext(note), class_="note") for note in shown.store.manifest.notes]
+    notes += [
+        tag("p", text.gettext(_UNSIZED, interface=interface), class_="note") for interface in shown.unsized
+    ]
     lost = tag("ul", *items, class_="losses") if items else _empty(_NO_LOSS, text)
     return (lost, *notes)
