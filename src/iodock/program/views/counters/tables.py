@@ -69,7 +69,8 @@ def table(
 
 
 def _heading(name: str, text: Language) -> str:
-    return text.gettext(_WORDS.get(name) or HEADINGS.get(name) or name.replace("_", " "))
+    word = _WORDS.get(name, HEADINGS.get(name, name))
+    return text.gettext(word)
 
 
 def _class(name: str) -> str | None:
