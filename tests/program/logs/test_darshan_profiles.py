@@ -351,8 +351,6 @@ def test_what_needs_calls_refuses(stores: list[Path], tmp_path: Path) -> None:
                 found.run(opened, analyses.base.request(found, {}))
     for command in (
         ("diagnose", store),
-        ("report", store, "-o", tmp_path / "report.html"),
-        ("diff", store, store),
         ("bundle", store, "-o", tmp_path / "bundle.tar.gz"),
     ):
         status, out, said = asked(*command)

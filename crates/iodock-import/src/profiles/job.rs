@@ -1,6 +1,6 @@
 //! What a log of Darshan says of its job as a whole, without a store: for lists of thousands of them.
 
-use super::{columns::Columns, columns::nanoseconds, losses_of, moment, source_error};
+use super::{columns::nanoseconds, columns::Columns, losses_of, moment, source_error};
 use crate::ImportError;
 use iodock_darshan::{Counted, Limits, Log, Module};
 use iodock_event::Losses;
@@ -33,10 +33,11 @@ pub struct JobRow {
 /// # Errors
 /// Nothing of the log can be read.
 pub fn job_of(path: &str) -> Result<JobRow, ImportError> {
-    let log = Log::open(Path::new(path), Limits::without_details())
-        .map_err(|error| source_error(path, &error))?;
+    let log =
+        Log::open(Path::new(path), Limits::without_details()).map_err(|error| source_error(path, &error))?;
     let job = log.job.as_ref();
-    let ground: Vec<&Counted> = [Module::POSIX, Module::STDIO].iter().filter_map(|&one| log.module(one)).collect();
+    let ground: Vec<&Counted> =
+        [Module::POSIX, Module::STDIO].iter().filter_map(|&one| log.module(one)).collect();
     Ok(JobRow {
         job: job.map(|job| job.id.to_string()),
         user_id: job.map(|job| job.uid),
@@ -60,14 +61,15 @@ fn sum(modules: &[&Counted], value: impl Fn(&iodock_store::Counts) -> Option<i64
     let mut records = modules.iter().filter_map(|module| Some((Columns::of(module)?, *module))).peekable();
     records.peek()?;
     records.try_fold(0, |sum: i64, (columns, module)| {
-        let values = module.records().map(|record| value(&columns.counts(module, record)));
-        values.into_iter().try_fold(sum, |sum, value| sum.checked_add(value?))
+        let mut values = module.records().map(|record| value(&columns.counts(module, record)));
+        values.try_fold(sum, |sum, value| sum.checked_add(value?))
     })
 }
 
 /// Data sets and variables lie in files, and are none.
 fn files(log: &Log) -> u64 {
     let of_files = log.counted.iter().filter(|one| !matches!(one.module, Module::H5D | Module::PNETCDF_VAR));
-    let different: FxHashSet<u64> = of_files.flat_map(|one| one.records().map(|record| record.id())).collect();
+    let different: FxHashSet<u64> =
+        of_files.flat_map(|one| one.records().map(|record| record.id())).collect();
     different.len() as u64
 }

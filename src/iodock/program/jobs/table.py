@@ -22,8 +22,18 @@ COLUMNS = (
     Column("user_id", "int", None, "detail", "number of the user, of logs of Darshan", importance="usual"),
     Column("executable", "str", None, "key", "the program"),
     Column("processes", "int", None, "measure", "processes of the job, where known"),
-    Column("start_ts", "int", "ns", "time", "start of the job, ns since the epoch", importance="usual"),
-    Column("run_time_ns", "int", "ns", "measure", "how long it ran", importance="first"),
+    Column(
+        "start_ts",
+        "int",
+        "ns",
+        "time",
+        "start of the job, ns since the epoch",
+        importance="usual",
+        own_heading="start",
+    ),
+    Column(
+        "run_time_ns", "int", "ns", "measure", "how long it ran", importance="first", own_heading="run time"
+    ),
     Column("read_bytes", "int", "bytes", "measure", "bytes read by POSIX calls and C streams"),
     Column("written_bytes", "int", "bytes", "measure", "bytes written by them"),
     Column(
@@ -33,6 +43,7 @@ COLUMNS = (
         "measure",
         "of the run time in these calls: of counters the mean of its processes, of calls the time in which "
         "at least one was in I/O; 0 to 1, more where threads of a process were in I/O side by side",
+        own_heading="share in I/O",
     ),
     Column("files", "int", "files", "measure", "different files that were counted"),
     Column("losses", "str", None, "detail", "what is missing, by its name in iodock explain", "first"),

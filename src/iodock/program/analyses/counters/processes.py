@@ -16,8 +16,22 @@ _OWN = (
 )
 _SUMS = ("count", "total_time_ns", "read_bytes", "written_bytes")
 _ENDS = (
-    Column("fastest_time_ns", "int", "ns", "measure", "of one file, the rank with least time: its time"),
-    Column("slowest_time_ns", "int", "ns", "measure", "of one file, the rank with most time: its time"),
+    Column(
+        "fastest_time_ns",
+        "int",
+        "ns",
+        "measure",
+        "of one file, the rank with least time: its time",
+        own_heading="fastest",
+    ),
+    Column(
+        "slowest_time_ns",
+        "int",
+        "ns",
+        "measure",
+        "of one file, the rank with most time: its time",
+        own_heading="slowest",
+    ),
     Column("slowest_rank", "int", None, "detail", "which rank that was"),
 )
 _TOGETHER = (
