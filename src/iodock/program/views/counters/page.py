@@ -24,7 +24,7 @@ _SECTIONS = {
     "interfaces": N_("Interfaces"),
     "sizes": N_("Sizes"),
     "files": N_("Files"),
-    "ranks": N_("Ranks"),
+    "ranks": N_("Single ranks"),
     "time": N_("Over time"),
     "unseen": N_("Not seen"),
 }
