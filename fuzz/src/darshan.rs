@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 /// Reads `file`, and every value of what it holds, in bounded memory.
 pub fn read_all(file: &[u8]) {
-    let limits = Limits { inflated_bytes: 16 << 20 };
+    let limits = Limits { inflated_bytes: 16 << 20, ..Limits::default() };
     let Ok(log) = Log::read(Cursor::new(file), limits) else { return };
     for module in &log.counted {
         for record in module.records() {

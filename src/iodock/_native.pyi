@@ -25,6 +25,19 @@ class ImportSummary(TypedDict):
     cut: bool
     losses: list[tuple[str, int, str]]
 
+class JobRow(TypedDict):
+    job: str | None
+    user_id: int | None
+    command: str | None
+    processes: int | None
+    start_ns: int | None
+    run_time_ns: int | None
+    read_bytes: int | None
+    written_bytes: int | None
+    io_time_ns: int | None
+    files: int | None
+    losses: list[tuple[str, int, str]]
+
 class RecordSummary(TypedDict):
     store: str
     kept: str | None
@@ -75,6 +88,7 @@ def import_logs(
     coverage_bytes: int | None = None,
     progress: Callable[[int, int | None, int], None] | None = None,
 ) -> ImportSummary: ...
+def darshan_job(path: str) -> JobRow: ...
 def is_darshan(log: str | os.PathLike[str]) -> bool: ...
 def finish_recording(
     store: str | os.PathLike[str], *, progress: Callable[[int, int | None, int], None] | None = None

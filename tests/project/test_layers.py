@@ -42,7 +42,7 @@ LEVELS = {
         ("relations", "unseen", "meanwhile"),
         ("analyses", "ratio"),
         ("rules",),
-        ("diagnosis", "volume", "reference"),
+        ("diagnosis", "volume", "reference", "jobs"),
         ("comparison", "casebook"),
         ("views",),
         ("results", "bundle"),

@@ -52,6 +52,11 @@ impl Module {
         }
     }
 
+    /// Whether its records stand beside counters: single accesses, heatmaps, layouts.
+    pub(crate) fn is_detail(self) -> bool {
+        matches!(self, Module::LUSTRE | Module::DXT_POSIX | Module::DXT_MPIIO | Module::HEATMAP)
+    }
+
     /// The module that Darshan calls `name`; in logs of 3.1 and before HDF5 and PnetCDF had one module each.
     pub(crate) fn named(name: &str) -> Option<Module> {
         let name = match name {

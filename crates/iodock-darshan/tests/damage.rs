@@ -130,7 +130,7 @@ fn a_bomb_is_bounded() {
         let posix = parts.regions.iter_mut().find(|(place, _)| *place == Some(32 + 16 * 2)).expect("POSIX");
         posix.1 = vec![vec![0; 12 << 20]];
         let bomb = parts.together(compression);
-        let limits = Limits { inflated_bytes: 4 << 20 };
+        let limits = Limits { inflated_bytes: 4 << 20, ..Limits::default() };
         let log = Log::read(Cursor::new(&bomb), limits).expect("its header is whole");
         assert!(losses(&log)
             .iter()

@@ -30,4 +30,5 @@ pub use logs::{format_names, open_logs, LogOptions, Opened};
 pub use merge::Stream;
 pub use pipeline::{run, EventSink, Imported, Progress};
 pub use places::{place_logs, LogPlace};
+pub use profiles::{job_of, JobRow};
 pub use recording::{finish_recording, is_in_progress, read_in_progress};

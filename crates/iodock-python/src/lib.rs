@@ -1,6 +1,7 @@
 //! `iodock._native`: what Python sees of the Rust crates. One file per exposed crate, no logic.
 
 mod checksum;
+mod darshan;
 mod doorway;
 mod errors;
 mod fold;
@@ -18,6 +19,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("NativeError", module.py().get_type::<errors::NativeError>())?;
     checksum::register(module)?;
+    darshan::register(module)?;
     fold::register(module)?;
     following::register(module)?;
     import::register(module)?;

@@ -82,8 +82,10 @@ def command(
     which findings are gone and which are new. Each file, or pattern of many files' names, is credited and
     blamed apart, as one that got faster may hide one that got slower. What changed by less than noise is
     neither. With several runs of each, put -- between those before and those
-    after: medians are compared, and differences that runs have anyway are called noise."""
+    after: medians are compared, and differences that runs have anyway are called noise. Of two stores of
+    counters (Darshan's logs) it says what changed for each interface and file."""
     from iodock.program.comparison import compare
+    from iodock.program.comparison.counters import are_counters
     from iodock.shared.language import language_in
     from iodock.shared.settings import load
 
@@ -91,6 +93,12 @@ def command(
     check_folder(output)
     wanted = form or _by_ending(output)
     check_opens(opens, wanted, output)
+    if are_counters((*before, *after)):
+        if per or wanted == "html":
+            what = "--per divides by work, which" if per else "a page of two runs tells of calls, which"
+            raise RequestError(f"{what} counters don't show", "leave it out, or --format table, json or csv")
+        _counters(before, after, by or "pattern", top, wanted, output, quiet)
+        return
     comparison = compare(
         before,
         after,
@@ -110,6 +118,25 @@ def command(
         say_losses(_lost(comparison), code)
     if opens:
         open_page(output, code)
+
+
+def _counters(
+    before: list[str], after: list[str], by: str, top: int, form: str, output: str | None, quiet: bool
+) -> None:
+    """Two stores of counters: rows of what changed."""
+    from iodock.cli.beside import say_beside
+    from iodock.cli.output import write_table
+    from iodock.program.comparison.counters import compare_counters
+    from iodock.shared.tables import write_data
+
+    answer = compare_counters(before, after, by, None if form == "csv" else top)
+    if form == "table":
+        write_table(answer, None if output == "-" else output, False)
+    else:
+        with destination(output) as out:
+            write_data(answer, form, out)
+    if not quiet and form != "json":
+        say_beside(answer)
 
 
 def _lost(comparison: Comparison) -> Iterator[tuple[str, str, str]]:

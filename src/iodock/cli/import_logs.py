@@ -175,7 +175,7 @@ def _import(logs: tuple[str, ...], store: Path, options: dict[str, Any], quiet: 
         say(f"next: iodock show summary {shlex.quote(str(store))}")
         return
     named = shlex.quote(str(store))
-    say(f"next: iodock diagnose {named} judges the counters, iodock show profiles {named} shows them")
+    say(f"next: iodock diagnose {named} judges the counters, iodock show summary {named} shows them")
 
 
 def _counts(found: Imported) -> str:

@@ -27,10 +27,12 @@ _EXAMPLES = (
 def command(store: str, output: str | None, force: bool, opens: bool, lang: str | None, quiet: bool) -> None:
     """Write the whole check-up as one HTML page that works offline: the verdict, then calls, files, sizes,
     timeline, offsets, processes, failures, and what could not be seen. Prints the page's name. An earlier
-    report of that name is replaced, any other file is not."""
+    report of that name is replaced, any other file is not. Of counters (Darshan's logs) the page has volume,
+    sizes, files, ranks and the heatmap."""
     from iodock.cli.servers import servers_of
     from iodock.program.diagnosis import diagnose
     from iodock.program.store import Store
+    from iodock.program.views.counters import counters_html
     from iodock.program.views.report import report_html
     from iodock.program.views.report.target import check_target, page_bytes
     from iodock.shared.settings import load
@@ -42,10 +44,13 @@ def command(store: str, output: str | None, force: bool, opens: bool, lang: str 
             check_target(Path(target))
         check_folder(target)
         code = spoken(lang)
-        site = load()
-        servers = servers_of(opened, site)
-        found = diagnose(opened, site, servers)
-        page = report_html(opened, code, found, servers)
+        if opened.manifest.profiles_only:
+            page = counters_html(opened, code)
+        else:
+            site = load()
+            servers = servers_of(opened, site)
+            found = diagnose(opened, site, servers)
+            page = report_html(opened, code, found, servers)
     with destination(target) as out:
         out.write(page_bytes(page))
     if target != "-" and not quiet:

@@ -28,24 +28,32 @@ _TYPES: dict[str, dict[str, Any]] = {
 }
 
 
+JOBS = "jobs"
+"""Of a folder, where all others are of a store."""
+
+
 class Analyses(click.Group):
     """One command per analysis, made from its header."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         from iodock.program import analyses
 
-        return list(analyses.listed())
+        return [*analyses.listed(), JOBS]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         from iodock.program import analyses
 
+        if name == JOBS:
+            from iodock.cli.jobs import make
+
+            return make()
         return _command(name) if name in analyses.names() else None
 
     def resolve_command(self, context: click.Context, args: list[str]) -> Any:
         from iodock.program import analyses
 
-        if args and not args[0].startswith("-") and args[0] not in analyses.names():
-            listed = analyses.listed()
+        if args and not args[0].startswith("-") and args[0] not in (*analyses.names(), JOBS):
+            listed = (*analyses.listed(), JOBS)
             otherwise = f"analyses: {', '.join(listed)}"
             raise unknown("analysis", args[0], listed, otherwise, "iodock show summary")
         return super().resolve_command(context, args)

@@ -20,6 +20,7 @@ from iodock.program.findings import Diagnosis
 from iodock.program.relations.profile import Profile, tables_in
 from iodock.program.results import Findings, Page, Result
 from iodock.program.store import Store
+from iodock.program.views.counters import counters_html
 from iodock.program.views.report import report_html
 from iodock.program.views.report.target import check_target, write_page
 from iodock.shared.answer import Loss
@@ -79,6 +80,9 @@ class Run:
         target = Path(path or f"{self.store.name.removesuffix('.iodock')}.html")
         text = _language(language)
         check_target(target)
+        if self.store.manifest.profiles_only:
+            write_page(counters_html(self.store, text.code), target)
+            return Page(target)
         found, servers = self._diagnosed(settings)
         write_page(report_html(self.store, text.code, found, servers), target)
         return Page(target)

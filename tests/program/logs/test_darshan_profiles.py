@@ -344,15 +344,11 @@ def test_other_filters_are_refused(stores: list[Path], options: tuple[str, ...])
 def test_what_needs_calls_refuses(stores: list[Path], tmp_path: Path) -> None:
     store = stores[[log.name for log in LOGS].index("imbalanced-io.darshan")]
     for name in analyses.names():
-        if name != "profiles":
+        if not analyses.find(name).profiles:
             with pytest.raises(RequestError, match="no calls"), Store.open(store) as opened:
                 found = analyses.find(name)
                 found.run(opened, analyses.base.request(found, {}))
-    for command in (
-        ("report", store, "-o", tmp_path / "report.html"),
-        ("diff", store, store),
-        ("bundle", store, "-o", tmp_path / "bundle.tar.gz"),
-    ):
+    for command in (("bundle", store, "-o", tmp_path / "bundle.tar.gz"),):
         status, out, said = asked(*command)
         assert status != 0, command
         assert "says nothing of the run's I/O" in said

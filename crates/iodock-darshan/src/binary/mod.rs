@@ -16,12 +16,21 @@ use std::io::{self, Read, Seek, SeekFrom};
 pub struct Limits {
     /// Bytes of memory for all regions together, inflated.
     pub inflated_bytes: u64,
+    /// Whether single accesses (DXT), heatmaps and layouts are read, too. What is damaged of them is no loss otherwise.
+    pub details: bool,
+}
+
+impl Limits {
+    /// Of a log of which only the job and its counters are asked.
+    pub fn without_details() -> Limits {
+        Limits { details: false, ..Limits::default() }
+    }
 }
 
 impl Default for Limits {
     /// 1 GiB: a million records of POSIX, or 25 million accesses.
     fn default() -> Limits {
-        Limits { inflated_bytes: 1 << 30 }
+        Limits { inflated_bytes: 1 << 30, details: true }
     }
 }
 
@@ -47,6 +56,7 @@ pub fn read(mut source: impl Read + Seek, limits: Limits) -> Result<Log, Fault> 
         file_bytes,
         header,
         room: limits.inflated_bytes,
+        details: limits.details,
         log: Log::new(String::new(), written),
     };
     regions.read().map_err(Fault::Unreadable)?;
@@ -59,6 +69,8 @@ struct Regions<S> {
     header: Header,
     /// What is left of [`Limits::inflated_bytes`].
     room: u64,
+    /// [`Limits::details`].
+    details: bool,
     log: Log,
 }
 
@@ -126,7 +138,7 @@ impl<S: Read + Seek> Regions<S> {
         if section.is_partial {
             self.lose(LossKind::PartialModule, place, 1);
         }
-        if section.span.bytes == 0 {
+        if section.span.bytes == 0 || !self.details && module.is_detail() {
             return Ok(());
         }
         match module.newest_version() {

@@ -3,6 +3,7 @@
 
 mod bins;
 mod columns;
+mod job;
 mod names;
 mod side;
 
@@ -15,6 +16,7 @@ use iodock_event::{Clock, FirstLoss, LossKind, Losses, SourceError, Tables};
 use iodock_store::{
     Captured, LossEntry, Manifest, ProfileRow, ProfileTables, RankShare, Source, StoreOptions, StoreWriter,
 };
+pub use job::{job_of, JobRow};
 use names::{mounts_of, Files};
 use rustc_hash::FxHashMap;
 use std::path::Path;

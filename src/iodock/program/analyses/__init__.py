@@ -5,7 +5,7 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TypeVar
@@ -33,7 +33,7 @@ _ORDER = (
     "errors",
     "machine",
 )
-_NOT_ANALYSES = {"base"}
+_NOT_ANALYSES = {"base", "counters"}
 
 
 def names() -> tuple[str, ...]:
@@ -75,14 +75,21 @@ def _in_order(analysis: Analysis) -> Analysis:
 
 
 def _of_calls(analysis: Analysis) -> Analysis:
-    """The same; it refuses a store of counts or profiles if it needs calls, and others if it needs those."""
-    need = Store.need_calls
-    if analysis.profiles:
-        need = Store.need_profiles
-    elif analysis.counts:
-        need = Store.need_no_profiles
+    """The same; it refuses a store of a kind that it can't answer from."""
+    need = partial(_check, analysis)
     stream = None if analysis.stream is None else _guarded(analysis.stream, need)
     return replace(analysis, run=_guarded(analysis.run, need), stream=stream)
+
+
+def _check(analysis: Analysis, store: Store) -> None:
+    """Raises RequestError for a store of a kind that the analysis can't answer from."""
+    if not analysis.calls:
+        store.need_profiles()
+    elif store.manifest.profiles_only:
+        if not analysis.profiles:
+            store.need_no_profiles()
+    elif not analysis.counts:
+        store.need_calls()
 
 
 def _guarded(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 
-from iodock.program.analyses.base import Analysis, Option, Request, Stream, answer, select
+from iodock.program.analyses.base import Analysis, Option, Request, Stream, answered, select
+from iodock.program.analyses.counters import accesses as counters
 from iodock.program.relations.ordering import first_of, order_sql
 from iodock.program.relations.selection import Selection
 from iodock.program.store import Store
@@ -70,37 +73,55 @@ def rows_sql(selection: Selection) -> str:
   LEFT JOIN errnos x ON x.id = e.errno_id LEFT JOIN files n ON n.file_id = e.file_id {selection.where}"""
 
 
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """SQL of the rows, their columns, and what must be said beside them."""
+
+    sql: str
+    columns: tuple[Column, ...]
+    notes: tuple[str, ...]
+
+
 def run(store: Store, asked: Request) -> Answer:
     """All rows at once."""
+    rows = _rows(store, asked)
+    table = store.reader(_chosen_sql(rows, asked)).read_all()
+    return _answer(store, asked, table, rows)
+
+
+def _rows(store: Store, asked: Request) -> _Rows:
+    """Calls, or of a store of counters what it has of single accesses."""
+    if store.manifest.profiles_only:
+        sql, notes = counters.rows_sql(store, asked, COLUMNS)
+        return _Rows(sql, counters.columns(COLUMNS), notes)
     selection = select(store, asked.filters)
-    table = store.reader(chosen_sql(selection, asked)).read_all()
-    return _answer(store, asked, table, selection)
+    return _Rows(rows_sql(selection), COLUMNS, selection.notes)
 
 
-def chosen_sql(selection: Selection, asked: Request) -> str:
+def _chosen_sql(rows: _Rows, asked: Request) -> str:
     """The rows asked for, in the order asked for."""
-    order, top = order_sql(COLUMNS, asked.options), asked.options["top"]
-    sql = rows_sql(selection)
+    order, top = order_sql(rows.columns, asked.options), asked.options["top"]
+    sql = rows.sql
     if order:
         sql = f"SELECT * FROM ({sql}) r ORDER BY {', '.join(order)}, ts, end_ts"
     return f"{sql} LIMIT {top}" if top else sql
 
 
-def _answer(store: Store, asked: Request, table: pa.Table, selection: Selection) -> Answer:
+def _answer(store: Store, asked: Request, table: pa.Table, rows: _Rows) -> Answer:
     totals = None
     if top := asked.options["top"]:
-        (found,) = store.rows(f"SELECT count(*) AS n FROM ({rows_sql(selection)}) r")
+        (found,) = store.rows(f"SELECT count(*) AS n FROM ({rows.sql}) r")
         totals = first_of(min(top, int(found["n"])), int(found["n"]), "calls")
-    return answer("accesses", "Single calls", store, asked, table, COLUMNS, selection, totals)
+    return answered("accesses", "Single calls", store, asked, table, rows.columns, rows.notes, totals)
 
 
 def stream(store: Store, asked: Request) -> Stream:
     """The rows batch by batch, whatever their number."""
-    selection = select(store, asked.filters)
-    sql = chosen_sql(selection, asked)
-    names = [column.name for column in COLUMNS]
+    rows = _rows(store, asked)
+    sql = _chosen_sql(rows, asked)
+    names = [column.name for column in rows.columns]
     empty = store.table(f"SELECT * FROM ({sql}) r LIMIT 0")
-    head = _answer(store, asked, empty, selection)
+    head = _answer(store, asked, empty, rows)
     return Stream(head, lambda: store.reader(sql), lambda: store.json_reader(sql, names))
 
 
@@ -108,10 +129,12 @@ ANALYSIS = Analysis(
     name="accesses",
     title="Single calls",
     doc="""Every call on the chosen files, in the order in which calls ended: start, duration, size and
-offset of each. A call with two ends has a row for each end that is on a chosen file.""",
+offset of each. A call with two ends has a row for each end that is on a chosen file. Of Darshan's logs these
+are the reads and writes that DXT kept, with interface and rank.""",
     columns=COLUMNS,
     run=run,
     stream=stream,
+    profiles=True,
     orders=True,
     options=(Option("top", "int", None, "only the first N calls, or with --sort those N"),),
     examples=(

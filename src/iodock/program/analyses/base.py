@@ -62,7 +62,9 @@ class Analysis:
     counts: bool = field(default=False)
     """Answers from counts by call alone, too (strace -c)."""
     profiles: bool = field(default=False)
-    """Answers from profiles, and from nothing else (Darshan)."""
+    """Answers from profiles, too (Darshan)."""
+    calls: bool = field(default=True)
+    """False: it answers from profiles, and from nothing else."""
     orders: bool = field(default=False)
     """Sorts by any column itself, where the rows are many or a row stands for those left out."""
     hidden: bool = field(default=False)
@@ -130,6 +132,22 @@ def answer(
     keys: tuple[str, ...] = (),
 ) -> Answer:
     """An answer with everything that the manifest has to say beside it."""
+    notes = selection.notes if selection else ()
+    return answered(analysis, title, store, asked, table, columns, notes, totals, keys)
+
+
+def answered(
+    analysis: str,
+    title: str,
+    store: Store,
+    asked: Request,
+    table: pa.Table,
+    columns: tuple[Column, ...],
+    notes: Iterable[str] = (),
+    totals: Totals | None = None,
+    keys: tuple[str, ...] = (),
+) -> Answer:
+    """The same of a question that needs no selection of calls, with what must be said of it."""
     return Answer(
         analysis=analysis,
         title=title,
@@ -138,7 +156,7 @@ def answer(
         clock=store.manifest.clock,
         source=store.manifest.source,
         losses=store.manifest.losses,
-        notes=(*(selection.notes if selection else ()), *store.manifest.notes),
+        notes=(*notes, *store.manifest.notes),
         totals=totals,
         keys=keys,
         options=asked.given,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from iodock.program.analyses.base import Analysis, Option, Request, answer, select
+from iodock.program.analyses.counters import files as counters
 from iodock.program.relations.ordering import order_sql
 from iodock.program.relations.selection import Selection
 from iodock.program.store import Store
@@ -84,6 +85,8 @@ _ADDED_UP = (
 
 def run(store: Store, asked: Request) -> Answer:
     """One row per file, the costliest first."""
+    if store.manifest.profiles_only:
+        return counters.run(store, asked, COLUMNS)
     selection = select(store, asked.filters)
     order = ", ".join(order_sql(COLUMNS, asked.options, _COSTLIEST))
     store.keep(
@@ -167,9 +170,12 @@ ANALYSIS = Analysis(
     name="files",
     title="Files",
     doc="""Every file that the program touched: what it is, where it lies, how large it was, how often and by
-how many it was used, and in which order its parts were accessed. The costliest come first.""",
+how many it was used, and in which order its parts were accessed. The costliest come first. Of
+counters (Darshan's logs) a row is a file and interface; of a file that was counted for all ranks together
+it has the fastest and the slowest rank and the variance.""",
     columns=COLUMNS,
     run=run,
+    profiles=True,
     orders=True,
     options=(Option("top", "int", None, "only the N costliest files, the rest as one row 'other'"),),
     examples=(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from iodock.program.analyses.base import Analysis, Option, Request, answer, select
-from iodock.program.relations.selection import Selection
+from iodock.program.analyses.base import Analysis, Option, Request, answered, select
+from iodock.program.relations.profiled.traced import TRACED, keep_lowest, keep_traced
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column
 
@@ -27,36 +27,37 @@ COLUMNS = (
 
 def run(store: Store, asked: Request) -> Answer:
     """One row per cell that is not empty, direction and cell in which the transfers end."""
-    selection = select(store, asked.filters)
+    source, where, notes = _source(store, asked)
     across, up = asked.options["time_cells"], asked.options["offset_cells"]
-    store.keep("extent", extent_sql(selection, across, up))
-    table = store.table(cells_sql(selection))
-    return answer("offsets", "Offset over time", store, asked, table, COLUMNS, selection)
+    store.keep("extent", extent_sql(source, where, across, up))
+    table = store.table(cells_sql(source, where))
+    return answered("offsets", "Offset over time", store, asked, table, COLUMNS, notes)
 
 
 _TS = "coalesce(e.ts, e.end_ts)"
+_PLACED = ("e.direction IN (1, 2)", "e.bytes IS NOT NULL", "e.offset_bytes IS NOT NULL", f"{_TS} IS NOT NULL")
 
 
-def _placed(selection: Selection) -> tuple[str, str]:
-    where = selection.and_where(
-        "e.direction IN (1, 2)", "e.bytes IS NOT NULL", "e.offset_bytes IS NOT NULL", f"{_TS} IS NOT NULL"
-    )
-    return f"FROM events e {selection.joins}", where
+def _source(store: Store, asked: Request) -> tuple[str, str, tuple[str, ...]]:
+    """SQL: FROM and WHERE of transfers `e` that have a place; and what must be said beside them."""
+    if store.manifest.profiles_only:
+        notes = (*keep_traced(store, asked.filters), *keep_lowest(store))
+        return f"FROM {TRACED} e", f"WHERE {' AND '.join(_PLACED)}", notes
+    selection = select(store, asked.filters)
+    return f"FROM events e {selection.joins}", selection.and_where(*_PLACED), selection.notes
 
 
-def extent_sql(selection: Selection, across: int, up: int) -> str:
+def extent_sql(source: str, where: str, across: int, up: int) -> str:
     """Where the grid begins and how large its cells are."""
-    source, where = _placed(selection)
     return f"""SELECT low_ts, low_offset, greatest((high_ts - low_ts) // {across} + 1, 1) AS width,
   greatest((high_offset - low_offset) // {up} + 1, 1) AS height FROM (
   SELECT min({_TS}) AS low_ts, max({_TS}) AS high_ts, min(e.offset_bytes) AS low_offset,
     max(e.offset_bytes + greatest(e.bytes - 1, 0)) AS high_offset {source} {where}) z"""
 
 
-def cells_sql(selection: Selection) -> str:
+def cells_sql(source: str, where: str) -> str:
     """Transfers counted by the cell in which they begin, and that in which they end: a long one is a row of
     its own."""
-    source, where = _placed(selection)
     return f"""WITH g AS (SELECT ({_TS} - x.low_ts) // x.width AS at,
     (e.offset_bytes - x.low_offset) // x.height AS place,
     (e.offset_bytes + greatest(e.bytes - 1, 0) - x.low_offset) // x.height AS last, e.direction,
@@ -75,9 +76,10 @@ ANALYSIS = Analysis(
     doc="""Reads and writes on a grid of time and offset, so that ten million of them stay readable. Choose
 one file with --file. A transfer that is longer than a cell is in a row that reaches to
 its end. Transfers whose offset is not known (sockets, appends) are not in it; `accesses` has
-each call.""",
+each call. Of Darshan's logs these are the accesses that DXT kept.""",
     columns=COLUMNS,
     run=run,
+    profiles=True,
     options=(
         Option("time_cells", "int", 400, "cells along the time"),
         Option("offset_cells", "int", 200, "cells along the offset"),

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from iodock.program.analyses.base import Analysis, Request, answer, select
+from iodock.program.analyses.counters import overview as counters
 from iodock.program.relations.io_time import IO_CALLS, WAITED_FOR, WAITING_CALLS, io_time
 from iodock.program.relations.patterns import PATTERNED, keep_patterns
 from iodock.program.relations.selection import Selection
@@ -40,6 +41,8 @@ PART = f"""CASE WHEN c.family IN ({WAITING_CALLS}) OR (c.class = 'data' AND f.ki
 
 def run(store: Store, asked: Request) -> Answer:
     """One row per part; `totals.total` has the run's own numbers and its largest costs."""
+    if store.manifest.profiles_only:
+        return counters.run(store, asked, COLUMNS, PARTS)
     filters = asked.filters
     if not filters.kind and not filters.file:
         filters = dataclasses.replace(filters, kind=("all",))
@@ -118,8 +121,10 @@ ANALYSIS = Analysis(
     doc="""Wall time, the part of it in which at least one thread was in an I/O call (the union over all
 threads), how the calls' time splits into data, metadata, seek, sync, waiting on pipes and sockets, and
 other, the bytes, and the three largest costs with call and file, or pattern of files. Without --kind or
---file it is about every file, pipe and socket. In JSON the run's own numbers are in `totals`.""",
+--file it is about every file, pipe and socket. In JSON the run's own numbers are in `totals`. Of
+counters (Darshan's logs) it has no wall time of I/O, but the mean of each rank.""",
     columns=COLUMNS,
     run=run,
+    profiles=True,
     examples=("iodock show overview run.iodock", "iodock show overview run.iodock --rank 0 --format json"),
 )

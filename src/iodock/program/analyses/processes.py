@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iodock.program.analyses.base import Analysis, Request, answer, select
+from iodock.program.analyses.counters import processes as counters
 from iodock.program.relations.selection import Selection
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column
@@ -43,6 +44,8 @@ COLUMNS = (
 
 def run(store: Store, asked: Request) -> Answer:
     """One row per task in the order in which they appeared."""
+    if store.manifest.profiles_only:
+        return counters.run(store, asked, COLUMNS)
     selection = select(store, asked.filters)
     table = store.table(rows_sql(selection, asked))
     return answer(
@@ -74,8 +77,9 @@ ANALYSIS = Analysis(
     name="processes",
     title="Processes and threads",
     doc="""Every process and thread with the task that made it, the programs that it ran, its start, its end,
-and its calls on the chosen files.""",
+and its calls on the chosen files. Of counters (Darshan's logs) it shows ranks, where they tell these.""",
     columns=COLUMNS,
     run=run,
+    profiles=True,
     examples=("iodock show processes run.iodock", "iodock show processes run.iodock --format json"),
 )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from iodock.program.analyses.base import Analysis, Option, Request, answer
-from iodock.program.relations.filters import Filters
-from iodock.program.relations.globs import glob_expression, is_glob
+from iodock.program.analyses.base import Analysis, Option, Request, answered
+from iodock.program.relations.profiled.chosen import CHOSEN, choose
+from iodock.program.relations.profiled.operations import sum_or_none
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column
-from iodock.shared.engine.sql import quoted
 from iodock.shared.errors import RequestError, meant
 
 _KEYS = {
@@ -22,7 +19,6 @@ _KEYS = {
         "interface", "str", None, "key", "posix, stdio, mpi-io, hdf5, pnetcdf, or what lies inside of files"
     ),
 }
-_SQL = {"file": "f.name", **{name: f"f.{name}" for name in ("pattern", "folder", "fs_type")}}
 _COUNTS = {
     "opens": "calls that open",
     "reads": "calls that read",
@@ -38,7 +34,6 @@ _TIMES = {
     "meta_time_ns": "in opens, closes, seeks, stats and the like, of all ranks together",
 }
 _HEADINGS = {"meta_time_ns": "metadata time"}
-_SHARED = "files that Darshan counts for all ranks together belong to no rank, and are not shown"
 _SUMS = {**_COUNTS, **_BYTES, **_TIMES}
 _MEASURES = (
     Column("profiles", "int", "profiles", "measure", "records of the log", importance="last"),
@@ -57,36 +52,11 @@ _MEASURES = (
 
 def run(store: Store, asked: Request) -> Answer:
     """One row per key and interface, those that took most time first."""
-    keys, chosen = _keys(asked), _conditions(asked.filters)
-    table = store.table(_rows(keys, chosen))
+    keys, notes = _keys(asked), choose(store, asked.filters)
+    table = store.table(_rows(keys))
     columns = (*(_KEYS[key] for key in keys), *_MEASURES)
     title = f"Counters by {', '.join(keys)}"
-    made = answer("profiles", title, store, asked, table, columns, keys=keys)
-    if asked.filters.rank and store.rows("SELECT 1 FROM profiles WHERE rank IS NULL LIMIT 1"):
-        return replace(made, notes=(*made.notes, _SHARED))
-    return made
-
-
-def _conditions(filters: Filters) -> list[str]:
-    """SQL over profiles `p` and files `f`. Raises RequestError for a filter that counters can't answer."""
-    for name in filters.given():
-        if name not in ("file", "rank"):
-            hint = "filters: --file and --rank; iodock query asks the tables themselves"
-            raise RequestError(f"counters can't be filtered by {name}", hint)
-    found = []
-    if filters.file:
-        found.append(f"({' OR '.join(map(_named, filters.file))})")
-    if filters.rank:
-        found.append(f"p.rank IN ({', '.join(map(str, filters.rank))})")
-    return found
-
-
-def _named(file: str) -> str:
-    """A name that exists literally, or a glob."""
-    literal = f"f.name = {quoted(file)}"
-    if not is_glob(file):
-        return literal
-    return f"({literal} OR regexp_full_match(f.name, {quoted(glob_expression(file))}))"
+    return answered("profiles", title, store, asked, table, columns, notes, keys=keys)
 
 
 def _keys(asked: Request) -> tuple[str, ...]:
@@ -97,23 +67,17 @@ def _keys(asked: Request) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*asked.options["by"], "interface")))
 
 
-def _rows(keys: tuple[str, ...], chosen: list[str]) -> str:
-    where = f"WHERE {' AND '.join(chosen)}" if chosen else ""
-    grouped = ", ".join(f'{_SQL.get(key, f"p.{key}")} AS "{key}"' for key in keys)
+def _rows(keys: tuple[str, ...]) -> str:
+    grouped = ", ".join(f'p.{key} AS "{key}"' for key in keys)
     numbers = ", ".join(str(at + 1) for at in range(len(keys)))
-    sums = ", ".join(f"{_all_or_none(name)} AS {name}" for name in _SUMS)
+    sums = ", ".join(f"{sum_or_none('p.' + name)} AS {name}" for name in _SUMS)
     spent = " + ".join(f"coalesce({name}, 0)" for name in _TIMES)
     names = "list_sort(list_distinct(flatten(list(p.estimated))))"
     return f"""WITH g AS (SELECT {grouped}, count(*) AS profiles, count(DISTINCT p.file_id) AS files, {sums},
     min(p.first_ts) AS first_ts, max(p.last_ts) AS last_ts,
     nullif(array_to_string({names}, ', '), '') AS estimated
-  FROM profiles p LEFT JOIN files f ON f.file_id = p.file_id {where} GROUP BY {numbers})
+  FROM {CHOSEN} p GROUP BY {numbers})
 SELECT * FROM g ORDER BY {spent} DESC, {numbers}"""
-
-
-def _all_or_none(column: str) -> str:
-    """Of values of which one is unknown the sum, too, is unknown."""
-    return f"CASE WHEN count(p.{column}) = count(*) THEN CAST(sum(p.{column}) AS BIGINT) END"
 
 
 ANALYSIS = Analysis(
@@ -126,6 +90,7 @@ Of the filters --file and --rank apply; `iodock query` asks the tables themselve
     columns=(_KEYS["interface"], *_MEASURES),
     run=run,
     profiles=True,
+    calls=False,
     options=(Option("by", "keys", (), f"group by these keys, and the interface: {', '.join(_KEYS)}"),),
     examples=(
         "iodock show profiles job.iodock",

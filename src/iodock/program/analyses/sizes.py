@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iodock.program.analyses.base import Analysis, Option, Request, answer, select
+from iodock.program.analyses.counters import sizes as counters
 from iodock.program.relations.selection import Selection
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column
@@ -40,6 +41,8 @@ _CAPPED = (
 
 def run(store: Store, asked: Request) -> Answer:
     """One row per direction and size bin (or exact size)."""
+    if store.manifest.profiles_only:
+        return counters.run(store, asked, COLUMNS)
     selection = select(store, asked.filters)
     store.keep("exact_sizes", exact_sql(selection, bool(asked.options["requested"])))
     size = "size" if asked.options["exact"] else BIN
@@ -76,9 +79,11 @@ ANALYSIS = Analysis(
     title="Sizes of reads and writes",
     doc="""A histogram of transfers by size: bins are powers of two, 2^n+1 to 2^(n+1), with bins of their own
 for 0 and 1 byte. A transfer of 0 bytes is the end of a file. Calls with two ends (sendfile) count at
-both.""",
+both. Of counters (Darshan's logs) these are the bins of their own histograms, from `lower_bytes` to
+`upper_bytes`, of each interface.""",
     columns=COLUMNS,
     run=run,
+    profiles=True,
     options=(
         Option("exact", "flag", False, "every size by itself instead of bins"),
         Option(

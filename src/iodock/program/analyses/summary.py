@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from iodock.program.analyses.base import Analysis, Option, Request, answer, select
+from iodock.program.analyses.counters import summary as counters
 from iodock.program.relations.counted import counted_row, keep_counted, left_out
 from iodock.program.relations.grouping import (
     CELLS,
@@ -27,6 +28,8 @@ from iodock.shared.errors import RequestError
 
 def run(store: Store, asked: Request) -> Answer:
     """One row per key, the costliest first."""
+    if store.manifest.profiles_only:
+        return counters.run(store, asked)
     return grouped(store, asked)
 
 
@@ -86,10 +89,12 @@ ANALYSIS = Analysis(
     doc="""Calls with their outcome, time and bytes, one row per key, sorted by total time. Without --by, one
 row per system call. A call with two ends (rename, sendfile) counts once in each row that it belongs to, and
 once in the total. Of counts alone (a table of strace -c) all calls are shown, by call, family or class; what
-the table does not tell is empty.""",
+the table does not tell is empty. Of counters (Darshan's logs) it shows operations in place of calls, by
+interface and any key that they tell.""",
     columns=(KEYS["call"].column, *MEASURES),
     run=run,
     counts=True,
+    profiles=True,
     orders=True,
     options=(
         Option("by", "keys", ("call",), f"group by these keys: {', '.join(KEYS)}"),

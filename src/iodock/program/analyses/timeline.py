@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iodock.program.analyses.base import Analysis, Option, Request, answer, select
+from iodock.program.analyses.counters import timeline as counters
 from iodock.program.relations.selection import Selection
 from iodock.program.relations.spread import END, ended_sums, moved_sql, round_interval, slot_of, spread_sums
 from iodock.program.store import Store
@@ -57,6 +58,8 @@ COLUMNS = (
 
 def run(store: Store, asked: Request) -> Answer:
     """One row per interval from the first to the last; empty intervals are zeros."""
+    if store.manifest.profiles_only:
+        return counters.run(store, asked, COLUMNS)
     every = asked.options["every"]
     if every is None:
         every = round_interval(store.manifest.wall_ns or 0, _USUAL_INTERVALS)
@@ -118,9 +121,11 @@ ANALYSIS = Analysis(
     doc="""Calls and bytes per interval. A call is counted in the interval in which it ends, or, where the
 source has no durations, in that of its stamp, with all its bytes and its time. The columns spread_... share
 these out among the intervals in which the call lasted; charts are drawn from them. Intervals without a call
-are rows of zeros. With --call it shows how often one call was made, how often with success, and when.""",
+are rows of zeros. With --call it shows how often one call was made, how often with success, and when. Of
+Darshan's logs it shows the bytes in the bins of their heatmaps, where they have these.""",
     columns=COLUMNS,
     run=run,
+    profiles=True,
     options=(
         Option(
             "every",

@@ -104,8 +104,8 @@ def select(store: Store, filters: Filters) -> Selection:
     if tasks:
         conditions.append(f"e.utid IN (SELECT p.utid FROM processes p WHERE {tasks})")
     if filters.job:
-        _check_job(store, filters.job)
-    by_file, fileless = _choose_files(store, filters, notes)
+        check_job(store, filters.job)
+    by_file, fileless = choose_files(store, filters, notes)
     one_end = filters.direction is not None
     return Selection(tuple(conditions), by_file, fileless, tasks, tuple(notes), one_end)
 
@@ -181,7 +181,8 @@ def _task_condition(store: Store, filters: Filters) -> str:
     return " AND ".join(conditions)
 
 
-def _check_job(store: Store, jobs: tuple[str, ...]) -> None:
+def check_job(store: Store, jobs: tuple[str, ...]) -> None:
+    """Raises RequestError if the store is of none of these jobs."""
     job = store.manifest.raw.get("job") or {}
     if not job:
         raise RequestError("this store does not know its job", "leave --job out")
@@ -189,7 +190,9 @@ def _check_job(store: Store, jobs: tuple[str, ...]) -> None:
         raise RequestError(f"this store is of job {job.get('id')}, not {', '.join(jobs)}")
 
 
-def _choose_files(store: Store, filters: Filters, notes: list[str]) -> tuple[bool, bool]:
+def choose_files(store: Store, filters: Filters, notes: list[str]) -> tuple[bool, bool]:
+    """Keeps `chosen_files`, if a filter is about files: whether it does, and whether calls without a file are
+    chosen too."""
     conditions: list[str] = []
     named: list[str] = []
     literal = False

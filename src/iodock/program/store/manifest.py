@@ -15,8 +15,17 @@ from iodock.shared.bounded.documents import DocumentError, from_json
 from iodock.shared.bounded.limits import MANIFEST
 from iodock.shared.engine import checksums
 from iodock.shared.errors import StoreError, meant
+from iodock.shared.language import N_
 
 CLOCKS = ("epoch", "day", "relative", "none")
+_COUNTERS = N_(
+    "these are counters of Darshan, and no calls: the same bytes stand in each interface that they pass, "
+    "times are those of all ranks together, and what is not counted is empty"
+)
+_NO_COUNTERS = N_(
+    "the log holds no counters of any file: Darshan has counted none, or they could not be read; that is not "
+    "to say that the job made no I/O"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +116,9 @@ class Manifest:
         elif self.source.get("calls") and not self.durations:
             found.append("this source has no call durations, so times are empty")
         if self.profiles_only:
-            found.append(
-                "these are counters of Darshan, and no calls: the same bytes stand in each interface that "
-                "they pass, times are those of all ranks together, and what is not counted is empty"
-            )
+            found.append(_COUNTERS)
             if not self.rows["profiles"]:
-                found.append(
-                    "the log holds no counters of any file: Darshan has counted none, or they could not be "
-                    "read; that is not to say that the job made no I/O"
-                )
+                found.append(_NO_COUNTERS)
         if not self.checksums and self.rows:
             found.append(checksums.NONE)
         return tuple(found)

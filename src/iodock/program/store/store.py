@@ -83,9 +83,10 @@ class Store:
         """Raises RequestError if it holds profiles, and no calls."""
         if self.manifest.profiles_only:
             raise RequestError(
-                f"{self.name}: holds Darshan's counters by file, and no calls. This command needs calls, so "
-                "it says nothing of the run's I/O",
-                "see them with iodock show profiles, or ask with iodock query; for more record the program",
+                f"{self.name}: holds counters by file, and no calls. This command needs calls, so it says "
+                "nothing of the run's I/O",
+                "counters answer iodock show summary, files, sizes, processes, overview and profiles, and "
+                "iodock report; for more record the program",
             )
 
     def need_profiles(self) -> None:

@@ -1,0 +1,75 @@
+//! What a log of Darshan says of its job as a whole, without a store: for lists of thousands of them.
+
+use super::{columns::nanoseconds, columns::Columns, losses_of, moment, source_error};
+use crate::ImportError;
+use iodock_darshan::{Counted, Limits, Log, Module};
+use iodock_event::Losses;
+use rustc_hash::FxHashSet;
+use std::path::Path;
+
+/// A job. `None` is unknown.
+#[derive(Clone, Debug, Default)]
+pub struct JobRow {
+    pub job: Option<String>,
+    pub user_id: Option<i64>,
+    /// With its arguments, as far as Darshan keeps them.
+    pub command: Option<String>,
+    pub processes: Option<i64>,
+    /// Since the epoch.
+    pub start_ns: Option<i64>,
+    pub run_time_ns: Option<i64>,
+    /// By POSIX and C streams, which all others pass.
+    pub read_bytes: Option<i64>,
+    pub written_bytes: Option<i64>,
+    /// In these calls, of all processes together.
+    pub io_time_ns: Option<i64>,
+    /// Different files that were counted.
+    pub files: Option<u64>,
+    pub losses: Losses,
+}
+
+/// Reads the job and its counters; single accesses, heatmaps and layouts are passed over.
+///
+/// # Errors
+/// Nothing of the log can be read.
+pub fn job_of(path: &str) -> Result<JobRow, ImportError> {
+    let log =
+        Log::open(Path::new(path), Limits::without_details()).map_err(|error| source_error(path, &error))?;
+    let job = log.job.as_ref();
+    let ground: Vec<&Counted> =
+        [Module::POSIX, Module::STDIO].iter().filter_map(|&one| log.module(one)).collect();
+    Ok(JobRow {
+        job: job.map(|job| job.id.to_string()),
+        user_id: job.map(|job| job.uid),
+        command: job.and_then(|job| job.command.clone()),
+        processes: job.map(|job| job.processes),
+        start_ns: job.and_then(|job| moment(job.start)),
+        run_time_ns: job.and_then(|job| nanoseconds(job.run_time_s())),
+        read_bytes: sum(&ground, |counts| counts.read_bytes),
+        written_bytes: sum(&ground, |counts| counts.written_bytes),
+        io_time_ns: sum(&ground, |counts| {
+            let times = [counts.read_time_ns?, counts.write_time_ns?, counts.meta_time_ns?];
+            times.into_iter().try_fold(0, i64::checked_add)
+        }),
+        files: (!log.counted.is_empty()).then(|| files(&log)),
+        losses: losses_of(path, &log),
+    })
+}
+
+/// Over all records. None: there are none, or one is unknown.
+fn sum(modules: &[&Counted], value: impl Fn(&iodock_store::Counts) -> Option<i64>) -> Option<i64> {
+    let mut records = modules.iter().filter_map(|module| Some((Columns::of(module)?, *module))).peekable();
+    records.peek()?;
+    records.try_fold(0, |sum: i64, (columns, module)| {
+        let mut values = module.records().map(|record| value(&columns.counts(module, record)));
+        values.try_fold(sum, |sum, value| sum.checked_add(value?))
+    })
+}
+
+/// Data sets and variables lie in files, and are none.
+fn files(log: &Log) -> u64 {
+    let of_files = log.counted.iter().filter(|one| !matches!(one.module, Module::H5D | Module::PNETCDF_VAR));
+    let different: FxHashSet<u64> =
+        of_files.flat_map(|one| one.records().map(|record| record.id())).collect();
+    different.len() as u64
+}

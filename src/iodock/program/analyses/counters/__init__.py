@@ -1,0 +1,1 @@
+"""What analyses answer of counters: the same questions and columns, asked of profiles in place of calls."""

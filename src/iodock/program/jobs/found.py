@@ -1,0 +1,50 @@
+"""What lies below a folder: logs of Darshan, stores, and what is neither."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from iodock import _native
+from iodock.shared.errors import RequestError
+
+
+@dataclass(slots=True)
+class Found:
+    """Paths, each in the order of names."""
+
+    logs: list[Path] = field(default_factory=list)
+    stores: list[Path] = field(default_factory=list)
+    unread: list[tuple[Path, str]] = field(default_factory=list)
+    """Folders that could not be listed, and why."""
+    others: int = 0
+    """Files that are no logs of Darshan."""
+
+
+def find(folder: Path) -> Found:
+    """Looks through a folder and those in it; links to folders are not followed. Raises RequestError."""
+    if not folder.exists():
+        raise RequestError(
+            f"{folder}: no such folder", "iodock show jobs DIR, with logs of Darshan or stores"
+        )
+    if not folder.is_dir():
+        raise RequestError(f"{folder}: is no folder", f"for one log: iodock import {folder}")
+    found = Found()
+
+    def note(error: OSError) -> None:
+        found.unread.append((Path(error.filename or folder), error.strerror or str(error)))
+
+    for at, folders, files in os.walk(folder, onerror=note):
+        if "manifest.json" in files:
+            found.stores.append(Path(at))
+            folders.clear()
+            continue
+        folders.sort()
+        for name in sorted(files):
+            path = Path(at, name)
+            if _native.is_darshan(path):
+                found.logs.append(path)
+            else:
+                found.others += 1
+    return found

@@ -1,0 +1,86 @@
+"""One job as a row, of a log or of a store. What went wrong is in the row, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from iodock import _native
+from iodock.program.analyses import find
+from iodock.program.analyses.base import request
+from iodock.program.store import Store
+from iodock.shared.errors import IodockError
+
+Row = dict[str, Any]
+
+
+def of_log(path: Path) -> Row:
+    """A log of Darshan, of which only the job and its counters are read."""
+    try:
+        told = _native.darshan_job(str(path))
+    except (_native.NativeError, OSError, UnicodeError) as error:
+        return of_problem(str(error))
+    command = (told["command"] or "").split(" ")[0]
+    return {
+        "job": told["job"],
+        "user_id": told["user_id"],
+        "executable": command or None,
+        "processes": told["processes"],
+        "start_ts": told["start_ns"],
+        "run_time_ns": told["run_time_ns"],
+        "read_bytes": told["read_bytes"],
+        "written_bytes": told["written_bytes"],
+        "io_share": _share(told["io_time_ns"], told["processes"], told["run_time_ns"]),
+        "files": told["files"],
+        "losses": _losses((name, count) for name, count, _ in told["losses"]),
+    }
+
+
+def of_store(path: Path) -> Row:
+    """A store: of counters as of a log, of calls with the share of its time in which it was in I/O."""
+    try:
+        with Store.open(path) as store:
+            return _of_opened(store)
+    except (IodockError, OSError) as error:
+        return of_problem(str(error))
+
+
+def of_problem(reason: str) -> Row:
+    """Nothing is known but why."""
+    return {"problem": reason}
+
+
+def _of_opened(store: Store) -> Row:
+    manifest = store.manifest
+    captured = manifest.raw.get("captured") or {}
+    row: Row = {
+        "job": manifest.source.get("job") or (manifest.raw.get("job") or {}).get("id"),
+        "executable": next(iter(captured.get("command") or ()), None),
+        "processes": manifest.raw.get("ranks"),
+        "start_ts": manifest.first_ts if manifest.clock == "epoch" else None,
+        "run_time_ns": manifest.wall_ns,
+        "losses": _losses((loss.name, loss.count) for loss in manifest.losses),
+    }
+    if manifest.counts_only:
+        return row
+    overview = find("overview")
+    answer = overview.run(store, request(overview, {}))
+    facts = answer.totals.total if answer.totals else {}
+    share = facts.get("mean_rank_share") if manifest.profiles_only else facts.get("io_share")
+    return row | {
+        "read_bytes": facts.get("read_bytes"),
+        "written_bytes": facts.get("written_bytes"),
+        "files": facts.get("files"),
+        "io_share": share,
+    }
+
+
+def _share(io_ns: int | None, processes: int | None, run_ns: int | None) -> float | None:
+    if io_ns is None or not processes or processes < 0 or not run_ns:
+        return None
+    return io_ns / processes / run_ns
+
+
+def _losses(losses: Iterable[tuple[str, int]]) -> str | None:
+    return ", ".join(f"{name} {count:,}" for name, count in losses) or None

@@ -1,0 +1,103 @@
+"""The table of jobs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from iodock.program.jobs import rows
+from iodock.program.jobs.found import Found, find
+from iodock.program.relations.ordering import ordered
+from iodock.shared.answer import Answer, Column
+from iodock.shared.errors import RequestError
+
+COLUMNS = (
+    Column("log", "str", None, "key", "the log or store, from the folder asked for"),
+    Column("job", "str", None, "key", "id of the job, where known"),
+    Column("user_id", "int", None, "detail", "number of the user, of logs of Darshan", importance="usual"),
+    Column("executable", "str", None, "key", "the program"),
+    Column("processes", "int", None, "measure", "processes of the job, where known"),
+    Column(
+        "start_ts",
+        "int",
+        "ns",
+        "time",
+        "start of the job, ns since the epoch",
+        importance="usual",
+        own_heading="start",
+    ),
+    Column(
+        "run_time_ns", "int", "ns", "measure", "how long it ran", importance="first", own_heading="run time"
+    ),
+    Column("read_bytes", "int", "bytes", "measure", "bytes read by POSIX calls and C streams"),
+    Column("written_bytes", "int", "bytes", "measure", "bytes written by them"),
+    Column(
+        "io_share",
+        "float",
+        None,
+        "measure",
+        "of the run time in these calls: of counters the mean of its processes, of calls the time in which "
+        "at least one was in I/O; 0 to 1, more where threads of a process were in I/O side by side",
+        own_heading="share in I/O",
+    ),
+    Column("files", "int", "files", "measure", "different files that were counted"),
+    Column("losses", "str", None, "detail", "what is missing, by its name in iodock explain", "first"),
+    Column("problem", "str", None, "detail", "why nothing could be read", importance="first"),
+)
+DOC = """A row for each job of a folder and the folders in it: logs of Darshan, which are read as they lie
+there, and stores. What a log does not tell is empty. A damaged one is a row with the reason, or with what is
+missing. In logs, single accesses (DXT), heatmaps and layouts are passed over, and damage to them is not
+looked for."""
+_TYPES = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
+_SCHEMA = pa.schema([(column.name, _TYPES[column.type]) for column in COLUMNS])
+
+Tell = Callable[[int, int], None]
+"""Told how many of how many jobs are done."""
+
+
+def jobs_of(folder: Path, options: dict[str, Any], tell: Tell = lambda done, of: None) -> Answer:
+    """The jobs in the order of the options `sort` and `top`. Raises RequestError."""
+    found = find(folder)
+    of = len(found.logs) + len(found.stores)
+    if not of and not found.unread:
+        message = f"{folder}: holds no log of Darshan and no store"
+        raise RequestError(message, "logs end in .darshan, or are the text of darshan-parser")
+    listed = []
+    for row in _rows(folder, found):
+        listed.append(row)
+        tell(len(listed), of)
+    table = pa.Table.from_pylist(listed, schema=_SCHEMA)
+    notes = [f"{found.others:,} other files are no logs of Darshan"] if found.others else []
+    failed = sum(1 for row in listed if "problem" in row)
+    if failed:
+        notes.append(f"{failed:,} of {len(listed):,} could not be read: see problem")
+    answer = Answer(
+        analysis="jobs",
+        title="Jobs",
+        columns=COLUMNS,
+        table=table,
+        clock="epoch",
+        source={},
+        notes=tuple(notes),
+        keys=("log",),
+        options={name: value for name, value in options.items() if value is not None},
+    )
+    return ordered(answer, options)
+
+
+def _rows(folder: Path, found: Found) -> Iterator[dict[str, Any]]:
+    def named(path: Path, row: dict[str, Any]) -> dict[str, Any]:
+        # A name may hold any bytes, and columns of text are UTF-8.
+        name = os.fsencode(os.path.relpath(path, folder)).decode("utf-8", "backslashreplace")
+        return {"log": name, **row}
+
+    # The reader of logs works outside of Python's lock.
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        yield from map(named, found.logs, pool.map(rows.of_log, found.logs))
+    yield from map(named, found.stores, map(rows.of_store, found.stores))
+    yield from (named(path, rows.of_problem(reason)) for path, reason in found.unread)

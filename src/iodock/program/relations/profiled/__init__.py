@@ -1,0 +1,1 @@
+"""Counters of files (Darshan's logs, a light recording) as the relations that analyses ask for."""

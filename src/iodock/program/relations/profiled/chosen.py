@@ -1,0 +1,88 @@
+"""Which profiles a question is about: filters become conditions on profiles and the names of their files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iodock.program.relations.filters import Filters
+from iodock.program.relations.patterns import FILES, keep_patterns
+from iodock.program.relations.selection import CHOSEN_FILES, choose_files
+from iodock.program.store import Store
+from iodock.shared.engine.sql import quoted
+from iodock.shared.errors import RequestError
+
+CHOSEN = "chosen_profiles"
+"""The kept table: profiles with what is known of their file and process."""
+GROUND = ("posix", "stdio")
+"""Interfaces that lie next to the system: what others move passes these, and nothing passes both."""
+_ABOUT_FILES = ("file", "exclude_folder", "exclude_ending", "kind", "user_files")
+_ABOUT_TASKS = ("pid", "rank", "host", "job")
+_SHARED = "files that were counted for all ranks together belong to no single one, and are not shown"
+_FOLDED = (
+    "files that were counted together by a pattern of their names are not shown: they can't be told apart"
+)
+
+
+def choose(store: Store, filters: Filters) -> tuple[str, ...]:
+    """Keeps `chosen_profiles`; sentences that must stand beside what follows. Raises RequestError for what
+    counters can't be filtered by."""
+    _check(filters)
+    notes: list[str] = []
+    conditions = [*_of_tasks(store, filters, notes), *_of_files(store, filters, notes)]
+    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    store.keep(CHOSEN, _chosen_sql(store, where))
+    return tuple(notes)
+
+
+def _chosen_sql(store: Store, where: str) -> str:
+    keep_patterns(store)
+    # A process has one row for each of its threads; ids of the process are the same in all.
+    tasks = "(SELECT upid, any_value(pid) AS pid FROM processes GROUP BY upid)"
+    return f"""SELECT p.* EXCLUDE (pattern), coalesce(f.name, p.pattern) AS file,
+  coalesce(f.pattern, p.pattern) AS pattern, f.folder, f.ending, f.kind, f.mount_point, f.fs_type,
+  f.size_bytes, t.pid
+FROM profiles p LEFT JOIN {FILES} f ON f.file_id = p.file_id LEFT JOIN {tasks} t ON t.upid = p.upid {where}"""
+
+
+def _check(filters: Filters) -> None:
+    for name in filters.given():
+        if name not in (*_ABOUT_FILES, *_ABOUT_TASKS):
+            what = {"min_time_ns": "min_time", "outcome": "failed or succeeded"}.get(name, name)
+            hint = (
+                f"they don't show single calls; filters: {', '.join((*_ABOUT_FILES, *_ABOUT_TASKS))}. For "
+                "more record the program"
+            )
+            raise RequestError(f"counters can't be filtered by {what}", hint)
+
+
+def _of_tasks(store: Store, filters: Filters, notes: list[str]) -> list[str]:
+    found = []
+    if filters.rank:
+        found.append(f"p.rank IN ({', '.join(map(str, filters.rank))})")
+        if store.rows("SELECT 1 FROM profiles WHERE rank IS NULL AND ranks > 1 LIMIT 1"):
+            notes.append(_SHARED)
+    for name, column in (("pid", "t.pid"), ("host", "p.host")):
+        if values := getattr(filters, name):
+            table = "profiles p LEFT JOIN processes t ON t.upid = p.upid"
+            if not store.rows(f"SELECT 1 FROM {table} WHERE {column} IS NOT NULL LIMIT 1"):
+                what = "processes' ids" if name == "pid" else "hosts"
+                hint = f"leave --{name} out, or record the program, which shows them"
+                raise RequestError(f"counters can't be filtered by {name}: these tell no {what}", hint)
+            listed = ", ".join(quoted(one) if isinstance(one, str) else str(one) for one in values)
+            found.append(f"{column} IN ({listed})")
+    if filters.job:
+        found.append(f"p.job IN ({', '.join(map(quoted, filters.job))})")
+    return found
+
+
+def _of_files(store: Store, filters: Filters, notes: list[str]) -> list[str]:
+    chosen = Filters(**{name: getattr(filters, name) for name in _ABOUT_FILES})
+    if not chosen.kind and not chosen.file:
+        # Standard streams and the like are counted as any file is.
+        chosen = replace(chosen, kind=("all",))
+    by_file, _ = choose_files(store, chosen, notes)
+    if not by_file:
+        return []
+    if store.rows("SELECT 1 FROM profiles WHERE file_id IS NULL LIMIT 1"):
+        notes.append(_FOLDED)
+    return [f"p.file_id IN (SELECT file_id FROM {CHOSEN_FILES})"]

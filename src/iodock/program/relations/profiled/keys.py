@@ -1,0 +1,54 @@
+"""What counters can be grouped by."""
+
+from __future__ import annotations
+
+from iodock.program.relations.keys import KEYS, Key
+from iodock.shared.answer import Column
+from iodock.shared.errors import RequestError, meant
+
+_OPERATION = (
+    "open, read, write, seek, stat or sync; 'all metadata' has the time of opens, closes, seeks, stats"
+)
+_INTERFACE = "posix, stdio, mpi-io, hdf5, pnetcdf, or what lies inside of files"
+_SQL = {
+    **{
+        name: name for name in ("family", "class", "interface", "file", "pattern", "folder", "ending", "kind")
+    },
+    **{name: name for name in ("fs_type", "pid", "rank", "host")},
+    "mount": "mount_point",
+}
+_OF_OPERATIONS = ("family", "class")
+NO_FILE = ("family", "class", "interface", "pid", "rank", "host", "file")
+"""Keys under which an answer does not say how many files a row stands for."""
+
+
+def key_columns(names: tuple[str, ...]) -> tuple[Column, ...]:
+    """The keys as columns of an answer."""
+    docs = {"family": _OPERATION, "interface": _INTERFACE, "rank": "MPI rank, empty for all ranks together"}
+    return tuple(Column(name, KEYS[name].type, None, "key", docs.get(name, KEYS[name].doc)) for name in names)
+
+
+def sql_of(name: str) -> str:
+    """The key over the kept profiles."""
+    return f"o.{_SQL[name]}"
+
+
+def found_keys(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those asked for, and the interface: bytes pass several, and are not added up. Raises RequestError."""
+    for name in names:
+        if name not in KEYS:
+            raise RequestError(f"no such key: {name}", meant(name, KEYS, f"keys: {', '.join(_SQL)}"))
+        if name not in _SQL:
+            raise RequestError(_untold(KEYS[name]), f"keys: {', '.join(_SQL)}; for more record the program")
+    return tuple(dict.fromkeys((*names, "interface")))
+
+
+def _untold(key: Key) -> str:
+    if key.name == "call":
+        return "counters don't tell the system calls, only operations: --by family"
+    return f"counters don't tell {key.noun}"
+
+
+def noun(keys: tuple[str, ...]) -> str:
+    """What rows with these keys are, several of them."""
+    return KEYS[keys[0]].noun if len(keys) == 1 else "rows"

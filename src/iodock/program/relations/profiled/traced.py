@@ -1,0 +1,79 @@
+"""Single accesses beside counters (Darshan's DXT), with the columns of events that they share with these."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from iodock.program.relations.filters import Filters
+from iodock.program.relations.selection import CHOSEN_FILES, check_job, choose_files
+from iodock.program.relations.times import instant_ns
+from iodock.program.store import Store
+from iodock.shared.engine.sql import quoted
+from iodock.shared.errors import RequestError
+
+TRACED = "traced"
+_REFUSED = ("call", "pid", "tid", "outcome")
+_FILES = ("file", "exclude_folder", "exclude_ending", "kind", "user_files")
+_COLUMNS = """file_id, interface, rank, host, thread, CASE WHEN is_write THEN 2 ELSE 1 END AS direction,
+  offset_bytes, bytes, ts, dur, ts + dur AS end_ts"""
+
+
+def keep_traced(store: Store, filters: Filters) -> tuple[str, ...]:
+    """Keeps `traced`, the chosen accesses in the order in which they ended; what must be said beside them.
+    Raises RequestError where there are none, and for a filter that they can't answer."""
+    need_traced(store)
+    for name in filters.given():
+        if name in _REFUSED:
+            what = "failed or succeeded" if name == "outcome" else name
+            hint = "they are reads and writes that succeeded, of a rank; for more record the program"
+            raise RequestError(f"Darshan's accesses can't be filtered by {what}", hint)
+    notes: list[str] = []
+    conditions = _conditions(store, filters, notes)
+    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    store.keep(TRACED, f"SELECT {_COLUMNS} FROM profile_accesses a {where} ORDER BY end_ts, ts, rank")
+    return tuple(notes)
+
+
+def need_traced(store: Store) -> None:
+    """Raises RequestError if the store has counters alone."""
+    if not store.rows("SELECT 1 FROM profile_accesses LIMIT 1"):
+        raise RequestError(
+            f"{store.name}: holds counters and no single accesses",
+            "for these run with Darshan's extended tracing (DXT_ENABLE_IO_TRACE=1, since Darshan 3.4.0 "
+            "DARSHAN_MOD_ENABLE=DXT_POSIX,DXT_MPIIO), or record the program",
+        )
+
+
+def keep_lowest(store: Store) -> tuple[str, ...]:
+    """Leaves those of one interface in `traced`: the same bytes may stand in two."""
+    found = [row["interface"] for row in store.rows(f"SELECT DISTINCT interface FROM {TRACED} ORDER BY 1")]
+    if len(found) < 2:
+        return ()
+    lowest = "posix" if "posix" in found else found[0]
+    store.keep(TRACED, f"SELECT * FROM {TRACED} WHERE interface = {quoted(lowest)}")
+    others = ", ".join(one for one in found if one != lowest)
+    return (f"these are accesses of {lowest}, without those of {others}: the same bytes may stand in both",)
+
+
+def _conditions(store: Store, filters: Filters, notes: list[str]) -> list[str]:
+    found = []
+    if filters.since is not None:
+        found.append(f"a.ts >= {instant_ns(filters.since, store.manifest)}")
+    if filters.until is not None:
+        found.append(f"a.ts < {instant_ns(filters.until, store.manifest)}")
+    if filters.min_time_ns is not None:
+        found.append(f"a.dur >= {filters.min_time_ns}")
+    if filters.direction is not None:
+        found.append(f"a.is_write = {str(filters.direction == 'write').lower()}")
+    if filters.rank:
+        found.append(f"a.rank IN ({', '.join(map(str, filters.rank))})")
+    if filters.host:
+        found.append(f"a.host IN ({', '.join(map(quoted, filters.host))})")
+    if filters.job:
+        check_job(store, filters.job)
+    chosen = Filters(**{name: getattr(filters, name) for name in _FILES})
+    if not chosen.kind and not chosen.file:
+        chosen = dataclasses.replace(chosen, kind=("all",))
+    if choose_files(store, chosen, notes)[0]:
+        found.append(f"a.file_id IN (SELECT file_id FROM {CHOSEN_FILES})")
+    return found
