@@ -27,8 +27,8 @@ _EXAMPLES = (
 def command(store: str, output: str | None, force: bool, opens: bool, lang: str | None, quiet: bool) -> None:
     """Write the whole check-up as one HTML page that works offline: the verdict, then calls, files, sizes,
     timeline, offsets, processes, failures, and what could not be seen. Prints the page's name. An earlier
-    report of that name is replaced, any other file is not. Of counters (Darshan's logs) the page has volume,
-    sizes, files, ranks and the heatmap."""
+    report of that name is replaced, any other file is not. Of counters (Darshan's logs) the page has what to
+    change, volume, sizes, files, ranks and the heatmap."""
     from iodock.cli.servers import servers_of
     from iodock.program.diagnosis import diagnose
     from iodock.program.store import Store
@@ -44,12 +44,12 @@ def command(store: str, output: str | None, force: bool, opens: bool, lang: str 
             check_target(Path(target))
         check_folder(target)
         code = spoken(lang)
+        site = load()
+        servers = servers_of(opened, site)
+        found = diagnose(opened, site, servers)
         if opened.manifest.profiles_only:
-            page = counters_html(opened, code)
+            page = counters_html(opened, code, found)
         else:
-            site = load()
-            servers = servers_of(opened, site)
-            found = diagnose(opened, site, servers)
             page = report_html(opened, code, found, servers)
     with destination(target) as out:
         out.write(page_bytes(page))

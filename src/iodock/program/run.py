@@ -80,11 +80,11 @@ class Run:
         target = Path(path or f"{self.store.name.removesuffix('.iodock')}.html")
         text = _language(language)
         check_target(target)
-        if self.store.manifest.profiles_only:
-            write_page(counters_html(self.store, text.code), target)
-            return Page(target)
         found, servers = self._diagnosed(settings)
-        write_page(report_html(self.store, text.code, found, servers), target)
+        if self.store.manifest.profiles_only:
+            write_page(counters_html(self.store, text.code, found), target)
+        else:
+            write_page(report_html(self.store, text.code, found, servers), target)
         return Page(target)
 
     def query(self, sql: str, unsafe: bool = False) -> pa.Table:

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from iodock.program.capture import import_logs
+from iodock.program.diagnosis import diagnose
 from iodock.program.store import Store
 from iodock.program.views.counters import counters_html
+from iodock.shared.settings import Settings
 from places import FIXTURES
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -33,7 +35,7 @@ def test_it_opens_wide_and_narrow_in_both_languages(browser: Any, tmp_path: Path
     for language in ("en", "ja"):
         path = tmp_path / f"{language}.html"
         with Store.open(store) as opened:
-            path.write_text(counters_html(opened, language), encoding="utf-8")
+            path.write_text(counters_html(opened, language, diagnose(opened, Settings())), encoding="utf-8")
         for width in (1280, 390):
             page = browser.new_page(viewport={"width": width, "height": 900})
             problems: list[str] = []
@@ -42,7 +44,7 @@ def test_it_opens_wide_and_narrow_in_both_languages(browser: Any, tmp_path: Path
             page.on("pageerror", lambda error, seen=problems: seen.append(str(error)))
             page.on("request", lambda request, seen=requests: seen.append(request.url))
             page.goto(path.as_uri())
-            assert page.locator("h2:visible").count() == 7
+            assert page.locator("h2:visible").count() == 8
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             assert (
                 page.locator("svg.pair rect").first.evaluate("rect => rect.getBoundingClientRect().width") > 1

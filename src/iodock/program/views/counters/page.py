@@ -8,19 +8,23 @@ from importlib import metadata, resources
 from pathlib import PurePosixPath
 from typing import Any
 
+from iodock.program.findings import Diagnosis
 from iodock.program.store import Store
 from iodock.program.views.counters.data import Counters, Row, counters_of
 from iodock.program.views.counters.heat import heat_figure
 from iodock.program.views.counters.tables import Bar, table
 from iodock.program.views.overview import command_line
+from iodock.program.views.report.findings import findings_body
 from iodock.shared.language import N_, Language, language_in
 from iodock.shared.pages.markup import Markup, join, tag
 from iodock.shared.pages.sheet import Page, document, joined
+from iodock.shared.sentences import say
 from iodock.shared.text import shorten, visible
 from iodock.shared.units import BYTES, NANOSECONDS, share_text
 
 _SECTIONS = {
     "glance": N_("At a glance"),
+    "findings": N_("What to change"),
     "interfaces": N_("Interfaces"),
     "sizes": N_("Sizes"),
     "files": N_("Files"),
@@ -29,8 +33,7 @@ _SECTIONS = {
     "unseen": N_("Not seen"),
 }
 _JUDGED = N_(
-    "This page shows counters and does not judge them. That nothing stands out here is no all-clear: "
-    "counters do not show single calls."
+    "Counters do not show single calls, so not every rule can judge them: no finding is no all-clear."
 )
 _INTERFACES_LEAD = N_(
     "The same bytes stand in each interface that they pass: MPI-IO, HDF5 and PnetCDF lie above POSIX. Times "
@@ -53,7 +56,7 @@ _UNSIZED = N_("There are no sizes of {interface}: it moved bytes, and its source
 _NO_LOSS = N_("Nothing is known to be missing from these counters.")
 
 
-def counters_html(store: Store, language: str = "en") -> str:
+def counters_html(store: Store, language: str, diagnosis: Diagnosis) -> str:
     """The document. ValueError for a language without texts; raises StoreError and QueryError."""
     text = language_in(language)
     shown = counters_of(store)
@@ -65,7 +68,7 @@ def counters_html(store: Store, language: str = "en") -> str:
         title=join(shorten(text.gettext(N_("I/O counters: {name}"), name=name), 120)),
         header=_header(name, text),
         navigation=join(*links),
-        body=join(*_sections(shown, text)),
+        body=join(*_sections(shown, diagnosis, text)),
         footer=tag("p", made),
         style=style,
     )
@@ -77,9 +80,10 @@ def _header(name: str, text: Language) -> Markup:
     return join(tag("p", text.gettext(N_("I/O counters")), class_="kicker"), tag("h1", shown))
 
 
-def _sections(shown: Counters, text: Language) -> tuple[Markup, ...]:
+def _sections(shown: Counters, diagnosis: Diagnosis, text: Language) -> tuple[Markup, ...]:
     return (
         _section("glance", text, *_glance(shown, text)),
+        _section("findings", text, *_findings(diagnosis, text)),
         _section("interfaces", text, _interfaces(shown, text), lead=_INTERFACES_LEAD),
         _section("sizes", text, *_sizes(shown, text), lead=_SIZES_LEAD),
         _section("files", text, _files(shown, text), lead=_FILES_LEAD),
@@ -104,7 +108,12 @@ def _empty(sentence: str, text: Language) -> Markup:
 def _glance(shown: Counters, text: Language) -> tuple[Markup | None, ...]:
     facts = [(word, value) for word, value in _facts(shown.store, shown.totals) if value not in (None, "")]
     pairs = [tag("div", tag("dt", text.gettext(word)), tag("dd", str(value))) for word, value in facts]
-    return tag("p", text.gettext(_JUDGED), class_="lead"), tag("dl", *pairs, class_="facts")
+    return (tag("dl", *pairs, class_="facts"),)
+
+
+def _findings(diagnosis: Diagnosis, text: Language) -> tuple[Markup, ...]:
+    headline = tag("p", say(diagnosis.verdict.text, text), class_="lead")
+    return headline, findings_body(diagnosis, text), tag("p", text.gettext(_JUDGED), class_="note")
 
 
 def _facts(store: Store, totals: Any) -> Sequence[tuple[str, str | None]]:
