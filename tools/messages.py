@@ -12,8 +12,10 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 
+import message_texts
 from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_file
 from babel.messages.mofile import write_mo
@@ -101,7 +103,20 @@ def template() -> Catalog:
             catalog.add(text)
     for cure in cures():
         catalog.add(cure)
+    for text in unmarked():
+        catalog.add(text)
     return catalog
+
+
+def unmarked() -> Iterator[str]:
+    """Texts that are translated where they are shown: helps, meanings, errors, notes."""
+    crates = SOURCE.parent.parent / "crates"
+    return chain(
+        message_texts.helps(),
+        message_texts.meanings(),
+        message_texts.messages(SOURCE),
+        message_texts.native(crates),
+    )
 
 
 def po_file(language: str) -> Path:

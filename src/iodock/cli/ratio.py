@@ -14,6 +14,7 @@ from iodock.cli.options import examples, json_too, quiet
 from iodock.cli.output import TABLE_FORMATS, chosen_format, destination, is_coloured
 from iodock.cli.progress import ProgressBar
 from iodock.cli.sizes import size_bytes
+from iodock.cli.spoken import language
 from iodock.program.ratio.source import RatioError
 from iodock.shared.charts import CHART_FORMATS
 from iodock.shared.errors import RequestError
@@ -217,4 +218,4 @@ def _table(answer: Answer, output: str | None) -> str:
 
     render = ratio_history_text.render if answer.analysis == "ratio-history" else ratio_text.render
     colour = is_coloured(output)
-    return render(answer, terminal_width() if output is None else None, colour)
+    return render(answer, terminal_width() if output is None else None, colour, language())
