@@ -232,13 +232,21 @@ def _literals(tree: ast.AST) -> Iterator[str]:
         for part in (node.values if isinstance(node, ast.JoinedStr) else [getattr(node, "value", None)])
         if isinstance(node, ast.JoinedStr | ast.Expr)
     }
+    marked = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_marked(node))
+    inner |= {id(part) for node in marked for part in ast.walk(node)}
     for node in ast.walk(tree):
         if id(node) not in inner and isinstance(node, ast.Constant | ast.JoinedStr):
             yield from (_without_prefix(one) for one in templates(node) if _is_sentence(one))
 
 
+def _is_marked(node: ast.Call) -> bool:
+    return (getattr(node.func, "attr", None) or getattr(node.func, "id", "")) in ("N_", "gettext", "ngettext")
+
+
 def _is_sentence(text: str) -> bool:
-    return is_text(text) and len(_WORD.findall(_PLACES.sub("", text))) >= 3 and "_" not in text
+    return (
+        is_text(text) and len(_WORD.findall(_PLACES.sub("", text))) >= 3 and "_" not in _PLACES.sub("", text)
+    )
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9{}`' ,.;:()<>/+-]+")

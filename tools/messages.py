@@ -11,8 +11,8 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from io import BytesIO
-from itertools import chain
 from pathlib import Path
 
 import message_texts
@@ -98,24 +98,27 @@ def cures() -> list[str]:
 def template() -> Catalog:
     """Every text of the code, untranslated."""
     catalog = Catalog(project="iodock", charset="utf-8")
-    for kind, path in sources():
-        for text in texts_of(kind, path):
-            catalog.add(text)
-    for cure in cures():
-        catalog.add(cure)
-    for text in unmarked():
+    for text in every_text():
         catalog.add(text)
     return catalog
 
 
-def unmarked() -> Iterator[str]:
+@cache
+def every_text() -> tuple[str | tuple[str, str], ...]:
+    """The texts that are marked, cures, and unmarked ones. Reading all files takes seconds."""
+    marked = (text for kind, path in sources() for text in texts_of(kind, path))
+    return (*marked, *cures(), *unmarked())
+
+
+@cache
+def unmarked() -> tuple[str, ...]:
     """Texts that are translated where they are shown: helps, meanings, errors, notes."""
     crates = SOURCE.parent.parent / "crates"
-    return chain(
-        message_texts.helps(),
-        message_texts.meanings(),
-        message_texts.messages(SOURCE),
-        message_texts.native(crates),
+    return (
+        *message_texts.helps(),
+        *message_texts.meanings(),
+        *message_texts.messages(SOURCE),
+        *message_texts.native(crates),
     )
 
 

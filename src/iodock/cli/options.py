@@ -110,7 +110,7 @@ def no_pager(function: Function) -> Function:
         is_flag=True,
         expose_value=False,
         callback=without_pager,
-        help="long output as it is; else through $IODOCK_PAGER, $PAGER or less",
+        help="print long output directly, not through $IODOCK_PAGER, $PAGER or less",
     )(function)
 
 

@@ -65,7 +65,7 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float) -
 @click.option(
     "--by",
     type=click.Choice(("record", "command", "user", "node")),
-    help="add up by; default: command for process accounting, else every record",
+    help="add records up by this; default: command for process accounting, else no adding up",
 )
 @click.option("--name", metavar="GLOB", help="only commands or jobs of this name")
 @click.option("--user", "owner", metavar="NAME", help="only this user's")
@@ -209,7 +209,7 @@ def _none_chosen(values: dict[str, Any]) -> RequestError:
     wanted = [
         f"--{name} {value}" for name, value in (("name", values["name"]), ("user", values["owner"])) if value
     ]
-    return RequestError(f"no record fits {' '.join(wanted)}", "leave it out to see what there is")
+    return RequestError(f"no record matches {' '.join(wanted)}", "leave it out to see what there is")
 
 
 def _table(answer: Answer, output: str | None) -> str:

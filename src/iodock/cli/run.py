@@ -17,6 +17,7 @@ from iodock.cli.options import no_pager
 from iodock.cli.registry import VERBS
 from iodock.cli.streams import say
 from iodock.shared.errors import IodockError, RequestError
+from iodock.shared.language import N_
 
 FAILED, USAGE = 1, 2
 INTERRUPTED = 128 + signal.SIGINT
@@ -61,6 +62,19 @@ def iodock() -> None:
     """The I/O check-up for HPC: record or import a program's file I/O, and see where time and bytes go."""
 
 
+SYSTEMS = (
+    N_("No such file or directory"),
+    N_("Permission denied"),
+    N_("Is a directory"),
+    N_("Not a directory"),
+    N_("File exists"),
+    N_("No space left on device"),
+    N_("Read-only file system"),
+    N_("Disk quota exceeded"),
+    N_("Too many open files"),
+    N_("Connection refused"),
+)
+"""Errors of the system, for translation: its own are English where its locale is not installed."""
 _LONGEST = 2000
 """Of an error's message, in characters."""
 
