@@ -11,9 +11,11 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 
+import message_texts
 from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_file
 from babel.messages.mofile import write_mo
@@ -96,12 +98,28 @@ def cures() -> list[str]:
 def template() -> Catalog:
     """Every text of the code, untranslated."""
     catalog = Catalog(project="iodock", charset="utf-8")
-    for kind, path in sources():
-        for text in texts_of(kind, path):
-            catalog.add(text)
-    for cure in cures():
-        catalog.add(cure)
+    for text in every_text():
+        catalog.add(text)
     return catalog
+
+
+@cache
+def every_text() -> tuple[str | tuple[str, str], ...]:
+    """The texts that are marked, cures, and unmarked ones. Reading all files takes seconds."""
+    marked = (text for kind, path in sources() for text in texts_of(kind, path))
+    return (*marked, *cures(), *unmarked())
+
+
+@cache
+def unmarked() -> tuple[str, ...]:
+    """Texts that are translated where they are shown: helps, meanings, errors, notes."""
+    crates = SOURCE.parent.parent / "crates"
+    return (
+        *message_texts.helps(),
+        *message_texts.meanings(),
+        *message_texts.messages(SOURCE),
+        *message_texts.native(crates),
+    )
 
 
 def po_file(language: str) -> Path:

@@ -27,7 +27,7 @@ WINGS = {
 """Each wing, and the wings that it may import."""
 LEVELS = {
     "shared": (
-        ("locales",),
+        ("locales", "templates"),
         ("errors", "message", "language", "browser", "headings", "text", "meanwhile"),
         ("labels",),
         ("answer",),

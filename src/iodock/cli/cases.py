@@ -76,7 +76,9 @@ def show(name: str, as_json: bool, lang: str | None, quiet: bool) -> None:
     epilog=examples(("iodock cases run shell-loop", "iodock cases run sync --times 3 --keep sync"))
 )
 @click.argument("name")
-@click.option("--times", type=click.IntRange(1), default=1, help="record each version so often, by turns")
+@click.option(
+    "--times", type=click.IntRange(1), default=1, help="how often to record each version, alternating"
+)
 @click.option("--keep", metavar="DIR", help="keep programs and stores in this new folder")
 @click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
 @language

@@ -62,7 +62,7 @@ def place_of(options: Mapping[str, Any]) -> StorePlace | PortalPlace:
         portal = load().notices.portal
     if not portal:
         hint = "--portal URL, --store DIR, or portal = URL in [notices] of the settings"
-        raise RequestError("which monitor is to be asked?", hint)
+        raise RequestError("no monitor was given", hint)
     return PortalPlace(portal_of(portal, options["token_file"], options["portal_ca"], options["within"]))
 
 

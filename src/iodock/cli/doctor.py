@@ -3,10 +3,39 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from iodock.cli.options import examples, json_too, quiet
+from iodock.cli.spoken import language
+from iodock.shared.language import N_
+from iodock.shared.lines import wrapped
+from iodock.shared.tables.table import terminal_width
+from iodock.shared.text import cells
+
+if TYPE_CHECKING:
+    from iodock.program.doctor import Finding
+    from iodock.shared.language import Language
+
+WORDS = (
+    N_("good"),
+    N_("limited"),
+    N_("blocked"),
+    N_("unknown"),
+    N_("kernel"),
+    N_("space"),
+    N_("tools"),
+    N_("with CAP_SYS_PTRACE"),
+    N_("with CAP_PERFMON"),
+    N_("with CAP_BPF and CAP_PERFMON"),
+    N_("no CAP_BPF and CAP_PERFMON"),
+    N_("with kernel type information"),
+    N_("no kernel type information"),
+    N_("here {size} GiB free"),
+    N_("temporary {size} GiB free"),
+)
+"""What findings are made of, for translation."""
 
 
 @click.command(epilog=examples(("iodock doctor", "iodock doctor --format json")))
@@ -25,9 +54,26 @@ def command(form: str, quiet: bool) -> int:
         json.dump([finding.as_dict() for finding in findings], sys.stdout, indent=1)
         sys.stdout.write("\n")
     else:
-        width = max(len(finding.topic) for finding in findings)
-        for finding in findings:
-            click.echo(f"{finding.mark:<4}  {finding.topic:<{width}}  {finding.found}")
-            if finding.follows:
-                click.echo(f"{'':<4}  {'':<{width}}  {finding.follows}")
+        _print(findings, language())
     return 0 if all(finding.state != "blocked" for finding in findings) else 1
+
+
+def _print(findings: list[Finding], text: Language) -> None:
+    topics = [text.told(one.topic) for one in findings]
+    marks = [one.mark if text.code == "en" else text.gettext(one.state) for one in findings]
+    widths = max(map(cells, marks)), max(map(cells, topics))
+    for finding, mark, topic in zip(findings, marks, topics, strict=True):
+        found = text.listed(text.told(part) for part in finding.found.split(", "))
+        click.echo(f"{_padded(mark, widths[0])}  {_padded(topic, widths[1])}  {found}")
+        if finding.follows:
+            _print_below(text.told(finding.follows), sum(widths) + 4)
+
+
+def _print_below(sentence: str, indent: int) -> None:
+    width = terminal_width()
+    for line in [sentence] if width is None else wrapped(sentence, max(20, width - indent)):
+        click.echo(" " * indent + line)
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - cells(text))

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from iodock.cli.options import examples, no_pager, quiet
+from iodock.cli.spoken import language
 from iodock.shared.errors import RequestError
+from iodock.shared.lines import wrapped
 
 if TYPE_CHECKING:
     from iodock.program.reference import Explanation
@@ -61,7 +63,7 @@ def _called(name: str, entries: list[Explanation]) -> list[Explanation]:
 
 def _explained(entries: list[Explanation]) -> Iterator[str]:
     for entry in entries:
-        yield f"{entry.name}  ({entry.what})"
+        yield f"{entry.name}  ({language().told(entry.what)})"
         yield from map(_wrapped, entry.text.splitlines())
 
 
@@ -81,14 +83,17 @@ def _listed(entries: list[Explanation]) -> Iterator[str]:
     for entry in entries:
         by_group.setdefault(entry.group, []).append(entry.name)
     for group, names in by_group.items():
-        yield f"{group}:"
+        yield f"{language().told(group)}:"
         yield click.wrap_text("  ".join(sorted(set(names))), _width(), "  ", "  ")
 
 
 def _wrapped(line: str) -> str:
     """A line, at most as wide as the terminal; what follows stands two columns further in."""
     indent = " " * max(2, len(line) - len(line.lstrip()))
-    return click.wrap_text(line.strip(), _width(), indent, indent + "  ")
+    if language().code == "en":
+        return click.wrap_text(line.strip(), _width(), indent, indent + "  ")
+    first, *more = wrapped(language().told(line.strip()), max(20, _width() - len(indent) - 2))
+    return "\n".join((indent + first, *(f"{indent}  {one}" for one in more)))
 
 
 def _width() -> int:

@@ -81,8 +81,14 @@ def _tests(context: click.Context, parameter: click.Parameter, value: str | None
     "--sizes", callback=_sizes, metavar="SIZE,...", help="of a request of large transfer: 4k,1m,16m"
 )
 @click.option("--processes", callback=_counts, metavar="N,...", help="of all nodes together: 1,4,16")
-@click.option("--repeats", type=click.IntRange(3, 1000), default=3, show_default=True, help="of each cell")
-@click.option("--direct", is_flag=True, help="past the client's cache (O_DIRECT)")
+@click.option(
+    "--repeats",
+    type=click.IntRange(3, 1000),
+    default=3,
+    show_default=True,
+    help="repeats of each measurement",
+)
+@click.option("--direct", is_flag=True, help="bypass the client's cache (O_DIRECT)")
 @click.option(
     "--shared-file", is_flag=True, help="large transfer: one file for all processes, not one for each"
 )
@@ -92,7 +98,7 @@ def _tests(context: click.Context, parameter: click.Parameter, value: str | None
     help="a mixture of operations from a TOML or Filebench (.f) file instead of the tests",
 )
 @click.option(
-    "--seed", type=click.IntRange(0, (1 << 32) - 1), metavar="N", help="of the order; default: random"
+    "--seed", type=click.IntRange(0, (1 << 32) - 1), metavar="N", help="seed of the order; default: random"
 )
 @click.option(
     "--meet",
@@ -101,9 +107,9 @@ def _tests(context: click.Context, parameter: click.Parameter, value: str | None
     show_default=True,
     help="how ranks wait for each other: through MPI, where mpi4py is installed, or files in DIR",
 )
-@click.option("--dry-run", is_flag=True, help="say what it would cost, and end")
-@click.option("--resume", is_flag=True, help="go on with the run that was cut short")
-@click.option("--force", is_flag=True, help="begin anew where a run was cut short")
+@click.option("--dry-run", is_flag=True, help="print the expected cost and exit")
+@click.option("--resume", is_flag=True, help="resume the interrupted run")
+@click.option("--force", is_flag=True, help="start an interrupted run again from the beginning")
 @json_too
 @click.option(
     "--format", "form", type=click.Choice(("table", "json", "csv")), help="default: table, or by -o"
@@ -196,7 +202,7 @@ def _begun(
         return plan, done, estimate
     if partial.path.exists() and not (values["force"] or values["dry_run"]):
         raise IodockError(
-            f"{partial.path}: a run was cut short", "--resume goes on with it, --force begins anew"
+            f"{partial.path}: holds an interrupted run", "--resume goes on with it, --force begins anew"
         )
     plan, estimate = planned(wanted)
     if values["dry_run"]:

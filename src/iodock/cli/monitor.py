@@ -87,15 +87,18 @@ def command() -> None:
 )  # fmt: skip
 @click.option(
     "--every", type=click.FloatRange(0.01), metavar="N",
-    help="write the files every so many simulated seconds; default: once a second, with --speed 0 every 600",
+    help="simulated seconds between writes of the files; default: once a second, with --speed 0 every 600",
 )  # fmt: skip
 @click.option(
     "--seed", type=int, default=1, show_default=True, metavar="N", help="the same seed, the same jobs"
 )
 @click.option(
-    "--servers", type=click.IntRange(2), metavar="N", help="so many; the first is the metadata server"
+    "--servers",
+    type=click.IntRange(2),
+    metavar="N",
+    help="number of servers; the first is the metadata server",
 )
-@click.option("--jobs", type=click.IntRange(0), metavar="N", help="so many run at once")
+@click.option("--jobs", type=click.IntRange(0), metavar="N", help="number of jobs that run at once")
 @click.option(
     "--release", type=click.Choice(("2.5", "2.12", "2.15")), help="of Lustre, whose files' form it is"
 )

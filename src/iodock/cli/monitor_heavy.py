@@ -39,7 +39,7 @@ _LEAST_S = 3600.0
 )
 @store_options("the collector's; or prometheus://HOST:PORT, which scrapes the agents")
 @click.option(
-    "--over", callback=length, default="30d", show_default=True, metavar="TIME", help="so long back"
+    "--over", callback=length, default="30d", show_default=True, metavar="TIME", help="how far to look back"
 )
 @click.option("--until", callback=moment, metavar="TIME", help="up to a date, or so long ago; default: now")
 @click.option(
@@ -47,7 +47,7 @@ _LEAST_S = 3600.0
     help=f"the greatest first: {', '.join(_SORTS)}",
 )  # fmt: skip
 @click.option("--user", default="", metavar="USER", help="only of this user")
-@click.option("--file-system", default="", metavar="NAME", help="only there")
+@click.option("--file-system", default="", metavar="NAME", help="only on this file system")
 @click.option(
     "--find", "having", default="", metavar="TEXT", help="only where id, name or command contain it"
 )

@@ -61,7 +61,8 @@ def _options() -> list[Callable[[Function], Function]]:
     return [
         click.option(
             "--pull", multiple=True, metavar="URL",
-            help="ask the agent there (iodock-agent run --serve-spool); may be given several times",
+            help="pull from the agent at this address (iodock-agent run --serve-spool); may be given several "
+            "times",
         ),
         click.option(
             "--pull-list", type=_FILE, metavar="FILE",
@@ -71,11 +72,11 @@ def _options() -> list[Callable[[Function], Function]]:
             "--pull-every", type=click.FloatRange(0.1, 3600), default=10, show_default=True,
             metavar="SECONDS", help="how often each agent is asked",
         ),
-        click.option("--pull-token", type=_FILE, metavar="FILE", help="shown to agents: a bearer token"),
+        click.option("--pull-token", type=_FILE, metavar="FILE", help="bearer token to send to agents"),
         click.option(
             "--pull-ca", type=_FILE, metavar="FILE",
             help="trust agents' certificates of this authority (PEM); default: the system's",
         ),
-        click.option("--pull-cert", type=_FILE, metavar="FILE", help="shown to agents: a certificate (PEM)"),
+        click.option("--pull-cert", type=_FILE, metavar="FILE", help="certificate to show to agents (PEM)"),
         click.option("--pull-key", type=_FILE, metavar="FILE", help="and its key (PEM)"),
     ]  # fmt: skip

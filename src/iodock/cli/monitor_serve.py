@@ -51,20 +51,20 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option(
     "--listen", default="127.0.0.1:9847", show_default=True, metavar="ADDRESS",
-    help="where agents push and browsers ask",
+    help="address for agents and browsers",
 )  # fmt: skip
 @pull_options
-@click.option("--tokens", type=_FILE, metavar="FILE", help="who may come: see iodock monitor token")
+@click.option("--tokens", type=_FILE, metavar="FILE", help="who may connect: see iodock monitor token")
 @click.option(
     "--proxy", "proxies", multiple=True, metavar="ADDRESS",
-    help="believe this proxy who the user is; may be given several times",
+    help="trust user names from this proxy; may be given several times",
 )  # fmt: skip
 @click.option(
     "--user-header",
     default="X-Remote-User",
     show_default=True,
     metavar="NAME",
-    help="where the proxy says it",
+    help="header in which the proxy sends the user name",
 )
 @click.option(
     "--operator", "operators", multiple=True, metavar="USER", help="a user of the proxy who sees all"
@@ -75,19 +75,19 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "--client-ca",
     type=_FILE,
     metavar="FILE",
-    help="let in only who has a certificate of this authority (PEM)",
+    help="accept only clients with a certificate of this authority (PEM)",
 )
 @click.option(
     "--keep-fine", type=click.FloatRange(0.05), default=1, show_default=True, metavar="DAYS",
-    help="keep readings as they came",
+    help="how long to keep raw readings",
 )  # fmt: skip
 @click.option(
     "--keep-minutes", type=click.FloatRange(0.05), default=7, show_default=True, metavar="DAYS",
-    help="keep sums of a minute",
+    help="how long to keep sums per minute",
 )  # fmt: skip
 @click.option(
     "--keep", type=click.FloatRange(0.05), default=400, show_default=True, metavar="DAYS",
-    help="keep sums of ten minutes",
+    help="how long to keep sums per ten minutes",
 )  # fmt: skip
 @click.option(
     "--jobid-name",

@@ -47,16 +47,22 @@ _HELP = "s sort  r reverse  b by  p where counted  / find  ← → a minute  l l
     )
 )
 @store_options("the collector's; or prometheus://HOST:PORT, which scrapes the agents")
-@click.option("--by", type=click.Choice(_GROUPS), default="job", show_default=True, help="a row for each")
 @click.option(
-    "--sort", type=click.Choice(_SORTS), default="write", show_default=True, help="the greatest first"
+    "--by", type=click.Choice(_GROUPS), default="job", show_default=True, help="what a row stands for"
+)
+@click.option(
+    "--sort",
+    type=click.Choice(_SORTS),
+    default="write",
+    show_default=True,
+    help="sort by this, largest first",
 )
 @click.option(
     "--counted", "place", type=click.Choice(_PLACES), default="servers", show_default=True,
     help="by file servers, of what processes ask, or of nodes' devices",
 )  # fmt: skip
 @click.option("--user", default="", metavar="USER", help="only of this user")
-@click.option("--file-system", default="", metavar="NAME", help="only there")
+@click.option("--file-system", default="", metavar="NAME", help="only on this file system")
 @click.option(
     "--find", "having", default="", metavar="TEXT", help="only where id, name, user or command contain it"
 )
@@ -66,7 +72,7 @@ _HELP = "s sort  r reverse  b by  p where counted  / find  ← → a minute  l l
     default="60",
     show_default=True,
     metavar="TIME",
-    help="rates are means of so long",
+    help="period over which rates are averaged",
 )
 @click.option(
     "--at", callback=moment, metavar="TIME", help="replay from this date on, or from so long ago: 2h"
@@ -76,7 +82,12 @@ _HELP = "s sort  r reverse  b by  p where counted  / find  ← → a minute  l l
     help="of a replay: seconds a second",
 )  # fmt: skip
 @click.option(
-    "--every", callback=length, default="5", show_default=True, metavar="TIME", help="look again so often"
+    "--every",
+    callback=length,
+    default="5",
+    show_default=True,
+    metavar="TIME",
+    help="interval between updates",
 )
 @click.option(
     "--top", "most", type=click.IntRange(1), default=100, show_default=True, metavar="N", help="rows"

@@ -10,9 +10,9 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from iodock.cli.spoken import ask, code
 from iodock.shared.errors import RequestError
 from iodock.shared.language import LANGUAGES, language_in
-from iodock.shared.locales import chosen
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -110,7 +110,7 @@ def no_pager(function: Function) -> Function:
         is_flag=True,
         expose_value=False,
         callback=without_pager,
-        help="long output as it is; else through $IODOCK_PAGER, $PAGER or less",
+        help="print long output directly, not through $IODOCK_PAGER, $PAGER or less",
     )(function)
 
 
@@ -128,13 +128,21 @@ def quiet(function: Function) -> Function:
 def language(function: Function) -> Function:
     """--lang; what it says is for `spoken`."""
     return click.option(
-        "--lang", type=click.Choice(LANGUAGES), help="language of the texts; default: that of the locale"
-    )(function)
+        "--lang", type=click.Choice(LANGUAGES), callback=_ask,
+        help="language of the texts; default: that of the locale",
+    )(function)  # fmt: skip
+
+
+def _ask(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Notes and errors speak it too."""
+    if value:
+        ask(value)
+    return value
 
 
 def spoken(lang: str | None) -> str:
     """The code of the language to speak, by --lang or the locale; says on stderr if it has to be another."""
-    asked = chosen(lang)
+    asked = code(lang)
     if (there := language_in(asked).code) != asked:
         print(f"note: the texts in {asked!r} were not compiled (`make setup` does that)", file=sys.stderr)
     return there

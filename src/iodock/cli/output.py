@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from iodock.cli.spoken import language
 from iodock.shared.bounded.whole import whole_file
 from iodock.shared.charts import CHART_FORMATS
 from iodock.shared.errors import IodockError, RequestError
@@ -87,6 +88,6 @@ def write_table(
 
     is_shown = output in (None, "-")
     width = terminal_width() if is_shown and not is_wide else None
-    text = render(answer, width, is_coloured(output), empty_columns=is_query) + more
+    text = render(answer, width, is_coloured(output), empty_columns=is_query, text=language()) + more
     with destination(output, sideways=is_wide) as out:
         out.write(text.encode("utf-8", "backslashreplace"))

@@ -53,20 +53,27 @@ def command() -> None:
 @click.argument("folder", metavar="DIR", required=False)
 @click.option("--command", "shell", metavar="COMMAND", help="watch this shell command instead of a folder")
 @click.option(
-    "--every", callback=length, default="60", show_default=True, metavar="TIME", help="start a round so often"
+    "--every",
+    callback=length,
+    default="60",
+    show_default=True,
+    metavar="TIME",
+    help="interval between rounds",
 )
-@click.option("--rounds", type=click.IntRange(1), metavar="N", help="end after so many; default: never")
+@click.option(
+    "--rounds", type=click.IntRange(1), metavar="N", help="number of rounds; default: until interrupted"
+)
 @click.option(
     "--limit",
     callback=length,
     default="30s",
     show_default=True,
     metavar="TIME",
-    help="longest wait for an answer",
+    help="longest time to wait for a reply",
 )
 @click.option(
     "--size", type=click.IntRange(0, 512), default=64, show_default=True, metavar="KIB",
-    help="write and read back so much in a round, KiB",
+    help="KiB to write and read back in a round",
 )  # fmt: skip
 @click.option("-o", "--output", "store", required=True, metavar="STORE", help="the probe store; added to")
 @quiet

@@ -7,6 +7,8 @@ import time
 from types import TracebackType
 from typing import Any
 
+from iodock.cli.spoken import language
+
 PATIENCE_S = 1.0
 _DAY_S = 86400.0
 
@@ -42,7 +44,7 @@ class ProgressBar:
             BarColumn(),
             TextColumn("{task.fields[rate]}"),
             TimeElapsedColumn(),
-            TextColumn("left"),
+            TextColumn(language().gettext("left")),
             TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
@@ -50,7 +52,7 @@ class ProgressBar:
             speed_estimate_period=30.0 if self._rated else _DAY_S,
         )
         self._bar.start()
-        self._task = self._bar.add_task(self._label, total=None, rate="")
+        self._task = self._bar.add_task(language().told(self._label), total=None, rate="")
 
     def __enter__(self) -> ProgressBar:
         return self

@@ -14,6 +14,7 @@ from iodock.cli.options import examples, json_too, quiet
 from iodock.cli.output import TABLE_FORMATS, chosen_format, destination, is_coloured
 from iodock.cli.progress import ProgressBar
 from iodock.cli.sizes import size_bytes
+from iodock.cli.spoken import language
 from iodock.program.ratio.source import RatioError
 from iodock.shared.charts import CHART_FORMATS
 from iodock.shared.errors import RequestError
@@ -64,7 +65,7 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float) -
 @click.option(
     "--by",
     type=click.Choice(("record", "command", "user", "node")),
-    help="add up by; default: command for process accounting, else every record",
+    help="add records up by this; default: command for process accounting, else no adding up",
 )
 @click.option("--name", metavar="GLOB", help="only commands or jobs of this name")
 @click.option("--user", "owner", metavar="NAME", help="only this user's")
@@ -208,7 +209,7 @@ def _none_chosen(values: dict[str, Any]) -> RequestError:
     wanted = [
         f"--{name} {value}" for name, value in (("name", values["name"]), ("user", values["owner"])) if value
     ]
-    return RequestError(f"no record fits {' '.join(wanted)}", "leave it out to see what there is")
+    return RequestError(f"no record matches {' '.join(wanted)}", "leave it out to see what there is")
 
 
 def _table(answer: Answer, output: str | None) -> str:
@@ -217,4 +218,4 @@ def _table(answer: Answer, output: str | None) -> str:
 
     render = ratio_history_text.render if answer.analysis == "ratio-history" else ratio_text.render
     colour = is_coloured(output)
-    return render(answer, terminal_width() if output is None else None, colour)
+    return render(answer, terminal_width() if output is None else None, colour, language())

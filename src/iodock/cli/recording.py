@@ -6,8 +6,10 @@ from __future__ import annotations
 import os
 import sys
 
+from iodock.cli.spoken import ask
 from iodock.cli.streams import say
 from iodock.program import recording
+from iodock.shared.locales import LANGUAGES
 
 TYPE_CHECKING = False
 """As typing's, whose import takes as long as Python's own start."""
@@ -37,14 +39,14 @@ if TYPE_CHECKING:
 
 _FLAGS = {"-q": "quiet", "--quiet": "quiet", "--force": "force", "--complete": "complete", "--live": "live"}
 _VALUES = {"-o": "output", "--output": "output", "--backend": "backend",
-           "--page-faults": "page_faults"}  # fmt: skip
+           "--page-faults": "page_faults", "--lang": "lang"}  # fmt: skip
 
 
 def plain(arguments: Sequence[str]) -> Asked | None:
     """What the arguments of `record` ask for, if they are plain: a command, and options in separate words.
     None for all else, which click understands or refuses."""
     flags = dict.fromkeys(_FLAGS.values(), False)
-    values = {"output": "", "backend": "auto", "page_faults": "auto"}
+    values = {"output": "", "backend": "auto", "page_faults": "auto", "lang": ""}
     at = 0
     while at < len(arguments) and arguments[at].startswith("-") and arguments[at] != "--":
         if name := _FLAGS.get(arguments[at]):
@@ -58,13 +60,13 @@ def plain(arguments: Sequence[str]) -> Asked | None:
     command = arguments[at + (arguments[at : at + 1] == ["--"]) :]
     if not command or values["backend"] not in recording.BACKENDS:
         return None
-    if values["page_faults"] not in recording.PAGE_FAULTS:
+    if values["page_faults"] not in recording.PAGE_FAULTS or values["lang"] not in ("", *LANGUAGES):
         return None
     return {
         "command": command, "pids": (), "cgroup": None, "output": values["output"] or None,
         "backend": values["backend"], "page_faults": values["page_faults"],
         "complete": flags["complete"], "force": flags["force"], "live": flags["live"],
-        "quiet": flags["quiet"], "lang": None,
+        "quiet": flags["quiet"], "lang": values["lang"] or None,
     }  # fmt: skip
 
 
@@ -85,6 +87,7 @@ def run(
     """Records a command, or processes that run already, and prints the check-up; the program's own exit
     status."""
     sys.stdout.flush()
+    ask(lang)
     asked = output or f"{_stem(command, pids, cgroup)}.iodock"
     if os.path.lexists(asked) and not force:
         from iodock.cli.stored import refuse_at_a_terminal

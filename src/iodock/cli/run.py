@@ -11,10 +11,13 @@ from typing import Any
 
 import click
 
+from iodock.cli import spoken
+from iodock.cli.helps import equipped
 from iodock.cli.options import no_pager
 from iodock.cli.registry import VERBS
 from iodock.cli.streams import say
 from iodock.shared.errors import IodockError, RequestError
+from iodock.shared.language import N_
 
 FAILED, USAGE = 1, 2
 INTERRUPTED = 128 + signal.SIGINT
@@ -37,7 +40,7 @@ class Verbs(click.Group):
         if name not in VERBS:
             return None
         found: click.Command = import_module(VERBS[name][0]).command
-        return found
+        return equipped(found)
 
     def resolve_command(self, context: click.Context, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in VERBS:
@@ -51,6 +54,7 @@ class Verbs(click.Group):
             formatter.write_dl([(name, help) for name, (_, help) in VERBS.items()])
 
 
+@equipped
 @click.group(cls=Verbs, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @no_pager
 @click.version_option(package_name="iodock", prog_name="iodock", message="%(prog)s %(version)s")
@@ -58,12 +62,27 @@ def iodock() -> None:
     """The I/O check-up for HPC: record or import a program's file I/O, and see where time and bytes go."""
 
 
+SYSTEMS = (
+    N_("No such file or directory"),
+    N_("Permission denied"),
+    N_("Is a directory"),
+    N_("Not a directory"),
+    N_("File exists"),
+    N_("No space left on device"),
+    N_("Read-only file system"),
+    N_("Disk quota exceeded"),
+    N_("Too many open files"),
+    N_("Connection refused"),
+)
+"""Errors of the system, for translation: its own are English where its locale is not installed."""
 _LONGEST = 2000
 """Of an error's message, in characters."""
 
 
 def run(arguments: Sequence[str]) -> int:
     """Runs the command line and gives its exit status; never raises."""
+    # What follows `record` may be the program's.
+    spoken.ask_by(() if list(arguments[:1]) == ["record"] else arguments)
     try:
         # Not click's own main: it prints, and ends with statuses of its own.
         with iodock.make_context("iodock", list(arguments)) as context:
@@ -80,7 +99,7 @@ def failed(error: BaseException) -> int:
     if os.environ.get("IODOCK_TRACEBACK"):
         raise error
     if isinstance(error, (KeyboardInterrupt, click.Abort)) or _is_interrupted_query(error):
-        print("error: interrupted", file=sys.stderr)
+        say("error: interrupted")
         return INTERRUPTED
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from iodock.cli.helps import equipped
 from iodock.cli.opening import check_opens, open_page
 from iodock.cli.options import JSON_HELP, examples, filter_arguments, filters, json_form, quiet, tables
 from iodock.cli.output import TABLE_FORMATS, chosen_format, destination, write_table
+from iodock.cli.spoken import language
 from iodock.cli.usage import unknown
 from iodock.shared.charts import CHART_FORMATS
 from iodock.shared.errors import RequestError
@@ -94,11 +96,9 @@ def _command(name: str) -> click.Command:
         flag = f"--{option.name.replace('_', '-')}"
         default = False if option.type == "flag" else None
         made.params.append(click.Option([flag], default=default, help=option.doc, **parameters))
-    own = len(made.params)
     _output_options(made, charts_for(name))
     filters(made)
-    made.params[own:] = made.params[own:]
-    return made
+    return equipped(made)
 
 
 def _output_options(made: click.Command, charts: list[str]) -> None:
@@ -139,7 +139,7 @@ def _show(name: str, store: str, **values: Any) -> None:
     analysis = analyses.find(name)
     chosen = filter_arguments(values)
     if values["sort"] is not None:
-        values["sort"] = column_named(values["sort"], analysis.columns)
+        values["sort"] = column_named(values["sort"], analysis.columns, language())
     asked = request(analysis, {**chosen, **values})
     with Store.open(store) as opened:
         if analysis.stream is not None and form in TABLE_FORMATS:
@@ -164,11 +164,10 @@ def _with_servers(answer: Any, opened: Store) -> Any:
     """With the curves of the file servers that the site's monitor read meanwhile."""
     from iodock.cli.servers import servers_of
     from iodock.program.analyses.machine import with_servers
-    from iodock.shared.language import language_in
     from iodock.shared.settings import load
 
     servers = servers_of(opened, load())
-    return answer if servers is None else with_servers(answer, servers, language_in("en"))
+    return answer if servers is None else with_servers(answer, servers, language())
 
 
 def _write(answer: Any, form: str, output: str | None, chart: dict[str, Any], is_wide: bool) -> None:

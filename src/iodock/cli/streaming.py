@@ -7,8 +7,10 @@ import dataclasses
 import pyarrow as pa
 
 from iodock.cli.output import destination, write_table
+from iodock.cli.spoken import language
 from iodock.program.analyses.base import Stream
 from iodock.shared.answer import Answer
+from iodock.shared.language import N_
 from iodock.shared.tables import csv, json, parquet, table
 
 
@@ -37,5 +39,6 @@ def _first_rows(stream: Stream, output: str | None, is_wide: bool) -> None:
             break
     rows = pa.Table.from_batches(batches, schema=stream.head.table.schema)
     first = dataclasses.replace(stream.head, table=rows.slice(0, table.MOST_ROWS))
-    said = f"the first {table.MOST_ROWS:,} rows; --format csv has all\n" if more else ""
+    all_rows = N_("the first {n} rows; --format csv has all")
+    said = language().gettext(all_rows, n=f"{table.MOST_ROWS:,}") + "\n" if more else ""
     write_table(first, output, is_wide, more=said)

@@ -6,6 +6,8 @@ import io
 import os
 import sys
 
+from iodock.cli.spoken import told
+
 # As typing's, whose import takes as long as Python's own start.
 TYPE_CHECKING = False
 
@@ -42,6 +44,7 @@ def on_terminal(fd: int) -> io.TextIOWrapper:
 
 def say(text: str) -> None:
     """A line on stderr. What names hold can't colour a terminal, move its cursor, or look like more lines."""
+    text = told(text)
     if not (text.isascii() and text.isprintable()):
         from iodock.shared.text import visible
 

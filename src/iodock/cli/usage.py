@@ -9,6 +9,30 @@ from pathlib import Path
 import click
 
 from iodock.shared.errors import RequestError, meant
+from iodock.shared.language import N_
+
+WRONG = (
+    N_("Missing argument '{name}'"),
+    N_("Missing option '{name}'"),
+    N_("Invalid value for '{name}': {message}"),
+    N_("Invalid value: {message}"),
+    N_("Got unexpected extra argument ({arguments})"),
+    N_("Got unexpected extra arguments ({arguments})"),
+    N_("Option '{name}' requires an argument"),
+    N_("Option '{name}' does not take a value"),
+    N_("'{value}' is not a valid integer"),
+    N_("'{value}' is not a valid float"),
+    N_("'{value}' is not a valid integer range"),
+    N_("{value} is not in the range {range}"),
+    N_("Missing command"),
+    N_("no such option: {name}"),
+    N_("no such command: {name}"),
+    N_("no such analysis: {name}"),
+    N_("no such value of {option}: {name}"),
+    N_("{command} has it; {help}"),
+    N_("did you mean {name}"),
+)
+"""What is wrong with a command line, for translation."""
 
 
 def unknown(what: str, name: str, known: Iterable[str], otherwise: str, of_store: str) -> RequestError:

@@ -32,7 +32,7 @@ _EXAMPLES = (
     "-p", "--pid", type=int, metavar="PID", help="watch a process that runs already, with its children"
 )
 @click.option(
-    "--every", type=float, default=30.0, metavar="SECONDS", help="with -p: a line each so often; default 30"
+    "--every", type=float, default=30.0, metavar="SECONDS", help="with -p: seconds between lines; default 30"
 )
 @click.option(
     "--expect", metavar="SIZE", help="the volume you expect, 500M or 2G: in place of the files' sizes"

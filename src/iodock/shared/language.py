@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from iodock.shared.locales import LANGUAGES as LANGUAGES
+from iodock.shared.templates import Templates
 
 _LIST_COMMAS = {"ja": "、"}
 _CLAUSE_MARKS = {"ja": "、"}
@@ -43,6 +44,11 @@ class Language:
         """As `gettext`, for one or many; `{n}` is the count, with thousands separated."""
         return fill(self.catalogue.ngettext(one, many, count), {"n": f"{count:,}", **values})
 
+    def told(self, text: str) -> str:
+        """An English TEXT with its values filled in, such as an error or a note of a store, in this language;
+        what has no translation stays English."""
+        return text if self.code == "en" else _told(self, text, _DEEPEST)
+
     def joined(self, clauses: Iterable[str]) -> str:
         """Clauses with what this language has between them."""
         return _CLAUSE_MARKS.get(self.code, "; ").join(clauses)
@@ -54,6 +60,39 @@ class Language:
     def listed(self, items: Iterable[str]) -> str:
         """Items with this language's commas between them."""
         return _LIST_COMMAS.get(self.code, ", ").join(items)
+
+
+_DEEPEST = 3
+"""Messages in messages: `run.log: line 7: no time`."""
+
+
+def _told(language: Language, text: str, depth: int) -> str:
+    known = language.catalogue.gettext(text) if text else text
+    if known != text or not depth or " " not in text:
+        return known
+    found = _templates(language).find(text)
+    if found is not None:
+        template, values = found
+        return language.gettext(
+            template, **{name: _inner(language, value, depth) for name, value in values.items()}
+        )
+    for mark in ("; ", ": "):
+        head, there, rest = text.partition(mark)
+        if there and (told := _told(language, rest, depth - 1)) != rest:
+            return f"{_inner(language, head, depth)}{mark}{told}"
+    return text
+
+
+def _inner(language: Language, text: str, depth: int) -> str:
+    # A single word is a name, even if a table has it as a heading.
+    return _told(language, text, depth - 1) if " " in text else text
+
+
+@cache
+def _templates(language: Language) -> Templates:
+    # gettext has no list of its texts. Forms of plurals have keys that are no texts.
+    texts: Mapping[object, str] = getattr(language.catalogue, "_catalog", {})
+    return Templates(text for text in texts if isinstance(text, str))
 
 
 @cache

@@ -13,9 +13,14 @@ if TYPE_CHECKING:
 _WIDE = r"\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6"
 _OPENING = r"「『（【〔"  # noqa: RUF001
 _CLOSING = r":;,.?!)\]、。，．・：；？！」』）】〕ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々"  # noqa: RUF001
+_KANJI = r"\u4e00-\u9fff々〆"
+# A word of Japanese with what is attached to it: "ファイルを", "読み込みでは". A kana of this list before
+# a kanji is inside a verb ("書き込む", "呼び出す").
+_PHRASE = rf"[ァ-ヺー]*(?:[{_KANJI}]+(?:[いきぎしじちにびみりえけげせてねべめれ][{_KANJI}]+)*)?[ぁ-ん]*"
 _PIECE = re.compile(
     # A number stays with its unit or what it counts: "1 つ", "23 %", "12 calls".
-    rf"\s*(?:[{_OPENING}]*(?:[^\s{_WIDE}]*\d\ (?=\S))?(?:[^\s{_WIDE}]+|[{_WIDE}])[{_CLOSING}]*|[{_OPENING}]+)"
+    rf"\s*(?:[{_OPENING}]*(?:[^\s{_WIDE}]*\d\ (?=\S))?(?:[^\s{_WIDE}]+|(?=[ァ-ヺーぁ-ん{_KANJI}]){_PHRASE}"
+    rf"|[{_WIDE}])[{_CLOSING}]*|[{_OPENING}]+)"
 )
 
 
@@ -28,8 +33,8 @@ def print_sentence(console: Console, sentence: str, style: str | None = None, in
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """TEXT in lines of at most WIDTH cells: broken at spaces and between wide characters; what is longer than
-    a line, such as a path, is broken anywhere. WIDTH is at least 2."""
+    """TEXT in lines of at most WIDTH cells: broken at spaces and between the phrases of Japanese; what is
+    longer than a line, such as a path, is broken anywhere. WIDTH is at least 2."""
     lines = [""]
     for piece in _PIECE.findall(text):
         if cells(lines[-1] + piece) <= width:
@@ -43,6 +48,8 @@ def _cut(piece: str, width: int) -> list[str]:
     lines = [""]
     for character in piece:
         if cells(lines[-1] + character) > width:
-            lines.append("")
+            # No line begins with a full stop.
+            kept = lines[-1][:-1] if character in _CLOSING and len(lines[-1]) > 1 else lines[-1]
+            lines[-1:] = [kept, lines[-1][len(kept) :]]
         lines[-1] += character
     return lines

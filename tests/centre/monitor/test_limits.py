@@ -1,4 +1,4 @@
-"""Who sends far more than a machine has to tell has to wait, is counted, and holds up nobody."""
+"""Who sends far more samples than one machine can have has to wait, is counted, and holds up nobody."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_flood_of_names_is_refused_counted_and_others_go_on(
         assert status == 200 and receipt["kept"] == 5
         for host in ("flood", "another"):
             status, answer = post(url, flood(6, 1, host), Authorization=f"Bearer {bad}")
-            assert status == 429 and "more than a machine has to tell" in str(answer["error"])
+            assert status == 429 and "more samples than one machine can have" in str(answer["error"])
         # The same address, another token.
         for number in range(1, 4):
             assert post(url, flood(number, 3, "oss07"), Authorization=f"Bearer {good}")[0] == 200
@@ -127,7 +127,7 @@ def test_a_flood_of_names_is_refused_counted_and_others_go_on(
     losses = MonitorStore(tmp_path / "store").table("FROM losses", begin=0, end=1 << 62, resolution="fine")
     found = [row for row in losses.to_pylist() if row["name"] == "refused-samples"]
     assert {(row["source"], row["target"], row["detail"]) for row in found} == {
-        ("collector", "bad 127.0.0.1", "more than a machine has to tell")
+        ("collector", "bad 127.0.0.1", "more samples than one machine can have")
     }
     assert sum(row["count"] for row in found) == 2
 

@@ -112,7 +112,7 @@ def test_what_cannot_be_compared_is_said() -> None:
     for sentence in (
         "the file systems are of different types: lustre and nfs4",
         "measured by different versions: 1 and 2",
-        "large transfer, write, cells: 3: measured in the first only",
+        "large transfer, write, cells: 3: only measured in the first result",
         "large transfer, read, cells: 15: read from the cache in one of them only",
         "too few repeats to say",
     ):

@@ -121,7 +121,7 @@ def test_accounting_is_shown_by_command() -> None:
     [writer] = rows(*nodes, "--name", "wri*")
     assert (writer["name"], writer["count"], writer["reading"]) == ("writer", 2, "I/O-heavy")
     assert {row["name"] for row in rows(*nodes, "--user", 65534)} == {"solver"}
-    assert "no record fits --name nothing" in failed(2, *nodes, "--name", "nothing")
+    assert "no record matches --name nothing" in failed(2, *nodes, "--name", "nothing")
 
 
 def test_cores_and_thresholds(tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ def test_a_refusal_says_what_and_what_to_do(run: Run, places: dict[str, str]) ->
 @pytest.mark.parametrize("question", ["", " ", ";", "; ;", "-- SELECT 1", "/* nothing */;"])
 @pytest.mark.parametrize("unsafe", [False, True])
 def test_a_question_without_a_statement_is_empty(run: Run, question: str, unsafe: bool) -> None:
-    with pytest.raises(IodockError, match="the question is empty"):
+    with pytest.raises(IodockError, match="the query is empty"):
         run.query(question, unsafe=unsafe)
 
 

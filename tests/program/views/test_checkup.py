@@ -54,7 +54,7 @@ def finding(rule: str, severity: Severity = Severity.HIGH) -> Finding:
 
 def diagnosed(*findings: Finding) -> Checkup:
     worth = [one for one in findings if one.severity is not Severity.NOTE]
-    headline = Message("{io_share} of the run was I/O; worth changing: {things}.",
+    headline = Message("I/O took {io_share} of the run. Things worth changing: {things}.",
                        {"io_share": 0.37, "things": len(worth)})  # fmt: skip
     if not worth:
         headline = Message(
@@ -79,7 +79,7 @@ def test_it_ends_with_the_findings_on_one_screen(language: str) -> None:
     ]
     assert text.count("-> C: Keep it open") == 3 and "What was seen" not in text and "-> Keep" not in text
     if language == "en":
-        assert text.startswith("37 % of the run was I/O; worth changing: 5.\n")
+        assert text.startswith("I/O took 37 % of the run. Things worth changing: 5.\n")
         assert "   /data/a.dat and 6 more\n" in text
         assert "\n2 more findings, 2 notes: iodock diagnose 'my run.iodock'\n" in text
         assert "\nnot seen: mapped-contents 13 (iodock explain mapped-contents)\n" in text

@@ -177,7 +177,7 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
         raise RequestError(f"{path}: {error}", "iodock monitor token makes such a file") from error
     # Who reads it has hashes of random bytes; who changes it lets himself in.
     if mode & 0o022:
-        raise RequestError(f"{path}: others may change it", f"chmod 600 {path}")
+        raise RequestError(f"{path}: other users may change it", f"chmod 600 {path}")
     tokens = found.get("token")
     if not isinstance(tokens, list) or not tokens:
         raise RequestError(f"{path}: no [[token]] in it", "iodock monitor token makes one")

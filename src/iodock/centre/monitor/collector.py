@@ -25,7 +25,7 @@ Tell = Callable[[str], None]
 """Gets one line for whoever runs the collector."""
 
 
-_REASONS = ("a push that is too long", "too many pushes at once", "more than a machine has to tell")
+_REASONS = ("a push that is too long", "too many pushes at once", "more samples than one machine can have")
 _MOST_SENDERS = 100_000
 
 

@@ -77,7 +77,7 @@ class Budgets:
         now, budget = self._clock(), self._of(sender)
         if left := budget.left(now):
             return left
-        return Refusal(sender, "more than a machine has to tell", budget.wait_s(now))
+        return Refusal(sender, "more samples than one machine can have", budget.wait_s(now))
 
     def spend(self, sender: str, work: Work) -> None:
         """Takes what a push was."""

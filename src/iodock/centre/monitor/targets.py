@@ -165,5 +165,5 @@ def _secret(path: Path, option: str) -> bytes:
     except OSError as error:
         raise RequestError(f"{option} {path}: {error}") from error
     if mode & 0o077:
-        raise RequestError(f"{option} {path}: others may read it", f"chmod 600 {path}")
+        raise RequestError(f"{option} {path}: other users may read it", f"chmod 600 {path}")
     return found

@@ -117,12 +117,12 @@ def listening(address: str, access: Access, tls: Tls | None) -> socket.socket:
 def _check_open_door(address: str, access: Access, tls: Tls | None) -> None:
     if access.is_open:
         raise RequestError(
-            f"--listen {address}: beyond the loopback interface it must be known who comes",
+            f"--listen {address}: beyond the loopback interface, users must be authenticated",
             "iodock monitor token makes tokens for --tokens FILE; or --proxy ADDRESS",
         )
     if access.tokens and tls is None and not access.proxies:
         raise RequestError(
-            f"--listen {address}: tokens would travel in the clear", "--tls-cert FILE --tls-key FILE"
+            f"--listen {address}: tokens would be sent unencrypted", "--tls-cert FILE --tls-key FILE"
         )
 
 

@@ -93,7 +93,7 @@ class Asking:
             head, frames = await self._answer(room)
             self._state.start_next_cycle()
         except h11.ProtocolError as error:
-            raise AnswerError(f"no answer of an agent: {error}") from error
+            raise AnswerError(f"the reply is not from an agent: {error}") from error
         return _pull(head, frames)
 
     async def _answer(self, room: Callable[[int], bool]) -> tuple[h11.Response, bytes]:
@@ -114,7 +114,7 @@ class Asking:
             elif isinstance(event, h11.EndOfMessage) and head:
                 return head, bytes(pieces)
             elif not isinstance(event, h11.InformationalResponse):
-                raise AnswerError("it hung up")
+                raise AnswerError("the connection was closed")
 
 
 def _pull(head: h11.Response, frames: bytes) -> Pull:
@@ -125,7 +125,7 @@ def _pull(head: h11.Response, frames: bytes) -> Pull:
     host = headers.get(b"iodock-host", b"").decode("utf-8", "replace")
     spool = headers.get(b"iodock-spool", b"").decode("ascii", "replace")
     if headers.get(b"content-type") != TYPE or not host or not _is_spool(spool):
-        raise AnswerError("no answer of an agent that is run with --serve-spool")
+        raise AnswerError("the reply is not from an agent with --serve-spool")
     said = headers.get(SENT.encode())
     try:
         sent = sent_of(said.decode("ascii", "replace") if said is not None else None)

@@ -64,7 +64,7 @@ class Portal:
         if parts.scheme not in ("http", "https") or not host or parts.path.strip("/") or parts.query:
             raise RequestError(f"--portal {self.url}: not an address of a portal", form)
         if self.token and not is_secure and host not in _LOOPBACK:
-            raise RequestError(f"{self.url}: the token would travel in the clear", form)
+            raise RequestError(f"{self.url}: the token would be sent unencrypted", form)
         return host, port or (443 if is_secure else 80), is_secure
 
     def _connection(self, host: str, port: int, is_secure: bool) -> http.client.HTTPConnection:
@@ -109,7 +109,7 @@ def _secret(name: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"{path}: {error}", "the file has the token that you were given") from error
     if mode & 0o077:
-        raise RequestError(f"{path}: others may read it", f"chmod 600 {path}")
+        raise RequestError(f"{path}: other users may read it", f"chmod 600 {path}")
     if not found or not found.isprintable():
         raise RequestError(f"{path}: not one line of text", "the file has the token that you were given")
     return found

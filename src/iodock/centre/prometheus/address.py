@@ -88,7 +88,7 @@ class Credentials:
             raise RequestError("--store-ca is for prometheus+https://", f"not for {address}")
         if (self.token or self.user) and not address.is_private:
             raise RequestError(
-                f"{address}: what lets you in would travel in the clear", "prometheus+https://HOST"
+                f"{address}: the credentials would be sent unencrypted", "prometheus+https://HOST"
             )
         self.headers()
         if address.is_secure:
@@ -119,7 +119,7 @@ def _secret(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"{path}: {error}") from error
     if mode & 0o077:
-        raise RequestError(f"{path}: others may read it", f"chmod 600 {path}")
+        raise RequestError(f"{path}: other users may read it", f"chmod 600 {path}")
     if not found or not found.isprintable():
         raise RequestError(f"{path}: not one line of text")
     return found

@@ -109,7 +109,7 @@ class Client:
             return TooMuch()
         if status in (401, 403):
             return AnswerError(
-                f"{self.address} lets nobody in without its leave: {status} {why}",
+                f"{self.address} requires authentication: {status} {why}",
                 "--store-token FILE, or --store-user NAME --store-password FILE",
             )
         if status == 404 or 300 <= status < 400:

@@ -12,8 +12,8 @@ def evidence(own: Run, judgement: Judgement, text: Language) -> str:
     took, count = duration(own.seconds), len(judgement.compared)
     if judgement.usual_s is None or judgement.spread_s is None or judgement.limit_s is None:
         return text.ngettext(
-            "{n} earlier run that is over moved about as much; five are needed to compare.",
-            "{n} earlier runs that are over moved about as much; five are needed to compare.",
+            "{n} comparable earlier run; five are needed to compare.",
+            "{n} comparable earlier runs; five are needed to compare.",
             count,
         )
     usual, spread, limit = (

@@ -39,7 +39,7 @@ WHY = {
     "no-answer": N_("the scheduler does not answer, or refuses"),
     "restart": N_("the collector was restarted before it was done"),
     "episode-over": N_("the server has recovered"),
-    "not-confirmed": N_("nobody confirmed it in time"),
+    "not-confirmed": N_("it was not confirmed in time"),
     "declined": N_("an operator declined it"),
 }
 """Why nothing was done, or nothing was undone."""

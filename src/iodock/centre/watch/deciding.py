@@ -139,7 +139,7 @@ class Decider:
         if not fresh:
             raise RequestError("samples of this server are missing", "confirm when there are new ones")
         if now - action.made_ns > self._rules.confirm_within_s * SECOND:
-            raise RequestError("the question is too old", "nothing was done")
+            raise RequestError("the request has expired", "nothing was done")
         self._turn(action, "wanted", "", now, by=by, made_ns=now)
 
     def decline(self, number: int, by: str, now: int) -> None:

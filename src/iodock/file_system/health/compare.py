@@ -154,7 +154,7 @@ def _keyed(cells: Sequence[Cell]) -> dict[Key, Cell]:
 
 def _unpaired(then: dict[Key, Cell], later: dict[Key, Cell]) -> Iterator[Incomparable]:
     yield from _left_out(
-        [cell for key, cell in then.items() if key not in later], N_("measured in the first only")
+        [cell for key, cell in then.items() if key not in later], N_("only measured in the first result")
     )
     yield from _left_out(
         [cell for key, cell in later.items() if key not in then], N_("measured in the second only")

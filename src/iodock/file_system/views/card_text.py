@@ -108,7 +108,7 @@ def _quotas(card: Card, text: Language) -> Iterator[tuple[str, str]]:
     name = text.gettext(N_("quota"))
     said = [] if card.quotas is None else [quota_words(one, text) for one in card.quotas.known]
     said += [] if card.quotas is None else [say(one, text) for one in card.quotas.unknown]
-    yield from ((name, words) for words in said or [text.gettext(N_("no tool here says"))])
+    yield from ((name, words) for words in said or [text.gettext(N_("unknown (no quota tool reports one)"))])
 
 
 def _space(card: Card, text: Language) -> Iterator[tuple[str, str]]:

@@ -24,6 +24,7 @@ from iodock.program.relations.ordering import order_sql
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Totals
 from iodock.shared.errors import RequestError
+from iodock.shared.language import N_, fill
 
 
 def run(store: Store, asked: Request) -> Answer:
@@ -52,7 +53,7 @@ def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) ->
     table = store.table(f"SELECT {names} FROM {GROUPS}{limit} ORDER BY place")
     return answer(
         "summary",
-        f"{_which(store, asked)} by {', '.join(key.name for key in keys)}",
+        fill(_title(store, asked), {"keys": ", ".join(key.name for key in keys)}),
         store,
         asked,
         table,
@@ -63,11 +64,11 @@ def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) ->
     )
 
 
-def _which(store: Store, asked: Request) -> str:
+def _title(store: Store, asked: Request) -> str:
     """As other places count calls without a file, too, and tables of counts don't tell files."""
     filters = asked.filters
     any_call = store.manifest.counts_only or filters.kind or filters.file
-    return "Calls" if any_call else "Calls on files with a path"
+    return N_("Calls by {keys}") if any_call else N_("Calls on files with a path by {keys}")
 
 
 def _totals(store: Store, grouping: Grouping, table: pa.Table) -> Totals:

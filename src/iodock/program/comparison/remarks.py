@@ -145,7 +145,7 @@ def _losses(before: Runs, after: Runs) -> Iterator[Remark]:
         key=lambda name: -abs(counts[name][1] - counts[name][0]),
     )
     for name in differing[:MOST_LOSSES]:
-        text = N_("Not the same was missed in both: {loss} {before} -> {after}.")
+        text = N_("The two recordings have different blind spots: {loss} {before} -> {after}.")
         first, second = counts[name]
         yield Remark("losses", Message(text, {"loss": name, "before": first, "after": second}))
     if shared := sorted(names.difference(differing)):

@@ -8,14 +8,15 @@ from typing import Literal
 
 from iodock.program.findings import IO_FINE, IO_HEAVY
 from iodock.program.ratio.record import Record, core_count, system_share, utilisation
+from iodock.shared.language import N_
 from iodock.shared.settings import Ratio
 
 Verdict = Literal["I/O-heavy", "between", "compute", "unknown"]
 _ABOVE_ONE = 1.05
 """Clocks of different fineness give a little over 1; more means more cores than were said."""
 _SYSTEM_HIGH = 0.2
-STEP_2 = "step 2: iodock volume -- CMD"
-NOT_ONLY_IO = (
+STEP_2 = N_("step 2: iodock volume -- CMD")
+NOT_ONLY_IO = N_(
     "low CPU use is not only I/O: a program that sleeps, waits for the network, a licence, a lock or a "
     "person, or shares its cores with others, looks the same; step 2 tells"
 )
@@ -40,11 +41,11 @@ def judge(record: Record, limits: Ratio, cores: float | None = None) -> Judged:
     """Reads a record's ratio by a site's limits. CORES where the record has none; without both, one."""
     share, system = utilisation(record, cores), system_share(record, cores)
     known = bool(record.cores) or cores is not None
-    verdict, why, following = _read(record, share, system, limits, known)
+    verdict, why, following = _verdict_and_reason(record, share, system, limits, known)
     return Judged(record, core_count(record, cores), share, system, verdict, why, following)
 
 
-def _read(
+def _verdict_and_reason(
     record: Record, share: float | None, system: float | None, limits: Ratio, known: bool
 ) -> tuple[Verdict, str, str]:
     if share is None:
@@ -54,7 +55,7 @@ def _read(
         missing = "say how many cores: --cores N" if not known else "check the number of cores"
         return "unknown", why, missing
     if record.io_share is not None:
-        return _read_recorded(record, share, record.io_share, limits)
+        return _recorded_verdict_and_reason(record, share, record.io_share, limits)
     if share < limits.io_below:
         return "I/O-heavy", _why_low(system, limits), f"{STEP_2}, and compare bytes moved with file sizes"
     if share >= limits.compute_above:
@@ -62,7 +63,9 @@ def _read(
     return "between", f"from {limits.io_below:g} to {limits.compute_above:g}", f"{STEP_2}, if the run matters"
 
 
-def _read_recorded(record: Record, share: float, io: float, limits: Ratio) -> tuple[Verdict, str, str]:
+def _recorded_verdict_and_reason(
+    record: Record, share: float, io: float, limits: Ratio
+) -> tuple[Verdict, str, str]:
     """What was recorded says more than the CPU's idleness."""
     why = f"recorded: {io:.1%} of the elapsed time was in calls on files"
     following = f"iodock diagnose {shlex.quote(record.at)}"

@@ -30,7 +30,7 @@ COLUMNS = (
     Column("cores", "float", None, "measure", "cores that user time was divided by; null where they are 0"),
     Column("cores_known", "bool", None, "detail", "whether the source or --cores said so; else it is 1"),
     Column("utilisation", "float", None, "measure", "(user / cores) / real; null without an elapsed time"),
-    Column("basis", "str", None, "detail", "what utilisation is made of: user, or user+system"),
+    Column("basis", "str", None, "detail", "basis of the utilisation: user, or user+system"),
     Column("system_share", "float", None, "measure", "(system / cores) / real"),
     Column("io_bytes", "int", "bytes", "measure", "file I/O as the source counts it, where it does"),
     Column("io_factor", "float", None, "measure", "io_bytes over the volume that --expect says"),

@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from iodock.shared.language import N_
+
 BINS = 100
 FEWEST_JOBS = 100
 """Fewer make humps by chance."""
@@ -56,10 +58,10 @@ class _Valley:
 def propose(weights: Sequence[float], jobs: int, first_decile: float) -> Proposal:
     """The threshold for a histogram of BINS weights over 0 to 1. JOBS says how much chance there is in it."""
     decile = min(_HIGHEST, max(0.01, round(first_decile, 2)))
-    so = "the first decile" if first_decile <= _HIGHEST else f"{_HIGHEST} (the first decile is higher)"
+    so = N_("the first decile") if first_decile <= _HIGHEST else f"{_HIGHEST} (the first decile is higher)"
     if jobs < FEWEST_JOBS:
-        few = f"{jobs:,} jobs are too few to see humps ({FEWEST_JOBS} or more)"
-        return Proposal(decile, False, f"{few}: {so}")
+        why_few = f"{jobs:,} jobs are too few to see humps ({FEWEST_JOBS} or more)"
+        return Proposal(decile, False, f"{why_few}: {so}")
     valley = _lowest_valley(weights, jobs)
     if valley is None:
         return Proposal(decile, False, f"not bimodal, no valley between I/O and computing: {so}")

@@ -86,7 +86,7 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
     values = {"io_share": share, "things": len(worth)}
     if share is None:
         text = (
-            N_("How long the I/O took is not known; worth changing: {things}.")
+            N_("How long the I/O took is not known. Things worth changing: {things}.")
             if worth
             else N_("How long the I/O took is not known; nothing in its pattern is worth changing.")
         )
@@ -116,8 +116,8 @@ def _beside_share(facts: Facts, worth: Sequence[Finding]) -> str:
     """What goes with the calls may take longer than they do: then the share alone would deny the findings."""
     if facts.is_traced:
         return N_(
-            "{io_share} of the traced run was I/O (without the tracer it may be more or less); worth "
-            "changing: {things}."
+            "I/O took {io_share} of the traced run (without the tracer it may be more or less). Things "
+            "worth changing: {things}."
         )
     gain = gains.total([one.gain for one in worth])
     io = facts.alone_io_seconds
@@ -126,7 +126,7 @@ def _beside_share(facts: Facts, worth: Sequence[Finding]) -> str:
             "{io_share} of the run was I/O, and the work around these calls takes longer than "
             "they do; worth changing: {things}."
         )
-    return N_("{io_share} of the run was I/O; worth changing: {things}.")
+    return N_("I/O took {io_share} of the run. Things worth changing: {things}.")
 
 
 def _going_on(facts: Facts) -> Iterator[Message]:

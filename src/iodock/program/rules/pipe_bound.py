@@ -113,7 +113,7 @@ RULE = Rule(
         ),
         shell=N_("Put the steps into one awk; keep stdbuf -o0 and grep --line-buffered out of pipelines."),
     ),
-    fine_when=N_("A conversation in which each answer decides the next question."),
+    fine_when=N_("Each reply determines the next request."),
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.TIMES),

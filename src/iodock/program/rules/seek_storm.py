@@ -84,7 +84,9 @@ _QUERY = """SELECT file, count(*) FILTER (WHERE class = 'seek') AS seeks,
   count(*) FILTER (WHERE direction IS NOT NULL) AS transfers,
   sum(dur) FILTER (WHERE class = 'seek') AS time_ns
 FROM call_ends GROUP BY file HAVING seeks > 0 ORDER BY seeks DESC"""
-_MESSAGE = N_("{seeks} seeks for {transfers} reads and writes; without need: {needless}; files: {files}")
+_MESSAGE = N_(
+    "{needless} of {seeks} seeks were unnecessary, for {transfers} reads and writes; files: {files}"
+)
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -115,7 +117,7 @@ WHERE f.seeks >= {settings.least_per_transfer} * f.transfers
 
 RULE = Rule(
     name="seek-storm",
-    title=N_("Seeks without need"),
+    title=N_("Unnecessary seeks"),
     looks_for=N_(
         "Files with about as many seeks as reads and writes, or more, though the accesses follow one another "
         "or return to the same bytes."

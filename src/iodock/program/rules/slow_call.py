@@ -173,21 +173,21 @@ WHERE ts <= {began + longest} AND end_ts >= {began} ORDER BY dur DESC"""
 
 _MESSAGES = {
     (True, False): N_(
-        "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. Meanwhile "
-        "{others} calls of other threads began."
+        "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. During "
+        "the longest, other threads began {others} calls."
     ),
     (True, True): N_(
-        "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. Meanwhile "
-        "{others} calls of other threads began; the load was {load}; something waited for I/O in {io_share} "
-        "of the time, and for a processor in {processor_share}."
+        "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. During "
+        "the longest, other threads began {others} calls; the load was {load}; something waited for I/O in "
+        "{io_share} of the time, and for a processor in {processor_share}."
     ),
     (False, False): N_(
         "{call} of {name} took {longest_ns}, at {when}; there is no other such call to compare with. "
-        "Meanwhile {others} calls of other threads began."
+        "During it, other threads began {others} calls."
     ),
     (False, True): N_(
         "{call} of {name} took {longest_ns}, at {when}; there is no other such call to compare with. "
-        "Meanwhile {others} calls of other threads began; the load was {load}; something waited for I/O in "
+        "During it, other threads began {others} calls; the load was {load}; something waited for I/O in "
         "{io_share} of the time, and for a processor in {processor_share}."
     ),
 }

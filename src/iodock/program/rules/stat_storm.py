@@ -74,8 +74,8 @@ GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 _QUERY = """SELECT file, call, pid, count(*) AS count, sum(dur) AS time_ns FROM call_ends
 WHERE family IN ('stat', 'access', 'readlink') GROUP BY file, call, pid ORDER BY count DESC"""
 _MESSAGE = N_(
-    "{asked} stats of files that were asked {mean} times on average; files: {files}. Opens of these "
-    "files: {opens}."
+    "The attributes of files were checked {asked} times, {mean} times each on average; files: {files}. "
+    "Opens of these files: {opens}."
 )
 
 

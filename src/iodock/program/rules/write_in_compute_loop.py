@@ -24,7 +24,7 @@ class Settings:
     """A write's size on average: a buffer that is full when it is written holds 4 KiB or more."""
     least_spread: float = 0.7
     """Share of the moments from the first write to the last in which the process must have written. On a busy
-    machine it stands still now and then: a moment is 1/30 of the run."""
+    machine it pauses now and then: a moment is 1/30 of the run."""
     least_compute: float = 0.7
     """Computing as a share of computing and I/O of the process, while it writes so. Of less, the calls are
     the fault."""

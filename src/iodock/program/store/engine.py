@@ -271,9 +271,9 @@ class Engine:
         try:
             statements = len(self._connection.extract_statements(sql))
             if not statements:
-                raise RequestError("the question is empty", "for example: SELECT count(*) FROM calls_seen")
+                raise RequestError("the query is empty", "for example: SELECT count(*) FROM calls_seen")
             if statements > 1:
-                raise RequestError("these are several questions", "ask one at a time, without a ; between")
+                raise RequestError("there are several statements", "ask one at a time, without a ; between")
             if not self._is_unsafe:
                 guard.check(self._connection, sql)
             self._check_named(sql)

@@ -110,7 +110,7 @@ def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
     try:
         parsed = json.loads(text)
     except RecursionError:
-        raise _refused("it is nested too deeply to be looked through") from None
+        raise _refused("it is nested too deeply to be checked") from None
     if parsed.get("error"):
         raise _refused(f"it can't be looked through ({parsed.get('error_message')})", _instead("MULTI"))
     return parsed

@@ -75,7 +75,9 @@ def print_findings(diagnosis: Diagnosis, console: Console, text: Language) -> No
         names = text.listed(one.rule for one in diagnosis.silent)
         print_sentence(
             console,
-            text.gettext(N_("Not looked for, as the source can't show it: {rules}"), rules=names),
+            text.gettext(
+                N_("Not checked, because the recording lacks the data for it: {rules}"), rules=names
+            ),
             "dim",
         )
 

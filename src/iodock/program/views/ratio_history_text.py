@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from iodock.program.views.ratio_text import WIDTH_WITHOUT_TERMINAL, share_text
+from iodock.program.views.ratio_text import ENGLISH, WIDTH_WITHOUT_TERMINAL, share_text
 from iodock.shared.answer import Answer
+from iodock.shared.language import N_, Language
 
 _BARS = 20
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -15,24 +16,32 @@ _BESIDE = 22
 """Cells beside a bar: its range and its number."""
 
 
-def render(answer: Answer, width: int | None = None, colour: bool = False) -> str:
+def render(answer: Answer, width: int | None = None, colour: bool = False, text: Language = ENGLISH) -> str:
     """The whole answer as text. WIDTH is in cells; None is no terminal."""
     total = answer.totals.total if answer.totals else {}
     size = width or WIDTH_WITHOUT_TERMINAL
-    lines = [_strong("CPU utilisation of jobs: (user / cores) / elapsed", colour)]
-    lines += _numbers(total)
+    lines = [_strong(text.gettext(N_("CPU utilisation of jobs: (user / cores) / elapsed")), colour)]
+    lines += _numbers(total, text)
     lines += ["", *_histogram(answer, total, min(_WIDEST, max(8, size - _BESIDE)), colour), ""]
-    lines += _proposal(total, colour)
+    lines += _proposal(total, colour, text)
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _numbers(total: Mapping[str, Any]) -> list[str]:
+def _numbers(total: Mapping[str, Any], text: Language) -> list[str]:
     deciles = [share_text(value) for value in total["deciles"]]
     return [
-        f"{total['count']:,} jobs, {total['core_hours']:,.0f} core-hours",
-        f"mean {share_text(total['mean'])} (by core-hours {share_text(total['mean_by_core_hours'])}), "
-        f"median {share_text(total['median'])}",
-        f"deciles {' '.join(deciles)}",
+        text.gettext(
+            N_("{jobs} jobs, {hours} core-hours"),
+            jobs=f"{total['count']:,}",
+            hours=f"{total['core_hours']:,.0f}",
+        ),
+        text.gettext(
+            N_("mean {mean} (by core-hours {weighted}), median {median}"),
+            mean=share_text(total["mean"]),
+            weighted=share_text(total["mean_by_core_hours"]),
+            median=share_text(total["median"]),
+        ),
+        text.gettext(N_("deciles {deciles}"), deciles=" ".join(deciles)),
     ]
 
 
@@ -60,18 +69,22 @@ def _bar(length: float) -> str:
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
-def _proposal(total: Mapping[str, Any], colour: bool) -> list[str]:
+def _proposal(total: Mapping[str, Any], colour: bool, text: Language) -> list[str]:
+    now, then = _shares(total["below_now"], text), _shares(total["below_proposed"], text)
+    in_use = N_("in use: I/O-heavy below {limit}: {shares}")
+    proposed = N_("proposed: {limit}: {shares}")
     return [
-        f"in use: I/O-heavy below {total['io_below']:g}: {_shares(total['below_now'])}",
-        _strong(f"proposed: {total['proposed_io_below']:.2f}: {_shares(total['below_proposed'])}", colour),
-        f"why: {total['reason']}",
-        "for the settings file:",
+        text.gettext(in_use, limit=f"{total['io_below']:g}", shares=now),
+        _strong(text.gettext(proposed, limit=f"{total['proposed_io_below']:.2f}", shares=then), colour),
+        text.gettext(N_("why: {reason}"), reason=text.told(total["reason"])),
+        text.gettext(N_("for the settings file:")),
         *(f"  {line}" for line in total["toml"].splitlines()),
     ]
 
 
-def _shares(shares: Sequence[float]) -> str:
-    return f"{shares[0]:.1%} of the jobs, {shares[1]:.1%} of the core-hours"
+def _shares(shares: Sequence[float], text: Language) -> str:
+    of = N_("{jobs} of the jobs, {hours} of the core-hours")
+    return text.gettext(of, jobs=f"{shares[0]:.1%}", hours=f"{shares[1]:.1%}")
 
 
 def _strong(text: str, colour: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow.compute as pc
@@ -13,9 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from iodock.shared.answer import Answer
+from iodock.shared.language import N_, Language, language_in
+from iodock.shared.lines import print_sentence, wrapped
 from iodock.shared.text import shorten, visible
 from iodock.shared.units import BYTES, NANOSECONDS
 
+ENGLISH = language_in("en")
 MOST_ROWS = 1_000
 WIDTH_WITHOUT_TERMINAL = 120
 _NARROWEST_NAME = 14
@@ -25,13 +28,25 @@ _ALWAYS = ("utilisation", "reading")
 # Left out from the right of this list where the window is narrow.
 _TELLING = ("user", "real", "system", "cores", "expected", "moved", "count", "node")
 _ORDER = ("node", "count", "real", "user", "system", "cores", "moved", "expected", "utilisation", "reading")
-_HEADINGS = {"utilisation": "use", "moved": "I/O", "expected": "of expected"}
+_HEADINGS = {
+    "node": N_("node"),
+    "count": N_("count"),
+    "real": N_("real"),
+    "user": N_("user"),
+    "system": N_("system"),
+    "cores": N_("cores"),
+    "moved": "I/O",
+    "expected": N_("of expected"),
+    "utilisation": N_("use"),
+    "reading": N_("reading"),
+}
+READINGS = (N_("I/O-heavy"), N_("between"), N_("compute"), N_("unknown"))
 _EXPLAINED = 8
 
 Row = Mapping[str, Any]
 
 
-def render(answer: Answer, width: int | None = None, colour: bool = False) -> str:
+def render(answer: Answer, width: int | None = None, colour: bool = False, text: Language = ENGLISH) -> str:
     """The whole answer as text. WIDTH is in cells; None is no terminal."""
     out = io.StringIO()
     size = width or WIDTH_WITHOUT_TERMINAL
@@ -39,26 +54,29 @@ def render(answer: Answer, width: int | None = None, colour: bool = False) -> st
         file=out, width=size, force_terminal=colour, no_color=not colour, highlight=False, soft_wrap=False
     )
     rows = answer.table.slice(0, MOST_ROWS).to_pylist()
-    console.print(Text("CPU utilisation: use = (user / cores) / real", style="bold"))
+    print_sentence(console, text.gettext(N_("CPU utilisation: use = (user / cores) / real")), "bold")
     if not rows:
-        console.print("no times found")
+        console.print(text.gettext(N_("no times found")))
         return out.getvalue()
-    console.print(_table(rows, size))
+    console.print(_table(rows, size, text))
     if answer.table.num_rows > len(rows):
-        console.print(f"the first {len(rows):,} of {answer.table.num_rows:,} rows; --format csv has all")
-    _explain(answer, console)
+        first = N_("the first {shown} of {n} rows; --format csv has all")
+        console.print(text.gettext(first, shown=f"{len(rows):,}", n=f"{answer.table.num_rows:,}"))
+    _explain(answer, console, text)
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
 
-def _table(rows: Sequence[Row], width: int) -> Table:
+def _table(rows: Sequence[Row], width: int, text: Language) -> Table:
     cells = {name: [_cell(row, name) for row in rows] for name in _ORDER}
+    cells["reading"] = [text.gettext(one) for one in cells["reading"]]
+    headings = {name: text.gettext(_HEADINGS[name]) for name in _ORDER}
     names = [visible(row["name"]) for row in rows]
-    kept, room = _fitting(cells, names, width)
+    kept, room = _fitting(cells, headings, names, width)
     table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold", width=None)
-    table.add_column("name", no_wrap=True)
+    table.add_column(text.gettext(N_("name")), no_wrap=True)
     for name in kept:
         right = name not in ("node", "reading")
-        table.add_column(_HEADINGS.get(name, name), justify="right" if right else "left", no_wrap=True)
+        table.add_column(headings[name], justify="right" if right else "left", no_wrap=True)
     for at, label in enumerate(names):
         texts = [Text(cells[name][at], style=_style(rows[at], name)) for name in kept]
         table.add_row(Text(shorten(label, room)), *texts)
@@ -69,11 +87,12 @@ def _style(row: Row, name: str) -> str:
     return _STYLES.get(row["reading"], "") if name == "reading" else ""
 
 
-def _fitting(cells: Mapping[str, list[str]], names: list[str], width: int) -> tuple[list[str], int]:
+def _fitting(
+    cells: Mapping[str, list[str]], headings: Mapping[str, str], names: list[str], width: int
+) -> tuple[list[str], int]:
     """The columns that fit and the cells left for the name."""
     sizes = {
-        name: max(len(_HEADINGS.get(name, name)), *map(cell_len, texts)) + _GAP
-        for name, texts in cells.items()
+        name: max(cell_len(headings[name]), *map(cell_len, texts)) + _GAP for name, texts in cells.items()
     }
     longest = max(len("name"), *map(cell_len, names))
     used = sum(sizes[name] for name in _ALWAYS) + min(longest, _NARROWEST_NAME) + _GAP
@@ -139,22 +158,33 @@ def _reasons(answer: Answer) -> list[tuple[str, str, str, int]]:
     return sorted(rows, key=lambda row: -row[3])
 
 
-def _explain(answer: Answer, console: Console) -> None:
+def _explain(answer: Answer, console: Console, text: Language) -> None:
     """Each reading once, with its reason and what comes next."""
     found = _reasons(answer)
     console.print()
     for reading, why, following, count in found[:_EXPLAINED]:
         times = f" ({count:,})" if len(found) > 1 or count > 1 else ""
-        console.print(Text.assemble((f"{reading}{times}", _STYLES.get(reading, "")), f": {why}"))
-        console.print(f"  next: {following}")
+        name = f"{text.gettext(reading)}{times}"
+        first, *more = wrapped(f"{name}: {text.told(why)}", console.width)
+        coloured = (first[: len(name)], _STYLES.get(reading, ""))
+        console.print(Text.assemble(coloured, "\n".join((first[len(name) :], *more))))
+        print_sentence(console, text.gettext(N_("next: {step}"), step=text.told(following)), indent=2)
     if len(found) > _EXPLAINED:
-        console.print(f"and {len(found) - _EXPLAINED} other reasons; --format csv has all")
+        others = N_("and {n} other reasons; --format csv has all")
+        console.print(text.gettext(others, n=len(found) - _EXPLAINED))
+    for line in _remarks(answer, text):
+        print_sentence(console, line)
+
+
+def _remarks(answer: Answer, text: Language) -> Iterator[str]:
+    """What the marks of the table mean."""
     if pc.any(pc.greater(answer.table.column("count"), 1)).as_py():
-        console.print("count: records added up, also their real times")
+        yield text.gettext(N_("count: records added up, also their real times"))
     if answer.table.column("both_seconds").null_count < answer.table.num_rows:
-        console.print("*: user and system time together; the source does not tell them apart")
+        yield text.gettext(N_("*: user and system time together; the source does not tell them apart"))
     if (expected := answer.options.get("expected_bytes")) is not None:
-        console.print(f"of expected: I/O over the {BYTES.text(expected)} of --expect")
+        of = N_("of expected: I/O divided by the {size} of --expect")
+        yield text.gettext(of, size=BYTES.text(expected))
     unsaid = pc.invert(answer.table.column("cores_known"))
     if pc.any(pc.and_(unsaid, pc.is_valid(answer.table.column("cores")))).as_py():
-        console.print("?: the source does not say how many cores; --cores N does")
+        yield text.gettext(N_("?: the source does not say how many cores; --cores N does"))

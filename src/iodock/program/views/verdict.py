@@ -250,7 +250,7 @@ def remarks(overview: Overview, text: Language, judged: bool) -> list[str]:
 def _sentences(overview: Overview, level: Level, text: Language, is_worth_changing: bool) -> list[str]:
     said = []
     if overview.io_ns is not None and overview.io_share is not None:
-        times = N_("In {io} of {wall} at least one thread was in a call on a file.")
+        times = N_("File I/O was in progress for {io} of {wall}.")
         said.append(text.gettext(times, io=_time(overview.io_ns), wall=_time(overview.wall_ns)))
     if overview.calls:
         said.append(_volume(overview, text))

@@ -12,10 +12,12 @@ from rich.cells import cell_len, chop_cells
 
 from iodock.shared.answer import Answer, Column
 from iodock.shared.clock import clock_text
+from iodock.shared.language import N_, Language, language_in
 from iodock.shared.tables.rows import other_row
 from iodock.shared.text import visible
 from iodock.shared.units import BYTES, BYTES_PER_SECOND, COUNT, NANOSECONDS
 
+ENGLISH = language_in("en")
 MOST_ROWS = 1_000
 NARROWEST_NAME = 12
 WIDEST_TEXT = 40
@@ -47,27 +49,32 @@ class Shown:
 
 
 def render(
-    answer: Answer, width: int | None = None, colour: bool = False, empty_columns: bool = False
+    answer: Answer,
+    width: int | None = None,
+    colour: bool = False,
+    empty_columns: bool = False,
+    text: Language = ENGLISH,
 ) -> str:
     """The table with its heading and what it adds up to, lines ended. WIDTH is in cells; with None nothing
     is cut or left out. EMPTY_COLUMNS keeps columns without values, which a query has named."""
     rows = answer.table.slice(0, MOST_ROWS)
-    extra = _extra_rows(answer)
-    shown = [_shown(column, rows, answer, extra) for column in answer.columns]
+    extra = _extra_rows(answer, text)
+    shown = [_shown(column, rows, answer, extra, text) for column in answer.columns]
     telling = [one for one in shown if empty_columns or _says_something(one)]
     if answer.table.num_rows == 0 and not extra:
-        return f"{answer.title}: nothing to show\n"
+        return text.gettext(N_("{title}: nothing to show"), title=text.told(answer.title)) + "\n"
     hidden: tuple[str, ...] = ()
     if width is None:
-        kept, title = telling, answer.title
+        kept, title = telling, text.told(answer.title)
     else:
         telling, day = _without_day(telling)
         kept = _fitting(telling, width)
         is_dated = day and any(one.column.role == "time" for one in kept)
-        title = f"{answer.title}, {day}" if is_dated else answer.title
-        hidden = tuple(_hidden(telling, kept, width))
+        title = text.told(answer.title)
+        title = text.listed((title, day)) if is_dated else title
+        hidden = tuple(_hidden(telling, kept, width, text))
     lines = [_strong(title, colour), *_lines(kept, len(extra), colour)]
-    lines += (*_below(answer, rows.num_rows), *hidden)
+    lines += (*_below(answer, rows.num_rows, text), *hidden)
     return "\n".join(lines) + "\n"
 
 
@@ -75,7 +82,8 @@ def first_columns(answer: Answer, most: int) -> list[Shown]:
     """The first MOST rows with human units, under the columns' own names: for who goes on with the table in
     Python."""
     rows = answer.table.slice(0, most)
-    return [replace(_shown(one, rows, answer, ()), heading=visible(one.name)) for one in answer.columns]
+    shown = ((one, _shown(one, rows, answer, (), ENGLISH)) for one in answer.columns)
+    return [replace(each, heading=visible(one.name)) for one, each in shown]
 
 
 def first_lines(answer: Answer, most: int, width: int) -> list[str]:
@@ -96,31 +104,37 @@ def terminal_width() -> int | None:
     return columns if columns >= _NARROWEST_TERMINAL else None
 
 
-def column_named(word: str, columns: Iterable[Column]) -> str:
+def column_named(word: str, columns: Iterable[Column], text: Language = ENGLISH) -> str:
     """The column whose heading WORD is, if it is that of one; else WORD itself."""
-    named = [column.name for column in columns if word in (column.name, _heading(column))]
+    named = [
+        column.name
+        for column in columns
+        if word in (column.name, _heading(column, ENGLISH), _heading(column, text))
+    ]
     return named[0] if len(named) == 1 else word
 
 
 def headings(columns: Iterable[Column]) -> list[str]:
     """What stands above the columns in a terminal."""
-    return [_heading(column) for column in columns]
+    return [_heading(column, ENGLISH) for column in columns]
 
 
-def _extra_rows(answer: Answer) -> list[Mapping[str, Any]]:
+def _extra_rows(answer: Answer, text: Language) -> list[Mapping[str, Any]]:
     totals = answer.totals
     if totals is None or answer.table.num_rows == 0 or not (set(totals.total) & {"count"}):
         return []
     first = answer.table.column_names[0]
     rows: list[Mapping[str, Any]] = []
     if totals.other is not None:
-        rows.append(other_row(answer) | {first: "other"})
+        rows.append(other_row(answer) | {first: text.gettext(N_("other"))})
     if totals.of > 1:
-        rows.append(dict(totals.total) | {first: "total"})
+        rows.append(dict(totals.total) | {first: text.gettext(N_("total"))})
     return rows
 
 
-def _shown(column: Column, rows: pa.Table, answer: Answer, extra: Iterable[Mapping[str, Any]]) -> Shown:
+def _shown(
+    column: Column, rows: pa.Table, answer: Answer, extra: Iterable[Mapping[str, Any]], text: Language
+) -> Shown:
     values = rows.column(column.name).to_pylist()
     values += [row.get(column.name) for row in extra]
     cells = [_cell(column, value, answer) for value in values]
@@ -129,14 +143,14 @@ def _shown(column: Column, rows: pa.Table, answer: Answer, extra: Iterable[Mappi
         and column.role != "time"
         and column.name not in ("pid", "tid", "rank")
     )
-    return Shown(column, _heading(column), cells, numbers)
+    return Shown(column, _heading(column, text), cells, numbers)
 
 
-def _heading(column: Column) -> str:
+def _heading(column: Column, text: Language) -> str:
     # Columns without a meaning of ours are called what the asker called them.
     if not column.doc:
         return visible(column.name)
-    return column.heading
+    return text.gettext(column.heading)
 
 
 def _cell(column: Column, value: Any, answer: Answer) -> str:
@@ -164,15 +178,19 @@ def _cell(column: Column, value: Any, answer: Answer) -> str:
     return COUNT.text(value)
 
 
-def _hidden(telling: Sequence[Shown], kept: Sequence[Shown], width: int) -> Iterable[str]:
+def _hidden(telling: Sequence[Shown], kept: Sequence[Shown], width: int, text: Language) -> Iterable[str]:
     """A line that names the columns for which there was no room."""
     seen = {one.column.name for one in kept}
     names = [one.heading for one in telling if one.column.name not in seen]
     if names and width < _NARROWEST_LIST:
-        yield f"{len(names)} hidden: --wide"
+        yield text.ngettext("{n} hidden: --wide", "{n} hidden: --wide", len(names))
     elif names:
-        columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
-        line = f"{columns} hidden (--wide): {', '.join(names)}"
+        line = text.ngettext(
+            "{n} column hidden (--wide): {names}",
+            "{n} columns hidden (--wide): {names}",
+            len(names),
+            names=text.listed(names),
+        )
         yield line if cell_len(line) <= width else chop_cells(line, width - 1)[0] + "…"
 
 
@@ -278,8 +296,9 @@ def _strong(text: str, colour: bool) -> str:
     return f"\x1b[1m{text}\x1b[0m" if colour else text
 
 
-def _below(answer: Answer, shown: int) -> Iterable[str]:
+def _below(answer: Answer, shown: int, text: Language) -> Iterable[str]:
     if answer.totals is not None and answer.totals.shown < answer.totals.of:
-        yield answer.totals.sentence
+        yield text.told(answer.totals.sentence)
     if shown < answer.table.num_rows:
-        yield f"the first {shown:,} of {answer.table.num_rows:,} rows; --format csv has all"
+        rows = N_("the first {shown} of {n} rows; --format csv has all")
+        yield text.gettext(rows, shown=f"{shown:,}", n=f"{answer.table.num_rows:,}")

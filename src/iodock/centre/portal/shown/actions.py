@@ -65,7 +65,7 @@ def answer(responder: Responder | None, is_open: bool, visitor: Visitor, number:
         raise NotThere
     if is_open:
         raise RequestError(
-            "visitors are not identified here, so nobody can confirm",
+            "visitors are not identified here, so actions can't be confirmed",
             "iodock monitor token makes tokens for --tokens FILE; or --proxy ADDRESS",
         )
     give(number, visitor.user or visitor.name, time.time_ns())

@@ -34,7 +34,7 @@ class Mail:
             and rules.security == "none"
             and self._server[0] not in ("127.0.0.1", "localhost", "::1")
         ):
-            raise RequestError("[notices] the password would travel in the clear", 'security = "starttls"')
+            raise RequestError("[notices] the password would be sent unencrypted", 'security = "starttls"')
 
     def __call__(self, letter: Letter) -> None:
         """Raises TryAgain, Refused."""

@@ -91,7 +91,7 @@ def _wrong(recipient: Recipient) -> str:
         ):
             return "is no http or https address"
         if recipient.token_file and parts.scheme == "http" and parts.hostname not in _LOOPBACK:
-            return "the token would travel in the clear"
+            return "the token would be sent unencrypted"
         return ""
     is_place = recipient.address.startswith("/") or _HOST_PORT.fullmatch(recipient.address)
     return "" if is_place else "is neither a socket's path, as /dev/log, nor HOST:PORT"

@@ -20,7 +20,7 @@ def secret(path: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"{path}: {error}", "name a file with one line") from error
     if mode & 0o077:
-        raise RequestError(f"{path}: others may read it", f"chmod 600 {path}")
+        raise RequestError(f"{path}: other users may read it", f"chmod 600 {path}")
     line = found.split("\n")[0].strip()
     if not line or not line.isprintable():
         raise RequestError(f"{path}: not one line of text", "name a file with one line")

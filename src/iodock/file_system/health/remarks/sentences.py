@@ -49,7 +49,8 @@ DEGRADES_FROM_ONE = N_(
 )
 DEGRADES_BY_SIZE = N_("degrades above an I/O size of {size_bytes}: at {last_bytes} it is {loss_share} lower")
 GOOD_ONLY_ABOVE_SIZE = N_(
-    "is good only from an I/O size of {size_bytes} on: below, it reaches at most {below_share} of that"
+    "reaches at most {below_share} of its throughput below an I/O size of {size_bytes}: use requests of "
+    "{size_bytes} or more"
 )
 PEAKS_ONLY_AT = N_("peaks only at {processes} processes: {above_factor} times as much as anywhere else")
 WRITE_FALLS_READ_GROWS = N_(
@@ -73,7 +74,9 @@ UNSTABLE = N_(
     "is unstable where processes are {processes}: its repeats differ by {spread_share}, others by "
     "{usual_share}"
 )
-UNSTABLE_THROUGHOUT = N_("is unstable throughout: repeats differ by {spread_share}")
+UNSTABLE_THROUGHOUT = N_(
+    "is unreliable: repeats vary by {spread_share}. Measure again when the system is quiet"
+)
 
 GROWS_BY_SIZE = N_(
     "grows with the request size throughout ({first_bytes}: {first}, {last_bytes}: {last}): larger requests "

@@ -166,9 +166,9 @@ def _checked(path: Path, name: str, given: Any, kind: type) -> Any:
     if name in _CHOICES and said not in _CHOICES[name]:
         raise SweepError(f"{path}: {name} can't be {said!r}", f"it can be {', '.join(_CHOICES[name])}")
     if name in _LEAST and said < _LEAST[name]:
-        raise SweepError(f"{path}: {name} should be at least {_LEAST[name]}, not {said}", "mend it")
+        raise SweepError(f"{path}: {name} should be at least {_LEAST[name]}, not {said}", "correct it")
     if name in _SIZES and said and not size(said):
-        raise SweepError(f"{path}: {name} should be a size such as 64k or 1m, not {said!r}", "mend it")
+        raise SweepError(f"{path}: {name} should be a size such as 64k or 1m, not {said!r}", "correct it")
     return said
 
 

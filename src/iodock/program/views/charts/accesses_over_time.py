@@ -80,7 +80,7 @@ def draw_cells(answer: Answer, options: ChartOptions) -> Picture:
     vertical = Vertical("offset in the file", BYTES, 0.0, reach * 1.02, BYTES.ticks(reach), reach)
     cells = counted_cells(table, span, vertical.high)
     count = COUNT.text(pc.sum(table.column("count")).as_py())
-    note = f"{count} accesses, each over its whole range; the darker, the more"
+    note = f"{count} accesses, each over its whole range; darker: more accesses"
     chart = _density(answer, span, cells, vertical, theme_of(options))
     return Picture(chart, "Offset over time", [note], height=360)
 
@@ -142,7 +142,7 @@ def _draw(
         notes = [f"{count:,} access{'es' if count > 1 else ''}, each drawn", *notes]
         chart = _points(answer, accesses, few, vertical, theme, spans)
     else:
-        notes = [f"{COUNT.text(count)} accesses, counted where they begin; the darker, the more", *notes]
+        notes = [f"{COUNT.text(count)} accesses; darker: more accesses start there", *notes]
         cells = grid(accesses, vertical.low, vertical.high, vertical.logarithmic)
         chart = _density(answer, accesses.span, cells, vertical, theme)
     return Picture(chart, title, ["; ".join(notes)], height=360)

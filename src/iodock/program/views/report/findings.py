@@ -101,5 +101,5 @@ def _silent(diagnosis: Diagnosis, text: Language) -> Markup | None:
     if not diagnosis.silent:
         return None
     items = [tag("li", tag("code", one.rule), f": {say(one.why, text)}") for one in diagnosis.silent]
-    title = text.gettext(N_("Not looked for"))
+    title = text.gettext(N_("Not checked"))
     return tag("details", tag("summary", title), tag("ul", *items, class_="finding-lines"))

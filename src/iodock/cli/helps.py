@@ -1,0 +1,130 @@
+"""Helps of commands in the language of the user, and --lang on every command."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+import click
+
+from iodock.cli import spoken
+from iodock.shared.language import N_
+from iodock.shared.lines import wrapped
+from iodock.shared.locales import LANGUAGES
+from iodock.shared.text import cells
+
+WORDS = (
+    N_("Usage"),
+    N_("Options"),
+    N_("Commands"),
+    N_("Examples:"),
+    N_("Show this message and exit."),
+    N_("Show the version and exit."),
+    N_("required"),
+    N_("default: {value}"),
+    N_("error"),
+    N_("hint"),
+    N_("note"),
+    N_("warning"),
+)
+"""What click says itself, and what stands before messages."""
+Command = TypeVar("Command", bound=click.Command)
+_LANG = "language of the texts; default: that of the locale"
+
+
+class Formatter(click.HelpFormatter):
+    """Click's, with translated texts, whose lines are broken between words."""
+
+    commands: Mapping[str, str] = {}
+    """Command -> its help, where the help is of a group: click has its beginning only."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """`Usage: ...`."""
+        if spoken.code() == "en":
+            super().write_usage(prog, args, prefix)
+            return
+        self.write(f"{spoken.language().gettext('Usage')}: {prog} {args}\n")
+
+    def write_heading(self, heading: str) -> None:
+        """`Options:`."""
+        super().write_heading(spoken.language().told(heading))
+
+    def write_text(self, text: str) -> None:
+        """Paragraphs, those after a \\b as they are."""
+        if spoken.code() == "en":
+            super().write_text(text)
+            return
+        indent = " " * self.current_indent
+        width = max(self.width - self.current_indent, 11)
+        for at, paragraph in enumerate(inspect.cleandoc(text).split("\n\n")):
+            lines = (
+                [spoken.language().told(line) for line in paragraph.splitlines()[1:]]
+                if paragraph.startswith("\b")
+                else wrapped(spoken.language().told(" ".join(paragraph.split())), width)
+            )
+            self.write(("\n" if at else "") + "".join(f"{indent}{line}".rstrip() + "\n" for line in lines))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Names and their helps."""
+        if spoken.code() == "en":
+            super().write_dl(rows, col_max, col_spacing)
+            return
+        text, rows = spoken.language(), list(rows)
+        first = min(max((cells(name) for name, _ in rows), default=0), col_max) + col_spacing
+        indent, width = " " * self.current_indent, max(self.width - self.current_indent - first, 10)
+        for name, help in rows:
+            said, mark, more = help.partition("  [")
+            shown = _summary(self.commands[name]) if name in self.commands else text.told(said)
+            lines = wrapped(shown + (f"  [{_extra(more)}" if mark else ""), width)
+            if cells(name) > first - col_spacing:
+                self.write(f"{indent}{name}\n")
+            else:
+                self.write(f"{indent}{name}{' ' * (first - cells(name))}{lines.pop(0)}".rstrip() + "\n")
+            self.write("".join(f"{indent}{' ' * first}{line}\n" for line in lines))
+
+
+def _summary(help: str) -> str:
+    """The first sentence of a translated help."""
+    first = inspect.cleandoc(help).split("\n\n")[0]
+    return spoken.language().told(" ".join(first.split())).split("。")[0]
+
+
+def _extra(written: str) -> str:
+    """What click writes behind a help: `default: 60.0]`."""
+    text = spoken.language()
+    return "; ".join(text.told(one) for one in written.removesuffix("]").split("; ")) + "]"
+
+
+class Context(click.Context):
+    """A context whose helps are in the user's language."""
+
+    formatter_class = Formatter
+
+    def make_formatter(self) -> click.HelpFormatter:
+        """A formatter that knows the group's commands."""
+        formatter = super().make_formatter()
+        if isinstance(self.command, click.Group) and isinstance(formatter, Formatter):
+            inner = self.command.commands.items()
+            formatter.commands = {name: one.help for name, one in inner if one.help and not one.short_help}
+        return formatter
+
+
+def equipped(command: Command) -> Command:
+    """COMMAND, and those below it that are there, with such helps and with --lang."""
+    command.context_class = Context
+    if not any("--lang" in one.opts for one in command.params):
+        command.params.append(
+            click.Option(
+                ["--lang"], type=click.Choice(LANGUAGES), expose_value=False, help=_LANG, callback=_ask
+            )
+        )
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            equipped(inner)
+    return command
+
+
+def _ask(context: click.Context, option: click.Parameter, value: str | None) -> None:
+    if value:
+        spoken.ask(value)

@@ -1,0 +1,57 @@
+"""The language that this command speaks: that of --lang, else the locale's."""
+
+from __future__ import annotations
+
+from iodock.shared.locales import LANGUAGES, chosen
+
+# As typing's, whose import takes as long as Python's own start.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from iodock.shared.language import Language
+
+_PREFIXES = ("error", "hint", "note", "warning")
+_asked: list[str] = []
+
+
+def ask(code: str | None) -> None:
+    """What --lang says; None takes it back."""
+    _asked[:] = [code] if code else []
+
+
+def ask_by(arguments: Sequence[str]) -> None:
+    """As `ask`, from a command line that click has not read yet: it may be wrong, or ask for help first."""
+    ask(None)
+    for at, one in enumerate(arguments):
+        if one == "--":
+            return
+        code = one.removeprefix("--lang=") if one.startswith("--lang=") else ""
+        if one == "--lang":
+            code = "".join(arguments[at + 1 : at + 2])
+        if code in LANGUAGES:
+            ask(code)
+
+
+def code(option: str | None = None) -> str:
+    """The code of the language: OPTION, else what was asked for, else the locale's."""
+    return chosen(option or "".join(_asked) or None)
+
+
+def language() -> Language:
+    """Its texts."""
+    from iodock.shared.language import language_in
+
+    return language_in(code())
+
+
+def told(line: str) -> str:
+    """An English line for stderr, `error: ...` or `note: ...`, in this language."""
+    if code() == "en":
+        return line
+    text = language()
+    prefix, mark, rest = line.partition(": ")
+    if mark and prefix in _PREFIXES:
+        return f"{text.gettext(prefix)}: {text.told(rest)}"
+    return text.told(line)

@@ -1,0 +1,279 @@
+"""The English texts of the code that are not marked by `N_`: helps, meanings of names, errors and notes.
+
+They are translated where they are shown, by `Language.told`, which finds their template again. An f-string
+gives one, with a place for each value: `f"{path}: no such folder"` is "{path}: no such folder".
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Container, Iterator
+from itertools import chain
+from pathlib import Path
+
+import click
+
+_CALLS = re.compile(
+    r"(Error|Refused|Missing\w*|BadParameter|ProgressBar|CannotDraw|UnknownChart"
+    r"|^Explanation|^_?unknown|^_?say\w*|^meant|^_*Finding|^_refuse\w*)$"
+)
+"""Calls whose texts users read."""
+_NAMES = re.compile(
+    r"(^|_)(message|hint|hints|follows|found|note|notes|why(_\w+)?|title|reason|reasons|otherwise|cure|cures|warning|warnings"
+    r"|sentence|remark|remarks|problem|problems|elsewhere|advice|missing|doubts?)$",
+    re.IGNORECASE,
+)
+"""Variables, arguments and functions that hold such texts."""
+_PREFIX = re.compile(r"^(note|error|warning|hint): ")
+_WORD = re.compile(r"[A-Za-z]{2,}")
+_CODE = re.compile(r"\b(SELECT|FROM|WHERE|JOIN|UNION|VARCHAR|BIGINT|AND|PARTITION)\b")
+
+
+def is_text(text: str) -> bool:
+    """Whether a person reads it: several words, and no SQL."""
+    words = len(_WORD.findall(_PLACES.sub("", text)))
+    return " " in text.strip() and words >= (1 if "{" in text else 2) and not _CODE.search(text)
+
+
+_PLACES = re.compile(r"{\w+}")
+
+
+def composed(tree: ast.AST) -> Iterator[str]:
+    """Templates of the errors, hints and notes of a module."""
+    constants = {
+        target.id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        for part in _parts(node):
+            given = constants.get(part.id, part) if isinstance(part, ast.Name) else part
+            yield from filter(is_text, map(_without_prefix, templates(given)))
+
+
+def _without_prefix(text: str) -> str:
+    return _PREFIX.sub("", text)
+
+
+def _parts(node: ast.AST) -> list[ast.expr]:
+    """The expressions in NODE that are messages."""
+    if isinstance(node, ast.Call):
+        name = getattr(node.func, "attr", None) or getattr(node.func, "id", "")
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        owned = getattr(owner, "attr", None) or getattr(owner, "id", "")
+        if _CALLS.search(name) or (name in ("append", "add", "extend") and _NAMES.search(owned)):
+            return [*node.args, *(one.value for one in node.keywords)]
+        named = [one.value for one in node.keywords if one.arg and _NAMES.search(one.arg)]
+        return [*named, *(node.args if _NAMES.search(name) else [])]
+    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        names = [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+        return [node.value] if node.value and any(_NAMES.search(name) for name in names) else []
+    if isinstance(node, ast.Dict):
+        keyed = zip(node.keys, node.values, strict=True)
+        return [to for key, to in keyed if isinstance(key, ast.Constant) and _NAMES.search(str(key.value))]
+    if isinstance(node, ast.FunctionDef) and _NAMES.search(node.name):
+        inner = ast.walk(node)
+        return [
+            one.value for one in inner if isinstance(one, ast.Return | ast.Yield) and one.value is not None
+        ]
+    return []
+
+
+def templates(node: ast.expr) -> Iterator[str]:
+    """The templates of the texts that an expression may be."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.JoinedStr):
+        yield template(node)
+    elif isinstance(node, ast.IfExp):
+        yield from chain(templates(node.body), templates(node.orelse))
+    elif isinstance(node, ast.Tuple | ast.List | ast.BoolOp):
+        for one in node.values if isinstance(node, ast.BoolOp) else node.elts:
+            yield from templates(one)
+    elif isinstance(node, ast.Dict):
+        for value in node.values:
+            yield from templates(value)
+    elif isinstance(node, ast.BinOp):
+        yield from chain(templates(node.left), templates(node.right))
+
+
+def template(node: ast.JoinedStr) -> str:
+    """`f"{a.b}: {c!r}"` is "{b}: {c}"."""
+    made, used = "", dict[str, int]()
+    for part in node.values:
+        if isinstance(part, ast.Constant):
+            made += str(part.value)
+        elif isinstance(part, ast.FormattedValue):
+            name = _place(part.value)
+            used[name] = used.get(name, 0) + 1
+            made += f"{{{name}}}" if used[name] == 1 else f"{{{name}{used[name]}}}"
+    return made
+
+
+_OF = ("join", "len", "str", "visible", "quote")
+
+
+def _place(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr.lstrip("_")
+    if isinstance(node, ast.Name):
+        return node.id.lstrip("_") or "value"
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        name = str(node.slice.value)
+        return name if name.isidentifier() else "value"
+    if isinstance(node, ast.Call):
+        name = getattr(node.func, "attr", None) or getattr(node.func, "id", "value")
+        return _place(node.args[0]) if name in _OF and node.args else _place(node.func)
+    return "value"
+
+
+def helps() -> Iterator[str]:
+    """Helps of all commands and options, a paragraph each."""
+    from iodock.cli import application
+    from iodock.cli.registry import VERBS
+
+    yield from (short for _, short in VERBS.values())
+    root = application()
+    for command in commands(root, click.Context(root, info_name="iodock")):
+        yield from paragraphs(command.help or "")
+        if command.short_help:
+            yield command.short_help
+        yield from (one.help for one in command.params if isinstance(one, click.Option) and one.help)
+
+
+def commands(command: click.Command, context: click.Context) -> Iterator[click.Command]:
+    """COMMAND and all below it."""
+    yield command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            if inner is not None:
+                yield from commands(inner, click.Context(inner, info_name=name, parent=context))
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """The paragraphs of a help, in one line each."""
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        if paragraph.strip() and not paragraph.startswith("\b"):
+            yield " ".join(paragraph.split())
+
+
+def meanings() -> Iterator[str]:
+    """What `iodock explain` says of names; titles and headings of analyses."""
+    from iodock.program import analyses, reference, rules
+    from iodock.program.reference import explanations, rule_page, thresholds
+
+    for one in explanations():
+        if one.group not in ("rules", "calls", "families of calls"):
+            yield from (line.strip() for line in one.text.splitlines() if is_text(line))
+    yield from dict.fromkeys(one.group for one in explanations())
+    yield from dict.fromkeys(one.what for one in explanations() if " column of " not in f" {one.what}")
+    for rule in rules.every():
+        yield from (heading for heading, _ in rule_page(rule) if heading)
+        yield from (one.doc for one in thresholds(rule))
+        yield from (need.value for need in rule.needs)
+    for analysis in analyses.every():
+        yield analysis.title
+        yield from (column.heading for column in analysis.columns)
+    yield from composed(ast.parse(inspect.getsource(reference)))
+
+
+def messages(folder: Path) -> Iterator[str]:
+    """Templates of the errors, hints and notes below FOLDER."""
+    for path in sorted(folder.rglob("*.py")):
+        if not {"cases", "simulation"} & set(path.parts):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            yield from chain(composed(tree), filter(_is_plain, _literals(tree)))
+
+
+_RUST_TEXT = re.compile(r'(b?)"((?:[^"\\]|\\.)*)"')
+_RUST_PLACE = re.compile(r"{(\w*)[^{}]*}")
+
+
+def native(crates: Path) -> Iterator[str]:
+    """Templates of the errors of the Rust crates: the texts of every `error.rs`, and their hints."""
+    for path in sorted((*crates.glob("*/src/**/error.rs"), *crates.glob("iodock-formats/src/sniff.rs"))):
+        code = "".join(
+            line for line in path.read_text().splitlines(True) if not line.lstrip().startswith("//")
+        )
+        for prefix, text in _RUST_TEXT.findall(re.sub(r"\\\n\s*", "", code)):
+            made = _numbered(text.replace('\\"', '"'))
+            if not prefix and is_text(made):
+                yield made
+
+
+def _numbered(text: str) -> str:
+    """Places without a name get one."""
+    count = iter(range(1, 100))
+    return _RUST_PLACE.sub(lambda place: f"{{{place[1] or f'value{next(count)}'}}}", text)
+
+
+def outside(folder: Path, known: Container[str]) -> dict[str, list[str]]:
+    """Wing -> its texts of three words and more that are not KNOWN: what may still be said in English."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(folder).parts
+        if not {"cases", "simulation"} & set(parts):
+            texts = _literals(ast.parse(path.read_text(encoding="utf-8")))
+            found.setdefault(parts[0], []).extend(text for text in texts if text not in known)
+    return found
+
+
+def _literals(tree: ast.AST) -> Iterator[str]:
+    """Texts of a module, without docstrings and parts of f-strings."""
+    inner = {
+        id(part)
+        for node in ast.walk(tree)
+        for part in (node.values if isinstance(node, ast.JoinedStr) else [getattr(node, "value", None)])
+        if isinstance(node, ast.JoinedStr | ast.Expr)
+    }
+    marked = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_marked(node))
+    inner |= {id(part) for node in marked for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        if id(node) not in inner and isinstance(node, ast.Constant | ast.JoinedStr):
+            yield from (_without_prefix(one) for one in templates(node) if _is_sentence(one))
+
+
+def _is_marked(node: ast.Call) -> bool:
+    return (getattr(node.func, "attr", None) or getattr(node.func, "id", "")) in ("N_", "gettext", "ngettext")
+
+
+def _is_sentence(text: str) -> bool:
+    return (
+        is_text(text) and len(_WORD.findall(_PLACES.sub("", text))) >= 3 and "_" not in _PLACES.sub("", text)
+    )
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9{}`' ,.;:()<>/+-]+")
+_PROSE = re.compile(r" (is|are|was|were|has|have|be|not|no|it|that|which|of|a|the|with|in|to|and|or) ")
+
+
+def _is_plain(text: str) -> bool:
+    """Whether it is prose rather than a command, an expression, a form of a log or a query."""
+    own = _PLACES.sub("", text)
+    return bool(
+        _PLAIN.fullmatch(text)
+        and _PROSE.search(own)
+        and len(_WORD.findall(own)) >= 4
+        and not text.startswith(("iodock ", "-", "(", "<", "'"))
+        and not re.search(r"[A-Z]{3,} |::|\(\)|/>", own)
+    )
+
+
+def print_outside() -> None:
+    """`python tools/message_texts.py`: what is not translated, by wing."""
+    import messages
+
+    catalog = messages.read("ja")
+    known = {text for one in catalog if one.id for text in ((one.id,) if isinstance(one.id, str) else one.id)}
+    for wing, texts in outside(messages.SOURCE, known).items():
+        print(f"{wing}: {len(texts)}", *(f"  {text!r}" for text in texts), sep="\n")
+
+
+if __name__ == "__main__":
+    print_outside()
