@@ -82,6 +82,11 @@ class Manifest:
         return "profiles" in self.rows and not self.rows.get("events")
 
     @property
+    def is_light(self) -> bool:
+        """Whether the calls were counted in place of being recorded (`iodock record --light`)."""
+        return self.profiles_only and "light" in self.source
+
+    @property
     def in_progress(self) -> InProgress | None:
         """How far the recording was when this was read; None of one that is over."""
         said = self.raw.get("in_progress")
@@ -106,7 +111,12 @@ class Manifest:
             )
         elif self.source.get("calls") and not self.durations:
             found.append("this source has no call durations, so times are empty")
-        if self.profiles_only:
+        if self.is_light:
+            found.append(
+                "these are counters by process and file, and no calls (record --light): times are those of "
+                "all processes and threads together, and what is not counted is empty"
+            )
+        elif self.profiles_only:
             found.append(
                 "these are counters of Darshan, and no calls: the same bytes stand in each interface that "
                 "they pass, times are those of all ranks together, and what is not counted is empty"

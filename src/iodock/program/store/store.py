@@ -82,8 +82,11 @@ class Store:
     def need_no_profiles(self) -> None:
         """Raises RequestError if it holds profiles, and no calls."""
         if self.manifest.profiles_only:
+            counters = (
+                "counters by process and file" if self.manifest.is_light else "Darshan's counters by file"
+            )
             raise RequestError(
-                f"{self.name}: holds Darshan's counters by file, and no calls. This command needs calls, so "
+                f"{self.name}: holds {counters}, and no calls. This command needs calls, so "
                 "it says nothing of the run's I/O",
                 "see them with iodock show profiles, or ask with iodock query; for more record the program",
             )
