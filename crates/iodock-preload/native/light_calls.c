@@ -7,8 +7,8 @@
 HOT(run.untimed, STATE_UNTIMED);
 
 enum { F_DUPFD = 0, F_SETFL = 4, F_DUPFD_CLOEXEC = 1030, O_APPEND = 02000 };
-/* Reading the clock twice takes as long as all else here: of a run of quick accesses of one file only every eighth is timed. */
-enum { RUN_LEAST = 16, RUN_UNTIMED = 7 };
+/* Reading the clock twice takes as long as all else here: of a run of quick accesses of one file only one in 32 is timed. */
+enum { RUN_LEAST = 16, RUN_UNTIMED = 31 };
 #define QUICK 8192ul /* ticks */
 #define FIRST_TIME 10 /* times of less than 2^10 ticks are one bin; each has four times the width of the one before */
 
@@ -123,17 +123,18 @@ static ALWAYS void skip_time(struct run *run, const struct row *row, u32 number)
 		run->untimed = run->length = 0;
 }
 
-static void count_skipped(struct run *run, u64 each) {
+static void count_skipped(struct state *state, u64 each) {
+	struct run *run = &state->run;
 	struct row *row = (struct row *)run->row;
 	u32 writes = run->number == 1 || run->number == 18;
 	u64 count = run->skipped;
 	run->skipped = 0;
 	if (!row)
 		return;
-	/* (The row may be shared: it is rare enough for the prefix.) */
-	ADD(1, row->untimed, count);
-	ADD(1, row->time[writes], each * count);
-	ADD(1, row->times[time_bin(each)], count);
+	int shared = row->owner != state->number;
+	ADD(shared, row->untimed, count);
+	ADD(shared, row->time[writes], each * count);
+	ADD(shared, row->times[time_bin(each)], count);
 }
 
 static ALWAYS void note_time(struct state *state, struct row *row, int shared, u32 number, u32 writes, u64 start, u64 end) {
@@ -142,7 +143,7 @@ static ALWAYS void note_time(struct state *state, struct row *row, int shared, u
 	int same = run->row == row && run->number == number;
 	if (run->skipped) {
 		u64 passed = (start - run->end) / run->skipped;
-		count_skipped(run, !same ? run->duration : duration < passed ? duration : passed);
+		count_skipped(state, !same ? run->duration : duration < passed ? duration : passed);
 	}
 	count_time(row, shared, writes, duration, end);
 	run->length = same ? run->length + 1 : 0;
@@ -186,7 +187,7 @@ static NOINLINE void count_slowly(struct plain_frame *plain, u64 end) {
 		const struct shape *shape = &session->shapes[plain->frame.number & (CALL_NUMBERS - 1)];
 		struct over over = {shape, plain->frame.arguments, plain->result, plain->frame.number, plain->start, end};
 		if (state->run.skipped)
-			count_skipped(&state->run, state->run.duration);
+			count_skipped(state, state->run.duration);
 		state->run.untimed = state->run.length = 0;
 		count_over(state, &over);
 	}
