@@ -68,7 +68,7 @@ pub struct CallsSource {
     over: bool,
     /// Calls that are known to be missing in this file, of any process; `None` if it is not known how many.
     missing: Option<u64>,
-    light: Option<Counts>,
+    light: Option<Box<Counts>>,
     spare: Vec<Batch>,
 }
 
@@ -79,7 +79,7 @@ impl CallsSource {
     /// The file can't be read.
     pub fn open(file: CallsFile, session: Option<Session>) -> Result<CallsSource, SourceError> {
         let name = file.path.display().to_string();
-        let light = Some(Counts::of(&file, session.as_ref()));
+        let light = Some(Box::new(Counts::of(&file, session.as_ref())));
         let (root, length) = (file.root, file.length());
         let mut records = Records::new(root, Times::new(file.clocks.clone()));
         let lost = file.lost.unwrap_or_default();
@@ -98,7 +98,7 @@ impl CallsSource {
 
     /// The tables of counters, of a recording that counts calls.
     pub fn take_counts(&mut self) -> Option<Counts> {
-        self.light.take()
+        self.light.take().map(|counts| *counts)
     }
 
     /// Where what tasks have used is found while, and after, their calls are read.
