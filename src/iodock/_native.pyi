@@ -112,7 +112,11 @@ def record(
     force: bool = False,
     page_faults: str = "auto",
     complete: bool = False,
+    light: tuple[int, int] | None = None,
 ) -> RecordSummary: ...
+def begin_counting(
+    store: str | os.PathLike[str], memory: int, first: int
+) -> tuple[Path, list[tuple[str, str]]]: ...
 def attach(
     pids: list[int],
     store: str | os.PathLike[str],

@@ -2,7 +2,7 @@
 
 use iodock_event::{Batch, Clock, RecordSource, SourceError};
 use iodock_journal::{JournalReader, MAGIC};
-use iodock_preload::calls::{self, Ending, Usages};
+use iodock_preload::calls::{self, Counts, Ending, Usages};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -57,6 +57,14 @@ impl RawCalls {
         match self {
             RawCalls::Rewritten(calls) => calls,
             RawCalls::Kernel(calls) => calls,
+        }
+    }
+
+    /// The tables of counters, of calls that were counted.
+    pub fn take_counts(&mut self) -> Option<Counts> {
+        match self {
+            RawCalls::Rewritten(calls) => calls.take_counts(),
+            RawCalls::Kernel(_) => None,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::merge::Stream;
 use crate::ImportError;
 use iodock_event::{SourceError, TaskUsage};
 use iodock_journal::JournalReader;
-use iodock_preload::calls::Usages;
+use iodock_preload::calls::{Counts, Usages};
 use iodock_tracker::{SpaceOptions, Tracker, TrackerOptions};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -41,6 +41,8 @@ pub struct Part {
     /// Of a part in progress: up to when what was done is there, ns since the epoch.
     pub until: Option<i64>,
     pub page_cache: Option<String>,
+    /// Counters in place of calls.
+    pub light: Option<Counts>,
 }
 
 pub struct Parts {
@@ -99,8 +101,10 @@ impl Parts {
 }
 
 impl Part {
-    fn new(reader: JournalReader, path: &Path, calls: Option<RawCalls>, standing: Standing) -> Part {
+    fn new(reader: JournalReader, path: &Path, mut calls: Option<RawCalls>, standing: Standing) -> Part {
         let meta = reader.meta();
+        let is_light = meta.extra.contains_key("light");
+        let light = calls.as_mut().and_then(RawCalls::take_counts).filter(|_| is_light);
         let offset = meta.extra.get("clock_offset_ns").and_then(|text| text.parse().ok());
         let page_cache = calls.as_ref().and_then(RawCalls::page_cache).map(str::to_owned);
         let told = page_cache.as_deref() == Some("recorded");
@@ -118,6 +122,7 @@ impl Part {
             traced: traced_beside(path, is_growing),
             usages: Vec::new(),
             faults: PartFaults::beside(path, is_growing),
+            light,
         }
     }
 
@@ -158,11 +163,22 @@ pub fn is_running(path: &Path) -> bool {
 
 fn refuse_running(path: &Path) -> Result<(), ImportError> {
     if !is_running(path) {
-        return Ok(());
+        return refuse_counting(path);
     }
     Err(ImportError::Store {
         message: format!("{}: is still being recorded", path.display()),
         hint: "wait for the recording to end, or end it: Ctrl-C or SIGTERM to iodock record".into(),
+    })
+}
+
+/// Of a light recording without a recorder: its programs run, and would count for nobody.
+fn refuse_counting(path: &Path) -> Result<(), ImportError> {
+    if !iodock_preload::calls::is_counted_in(&calls_path(path)) {
+        return Ok(());
+    }
+    Err(ImportError::Store {
+        message: format!("{}: programs are still counted there", path.display()),
+        hint: "wait until they have ended".into(),
     })
 }
 

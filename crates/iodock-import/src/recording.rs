@@ -6,7 +6,7 @@ use crate::mounts::place_files;
 use crate::parts::{is_running, journals, streams_of, tracker_of, Part, Parts, Standing};
 use crate::pipeline::{run, EventSink, Imported, Progress};
 use crate::ranks::name_ranks;
-use crate::{executables, pages, ImportError};
+use crate::{executables, pages, profiles, ImportError};
 use iodock_event::{shown, EventColumns, FirstLoss, LossKind, Losses, Mount, SourceError, TaskUsage};
 use iodock_store::{HostClock, InProgress, Job, Manifest, Recorder, State, StoreOptions, StoreWriter};
 use iodock_tracker::{Identities, Tracker, DEFAULT_COVERAGE_BYTES};
@@ -85,7 +85,9 @@ fn make_tables(
         mounts: Vec::new(),
         identities: Identities::default(),
         several_hosts: false,
+        is_light: false,
     };
+    sink.is_light = sink.parts.iter().any(|part| part.light.is_some());
     sink.several_hosts = sink.hosts().len() > 1;
     let (mut tracker, streams) = (tracker_of(sink.parts), streams_of(sink.parts)?);
     if sink.parts.iter().any(|part| part.faults.is_some()) {
@@ -93,9 +95,13 @@ fn make_tables(
     }
     let mut imported = run(streams, tracker, DEFAULT_COVERAGE_BYTES, &mut sink, progress, cancel)?;
     imported.losses.merge(&parts_lost(&parts.unreadable));
-    place_files(&mut imported.tracked.tables.files, &sink.mounts);
-    let hosts = sink.hosts();
-    let RecordingSink { mut writer, parts: faulty, identities, .. } = sink;
+    let (is_light, hosts) = (sink.is_light, sink.hosts());
+    let RecordingSink { mut writer, parts: faulty, identities, mounts, .. } = sink;
+    let profiles = match is_light {
+        true => Some(profiles::light::write(faulty, &mut imported, &mut writer)?),
+        false => None,
+    };
+    place_files(&mut imported.tracked.tables.files, &mounts);
     for (space, part) in faulty.iter_mut().enumerate() {
         if let Some(faults) = part.faults.take() {
             faults.write(space as u16, &imported.tracked, &mut writer, &mut imported.losses)?;
@@ -107,12 +113,16 @@ fn make_tables(
     }
     writer.write_executables(&executables::rows(&imported.tracked.tables))?;
     complete(&mut manifest, &parts, hosts, &mut imported);
+    if is_light {
+        profiles::light::tell(&mut manifest, &parts.open);
+    }
     if is_in_progress {
         manifest.state = State::Recording;
     }
     let mut summary = summary_of(&imported);
     summary.cut = manifest.state == State::Cut;
     summary.formats = vec![manifest.captured.how.clone()];
+    summary.profiles = profiles;
     summary.store = writer.finish(&imported.tracked.tables, manifest)?;
     Ok(summary)
 }
@@ -146,6 +156,8 @@ struct RecordingSink<'a> {
     /// Which file is which for the page cache; known when all is tracked.
     identities: Identities,
     several_hosts: bool,
+    /// Its calls were counted: those that are recorded, for the sake of the processes, are no rows.
+    is_light: bool,
 }
 
 impl RecordingSink<'_> {
@@ -191,6 +203,9 @@ impl RecordingSink<'_> {
 impl EventSink for RecordingSink<'_> {
     fn write(&mut self, columns: EventColumns) -> Result<EventColumns, ImportError> {
         self.take_side()?;
+        if self.is_light {
+            return Ok(columns);
+        }
         Ok(self.writer.write_events(columns)?.unwrap_or_default())
     }
 

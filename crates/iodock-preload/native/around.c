@@ -2,6 +2,7 @@
  * or their number is known only when they are made (syscall(3)). The stub visits this before and after. */
 
 #include "recorder.h"
+#include "light.h"
 
 /* (The kernel reads 32 bits of the register.) */
 const struct shape *shape_of(u32 number) {
@@ -44,7 +45,7 @@ static int before_fork(struct state *state, const struct frame *frame, u64 flags
 	u64 kind = flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS);
 	if (kind == CLONE_VM || (kind == (CLONE_VM | CLONE_SETTLS) && !has_own_word(frame->number, frame->arguments)))
 		return 0;
-	if (flags & CLONE_THREAD)
+	if (flags & CLONE_THREAD && !session->table_bytes)
 		map_ahead();
 	int interrupts = unlikely(state->level);
 	if (!interrupts)
@@ -137,12 +138,22 @@ static u32 environment_place(const struct shape *shape) {
 	return shape->roles[0] == ROLE_PATH ? 2 : 3;
 }
 
+/* Nothing is counted in this process's table any more, or something is after all. */
+static void mark_table(const struct state *state, u32 over) {
+	if (session->table_bytes && light->table && !is_lent(state))
+		light->table->over = over;
+}
+
 static void record_exit(struct state *state, const struct shape *shape, const struct frame *frame, u64 now) {
 	/* (The call in flight may be that of a parent waiting in vfork.) */
 	if (state->flight != flight_lent(state))
 		write_no_return(state, now);
 	end_with_thread(state, now);
-	write_beginning(state, shape, frame->number, frame->arguments, now);
+	/* (Where calls are counted, a thread has no chunk for its own sake.) */
+	if (!session->table_bytes || frame->number == SYS_exit_group || state->streams[0].chunk)
+		write_beginning(state, shape, frame->number, frame->arguments, now);
+	if (frame->number == SYS_exit_group)
+		mark_table(state, 1);
 	if (frame->number == SYS_exit && !is_lent(state))
 		give_state_back(state);
 }
@@ -156,6 +167,7 @@ static void record_fork_or_exec(struct state *state, const struct shape *shape, 
 		return;
 	}
 	write_beginning(state, shape, frame->number, frame->arguments, now);
+	mark_table(state, 1);
 	struct environment *made = prepare_exec(state, shape, frame, environment_place(shape), now);
 	trace_exec(state, made);
 	/* (In the child of a handler's fork the state is out of use.) */
@@ -235,8 +247,12 @@ static void record_end(struct state *state, struct frame *frame, const struct pe
 	u32 level = enter(state, &here);
 	if (is_exec) {
 		struct fields fields;
+		mark_table(state, 0);
 		nothing_yet(&fields);
 		write_fields(state, level, shape, &fields, PHASE_EXIT, done->start, end, result);
+	} else if (session->table_bytes) {
+		struct over over = {shape, done->arguments, result, done->number, done->start << TIME_SHIFT, end << TIME_SHIFT};
+		count_over(state, &over);
 	} else {
 		record_general(state, level, shape, done->arguments, lands, done->start, end, result);
 	}

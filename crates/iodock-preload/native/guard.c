@@ -8,6 +8,8 @@
 /* Of each patched library the trampolines, and its text where that is mapped from a file of ours. */
 struct span trampoline_spans[PATCHED_MOST], text_spans[PATCHED_MOST];
 struct span header_span, copy_span, library_span;
+/* What counts calls, if anything does. */
+struct span light_span, table_span;
 
 void note_span(struct span *spans, const u8 *at, u64 bytes) {
 	u32 i = 0;
@@ -36,7 +38,7 @@ static void look_at_state(struct span *found, struct span range, struct state *s
 			state->is_mapping = 0;
 	for (u32 level = 0; level < LEVELS; level++)
 		look_for(found, range, state->memory[level], chunk_bytes);
-	for (u32 slot = 0; slot < SPENT; slot++)
+	for (u32 slot = 0; slot < SPENT && !table_span.to; slot++)
 		look_for(found, range, state->spent_memory[slot], chunk_bytes);
 }
 
@@ -46,6 +48,8 @@ static struct span first_of_ours(u64 number, struct span range) {
 	look_at_spans(&found, range, &header_span, 1);
 	look_at_spans(&found, range, &library_span, 1);
 	look_at_spans(&found, range, &copy_span, 1);
+	look_at_spans(&found, range, &light_span, 1);
+	look_at_spans(&found, range, &table_span, 1);
 	look_at_spans(&found, range, trampoline_spans, PATCHED_MOST);
 	/* A debugger may write into libc's text, and may replace it. */
 	if (number == SYS_munmap || number == SYS_madvise)

@@ -37,6 +37,7 @@
 #define STATE_FD 56
 #define STATE_FLIGHT 328
 #define STATE_WRITER 336
+#define STATE_UNTIMED 440
 /* In struct chunk */
 #define CHUNK_USED 8
 #define CHUNK_FLIGHT 12

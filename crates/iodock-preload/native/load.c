@@ -1,6 +1,7 @@
 /* When the library is loaded: it maps the session, patches the modules, and records what process this is. */
 
 #include "recorder.h"
+#include "light.h"
 
 static const char *variable(char **environment, const char *name) {
 	for (; *environment; environment++) {
@@ -67,7 +68,9 @@ static int map_session(void) {
 	header_span = (struct span){(u64)session, (u64)session + session->head_bytes};
 	chunk_bytes = session->chunk_bytes;
 	library = session->library;
-	return get_block(0) != 0;
+	if (session->table_bytes)
+		iodock_stub = iodock_light;
+	return get_block(0) != 0 && (!session->table_bytes || begin_counting());
 }
 
 extern const u8 library_begin[] __asm__("__ehdr_start");

@@ -70,7 +70,7 @@ static u8 *map_trampolines(const struct module *module, const u8 *load) {
 		return 0;
 	u8 *trampolines = (u8 *)at;
 	if (load - trampolines > -REACH && load - trampolines < REACH) {
-		*(struct entries *)trampolines = (struct entries){iodock_plain, iodock_before, iodock_after, iodock_guarded};
+		*(struct entries *)trampolines = (struct entries){iodock_stub, iodock_before, iodock_after, iodock_guarded};
 		if (trampolines != wanted)
 			correct(trampolines, module, wanted - trampolines);
 		if (!failed(kernel3(SYS_mprotect, trampolines, bytes, PROT_READ | PROT_EXEC))) {

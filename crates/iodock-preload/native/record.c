@@ -9,6 +9,7 @@ const char *library;
 struct block *blocks[BLOCKS];
 long session_file = -1;
 u32 descriptors;
+void (*iodock_stub)(void) = iodock_plain;
 
 #define HOT(field, at) _Static_assert(__builtin_offsetof(struct state, field) == at, "as in hot.h")
 HOT(taken, STATE_TAKEN_AND_LEVEL); HOT(level, STATE_LEVEL);

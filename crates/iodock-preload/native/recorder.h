@@ -5,7 +5,8 @@
 #include "state.h"
 
 /* For the stub. */
-void iodock_plain(void), iodock_before(void), iodock_after(void), iodock_guarded(void);
+void iodock_plain(void), iodock_light(void), iodock_before(void), iodock_after(void), iodock_guarded(void);
+extern void (*iodock_stub)(void) __attribute__((visibility("hidden"))); /* that makes the calls */
 void iodock_begin(const u64 *begun);
 void iodock_record(struct plain_frame *plain, u64 end);
 u64 iodock_record_short(struct state *state, const struct plain_frame *plain, u64 end);
@@ -69,7 +70,7 @@ int may_wait(u64 *left), is_own(const struct state *state), forbids(const struct
 
 /* guard.c */
 #define PATCHED_MOST 8
-extern struct span trampoline_spans[PATCHED_MOST], text_spans[PATCHED_MOST], header_span, copy_span, library_span;
+extern struct span trampoline_spans[PATCHED_MOST], text_spans[PATCHED_MOST], header_span, copy_span, library_span, light_span, table_span;
 void note_span(struct span *spans, const u8 *at, u64 bytes);
 int guard(struct frame *frame);
 
@@ -138,7 +139,7 @@ int ring_is_made(const struct state *state, const u64 *arguments, s64 result);
 void ring_is_mapped(const struct state *state, const u64 *arguments, s64 result);
 void ring_is_entered(struct state *state, u32 level, const u64 *arguments, struct fields *f, u64 now, s64 result);
 
-/* loaded_code.c, watch.c, counted.c */
+/* loaded_code.c, watch.c, light.c */
 void note_loaded(const char *name), has_loaded(const u64 *arguments, s64 result);
 void has_mapped(const struct state *state, const u64 *arguments, s64 result);
 void write_counted(struct state *state, u32 level, u64 now), count_before_exec(struct state *state, u64 now);

@@ -17,7 +17,7 @@ typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 typedef u64 __attribute__((may_alias)) aligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 12
+#define SESSION_VERSION 13
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 enum { CALL_NUMBERS = 512, MOST_ROLES = 6, BIRTHS = 1024, MODULES = 256, OFFERED = 64, MODULE_NAME = 247 };
@@ -96,6 +96,11 @@ struct header {
 	u32 counts;	  /* does the kernel count the calls that read and write, and no others? */
 	/* Chunks that are read, for the threads that filled them to use again: their numbers and one, each in the place of its number. */
 	u32 offered[OFFERED] __attribute__((aligned(64)));
+	/* Counters in place of records: behind the chunks a table for each process. */
+	u64 tables_used __attribute__((aligned(64)));
+	u64 tables_at, tables_most, table_bytes; /* the last: 0 if calls are recorded */
+	u64 first_accesses; /* of a process, that are kept */
+	u8 counting[CALL_NUMBERS] __attribute__((aligned(512))); /* enum counting, in light.h */
 	struct shape shapes[CALL_NUMBERS] __attribute__((aligned(4096)));
 	char library[1024]; /* of the preloaded library, NUL-terminated */
 	char session[1024]; /* of this file */

@@ -113,6 +113,14 @@ struct place {
 #define WRITES_LEFT 4ul
 #define KINDS (NO_FRAME | WRITES | WRITES_LEFT)
 
+/* A run of reads or writes of one file, of which only some are timed. */
+struct run {
+	u32 untimed; /* so many are to come before the next one is */
+	u32 length, skipped, number;
+	const void *row;
+	u64 duration, end; /* of the last one that was timed, in ticks */
+};
+
 struct state {
 	/* What recording a read touches is in the first 64 bytes, but for flight and writers. */
 	u32 taken, level; /* enum taken */
@@ -129,7 +137,10 @@ struct state {
 	u8 *memory[LEVELS]; /* where the streams' chunks are mapped */
 	/* Full chunks of the first stream that stay mapped (0: none), their numbers, and which is given up next; the number of the one in
 	 * memory[0] and one, 0: not known. */
-	u8 *spent_memory[SPENT];
+	union {
+		u8 *spent_memory[SPENT];
+		struct run run; /* where calls are counted: then no full chunk stays mapped */
+	};
 	u32 spent_number[SPENT];
 	u16 spent_turn;
 	volatile u16 is_mapping; /* memory that is mapped, but not noted here yet: guard.c waits for it */

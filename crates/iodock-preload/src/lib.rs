@@ -17,6 +17,7 @@ mod entries;
 pub mod format;
 mod items;
 pub mod left;
+pub mod light;
 pub mod local_disk;
 pub mod mapping;
 mod own;

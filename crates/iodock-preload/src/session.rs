@@ -3,6 +3,7 @@
 use crate::cache::{Cache, Library};
 use crate::counts;
 use crate::format::{chunk, header, BIRTHS, CHUNK_MAGIC, HEAD_LEAST, MAGIC, MODULES, VERSION};
+use crate::light::Light;
 use crate::reader;
 use crate::shapes::Shapes;
 use crate::table::SessionOffsets;
@@ -25,7 +26,7 @@ pub(crate) const SESSION_NAME: &str = "session";
 /// Bytes of a path in the header.
 const MOST_PATH: usize = 1023;
 /// A unit of time is 2^4 ticks: 4 to 16 ns.
-const TIME_SHIFT: u32 = 4;
+pub(crate) const TIME_SHIFT: u32 = 4;
 
 pub struct Session {
     pub folder: PathBuf,
@@ -50,6 +51,15 @@ pub fn ticks() -> u64 {
 impl Session {
     /// Makes `folder` with the library and the file in it, for programs that use `libraries`.
     pub fn create(folder: &Path, libraries: &[Library]) -> io::Result<Session> {
+        Session::create_counting(folder, libraries, None)
+    }
+
+    /// The same; with `light` for counters in place of records.
+    pub fn create_counting(
+        folder: &Path,
+        libraries: &[Library],
+        light: Option<Light>,
+    ) -> io::Result<Session> {
         fs::create_dir(folder)?;
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
         fs::write(folder.join(LIBRARY_NAME), crate::LIBRARY)?;
@@ -61,7 +71,7 @@ impl Session {
         let file = options.open(folder.join(SESSION_NAME))?;
         // As long as its recorder lives nobody takes it away: see left.rs.
         let _ = file.try_lock();
-        file.set_len(FILE_BYTES)?;
+        file.set_len(FILE_BYTES + light.map_or(0, Light::file_bytes))?;
         let number = ticks() ^ u64::from(std::process::id()) << 40;
         let time_shift = TIME_SHIFT;
         let mut head = vec![0; header::BYTES];
@@ -80,6 +90,9 @@ impl Session {
         put(header::OWNER, &crate::own::user().to_le_bytes());
         put(header::COUNTS, &u32::from(counts::are_told()).to_le_bytes());
         put(header::ID_SPACE, &crate::own::id_space().to_le_bytes());
+        if let Some(light) = light {
+            light.put(FILE_BYTES, &mut put);
+        }
         let library = folder.join(LIBRARY_NAME);
         let path = folder.join(SESSION_NAME);
         let texts = libraries.iter().find_map(|library| Some(library.kept.as_ref()?.texts.folder()));

@@ -4,7 +4,7 @@ use crate::doorway::{through, Door};
 use crate::errors::record_error;
 use iodock_record::backends::ProgramExit;
 use iodock_record::faults::Mode;
-use iodock_record::{AttachOptions, RecordError, RecordOptions, RecordOutcome};
+use iodock_record::{AttachOptions, Light, RecordError, RecordOptions, RecordOutcome};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -32,7 +32,7 @@ impl StoreHold {
 /// program would have got them. Gives a dictionary: store, kept, elsewhere, made_folder, backend, reason, exit_code, exit_signal, must_finish, warnings, failure,
 /// written_bytes, killed, hold. Until the last one is released no other recorder replaces the store.
 #[pyfunction]
-#[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned(), complete=false))]
+#[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned(), complete=false, light=None))]
 fn record(
     py: Python<'_>,
     command: Vec<OsString>,
@@ -41,13 +41,29 @@ fn record(
     force: bool,
     page_faults: String,
     complete: bool,
+    light: Option<(u64, u64)>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let mut options = RecordOptions::new(command, store);
     options.backend = backend;
     options.force = force;
     options.page_faults = mode(&page_faults)?;
     options.complete = complete;
+    options.light = light.map(|(memory, first)| Light { memory, first });
     run(py, |door| iodock_record::record(&options, door.cancel.clone()))
+}
+
+/// Makes a store in which programs count that are given the variables of its answer: store, variables. Nothing runs meanwhile.
+#[pyfunction]
+fn begin_counting(
+    py: Python<'_>,
+    store: PathBuf,
+    memory: u64,
+    first: u64,
+) -> PyResult<(PathBuf, Vec<(&'static str, OsString)>)> {
+    let begun = iodock_record::begin_counting(&store, Light { memory, first });
+    let begun = begun.map_err(|error| record_error(py, &error))?;
+    let text = |(name, value)| (name, std::os::unix::ffi::OsStringExt::from_vec(value));
+    Ok((begun.store, begun.variables.into_iter().map(text).collect()))
 }
 
 /// Records the running processes `pids`, or instead all of the cgroup `group`, until they end, or a signal asks to stop. Gives what `record` gives.
@@ -106,5 +122,6 @@ fn run<'py>(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<StoreHold>()?;
     module.add_function(wrap_pyfunction!(record, module)?)?;
+    module.add_function(wrap_pyfunction!(begin_counting, module)?)?;
     module.add_function(wrap_pyfunction!(attach, module)?)
 }

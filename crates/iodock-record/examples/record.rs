@@ -12,6 +12,7 @@ fn main() {
         options.backend = backend.to_string_lossy().into_owned();
     }
     options.complete = std::env::var_os("COMPLETE").is_some();
+    options.light = std::env::var_os("LIGHT").map(|_| Default::default());
     match record(&options, Default::default()) {
         Ok(outcome) => {
             if std::env::var_os("QUIET").is_none() {

@@ -1,5 +1,7 @@
 //! Time stamps: nanoseconds since the epoch that never step back.
 
+use iodock_preload::session::{self, Session};
+
 /// The monotonic clock, moved to the epoch once: a clock set during the run does not bend the record.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
@@ -39,4 +41,15 @@ fn read(clock: libc::clockid_t) -> i64 {
     // SAFETY: `time` is a valid timespec to write to; these two clocks always exist.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+/// The session's clock and ours, read together.
+pub(crate) fn pair(session: &Session, clock: &Clock) -> (u64, i64) {
+    let pairs = (0..16).map(|_| {
+        let before = clock.now();
+        let ticks = session::ticks();
+        let after = clock.now();
+        (after - before, ticks >> session.time_shift, before + (after - before) / 2)
+    });
+    pairs.min().map_or((0, 0), |(_, units, time)| (units, time))
 }

@@ -6,6 +6,7 @@
 //! touches the threads, children or signals of the process around it for longer than the recording.
 
 pub mod backends;
+mod begin;
 mod clock;
 pub mod control;
 mod doctor;
@@ -25,9 +26,11 @@ mod standing;
 pub use iodock_event::signals;
 
 pub use backends::ProgramExit;
+pub use begin::{begin_counting, Begun};
 pub use clock::Clock;
 pub use doctor::{doctor, Fact};
 pub use error::{RecordError, Refusal};
+pub use iodock_preload::light::Light;
 pub use naming::Way;
 pub use options::{AttachOptions, RecordOptions, RecordOutcome};
 
@@ -52,17 +55,28 @@ use std::thread;
 /// Nothing was recorded, and unless the store could not be made, the program was not run.
 pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<RecordOutcome, RecordError> {
     let mut program = Program::find(&options.command)?;
-    program.complete = options.complete;
+    (program.complete, program.light) = (options.complete, options.light);
     let choice = choice::for_program(&options.backend, &program)?;
+    if options.light.is_some() {
+        choice.allow_light()?;
+    }
     let command: Vec<Vec<u8>> = options.command.iter().map(|argument| bytes(argument)).collect();
-    let part = Part::claim(&options.store, options.force, &meta(choice, command.clone()))?;
+    let meta_of = |choice: Choice| {
+        let mut meta = meta(choice, command.clone());
+        meta.extra.extend(options.light.map(|light| ("light".into(), light.memory.to_string())));
+        meta
+    };
+    let part = Part::claim(&options.store, options.force, &meta_of(choice))?;
     let run_by = |choice: Choice| {
         let target = Target::Launch(Box::new(program.clone()));
-        let settings = (&options.sampling, options.page_faults);
-        run(choice, target, &part, meta(choice, command.clone()), settings, cancel.clone())
+        let settings = (
+            &options.sampling,
+            if options.light.is_some() { faults::Mode::Never } else { options.page_faults },
+        );
+        run(choice, target, &part, meta_of(choice), settings, cancel.clone())
     };
     let recorded = match (run_by(choice), choice.reason) {
-        (Err(RecordError::Refused(refusal)), Reason::Cheapest) => {
+        (Err(RecordError::Refused(refusal)), Reason::Cheapest) if options.light.is_none() => {
             part.clear();
             choice::without_buffers().and_then(run_by).map(|outcome| outcome.warned_of(refusal))
         }

@@ -7,6 +7,7 @@ use crate::faults::Mode;
 use crate::naming::Way;
 use crate::sampler::Settings;
 use iodock_event::Losses;
+use iodock_preload::light::Light;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::PathBuf;
@@ -27,6 +28,8 @@ pub struct RecordOptions {
     pub page_faults: Mode,
     /// Also what programs do before a recorder inside of them is there.
     pub complete: bool,
+    /// Counters in place of calls.
+    pub light: Option<Light>,
 }
 
 impl RecordOptions {
@@ -39,6 +42,7 @@ impl RecordOptions {
             sampling: Settings::default(),
             page_faults: Mode::default(),
             complete: false,
+            light: None,
         }
     }
 }

@@ -97,6 +97,11 @@ impl Part {
             .map_err(|error| RecordError::Store(Refusal::new(error.to_string(), error.hint())))
     }
 
+    /// Where the session of a recording without a recorder lies: in the store, so that it is there when this is opened.
+    pub fn session(&self) -> PathBuf {
+        self.store.join("journal").join(format!("{}.session", self.name))
+    }
+
     /// Removes what this part has written, so that it may begin again.
     pub fn clear(&self) {
         let journal = self.store.join("journal");
@@ -105,6 +110,7 @@ impl Part {
         for ending in ["journal", ENDING, TRACED_ENDING, crate::faults::ENDING] {
             let _ = fs::remove_file(journal.join(format!("{}.{ending}", self.name)));
         }
+        let _ = fs::remove_dir_all(self.session());
     }
 
     /// Nothing was recorded: leaves no trace.

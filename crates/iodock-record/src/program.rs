@@ -2,6 +2,7 @@
 
 use crate::error::{launch_error, RecordError, Refusal};
 use crate::process;
+use iodock_preload::light::Light;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -16,6 +17,8 @@ pub struct Program {
     pub arguments: Vec<OsString>,
     /// Also what it does before a recorder inside of it is there shall be recorded.
     pub complete: bool,
+    /// Its calls are counted, not recorded.
+    pub light: Option<Light>,
     pub(crate) c_path: CString,
     pub(crate) c_arguments: Vec<CString>,
     pub(crate) c_environment: Vec<CString>,
@@ -47,6 +50,7 @@ impl Program {
             c_environment: environment(),
             arguments: command.to_vec(),
             complete: false,
+            light: None,
             mask: signal_mask(),
             ignores_children: ignores_children(),
             path,

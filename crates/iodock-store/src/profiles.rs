@@ -19,7 +19,11 @@ pub struct ProfileRow<'a> {
     pub rank: Option<i32>,
     /// How many ranks it is the sum of.
     pub ranks: Option<i32>,
+    pub upid: Option<u32>,
     pub file: u32,
+    /// The files that are counted together, and how many they are.
+    pub pattern: Option<&'a str>,
+    pub files: Option<i64>,
     /// Of a data set or variable: the file that holds it.
     pub parent_file: Option<u32>,
     pub interface: &'static str,
@@ -148,10 +152,10 @@ impl ProfileTables {
             Cell::optional(row.host),
             Cell::optional_number(row.rank),
             Cell::optional_number(row.ranks),
-            Cell::Null,
+            row.upid.map_or(Cell::Null, Cell::id),
             Cell::id(row.file),
-            Cell::Null,
-            Cell::Wide(1),
+            Cell::optional(row.pattern),
+            Cell::wide(row.files),
             row.parent_file.map_or(Cell::Null, Cell::id),
             Cell::text(row.interface),
         ];

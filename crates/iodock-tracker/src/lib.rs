@@ -29,6 +29,7 @@ mod two_ended;
 pub use coverage::{Coverage, DEFAULT_COVERAGE_BYTES};
 pub use identities::Identities;
 pub use io_time::IoTimes;
+pub use paths::resolve;
 pub use patterns::fill as fill_patterns;
 pub use tasks::SpaceOptions;
 

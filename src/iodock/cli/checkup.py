@@ -26,6 +26,11 @@ def print_checkup_of(folder: Path, language: str) -> None:
     # Of some million calls it takes seconds. Only a terminal shows this, until it is done.
     doing = language_in(language).gettext(N_("looking for what is worth changing"))
     with Store.open(folder) as store:
+        if store.manifest.profiles_only:
+            from iodock.cli.light import print_counts
+
+            print_counts(store, console, language)
+            return
         with console.status(doing) if console.is_terminal else nullcontext():
             site = load()
             checkup = checkup_of(store, str(folder), settings=site, servers=servers_in_time(store, site))

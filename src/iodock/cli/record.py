@@ -8,14 +8,18 @@ import click
 
 from iodock.cli.options import examples, language, quiet
 from iodock.cli.recording import run
-from iodock.program.recording import BACKENDS, PAGE_FAULTS
+from iodock.cli.sizes import size_bytes
+from iodock.program.recording import BACKENDS, LIGHT, PAGE_FAULTS, begin_counting
 from iodock.shared.errors import RequestError
+
+_LEAST_MEMORY, _MOST_MEMORY = 256 << 10, 64 << 20
 
 _EXAMPLES = (
     "iodock record -- ./a.out input.dat",
     "iodock record -o run.iodock -- mpirun -n 4 ./a.out",
     "mpirun -n 4 iodock record -o run.iodock ./a.out",
     "iodock record --live -- ./a.out > out.txt 2> err.txt",
+    "iodock record --light -- ./a.out",
     "iodock record -p 4711 -o run.iodock",
     "sudo iodock record --cgroup slurm:4711 -o job.iodock",
 )
@@ -52,6 +56,29 @@ _EXAMPLES = (
     help="by rewrite: trace also what programs do before its library is loaded (some 5 ms of CPU a program)",
 )
 @click.option(
+    "--light",
+    is_flag=True,
+    help="count calls by process and file in place of recording each: the store has sums, sizes and times, "
+    "and no order of calls",
+)
+@click.option(
+    "--light-memory",
+    metavar="SIZE",
+    help="with --light: memory of a process's counters (default 1 MiB); what has no room is counted together",
+)
+@click.option(
+    "--light-first",
+    metavar="N",
+    type=click.IntRange(0, 1000),
+    help="with --light: keep the first N reads and writes of each process whole (default 64)",
+)
+@click.option(
+    "--begin",
+    is_flag=True,
+    help="with --light: start nothing, and print the variables that make programs count into the store -o; "
+    "whoever opens it after their end makes its tables",
+)
+@click.option(
     "-p", "--pid", metavar="PID,...", multiple=True, help="record processes that run already, until Ctrl-C"
 )
 @click.option(
@@ -75,6 +102,10 @@ def command(
     backend: str,
     page_faults: str,
     complete: bool,
+    light: bool,
+    light_memory: str | None,
+    light_first: int | None,
+    begin: bool,
     pid: tuple[str, ...],
     cgroup: str | None,
     live: bool,
@@ -85,6 +116,8 @@ def command(
     """Record the I/O of a program, or of processes that run already, then print the check-up. The program
     runs as it would without: its output, exit status and signals are its own; what iodock has to say goes to
     stderr."""
+    if begin:
+        return _begin(output, _light(light, light_memory, light_first, ("",)), command)
     pids = _pids(pid)
     if sum(map(bool, (pids, command, cgroup))) != 1:
         raise RequestError("give a command, or -p PID, or --cgroup PATH", "iodock record -- CMD ARG...")
@@ -96,7 +129,39 @@ def command(
     return run(
         command=command, pids=pids, cgroup=cgroup, output=output, backend=backend, page_faults=page_faults,
         complete=complete, force=force, live=live, quiet=quiet, lang=lang,
+        light=_light(light, light_memory, light_first, command),
     )  # fmt: skip
+
+
+def _begin(output: str | None, light: tuple[int, int] | None, command: tuple[str, ...]) -> int:
+    if light is None or output is None or command:
+        raise RequestError(
+            "--begin makes a store for programs that others start",
+            "iodock record --light --begin -o STORE, without a command",
+        )
+    for name, value in begin_counting(output, light):
+        click.echo(f"export {name}={value}")
+    return 0
+
+
+def _light(
+    light: bool, memory: str | None, first: int | None, command: tuple[str, ...]
+) -> tuple[int, int] | None:
+    if not light:
+        if memory is not None or first is not None:
+            raise RequestError("--light-memory and --light-first are for --light", "add --light")
+        return None
+    if not command:
+        raise RequestError(
+            "--light is for a program that iodock starts: one that runs already can't be made to count",
+            "leave it out",
+        )
+    most, kept = LIGHT
+    if memory is not None:
+        most = size_bytes(memory, "--light-memory")
+        if not _LEAST_MEMORY <= most <= _MOST_MEMORY:
+            raise RequestError(f"--light-memory must be from 256K to 64M, not {memory}")
+    return most, kept if first is None else first
 
 
 def _pids(given: tuple[str, ...]) -> list[int]:

@@ -35,9 +35,11 @@ if TYPE_CHECKING:
         live: bool
         quiet: bool
         lang: str | None
+        light: tuple[int, int] | None
 
 
-_FLAGS = {"-q": "quiet", "--quiet": "quiet", "--force": "force", "--complete": "complete", "--live": "live"}
+_FLAGS = {"-q": "quiet", "--quiet": "quiet", "--force": "force", "--complete": "complete", "--live": "live",
+          "--light": "light"}  # fmt: skip
 _VALUES = {"-o": "output", "--output": "output", "--backend": "backend",
            "--page-faults": "page_faults", "--lang": "lang"}  # fmt: skip
 
@@ -67,6 +69,7 @@ def plain(arguments: Sequence[str]) -> Asked | None:
         "backend": values["backend"], "page_faults": values["page_faults"],
         "complete": flags["complete"], "force": flags["force"], "live": flags["live"],
         "quiet": flags["quiet"], "lang": values["lang"] or None,
+        "light": recording.LIGHT if flags["light"] else None,
     }  # fmt: skip
 
 
@@ -83,6 +86,7 @@ def run(
     live: bool,
     quiet: bool,
     lang: str | None,
+    light: tuple[int, int] | None = None,
 ) -> int:
     """Records a command, or processes that run already, and prints the check-up; the program's own exit
     status."""
@@ -96,7 +100,13 @@ def run(
     with _shown(asked, lang) if live else _Nothing():
         if command:
             recorded = _record(
-                command, asked, backend=backend, force=force, page_faults=page_faults, complete=complete
+                command,
+                asked,
+                backend=backend,
+                force=force,
+                page_faults=page_faults,
+                complete=complete,
+                light=light,
             )
         else:
             recorded = recording.attach(

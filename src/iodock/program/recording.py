@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 BACKENDS = ("auto", "ptrace", "rewrite", "bpf")
 PAGE_FAULTS = ("auto", "always", "never")
+LIGHT = (1 << 20, 64)
+"""What a light recording takes: bytes of counters a process, and accesses that are kept whole."""
 
 
 _holds: dict[str, _native.StoreHold] = {}
@@ -42,18 +44,35 @@ def record(
     force: bool = False,
     page_faults: str = "auto",
     complete: bool = False,
+    light: tuple[int, int] | None = None,
 ) -> _native.RecordSummary:
     """Runs a command and records it; COMPLETE: also what is done before a recorder inside of a program is
-    there. What it gives names the store, which need not be called as was asked. Raises RecordRefused."""
+    there; LIGHT: calls are counted, in so many bytes a process, and its first so many accesses kept. What it
+    gives names the store, which need not be called as was asked. Raises RecordRefused."""
     _let_go(store)
     try:
         recorded = _native.record(
-            list(command), store, backend=backend, force=force, page_faults=page_faults, complete=complete
+            list(command),
+            store,
+            backend=backend,
+            force=force,
+            page_faults=page_faults,
+            complete=complete,
+            light=light,
         )
     except _native.NativeError as error:
         raise RecordRefused(error, _is_store(command[0])) from None
     _holds[recorded["store"]] = recorded["hold"]
     return recorded
+
+
+def begin_counting(store: str, light: tuple[int, int]) -> list[tuple[str, str]]:
+    """Makes a store for programs that others start, and gives the variables that these are to have. Raises
+    RecordRefused."""
+    try:
+        return _native.begin_counting(store, *light)[1]
+    except _native.NativeError as error:
+        raise RecordRefused(error) from None
 
 
 def _is_store(program: str) -> str | None:

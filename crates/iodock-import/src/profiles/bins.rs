@@ -8,7 +8,7 @@ const KI: i64 = 1 << 10;
 const MI: i64 = 1 << 20;
 const GI: i64 = 1 << 30;
 /// Darshan's names of bins, and the last number in each (`DARSHAN_BUCKET_INC` in darshan-common.h).
-const BINS: [(&str, Option<i64>); 10] = [
+pub const BINS: [(&str, Option<i64>); 10] = [
     ("0_100", Some(100)),
     ("100_1K", Some(KI)),
     ("1K_10K", Some(10 * KI)),
@@ -21,7 +21,7 @@ const BINS: [(&str, Option<i64>); 10] = [
     ("1G_PLUS", None),
 ];
 /// MPI-IO and what lies above call theirs `SIZE_READ_AGG_`.
-const SIZES: [(&str, &[&str]); 2] =
+pub const SIZES: [(&str, &[&str]); 2] =
     [("read-size", &["SIZE_READ_", "SIZE_READ_AGG_"]), ("write-size", &["SIZE_WRITE_", "SIZE_WRITE_AGG_"])];
 const COMMON: [(&str, &str, &str); 2] =
     [("common-read-or-write-size", "ACCESS", "ACCESS"), ("common-stride", "STRIDE", "STRIDE")];

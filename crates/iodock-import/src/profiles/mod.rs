@@ -4,6 +4,7 @@
 mod bins;
 mod columns;
 mod job;
+pub mod light;
 mod names;
 mod side;
 
@@ -149,7 +150,10 @@ impl<'a> Told<'a> {
             host: record.rank().and_then(|rank| self.hosts.get(&rank).copied()),
             rank: record.rank().and_then(|rank| i32::try_from(rank).ok()),
             ranks: if shared { self.ranks } else { Some(1) },
+            upid: None,
             file: self.files.number(record.id()),
+            pattern: None,
+            files: Some(1),
             parent_file: record.file().map(|file| self.files.number(file)),
             interface: columns.interface,
             counts: columns.counts(counted, record),

@@ -4,7 +4,7 @@ use crate::reader::Flight;
 use crate::session::Session;
 use crate::shapes::Shapes;
 use iodock_event::SourceError;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -32,6 +32,11 @@ const CLOCK: u32 = 2;
 const CHUNK: u32 = 3;
 const END: u32 = 4;
 const FLIGHT: u32 = 5;
+const TABLE: u32 = 6;
+/// A table's piece begins with its number, 8 bytes, and where in it the bytes lie and how many it has in all, 4 each.
+const TABLE_PIECE: usize = 16;
+/// Bytes of a table in a piece.
+const TABLE_BYTES: usize = 512 << 10;
 /// Kinds of later versions are passed over; a larger number is no piece.
 const LAST_KIND: u32 = 255;
 
@@ -89,6 +94,17 @@ impl CallsWriter {
     pub fn flight(&mut self, chunk: u64, flight: Flight) -> io::Result<()> {
         let (number, fd) = (flight.number.to_le_bytes(), flight.fd.to_le_bytes());
         self.piece(FLIGHT, &[&chunk.to_le_bytes(), &number, &fd, &flight.start.to_le_bytes()])
+    }
+
+    /// A table of counters.
+    pub fn table(&mut self, number: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut from = 0u32;
+        for part in bytes.chunks(TABLE_BYTES) {
+            let whole = (bytes.len() as u32).to_le_bytes();
+            self.piece(TABLE, &[&number.to_le_bytes(), &from.to_le_bytes(), &whole, part])?;
+            from += part.len() as u32;
+        }
+        Ok(())
     }
 
     /// Nothing more will come, and this the library has not recorded.
@@ -192,6 +208,8 @@ pub struct CallsFile {
     pub damaged: u64,
     chunks: Vec<(u64, Piece)>,
     flights: HashMap<u64, Flight>,
+    /// Tables of counters, by their numbers, and how many bytes each has when it is whole.
+    tables: BTreeMap<u64, (usize, Vec<u8>)>,
     /// Up to the end of the last whole piece.
     good_length: u64,
     /// Its recorder may add more. Then it is read up to the last reading of the clock: what stands before was handed over
@@ -243,6 +261,7 @@ impl CallsFile {
             damaged: 0,
             chunks: Vec::new(),
             flights: HashMap::new(),
+            tables: BTreeMap::new(),
             good_length: HEADER as u64,
             is_growing: false,
             file,
@@ -311,6 +330,14 @@ impl CallsFile {
                 let from = number(&payload[8..CHUNK_PIECE]) as u32;
                 self.chunks.push((number(&payload[..8]), Piece { from, length, at }));
             }
+            (TABLE, length) if length > TABLE_PIECE => {
+                let (from, whole) = (number(&payload[8..12]) as usize, number(&payload[12..16]) as usize);
+                let table = self.tables.entry(number(&payload[..8])).or_default();
+                table.0 = whole;
+                // One that was begun by a recorder that was killed is written again, from its beginning.
+                table.1.truncate(from);
+                table.1.extend_from_slice(&payload[TABLE_PIECE..]);
+            }
             // A kind of a later version that older ones may pass over.
             _ => {}
         }
@@ -318,6 +345,16 @@ impl CallsFile {
 
     pub fn length(&self) -> u64 {
         self.good_length
+    }
+
+    /// The tables of counters that are whole.
+    pub fn tables(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let whole = self.tables.iter().filter(|(_, (whole, bytes))| bytes.len() == *whole);
+        whole.map(|(&number, (_, bytes))| (number, bytes.as_slice()))
+    }
+
+    pub fn holds_table(&self, number: u64) -> bool {
+        self.tables.get(&number).is_some_and(|(whole, bytes)| bytes.len() == *whole)
     }
 
     /// The numbers of the chunks that it has something of.

@@ -3,6 +3,7 @@
 
 use super::file::{CallsWriter, Lost};
 use super::offers::Offers;
+use super::tables::Tables;
 use crate::format::{chunk, header};
 use crate::reader::{self, Flight};
 use crate::session::{self, Mapped, Session};
@@ -43,6 +44,7 @@ pub struct Keeper<'a> {
     /// Those that were offered back, each with what it was last, until they are begun again or offered no more.
     offered: Vec<(u64, reader::Head)>,
     offers: Option<Offers>,
+    tables: Tables,
     memory: Option<Mapped>,
     bytes: Vec<u8>,
 }
@@ -79,6 +81,7 @@ impl<'a> Keeper<'a> {
             found_behind: 0,
             offered: Vec::new(),
             offers: Offers::new(session).ok(),
+            tables: Tables::default(),
             memory: session.map(),
             bytes: Vec::new(),
         }
@@ -167,6 +170,14 @@ impl<'a> Keeper<'a> {
         self.found_begun >= PRESSING || self.found_behind >= PRESSING_FULL
     }
 
+    /// Skips the tables of counters that the file holds already.
+    ///
+    /// # Errors
+    /// The session can't be read.
+    pub fn skip_tables(&mut self, is_held: impl Fn(u64) -> bool) -> io::Result<()> {
+        self.tables.skip(self.session, is_held)
+    }
+
     /// Skips what the file holds already of a chunk with this number.
     pub fn skip(&mut self, held: impl Fn(u64) -> u32) {
         for live in &mut self.live {
@@ -201,6 +212,7 @@ impl<'a> Keeper<'a> {
             }
         }
         result?;
+        self.tables.hand_over(self.session, &mut self.file)?;
         self.file.flush()?;
         let over: HashSet<u32> = done.iter().map(|(_, head)| head.stream).collect();
         let mut unwanted: Vec<u64> = done.into_iter().map(|(index, _)| index).collect();
@@ -281,6 +293,7 @@ impl<'a> Keeper<'a> {
                 self.file.flight(one.head.number(one.index), flight)?;
             }
         }
+        self.tables.end(self.session, &mut self.file)?;
         let counter = |at| self.session.counter(at);
         self.file.end(Lost {
             calls: counter(header::LOST_CALLS)?,

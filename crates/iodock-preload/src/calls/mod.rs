@@ -9,13 +9,14 @@ mod offers;
 mod records;
 mod source;
 mod streams;
+mod tables;
 mod times;
 mod usages;
 
 pub use file::{CallsFile, CallsWriter, Lost};
 pub use keep::Keeper;
 pub use records::Ending;
-pub use source::{count_lost, recover, CallsSource};
+pub use source::{count_lost, is_counted_in, recover, CallsSource, Counts};
 pub use usages::Usages;
 
 /// The ending of such a file's name.

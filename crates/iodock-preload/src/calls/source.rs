@@ -8,14 +8,54 @@ use super::streams::{Chunks, Streams};
 use super::times::Times;
 use super::usages::Usages;
 use crate::format::header;
+use crate::light::Table;
+use crate::own;
 use crate::reader::{ChunkReader, Entry, ProcessRecord};
-use crate::session::{place_of, Session};
+use crate::session::{place_of, Session, TIME_SHIFT};
 use crate::shapes::Shapes;
 use iodock_event::{Batch, Clock, LossKind, RecordSource, SourceError};
 use std::path::Path;
 use std::{fs, io};
 
 const BATCH_RECORDS: usize = 1024;
+
+/// Tables of counters, and what turns their ticks into time.
+pub struct Counts {
+    pub tables: Vec<Table>,
+    /// Of the session's clock, in its units, and ns since the epoch.
+    pub times: Times,
+    pub time_shift: u32,
+}
+
+impl Counts {
+    /// Those of the file, and those that are still in the session where that is there.
+    fn of(file: &CallsFile, session: Option<&Session>) -> Counts {
+        let growing = if file.lost.is_none() && session.is_none() {
+            Session::open(&file.session, file.number).ok()
+        } else {
+            None
+        };
+        let mut tables: Vec<Table> = file.tables().filter_map(|(_, bytes)| Table::parse(bytes)).collect();
+        if let Some(session) = session.or(growing.as_ref()) {
+            let numbers = (0..session.tables().unwrap_or(0)).filter(|&number| !file.holds_table(number));
+            tables.extend(numbers.filter_map(|number| Table::parse(&session.table(number).ok()??)));
+        }
+        Counts { tables, times: Times::new(file.clocks.clone()), time_shift: TIME_SHIFT }
+    }
+
+    /// ns of a number of ticks.
+    pub fn nanoseconds(&mut self, ticks: u64) -> f64 {
+        const SPAN: u64 = 1 << 32;
+        let begin = self.times.begin();
+        let span = self.times.ns(begin + SPAN) - self.times.ns(begin);
+        ticks as f64 * span as f64 / SPAN as f64 / f64::from(1 << self.time_shift)
+    }
+
+    /// ns since the epoch, of a reading of the clock in ticks.
+    pub fn moment(&mut self, ticks: u64) -> i64 {
+        self.times.ns(ticks >> self.time_shift)
+    }
+}
 
 /// Yields a file's calls in the order of their ends, and the births and ends of tasks with them.
 pub struct CallsSource {
@@ -28,6 +68,7 @@ pub struct CallsSource {
     over: bool,
     /// Calls that are known to be missing in this file, of any process; `None` if it is not known how many.
     missing: Option<u64>,
+    light: Option<Box<Counts>>,
     spare: Vec<Batch>,
 }
 
@@ -38,6 +79,7 @@ impl CallsSource {
     /// The file can't be read.
     pub fn open(file: CallsFile, session: Option<Session>) -> Result<CallsSource, SourceError> {
         let name = file.path.display().to_string();
+        let light = Some(Box::new(Counts::of(&file, session.as_ref())));
         let (root, length) = (file.root, file.length());
         let mut records = Records::new(root, Times::new(file.clocks.clone()));
         let lost = file.lost.unwrap_or_default();
@@ -45,11 +87,18 @@ impl CallsSource {
         records.batch.losses.add(LossKind::StoppedProcesses, lost.stopped);
         records.batch.losses.add(LossKind::UnreadableMemory, lost.unread_paths);
         let is_whole = file.damaged == 0 && lost.streams == 0 && session.is_none();
-        let missing = file.lost.filter(|_| is_whole).map(|lost| lost.calls);
+        // Of calls that are counted few are recorded: what the kernel has counted says nothing of the others.
+        let is_light = light.as_ref().is_some_and(|counts| !counts.tables.is_empty());
+        let missing = file.lost.filter(|_| is_whole && !is_light).map(|lost| lost.calls);
         let streams = Streams::new(Chunks { file, session }).map_err(|error| refusal(&name, &error))?;
         let ending = Ending::default();
         let spare = Vec::new();
-        Ok(CallsSource { name, streams, records, root, length, ending, over: false, missing, spare })
+        Ok(CallsSource { name, streams, records, root, length, ending, over: false, missing, light, spare })
+    }
+
+    /// The tables of counters, of a recording that counts calls.
+    pub fn take_counts(&mut self) -> Option<Counts> {
+        self.light.take().map(|counts| *counts)
     }
 
     /// Where what tasks have used is found while, and after, their calls are read.
@@ -168,10 +217,35 @@ pub fn recover(path: &Path) -> Result<(CallsFile, Option<Session>), SourceError>
     }
 }
 
+/// Do programs still count in the session of the file at `path`, whose recorder is not there?
+pub fn is_counted_in(path: &Path) -> bool {
+    let Ok(file) = CallsFile::open(path) else { return false };
+    let session = file.lost.is_none().then(|| Session::open(&file.session, file.number).ok()).flatten();
+    let Some(session) = session
+        .filter(|session| session.counter(header::ID_SPACE).is_ok_and(|space| space == own::id_space()))
+    else {
+        return false;
+    };
+    let lives = |number: u64| {
+        let head = session.table(number).ok().flatten().and_then(|bytes| Table::parse(&bytes));
+        let is_over = session.is_table_over(number).unwrap_or(true);
+        head.is_some_and(|table| !is_over && maps(table.pid, &session.path()))
+    };
+    (0..session.tables().unwrap_or(0)).any(lives)
+}
+
+/// (Its number may be another's by now.)
+fn maps(pid: u32, session: &Path) -> bool {
+    let text = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let name = session.as_os_str().as_encoded_bytes();
+    memchr::memmem::find(&text, name).is_some()
+}
+
 fn take_rest(file: &CallsFile, session: &Session) -> io::Result<()> {
     let mut keeper = Keeper::new(session, CallsWriter::go_on(file)?);
     keeper.collect(|_| {})?;
     keeper.skip(|number| file.held(number));
+    keeper.skip_tables(|number| file.holds_table(number))?;
     keeper.end()
 }
 

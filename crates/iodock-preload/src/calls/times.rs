@@ -21,6 +21,11 @@ impl Times {
         Times { lines, last: 0 }
     }
 
+    /// The first reading, in units.
+    pub fn begin(&self) -> u64 {
+        self.lines[0].0
+    }
+
     /// ns since the epoch. What lies before the first reading or behind the last is on the line beside.
     pub fn ns(&mut self, units: u64) -> i64 {
         let ends = |at: usize| self.lines.get(at + 1).map_or(u64::MAX, |line| line.0);

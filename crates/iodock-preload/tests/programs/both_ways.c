@@ -14,6 +14,7 @@ void iodock_plain(void) {}
 void iodock_before(void) {}
 void iodock_guarded(void) {}
 void iodock_after(void) {}
+void iodock_light(void) {}
 
 #define CALLS 400000
 #define CHUNK_BYTES 65536

@@ -14,6 +14,22 @@ pub struct Choice {
     pub reason: Reason,
 }
 
+impl Choice {
+    /// # Errors
+    /// It can't count calls in place of recording them.
+    pub fn allow_light(self) -> Result<(), RecordError> {
+        if self.backend.name() == "rewrite" {
+            return Ok(());
+        }
+        let name = self.backend.name();
+        let message = match self.reason {
+            Reason::Asked => format!("--backend {name} can't count calls in place of recording them"),
+            _ => "calls of this program can't be counted from inside: it is static, gains rights, makes calls past libc, or rewriting is not possible here".into(),
+        };
+        Err(RecordError::Refused(Refusal::new(message, "record it without --light")))
+    }
+}
+
 /// The back end called `name`, if it works here.
 ///
 /// # Errors

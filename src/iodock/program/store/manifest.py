@@ -18,6 +18,10 @@ from iodock.shared.errors import StoreError, meant
 from iodock.shared.language import N_
 
 CLOCKS = ("epoch", "day", "relative", "none")
+_LIGHT_COUNTERS = N_(
+    "these are counters by process and file, and no calls (record --light): times are those of all processes "
+    "and threads together, and what is not counted is empty"
+)
 _COUNTERS = N_(
     "these are counters of Darshan, and no calls: the same bytes stand in each interface that they pass, "
     "times are those of all ranks together, and what is not counted is empty"
@@ -91,6 +95,11 @@ class Manifest:
         return "profiles" in self.rows and not self.rows.get("events")
 
     @property
+    def is_light(self) -> bool:
+        """Whether the calls were counted in place of being recorded (`iodock record --light`)."""
+        return self.profiles_only and "light" in self.source
+
+    @property
     def in_progress(self) -> InProgress | None:
         """How far the recording was when this was read; None of one that is over."""
         said = self.raw.get("in_progress")
@@ -116,7 +125,7 @@ class Manifest:
         elif self.source.get("calls") and not self.durations:
             found.append("this source has no call durations, so times are empty")
         if self.profiles_only:
-            found.append(_COUNTERS)
+            found.append(_LIGHT_COUNTERS if self.is_light else _COUNTERS)
             if not self.rows["profiles"]:
                 found.append(_NO_COUNTERS)
         if not self.checksums and self.rows:

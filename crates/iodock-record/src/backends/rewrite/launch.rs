@@ -6,7 +6,7 @@ use super::tracing::Tracing;
 use super::{room, root};
 use crate::backends::ptrace::Requests;
 use crate::backends::{Ended, ProgramExit};
-use crate::clock::Clock;
+use crate::clock::{pair, Clock};
 use crate::control::{Control, Received};
 use crate::error::{launch_error, plain, RecordError, Refusal};
 use crate::faults::PageFaults;
@@ -53,7 +53,7 @@ pub fn run(
         RecordError::Refused(Refusal::new(message, "choose --backend ptrace"))
     };
     let folder = Folder(room::place().map_err(RecordError::Refused)?);
-    let session = Session::create(&folder.0, &session::libraries())
+    let session = Session::create_counting(&folder.0, &session::libraries(), program.light)
         .map_err(|error| refused("the shared buffers can't be made", error))?;
     left::remove(Path::new(room::SHARED), SystemTime::now());
     root::prepare(&mut program, &session);
@@ -71,7 +71,7 @@ pub fn run(
     // Without it the session stays in memory if this is killed and the store is lost.
     let _ = left::name_calls(&session, &path);
     // A file that can't be written to says so at the next flush.
-    let _ = file.clock(clock_pair(&session, clock));
+    let _ = file.clock(pair(&session, clock));
     let root = child.pid as u32;
     let requests = Requests::new(session.library().into_os_string().into_encoded_bytes());
     let handle = handle_of(child.pid);
@@ -155,17 +155,6 @@ fn handle_of(pid: libc::pid_t) -> Option<OwnedFd> {
         let handle = libc::syscall(libc::SYS_pidfd_open, pid, 0) as libc::c_int;
         (handle >= 0).then(|| OwnedFd::from_raw_fd(handle))
     }
-}
-
-/// The session's clock and ours, read together.
-fn clock_pair(session: &Session, clock: &Clock) -> (u64, i64) {
-    let pairs = (0..16).map(|_| {
-        let before = clock.now();
-        let ticks = session::ticks();
-        let after = clock.now();
-        (after - before, ticks >> session.time_shift, before + (after - before) / 2)
-    });
-    pairs.min().map_or((0, 0), |(_, units, time)| (units, time))
 }
 
 struct Following<'a> {
@@ -311,7 +300,7 @@ impl Following<'_> {
         let mut result = self.notice();
         let due = self.turn.elapsed() >= TURN;
         // Read before, written behind what is handed over: whoever reads the file meanwhile has all up to then.
-        let clock = due.then(|| clock_pair(self.session, self.clock));
+        let clock = due.then(|| pair(self.session, self.clock));
         if self.failure.is_none() && (due || self.keeper.is_pressing()) {
             result = result.and_then(|()| self.keeper.hand_over(|pid| self.living.is_alive(pid)));
         }
@@ -395,7 +384,7 @@ impl Following<'_> {
         self.note(result);
         let _ = self.session.close();
         if self.failure.is_none() {
-            let clock = self.keeper.file.clock(clock_pair(self.session, self.clock));
+            let clock = self.keeper.file.clock(pair(self.session, self.clock));
             let result = clock.and_then(|()| self.keeper.end());
             self.note(result);
         }

@@ -1,0 +1,104 @@
+/* Counters in place of records (iodock record --light): the table that each process has in the session's file. Written down in
+ * docs/explanation/light-mode.md; src/light.rs is the same in Rust. */
+#ifndef IODOCK_COUNTS_H
+#define IODOCK_COUNTS_H
+
+#include "state.h"
+
+#define TABLE_MAGIC 0x4c424154u /* "TABL" */
+
+enum { SIZE_BINS = 10, GAP_BINS = 8, TIME_BINS = 12, DIRECTIONS = 2 };
+enum { SLOTS_LEAST = 4096, SLOTS_MOST = 65536, DESCRIPTORS = 4096, NAME_MOST = 1024 /* stacks of signal handlers are small */ };
+
+/* How a row's name is to be understood; in the order in which rows become scarce. */
+enum row_kind { ROW_FILE = 1, ROW_PATTERN = 2, ROW_FOLDER = 3, ROW_REST = 4 };
+
+/* Times are in ticks. Only `owner` adds to a row that has one, in single instructions, which a signal handler can't tear; to others all threads
+ * add with a lock prefix. After a call the kernel has had the caches: what a read in a run touches stands on few lines. */
+struct row {
+	u64 key; /* hash of the name; written last */
+	u32 name_at, name_bytes;
+	u32 owner; /* number of a state, 0: all */
+	u16 kind, twin; /* the row of the same name that all add to, and one; 0: none */
+	u64 direction; /* of the last access, and one */
+	u64 alignments; /* bits: which bins offsets were in */
+	u64 first, last, files; /* the last: of those counted together, how many were not met before, as far as the bits tell */
+	/* A line. */
+	u64 calls[DIRECTIONS], bytes[DIRECTIONS];
+	u64 end[DIRECTIONS], last_end; /* behind the last access of each direction, and of any */
+	u64 unplaced; /* accesses whose offset is not known */
+	/* Another. */
+	u64 sequential[DIRECTIONS], consecutive[DIRECTIONS], gaps[GAP_BINS];
+	u64 most_end[DIRECTIONS], switches, unaligned;
+	u64 time[DIRECTIONS], meta_time;
+	u64 untimed; /* accesses whose time is taken for that of their neighbours */
+	u64 opens, seeks, stats, syncs, maps, others, failed;
+	u64 sizes[DIRECTIONS][SIZE_BINS], times[TIME_BINS];
+	u64 unused[5];
+};
+
+/* One of the first accesses. */
+struct access {
+	u32 row, tid; /* the row's number and one; written last */
+	u64 start, duration, offset, bytes, direction;
+};
+
+struct table {
+	u32 magic, pid;
+	u64 begun; /* in ticks */
+	u32 rows_most, names_most, accesses_most, seen_bits, slots;
+	u32 over; /* the program has ended, or executes another */
+	u64 index_at, accesses_at, rows_at, names_at, seen_at; /* from the table's begin */
+	u32 rows_used __attribute__((aligned(64))), names_used, accesses_used;
+	u32 rows_ready, names_ready; /* bytes of pages that are there */
+	u32 seen_ready;
+	u64 folded; /* files that have no row of their own, as far as the bits tell */
+	u64 asynchronous, unplaced; /* calls that are not counted: of io_uring and libaio; on what has no name */
+};
+
+#define POSITION_UNKNOWN (~0ul)
+
+struct descriptor {
+	u64 position;
+	struct row *row; /* 0: it is to be asked for */
+};
+
+/* Private, and wiped by a fork: a child finds that it has no table. */
+struct light {
+	struct table *table;
+	u32 is_failed, is_being_made, directory_bytes;
+	char directory[NAME_MOST];
+	struct descriptor descriptors[DESCRIPTORS];
+};
+
+extern struct light *light;
+
+/* What a call is to be counted as: session.h, counting. */
+enum counting {
+	COUNT_NOTHING = 0, COUNT_READ, COUNT_WRITE, COUNT_COPY, COUNT_OPEN, COUNT_CLOSE, COUNT_CLOSE_RANGE, COUNT_DUP, COUNT_FCNTL, COUNT_SEEK,
+	COUNT_STAT, COUNT_SYNC, COUNT_META, COUNT_MAP, COUNT_DIRECTORY, COUNT_NEW, COUNT_ASYNCHRONOUS,
+};
+
+/* A call that is over. */
+struct over {
+	const struct shape *shape;
+	const u64 *arguments;
+	s64 result;
+	u64 number, start, end; /* in ticks */
+};
+
+static inline struct row *rows_of(const struct table *table) { return (struct row *)((u8 *)table + table->rows_at); }
+
+/* light.c */
+int begin_counting(void);
+struct table *table_of(void);
+struct row *row_for_all(struct state *state, struct row *row), *row_of_name(struct state *state, const u8 *name, u64 bytes, u64 hash);
+/* light_names.c */
+struct row *row_of_descriptor(struct state *state, s64 fd), *row_of_path(struct state *state, const struct over *over);
+void forget_directory(void);
+u64 pattern_of(u8 *to, const u8 *name, u64 bytes), folder_of(u8 *to, const u8 *name, u64 bytes);
+/* light_calls.c */
+void iodock_count(struct plain_frame *plain);
+void count_over(struct state *state, const struct over *over);
+
+#endif

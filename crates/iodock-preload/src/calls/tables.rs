@@ -1,0 +1,65 @@
+//! Tables of counters (--light): from the session to the file, when their programs have ended.
+
+use super::file::CallsWriter;
+use crate::session::Session;
+use std::io;
+
+/// Which tables are still written to.
+#[derive(Default)]
+pub struct Tables {
+    /// How many there were when that was looked at last.
+    known: u64,
+    live: Vec<Live>,
+}
+
+struct Live {
+    number: u64,
+    /// Its program had ended, or had been replaced by another, the last time. (Its threads may count until it has.)
+    was_over: bool,
+}
+
+impl Tables {
+    /// Skips what the file holds already.
+    pub fn skip(&mut self, session: &Session, is_held: impl Fn(u64) -> bool) -> io::Result<()> {
+        self.look(session)?;
+        self.live.retain(|one| !is_held(one.number));
+        Ok(())
+    }
+
+    fn look(&mut self, session: &Session) -> io::Result<()> {
+        let count = session.tables()?;
+        self.live.extend((self.known..count).map(|number| Live { number, was_over: false }));
+        self.known = count.max(self.known);
+        Ok(())
+    }
+
+    /// Hands over those whose programs have ended, and gives their memory back.
+    pub fn hand_over(&mut self, session: &Session, file: &mut CallsWriter) -> io::Result<()> {
+        self.look(session)?;
+        let mut done = Vec::new();
+        for one in &mut self.live {
+            let is_over = session.is_table_over(one.number)?;
+            if is_over && one.was_over {
+                hand_over_one(session, file, one.number)?;
+                done.push(one.number);
+            }
+            one.was_over = is_over;
+        }
+        if !done.is_empty() {
+            file.flush()?;
+            self.live.retain(|one| done.binary_search(&one.number).is_err());
+            done.iter().for_each(|&number| session.discard_table(number));
+        }
+        Ok(())
+    }
+
+    /// All that are left.
+    pub fn end(&mut self, session: &Session, file: &mut CallsWriter) -> io::Result<()> {
+        self.look(session)?;
+        self.live.drain(..).try_for_each(|one| hand_over_one(session, file, one.number))
+    }
+}
+
+fn hand_over_one(session: &Session, file: &mut CallsWriter, number: u64) -> io::Result<()> {
+    session.table(number)?.map_or(Ok(()), |bytes| file.table(number, &bytes))
+}

@@ -1,0 +1,342 @@
+//! Counters in place of records: what native/light.h is in C. A process has a table in the session's file; this reads it.
+
+use crate::format::{header, CALL_NUMBERS};
+use crate::session::Session;
+use iodock_event::numbers_x86_64::NUMBERS;
+use iodock_event::{Action, CallClass, CallId};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"TABL");
+const HEAD: usize = 192;
+const PAGE: u64 = 4096;
+/// Processes that may be counted, with each program that they execute; the file is sparse.
+const TABLES_MOST: u64 = 1 << 18;
+const ROW: usize = 8 * words::ALL;
+const ACCESS: usize = 48;
+
+/// What is counted, and in how much memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Light {
+    /// Bytes of a process's table.
+    pub memory: u64,
+    /// Accesses of a process that are kept whole.
+    pub first: u64,
+}
+
+impl Light {
+    /// The least that a table takes.
+    pub const LEAST: u64 = 256 << 10;
+    pub const MOST: u64 = 64 << 20;
+    pub const MOST_FIRST: u64 = 1000;
+
+    pub(crate) fn file_bytes(self) -> u64 {
+        self.table_bytes() * TABLES_MOST
+    }
+
+    fn table_bytes(self) -> u64 {
+        self.memory.next_multiple_of(PAGE)
+    }
+
+    pub(crate) fn put(self, at: u64, put: &mut impl FnMut(usize, &[u8])) {
+        put(header::TABLES_AT, &at.to_le_bytes());
+        put(header::TABLES_MOST, &TABLES_MOST.to_le_bytes());
+        put(header::TABLE_BYTES, &self.table_bytes().to_le_bytes());
+        put(header::FIRST_ACCESSES, &self.first.to_le_bytes());
+        put(header::COUNTING, &counting());
+    }
+}
+
+impl Default for Light {
+    fn default() -> Self {
+        Light { memory: 1 << 20, first: 64 }
+    }
+}
+
+/// What a call is counted as: enum counting in native/light.h.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Counting {
+    Nothing = 0,
+    Read,
+    Write,
+    Copy,
+    Open,
+    Close,
+    CloseRange,
+    Dup,
+    Fcntl,
+    Seek,
+    Stat,
+    Sync,
+    Metadata,
+    Map,
+    Directory,
+    New,
+    Asynchronous,
+}
+
+fn counting() -> [u8; CALL_NUMBERS] {
+    let mut all = [0; CALL_NUMBERS];
+    for &(number, name) in NUMBERS {
+        if let Some(id) = CallId::intern(name.as_bytes()) {
+            all[number as usize] = counted_as(id) as u8;
+        }
+    }
+    all
+}
+
+fn counted_as(id: CallId) -> Counting {
+    use Action as A;
+    match id.spec().action {
+        A::Read | A::PositionedRead | A::Receive => Counting::Read,
+        A::Write | A::PositionedWrite | A::Send | A::PipeMemory => Counting::Write,
+        A::Transfer => Counting::Copy,
+        A::Open | A::Creat => Counting::Open,
+        A::Close => Counting::Close,
+        A::CloseRange => Counting::CloseRange,
+        A::Dup | A::Dup2 => Counting::Dup,
+        A::Fcntl => Counting::Fcntl,
+        A::Seek => Counting::Seek,
+        A::Stat => Counting::Stat,
+        A::Map => Counting::Map,
+        A::ChangeDirectory | A::ChangeDirectoryFd | A::ChangeRoot => Counting::Directory,
+        // How many bytes their messages had is not counted.
+        A::AsyncSubmit | A::RingEnter | A::ReceiveMany | A::SendMany => Counting::Asynchronous,
+        A::NewSocket | A::NewAccepted | A::NewMemfd | A::NewEventfd | A::NewEpoll | A::NewTimerfd => {
+            Counting::New
+        }
+        A::NewSignalfd | A::NewInotify | A::NewPidfd | A::NewIoUring | A::NewUnnamed | A::NewFromProcess => {
+            Counting::New
+        }
+        A::Fork | A::Vfork | A::Clone | A::Exec | A::Exit => Counting::Nothing,
+        _ => match id.spec().class {
+            CallClass::Sync => Counting::Sync,
+            CallClass::Metadata => Counting::Metadata,
+            _ => Counting::Nothing,
+        },
+    }
+}
+
+/// Where a row's words stand: struct row in native/light.h.
+pub mod words {
+    /// Bits: which multiples offsets were.
+    pub const ALIGNMENTS: usize = 4;
+    pub const FIRST: usize = 5;
+    pub const LAST: usize = 6;
+    pub const FILES: usize = 7;
+    /// Of reads, and of writes behind it.
+    pub const CALLS: usize = 8;
+    pub const BYTES: usize = 10;
+    /// Accesses whose offset is not known.
+    pub const UNPLACED: usize = 15;
+    pub const SEQUENTIAL: usize = 16;
+    pub const CONSECUTIVE: usize = 18;
+    pub const GAPS: usize = 20;
+    pub const MOST_END: usize = 28;
+    pub const SWITCHES: usize = 30;
+    pub const UNALIGNED: usize = 31;
+    pub const TIME: usize = 32;
+    pub const META_TIME: usize = 34;
+    pub const UNTIMED: usize = 35;
+    pub const OPENS: usize = 36;
+    pub const SEEKS: usize = 37;
+    pub const STATS: usize = 38;
+    pub const SYNCS: usize = 39;
+    pub const MAPS: usize = 40;
+    pub const OTHERS: usize = 41;
+    pub const FAILED: usize = 42;
+    pub const SIZES: usize = 43;
+    pub const TIMES: usize = 63;
+    pub const ALL: usize = 80;
+
+    /// Words of several rows are added up.
+    pub fn is_sum(word: usize) -> bool {
+        matches!(word, FILES..12 | UNPLACED..MOST_END | SWITCHES..75)
+    }
+}
+
+/// Bins of a histogram, for the words above.
+pub const SIZE_BINS: usize = 10;
+pub const GAP_BINS: usize = 8;
+pub const TIME_BINS: usize = 12;
+/// Bits of offsets: any, and multiples of 512 bytes, 4 KiB, 64 KiB and 1 MiB.
+pub const ALIGNMENTS: [i64; 5] = [1, 512, 4096, 65536, 1 << 20];
+/// Times of less than 2^10 ticks are one bin; each has four times the width of the one before.
+pub const FIRST_TIME: u32 = 10;
+
+/// What a row counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RowKind {
+    File,
+    /// Files whose names differ in their numbers only.
+    Pattern,
+    /// Files of one folder.
+    Folder,
+    /// All others.
+    Rest,
+}
+
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub kind: RowKind,
+    pub name: Vec<u8>,
+    pub words: [u64; words::ALL],
+}
+
+/// A read or write, one of the first of its process. Times in ticks.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    pub row: usize,
+    pub tid: u32,
+    pub start: u64,
+    pub duration: u64,
+    pub offset: Option<u64>,
+    pub bytes: u64,
+    pub is_write: bool,
+}
+
+/// What one process has done while it ran one program.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    pub pid: u32,
+    /// In ticks.
+    pub begun: u64,
+    pub rows: Vec<Row>,
+    pub accesses: Vec<Access>,
+    /// How many bits tell files that were met before, among those that have no row of their own.
+    pub seen_bits: u32,
+    pub folded: u64,
+    pub asynchronous: u64,
+    pub unplaced: u64,
+}
+
+fn narrow(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
+}
+
+fn wide(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
+}
+
+impl Session {
+    fn table_bytes(&self) -> io::Result<u64> {
+        self.counter(header::TABLE_BYTES)
+    }
+
+    /// How many tables there are.
+    ///
+    /// # Errors
+    /// The session can't be read.
+    pub fn tables(&self) -> io::Result<u64> {
+        Ok(self.counter(header::TABLES_USED)?.min(self.counter(header::TABLES_MOST)?))
+    }
+
+    fn table_at(&self, number: u64) -> io::Result<u64> {
+        Ok(self.counter(header::TABLES_AT)? + number * self.table_bytes()?)
+    }
+
+    fn table_head(&self, number: u64) -> io::Result<[u8; HEAD]> {
+        let mut head = [0; HEAD];
+        self.file.read_exact_at(&mut head, self.table_at(number)?)?;
+        Ok(head)
+    }
+
+    /// Has the program of that table ended, or been replaced by another?
+    ///
+    /// # Errors
+    /// The session can't be read.
+    pub fn is_table_over(&self, number: u64) -> io::Result<bool> {
+        let head = self.table_head(number)?;
+        Ok(narrow(&head, 0) == MAGIC && narrow(&head, OVER) != 0)
+    }
+
+    /// What is used of a table: its head, rows, names and accesses. `None`: nobody has begun it.
+    ///
+    /// # Errors
+    /// The session can't be read.
+    pub fn table(&self, number: u64) -> io::Result<Option<Vec<u8>>> {
+        let (at, most) = (self.table_at(number)?, self.table_bytes()?);
+        let mut bytes = self.table_head(number)?.to_vec();
+        if narrow(&bytes, 0) != MAGIC {
+            return Ok(None);
+        }
+        for (from, count) in parts(&bytes) {
+            if from.saturating_add(count) > most {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a damaged table of counters"));
+            }
+            let start = bytes.len();
+            bytes.resize(start + count as usize, 0);
+            self.file.read_exact_at(&mut bytes[start..], at + from)?;
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Gives the memory of a table back, once it was read and nothing comes any more.
+    pub fn discard_table(&self, number: u64) {
+        let (Ok(at), Ok(bytes)) = (self.table_at(number), self.table_bytes()) else { return };
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        let (at, bytes) = (at as libc::off_t, bytes as libc::off_t);
+        // SAFETY: a plain call on our own descriptor. Where the file system can't, the memory stays until the end.
+        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, bytes) };
+    }
+}
+
+const OVER: usize = 36;
+
+/// Where rows, names and accesses lie in the table that begins with `head`, and how many bytes of each are used.
+fn parts(head: &[u8]) -> [(u64, u64); 3] {
+    let used = |used: usize, most: usize| u64::from(narrow(head, used).min(narrow(head, most)));
+    [
+        (wide(head, 56), used(128, 16) * ROW as u64),
+        (wide(head, 64), used(132, 20)),
+        (wide(head, 48), used(136, 24) * ACCESS as u64),
+    ]
+}
+
+impl Table {
+    /// `None` where the bytes are not those of a table.
+    pub fn parse(bytes: &[u8]) -> Option<Table> {
+        let head = bytes.get(..HEAD)?;
+        let [(_, rows), (_, names), (_, accesses)] = parts(head).map(|(at, count)| (at, count as usize));
+        let (rows, rest) = bytes[HEAD..].split_at_checked(rows)?;
+        let (names, rest) = rest.split_at_checked(names)?;
+        let accesses = rest.get(..accesses)?;
+        Some(Table {
+            pid: narrow(head, 4),
+            begun: wide(head, 8),
+            rows: rows.chunks_exact(ROW).map(|row| row_of(row, names)).collect(),
+            accesses: accesses.chunks_exact(ACCESS).filter_map(access_of).collect(),
+            seen_bits: narrow(head, 28),
+            folded: wide(head, 152),
+            asynchronous: wide(head, 160),
+            unplaced: wide(head, 168),
+        })
+    }
+}
+
+fn row_of(bytes: &[u8], names: &[u8]) -> Row {
+    let (at, count) = (narrow(bytes, 8) as usize, narrow(bytes, 12) as usize);
+    let kind = match u16::from_le_bytes([bytes[20], bytes[21]]) {
+        1 => RowKind::File,
+        2 => RowKind::Pattern,
+        3 => RowKind::Folder,
+        _ => RowKind::Rest,
+    };
+    let name = names.get(at..at.saturating_add(count)).unwrap_or_default().to_vec();
+    Row { kind, name, words: std::array::from_fn(|word| wide(bytes, 8 * word)) }
+}
+
+/// `None`: its thread was killed while it wrote.
+fn access_of(bytes: &[u8]) -> Option<Access> {
+    Some(Access {
+        row: (narrow(bytes, 0) as usize).checked_sub(1)?,
+        tid: narrow(bytes, 4),
+        start: wide(bytes, 8),
+        duration: wide(bytes, 16),
+        offset: Some(wide(bytes, 24)).filter(|&offset| offset != u64::MAX),
+        bytes: wide(bytes, 32),
+        is_write: wide(bytes, 40) != 0,
+    })
+}

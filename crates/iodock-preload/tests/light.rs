@@ -1,0 +1,128 @@
+//! Calls that are counted: the sums are the program's own.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod common;
+
+use common::{compiled, counts, same, Folder};
+use iodock_preload::light::{words, Light, Row, RowKind, Table};
+use iodock_preload::session::{self, Session};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+
+struct Ran {
+    tables: Vec<Table>,
+    signal: Option<i32>,
+    bytes: u64,
+}
+
+/// Runs tests/programs/light.c with its calls counted.
+fn counted(arguments: &[&str], memory: u64) -> Ran {
+    let folder = Folder::new();
+    let (program, place) = (compiled("light", &folder), folder.0.join("session"));
+    let light = Light { memory, ..Light::default() };
+    let session = Session::create_counting(&place, &session::libraries(), Some(light)).expect("a session");
+    let work = folder.0.join("work");
+    std::fs::create_dir(&work).expect("a folder");
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(work)
+        .env("LD_PRELOAD", session.library())
+        .env("IODOCK_SESSION", session.path())
+        .output()
+        .expect("the program starts");
+    let numbers = 0..session.tables().expect("tables");
+    let tables = numbers.map(|number| session.table(number).expect("a table").expect("it was begun"));
+    let tables: Vec<Vec<u8>> = tables.collect();
+    Ran {
+        bytes: tables.iter().map(|bytes| bytes.len() as u64).max().unwrap_or(0),
+        tables: tables.iter().map(|bytes| Table::parse(bytes).expect("whole")).collect(),
+        signal: output.status.signal(),
+    }
+}
+
+impl Ran {
+    fn rows(&self, ending: &str) -> Vec<&Row> {
+        let all = self.tables.iter().flat_map(|table| &table.rows);
+        all.filter(|row| String::from_utf8_lossy(&row.name).ends_with(ending)).collect()
+    }
+
+    /// The sum of a word, over all processes, of files whose names contain that.
+    fn sum(&self, part: &str, word: usize) -> u64 {
+        let all = self.tables.iter().flat_map(|table| &table.rows);
+        let wanted = all.filter(|row| String::from_utf8_lossy(&row.name).contains(part));
+        wanted.map(|row| row.words[word]).sum()
+    }
+}
+
+#[test]
+fn sums_are_exact_where_files_have_no_row_of_their_own() {
+    let ran = counted(&["many", "3000"], Light::LEAST);
+    let of_files = |word| ran.sum("/work/", word);
+    assert_eq!([words::OPENS, words::CALLS, words::CALLS + 1].map(of_files), [3000; 3]);
+    assert_eq!([words::BYTES, words::BYTES + 1].map(of_files), [150_000, 300_000]);
+    let rows = &ran.tables[0].rows;
+    let pattern = rows.iter().find(|row| row.kind == RowKind::Pattern).expect("one for all further files");
+    assert!(pattern.name.ends_with(b"/f*"), "{:?}", String::from_utf8_lossy(&pattern.name));
+    let alone =
+        rows.iter().filter(|row| row.kind == RowKind::File && row.words[words::OPENS] > 0).count() as u64;
+    // A bit for each can't tell all of them apart.
+    let folded = ran.tables[0].folded;
+    assert!(folded <= 3000 && alone + folded > 2950, "{alone} and {folded}");
+    assert!(ran.bytes <= Light::LEAST);
+}
+
+#[test]
+fn threads_lose_nothing_and_need_no_more_memory() {
+    let ran = counted(&["threads", "200"], 1 << 20);
+    assert_eq!(ran.sum("/own", words::CALLS + 1), 20_000);
+    assert_eq!(ran.sum("/own", words::BYTES + 1), 1_280_000);
+    assert_eq!(ran.sum("/shared", words::CALLS + 1), 20_000);
+    assert_eq!(ran.sum("/shared", words::BYTES + 1), 640_000);
+    assert_eq!(ran.sum("/shared", words::MOST_END + 1).max(3200) % 3200, 0);
+    assert!(ran.bytes <= 1 << 20);
+}
+
+#[test]
+fn what_was_counted_outlives_a_killed_process() {
+    let ran = counted(&["kill", "500"], 1 << 20);
+    assert_eq!(ran.signal, Some(9));
+    assert_eq!(ran.sum("/work/f", words::BYTES + 1), 50_000);
+    assert_eq!(ran.tables[0].accesses.len(), 64);
+}
+
+#[test]
+fn children_have_tables_of_their_own() {
+    let ran = counted(&["fork"], 1 << 20);
+    let written: Vec<u64> = ran.rows("/both").iter().map(|row| row.words[words::BYTES + 1]).collect();
+    assert_eq!(written.iter().sum::<u64>(), 150);
+    assert_eq!(ran.tables.len(), 2);
+    let pids: Vec<u32> = ran.tables.iter().map(|table| table.pid).collect();
+    assert_ne!(pids[0], pids[1]);
+}
+
+#[test]
+fn positions_and_steps_are_known() {
+    let ran = counted(&["positions"], 1 << 20);
+    let file = |word| ran.sum("/data", word);
+    // Both in a row: 3,000 and 1,096 bytes, one at each offset of 250 twice, and 5 through another descriptor.
+    assert_eq!((file(words::CALLS), file(words::BYTES)), (503, 4096 + 500 * 4096 + 5));
+    assert_eq!((file(words::CALLS + 1), file(words::BYTES + 1)), (1000, 1000 * 4096));
+    assert_eq!([words::CONSECUTIVE + 1, words::SEQUENTIAL + 1].map(file), [999; 2]);
+    // Behind what was read last: 1,096, then all offsets but the first of each round.
+    assert_eq!((file(words::CONSECUTIVE), file(words::SEQUENTIAL)), (1, 1 + 2 * 249));
+    assert_eq!((file(words::SEEKS), file(words::SYNCS), file(words::SWITCHES)), (1, 1, 1));
+    assert_eq!(file(words::MOST_END), 8192 * 249 + 4096);
+    assert_eq!(file(words::UNALIGNED), 1);
+    assert_eq!((0..10).map(|bin| file(words::SIZES + 10 + bin)).collect::<Vec<_>>()[2], 1000);
+}
+
+/// What is counted is what a full recording of the same program has.
+#[test]
+fn counts_are_those_of_a_full_recording() {
+    let (session, _folder, _) = same("light", &["many", "300"]);
+    let full = counts(&session);
+    let ran = counted(&["many", "300"], 1 << 20);
+    assert_eq!(ran.sum("/work/f", words::CALLS), full["pread64"]);
+    assert_eq!(ran.sum("", words::CALLS + 1), full["write"]);
+    assert_eq!(ran.sum("/work/f", words::OPENS), 300);
+}

@@ -1,0 +1,82 @@
+"""What a light recording (`iodock record --light`) says at its end."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from iodock.shared.language import N_
+from iodock.shared.units import BYTES, NANOSECONDS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from iodock.program.store import Store
+
+_FILES = 5
+_SUMS = (
+    "sum(reads) AS reads, sum(writes) AS writes, sum(opens) AS opens, sum(read_bytes) AS read_bytes, "
+    "sum(written_bytes) AS written_bytes, "
+    "sum(coalesce(read_time_ns, 0) + coalesce(write_time_ns, 0) + coalesce(meta_time_ns, 0)) AS time_ns"
+)
+_TOTALS = (
+    f"SELECT {_SUMS}, count(DISTINCT file_id) FILTER (pattern IS NULL) AS files, "
+    "count(DISTINCT upid) AS processes, sum(files) FILTER (pattern IS NOT NULL) AS folded FROM profiles"
+)
+_LARGEST = (
+    f"SELECT f.name AS name, {_SUMS} FROM profiles p JOIN files f USING (file_id) GROUP BY f.name "
+    f"ORDER BY sum(read_bytes) + sum(written_bytes) DESC, f.name LIMIT {_FILES}"
+)
+
+_NOTHING = N_("Light recording: no call on a file was counted. That is not to say that there was none.")
+_RUN = N_("Light recording: {processes} processes, {files} files, {wall}.")
+_READ = N_("Read {bytes} in {calls} calls, written {written} in {writes} calls, {opens} opens.")
+_TIME = N_("Time in calls on files: {time}, of all processes and threads together.")
+_FOLDED = N_("More files than memory had room for: some {files} are counted together by pattern or folder.")
+_FILE = N_("  {name}: {read} read, {written} written, {time}")
+_BY_BYTES = N_("The files with most bytes:")
+_MORE = N_(
+    "More: iodock show profiles {store}. For the order of calls and what to change, record without --light."
+)
+
+
+def print_counts(store: Store, console: Console, language: str) -> None:
+    """Totals, time and the largest files, in plain words."""
+    from iodock.shared.language import language_in
+
+    translated = language_in(language).gettext
+
+    def say(message: str, **values: object) -> None:
+        console.print(translated(message).format(**values), markup=False, soft_wrap=True)
+
+    totals = store.rows(_TOTALS)[0]
+    console.print()
+    if not totals["processes"]:
+        say(_NOTHING)
+        return
+    say(
+        _RUN,
+        processes=totals["processes"],
+        files=totals["files"],
+        wall=NANOSECONDS.text(store.manifest.wall_ns),
+    )
+    say(
+        _READ, bytes=BYTES.text(totals["read_bytes"] or 0), calls=totals["reads"], opens=totals["opens"],
+        written=BYTES.text(totals["written_bytes"] or 0), writes=totals["writes"],
+    )  # fmt: skip
+    say(_TIME, time=NANOSECONDS.text(totals["time_ns"]))
+    if totals["folded"]:
+        say(_FOLDED, files=totals["folded"])
+    say(_BY_BYTES)
+    for row in store.rows(_LARGEST):
+        say(_FILE, **_file(row))
+    say(_MORE, store=shlex.quote(str(store.path)))
+
+
+def _file(row: dict[str, Any]) -> dict[str, object]:
+    return {
+        "name": row["name"],
+        "read": BYTES.text(row["read_bytes"] or 0),
+        "written": BYTES.text(row["written_bytes"] or 0),
+        "time": NANOSECONDS.text(row["time_ns"]),
+    }

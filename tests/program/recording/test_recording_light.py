@@ -1,0 +1,149 @@
+"""`iodock record --light`: counters in place of calls, held to a full recording of the same program."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from recorded import IODOCK, live, record, rows, run, wait_until
+
+pytestmark = [live]
+
+PROGRAM = """
+import os, subprocess
+for number in range(40):
+    with open(f"part-{number}.txt", "w") as part:
+        part.write("x" * (100 + number))
+    os.stat(f"part-{number}.txt")
+fd = os.open("data", os.O_RDWR | os.O_CREAT)
+for number in range(300):
+    os.pwrite(fd, b"y" * 4096, 4096 * number)
+for number in range(0, 300, 3):
+    os.pread(fd, 1000, 4096 * number)
+os.fsync(fd)
+os.close(fd)
+subprocess.run(["cat", "data"], stdout=subprocess.DEVNULL)
+"""
+# What a full recording has of each file in the folder; a call that failed is none.
+FULL = """
+SELECT file AS name,
+  count(*) FILTER (call IN ('open', 'openat', 'creat')) AS opens,
+  count(*) FILTER (direction = 'read') AS reads, count(*) FILTER (direction = 'write') AS writes,
+  coalesce(sum(bytes) FILTER (direction = 'read'), 0) AS read_bytes,
+  coalesce(sum(bytes) FILTER (direction = 'write'), 0) AS written_bytes,
+  count(*) FILTER (class = 'sync') AS syncs
+FROM call_ends WHERE file LIKE '{folder}/%' AND result IS NOT NULL AND errno IS NULL
+GROUP BY file HAVING opens + reads + writes > 0 ORDER BY file
+"""
+LIGHT = """
+SELECT f.name AS name, sum(opens)::BIGINT AS opens, sum(reads)::BIGINT AS reads,
+  sum(writes)::BIGINT AS writes, sum(read_bytes)::BIGINT AS read_bytes,
+  sum(written_bytes)::BIGINT AS written_bytes, sum(syncs)::BIGINT AS syncs
+FROM profiles JOIN files f USING (file_id) WHERE f.name LIKE '{folder}/%' AND opens + reads + writes > 0
+GROUP BY f.name ORDER BY f.name
+"""
+
+WRITTEN = """
+SELECT sum(written_bytes)::BIGINT AS n FROM profiles JOIN files USING (file_id) WHERE name = '{}'
+"""
+
+
+def recorded(folder: Path, *options: object) -> Path:
+    folder.mkdir()
+    done = record(folder, *options, "--", sys.executable, "-S", "-c", PROGRAM)
+    assert done.returncode == 0, done.stderr
+    return folder / "run.iodock"
+
+
+def by_name(store: Path, sql: str) -> dict[str, dict[str, Any]]:
+    found = rows(store, sql.format(folder=store.parent))
+    return {Path(row.pop("name")).name: row for row in found}
+
+
+def test_counts_and_bytes_per_file_are_those_of_a_full_recording(tmp_path: Path) -> None:
+    full = by_name(recorded(tmp_path / "full"), FULL)
+    light = by_name(recorded(tmp_path / "light", "--light"), LIGHT)
+    assert len(full) == 41
+    assert light == full
+
+
+def test_the_store_has_processes_and_no_calls(tmp_path: Path) -> None:
+    store = recorded(tmp_path / "light", "--light", "--light-first", 10)
+    manifest = json.loads((store / "manifest.json").read_text())
+    assert (manifest["state"], manifest["tables"]["events"]) == ("complete", 0)
+    commands = [row["path"] for row in rows(store, "SELECT path FROM commands ORDER BY ts")]
+    assert len(commands) == 2 and commands[1].endswith("/cat")
+    unknown = "SELECT count(*) AS n FROM profiles WHERE upid IS NULL OR host IS NULL"
+    assert rows(store, unknown) == [{"n": 0}]
+    kept = "SELECT count(*) AS n FROM profile_accesses"
+    assert rows(store, kept) == [{"n": 20}]
+    refused = run([*IODOCK, "show", "files", store], tmp_path)
+    assert refused.returncode == 2 and "counters by process and file, and no calls" in refused.stderr
+
+
+def test_further_files_are_counted_together(tmp_path: Path) -> None:
+    program = "for n in range(2000):\n    with open(f'f{n}', 'w') as f:\n        f.write('x' * 10)"
+    done = record(tmp_path, "--light", "--light-memory", "256K", "--", sys.executable, "-S", "-c", program)
+    assert done.returncode == 0, done.stderr
+    store = tmp_path / "run.iodock"
+    sums = "SELECT sum(opens)::BIGINT AS opens, sum(written_bytes)::BIGINT AS bytes FROM profiles "
+    ours = r"JOIN files f USING (file_id) WHERE regexp_matches(f.name, '/f(\d+|\*)$')"
+    assert rows(store, sums + ours) == [{"opens": 2000, "bytes": 20000}]
+    # (Numbers in the folder's name are stars, too.)
+    folded = rows(store, "SELECT pattern, files FROM profiles WHERE pattern LIKE '%/f*' AND opens > 0")
+    assert len(folded) == 1
+    assert 1500 < sum(row["files"] for row in folded) < 2000
+    assert losses_of(store)["folded-files"] > 1500
+
+
+def losses_of(store: Path) -> dict[str, int]:
+    manifest = json.loads((store / "manifest.json").read_text())
+    return {loss["name"]: loss["count"] for loss in manifest["losses"]}
+
+
+def test_at_its_end_it_says_what_was_read_and_written(tmp_path: Path) -> None:
+    command = [*IODOCK, "record", "--light", "-o", "run.iodock", "--", sys.executable, "-S", "-c", PROGRAM]
+    done = run(command, tmp_path)
+    assert "Light recording: 2 processes" in done.stderr
+    assert "iodock show profiles" in done.stderr and f"{tmp_path}/data" in done.stderr
+
+
+def test_what_can_not_count_is_refused(tmp_path: Path) -> None:
+    for backend in ("ptrace", "bpf"):
+        done = record(tmp_path, "--light", "--backend", backend, "--", "true")
+        assert done.returncode != 0 and "--light" in done.stderr
+    assert not (tmp_path / "run.iodock").exists()
+    assert record(tmp_path, "--light-memory", "1M", "--", "true").returncode == 2
+    assert record(tmp_path, "--light", "--light-memory", "1K", "--", "true").returncode == 2
+
+
+def test_a_killed_recorder_leaves_what_was_counted(tmp_path: Path) -> None:
+    program = "import os, time\nfor n in range(500): os.write(3, b'x' * 10)\n"
+    program += "open('ready', 'w').write(str(os.getpid()))\ntime.sleep(60)"
+    command = ["sh", "-c", f'exec 3> out; exec {sys.executable} -S -c "{program}"']
+    recording = [*IODOCK, "record", "--light", "-q", "-o", "run.iodock", "--", *command]
+    with subprocess.Popen(recording, cwd=tmp_path) as recorder:
+        wait_until((tmp_path / "ready").exists)
+        wait_until(lambda: bool((tmp_path / "ready").read_text()))
+        recorder.kill()
+    store = tmp_path / "run.iodock"
+    # Whoever opens it too early would end the counting.
+    early = run([*IODOCK, "show", "profiles", store], tmp_path)
+    assert early.returncode != 0 and "still counted" in early.stderr
+    os.kill(int((tmp_path / "ready").read_text()), 9)
+    wait_until(lambda: run([*IODOCK, "show", "profiles", store], tmp_path).returncode == 0)
+    assert rows(store, WRITTEN.format(tmp_path / "out")) == [{"n": 5000}]
+
+
+def test_programs_count_into_a_store_without_a_recorder(tmp_path: Path) -> None:
+    begun = run([*IODOCK, "record", "--light", "--begin", "-o", "job.iodock"], tmp_path)
+    assert begun.returncode == 0, begun.stderr
+    script = f"{begun.stdout}\necho hello > out; cat out out > both"
+    assert run(["sh", "-c", script], tmp_path).returncode == 0
+    store = tmp_path / "job.iodock"
+    assert rows(store, WRITTEN.format(tmp_path / "both")) == [{"n": 12}]
+    assert not (store / "journal").exists()
