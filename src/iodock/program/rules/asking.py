@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from iodock.program.rules import one_off
 from iodock.program.rules.base import Candidate, Facts, Rule
+from iodock.program.rules.excluded import may_find
 from iodock.program.store import Store
 
 AT_ONCE = 2
@@ -35,7 +36,8 @@ def candidates_of(rules: Sequence[Rule], facts: Facts) -> list[list[Candidate]]:
 
 
 def _candidates(rule: Rule, facts: Facts) -> list[Candidate]:
-    found = rule.find(facts, facts.settings.of_rule(rule.name, rule.settings))
+    settings = facts.settings.of_rule(rule.name, rule.settings)
+    found = rule.find(facts, settings) if may_find(rule.name, facts, settings) else ()
     return [one_off.judged(facts, candidate) for candidate in found]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from iodock.program.relations.faults import sees_page_faults
 from iodock.program.relations.profile import Profile
 from iodock.program.rules import mpi_io, tracing
+from iodock.program.rules.known import Known, known_of
 from iodock.program.store import Store
 from iodock.shared.language import N_
 from iodock.shared.message import Message
@@ -256,6 +257,11 @@ FROM processes"""
             Need.LAYOUT: any(system.stripe_count for system in self.settings.file_systems.values()),
             Need.FLAGS: self._any("flags IS NOT NULL"),
         }
+
+    @cached_property
+    def known(self) -> Known:
+        """Sums of all calls."""
+        return known_of(self.rows, self.store.rows_of)
 
     @cached_property
     def is_still(self) -> bool:
