@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from iodock.program.rules import costs
+from iodock.program.rules.direct_io_unaligned import O_DIRECT
 from iodock.program.rules.facts import Facts
 from iodock.program.rules.known import Sums
+from iodock.program.rules.synchronous_flags import O_DSYNC
 
 READS, WRITES = 1, 2
 MayFind = Callable[[Facts, Any], bool]
@@ -190,7 +192,17 @@ def _syncs(facts: Facts, settings: Any) -> bool:
 
 
 def _synchronous(facts: Facts, settings: Any) -> bool:
-    return _calls(facts, direction=WRITES).total() >= settings.least_count
+    has_flagged = _calls(facts, name=("pwritev2", "pwritev64v2")).total() > 0
+    is_enough = _calls(facts, direction=WRITES).total() >= settings.least_count
+    return is_enough and (has_flagged or bool(facts.opened_flags & O_DSYNC))
+
+
+def _direct(facts: Facts, settings: Any) -> bool:
+    return bool(facts.opened_flags & O_DIRECT)
+
+
+def _page_faults(facts: Facts, settings: Any) -> bool:
+    return facts.store.rows_of("faults") > 0
 
 
 def _flood(facts: Facts, settings: Any) -> bool:
@@ -216,8 +228,12 @@ def _whole_files(facts: Facts, settings: Any) -> bool:
 
 
 def _small_writes(facts: Facts, settings: Any) -> bool:
-    writes = _moved(facts, direction=WRITES)
-    return writes.total("bytes") > 0 and _worth(facts, _calls(facts, direction=WRITES))
+    writes = _calls(facts, direction=WRITES)
+    moved = _moved(facts, direction=WRITES)
+    # Their mean is small only if one of them is, or moved nothing.
+    small = moved.where(size_bin=range(-1, (settings.most_bytes - 1).bit_length() + 1)).total()
+    are_small = small > 0 or writes.total() > moved.total()
+    return are_small and moved.total("bytes") > 0 and _worth(facts, writes)
 
 
 CONDITIONS: Mapping[str, MayFind] = {
@@ -225,12 +241,14 @@ CONDITIONS: Mapping[str, MayFind] = {
     "bytewise-read": _bytewise,
     "cache-speed": _cache_speed,
     "copy-through-user-space": _copies,
+    "direct-io-unaligned": _direct,
     "directory-scan-storm": _listings,
     "failed-open-storm": _missed,
     "failed-xattr": _attributes,
     "file-per-process": _file_per_process,
     "io-not-overlapped": _turns,
     "metadata-heavy": _metadata,
+    "mmap-random": _page_faults,
     "open-close-loop": _opens,
     "pipe-bound": _pipes,
     "polling-at-end": _nothing_read,

@@ -23,10 +23,17 @@ MOST_SAMPLED = 4_000_000
 """So many calls of a longer run are looked at for their pauses, in slices of time all through it."""
 _SLICES = 16
 """So many are looked at: who waits for a processor waits for many ms, and a pause ends with its slice."""
+MOST_AT_ONCE = 1_000_000
+"""Of so many events several things are asked in one pass."""
 LEAST_OWN = 0.95
 """If less of a run's length is its own, the tracer's share is told."""
 LEAST_ALONE = 0.02
 """So much of a recorded run is the program's own at least, however much tracing added."""
+
+_ASKED_OF_EVENTS = (
+    *("ts IS NOT NULL", "offset_bytes IS NOT NULL", "flags IS NOT NULL", "direction IN (1, 2)"),
+    *("own_read_bytes IS NOT NULL", "own_written_bytes IS NOT NULL"),
+)
 
 
 class Need(enum.Enum):
@@ -264,6 +271,12 @@ FROM processes"""
         return known_of(self.rows, self.store.rows_of)
 
     @cached_property
+    def opened_flags(self) -> int:
+        """All flags with which something was opened."""
+        found = self.one("SELECT CAST(bit_or(flags) AS BIGINT) AS flags FROM opens WHERE errno_id IS NULL")
+        return int(found["flags"] or 0)
+
+    @cached_property
     def is_still(self) -> bool:
         """Whether the run has not a single transfer: then it has nothing to miss."""
         return not self._any("direction IN (1, 2)")
@@ -274,8 +287,18 @@ FROM processes"""
         return self.io_ns is None and self.calls <= self.processes and self.is_still
 
     def _any(self, condition: str) -> bool:
-        """Whether any event is so; the first one found ends the search."""
+        """Whether any event is so: one of `_ASKED_OF_EVENTS`."""
+        if self.store.rows_of("events") <= MOST_AT_ONCE:
+            return self._are_any[condition]
+        # The first one found ends the search.
         return bool(self.rows(f"SELECT 1 FROM events WHERE {condition} LIMIT 1"))
+
+    @cached_property
+    def _are_any(self) -> Mapping[str, bool]:
+        """The same of all conditions, of few events asked together."""
+        counted = ", ".join(f"count(*) FILTER (WHERE {one}) > 0" for one in _ASKED_OF_EVENTS)
+        (found,) = self.rows(f"SELECT [{counted}] AS found FROM events")
+        return dict(zip(_ASKED_OF_EVENTS, found["found"], strict=True))
 
     @cached_property
     def mpi_io(self) -> bool:

@@ -138,6 +138,10 @@ class Engine:
                     self._connection.execute(f"CREATE OR REPLACE VIEW main.{view.name} AS {view.select}")
                     self._given.add(view.name)
 
+    def has(self, table: str) -> bool:
+        """Whether the store has files of this table."""
+        return self._stored is not None and self._stored.has(table)
+
     def has_fold(self, name: str) -> bool:
         """Whether the store has this table of those made of events at import, and whole."""
         with self._fold_lock:
@@ -146,7 +150,7 @@ class Engine:
             return self._folds[name]
 
     def _take_fold(self, name: str) -> bool:
-        if self._stored is None or not self._stored.has(name):
+        if not self.has(name):
             return False
         try:
             # Small, and damage shows when all of it is read.
