@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from iodock.shared.text import cells
@@ -13,10 +14,15 @@ if TYPE_CHECKING:
 _WIDE = r"\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6"
 _OPENING = r"「『（【〔"  # noqa: RUF001
 _CLOSING = r":;,.?!)\]、。，．・：；？！」』）】〕ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々"  # noqa: RUF001
-_PIECE = re.compile(
+
+
+@cache
+def _pieces() -> re.Pattern[str]:
+    """What a line may be broken between. Made when needed: that takes longer than importing this module."""
     # A number stays with its unit or what it counts: "1 つ", "23 %", "12 calls".
-    rf"\s*(?:[{_OPENING}]*(?:[^\s{_WIDE}]*\d\ (?=\S))?(?:[^\s{_WIDE}]+|[{_WIDE}])[{_CLOSING}]*|[{_OPENING}]+)"
-)
+    counted = rf"(?:[^\s{_WIDE}]*\d\ (?=\S))?"
+    word = rf"[{_OPENING}]*{counted}(?:[^\s{_WIDE}]+|[{_WIDE}])[{_CLOSING}]*"
+    return re.compile(rf"\s*(?:{word}|[{_OPENING}]+)")
 
 
 def print_sentence(console: Console, sentence: str, style: str | None = None, indent: int = 0) -> None:
@@ -31,7 +37,7 @@ def wrapped(text: str, width: int) -> list[str]:
     """TEXT in lines of at most WIDTH cells: broken at spaces and between wide characters; what is longer than
     a line, such as a path, is broken anywhere. WIDTH is at least 2."""
     lines = [""]
-    for piece in _PIECE.findall(text):
+    for piece in _pieces().findall(text):
         if cells(lines[-1] + piece) <= width:
             lines[-1] += piece
             continue
