@@ -18,7 +18,6 @@ _NOT_RULES = {
     "facts",
     "gains",
     "headline",
-    "known",
     "languages",
     "mpi_io",
     "one_off",

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from iodock.program.relations.known import READS, WRITES, Sums
 from iodock.program.rules import costs
 from iodock.program.rules.direct_io_unaligned import O_DIRECT
 from iodock.program.rules.facts import Facts
-from iodock.program.rules.known import Sums
 from iodock.program.rules.synchronous_flags import O_DSYNC
-
-READS, WRITES = 1, 2
 
 
 class Thresholds(Protocol):

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 from iodock.program.relations.faults import sees_page_faults
+from iodock.program.relations.known import MOST_AT_ONCE, Known, known_of
 from iodock.program.relations.profile import Profile
 from iodock.program.rules import mpi_io, tracing
-from iodock.program.rules.known import Known, known_of
 from iodock.program.store import Store
 from iodock.shared.language import N_
 from iodock.shared.message import Message
@@ -23,8 +23,6 @@ MOST_SAMPLED = 4_000_000
 """So many calls of a longer run are looked at for their pauses, in slices of time all through it."""
 _SLICES = 16
 """So many are looked at: who waits for a processor waits for many ms, and a pause ends with its slice."""
-MOST_AT_ONCE = 1_000_000
-"""Of so many events several things are asked in one pass."""
 LEAST_OWN = 0.95
 """If less of a run's length is its own, the tracer's share is told."""
 LEAST_ALONE = 0.02

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 Row = Mapping[str, Any]
+READS, WRITES = 1, 2
+"""Values of `direction`."""
+MOST_AT_ONCE = 1_000_000
+"""Of so many events several things are asked in one pass."""
 
 CALLS_SQL = """SELECT c.name, c.family, c.class, f.kind, u.direction, u.errno_id IS NOT NULL AS failed,
   coalesce(x.name IN ('ENOENT', 'ENOTDIR'), false) AS missing, u.time_ns IS NULL AS untimed,
