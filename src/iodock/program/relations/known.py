@@ -28,6 +28,21 @@ MOVED_SQL = f"""SELECT direction, pattern, size_bin, time_ns IS NULL AS untimed,
 FROM transfers GROUP BY ALL"""
 
 
+ASKED_OF_EVENTS = (
+    *("ts IS NOT NULL", "offset_bytes IS NOT NULL", "flags IS NOT NULL", "direction IN (1, 2)"),
+    *("own_read_bytes IS NOT NULL", "own_written_bytes IS NOT NULL"),
+)
+ANY_SQL = "SELECT [{}] AS found FROM events".format(
+    ", ".join(f"count(*) FILTER (WHERE {one}) > 0" for one in ASKED_OF_EVENTS)
+)
+FLAGS_SQL = "SELECT CAST(bit_or(flags) AS BIGINT) AS flags FROM opens WHERE errno_id IS NULL"
+
+
+def any_sql(condition: str) -> str:
+    """Whether any event is so, one by one."""
+    return f"SELECT 1 FROM events WHERE {condition} LIMIT 1"
+
+
 @dataclass(frozen=True, slots=True)
 class Sums:
     """Some of the rows."""

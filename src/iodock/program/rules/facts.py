@@ -9,7 +9,15 @@ from functools import cached_property
 from typing import Any
 
 from iodock.program.relations.faults import sees_page_faults
-from iodock.program.relations.known import MOST_AT_ONCE, Known, known_of
+from iodock.program.relations.known import (
+    ANY_SQL,
+    ASKED_OF_EVENTS,
+    FLAGS_SQL,
+    MOST_AT_ONCE,
+    Known,
+    any_sql,
+    known_of,
+)
 from iodock.program.relations.profile import Profile
 from iodock.program.rules import mpi_io, tracing
 from iodock.program.store import Store
@@ -27,11 +35,6 @@ LEAST_OWN = 0.95
 """If less of a run's length is its own, the tracer's share is told."""
 LEAST_ALONE = 0.02
 """So much of a recorded run is the program's own at least, however much tracing added."""
-
-_ASKED_OF_EVENTS = (
-    *("ts IS NOT NULL", "offset_bytes IS NOT NULL", "flags IS NOT NULL", "direction IN (1, 2)"),
-    *("own_read_bytes IS NOT NULL", "own_written_bytes IS NOT NULL"),
-)
 
 
 class Need(enum.Enum):
@@ -271,7 +274,7 @@ FROM processes"""
     @cached_property
     def opened_flags(self) -> int:
         """All flags with which something was opened."""
-        found = self.one("SELECT CAST(bit_or(flags) AS BIGINT) AS flags FROM opens WHERE errno_id IS NULL")
+        found = self.one(FLAGS_SQL)
         return int(found["flags"] or 0)
 
     @cached_property
@@ -285,18 +288,17 @@ FROM processes"""
         return self.io_ns is None and self.calls <= self.processes and self.is_still
 
     def _any(self, condition: str) -> bool:
-        """Whether any event is so: one of `_ASKED_OF_EVENTS`."""
+        """Whether any event is so: one of `ASKED_OF_EVENTS`."""
         if self.store.rows_of("events") <= MOST_AT_ONCE:
             return self._are_any[condition]
         # The first one found ends the search.
-        return bool(self.rows(f"SELECT 1 FROM events WHERE {condition} LIMIT 1"))
+        return bool(self.rows(any_sql(condition)))
 
     @cached_property
     def _are_any(self) -> Mapping[str, bool]:
         """The same of all conditions, of few events asked together."""
-        counted = ", ".join(f"count(*) FILTER (WHERE {one}) > 0" for one in _ASKED_OF_EVENTS)
-        (found,) = self.rows(f"SELECT [{counted}] AS found FROM events")
-        return dict(zip(_ASKED_OF_EVENTS, found["found"], strict=True))
+        (found,) = self.rows(ANY_SQL)
+        return dict(zip(ASKED_OF_EVENTS, found["found"], strict=True))
 
     @cached_property
     def mpi_io(self) -> bool:
