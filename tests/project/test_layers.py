@@ -28,7 +28,7 @@ WINGS = {
 LEVELS = {
     "shared": (
         ("locales", "templates"),
-        ("errors", "message", "language", "browser", "headings", "text", "meanwhile"),
+        ("errors", "message", "language", "browser", "headings", "text", "meanwhile", "plugins"),
         ("labels",),
         ("answer",),
         ("bounded", "clock", "units", "engine", "response", "quantile"),

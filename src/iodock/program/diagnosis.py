@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from iodock.program import rules
 from iodock.program.analyses.overview import PART
 from iodock.program.findings import MOST_FILES, Advice, Diagnosis, Finding, Gain, Severity, Silence
-from iodock.program.meanwhile.sentences import of_call, of_run
 from iodock.program.relations.filters import Filters
 from iodock.program.relations.io_time import IO_CALLS, io_time
 from iodock.program.relations.patterns import PATTERNED, in_lines
@@ -22,9 +22,11 @@ from iodock.program.rules.counter_facts import counter_facts_of
 from iodock.program.rules.languages import advice_for
 from iodock.program.store import Store
 from iodock.shared.errors import RequestError
-from iodock.shared.meanwhile import Servers
 from iodock.shared.message import Message
 from iodock.shared.settings import Settings, load
+
+if TYPE_CHECKING:
+    from iodock.shared.meanwhile import Servers
 
 
 def diagnose(store: Store, settings: Settings | None = None, servers: Servers | None = None) -> Diagnosis:
@@ -52,15 +54,19 @@ def diagnosis_of(facts: Facts, servers: Servers | None = None) -> Diagnosis:
         verdict=said.verdict_of(facts, kept),
         findings=tuple(_with_servers(one, facts, servers) for one in _ranked(kept, known)),
         silent=tuple(_silent(facts, known)),
-        remarks=(
-            *said.remarks_of(facts),
-            *usual.remarks(),
-            *_probes(facts),
-            *(of_run(servers) if servers else ()),
-        ),
+        remarks=(*said.remarks_of(facts), *usual.remarks(), *_probes(facts), *_run_of(servers)),
         next_step=said.next_step_of(facts, kept),
         losses=tuple((loss.name, loss.count, loss.cure) for loss in facts.store.manifest.losses),
     )
+
+
+def _run_of(servers: Servers | None) -> Iterable[Message]:
+    """What of the servers concerns all of the run."""
+    if servers is None:
+        return ()
+    from iodock.program.meanwhile.sentences import of_run
+
+    return of_run(servers)
 
 
 def _with_servers(finding: Finding, facts: Facts, servers: Servers | None) -> Finding:
@@ -68,6 +74,8 @@ def _with_servers(finding: Finding, facts: Facts, servers: Servers | None) -> Fi
     began, longest = finding.evidence.get("began_ts"), finding.evidence.get("longest_ns")
     if servers is None or not isinstance(began, int) or not isinstance(longest, int) or not finding.files:
         return finding
+    from iodock.program.meanwhile.sentences import of_call
+
     name = finding.files[0].replace("'", "''")
     mounts = facts.rows(f"SELECT mount_point FROM files WHERE name = '{name}' LIMIT 1")
     mount = mounts[0]["mount_point"] if mounts else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from iodock.shared.text import cells
@@ -14,14 +15,19 @@ _WIDE = r"\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff0
 _OPENING = r"「『（【〔"  # noqa: RUF001
 _CLOSING = r":;,.?!)\]、。，．・：；？！」』）】〕ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々"  # noqa: RUF001
 _KANJI = r"\u4e00-\u9fff々〆"
-# A word of Japanese with what is attached to it: "ファイルを", "読み込みでは". A kana of this list before
-# a kanji is inside a verb ("書き込む", "呼び出す").
-_PHRASE = rf"[ァ-ヺー]*(?:[{_KANJI}]+(?:[いきぎしじちにびみりえけげせてねべめれ][{_KANJI}]+)*)?[ぁ-ん]*"
-_PIECE = re.compile(
+
+
+@cache
+def _pieces() -> re.Pattern[str]:
+    """What a line may be broken between. Made when needed: that takes longer than importing this module."""
+    # A word of Japanese with what is attached to it: "ファイルを", "読み込みでは". A kana of this list before
+    # a kanji is inside a verb ("書き込む", "呼び出す").
+    inside = rf"[いきぎしじちにびみりえけげせてねべめれ][{_KANJI}]+"
+    phrase = rf"[ァ-ヺー]*(?:[{_KANJI}]+(?:{inside})*)?[ぁ-ん]*"
     # A number stays with its unit or what it counts: "1 つ", "23 %", "12 calls".
-    rf"\s*(?:[{_OPENING}]*(?:[^\s{_WIDE}]*\d\ (?=\S))?(?:[^\s{_WIDE}]+|(?=[ァ-ヺーぁ-ん{_KANJI}]){_PHRASE}"
-    rf"|[{_WIDE}])[{_CLOSING}]*|[{_OPENING}]+)"
-)
+    counted = rf"(?:[^\s{_WIDE}]*\d\ (?=\S))?"
+    one = rf"(?:[^\s{_WIDE}]+|(?=[ァ-ヺーぁ-ん{_KANJI}]){phrase}|[{_WIDE}])"
+    return re.compile(rf"\s*(?:[{_OPENING}]*{counted}{one}[{_CLOSING}]*|[{_OPENING}]+)")
 
 
 def print_sentence(console: Console, sentence: str, style: str | None = None, indent: int = 0) -> None:
@@ -36,7 +42,7 @@ def wrapped(text: str, width: int) -> list[str]:
     """TEXT in lines of at most WIDTH cells: broken at spaces and between the phrases of Japanese; what is
     longer than a line, such as a path, is broken anywhere. WIDTH is at least 2."""
     lines = [""]
-    for piece in _PIECE.findall(text):
+    for piece in _pieces().findall(text):
         if cells(lines[-1] + piece) <= width:
             lines[-1] += piece
             continue

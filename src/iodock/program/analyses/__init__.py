@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TypeVar
 
 from iodock.program.analyses.base import Analysis, Request
@@ -15,6 +14,7 @@ from iodock.program.relations.ordering import ordered
 from iodock.program.store import Store
 from iodock.shared.answer import Answer
 from iodock.shared.errors import RequestError, meant
+from iodock.shared.plugins import plugins
 
 Answered = TypeVar("Answered")
 
@@ -39,7 +39,7 @@ _NOT_ANALYSES = {"base", "counters"}
 def names() -> tuple[str, ...]:
     """Names of all analyses, without importing them; a module is named after its analysis."""
     own = {module.name for module in pkgutil.iter_modules(__path__)} - _NOT_ANALYSES
-    outside = {point.name for point in entry_points(group="iodock.analyses")}
+    outside = {point.name for point in plugins("iodock.analyses")}
     ranked = {name: place for place, name in enumerate(_ORDER)}
     return tuple(sorted(own | outside, key=lambda name: (ranked.get(name, len(ranked)), name)))
 
@@ -55,9 +55,10 @@ def find(name: str) -> Analysis:
     if name in {module.name for module in pkgutil.iter_modules(__path__)} - _NOT_ANALYSES:
         found: Analysis = import_module(f"{__name__}.{name}").ANALYSIS
         return _of_calls(_in_order(found))
-    for point in entry_points(group="iodock.analyses", name=name):
-        loaded: Analysis = point.load()
-        return _of_calls(_in_order(loaded))
+    for point in plugins("iodock.analyses"):
+        if point.name == name:
+            loaded: Analysis = point.load()
+            return _of_calls(_in_order(loaded))
     raise RequestError(f"no such analysis: {name}", meant(name, listed(), f"analyses: {', '.join(listed())}"))
 
 

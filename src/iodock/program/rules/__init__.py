@@ -5,10 +5,10 @@ from __future__ import annotations
 import pkgutil
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 
 from iodock.program.rules.base import Rule
 from iodock.shared.errors import RequestError, meant
+from iodock.shared.plugins import plugins
 
 _NOT_RULES = {
     "asking",
@@ -17,6 +17,7 @@ _NOT_RULES = {
     "counted",
     "counter_facts",
     "counter_headline",
+    "excluded",
     "facts",
     "gains",
     "headline",
@@ -38,7 +39,7 @@ def every() -> tuple[Rule, ...]:
     """All rules by name."""
     own = [module.name for module in pkgutil.iter_modules(__path__) if module.name not in _NOT_RULES]
     rules = [import_module(f"{__name__}.{name}").RULE for name in own]
-    rules += [point.load() for point in entry_points(group="iodock.rules")]
+    rules += [point.load() for point in plugins("iodock.rules")]
     return tuple(sorted(rules, key=lambda rule: rule.name))
 
 

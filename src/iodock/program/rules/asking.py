@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from iodock.program.rules import one_off
 from iodock.program.rules.base import Candidate, Facts, Rule
+from iodock.program.rules.excluded import may_find
 from iodock.program.store import Store
 
 AT_ONCE = 2
@@ -38,7 +39,7 @@ def _candidates(rule: Rule, facts: Facts) -> list[Candidate]:
     settings = facts.settings.of_rule(rule.name, rule.settings)
     if not facts.has_calls:
         return list(rule.counters(facts, settings)) if rule.counters else []
-    found = rule.find(facts, settings)
+    found = rule.find(facts, settings) if may_find(rule.name, facts, settings) else ()
     return [one_off.judged(facts, candidate) for candidate in found]
 
 

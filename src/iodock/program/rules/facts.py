@@ -9,6 +9,15 @@ from functools import cached_property
 from typing import Any
 
 from iodock.program.relations.faults import sees_page_faults
+from iodock.program.relations.known import (
+    ANY_SQL,
+    ASKED_OF_EVENTS,
+    FLAGS_SQL,
+    MOST_AT_ONCE,
+    Known,
+    any_sql,
+    known_of,
+)
 from iodock.program.relations.profile import Profile
 from iodock.program.rules import mpi_io, tracing
 from iodock.program.store import Store
@@ -264,6 +273,17 @@ FROM processes"""
         }
 
     @cached_property
+    def known(self) -> Known:
+        """Sums of all calls."""
+        return known_of(self.rows, self.store.rows_of)
+
+    @cached_property
+    def opened_flags(self) -> int:
+        """All flags with which something was opened."""
+        found = self.one(FLAGS_SQL)
+        return int(found["flags"] or 0)
+
+    @cached_property
     def is_still(self) -> bool:
         """Whether the run has not a single transfer: then it has nothing to miss."""
         return not self._any("direction IN (1, 2)")
@@ -274,8 +294,17 @@ FROM processes"""
         return self.io_ns is None and self.calls <= self.processes and self.is_still
 
     def _any(self, condition: str) -> bool:
-        """Whether any event is so; the first one found ends the search."""
-        return bool(self.rows(f"SELECT 1 FROM events WHERE {condition} LIMIT 1"))
+        """Whether any event is so: one of `ASKED_OF_EVENTS`."""
+        if self.store.rows_of("events") <= MOST_AT_ONCE:
+            return self._are_any[condition]
+        # The first one found ends the search.
+        return bool(self.rows(any_sql(condition)))
+
+    @cached_property
+    def _are_any(self) -> Mapping[str, bool]:
+        """The same of all conditions, of few events asked together."""
+        (found,) = self.rows(ANY_SQL)
+        return dict(zip(ASKED_OF_EVENTS, found["found"], strict=True))
 
     @cached_property
     def mpi_io(self) -> bool:

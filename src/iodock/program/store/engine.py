@@ -6,7 +6,7 @@ import contextlib
 import re
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -90,19 +90,15 @@ class Engine:
         self._running: list[Folding] = []
         self._stored: StoredTables | None = None
         self._is_unsafe = unsafe
+        self._given: set[str] = set()
+        self._to_hold: set[str] = set()
+        self._giving = threading.RLock()
         if folder is not None:
             self._stored = StoredTables(folder, checksums, lambda: self._connection)
         if not unsafe:
             guard.closed(self._connection, self._stored.files() if self._stored is not None else [])
         if self._stored is not None:
-            for table in TABLES:
-                self._make_view(table, self._stored.view(table, rows))
-            for table in FOLDS:
-                # They are only an aid: one that is damaged counts as none.
-                with contextlib.suppress(StoreError):
-                    self._make_view(table, self._stored.view(table, rows))
-            for view in VIEWS:
-                self._connection.execute(f"CREATE VIEW {view.name} AS {view.select}")
+            self._stored.check_whole(rows)
         self._connection.execute(f"CREATE SCHEMA {KEPT}; CREATE SCHEMA {FOLDING}; {KEPT_FIRST}")
 
     @property
@@ -116,9 +112,35 @@ class Engine:
         found: duckdb.DuckDBPyConnection = self._own.connection
         return found
 
-    def _make_view(self, table: StoreTable, select: str | None) -> None:
+    def _name_tables(self, tables: Iterable[StoreTable]) -> None:
+        """Gives the engine the tables that a query names, when one first does: each takes a while. Raises
+        StoreError."""
+        with self._giving:
+            for table in tables:
+                if table.name not in self._given:
+                    self._make_view(table)
+                if table.name in self._to_hold:
+                    self._to_hold.discard(table.name)
+                    held = f'CREATE OR REPLACE TABLE {KEPT}."{table.name}" AS FROM main."{table.name}"'
+                    self._connection.execute(held)
+
+    def _make_view(self, table: StoreTable) -> None:
+        self._given.add(table.name)
+        select = None if self._stored is None else self._stored.view(table)
         if select is not None:
-            self._connection.execute(f'CREATE VIEW "{table.name}" AS {select}')
+            self._connection.execute(f'CREATE VIEW main."{table.name}" AS {select}')
+
+    def _name_views(self, sql: str) -> None:
+        for view in VIEWS:
+            if view.name not in self._given and view.name in sql.lower():
+                with self._giving:
+                    self._name_tables(named_in(view.select))
+                    self._connection.execute(f"CREATE OR REPLACE VIEW main.{view.name} AS {view.select}")
+                    self._given.add(view.name)
+
+    def has(self, table: str) -> bool:
+        """Whether the store has files of this table."""
+        return self._stored is not None and self._stored.has(table)
 
     def has_fold(self, name: str) -> bool:
         """Whether the store has this table of those made of events at import, and whole."""
@@ -128,12 +150,11 @@ class Engine:
             return self._folds[name]
 
     def _take_fold(self, name: str) -> bool:
-        seen = "SELECT count(*) FROM duckdb_views() WHERE view_name = "
+        if not self.has(name):
+            return False
         try:
-            if not self._connection.execute(seen + quoted(name)).fetchall()[0][0]:
-                return False
             # Small, and damage shows when all of it is read.
-            self.hold(name)
+            self.keep(name, f'FROM main."{name}"')
             credible = f'SELECT bool_and(coalesce({_CREDIBLE[name]}, false)) FROM "{name}"'
             return self._connection.execute(credible).fetchall()[0][0] is not False
         except (QueryError, duckdb.Error):
@@ -146,11 +167,17 @@ class Engine:
 
     def _check_named(self, sql: str) -> None:
         """Raises QueryError if a file of a table that the query names is not as it was written."""
-        if self._stored is not None:
-            try:
-                self._stored.check((*TABLES, *FOLDS) if self._is_unsafe else named_in(sql))
-            except StoreError as error:
-                raise QueryError(str(error), error.hint) from error
+        if self._stored is None:
+            return
+        tables = [*TABLES, *FOLDS] if self._is_unsafe else named_in(sql)
+        try:
+            self._stored.check(tables)
+            self._name_tables(tables)
+            self._name_views(sql)
+        except StoreError as error:
+            raise QueryError(str(error), error.hint) from error
+        except duckdb.Error as error:
+            raise self._query_error(error) from error
 
     def table(self, sql: str) -> pa.Table:
         """The whole answer to a SELECT. Raises QueryError."""
@@ -263,8 +290,8 @@ class Engine:
                 self._connection.unregister("brought")
 
     def hold(self, table: str) -> None:
-        """Holds one of the store's tables in memory for the queries that follow."""
-        self.keep(table, f'SELECT * FROM main."{table}"')
+        """Holds one of the store's tables in memory for the queries that follow and name it."""
+        self._to_hold.add(table)
 
     def user_query(self, sql: str) -> pa.Table:
         """What a user asks: anything that gives rows. Raises QueryError and RequestError."""
@@ -277,6 +304,8 @@ class Engine:
             if not self._is_unsafe:
                 guard.check(self._connection, sql)
             self._check_named(sql)
+            self._name_tables((*TABLES, *FOLDS))
+            self._name_views(" ".join(view.name for view in VIEWS))
             self._connection.execute(FREE_ORDER)
             relation = self._connection.sql(sql)
             return pa.table({}) if relation is None else relation.to_arrow_table()

@@ -135,13 +135,20 @@ class Store:
         for table in TABLES:
             if (
                 table.name not in ("events", "samples", "faults", "pages")
-                and self._rows_of(table.name) <= most_rows
+                and self.rows_of(table.name) <= most_rows
             ):
                 self.engine.hold(table.name)
 
-    def _rows_of(self, table: str) -> int:
+    def rows_of(self, table: str) -> int:
+        """How many rows a table has."""
         found = self.manifest.rows.get(table)
-        return found if found is not None else int(self.rows(f'SELECT count(*) AS n FROM "{table}"')[0]["n"])
+        if found is None:
+            found = (
+                int(self.rows(f'SELECT count(*) AS n FROM "{table}"')[0]["n"])
+                if self.engine.has(table)
+                else 0
+            )
+        return found
 
     def close(self) -> None:
         """Frees the engine."""

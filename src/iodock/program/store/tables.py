@@ -3,6 +3,7 @@ the manifest says."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,29 +55,59 @@ class StoredTables:
         """All that the engine has to open, by the names that it gets."""
         return [str(path) for table in (*TABLES, *FOLDS) for path in self._paths(table)]
 
-    def view(self, table: StoreTable, rows: Mapping[str, int]) -> str | None:
-        """A SELECT of the whole table, with null for columns that it lacks; None for one made at import that
-        is not there. ROWS: of each table, as the manifest says. Raises StoreError for files that are missing,
-        damaged, or of other rows."""
-        paths = self._viewed[table.name] = self._paths(table)
+    def check_whole(self, rows: Mapping[str, int]) -> None:
+        """Raises StoreError for tables whose files are missing, damaged, or of other rows. ROWS: of each
+        table, as the manifest says."""
+        for table in TABLES:
+            self._check_files(table, rows)
+        for table in FOLDS:
+            # They are only an aid: one that is damaged counts as none.
+            with contextlib.suppress(StoreError):
+                self._check_files(table, rows)
+        there = [table for table in (*TABLES, *FOLDS) if self._viewed.get(table.name)]
+        try:
+            counted = self._counted([path for table in there for path in self._viewed[table.name]])
+        except duckdb.Error:
+            counted = {}
+        for table in there:
+            try:
+                self._check_rows(table, rows.get(table.name), counted)
+            except StoreError:
+                if table not in FOLDS:
+                    raise
+                del self._viewed[table.name]
+
+    def _check_files(self, table: StoreTable, rows: Mapping[str, int]) -> None:
+        paths = self._paths(table)
         self._check_names(table, paths)
-        if not paths and table in FOLDS:
-            return None
         if not paths and rows.get("events" if table.name in ("calls", "errnos") else table.name):
             hint = f"the store was copied or deleted in part: {AGAIN}"
             raise StoreError(f"{self.folder / table.files}: is missing", hint)
+        self._viewed[table.name] = paths
+
+    def view(self, table: StoreTable) -> str | None:
+        """A SELECT of the whole table, with null for columns that it lacks; None for one made at import that
+        is not there. Raises StoreError."""
+        paths = self._viewed.get(table.name, [])
+        if not paths and table in FOLDS:
+            return None
         try:
-            select = self._select(table, paths)
-            self._check_rows(table, paths, rows.get(table.name))
+            return self._select(table, paths)
         except duckdb.Error as error:
-            where = self.damaged([table]) or self.folder / table.files
-            message = f"{where}: can't be read: {self.named(first_line(error))}"
-            raise StoreError(message, f"the file is damaged: {AGAIN}") from error
-        return select
+            raise self._unreadable(table, error) from error
+
+    def _unreadable(self, table: StoreTable, error: duckdb.Error) -> StoreError:
+        where = self.damaged([table]) or self.folder / table.files
+        message = f"{where}: can't be read: {self.named(first_line(error))}"
+        return StoreError(message, f"the file is damaged: {AGAIN}")
 
     def viewed(self, table: StoreTable) -> list[Path]:
         """The files that its view reads, in order."""
         return self._viewed[table.name]
+
+    def has(self, name: str) -> bool:
+        """Whether there are files of this table."""
+        return bool(self._viewed.get(name))
 
     def _paths(self, table: StoreTable) -> list[Path]:
         paths = sorted(self._plain.glob(table.files))
@@ -150,37 +181,42 @@ class StoredTables:
         missing = [f'NULL::{kind} AS "{name}"' for name, kind in wanted.items() if name not in there]
         return f"SELECT {', '.join(['*', *missing])} FROM {source}"
 
-    def _check_rows(self, table: StoreTable, paths: Sequence[Path], expected: int | None) -> None:
-        """Parts that were lost, doubled or exchanged would give wrong numbers, and nobody would know."""
-        if expected is None or not paths:
-            return
-        counted = f"SELECT sum(num_rows) FROM parquet_file_metadata({_list(paths)})"
-        found = self._connection().execute(counted).fetchall()[0][0]
-        if found != expected:
+    def _counted(self, paths: Sequence[Path]) -> Mapping[str, int]:
+        """Rows of files, by the names that the engine knows them by."""
+        sql = f"SELECT file_name, sum(num_rows) FROM parquet_file_metadata({_list(paths)}) GROUP BY ALL"
+        return dict(self._connection().execute(sql).fetchall()) if paths else {}
+
+    def _check_rows(self, table: StoreTable, expected: int | None, counted: Mapping[str, int]) -> None:
+        """Parts that were lost, doubled or exchanged would give wrong numbers, and nobody would know.
+        COUNTED: rows of files; empty where one of them can't be read."""
+        paths = self._viewed[table.name]
+        try:
+            known = counted or self._counted(paths)
+        except duckdb.Error as error:
+            raise self._unreadable(table, error) from error
+        found = sum(known[str(path)] for path in paths)
+        if expected is not None and found != expected:
             where = self.folder / table.files
             message = f"{where}: holds {found:,} rows, the manifest says {expected:,} ({table.name})"
             raise StoreError(message, f"a part is missing, or does not belong here: {AGAIN}")
 
 
+_WORD = re.compile(r"\w+")
+
+
 def named_in(sql: str) -> list[StoreTable]:
     """Tables whose rows a query may be about: itself or through a view, it names them."""
-    return [table for table, names in _naming().items() if names.search(sql)]
+    words = set(_WORD.findall(sql.lower()))
+    return [table for table, names in _naming().items() if not names.isdisjoint(words)]
 
 
 @cache
-def _naming() -> dict[StoreTable, re.Pattern[str]]:
-    found = {}
-    for table in (*TABLES, *FOLDS):
-        names = [table.name]
-        for view in VIEWS:
-            if _words(names).search(view.select):
-                names.append(view.name)
-        found[table] = _words(names)
-    return found
-
-
-def _words(names: Iterable[str]) -> re.Pattern[str]:
-    return re.compile(rf"\b({'|'.join(names)})\b", re.IGNORECASE)
+def _naming() -> dict[StoreTable, frozenset[str]]:
+    read = {view.name: set(_WORD.findall(view.select.lower())) for view in VIEWS}
+    return {
+        table: frozenset((table.name, *(name for name, words in read.items() if table.name in words)))
+        for table in (*TABLES, *FOLDS)
+    }
 
 
 def _is_plain(path: str) -> bool:

@@ -12,7 +12,6 @@ from iodock.program.analyses import find
 from iodock.program.analyses.base import request
 from iodock.program.diagnosis import diagnose
 from iodock.program.findings import IO_FINE, Diagnosis, Finding
-from iodock.program.meanwhile.sentences import in_short
 from iodock.program.unseen import hides_calls
 from iodock.program.views import verdict as words
 from iodock.program.views.diagnosis_text import advice_text, files_text
@@ -107,8 +106,16 @@ def checkup_of(
         files=_top(store, "pattern", rows),
         losses=[(loss.name, loss.count, loss.cure) for loss in store.manifest.losses],
         diagnosis=diagnose(store, settings, servers) if diagnosed else None,
-        servers=in_short(servers) if servers else (),
+        servers=_in_short(servers),
     )
+
+
+def _in_short(servers: Servers | None) -> Sequence[Message]:
+    if servers is None:
+        return ()
+    from iodock.program.meanwhile.sentences import in_short
+
+    return in_short(servers)
 
 
 def _top(store: Store, key: str, rows: int) -> TopList:

@@ -26,7 +26,9 @@ class UnknownChart(ValueError):
 
 def charts_for(analysis: str) -> list[str]:
     """Names of the charts of an analysis, its default first."""
-    return list(chart_docs(analysis))
+    from iodock.program.views.charts.registry import kinds_for
+
+    return [kind.name for kind in kinds_for(analysis)]
 
 
 def chart_docs(analysis: str) -> dict[str, str]:

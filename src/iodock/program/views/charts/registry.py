@@ -7,21 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from iodock.program.views.charts import (
-    accesses_over_time,
-    bars,
-    failures,
-    intervals,
-    processes,
-    series,
-    sizes,
-    utilisation,
-    volumes,
-)
-from iodock.shared.answer import Answer
-from iodock.shared.charts.frame import Picture
-from iodock.shared.charts.options import ChartOptions
+if TYPE_CHECKING:
+    from iodock.shared.answer import Answer
+    from iodock.shared.charts.frame import Picture
+    from iodock.shared.charts.options import ChartOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +23,20 @@ class ChartKind:
     name: str
     analyses: tuple[str, ...]
     title: str
-    draw: Callable[[Answer, ChartOptions], Picture]
+    drawn_by: str
+    """The function that draws it, MODULE.NAME in this folder: imported when a chart is drawn."""
     only: tuple[str, ...] = ()
     needs_all: bool = False
     """Whether rows that are left out would look like zeros, or like time in which nothing happened."""
+
+    @property
+    def draw(self) -> Callable[[Answer, ChartOptions], Picture]:
+        """Makes the picture of an answer."""
+        module, _, name = self.drawn_by.partition(".")
+        found: Callable[[Answer, ChartOptions], Picture] = getattr(
+            import_module(f"{__package__}.{module}"), name
+        )
+        return found
 
     @property
     def doc(self) -> str:
@@ -48,46 +50,56 @@ _DIRECTIONS = ("read", "write")
 _OUTCOMES = ("success", "failed")
 
 CHARTS: tuple[ChartKind, ...] = (
-    ChartKind("time", _GROUPED, "Time in calls", bars.draw_time),
-    ChartKind("count", _GROUPED, "Calls", bars.draw_count, ("success", "failed", "no result")),
-    ChartKind("io", _GROUPED, "Bytes read and written", bars.draw_io, _DIRECTIONS),
-    ChartKind("time-range", _SUMMARY, "Shortest, mean and longest call", bars.draw_time_range),
-    ChartKind("size-range", _SUMMARY, "Smallest, mean and largest transfer", bars.draw_size_range),
-    ChartKind("errors", ("errors", "summary"), "Failed calls by error", failures.draw_errors),
-    ChartKind("size", ("sizes",), "Reads and writes by size", sizes.draw_size, _DIRECTIONS, True),
+    ChartKind("time", _GROUPED, "Time in calls", "bars.draw_time"),
+    ChartKind("count", _GROUPED, "Calls", "bars.draw_count", ("success", "failed", "no result")),
+    ChartKind("io", _GROUPED, "Bytes read and written", "bars.draw_io", _DIRECTIONS),
+    ChartKind("time-range", _SUMMARY, "Shortest, mean and longest call", "bars.draw_time_range"),
+    ChartKind("size-range", _SUMMARY, "Smallest, mean and largest transfer", "bars.draw_size_range"),
+    ChartKind("errors", ("errors", "summary"), "Failed calls by error", "failures.draw_errors"),
+    ChartKind("size", ("sizes",), "Reads and writes by size", "sizes.draw_size", _DIRECTIONS, True),
     ChartKind(
-        "size-time", ("sizes",), "Time in reads and writes by size", sizes.draw_size_time, _DIRECTIONS, True
+        "size-time", ("sizes",), "Time in reads and writes by size", "sizes.draw_size_time", _DIRECTIONS, True
     ),
     ChartKind(
-        "throughput", ("timeline",), "Throughput over time", intervals.draw_throughput, _DIRECTIONS, True
+        "throughput", ("timeline",), "Throughput over time", "intervals.draw_throughput", _DIRECTIONS, True
     ),
-    ChartKind("io", ("timeline",), "Bytes read and written over time", intervals.draw_io, _DIRECTIONS, True),
-    ChartKind("count", ("timeline",), "Reads and writes over time", intervals.draw_count, _DIRECTIONS, True),
-    ChartKind("calls", ("timeline",), "Calls over time", intervals.draw_calls, _OUTCOMES, True),
     ChartKind(
-        "time", ("timeline",), "Time in reads and writes over time", intervals.draw_time, _DIRECTIONS, True
+        "io", ("timeline",), "Bytes read and written over time", "intervals.draw_io", _DIRECTIONS, True
     ),
-    ChartKind("offset", ("accesses",), "Offset over time", accesses_over_time.draw_offset, _DIRECTIONS),
     ChartKind(
-        "size", ("accesses",), "Size of reads and writes over time", accesses_over_time.draw_size, _DIRECTIONS
+        "count", ("timeline",), "Reads and writes over time", "intervals.draw_count", _DIRECTIONS, True
+    ),
+    ChartKind("calls", ("timeline",), "Calls over time", "intervals.draw_calls", _OUTCOMES, True),
+    ChartKind(
+        "time", ("timeline",), "Time in reads and writes over time", "intervals.draw_time", _DIRECTIONS, True
+    ),
+    ChartKind("offset", ("accesses",), "Offset over time", "accesses_over_time.draw_offset", _DIRECTIONS),
+    ChartKind(
+        "size",
+        ("accesses",),
+        "Size of reads and writes over time",
+        "accesses_over_time.draw_size",
+        _DIRECTIONS,
     ),
     ChartKind(
         "time",
         ("accesses",),
         "Duration of reads and writes over time",
-        accesses_over_time.draw_time,
+        "accesses_over_time.draw_time",
         _DIRECTIONS,
     ),
-    ChartKind("offset", ("offsets",), "Offset over time", accesses_over_time.draw_cells, _DIRECTIONS, True),
-    ChartKind("processes", ("processes",), "Processes over time", processes.draw_processes, needs_all=True),
-    ChartKind("machine", ("machine",), "The machine meanwhile", series.draw_machine, needs_all=True),
-    ChartKind("volume", ("volume",), "Expected and actual volume", volumes.draw_volume, _DIRECTIONS),
-    ChartKind("jobs", ("ratio-history",), "CPU utilisation of jobs", utilisation.draw_jobs),
-    ChartKind("core-hours", ("ratio-history",), "Core-hours by CPU utilisation", utilisation.draw_core_hours),
+    ChartKind("offset", ("offsets",), "Offset over time", "accesses_over_time.draw_cells", _DIRECTIONS, True),
+    ChartKind("processes", ("processes",), "Processes over time", "processes.draw_processes", needs_all=True),
+    ChartKind("machine", ("machine",), "The machine meanwhile", "series.draw_machine", needs_all=True),
+    ChartKind("volume", ("volume",), "Expected and actual volume", "volumes.draw_volume", _DIRECTIONS),
+    ChartKind("jobs", ("ratio-history",), "CPU utilisation of jobs", "utilisation.draw_jobs"),
+    ChartKind(
+        "core-hours", ("ratio-history",), "Core-hours by CPU utilisation", "utilisation.draw_core_hours"
+    ),
 )
 
 #: For analyses that declare none, such as those that come from outside.
-FALLBACK = ChartKind("bars", (), "Largest values", bars.draw_first_measure)
+FALLBACK = ChartKind("bars", (), "Largest values", "bars.draw_first_measure")
 
 
 def kinds_for(analysis: str) -> tuple[ChartKind, ...]:

@@ -1,0 +1,61 @@
+"""What other packages bring: entry points of a group.
+
+`importlib.metadata` takes longer to import than most commands last, so it is asked only where a package
+may have some."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+_ENDINGS = (".dist-info", ".egg-info")
+
+
+def plugins(group: str) -> tuple[EntryPoint, ...]:
+    """The entry points of a group, such as `iodock.rules`."""
+    if not _may_have(group, tuple(sys.path)):
+        return ()
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=group))
+
+
+@cache
+def _may_have(group: str, folders: tuple[str, ...]) -> bool:
+    """Whether a package in these folders may declare the group. Of zip archives, and of what another finder
+    brings, this is not known."""
+    if any(hasattr(finder, "find_distributions") and not _is_usual(finder) for finder in sys.meta_path):
+        return True
+    return any(_declares(Path(folder or "."), group.encode()) for folder in folders)
+
+
+def _is_usual(finder: object) -> bool:
+    name = getattr(finder, "__name__", type(finder).__name__)
+    # setuptools' own has no packages besides those in folders.
+    return name in ("PathFinder", "DistutilsMetaFinder")
+
+
+def _declares(folder: Path, group: bytes) -> bool:
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 (a Path for each name takes longer than all else)
+    except NotADirectoryError:
+        return True
+    except OSError:
+        return False
+    return any(group in read for read in _entry_points(folder, names))
+
+
+def _entry_points(folder: Path, names: Iterable[str]) -> Iterable[bytes]:
+    for name in names:
+        if name.endswith(_ENDINGS):
+            try:
+                yield (folder / name / "entry_points.txt").read_bytes()
+            except OSError:
+                continue

@@ -1,0 +1,45 @@
+"""A verb starts without the modules that it does not need: what each must not import."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from made_rules import made_store
+
+CHARTS = ("altair", "pyarrow.compute", "iodock.program.views.charts.bars")
+ENGINE = ("duckdb", "pyarrow", "pyarrow.compute")
+REMOTE = ("iodock.shared.meanwhile", "iodock.centre")
+NOT_NEEDED = {
+    "--help": (*ENGINE, *REMOTE, "rich"),
+    "show summary STORE": (*CHARTS, *REMOTE, "iodock.program.rules"),
+    "show files STORE": (*CHARTS, *REMOTE, "iodock.program.rules"),
+    "show processes STORE": (*CHARTS, *REMOTE, "iodock.program.rules"),
+    "query STORE SELECT(1)": (*CHARTS, *REMOTE, "iodock.program.rules", "iodock.program.analyses.summary"),
+    "diagnose STORE": (
+        "altair",
+        "iodock.program.views.charts",
+        "iodock.program.meanwhile",
+        "iodock.centre",
+        "iodock.file_system",
+    ),
+}
+"""Command -> modules."""
+_LIST = "import json, sys; from iodock.cli.run import run; run(sys.argv[1:]); " + (
+    "print('\\n' + json.dumps(sorted(sys.modules)))"
+)
+
+
+@pytest.mark.parametrize("command", NOT_NEEDED)
+def test_what_a_verb_does_not_import(command: str, tmp_path: Path) -> None:
+    store = made_store(tmp_path)
+    words = [str(store) if word == "STORE" else word for word in command.split()]
+    ran = subprocess.run([sys.executable, "-c", _LIST, *words], capture_output=True, text=True, check=True)
+    assert "error" not in ran.stderr
+    loaded = set(json.loads(ran.stdout.splitlines()[-1]))
+    assert "iodock.cli.run" in loaded
+    assert sorted(loaded & set(NOT_NEEDED[command])) == []
