@@ -29,19 +29,19 @@ sources_of_python() {
     local place
     place=$(sed -n 's/^Directory: //p' "$folder/python.dsc.txt")
     # Lines of "Checksums-Sha256:" are: sum, size, file.
-    sed -n '/^Checksums-Sha256:/,/^[A-Z]/p' "$folder/python.dsc.txt" | awk '$3 ~ /\.orig\.tar\.xz$/ {print $1, $3}' |
+    sed -n '/^Checksums-Sha256:/,/^[A-Z]/p' "$folder/python.dsc.txt" | awk '$3 ~ /\.orig\.tar\.[gx]z$/ {print $1, $3}' |
         while read -r sum file; do
-            curl -fsS --max-time 300 -o "$folder/python.tar.xz" "$mirror/$place/$file"
-            echo "$sum  $folder/python.tar.xz" | sha256sum --check --quiet
+            curl -fsS --max-time 300 -o "$folder/python.tar" "$mirror/$place/$file"
+            echo "$sum  $folder/python.tar" | sha256sum --check --quiet
         done
 }
 
 build_python() {
     local builder=$folder/builder
-    rm -rf "$builder" && cp -a "$1" "$builder"
+    [ -d "$builder" ] || cp -a "$1" "$builder"
     chroot "$builder" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
         gcc libc6-dev make zlib1g-dev libffi-dev libssl-dev libbz2-dev liblzma-dev >"$folder/apt.log" 2>&1
-    mkdir -p "$builder/build" && tar -xf "$folder/python.tar.xz" -C "$builder/build" --strip-components=1
+    mkdir -p "$builder/build" && tar -xf "$folder/python.tar" -C "$builder/build" --strip-components=1
     chroot "$builder" sh -ec "cd /build && ./configure --quiet --prefix=/opt/python --disable-test-modules &&
         make --silent -j$(nproc) && make --silent install" >"$folder/python.log" 2>&1
     cp -a "$builder/opt/python" "$1/opt/"
@@ -53,9 +53,11 @@ command -v debootstrap >/dev/null || give_up "test-wheel, debootstrap is not ins
 mkdir -p "$folder"
 if [ ! -e "$folder/root/opt/python/bin/python3" ]; then
     suite=$(oldest_suite) || give_up "test-wheel, there is no Debian mirror to be had here"
-    rm -rf "$folder/new"
-    debootstrap --variant=minbase --include=libssl1.1,libffi7,libbz2-1.0,liblzma5,procps "$suite" "$folder/new" "$mirror" \
+    # What an earlier call left unfinished is gone on with, from its last whole step.
+    [ -e "$folder/new/.whole" ] || rm -rf "$folder/new" "$folder/builder"
+    [ -e "$folder/new/.whole" ] || debootstrap --variant=minbase --include=libssl1.1,libffi7,libbz2-1.0,liblzma5,procps "$suite" "$folder/new" "$mirror" \
         >"$folder/debootstrap.log" 2>&1
+    touch "$folder/new/.whole"
     sources_of_python
     build_python "$folder/new"
     rm -rf "$folder/root" && mv "$folder/new" "$folder/root"
