@@ -16,10 +16,14 @@ wheel: $(WHEEL_VENV)/.requirements
 test-wheel: $(WHEEL_VENV)/.requirements
 	VENV=$(WHEEL_VENV) tools/test_wheel.sh
 
-.PHONY: packages site release-check
+.PHONY: packages test-packages site release-check
 # The agent for Debian and RPM systems, from the newest wheel in dist/.
 packages:
 	tools/build_packages.sh
+
+# Installs them, runs the agent, takes them away again.
+test-packages:
+	tools/test_packages.sh
 
 DOCS_VENV := .venv-docs
 $(DOCS_VENV)/.requirements: requirements-docs.txt
@@ -27,13 +31,13 @@ $(DOCS_VENV)/.requirements: requirements-docs.txt
 	$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt
 	touch $@
 
-# The documents as pages with a search that works offline: site/index.html, site/ja/index.html. A warning is an error.
+# The documents as pages with a search that works offline: site/index.html. A warning is an error.
 SPHINX := $(DOCS_VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going --jobs auto -c packaging/site
 site: $(DOCS_VENV)/.requirements
 	rm -rf site
-	$(SPHINX) -d build/site/en docs site
+	$(SPHINX) -d build/site/en docs site/en
 	$(SPHINX) -d build/site/ja -D language=ja -D root_doc=ja/index docs site/ja
-	cp site/ja/ja/index.html site/ja/index.html
+	cp packaging/site/index.html site/
 
 # What a release must be, each thing in one line; ONLY="versions licences" checks those.
 release-check:
