@@ -44,6 +44,10 @@ def run(*command: str) -> list[str]:
     return [] if done.returncode == 0 else lines[-8:] or [f"{command[0]}: status {done.returncode}"]
 
 
+def output(*command: str) -> str:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
 def tests(*files: str) -> list[str]:
     return run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files)
 
@@ -68,7 +72,8 @@ def versions() -> list[str]:
         "packaging/conda/recipe.yaml": python_text(r'^  version: "(.*)"', "packaging/conda/recipe.yaml"),
     }
     version = found["pyproject.toml"]
-    wrong = [f"{path} says {one or 'nothing'}, pyproject.toml {version}" for path, one in found.items() if one != version]
+    others = {path: one for path, one in found.items() if one != version}
+    wrong = [f"{path} says {one or 'nothing'}, pyproject.toml {version}" for path, one in others.items()]
     if not re.search(rf"^## {re.escape(version)}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE):
         wrong.append(f"CHANGELOG.md has no heading for {version}")
     return wrong
@@ -78,12 +83,13 @@ def changelog() -> list[str]:
     """What is new is short enough to be read, and says that it is out."""
     parts = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]
     heading, *lines = parts[0].splitlines()
-    wrong = [] if len(lines) < LONGEST_CHANGELOG else [f"{len(lines)} lines of {heading}: {LONGEST_CHANGELOG} at most"]
+    is_long = len(lines) >= LONGEST_CHANGELOG
+    wrong = [f"{heading} has {len(lines)} lines: fewer than {LONGEST_CHANGELOG} are read"] * is_long
     return wrong + (["still says (unreleased): name the day"] if "unreleased" in heading else [])
 
 
 def notes() -> list[str]:
-    """Release notes of this version are there, and the changelog's heading is not all of them."""
+    """Release notes of this version are there."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     path = ROOT / "docs" / "releases" / f"{version}.md"
     return [] if path.is_file() else [f"{path.relative_to(ROOT)} is not there"]
@@ -126,11 +132,12 @@ def newest_wheel() -> Path:
 
 
 def wheel_content() -> list[str]:
-    """Programs, pages and licences are in the wheel; it is small enough, and of the commit that is checked."""
+    """Programs, pages and licences are in the wheel, and it is small enough."""
     wheel = newest_wheel()
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    wrong = [f"no file that ends in {end}" for end in IN_WHEEL if not any(one.endswith(end) for one in names)]
+    lacking = [end for end in IN_WHEEL if not any(one.endswith(end) for one in names)]
+    wrong = [f"no file that ends in {end}" for end in lacking]
     size = wheel.stat().st_size
     return wrong + ([f"{size:,} bytes: {LARGEST_WHEEL:,} at most"] if size > LARGEST_WHEEL else [])
 
@@ -142,7 +149,7 @@ def wheel_symbols() -> list[str]:
 
 def wheel_commit() -> list[str]:
     """The wheel was built of the commit that is checked out, with nothing changed."""
-    commit = subprocess.run(["tools/commit.sh"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    commit = output("tools/commit.sh").strip()
     with zipfile.ZipFile(newest_wheel()) as archive:
         native = next(name for name in archive.namelist() if name.endswith("_native.abi3.so"))
         is_of_it = commit.encode() in archive.read(native)
@@ -152,7 +159,7 @@ def wheel_commit() -> list[str]:
 
 def binaries() -> list[str]:
     """No program is kept in git but the recorder for the kernel, which has its sources and its own check."""
-    kept = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    kept = output("git", "ls-files", "-z")
     allowed = {"crates/iodock-bpf/recorder.bpf.o"}
     found = [one for one in kept.split("\0") if one and (ROOT / one).is_file() and one not in allowed]
     return [one for one in found if (ROOT / one).open("rb").read(4) == b"\x7fELF"]
