@@ -6,7 +6,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.[choS]' -o -name Ca
 CATALOGUES := $(patsubst %.po,%.mo,$(wildcard src/iodock/locale/*/LC_MESSAGES/iodock.po))
 
 .PHONY: setup demo test test-all test-rest test-mutations test-prometheus test-slurm test-grid-engine test-moosefs test-programs \
-	test-darshan check reference messages bench pairs bpf wheel clean
+	test-darshan check reference messages bench pairs bpf clean
 
 setup: $(VENV)/.built $(CATALOGUES)
 
@@ -17,7 +17,7 @@ $(VENV)/.requirements: requirements.txt requirements-dev.txt
 
 # Rebuilt only when Rust sources change: Python sources are used where they lie.
 $(VENV)/.built: $(VENV)/.requirements pyproject.toml $(RUST_SOURCES)
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
+	IODOCK_COMMIT=$$(tools/commit.sh) VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
 	touch $@
 
 # Translations as the program reads them; only the .po files are kept in git.
@@ -146,16 +146,7 @@ bpf: $(VENV)/.requirements
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-wheel.txt
 	$(BIN)/python tools/bpf.py
 
-# A wheel for glibc 2.28 (RHEL 8) and newer, any CPython from 3.11 on, whatever this machine runs. maturin makes wheels of
-# a module or of a program: the agent is built as the latter, and goes from there into the module's.
-MATURIN_BUILD := build --release --locked --zig --compatibility manylinux_2_28
-wheel: setup
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-wheel.txt
-	rm -rf build/agent build/wheel
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin $(MATURIN_BUILD) -m crates/iodock-agent/Cargo.toml --out build/agent
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin $(MATURIN_BUILD) --out build/wheel
-	$(BIN)/python tools/wheel_program.py build/agent/*.whl iodock-agent build/wheel/*.whl
-	mkdir -p dist && mv build/wheel/*.whl dist/
+include packaging/packaging.mk
 
 clean:
-	rm -rf $(VENV) dist build target $(CATALOGUES)
+	rm -rf $(VENV) .venv-wheel .venv-docs dist build target site $(CATALOGUES)

@@ -211,10 +211,16 @@ fn option(
         "cert" => sending.push.certificate = Some(value()?.into()),
         "key" => sending.push.key = Some(value()?.into()),
         "help" => print(USAGE),
-        "version" => print(concat!("iodock-agent ", env!("CARGO_PKG_VERSION"), "\n")),
+        "version" => print(&version()),
         _ => return Err(format!("unknown argument --{name}")),
     }
     Ok(())
+}
+
+/// With the commit, where the build was told of it: `make wheel` does.
+fn version() -> String {
+    let build = option_env!("IODOCK_COMMIT").map(|commit| format!("build: {commit}\n"));
+    format!("iodock-agent {}\n{}", env!("CARGO_PKG_VERSION"), build.unwrap_or_default())
 }
 
 fn fits_together(arguments: &Arguments) -> Result<(), String> {

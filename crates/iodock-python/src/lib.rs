@@ -17,6 +17,8 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    // The commit, which `make setup` and `make wheel` name; None of a build by cargo alone.
+    module.add("__commit__", option_env!("IODOCK_COMMIT"))?;
     module.add("NativeError", module.py().get_type::<errors::NativeError>())?;
     checksum::register(module)?;
     darshan::register(module)?;

@@ -2,7 +2,7 @@
 
 use crate::doorway::{through, Door};
 use crate::errors::record_error;
-use iodock_record::backends::ProgramExit;
+use iodock_record::backends::{Backend, ProgramExit, BACKENDS};
 use iodock_record::faults::Mode;
 use iodock_record::{AttachOptions, Light, RecordError, RecordOptions, RecordOutcome};
 use pyo3::exceptions::PyValueError;
@@ -119,8 +119,16 @@ fn run<'py>(
     Ok(dictionary)
 }
 
+/// Each way of recording, and why it can't be used by this user on this machine, if so.
+#[pyfunction]
+fn backends() -> Vec<(&'static str, Option<String>)> {
+    let refusal = |backend: &&dyn Backend| backend.is_available().err().map(|refusal| refusal.message);
+    BACKENDS.iter().map(|backend| (backend.name(), refusal(backend))).collect()
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<StoreHold>()?;
+    module.add_function(wrap_pyfunction!(backends, module)?)?;
     module.add_function(wrap_pyfunction!(record, module)?)?;
     module.add_function(wrap_pyfunction!(begin_counting, module)?)?;
     module.add_function(wrap_pyfunction!(attach, module)?)

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Entry point of the `iodock` command: runs a verb and exits with its status."""
+    if "_IODOCK_COMPLETE" in os.environ:
+        from iodock.cli.completing import answer
+
+        sys.exit(answer(os.environ["_IODOCK_COMPLETE"]))
     recording = sys.argv[1:2] == ["record"]
     if recording:
         # What a recording costs is compared with the program's own time: no rubbish is looked for meanwhile.

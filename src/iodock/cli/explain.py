@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         )
     )
 )
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=lambda context, option, begun: _beginning(begun))
 @click.option("--json", "as_json", is_flag=True, help="as JSON; without NAME all that can be explained")
 @no_pager
 @quiet
@@ -49,6 +49,13 @@ def command(name: str | None, as_json: bool, quiet: bool) -> None:
             return
         for line in _listed(entries) if name is None else _explained(found):
             click.echo(line)
+
+
+def _beginning(begun: str) -> list[str]:
+    """Names for a shell to complete."""
+    from iodock.program.reference import explanations
+
+    return sorted({one.name for one in explanations() if one.name.startswith(begun)})
 
 
 def _called(name: str, entries: list[Explanation]) -> list[Explanation]:

@@ -24,6 +24,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "query": ("iodock.cli.query", "Ask a store in SQL"),
     "cases": ("iodock.cli.cases", "The casebook: see patterns and their cures on small programs"),
     "explain": ("iodock.cli.explain", "Say what a column, a call or a loss means"),
+    "completion": (
+        "iodock.cli.completion",
+        "Complete command lines by Tab: the script for bash, zsh or fish",
+    ),
     "doctor": ("iodock.cli.doctor", "Say what this machine allows, and what follows"),
 }
 """Verb -> (module, one-line help), in the order in which help lists them."""

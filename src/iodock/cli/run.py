@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from iodock.cli import spoken
 from iodock.cli.helps import equipped
@@ -42,6 +43,16 @@ class Verbs(click.Group):
         found: click.Command = import_module(VERBS[name][0]).command
         return equipped(found)
 
+    def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
+        if incomplete.startswith("-"):
+            return super().shell_complete(context, incomplete)
+        # click's own would import every verb.
+        return [
+            CompletionItem(name, help=help)
+            for name, (_, help) in VERBS.items()
+            if name.startswith(incomplete)
+        ]
+
     def resolve_command(self, context: click.Context, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in VERBS:
             from iodock.cli.usage import unknown
@@ -54,10 +65,26 @@ class Verbs(click.Group):
             formatter.write_dl([(name, help) for name, (_, help) in VERBS.items()])
 
 
+def _version(context: click.Context, option: click.Parameter, value: bool) -> None:
+    """Where --version was given."""
+    if value and not context.resilient_parsing:
+        from iodock.cli.version import lines
+
+        click.echo("\n".join(lines()))
+        context.exit()
+
+
 @equipped
 @click.group(cls=Verbs, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @no_pager
-@click.version_option(package_name="iodock", prog_name="iodock", message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="show the version, its build and the back ends, and exit",
+)
 def iodock() -> None:
     """The I/O check-up for HPC: record or import a program's file I/O, and see where time and bytes go."""
 
