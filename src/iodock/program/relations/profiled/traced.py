@@ -1,4 +1,4 @@
-"""Single accesses beside counters (Darshan's DXT, the first ones of a light recording), with the columns of events that they share with these."""
+"""Single accesses beside counters, with the columns of events that they share with these."""
 
 from __future__ import annotations
 
