@@ -36,7 +36,8 @@ _FOLDED = N_("More files than memory had room for: some {files} are counted toge
 _FILE = N_("  {name}: {read} read, {written} written, {time}")
 _BY_BYTES = N_("The files with most bytes:")
 _MORE = N_(
-    "More: iodock show profiles {store}. For the order of calls and what to change, record without --light."
+    "What to change: iodock diagnose {store}. More: iodock report {store}, iodock show profiles {store}. For "
+    "the order of calls record without --light."
 )
 
 

@@ -238,7 +238,7 @@ def test_the_report_is_a_page_that_loads_nothing(
     printed("report", stores[name], "-o", page, "--lang", language)
     text = page.read_text()
     assert f'lang="{language}"' in text
-    assert text.count("<section") == 7
+    assert text.count("<section") == 8
     assert ('class="heat"' in text) == (name == HEATED)
     assert ("darshan-partial-module" in text) == (name == UNEVEN)
     assert not re.search(r"(?:src|href)=\"(?!#)", text)

@@ -81,8 +81,8 @@ def test_the_store_has_processes_and_no_calls(tmp_path: Path) -> None:
     assert rows(store, unknown) == [{"n": 0}]
     kept = "SELECT count(*) AS n FROM profile_accesses"
     assert rows(store, kept) == [{"n": 20}]
-    refused = run([*IODOCK, "show", "files", store], tmp_path)
-    assert refused.returncode == 2 and "counters by process and file, and no calls" in refused.stderr
+    refused = run([*IODOCK, "show", "errors", store], tmp_path)
+    assert refused.returncode == 2 and "for more record without --light" in refused.stderr
 
 
 def test_further_files_are_counted_together(tmp_path: Path) -> None:

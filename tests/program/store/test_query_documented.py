@@ -77,6 +77,7 @@ MATCHING: dict[str, dict[str, Any] | None] = {
 # Of stores of counters (Darshan) -> how many rows of its answer, as PyDarshan has records and bins.
 PROFILED = {
     "SELECT f.name, p.interface, p.written_bytes FROM profiles p JOIN files f USING (file_id)": 5,
+    "SELECT * FROM histograms": None,
     "SELECT quantity, low, high, sum(count) FROM histograms GROUP BY ALL ORDER BY ALL": None,
 }
 _NAMED = {"calls": "count", "count_star()": "count"}

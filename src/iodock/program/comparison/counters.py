@@ -31,7 +31,7 @@ def are_counters(stores: Sequence[str]) -> bool:
         raise RequestError(
             f"{of_counters} holds counters, and {of_calls} calls: the one counts operations of interfaces, "
             "the other shows system calls, and their times are summed up differently",
-            "compare stores of one kind: record both runs, or import both logs of Darshan",
+            "compare stores of one kind: record both runs the same way, or import both logs of Darshan",
         )
     return any(kinds.values())
 

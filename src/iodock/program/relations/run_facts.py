@@ -25,6 +25,8 @@ SYSTEM_NAMES = (
     r"^/(usr|lib|lib32|lib64|bin|sbin|etc|opt|nix|snap)/|\.(so|pyc|pyo|py|pm)(\.[0-9.]+)?$|/\.local/lib/"
 )
 """The same of files of the system and of programs."""
+UNCOUNTED_NAMES = "^<|^/(proc|sys|dev)/"
+"""The same of what counters of Darshan have beside a job's files: it does not count the system's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class RunFacts:
     least_files: int = LEAST_FILES
     database_names: str = DATABASE_NAMES
     system_names: str = SYSTEM_NAMES
+    uncounted_names: str = UNCOUNTED_NAMES
     files: str = "files"
     """The table of files: a comparison has one of all its runs."""
     side: str = ""
@@ -59,6 +62,7 @@ def run_facts_of(store: Store, settings: Settings | None) -> RunFacts:
     return RunFacts(
         first_ts=store.manifest.first_ts or 0,
         moment_ns=max(1, (store.manifest.wall_ns or 0) // MOMENTS),
+        uncounted_names=f"{UNCOUNTED_NAMES}|{SYSTEM_NAMES}" if store.manifest.is_light else UNCOUNTED_NAMES,
         mount_kinds={row["mount_point"]: _kind(row["mount_point"], row["fs_type"], settings) for row in rows},
     )
 

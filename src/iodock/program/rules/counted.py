@@ -7,6 +7,7 @@ from typing import Any
 
 from iodock.program.findings import Severity
 from iodock.program.rules.base import Candidate, Facts
+from iodock.program.rules.costs import PIECE_BYTES
 from iodock.program.rules.places import Faults
 from iodock.shared.message import Message, Scalar
 
@@ -16,6 +17,9 @@ LEAST_OF_DIRECTION = 0.1
 """Share of the job's reads, or of its writes, or of the time in them: the same of a pattern."""
 LEAST_BYTES = 1 << 16
 """Less is what a job reads of its settings and writes of its log."""
+IS_SYNCED = f"""file_id IN (SELECT file_id FROM counted_files WHERE syncs >= 20
+  AND 20 * syncs >= transfers AND written_bytes < {PIECE_BYTES} * syncs)"""
+"""SQL: the file is synced after few writes each time. Syncs are timed as writes, and take most of it."""
 DIRECTIONS = ((1, "read"), (2, "write"))
 
 

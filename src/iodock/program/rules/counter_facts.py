@@ -1,4 +1,4 @@
-"""What rules know of a run of which there are counters in place of calls (Darshan)."""
+"""What rules know of a run of which there are counters in place of calls."""
 
 from __future__ import annotations
 
@@ -42,6 +42,8 @@ class CounterFacts(Facts):
         return dict.fromkeys(Need, False) | {
             Need.COUNTERS: True,
             Need.DURATIONS: self.durations,
+            # Processes of a light recording may be those of a script, one after the other.
+            Need.RANKS: not self.store.manifest.is_light or self.ranks > 1,
             Need.LAYOUT: bool(self.rows("SELECT 1 FROM layouts LIMIT 1")),
         }
 
@@ -49,7 +51,8 @@ class CounterFacts(Facts):
     def ranks(self) -> int:
         """Processes of the job, as the source says, or as were counted."""
         told = self.store.manifest.raw.get("ranks")
-        seen = self.one("SELECT max(ranks) AS most, count(DISTINCT coalesce(rank, upid)) AS n FROM profiles")
+        worker = "rank" if self.store.manifest.is_light else "coalesce(rank, upid)"
+        seen = self.one(f"SELECT max(ranks) AS most, count(DISTINCT {worker}) AS n FROM profiles")
         return max(int(told or 0), int(seen["most"] or 0), int(seen["n"]))
 
 

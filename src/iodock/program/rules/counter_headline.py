@@ -97,6 +97,8 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
         known = values["io_share"] is not None
         return Message(_WORTH if known else _WORTH_UNTIMED, values)
     if not _is_counted(facts):
+        if facts.store.manifest.is_light:
+            return Message(_NO_COUNTERS)
         return Message(
             N_(
                 "There are no counters of any file: Darshan has kept none, or they could not be read. That "
@@ -113,6 +115,7 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
     return Message(_NOTHING if values["io_share"] is not None else _NOTHING_UNTIMED, values)
 
 
+_NO_COUNTERS = N_("No call on a file was counted. That is not to say that there was none.")
 _WORTH = N_("The process with most I/O spent {io_share} of the run in it; worth changing: {things}.")
 _WORTH_UNTIMED = N_("How long the I/O took is not known; worth changing: {things}.")
 _NOTHING = N_(

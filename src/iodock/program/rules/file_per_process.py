@@ -150,6 +150,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     counters=in_counters,
+    counters_need=(Need.RANKS,),
     needs=(Need.RANKS_OWN,),
     views=("file_work", "workers", "data_files", "counted_files"),
     yields_to=("open-close-loop", "sync-heavy"),

@@ -159,6 +159,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     counters=in_counters,
+    counters_need=(Need.RANKS,),
     needs=(Need.DURATIONS, Need.RANKS_OWN),
     views=("worker_io", "thread_io", "counted_work"),
     yields_to=("serial-phases",),

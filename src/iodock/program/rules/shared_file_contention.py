@@ -199,6 +199,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     counters=in_counters,
+    counters_need=(Need.RANKS,),
     needs=(Need.RANKS_OWN,),
     views=(
         "file_work",

@@ -100,7 +100,8 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 # Of a bin that the limit lies in, the file's mean says on which side its requests are.
 def _counted_sql(settings: Settings) -> str:
     limit = f"CASE WHEN t.is_remote THEN {settings.below_bytes_remote} ELSE {settings.below_bytes} END"
-    return f"""t.interface = 'posix' AND {settings.least_share} * t.count <= (SELECT sum(s.count)
+    return f"""t.interface = 'posix' AND NOT (t.direction = 2 AND coalesce(t.{counted.IS_SYNCED}, false))
+  AND {settings.least_share} * t.count <= (SELECT sum(s.count)
   FROM counted_sizes s WHERE s.file_id = t.file_id AND s.interface = 'posix' AND s.direction = t.direction
     AND s.low < {limit} AND (s.high <= {limit} OR t.bytes < {limit} * t.count))"""
 
@@ -143,7 +144,7 @@ RULE = Rule(
     needs_for_some=(Need.RANKS_OWN,),
     views=(
         *("transfers", "place_names", "places", "plain_places", "remote_places", "uses"),
-        *("counted_transfers", "counted_sizes"),
+        *("counted_transfers", "counted_sizes", "counted_files"),
     ),
     yields_to=(
         *("bytewise-read", "seek-storm", "stdout-unbuffered", "random-access"),

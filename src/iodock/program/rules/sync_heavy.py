@@ -101,8 +101,8 @@ _COMMITS_ADVICE = advise(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Files that were synced often, with little written for each. Darshan counts the time of syncs among
-    that of writes: what they cost is not known."""
+    """Files that were synced often, with little written for each. Their time is counted among
+    that of writes: where these are many for a sync, what syncs cost is not known."""
     faults = counted.files(facts, f"t.syncs > 1 AND t.written_bytes < {costs.PIECE_BYTES} * t.syncs")
     count = faults.total("syncs")
     if count < settings.least_count:
@@ -110,7 +110,9 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     values: dict[str, Scalar] = {
         "count": count, "files": faults.file_count, "mean_bytes": faults.total("written_bytes") / count,
     }  # fmt: skip
-    yield counted.candidate(facts, faults, _MESSAGE, values, cost_ns=None, count=count, call="fsync")
+    synced = counted.transfers(facts, f"t.direction = 2 AND t.interface = 'posix' AND t.{counted.IS_SYNCED}")
+    cost = costs.beyond_large(synced.time_ns, synced.total("count"), synced.total("bytes"), 2)
+    yield counted.candidate(facts, faults, _MESSAGE, values, cost_ns=cost, count=count, call="fsync")
 
 
 RULE = Rule(
@@ -135,6 +137,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     counters=in_counters,
-    views=("uses", "places", "file_work", "database_files", "counted_files"),
+    views=("uses", "places", "file_work", "database_files", "counted_files", "counted_transfers"),
     case="sync",
 )

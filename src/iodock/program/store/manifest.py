@@ -26,6 +26,7 @@ _COUNTERS = N_(
     "these are counters of Darshan, and no calls: the same bytes stand in each interface that they pass, "
     "times are those of all ranks together, and what is not counted is empty"
 )
+_NO_LIGHT_COUNTERS = N_("no call on a file was counted; that is not to say that there was none")
 _NO_COUNTERS = N_(
     "the log holds no counters of any file: Darshan has counted none, or they could not be read; that is not "
     "to say that the job made no I/O"
@@ -100,6 +101,11 @@ class Manifest:
         return self.profiles_only and "light" in self.source
 
     @property
+    def how_to_see_calls(self) -> str:
+        """What to do where counters are not enough."""
+        return "record without --light" if self.is_light else "record the program"
+
+    @property
     def in_progress(self) -> InProgress | None:
         """How far the recording was when this was read; None of one that is over."""
         said = self.raw.get("in_progress")
@@ -127,7 +133,7 @@ class Manifest:
         if self.profiles_only:
             found.append(_LIGHT_COUNTERS if self.is_light else _COUNTERS)
             if not self.rows["profiles"]:
-                found.append(_NO_COUNTERS)
+                found.append(_NO_LIGHT_COUNTERS if self.is_light else _NO_COUNTERS)
         if not self.checksums and self.rows:
             found.append(checksums.NONE)
         return tuple(found)

@@ -86,14 +86,15 @@ class Store:
                 f"{self.name}: holds counters by file, and no calls. This command needs calls, so it says "
                 "nothing of the run's I/O",
                 "counters answer iodock show summary, files, sizes, processes, overview and profiles, and "
-                "iodock report; for more record the program",
+                f"iodock report; for more {self.manifest.how_to_see_calls}",
             )
 
     def need_profiles(self) -> None:
         """Raises RequestError if it holds no profiles."""
         if not self.manifest.profiles_only:
             raise RequestError(
-                f"{self.name}: holds no profiles, which stand in place of calls in stores of Darshan's logs",
+                f"{self.name}: holds no profiles, which stand in place of calls in stores of Darshan's logs "
+                "and of iodock record --light",
                 "iodock show summary and iodock show files show calls",
             )
 

@@ -80,11 +80,14 @@ SELECT {chosen} FROM p LEFT JOIN s ON s.file_id IS NOT DISTINCT FROM p.file_id
   AND s.file IS NOT DISTINCT FROM p.file AND s.interface = p.interface"""
 
 
-# Darshan counts as sequential what is consecutive, too. A counter of its version that is 0 has no row.
+# Darshan counts as sequential what is consecutive, too. A counter of its version that is 0 has no row; one
+# that is not known, as of a pipe, has an empty value.
+_KNOWN = "count(n.counter) = count(n.value)"
 _ORDERS = f"""SELECT c.profile_id,
-    coalesce(sum(n.value) FILTER (WHERE n.counter LIKE '%_CONSEC_%'), 0) AS consecutive,
-    coalesce(sum(n.value) FILTER (WHERE n.counter LIKE '%_SEQ_%'), 0)
-      - coalesce(sum(n.value) FILTER (WHERE n.counter LIKE '%_CONSEC_%'), 0) AS sequential
+    CASE WHEN {_KNOWN} THEN coalesce(sum(n.value) FILTER (WHERE n.counter LIKE '%_CONSEC_%'), 0) END
+      AS consecutive,
+    CASE WHEN {_KNOWN} THEN coalesce(sum(n.value) FILTER (WHERE n.counter LIKE '%_SEQ_%'), 0)
+      - coalesce(sum(n.value) FILTER (WHERE n.counter LIKE '%_CONSEC_%'), 0) END AS sequential
   FROM {CHOSEN} c LEFT JOIN profile_counters n ON n.profile_id = c.profile_id
     AND (n.counter LIKE '%_CONSEC_READS' OR n.counter LIKE '%_CONSEC_WRITES' OR n.counter LIKE '%_SEQ_READS'
       OR n.counter LIKE '%_SEQ_WRITES')

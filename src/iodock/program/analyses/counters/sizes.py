@@ -16,8 +16,10 @@ _COMMON = "these are the most frequent sizes of each file, of reads and writes t
 def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
     """One row per interface, direction and bin. Raises RequestError for sizes that were asked for."""
     if asked.options["requested"]:
-        hint = "see the sizes that were moved, without --requested; for more record the program"
-        raise RequestError("counters don't tell the sizes that were asked for", hint)
+        hint = "see the sizes that were moved, without --requested; for more "
+        raise RequestError(
+            "counters don't tell the sizes that were asked for", hint + store.manifest.how_to_see_calls
+        )
     exact = bool(asked.options["exact"])
     notes = [*choose(store, asked.filters), *map(_said, unsized(store)), *((_COMMON,) if exact else ())]
     quantity = (

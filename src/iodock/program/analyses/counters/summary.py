@@ -22,7 +22,7 @@ _TOTALS = "totals are of posix and stdio alone, as what other interfaces move pa
 def run(store: Store, asked: Request) -> Answer:
     """One row per key and interface, the costliest first."""
     by = asked.options["by"]
-    keys = found_keys(("interface", "family") if by == _USUAL else by)
+    keys = found_keys(("interface", "family") if by == _USUAL else by, store)
     notes = choose(store, asked.filters)
     operations.keep_operations(store)
     counts_files = any(key not in NO_FILE for key in keys)

@@ -17,16 +17,15 @@ _TYPES = {"int": "BIGINT", "str": "VARCHAR"}
 
 def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
     """One row per interface and bin, from the first that has bytes to the last. Raises RequestError."""
-    rows = _heatmaps(asked)
+    rows = _heatmaps(store, asked)
     found = store.rows(
         f"""SELECT interface, min(end_ts - ts) AS least, max(end_ts - ts) AS most, min(ts) AS first,
   max(end_ts) AS last
 FROM ({rows}) h GROUP BY 1 ORDER BY 1"""
     )
     if not found:
-        raise RequestError(
-            _why_none(store, asked), "record the program, or run it with Darshan 3.4.0 or later"
-        )
+        otherwise = "" if store.manifest.is_light else ", or run it with Darshan 3.4.0 or later"
+        raise RequestError(_why_none(store, asked), store.manifest.how_to_see_calls + otherwise)
     _check(found, asked.options["every"])
     width = asked.options["every"] or found[0]["most"]
     intervals = sum((row["last"] - row["first"]) // width + 1 for row in found)
@@ -42,11 +41,13 @@ FROM ({rows}) h GROUP BY 1 ORDER BY 1"""
     return answered("timeline", "Over time", store, asked, table, columns, (note,), keys=("interface",))
 
 
-def _heatmaps(asked: Request) -> str:
+def _heatmaps(store: Store, asked: Request) -> str:
     for name in asked.filters.given():
         if name != "rank":
-            hint = "heatmaps are of ranks and interfaces; filter: --rank. For more record the program"
-            raise RequestError(f"heatmaps can't be filtered by {name}", hint)
+            hint = "heatmaps are of ranks and interfaces; filter: --rank. For more "
+            raise RequestError(
+                f"heatmaps can't be filtered by {name}", hint + store.manifest.how_to_see_calls
+            )
     ranks = ", ".join(map(str, asked.filters.rank))
     return f"SELECT * FROM heatmaps {f'WHERE rank IN ({ranks})' if ranks else ''}"
 

@@ -26,7 +26,7 @@ _FOLDED = (
 def choose(store: Store, filters: Filters) -> tuple[str, ...]:
     """Keeps `chosen_profiles`; sentences that must stand beside what follows. Raises RequestError for what
     counters can't be filtered by."""
-    _check(filters)
+    _check(store, filters)
     notes: list[str] = []
     conditions = [*_of_tasks(store, filters, notes), *_of_files(store, filters, notes)]
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -44,13 +44,13 @@ def _chosen_sql(store: Store, where: str) -> str:
 FROM profiles p LEFT JOIN {FILES} f ON f.file_id = p.file_id LEFT JOIN {tasks} t ON t.upid = p.upid {where}"""
 
 
-def _check(filters: Filters) -> None:
+def _check(store: Store, filters: Filters) -> None:
     for name in filters.given():
         if name not in (*_ABOUT_FILES, *_ABOUT_TASKS):
             what = {"min_time_ns": "min_time", "outcome": "failed or succeeded"}.get(name, name)
             hint = (
                 f"they don't show single calls; filters: {', '.join((*_ABOUT_FILES, *_ABOUT_TASKS))}. For "
-                "more record the program"
+                f"more {store.manifest.how_to_see_calls}"
             )
             raise RequestError(f"counters can't be filtered by {what}", hint)
 
@@ -66,7 +66,7 @@ def _of_tasks(store: Store, filters: Filters, notes: list[str]) -> list[str]:
             table = "profiles p LEFT JOIN processes t ON t.upid = p.upid"
             if not store.rows(f"SELECT 1 FROM {table} WHERE {column} IS NOT NULL LIMIT 1"):
                 what = "processes' ids" if name == "pid" else "hosts"
-                hint = f"leave --{name} out, or record the program, which shows them"
+                hint = f"leave --{name} out, or {store.manifest.how_to_see_calls}, which shows them"
                 raise RequestError(f"counters can't be filtered by {name}: these tell no {what}", hint)
             listed = ", ".join(quoted(one) if isinstance(one, str) else str(one) for one in values)
             found.append(f"{column} IN ({listed})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iodock.program.relations.keys import KEYS, Key
+from iodock.program.store import Store
 from iodock.shared.answer import Column
 from iodock.shared.errors import RequestError, meant
 
@@ -33,13 +34,14 @@ def sql_of(name: str) -> str:
     return f"o.{_SQL[name]}"
 
 
-def found_keys(names: tuple[str, ...]) -> tuple[str, ...]:
+def found_keys(names: tuple[str, ...], store: Store) -> tuple[str, ...]:
     """Those asked for, and the interface: bytes pass several, and are not added up. Raises RequestError."""
     for name in names:
         if name not in KEYS:
             raise RequestError(f"no such key: {name}", meant(name, KEYS, f"keys: {', '.join(_SQL)}"))
         if name not in _SQL:
-            raise RequestError(_untold(KEYS[name]), f"keys: {', '.join(_SQL)}; for more record the program")
+            more = store.manifest.how_to_see_calls
+            raise RequestError(_untold(KEYS[name]), f"keys: {', '.join(_SQL)}; for more {more}")
     return tuple(dict.fromkeys((*names, "interface")))
 
 

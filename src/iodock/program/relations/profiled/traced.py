@@ -1,4 +1,4 @@
-"""Single accesses beside counters (Darshan's DXT), with the columns of events that they share with these."""
+"""Single accesses beside counters, with the columns of events that they share with these."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ from iodock.shared.engine.sql import quoted
 from iodock.shared.errors import RequestError
 
 TRACED = "traced"
+_FIRST = (
+    "these are the first reads and writes of each process alone (--light-first); to see all record without "
+    "--light"
+)
+_LIGHT_HINT = "record without --light, or with --light-first N for the first ones of each process"
+_DARSHAN_HINT = (
+    "for these run with Darshan's extended tracing (DXT_ENABLE_IO_TRACE=1, since Darshan 3.4.0 "
+    "DARSHAN_MOD_ENABLE=DXT_POSIX,DXT_MPIIO), or record the program"
+)
 _REFUSED = ("call", "pid", "tid", "outcome")
 _FILES = ("file", "exclude_folder", "exclude_ending", "kind", "user_files")
 _COLUMNS = """file_id, interface, rank, host, thread, CASE WHEN is_write THEN 2 ELSE 1 END AS direction,
@@ -25,9 +34,12 @@ def keep_traced(store: Store, filters: Filters) -> tuple[str, ...]:
     for name in filters.given():
         if name in _REFUSED:
             what = "failed or succeeded" if name == "outcome" else name
-            hint = "they are reads and writes that succeeded, of a rank; for more record the program"
-            raise RequestError(f"Darshan's accesses can't be filtered by {what}", hint)
-    notes: list[str] = []
+            hint = "they are reads and writes that succeeded, of a rank; for more "
+            raise RequestError(
+                f"accesses beside counters can't be filtered by {what}",
+                hint + store.manifest.how_to_see_calls,
+            )
+    notes = [_FIRST] if store.manifest.is_light else []
     conditions = _conditions(store, filters, notes)
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
     store.keep(TRACED, f"SELECT {_COLUMNS} FROM profile_accesses a {where} ORDER BY end_ts, ts, rank")
@@ -37,11 +49,8 @@ def keep_traced(store: Store, filters: Filters) -> tuple[str, ...]:
 def need_traced(store: Store) -> None:
     """Raises RequestError if the store has counters alone."""
     if not store.rows("SELECT 1 FROM profile_accesses LIMIT 1"):
-        raise RequestError(
-            f"{store.name}: holds counters and no single accesses",
-            "for these run with Darshan's extended tracing (DXT_ENABLE_IO_TRACE=1, since Darshan 3.4.0 "
-            "DARSHAN_MOD_ENABLE=DXT_POSIX,DXT_MPIIO), or record the program",
-        )
+        hint = _LIGHT_HINT if store.manifest.is_light else _DARSHAN_HINT
+        raise RequestError(f"{store.name}: holds counters and no single accesses", hint)
 
 
 def keep_lowest(store: Store) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
 -- Files of sources that have counters in place of calls: what posix and stdio, the lowest interfaces, did to
--- each. Standard streams, devices and files of the system's own are left out.
+-- each. Standard streams, pipes, devices and files of the system's own are left out.
 --
 -- file_id: -> files; null where files were counted together
 -- name: the file's, or the pattern of those that were counted together
@@ -18,7 +18,8 @@
 
 WITH own AS (SELECT p.*, coalesce(f.name, p.pattern) AS name, coalesce(p.rank, p.upid) AS worker
   FROM profiles p LEFT JOIN files f ON f.file_id = p.file_id WHERE p.interface IN ('posix', 'stdio')
-    AND NOT regexp_matches(coalesce(f.name, p.pattern, ''), '^<|^/(proc|sys|dev)/'))
+    AND NOT regexp_matches(coalesce(f.name, p.pattern, ''), '{uncounted_names}')
+    AND coalesce(f.kind NOT IN ('pipe', 'socket'), true))
 SELECT file_id, name, CAST(max(coalesce(files, 1)) AS BIGINT) AS files,
   CAST(greatest(max(coalesce(ranks, 1)), count(DISTINCT worker)) AS BIGINT) AS ranks,
   CASE WHEN max(coalesce(ranks, 1)) = 1 AND count(DISTINCT worker) < 2 THEN min(worker) END AS rank,

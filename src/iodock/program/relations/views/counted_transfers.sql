@@ -1,5 +1,5 @@
 -- Reads and writes on a file by one interface, of sources that have counters in place of calls. Standard
--- streams, devices and files of the system's own are left out.
+-- streams, pipes, devices and files of the system's own are left out.
 --
 -- file_id: -> files; null where files were counted together
 -- name: the file's, or the pattern of those that were counted together
@@ -23,6 +23,7 @@
 WITH known AS (SELECT coalesce(bool_or(counter = 'POSIX_CONSEC_READS'), false) AS orders,
     coalesce(bool_or(counter = 'POSIX_FILE_NOT_ALIGNED'), false) AS edges FROM profile_fields),
 wide AS (SELECT profile_id,
+    bool_or(value IS NULL AND counter = 'POSIX_CONSEC_READS') AS is_unplaced,
     max(value) FILTER (WHERE counter = 'POSIX_CONSEC_READS') AS consecutive_reads,
     max(value) FILTER (WHERE counter = 'POSIX_CONSEC_WRITES') AS consecutive_writes,
     max(value) FILTER (WHERE counter = 'POSIX_SEQ_READS') AS forward_reads,
@@ -33,16 +34,18 @@ wide AS (SELECT profile_id,
     max(value) FILTER (WHERE counter IN ('POSIX_MAX_BYTE_WRITTEN', 'STDIO_MAX_BYTE_WRITTEN')) AS write_extent,
     sum(value) FILTER (WHERE counter IN ('MPIIO_COLL_READS', 'MPIIO_SPLIT_READS')) AS collective_reads,
     sum(value) FILTER (WHERE counter IN ('MPIIO_COLL_WRITES', 'MPIIO_SPLIT_WRITES')) AS collective_writes
-  FROM profile_counters WHERE value >= 0 GROUP BY profile_id),
-own AS (SELECT p.*, coalesce(f.name, p.pattern) AS name, w.* EXCLUDE (profile_id), coalesce(p.rank, p.upid) AS worker, k.orders,
-    CASE WHEN k.edges THEN
+  FROM profile_counters WHERE value >= 0 OR value IS NULL GROUP BY profile_id),
+own AS (SELECT p.*, coalesce(f.name, p.pattern) AS name, w.* EXCLUDE (profile_id, is_unplaced), coalesce(p.rank, p.upid) AS worker,
+    k.orders AND NOT coalesce(w.is_unplaced, false) AS orders,
+    CASE WHEN k.edges AND NOT coalesce(w.is_unplaced, false) THEN
       coalesce(w.unaligned, 0) / nullif(coalesce(p.reads, 0) + coalesce(p.writes, 0), 0) END AS odd,
     coalesce(f.mount_point IN ({remote_mounts}), false) OR p.file_id IN (SELECT file_id FROM layouts)
       OR coalesce(w.alignment > 4096, false) AS is_remote
   FROM profiles p CROSS JOIN known k LEFT JOIN files f ON f.file_id = p.file_id
     LEFT JOIN wide w ON w.profile_id = p.profile_id
   WHERE p.interface IN ('posix', 'stdio', 'mpi-io')
-    AND NOT regexp_matches(coalesce(f.name, p.pattern, ''), '^<|^/(proc|sys|dev)/')),
+    AND NOT regexp_matches(coalesce(f.name, p.pattern, ''), '{uncounted_names}')
+    AND coalesce(f.kind NOT IN ('pipe', 'socket'), true)),
 moved AS (SELECT *, 1 AS direction, reads AS n, read_bytes AS size, read_time_ns AS ns,
     consecutive_reads AS consecutive, forward_reads AS forward, read_extent + 1 AS extent,
     collective_reads AS collective FROM own

@@ -52,6 +52,7 @@ _NO_RANKS = N_("The counters tell no single ranks.")
 _NO_HEAT = N_(
     "There is no heatmap, so counters do not tell when bytes were moved. Darshan 3.4.0 and later write one."
 )
+_NO_LIGHT_HEAT = N_("A light recording does not tell when bytes were moved: record without --light.")
 _UNSIZED = N_("There are no sizes of {interface}: it moved bytes, and its source does not count their sizes.")
 _NO_LOSS = N_("Nothing is known to be missing from these counters.")
 
@@ -88,9 +89,13 @@ def _sections(shown: Counters, diagnosis: Diagnosis, text: Language) -> tuple[Ma
         _section("sizes", text, *_sizes(shown, text), lead=_SIZES_LEAD),
         _section("files", text, _files(shown, text), lead=_FILES_LEAD),
         _section("ranks", text, *_ranks(shown, text), lead=_RANKS_LEAD),
-        _section("time", text, heat_figure(shown.heat, text) if shown.heat else _empty(_NO_HEAT, text)),
+        _section("time", text, heat_figure(shown.heat, text) if shown.heat else _no_heat(shown.store, text)),
         _section("unseen", text, *_unseen(shown, text)),
     )
+
+
+def _no_heat(store: Store, text: Language) -> Markup:
+    return _empty(_NO_LIGHT_HEAT if store.manifest.is_light else _NO_HEAT, text)
 
 
 def _section(name: str, text: Language, *children: Markup | None, lead: str = "") -> Markup:
