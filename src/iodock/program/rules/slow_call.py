@@ -33,8 +33,8 @@ class Settings:
     least_times: float = 100.0
     """How many times the median of its like a call must have taken."""
     slow_bytes_per_s: float = 20_000_000.0
-    """A call that moved its bytes, or wrote out what was written before, this fast took the time it "
-    "needed."""
+    """A call that moved its bytes, or wrote out what was written before, this fast took the time it
+    needed."""
     most_share: float = 0.01
     """Of the calls of that name: more than this are not outliers, all are slow."""
 
