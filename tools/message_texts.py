@@ -28,7 +28,7 @@ _NAMES = re.compile(
 """Variables, arguments and functions that hold such texts."""
 _PREFIX = re.compile(r"^(note|error|warning|hint): ")
 _WORD = re.compile(r"[A-Za-z]{2,}")
-_CODE = re.compile(r"\b(SELECT|FROM|WHERE|JOIN|UNION|VARCHAR|BIGINT|AND|PARTITION)\b")
+_CODE = re.compile(r"\b(SELECT|FROM|WHERE|JOIN|UNION|VARCHAR|BIGINT|AND|PARTITION)\b|\bIN \(|^\w\.\w+ [<>=]")
 
 
 def is_text(text: str) -> bool:

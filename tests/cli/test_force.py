@@ -152,7 +152,7 @@ def test_bundle_replaces_only_archives_of_its_own(place: Path) -> None:
 def test_report_replaces_only_reports(place: Path) -> None:
     (place / "page.html").write_text("<p>mine")
     done = iodock(place, "report", "run.iodock", "--force", "-o", "page.html")
-    assert done.returncode == 1 and "is not a report of iodock" in done.stderr
+    assert done.returncode == 1 and "is not an iodock report" in done.stderr
     assert (place / "page.html").read_text() == "<p>mine"
     assert iodock(place, "report", "run.iodock", "-o", "new.html").returncode == 0
     assert iodock(place, "report", "run.iodock", "--force", "-o", "new.html").returncode == 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iodock.cli.record import command
+from iodock.cli.record import _light, command
 from iodock.cli.recording import plain
 from places import ROOT
 
@@ -25,6 +25,8 @@ PLAIN = (
     "-o a -o b true -- -x",
     "--force -- -strange",
     "--complete true",
+    "--light true",
+    "--lang ja true",
 )
 OTHERS = (
     "",
@@ -37,13 +39,15 @@ OTHERS = (
     "-oname true",
     "--output=name true",
     "-qx true",
-    "--lang ja true",
 )
 
 
 def by_click(arguments: list[str]) -> dict[str, Any]:
     context = command.make_context("record", list(arguments))
-    return {**context.params, "command": list(context.params["command"])}
+    asked = {**context.params, "command": list(context.params["command"])}
+    memory, first = asked.pop("light_memory"), asked.pop("light_first")
+    assert not asked.pop("begin")
+    return {**asked, "light": _light(asked["light"], memory, first, asked["command"])}
 
 
 @pytest.mark.parametrize("line", PLAIN)

@@ -95,8 +95,12 @@ def command(
     check_opens(opens, wanted, output)
     if are_counters((*before, *after)):
         if per or wanted == "html":
-            what = "--per divides by work, which" if per else "a page of two runs tells of calls, which"
-            raise RequestError(f"{what} counters don't show", "leave it out, or --format table, json or csv")
+            raise RequestError(
+                "--per divides by work, which counters don't show"
+                if per
+                else "a page of two runs shows calls, and counters hold none",
+                "leave it out, or --format table, json or csv",
+            )
         _counters(before, after, by or "pattern", top, wanted, output, quiet)
         return
     comparison = compare(

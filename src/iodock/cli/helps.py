@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
 import click
@@ -104,10 +104,18 @@ class Context(click.Context):
     def make_formatter(self) -> click.HelpFormatter:
         """A formatter that knows the group's commands."""
         formatter = super().make_formatter()
-        if isinstance(self.command, click.Group) and isinstance(formatter, Formatter):
-            inner = self.command.commands.items()
-            formatter.commands = {name: one.help for name, one in inner if one.help and not one.short_help}
+        if isinstance(formatter, Formatter) and spoken.code() != "en":
+            formatter.commands = dict(self._helps())
         return formatter
+
+    def _helps(self) -> Iterator[tuple[str, str]]:
+        group = self.command
+        # A group that lists its commands by itself has short helps, and would import all of them.
+        if isinstance(group, click.Group) and type(group).format_commands is click.Group.format_commands:
+            for name in group.list_commands(self):
+                one = group.get_command(self, name)
+                if one is not None and one.help and not one.short_help:
+                    yield name, one.help
 
 
 def equipped(command: Command) -> Command:

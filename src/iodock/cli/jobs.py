@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from iodock.cli.helps import equipped
 from iodock.cli.options import JSON_HELP, examples, json_form, quiet, tables
 from iodock.cli.output import TABLE_FORMATS, chosen_format, destination, write_table
 from iodock.cli.progress import ProgressBar
@@ -34,7 +35,7 @@ def make() -> click.Command:
         click.Option(["--json", "as_json"], is_flag=True, help=JSON_HELP),
         click.Option(["-o", "--output"], metavar="FILE", help="where to write; default: stdout"),
     ]
-    return quiet(tables(made))
+    return equipped(quiet(tables(made)))
 
 
 def _show(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodock.cli.ending import told_to_end
+from iodock.cli.helps import equipped
 from iodock.cli.options import examples, quiet
 from iodock.cli.streams import say
 from iodock.shared.errors import RequestError
@@ -51,7 +52,7 @@ class _Verbs(click.Group):
             return super().get_command(context, name)
         module, its_name = _VERBS[name]
         found: click.Command = getattr(import_module(module), its_name)
-        return found
+        return equipped(found)
 
 
 @click.group(

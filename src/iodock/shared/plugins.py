@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _ENDINGS = (".dist-info", ".egg-info")
+_MOST_BYTES = 1 << 20
+"""Read of a list of entry points: who has more is asked as if it declared some."""
 
 
 def plugins(group: str) -> tuple[EntryPoint, ...]:
@@ -49,13 +51,14 @@ def _declares(folder: Path, group: bytes) -> bool:
         return True
     except OSError:
         return False
-    return any(group in read for read in _entry_points(folder, names))
+    return any(group in read or len(read) == _MOST_BYTES for read in _entry_points(folder, names))
 
 
 def _entry_points(folder: Path, names: Iterable[str]) -> Iterable[bytes]:
     for name in names:
         if name.endswith(_ENDINGS):
             try:
-                yield (folder / name / "entry_points.txt").read_bytes()
+                with (folder / name / "entry_points.txt").open("rb") as file:
+                    yield file.read(_MOST_BYTES)
             except OSError:
                 continue

@@ -21,7 +21,7 @@ _FEWEST_LETTERS = 4
 
 _TELLING_LETTERS = 12
 """Of a template with fewer, such as `{name} has no {kind}`, places hold names and lists, no sentences."""
-_LONGEST_NAME = 3
+_LONGEST_NAME = 2
 
 
 class Templates:

@@ -12,9 +12,20 @@ from iodock.program.analyses.base import request
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column, Totals
 from iodock.shared.errors import RequestError
+from iodock.shared.language import N_
 
 _MEASURES = (("count", "calls"), ("total_time_ns", "ns"), ("read_bytes", "bytes"), ("written_bytes", "bytes"))
-_HEADINGS = {"count": "operations", "total_time_ns": "time", "read_bytes": "read", "written_bytes": "written"}
+_HEADINGS = {
+    ("count", "before"): N_("operations before"),
+    ("count", "after"): N_("operations after"),
+    ("total_time_ns", "before"): N_("time before"),
+    ("total_time_ns", "after"): N_("time after"),
+    ("read_bytes", "before"): N_("read before"),
+    ("read_bytes", "after"): N_("read after"),
+    ("written_bytes", "before"): N_("written before"),
+    ("written_bytes", "after"): N_("written after"),
+}
+_NULL = N_("null where there is none, or it is unknown")
 _Key = tuple[str | None, str]
 _Sums = dict[_Key, dict[str, Any]]
 
@@ -127,9 +138,8 @@ def _columns(by: str) -> tuple[Column, ...]:
     sides = []
     for name, unit in _MEASURES:
         for side in ("before", "after"):
-            doc = f"{_HEADINGS[name]} {side} the change; null where there is none, or it is unknown"
-            heading = f"{_HEADINGS[name]} {side}"
-            sides.append(Column(f"{side}_{name}", "int", unit, "measure", doc, own_heading=heading))
+            heading = _HEADINGS[name, side]
+            sides.append(Column(f"{side}_{name}", "int", unit, "measure", _NULL, own_heading=heading))
     return (
         Column(by, "str", None, "key", f"the {by} of files; null for an interface as a whole"),
         Column("interface", "str", None, "key", "posix, stdio, mpi-io, hdf5, pnetcdf, ..."),

@@ -177,7 +177,7 @@ def history_answer(
         clock="none",
         source={},
         losses=tuple(losses),
-        notes=(*notes, *_left_out(history, options)),
+        notes=(*notes, *_left_out_notes(history, options)),
         totals=Totals(total, None, len(rows), len(rows), "bins"),
         keys=("lower", "upper"),
         options=dict(options),
@@ -208,7 +208,7 @@ def _summary(history: History, limit: float) -> dict[str, Any]:
     }
 
 
-def _left_out(history: History, options: Mapping[str, Any]) -> Iterable[str]:
+def _left_out_notes(history: History, options: Mapping[str, Any]) -> Iterable[str]:
     if history.too_short:
         shortest = options["min_real"]
         yield f"jobs shorter than {shortest:g} s are left out: {history.too_short:,}; --min-real 0 takes all"

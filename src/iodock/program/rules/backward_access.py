@@ -17,9 +17,9 @@ class Settings:
     """Thresholds of `backward-access`."""
 
     least_count: int = 200
-    """Fewer accesses than this, in all such places together, are not worth a word."""
+    """Fewer accesses than this, in all such places together, are not reported."""
     least_share: float = 0.5
-    """Share of a place's accesses that must go backward."""
+    """Least share of a place's accesses that go backward."""
     most_ahead: float = 0.25
     """Share that may jump forward: with more, the file is accessed to and fro."""
     below_bytes: int = 1048576

@@ -17,9 +17,9 @@ class Settings:
     """Thresholds of `cache-speed`."""
 
     least_bytes: int = 67108864
-    """Files of which less was moved show no rate."""
+    """Files of which less was moved are not judged by their rate."""
     most_bytes_per_s: int = 8000000000
-    """No process moves more than this to or from a file, where the site gives no rate of its link."""
+    """Fastest rate that a process can have with a file, where the settings give no rate of the link."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -17,8 +17,9 @@ class Settings:
     """Thresholds of `copy-through-user-space`."""
 
     most_pause: float = 0.5
-    """What may pass beside the calls from the first read to the last write, as a share of the time in the
-    calls; nor more than copying the bytes four times in memory takes: who changes them takes longer."""
+    """Longest time outside of the calls from the first read to the last write, as a share of the time in
+    them; and no more than four copies of the bytes in memory take. A program that changes the bytes takes
+    longer."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -23,7 +23,7 @@ class Settings:
     """Offsets and sizes must be multiples of this: the block of most file systems. What fits the device's 512
     bytes alone is taken, but one after the other, and with parts of blocks read or cleared first."""
     least_count: int = 20
-    """Fewer such requests than this (the last of a file, say) are not worth a word."""
+    """Fewer such requests than this (the last of a file, say) are not reported."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -17,12 +17,12 @@ class Settings:
     """Thresholds of `directory-scan-storm`."""
 
     least_scans: int = 5
-    """Listings of one folder by one process, from which on it is listed too often."""
+    """Listings of one folder by one process: from this number on there are too many."""
     least_scans_elsewhere: int = 10
     """The same for folders of the system, for tools (find, tar), and for processes together that one started
     to run the same program."""
     least_count: int = 50
-    """Fewer listings beyond the needed ones than this are not worth a word."""
+    """Fewer listings beyond the needed ones than this are not reported."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -17,10 +17,10 @@ class Settings:
     """Thresholds of `failed-open-storm`."""
 
     least_count: int = 300
-    """Failed look-ups of one process; fewer belong to its start."""
+    """Least failed look-ups of one process; fewer belong to its start."""
     least_folders: int = 20
-    """Folders in which one process looks for one name, from which on the search path is too long, whoever
-    looks; what a system has of itself is shorter."""
+    """Folders in which one process looks for one name: from this number on the search path is too long. The
+    system's own path is shorter."""
     waiting_count: int = 20
     """Stats of one missing file by one process from which on it may wait for the file: that is
     `stat-storm`."""

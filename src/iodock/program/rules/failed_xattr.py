@@ -18,9 +18,9 @@ class Settings:
     """Thresholds of `failed-xattr`."""
 
     least_count: int = 1000
-    """Fewer failed questions than this are not worth a word."""
+    """Fewer failed questions than this are not reported."""
     least_failed: float = 0.9
-    """Share of the questions that must fail."""
+    """Least share of the questions that fail."""
     quick_ns: int = 80000
     """Mean time of one question up to which it is a note where ls, cp or a like tool asks: it always does."""
 

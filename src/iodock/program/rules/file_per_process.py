@@ -20,7 +20,7 @@ class Settings:
     least_workers: int = 3
     """Ranks, or processes side by side, that each write files of their own."""
     least_files: int = 200
-    """Fewer files than this, times the stripe count where it is known, are no flood."""
+    """Fewer files than this, times the stripe count where it is known, are not too many."""
     least_balance: float = 0.5
     """Files of the worker with the fewest over those of the one with the most."""
 

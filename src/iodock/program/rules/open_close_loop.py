@@ -17,11 +17,11 @@ class Settings:
     """Thresholds of `open-close-loop`."""
 
     least_count: int = 200
-    """Fewer opens beyond the needed ones than this are not worth a word."""
+    """Fewer opens beyond the needed ones than this are not reported."""
     least_opens: int = 20
-    """Opens of one file by one process from which on it should have stayed open."""
+    """Opens of one file by one process: from this number on it should have stayed open."""
     most_bytes: int = 262144
-    """Moved for each open on average; who moves more hardly notices the open."""
+    """Most bytes for each open, on average; with more, the open hardly counts."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

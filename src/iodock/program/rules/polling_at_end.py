@@ -17,11 +17,11 @@ class Settings:
     """Thresholds of `polling-at-end`."""
 
     least_count: int = 1000
-    """Fewer reads of nothing than this are not worth a word: who asks once a second does no harm."""
+    """Fewer reads of nothing than this are not reported: one a second does no harm."""
     least_share: float = 0.5
-    """Of a place's reads that must find nothing."""
+    """Least share of a place's reads that find nothing."""
     free_per_open: int = 2
-    """So many belong to each open: one read finds the end, and libraries ask once more."""
+    """Reads of nothing that belong to each open: one finds the end, and libraries ask once more."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -21,9 +21,9 @@ class Settings:
     """Processes that run the same program for one loop, from which on it is a storm; and so many times longer
     than they live on average it must go on, since workers that live side by side are none."""
     least_start: float = 0.5
-    """Of their lives, that they must need to start: else each does work that takes longer."""
+    """Least share of their lives that their start takes: with less, each does work that takes longer."""
     most_start_seconds: float = 0.1
-    """So long a start takes at most, unless the program is still loading files of its own."""
+    """Longest start, unless the program is still loading files of its own."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -19,13 +19,13 @@ class Settings:
     """Thresholds of `random-access`."""
 
     least_needed: float = 0.5
-    """Share of the files that must be asked for, for reading all of it to be advised."""
+    """Least share of a file that is asked for, for the advice to read all of it."""
     least_ahead: float = 0.25
-    """Share of a place's accesses that must jump ahead: with fewer it is read in order or backward."""
+    """Least share of a place's accesses that jump ahead: with fewer it is read in order or backward."""
     least_returns: int = 16
-    """So often, in each file, requests must jump back: some few returns are to a table of contents."""
+    """Least jumps back in each file: a few are to a table of contents."""
     below_bytes: int = 262144
-    """Requests of this mean size and above pay for their jump."""
+    """Requests of this mean size and above are worth their jump."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

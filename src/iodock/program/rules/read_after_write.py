@@ -17,9 +17,9 @@ class Settings:
     """Thresholds of `read-after-write`."""
 
     least_share: float = 0.5
-    """Of a place's read bytes that the same process must have written."""
+    """Least share of a place's read bytes that the same process had written."""
     least_bytes: int = 1048576
-    """So many bytes must have been read after they were written, in all files together."""
+    """Least bytes that were read after they were written, in all files together."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -18,7 +18,7 @@ class Settings:
     """Thresholds of `redundant-reads`."""
 
     least_factor: float = 1.9
-    """How many times what a process needs it must read at least."""
+    """How many times the bytes that it needs a process reads, at least."""
     least_factor_shared: float = 3.0
     """The same for all processes together, which each read the bytes once; and so many must run one program,
     as different tools each have their reason."""

@@ -17,7 +17,7 @@ class Settings:
     """Thresholds of `redundant-writes`."""
 
     least_factor: float = 1.9
-    """How many times what a file holds in the end must be written at least."""
+    """How many times the bytes that a file holds in the end are written, at least."""
     least_repeats: int = 10
     """So often, on average, each range must be written again where other writes lie in between: a header that
     is brought up to date after each record."""

@@ -17,13 +17,13 @@ class Settings:
     """Thresholds of `seek-storm`."""
 
     least_count: int = 1000
-    """Fewer seeks than this, in all such places together, are not worth a word."""
+    """Fewer seeks than this, in all such places together, are not reported."""
     least_per_transfer: float = 0.7
-    """Seeks for each read or write."""
+    """Least seeks for each read or write."""
     free_per_open: int = 3
-    """So many seeks belong to each open: libraries ask for position and size."""
+    """Seeks that belong to each open: libraries ask for position and size."""
     least_needless: float = 0.1
-    """Seeks without need for each read or write."""
+    """Least needless seeks for each read or write."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -20,9 +20,9 @@ class Settings:
     """Thresholds of `shared-file-contention`."""
 
     least_each: int = 20
-    """Writes of one process to the file, from which on it counts as a writer."""
+    """Writes of one process to the file: from this number on it counts as a writer."""
     least_together: float = 1.2
-    """So many writers must be at the file on average, while anyone is: they overlap."""
+    """Least writers at the file at a time, on average while there are any: they overlap."""
     least_lock_times: float = 10.0
     """How much longer than what a quarter of the calls take a lock must take, to have been waited for."""
 

@@ -17,9 +17,9 @@ class Settings:
     """Thresholds of `slow-close`."""
 
     least_share: float = 0.5
-    """Of the time in I/O calls that closes of written files must take."""
+    """Least share of the time in I/O calls that closes of written files take."""
     least_bytes: int = 262144
-    """Written before each close on average; a close after less has nothing to write out."""
+    """Least bytes written before each close, on average; a close after less has nothing to write out."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

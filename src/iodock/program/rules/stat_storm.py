@@ -17,7 +17,7 @@ class Settings:
     """Thresholds of `stat-storm`."""
 
     least_repeats: int = 3
-    """Stats of one file by one process from which on it is asked too often."""
+    """Stats of one file by one process: from this number on there are too many."""
     least_repeats_elsewhere: int = 20
     """The same for folders, and for what belongs to the system or to a program."""
     least_ratio: float = 3.0

@@ -19,9 +19,9 @@ class Settings:
     below_bytes: int = 512
     """Writes below this size are line by line."""
     least_count: int = 1000
-    """Fewer such writes than this are not worth a word."""
+    """Fewer such writes than this are not reported."""
     least_share: float = 0.5
-    """Of a stream's writes that must be so small."""
+    """Least share of a stream's writes that are so small."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

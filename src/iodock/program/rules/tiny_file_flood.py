@@ -18,9 +18,9 @@ class Settings:
     """Thresholds of `tiny-file-flood`."""
 
     least_files: int = 500
-    """Fewer small files than this are not worth a word."""
+    """Fewer small files than this are not reported."""
     most_bytes: int = 65536
-    """Moved to or from a file for each open by one process, up to which it is small."""
+    """Most bytes moved for each open of a file by one process, for the file to be small."""
     most_opens: int = 19
     """Opens of a file by one process: more are an `open-close-loop`."""
 

@@ -20,7 +20,7 @@ class Settings:
     """Thresholds of `unaligned-requests`."""
 
     least_share: float = 0.5
-    """Of a place's requests that must be unaligned."""
+    """Least share of a place's requests that are unaligned."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -17,7 +17,7 @@ class Settings:
     """Thresholds of `uneven-servers`."""
 
     least_bytes: int = 1 << 22
-    """So much must be moved to or from files whose layout is known: less fits into a few stripes of 1 MiB."""
+    """Least bytes moved to or from files whose layout is known: less fits into a few stripes of 1 MiB."""
     most_share: float = 0.5
     """Of the targets that could be at work, so many are, counted as if each that is had the same traffic."""
 
