@@ -188,3 +188,12 @@ def test_no_answer_of_a_light_store_names_darshan(tmp_path: Path) -> None:
         assert done.returncode in (0, 2) and done.stdout + done.stderr, command
         assert "Darshan" not in done.stdout + done.stderr, command
         assert "--light" in done.stdout + done.stderr or command[0] == "diagnose", command
+
+
+def test_commands_that_append_one_after_the_other_write_nothing_again(tmp_path: Path) -> None:
+    line = "for n in $(seq 60); do /bin/echo $n >> log; done"
+    assert record(tmp_path, "--light", "--", "sh", "-c", line).returncode == 0
+    found = json.loads(run([*IODOCK, "diagnose", "run.iodock", "--format", "json"], tmp_path).stdout)
+    assert "redundant-writes" not in {one["rule"] for one in found["findings"]}
+    # Each program's first calls were not seen; they are few beside those that were.
+    assert found["verdict"]["judges"]
