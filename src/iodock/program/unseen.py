@@ -20,6 +20,7 @@ MANY_PROGRAMS = 50
 
 _ANOTHER_WAY = frozenset({"own-system-calls", "stopped-processes", "unreached-programs", "unseen-calls"})
 """Losses of recording from inside, which other back ends don't have."""
+_CALLS = "opens + reads + writes + seeks + stats + syncs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,13 @@ def unseen_of(store: Store) -> Unseen:
     """The same of a store."""
     manifest = store.manifest
     losses = ((loss.name, loss.count) for loss in manifest.losses)
-    return unseen_in(losses, int(manifest.source.get("calls") or 0))
+    return unseen_in(losses, _counted(store) if manifest.is_light else int(manifest.source.get("calls") or 0))
+
+
+def _counted(store: Store) -> int:
+    """Calls that a light recording has counted: it says of none that it was recorded."""
+    (found,) = store.rows(f"SELECT CAST(coalesce(sum({_CALLS}), 0) AS BIGINT) AS n FROM profiles")
+    return int(found["n"])
 
 
 def says(unseen: Unseen) -> Message:

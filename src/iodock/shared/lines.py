@@ -54,8 +54,9 @@ def _cut(piece: str, width: int) -> list[str]:
     lines = [""]
     for character in piece:
         if cells(lines[-1] + character) > width:
-            # No line begins with a full stop.
-            kept = lines[-1][:-1] if character in _CLOSING and len(lines[-1]) > 1 else lines[-1]
+            # No line begins with a full stop, if there is room for another character before it.
+            moves = character in _CLOSING and len(lines[-1]) > 1 and cells(lines[-1][-1] + character) <= width
+            kept = lines[-1][:-1] if moves else lines[-1]
             lines[-1:] = [kept, lines[-1][len(kept) :]]
         lines[-1] += character
     return lines

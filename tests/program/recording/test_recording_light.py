@@ -109,7 +109,9 @@ def test_at_its_end_it_says_what_was_read_and_written(tmp_path: Path) -> None:
     command = [*IODOCK, "record", "--light", "-o", "run.iodock", "--", sys.executable, "-S", "-c", PROGRAM]
     done = run(command, tmp_path)
     assert "Light recording: 2 processes" in done.stderr
-    assert "iodock show profiles" in done.stderr and f"{tmp_path}/data" in done.stderr
+    assert f"{tmp_path}/data" in done.stderr
+    for command in ("diagnose", "report", "show profiles"):
+        assert f"iodock {command}" in done.stderr
 
 
 def test_what_can_not_count_is_refused(tmp_path: Path) -> None:
@@ -147,3 +149,51 @@ def test_programs_count_into_a_store_without_a_recorder(tmp_path: Path) -> None:
     store = tmp_path / "job.iodock"
     assert rows(store, WRITTEN.format(tmp_path / "both")) == [{"n": 12}]
     assert not (store / "journal").exists()
+
+
+def test_a_diagnosis_is_of_the_program_s_own_files_and_of_no_ranks(tmp_path: Path) -> None:
+    program = "import os\nfd = os.open('data', os.O_WRONLY | os.O_CREAT)\n"
+    program += "for n in range(30000): os.pwrite(fd, b'y' * 40, 40 * n)\n"
+    (tmp_path / "steps.py").write_text(program)
+    # Several processes, of which one does nearly all, and a pipe that is read byte by byte.
+    line = f"for n in 1 2 3; do echo $n | cat > part-$n; done; {sys.executable} -S steps.py"
+    done = record(tmp_path, "--light", "--", "sh", "-c", line)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(run([*IODOCK, "diagnose", "run.iodock", "--format", "json"], tmp_path).stdout)
+    first = found["findings"][0]
+    assert first["rule"] == "small-requests" and first["evidence"]["count"] >= 30_000
+    assert f"{tmp_path}/data" in first["files"] and "pipe" not in first["files"]
+    silent = {one["rule"] for one in found["silent"]}
+    assert {"rank-imbalance", "shared-file-contention", "file-per-process", "bytewise-read"} <= silent
+    assert "small-requests" not in silent
+
+
+def test_no_answer_of_a_light_store_names_darshan(tmp_path: Path) -> None:
+    store = recorded(tmp_path / "light", "--light")
+    commands = [["diagnose", store], ["report", store, "-o", "-"]]
+    asked = (
+        "overview",
+        "summary",
+        "files",
+        "sizes",
+        "timeline",
+        "accesses",
+        "offsets",
+        "processes",
+        "errors",
+    )
+    commands += [["show", name, store] for name in asked]
+    for command in commands:
+        done = run([*IODOCK, *command], tmp_path)
+        assert done.returncode in (0, 2) and done.stdout + done.stderr, command
+        assert "Darshan" not in done.stdout + done.stderr, command
+        assert "--light" in done.stdout + done.stderr or command[0] == "diagnose", command
+
+
+def test_commands_that_append_one_after_the_other_write_nothing_again(tmp_path: Path) -> None:
+    line = "for n in $(seq 60); do /bin/echo $n >> log; done"
+    assert record(tmp_path, "--light", "--", "sh", "-c", line).returncode == 0
+    found = json.loads(run([*IODOCK, "diagnose", "run.iodock", "--format", "json"], tmp_path).stdout)
+    assert "redundant-writes" not in {one["rule"] for one in found["findings"]}
+    # Each program's first calls were not seen; they are few beside those that were.
+    assert found["verdict"]["judges"]

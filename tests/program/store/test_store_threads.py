@@ -16,6 +16,7 @@ import pytest
 
 from iodock.program import capture, rules
 from iodock.program.diagnosis import diagnose
+from iodock.program.rules import asking
 from iodock.program.rules.base import Candidate, Facts
 from iodock.program.store import Store
 from iodock.shared.errors import QueryError
@@ -115,6 +116,7 @@ def test_who_is_interrupted_twice_waits_for_what_was_asked(
         pressed.set()
 
     slow = tuple(replace(rule, find=endless, needs=()) for rule in rules.every()[:4])
+    monkeypatch.setattr(asking, "may_find", lambda *_: True)
     monkeypatch.setattr(rules, "every", lambda: slow)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     presser = threading.Thread(target=press)
@@ -139,6 +141,7 @@ def test_an_interrupt_while_rules_are_being_started_leaves_none_behind(
         return []
 
     slow = tuple(replace(rule, find=endless, needs=()) for rule in rules.every()[:4])
+    monkeypatch.setattr(asking, "may_find", lambda *_: True)
     monkeypatch.setattr(rules, "every", lambda: slow)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -126,7 +126,7 @@ def test_lines_lose_nothing_and_fit(width: int) -> None:
 def test_japanese_breaks_where_it_may() -> None:
     text = "経過時間 12 s のうち 4.4 s の間、少なくとも 1 つのスレッドが実行していました。"
     lines = wrapped(text, 30)
-    assert lines == ["経過時間 12 s のうち 4.4 s の", "間、少なくとも 1 つのスレッド", "が実行していました。"]
+    assert lines == ["経過時間 12 s のうち 4.4 s の", "間、少なくとも 1 つの", "スレッドが実行していました。"]
 
 
 def test_names_cannot_write_escape_sequences() -> None:

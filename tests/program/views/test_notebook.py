@@ -313,7 +313,7 @@ def test_a_report_spares_other_files(faulty: Run, tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     assert faulty.report().path == Path("run.html") and (tmp_path / "run.html").is_file()
     (tmp_path / "thesis.html").write_text("mine")
-    with pytest.raises(iodock.IodockError, match="is not a report of iodock"):
+    with pytest.raises(iodock.IodockError, match="is not an iodock report"):
         faulty.report("thesis.html")
     with pytest.raises(iodock.RequestError, match="a report is one HTML page"):
         faulty.report("run.pdf")

@@ -150,6 +150,9 @@ _MESSAGE = N_(
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """Files into which more was written than lies up to the furthest byte that was written."""
     more = f"t.bytes >= {settings.least_factor} * t.extent_bytes"
+    if not facts.sees(Need.RANKS):
+        # Commands of a script may append to a file one after the other, each from its own beginning.
+        more += " AND t.movers = 1"
     faults = counted.transfers(facts, f"t.direction = 2 AND t.interface = 'posix' AND {more}")
     count, moved, kept = (faults.total(name) for name in ("count", "bytes", "extent_bytes"))
     if not faults or not counted.matters(facts, faults.time_ns, count):
