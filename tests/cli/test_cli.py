@@ -208,7 +208,7 @@ def test_hostile_names_survive_every_format(tmp_path: Path) -> None:
         (["show", "summary"], 2, ["Missing argument", "hint: iodock show summary --help"]),
         (["shw"], 2, ["no such command", "hint: did you mean show"]),
         (["query", "{store}", " "], 2, ["the query is empty", "hint: "]),
-        (["query", "{store}", "SELECT 1; SELECT 2"], 2, ["several questions", "one at a time"]),
+        (["query", "{store}", "SELECT 1; SELECT 2"], 2, ["several statements", "one at a time"]),
         (["import", "-", "-"], 2, ["- is given twice"]),
         (["query", "{store}", "SELEC 1"], 1, ["hint: tables: events"]),
         (["query", "{store}", "SELECT nothing FROM events"], 1, ["nothing"]),

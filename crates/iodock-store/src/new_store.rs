@@ -100,7 +100,7 @@ impl NewStore {
         }
         manifest.write(&self.target)?;
         remove(&self.temporary)?;
-        remove(&self.target.join("journal"))
+        remove_journal(&self.target.join("journal"))
     }
 
     fn rename(&self) -> Result<()> {
@@ -122,6 +122,17 @@ impl NewStore {
         }
         own::remove_own(&old).map_err(|error| StoreError::io(&old, error, 0))
     }
+}
+
+/// All of it but the library that programs were told to load: who starts later must still find it (`record --light --begin`).
+fn remove_journal(journal: &Path) -> Result<()> {
+    let entries = fs::read_dir(journal).into_iter().flatten().flatten().map(|entry| entry.path());
+    let (sessions, others): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| own::is_session(path));
+    others.iter().try_for_each(|path| remove(path))?;
+    if sessions.is_empty() {
+        return remove(journal);
+    }
+    Ok(())
 }
 
 impl Drop for NewStore {

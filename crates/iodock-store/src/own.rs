@@ -11,6 +11,10 @@ const LONGEST_MANIFEST: u64 = 16 << 20;
 /// Of what recorders write into `journal`, under one name for each of them.
 const JOURNAL_ENDINGS: [&str; 5] = ["journal", "calls", "traced", "faults", "done"];
 
+const SESSION_ENDING: &str = "session";
+/// Of a recording without a recorder.
+const SESSION_FILES: [&str; 3] = ["session", "calls", "libiodock_preload.so"];
+
 /// What lies in `folder` (or is it) and was not written by iodock: empty for a store, or an empty folder. A link is
 /// never followed: whatever it leads to is not ours.
 pub fn foreign(folder: &Path) -> io::Result<Vec<PathBuf>> {
@@ -84,8 +88,16 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// The folder that programs count in without a recorder, also when only the library is left there.
+pub fn is_session(path: &Path) -> bool {
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .is_some_and(|name| is_beside_journal(name, SESSION_ENDING))
+}
+
 fn is_own_folder(place: &Path) -> bool {
     match parts(place)[..] {
+        ["journal", name] => is_beside_journal(name, SESSION_ENDING),
         [name] => name == "journal" || is_partial(name) || TABLES.contains(&name) && !name.contains('.'),
         _ => false,
     }
@@ -99,6 +111,9 @@ fn is_own_file(place: &Path) -> bool {
                 || TABLES.contains(&name) && name.contains('.')
         }
         ["journal", name] => matches!(name, "job" | "job.draft" | "lock") || is_journal(name),
+        ["journal", session, name] => {
+            is_beside_journal(session, SESSION_ENDING) && SESSION_FILES.contains(&name)
+        }
         [crate::folds::FOLDER, name] => {
             name.strip_suffix(".parquet").is_some_and(|name| crate::folds::NAMES.contains(&name))
         }
@@ -109,8 +124,13 @@ fn is_own_file(place: &Path) -> bool {
 
 /// `main.journal`, `rank-00003-HOST-4711.calls`
 fn is_journal(name: &str) -> bool {
-    let Some((recorder, ending)) = name.rsplit_once('.') else { return false };
-    JOURNAL_ENDINGS.contains(&ending) && (recorder == "main" || is_rank(recorder))
+    JOURNAL_ENDINGS.iter().any(|ending| is_beside_journal(name, ending))
+}
+
+/// `main.ENDING`, `rank-00003-HOST-4711.ENDING`
+fn is_beside_journal(name: &str, ending: &str) -> bool {
+    let recorder = name.strip_suffix(ending).and_then(|name| name.strip_suffix('.'));
+    recorder.is_some_and(|recorder| recorder == "main" || is_rank(recorder))
 }
 
 /// `rank-00003-HOST-4711`

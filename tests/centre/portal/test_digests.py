@@ -247,7 +247,7 @@ def test_the_command_asks_a_portal(site: Server, tmp_path: Path) -> None:
     assert refused.stdout == "" and refused.stderr.startswith("error: http://127.0.0.1")
     assert "no such job of yours is known" in refused.stderr
     token.chmod(0o644)
-    assert "others may read it" in run(SLOW, *place, status=2).stderr
+    assert "other users may read it" in run(SLOW, *place, status=2).stderr
 
 
 def test_the_task_of_an_array_has_another_number(site: Server) -> None:
@@ -259,7 +259,7 @@ def test_the_task_of_an_array_has_another_number(site: Server) -> None:
 def test_the_command_says_what_is_wrong_with_a_portal(site: Server) -> None:
     assert "a token is needed" in run(SLOW, "--portal", site.url, status=1).stderr
     assert "does not answer" in run(SLOW, "--portal", "http://127.0.0.1:9", status=1).stderr
-    assert "which monitor" in run(SLOW, status=2).stderr
+    assert "no monitor was given" in run(SLOW, status=2).stderr
     for address in ("ftp://x", "http://a:b@c", "nonsense", "http://[::1"):
         assert run(SLOW, "--portal", address, status=2).stderr.startswith("error: --portal")
 
@@ -349,7 +349,7 @@ def test_what_can_not_be_packed_is_said(site: Server, tmp_path: Path) -> None:
     other = str(document(site, "301")["id"])
     assert "no such job of yours is known" in bundle(tmp_path, other, *place, status=1).stderr
     assert "is for recordings" in bundle(tmp_path, other, "--anonymous", status=2).stderr
-    assert "which monitor" in bundle(tmp_path, other, status=2).stderr
+    assert "no monitor was given" in bundle(tmp_path, other, status=2).stderr
     assert "is no id that a digest told" in bundle(tmp_path, "run.iodock", *place, status=2).stderr
     assert [path.name for path in tmp_path.iterdir()] == ["token"]
 

@@ -139,10 +139,10 @@ def test_a_page_of_another_name_can_not_ask_on_this_machine(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--listen", "0.0.0.0:0"], "it must be known who comes"),
+        (["--listen", "0.0.0.0:0"], "users must be authenticated"),
         (["--listen", "localhost:0"], "not an address and port"),
         (["--listen", "127.0.0.1:99999"], "not an address and port"),
-        (["--listen", "192.0.2.1:0", "--tokens", "tokens.toml"], "in the clear"),
+        (["--listen", "192.0.2.1:0", "--tokens", "tokens.toml"], "sent unencrypted"),
         (["--tls-cert", "a.pem"], "its key"),
         (["--tokens", "missing.toml"], "No such file"),
         (["--operator", "root"], "a user of a proxy"),
@@ -165,7 +165,7 @@ def test_tokens_are_kept_as_hashes_and_only_their_owner_changes_them(tmp_path: P
     path.chmod(0o640)
     assert len(read_tokens(path)) == len(Role)
     path.chmod(0o620)
-    with pytest.raises(RequestError, match="others may change it"):
+    with pytest.raises(RequestError, match="other users may change it"):
         read_tokens(path)
 
 

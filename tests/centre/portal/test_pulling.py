@@ -272,7 +272,7 @@ def test_agents_see_the_token_and_others_do_not_get_it(tmp_path: Path) -> None:
         wait_for("the refusal", lambda: said)
     assert said == [f"note: {wrong.url}: status 401: [no"]
     token.chmod(0o644)
-    with pytest.raises(RequestError, match="others may read it"):
+    with pytest.raises(RequestError, match="other users may read it"):
         Shown(token).bearer()
 
 

@@ -178,7 +178,7 @@ ODD = {
     "bytes": (200, b'\xff\xfe{"status"', NO_ANSWER),
     "part": (200, matrix("", '"isPartial":true,'), "in part"),
     "warned": (200, matrix("", '"warnings":["a store is away"],'), "a store is away"),
-    "refused": (401, b"Unauthorized\n", "lets nobody in"),
+    "refused": (401, b"Unauthorized\n", "requires authentication"),
     "elsewhere": (404, b"404 page not found\n", "no API of Prometheus"),
     "moved": (302, b"", "no API of Prometheus"),
     "broken": (500, b'{"status":"error","errorType":"internal","error":"no \\u001b[2J luck"}', "luck"),
@@ -253,7 +253,7 @@ def test_what_lets_in_is_sent_and_read_again(fake: Fake, tmp_path: Path) -> None
     assert {one.get("Authorization") for one in fake.headers} == {"Basic bWU6Zmlyc3Q="}
     secret.chmod(0o644)
     told = top("--store", fake.address, "--store-token", str(secret))
-    assert (told.returncode, "others may read it" in told.stderr) == (2, True)
+    assert (told.returncode, "other users may read it" in told.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_what_can_not_be_asked_so_is_told(words: list[str], why: str) -> None:
 
 def test_a_secret_is_not_sent_in_the_clear(tmp_path: Path) -> None:
     for url in ("prometheus://192.0.2.1", "prometheus://example"):
-        with pytest.raises(RequestError, match="in the clear"):
+        with pytest.raises(RequestError, match="sent unencrypted"):
             Credentials(token=tmp_path / "token").check(parsed(url))
     assert str(parsed("prometheus+https://h/a/")) == "prometheus+https://h:443/a"
     assert parsed("prometheus://[::1]:9090").is_private

@@ -357,7 +357,7 @@ def test_a_webhook_gets_json_with_its_token(tmp_path: Path) -> None:
     token = tmp_path / "hook.token"
     token.write_text("s3cret\n")
     token.chmod(0o644)
-    with pytest.raises(RequestError, match="others may read it"):
+    with pytest.raises(RequestError, match="other users may read it"):
         _real(Notices(to={"hook": Recipient("operators", "webhook", "https://x/", token_file=str(token))}))
     token.chmod(0o600)
     with web_sink() as web:
@@ -419,7 +419,7 @@ def test_syslog_gets_one_line(tmp_path: Path, way: str) -> None:
         (Recipient("users", "webhook", "https://x/{user}"), "only mail"),
         (Recipient("operators", "webhook", "file:///etc/passwd"), "no http or https"),
         (Recipient("operators", "webhook", "http://x/\r\nX: y"), "no http or https"),
-        (Recipient("operators", "webhook", "http://hook.example/", token_file="x"), "in the clear"),
+        (Recipient("operators", "webhook", "http://hook.example/", token_file="x"), "sent unencrypted"),
         (Recipient("operators", "syslog", "somewhere"), "neither a socket's path"),
     ],
     ids=lambda one: one.address if isinstance(one, Recipient) else "",
@@ -497,7 +497,7 @@ def test_a_password_is_sent_by_nobody_in_the_clear_and_a_certificate_must_be_val
     password = tmp_path / "password"
     password.write_text("s3cret\n")
     password.chmod(0o600)
-    with pytest.raises(RequestError, match="in the clear"):
+    with pytest.raises(RequestError, match="sent unencrypted"):
         Mail(Notices(smtp="mail.example.org:25", smtp_user="io", smtp_password_file=str(password)))
     # A server without TLS gets neither password nor mail.
     with mail_sink() as mails:

@@ -260,7 +260,7 @@ def test_an_expected_volume_beside_the_volume_that_was_moved() -> None:
     plain = good(path)
     assert "1 TiB" in plain and "of expected" not in plain
     done = ratio(path, "--expect", "1TiB")
-    assert "1 x" in done.stdout and "of expected: I/O over the 1 TiB of --expect" in done.stdout
+    assert "1 x" in done.stdout and "of expected: I/O divided by the 1 TiB of --expect" in done.stdout
     [row] = rows(path, "--expect", "0.25TiB")
     assert (row["io_bytes"], row["io_factor"]) == (1099513035484, pytest.approx(1099513035484 / (1 << 38)))
     assert "rows that moved 2 times the expected volume or more: 1" in ratio(path, "--expect", "256G").stderr

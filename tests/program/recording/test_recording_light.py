@@ -148,7 +148,31 @@ def test_programs_count_into_a_store_without_a_recorder(tmp_path: Path) -> None:
     assert run(["sh", "-c", script], tmp_path).returncode == 0
     store = tmp_path / "job.iodock"
     assert rows(store, WRITTEN.format(tmp_path / "both")) == [{"n": 12}]
-    assert not (store / "journal").exists()
+    # Programs that start later are not counted, and don't hear of it either.
+    late = run(["sh", "-c", script], tmp_path)
+    assert (late.returncode, late.stdout, late.stderr) == (0, "", "")
+    assert rows(store, WRITTEN.format(tmp_path / "both")) == [{"n": 12}]
+    again = run([*IODOCK, "record", "--light", "--force", "-o", "job.iodock", "--", "true"], tmp_path)
+    assert again.returncode == 0 and not (store / "journal").exists()
+
+
+def test_a_folder_of_jobs_is_listed_without_ending_a_count(tmp_path: Path) -> None:
+    begun = run([*IODOCK, "record", "--light", "--begin", "-o", "job.iodock"], tmp_path)
+    listed = run([*IODOCK, "show", "jobs", tmp_path, "--json"], tmp_path)
+    assert "left unfinished" in json.loads(listed.stdout)["rows"][0]["problem"]
+    assert run(["sh", "-c", f"{begun.stdout}\necho hello > out"], tmp_path).returncode == 0
+    assert rows(tmp_path / "job.iodock", WRITTEN.format(tmp_path / "out")) == [{"n": 6}]
+
+
+def test_a_static_child_is_a_loss(tmp_path: Path) -> None:
+    source = "#include <unistd.h>\nint main(void) { return write(1, \"x\", 1) != 1; }\n"
+    (tmp_path / "child.c").write_text(source)
+    subprocess.run(["cc", "-static", "-o", "child", "child.c"], cwd=tmp_path, check=True)
+    done = record(tmp_path, "--light", "--", "sh", "-c", "./child; /bin/true; cat child.c")
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((tmp_path / "run.iodock" / "manifest.json").read_text())
+    lost = {loss["name"]: loss["count"] for loss in manifest["losses"]}
+    assert lost.get("unreached-programs") == 1
 
 
 def test_a_diagnosis_is_of_the_program_s_own_files_and_of_no_ranks(tmp_path: Path) -> None:

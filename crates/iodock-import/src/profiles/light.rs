@@ -71,15 +71,22 @@ pub fn write(
 ) -> Result<u64, ImportError> {
     let mut profiles = Profiles::default();
     let mut accesses = Vec::new();
+    let mut begun = Vec::new();
     for (number, part) in parts.iter_mut().enumerate() {
         let Some(counts) = &mut part.light else { continue };
         for table in std::mem::take(&mut counts.tables) {
-            let upid = process_of(&imported.tracked.tables, &table, counts.moment(table.begun));
+            let moment = counts.moment(table.begun);
+            let upid = process_of(&imported.tracked.tables, &table, moment);
+            begun.extend(upid.map(|upid| (upid, moment)));
             lose(imported, &table);
             let files = profiles.add(number, upid, &table);
             accesses.push((number, upid, files, table.accesses));
         }
     }
+    // Some of them were noticed when they were executed.
+    let known = imported.losses.count(LossKind::UnreachedPrograms);
+    let missing = uncounted(&imported.tracked.tables, begun).saturating_sub(known);
+    imported.losses.add(LossKind::UnreachedPrograms, missing);
     let tables = &mut imported.tracked.tables;
     tables.files = std::mem::take(&mut profiles.files);
     iodock_tracker::fill_patterns(&mut tables.files);
@@ -138,6 +145,24 @@ fn lose(imported: &mut Imported, table: &Table) {
     let losses = &mut imported.losses;
     losses.add(LossKind::FoldedFiles, corrected(table));
     losses.add(LossKind::UncountedRequests, table.asynchronous);
+}
+
+/// How many programs were executed and have no table: static ones, and those that dropped LD_PRELOAD. Each program makes its table when
+/// it is loaded, also if it never counts anything. BEGUN: process and moment of each table.
+fn uncounted(tables: &Tables, mut begun: Vec<(u32, i64)>) -> u64 {
+    begun.sort_unstable();
+    let mut executed: Vec<(u32, i64)> = Vec::new();
+    for command in (0..tables.commands.len()).map(|at| tables.commands.row(at)) {
+        executed.extend(tables.tasks.get(command.utid as usize).map(|task| (task.upid, command.ts)));
+    }
+    executed.sort_unstable();
+    let is_counted = |at: usize| {
+        let (upid, from) = executed[at];
+        let until = executed.get(at + 1).filter(|next| next.0 == upid).map_or(i64::MAX, |next| next.1);
+        let first = begun.partition_point(|&one| one < (upid, from));
+        begun.get(first).is_some_and(|&(of, moment)| of == upid && moment <= until)
+    };
+    (0..executed.len()).filter(|&at| !is_counted(at)).count() as u64
 }
 
 /// How many files were counted together: several share a bit, the more the fuller these are.

@@ -210,11 +210,26 @@ pub fn recover(path: &Path) -> Result<(CallsFile, Option<Session>), SourceError>
     match take_rest(&file, &session) {
         Ok(()) => {
             // The calls are safe; a folder that can't be removed is only memory.
-            let _ = fs::remove_dir_all(&session.folder);
+            let _ = remove_session(path, &session);
             CallsFile::open(path).map(|file| (file, None))
         }
         Err(_) => Ok((file, Some(session))),
     }
+}
+
+/// A session beside its calls was begun for programs that start by themselves. One that starts later still looks for the library
+/// there: without it the dynamic linker complains in the program's output.
+fn remove_session(calls: &Path, session: &Session) -> io::Result<()> {
+    if calls.parent() != session.folder.parent() {
+        return fs::remove_dir_all(&session.folder);
+    }
+    for entry in fs::read_dir(&session.folder)? {
+        let path = entry?.path();
+        if path != session.library() {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
 }
 
 /// Do programs still count in the session of the file at `path`, whose recorder is not there?

@@ -11,8 +11,10 @@ from iodock.program.analyses import find
 from iodock.program.analyses.base import request
 from iodock.program.store import Store
 from iodock.shared.errors import IodockError
+from iodock.shared.language import N_
 
 Row = dict[str, Any]
+_UNFINISHED = N_("is being recorded, or was left unfinished: iodock show overview finishes it")
 
 
 def of_log(path: Path) -> Row:
@@ -40,6 +42,9 @@ def of_log(path: Path) -> Row:
 def of_store(path: Path) -> Row:
     """A store: of counters as of a log, of calls with the share of its time in which it was in I/O."""
     try:
+        if Store.is_unfinished(path):
+            # Whoever looks at a folder of jobs must not end what is still recorded there.
+            return of_problem(_UNFINISHED)
         with Store.open(path) as store:
             return _of_opened(store)
     except (IodockError, OSError) as error:

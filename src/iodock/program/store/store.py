@@ -40,10 +40,15 @@ class Store:
         temporary folder. Raises StoreError."""
         folder = Path(path)
         manifest = read_manifest(folder)
-        if manifest.state == "complete" or not _has_journal(folder):
+        if not _is_unfinished(folder, manifest):
             return cls(folder, manifest)
         shadow = _in_progress(folder) or _finish_somewhere(folder)
         return cls(folder, read_manifest(_tables_of(folder, shadow)), shadow)
+
+    @staticmethod
+    def is_unfinished(path: str | os.PathLike[str]) -> bool:
+        """Whether opening it would end its recording or make its tables. Raises StoreError."""
+        return _is_unfinished(Path(path), read_manifest(Path(path)))
 
     @property
     def tables(self) -> Path:
@@ -169,6 +174,10 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _is_unfinished(folder: Path, manifest: Manifest) -> bool:
+    return manifest.state != "complete" and _has_journal(folder)
 
 
 def _has_journal(folder: Path) -> bool:
