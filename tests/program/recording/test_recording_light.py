@@ -160,7 +160,7 @@ def test_a_folder_of_jobs_is_listed_without_ending_a_count(tmp_path: Path) -> No
     begun = run([*IODOCK, "record", "--light", "--begin", "-o", "job.iodock"], tmp_path)
     listed = run([*IODOCK, "show", "jobs", tmp_path, "--json"], tmp_path)
     assert "left unfinished" in json.loads(listed.stdout)["rows"][0]["problem"]
-    assert run(["sh", "-c", f"{begun.stdout}\necho hello > out"], tmp_path).returncode == 0
+    assert run(["sh", "-c", f"{begun.stdout}\necho hello | cat > out"], tmp_path).returncode == 0
     assert rows(tmp_path / "job.iodock", WRITTEN.format(tmp_path / "out")) == [{"n": 6}]
 
 
