@@ -147,6 +147,7 @@ def test_programs_count_into_a_store_without_a_recorder(tmp_path: Path) -> None:
     script = f"{begun.stdout}\necho hello > out; cat out out > both"
     assert run(["sh", "-c", script], tmp_path).returncode == 0
     store = tmp_path / "job.iodock"
+    assert run([*IODOCK, "show", "profiles", "job.iodock"], tmp_path).returncode == 0
     assert rows(store, WRITTEN.format(tmp_path / "both")) == [{"n": 12}]
     # Programs that start later are not counted, and don't hear of it either.
     late = run(["sh", "-c", script], tmp_path)

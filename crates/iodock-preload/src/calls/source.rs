@@ -220,7 +220,8 @@ pub fn recover(path: &Path) -> Result<(CallsFile, Option<Session>), SourceError>
 /// A session beside its calls was begun for programs that start by themselves. One that starts later still looks for the library
 /// there: without it the dynamic linker complains in the program's output.
 fn remove_session(calls: &Path, session: &Session) -> io::Result<()> {
-    if calls.parent() != session.folder.parent() {
+    let beside = |path: &Path| path.parent().and_then(|folder| fs::canonicalize(folder).ok());
+    if beside(&fs::canonicalize(calls)?) != beside(&session.folder) {
         return fs::remove_dir_all(&session.folder);
     }
     for entry in fs::read_dir(&session.folder)? {
