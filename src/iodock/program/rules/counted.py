@@ -23,12 +23,10 @@ IS_SYNCED = f"""file_id IN (SELECT file_id FROM counted_files WHERE syncs >= 20
 DIRECTIONS = ((1, "read"), (2, "write"))
 
 
-def transfers(facts: Facts, where: str) -> Faults:
+def transfers(facts: Facts, where: str, *, together: bool = False) -> Faults:
     """The files whose reads or writes are so, the costliest first. WHERE: SQL over `counted_transfers` as
-    `t`."""
-    return Faults(
-        facts.rows(f"SELECT t.* FROM counted_transfers t WHERE {where} ORDER BY t.time_ns DESC, t.name")
-    )
+    `t`. TOGETHER: also files that were counted together, of which sums alone are known."""
+    return _faults(facts, "counted_transfers", where, together)
 
 
 def totals(facts: Facts, where: str) -> dict[str, int]:
@@ -38,10 +36,24 @@ def totals(facts: Facts, where: str) -> dict[str, int]:
     return {name: int(value or 0) for name, value in row.items()}
 
 
-def files(facts: Facts, where: str) -> Faults:
-    """The files that are so, the costliest first. WHERE: SQL over `counted_files` as `t`."""
+def files(facts: Facts, where: str, *, together: bool = False) -> Faults:
+    """The files that are so, the costliest first. WHERE: SQL over `counted_files` as `t`. TOGETHER: as of
+    transfers."""
+    return _faults(facts, "counted_files", where, together)
+
+
+def _faults(facts: Facts, view: str, where: str, together: bool) -> Faults:
+    single = "true" if together else "NOT t.is_together"
     order = "ORDER BY t.time_ns DESC, t.name"
-    return Faults(facts.rows(f"SELECT t.*, t.files AS file_count FROM counted_files t WHERE {where} {order}"))
+    return Faults(
+        facts.rows(f"SELECT t.*, t.files AS file_count FROM {view} t WHERE {single} AND ({where}) {order}")
+    )
+
+
+def counted_together(facts: Facts) -> int:
+    """How many files were counted together, at least."""
+    row = facts.one("SELECT sum(files) AS n FROM counted_files WHERE is_together")
+    return int(row["n"] or 0)
 
 
 def main(faults: Faults) -> Faults:
@@ -100,7 +112,7 @@ def candidate(
         evidence={"count": count, "time_ns": cost_ns, "processes": processes(faults), **values, **evidence},
         query=_QUERY,
         files=names,
-        file_count=faults.file_count - (len(faults.files) - len(names)),
+        file_count=_file_count(faults),
         call=call,
         confidence=0.6,
         wall_seconds=each,
@@ -109,17 +121,25 @@ def candidate(
     )
 
 
-def in_each_direction(facts: Facts, where: str) -> Iterator[tuple[int, str, Faults]]:
+def in_each_direction(
+    facts: Facts, where: str, *, together: bool = False
+) -> Iterator[tuple[int, str, Faults]]:
     """Direction, its verb and the files of which WHERE holds, if they are a part of the job's I/O, and of its
     calls in that direction."""
     for direction, verb in DIRECTIONS:
-        faults = transfers(facts, f"t.direction = {direction} AND {where}")
+        faults = transfers(facts, f"t.direction = {direction} AND {where}", together=together)
         if not faults or not matters(facts, faults.time_ns, faults.total("count")):
             continue
         every = totals(facts, f"direction = {direction} AND interface = 'posix'")
         shares = (faults.total(name) / max(1, every[name]) for name in ("count", "time_ns"))
         if max(shares) >= LEAST_OF_DIRECTION:
             yield direction, verb, faults
+
+
+def _file_count(faults: Faults) -> int:
+    """Files, those of two rows once."""
+    known = {(row["file_id"], row["name"]): int(row["file_count"]) for row in faults.rows}
+    return sum(known.values())
 
 
 def gain_if_local(faults: Faults, gain: tuple[float, float]) -> tuple[float, float] | None:

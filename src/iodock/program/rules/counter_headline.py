@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from iodock.program.findings import Finding, Severity, Verdict
-from iodock.program.rules import gains
+from iodock.program.rules import counted, gains
 from iodock.program.rules.facts import Facts
 from iodock.program.unseen import unseen_of
 from iodock.shared.language import N_
@@ -49,14 +49,26 @@ def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
 
 
 def remarks_of(facts: Facts) -> tuple[Message, ...]:
-    """What the times mean."""
+    """What the times mean, and what is not judged."""
+    return tuple(_remarks(facts))
+
+
+def _remarks(facts: Facts) -> Iterator[Message]:
+    if files := counted.counted_together(facts):
+        yield Message(
+            N_(
+                "Files that were counted together: {files}. What they had in sum is judged, and not how each "
+                "of them was used."
+            ),
+            {"files": files},
+        )
     if not facts.summed_io_ns:
-        return ()
+        return
     text = N_(
         "These are counters of files, and no calls. Where several processes share a fault its time is their "
         "mean, and what a change saves is said only where counters tell it."
     )
-    return (Message(text),)
+    yield Message(text)
 
 
 def spoken_by(facts: Facts) -> Iterator[str]:

@@ -23,7 +23,7 @@ class Settings:
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate, a note: what it costs, if anything, other rules say. Files that one rank moves for all
     are no work side by side."""
-    faults = counted.transfers(facts, _WHERE)
+    faults = counted.transfers(facts, _WHERE, together=True)
     movers = counted.processes(faults)
     moved = faults.total("bytes")
     is_most = moved >= settings.least_share * counted.totals(facts, "interface <> 'mpi-io'")["bytes"]

@@ -91,7 +91,7 @@ _MESSAGE = N_(
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all files, where metadata calls take more time than reads and writes. Few calls are at
     most a note, as the run was short, and a handful is none."""
-    faults = counted.files(facts, "t.meta_ns > 0")
+    faults = counted.files(facts, "t.meta_ns > 0", together=True)
     spent = faults.total("meta_ns")
     if not facts.summed_io_ns or spent < settings.least_share * facts.summed_io_ns:
         return
