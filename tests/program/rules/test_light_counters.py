@@ -71,3 +71,32 @@ def test_terminals_are_no_file_io(tmp_path: Path) -> None:
     shown = posix("/dev/pts/3", 0, writes=4000, write_size=10, write_seconds=40.0)
     file = posix("/data/a", 0, reads=1000, read_size=4 * MIB, read_seconds=10.0)
     assert of(tmp_path, file, shown, processes=1).verdict.io_seconds == pytest.approx(10.0)
+
+
+def test_times_of_threads_are_no_share_of_the_run(tmp_path: Path) -> None:
+    threads = "SELECT p.* REPLACE (7 AS upid, n AS utid) FROM range({}) r(n) LEFT JOIN processes p ON true"
+    of_it = "SELECT * REPLACE (7::UINTEGER AS upid, NULL::INTEGER AS rank) FROM profiles"
+    for count in (1, 8):
+        changes = {"processes": threads.format(count), "profiles": of_it}
+        diagnosis = of(tmp_path, used_badly(), processes=1, **changes)
+        gains = [one.gain for one in diagnosis.findings if one.gain is not None]
+        assert bool(gains) == (count == 1)
+        assert ("at most" in diagnosis.verdict.text.text) == (count > 1)
+        assert (diagnosis.verdict.io_share is None) == (count > 1)
+        assert diagnosis.verdict.text.text.startswith("The process spent")
+
+
+def test_calls_of_mpi_io_are_not_missed_where_none_could_be_seen(tmp_path: Path) -> None:
+    shared = [
+        posix("/data/a", rank, writes=4000, write_size=50_000, write_jumps=4000, write_seconds=20.0)
+        for rank in range(4)
+    ]
+    names = {"many-processes-without-parallel-io", "independent-io-where-collective-would-do"}
+    assert not found(of(tmp_path, *shared)) & names
+    assert names <= {one.rule for one in of(tmp_path, *shared).silent}
+
+
+def test_large_pieces_of_a_shared_file_are_not_called_small(tmp_path: Path) -> None:
+    large = [posix("/data/a", rank, writes=100, write_size=16 * MIB, write_seconds=20.0) for rank in range(4)]
+    (one,) = [it for it in of(tmp_path, *large).findings if it.rule == "shared-file-contention"]
+    assert "small" not in one.title.text

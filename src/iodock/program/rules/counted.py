@@ -85,6 +85,19 @@ def processes(faults: Faults) -> int:
     return max(1, len(alone), *(int(row["ranks"]) for row in faults.rows))
 
 
+def threaded(facts: Facts) -> set[int]:
+    """Ranks, or processes, of several threads: their times are added up over these, and are no part of the
+    run's. Darshan doesn't tell, and leaves out what passes at the same time in a file."""
+    rows = facts.rows(_THREADED_SQL) if facts.store.manifest.is_light else []
+    return {row["worker"] for row in rows}
+
+
+def is_threaded(facts: Facts, faults: Faults) -> bool:
+    """Whether a process of several threads may have made the calls at fault."""
+    known = threaded(facts)
+    return bool(known) and any(row["rank"] is None or row["rank"] in known for row in faults.rows)
+
+
 def candidate(
     facts: Facts,
     faults: Faults,
@@ -100,10 +113,13 @@ def candidate(
 ) -> Candidate:
     """A finding whose cost is COST_NS, shared by the processes whose calls are at fault. GAIN: None where
     counters do not say what better calls would save; then none is called high."""
-    if gain is None and at_most is Severity.HIGH:
-        at_most = Severity.MEDIUM
+    if is_threaded(facts, faults):
+        # How many of the threads were in calls at the same time is not known.
+        gain = None
     # Reads and writes of a file are two rows.
     names = tuple(dict.fromkeys(faults.files))
+    if gain is None and at_most is Severity.HIGH:
+        at_most = Severity.MEDIUM
     each = None if cost_ns is None or not facts.durations else cost_ns / processes(faults) / 1e9
     return Candidate(
         message=Message(text, values),
@@ -158,6 +174,8 @@ def mean_bytes(row: dict[str, Any]) -> float:
     return float(row["bytes"] or 0) / float(row["count"])
 
 
+_THREADED_SQL = """SELECT DISTINCT coalesce(p.rank, p.upid) AS worker FROM profiles p
+WHERE p.upid IN (SELECT upid FROM processes GROUP BY upid HAVING count(DISTINCT utid) > 1)"""
 _QUERY = """SELECT f.name AS file, p.interface, p.rank, p.ranks, p.opens, p.reads, p.writes, p.read_bytes,
   p.written_bytes, p.read_time_ns, p.write_time_ns, p.meta_time_ns
 FROM profiles p LEFT JOIN files f ON f.file_id = p.file_id

@@ -117,7 +117,8 @@ RULE = Rule(
     ),
     advice=advise(
         any=N_(
-            "Look at which calls repeat on the same file (iodock show calls --by file), and do each once."
+            "Look at which calls repeat on the same file (iodock show summary --by file,family), and do "
+            "each once."
         ),
         c=N_("Keep descriptors and struct stat; set owner, mode and times once, when the file is complete."),
         fortran=N_("Avoid INQUIRE, OPEN and CLOSE in each step; keep the unit connected."),
