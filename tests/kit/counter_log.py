@@ -110,14 +110,17 @@ def findings(folder: Path, *records: Record, processes: int = 4, seconds: float 
 
 def as_light(store: Path, **changes: str) -> Path:
     """The same counters as of a light recording. CHANGES: table -> SELECT that makes its new rows of it."""
+    sizes: dict[str, int] = {}
     for table, sql in changes.items():
         name = str(store / f"{table}.parquet")
         with duckdb.connect() as engine:
             for other in ("files", "profiles", "processes"):
                 rows = f"SELECT * FROM read_parquet('{store / other}.parquet')"
                 engine.execute(f"CREATE TABLE {other} AS {rows}")
+            sizes[table] = engine.execute(f"SELECT count(*) FROM ({sql})").fetchall()[0][0]
             engine.execute(f"COPY ({sql}) TO '{name}' (FORMAT parquet)")
     manifest = json.loads((store / "manifest.json").read_text())
+    manifest["tables"] |= sizes
     manifest["source"]["light"] = "1048576"
     for sums in ("checksum", "checksums"):
         manifest.pop(sums, None)

@@ -77,8 +77,8 @@ def test_times_of_threads_are_no_share_of_the_run(tmp_path: Path) -> None:
     threads = "SELECT p.* REPLACE (7 AS upid, n AS utid) FROM range({}) r(n) LEFT JOIN processes p ON true"
     of_it = "SELECT * REPLACE (7::UINTEGER AS upid, NULL::INTEGER AS rank) FROM profiles"
     for count in (1, 8):
-        changes = {"processes": threads.format(count), "profiles": of_it}
-        diagnosis = of(tmp_path, used_badly(), processes=1, **changes)
+        log = counted(tmp_path, [used_badly()], 1)
+        diagnosis = diagnosed(as_light(log, processes=threads.format(count), profiles=of_it)).whole
         gains = [one.gain for one in diagnosis.findings if one.gain is not None]
         assert bool(gains) == (count == 1)
         assert ("at most" in diagnosis.verdict.text.text) == (count > 1)
