@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import duckdb
+
 from diagnosing import diagnosed
 from iodock.program.capture import import_logs
 
+MIB = 1 << 20
 START = 1_700_000_000
 ALL = -1
 """The rank of a record of all ranks together."""
@@ -102,3 +106,27 @@ def findings(folder: Path, *records: Record, processes: int = 4, seconds: float 
     """Rule, or rule and call, -> its finding."""
     found = diagnosed(counted(folder, records, processes, seconds)).whole.findings
     return {f"{one.rule} {one.call}" if one.call in ("read", "write") else one.rule: one for one in found}
+
+
+def as_light(store: Path, **changes: str) -> Path:
+    """The same counters as of a light recording. CHANGES: table -> SELECT that makes its new rows of it."""
+    sizes: dict[str, int] = {}
+    for table, sql in changes.items():
+        name = str(store / f"{table}.parquet")
+        with duckdb.connect() as engine:
+            for other in ("files", "profiles", "processes"):
+                rows = f"SELECT * FROM read_parquet('{store / other}.parquet')"
+                engine.execute(f"CREATE TABLE {other} AS {rows}")
+            sizes[table] = engine.execute(f"SELECT count(*) FROM ({sql})").fetchall()[0][0]
+            engine.execute(f"COPY ({sql}) TO '{name}' (FORMAT parquet)")
+    manifest = json.loads((store / "manifest.json").read_text())
+    manifest["tables"] |= sizes
+    manifest["source"]["light"] = "1048576"
+    for sums in ("checksum", "checksums"):
+        manifest.pop(sums, None)
+    (store / "manifest.json").write_text(json.dumps(manifest))
+    return store
+
+
+TOGETHER = "SELECT * REPLACE ('/lustre/part-*' AS pattern, 500 AS files) FROM profiles"
+"""All files of the store as 500 that were counted together each."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from iodock.program.relations.run_facts import TERMINAL_NAMES, UNFILED_KINDS
 from iodock.shared.language import N_
 from iodock.shared.units import BYTES, NANOSECONDS
 
@@ -19,17 +20,23 @@ _SUMS = (
     "sum(written_bytes) AS written_bytes, "
     "sum(coalesce(read_time_ns, 0) + coalesce(write_time_ns, 0) + coalesce(meta_time_ns, 0)) AS time_ns"
 )
+# What was counted together is of files, whose kind is not known.
+_OF_FILES = (
+    "(SELECT p.*, f.name FROM profiles p LEFT JOIN files f USING (file_id) "
+    f"WHERE coalesce(f.kind NOT IN ({UNFILED_KINDS}) OR f.kind = 'other' AND p.pattern IS NOT NULL, true) "
+    f"AND NOT coalesce(regexp_matches(f.name, '{TERMINAL_NAMES}'), false))"
+)
 _TOTALS = (
     f"SELECT {_SUMS}, count(DISTINCT file_id) FILTER (pattern IS NULL) AS files, "
-    "count(DISTINCT upid) AS processes, sum(files) FILTER (pattern IS NOT NULL) AS folded FROM profiles"
+    f"count(DISTINCT upid) AS processes, sum(files) FILTER (pattern IS NOT NULL) AS folded FROM {_OF_FILES}"
 )
 _LARGEST = (
-    f"SELECT f.name AS name, {_SUMS} FROM profiles p JOIN files f USING (file_id) GROUP BY f.name "
-    f"ORDER BY sum(read_bytes) + sum(written_bytes) DESC, f.name LIMIT {_FILES}"
+    f"SELECT name, {_SUMS} FROM {_OF_FILES} WHERE name IS NOT NULL GROUP BY name "
+    f"ORDER BY sum(read_bytes) + sum(written_bytes) DESC, name LIMIT {_FILES}"
 )
 
 _NOTHING = N_("Light recording: no call on a file was counted. That is not to say that there was none.")
-_RUN = N_("Light recording: {processes} processes, {files} files, {wall}.")
+_RUN = N_("Light recording: {processes}, {files}, {wall}.")
 _READ = N_("Read {bytes} in {calls} calls, written {written} in {writes} calls, {opens} opens.")
 _TIME = N_("Time in calls on files: {time}, of all processes and threads together.")
 _FOLDED = N_("More files than memory had room for: some {files} are counted together by pattern or folder.")
@@ -45,7 +52,8 @@ def print_counts(store: Store, console: Console, language: str) -> None:
     """Totals, time and the largest files, in plain words."""
     from iodock.shared.language import language_in
 
-    translated = language_in(language).gettext
+    text = language_in(language)
+    translated = text.gettext
 
     def say(message: str, **values: object) -> None:
         console.print(translated(message).format(**values), markup=False, soft_wrap=True)
@@ -57,8 +65,8 @@ def print_counts(store: Store, console: Console, language: str) -> None:
         return
     say(
         _RUN,
-        processes=totals["processes"],
-        files=totals["files"],
+        processes=text.ngettext("{n} process", "{n} processes", totals["processes"]),
+        files=text.ngettext("{n} file", "{n} files", totals["files"]),
         wall=NANOSECONDS.text(store.manifest.wall_ns),
     )
     say(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from iodock.program.relations.filters import KINDS, PATH_KINDS
 from iodock.program.store import Store
 from iodock.shared.engine.sql import quoted
 
@@ -27,6 +28,10 @@ SYSTEM_NAMES = (
 """The same of files of the system and of programs."""
 UNCOUNTED_NAMES = "^<|^/(proc|sys|dev)/"
 """The same of what counters of Darshan have beside a job's files: it does not count the system's own."""
+TERMINAL_NAMES = "^/dev/(tty|pts/|console$|ptmx$)"
+"""The same of terminals."""
+UNFILED_KINDS = ", ".join(quoted(one) for one in (*sorted(set(KINDS) - {*PATH_KINDS, "unknown"}), "fifo"))
+"""SQL: kinds of what is no file, though a descriptor may stand for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,8 @@ class RunFacts:
     database_names: str = DATABASE_NAMES
     system_names: str = SYSTEM_NAMES
     uncounted_names: str = UNCOUNTED_NAMES
+    terminal_names: str = TERMINAL_NAMES
+    unfiled_kinds: str = UNFILED_KINDS
     files: str = "files"
     """The table of files: a comparison has one of all its runs."""
     side: str = ""

@@ -23,12 +23,10 @@ IS_SYNCED = f"""file_id IN (SELECT file_id FROM counted_files WHERE syncs >= 20
 DIRECTIONS = ((1, "read"), (2, "write"))
 
 
-def transfers(facts: Facts, where: str) -> Faults:
+def transfers(facts: Facts, where: str, *, together: bool = False) -> Faults:
     """The files whose reads or writes are so, the costliest first. WHERE: SQL over `counted_transfers` as
-    `t`."""
-    return Faults(
-        facts.rows(f"SELECT t.* FROM counted_transfers t WHERE {where} ORDER BY t.time_ns DESC, t.name")
-    )
+    `t`. TOGETHER: also files that were counted together, of which sums alone are known."""
+    return _faults(facts, "counted_transfers", where, together)
 
 
 def totals(facts: Facts, where: str) -> dict[str, int]:
@@ -38,10 +36,24 @@ def totals(facts: Facts, where: str) -> dict[str, int]:
     return {name: int(value or 0) for name, value in row.items()}
 
 
-def files(facts: Facts, where: str) -> Faults:
-    """The files that are so, the costliest first. WHERE: SQL over `counted_files` as `t`."""
+def files(facts: Facts, where: str, *, together: bool = False) -> Faults:
+    """The files that are so, the costliest first. WHERE: SQL over `counted_files` as `t`. TOGETHER: as of
+    transfers."""
+    return _faults(facts, "counted_files", where, together)
+
+
+def _faults(facts: Facts, view: str, where: str, together: bool) -> Faults:
+    single = "true" if together else "NOT t.is_together"
     order = "ORDER BY t.time_ns DESC, t.name"
-    return Faults(facts.rows(f"SELECT t.*, t.files AS file_count FROM counted_files t WHERE {where} {order}"))
+    return Faults(
+        facts.rows(f"SELECT t.*, t.files AS file_count FROM {view} t WHERE {single} AND ({where}) {order}")
+    )
+
+
+def counted_together(facts: Facts) -> int:
+    """How many files were counted together, at least."""
+    row = facts.one("SELECT sum(files) AS n FROM counted_files WHERE is_together")
+    return int(row["n"] or 0)
 
 
 def main(faults: Faults) -> Faults:
@@ -73,6 +85,19 @@ def processes(faults: Faults) -> int:
     return max(1, len(alone), *(int(row["ranks"]) for row in faults.rows))
 
 
+def threaded(facts: Facts) -> set[int]:
+    """Ranks, or processes, of several threads: their times are added up over these, and are no part of the
+    run's. Darshan doesn't tell, and leaves out what passes at the same time in a file."""
+    rows = facts.rows(_THREADED_SQL) if facts.store.manifest.is_light else []
+    return {row["worker"] for row in rows}
+
+
+def is_threaded(facts: Facts, faults: Faults) -> bool:
+    """Whether a process of several threads may have made the calls at fault."""
+    known = threaded(facts)
+    return bool(known) and any(row["rank"] is None or row["rank"] in known for row in faults.rows)
+
+
 def candidate(
     facts: Facts,
     faults: Faults,
@@ -88,10 +113,13 @@ def candidate(
 ) -> Candidate:
     """A finding whose cost is COST_NS, shared by the processes whose calls are at fault. GAIN: None where
     counters do not say what better calls would save; then none is called high."""
-    if gain is None and at_most is Severity.HIGH:
-        at_most = Severity.MEDIUM
+    if is_threaded(facts, faults):
+        # How many of the threads were in calls at the same time is not known.
+        gain = None
     # Reads and writes of a file are two rows.
     names = tuple(dict.fromkeys(faults.files))
+    if gain is None and at_most is Severity.HIGH:
+        at_most = Severity.MEDIUM
     each = None if cost_ns is None or not facts.durations else cost_ns / processes(faults) / 1e9
     return Candidate(
         message=Message(text, values),
@@ -100,7 +128,7 @@ def candidate(
         evidence={"count": count, "time_ns": cost_ns, "processes": processes(faults), **values, **evidence},
         query=_QUERY,
         files=names,
-        file_count=faults.file_count - (len(faults.files) - len(names)),
+        file_count=_file_count(faults),
         call=call,
         confidence=0.6,
         wall_seconds=each,
@@ -109,17 +137,25 @@ def candidate(
     )
 
 
-def in_each_direction(facts: Facts, where: str) -> Iterator[tuple[int, str, Faults]]:
+def in_each_direction(
+    facts: Facts, where: str, *, together: bool = False
+) -> Iterator[tuple[int, str, Faults]]:
     """Direction, its verb and the files of which WHERE holds, if they are a part of the job's I/O, and of its
     calls in that direction."""
     for direction, verb in DIRECTIONS:
-        faults = transfers(facts, f"t.direction = {direction} AND {where}")
+        faults = transfers(facts, f"t.direction = {direction} AND {where}", together=together)
         if not faults or not matters(facts, faults.time_ns, faults.total("count")):
             continue
         every = totals(facts, f"direction = {direction} AND interface = 'posix'")
         shares = (faults.total(name) / max(1, every[name]) for name in ("count", "time_ns"))
         if max(shares) >= LEAST_OF_DIRECTION:
             yield direction, verb, faults
+
+
+def _file_count(faults: Faults) -> int:
+    """Files, those of two rows once."""
+    known = {(row["file_id"], row["name"]): int(row["file_count"]) for row in faults.rows}
+    return sum(known.values())
 
 
 def gain_if_local(faults: Faults, gain: tuple[float, float]) -> tuple[float, float] | None:
@@ -138,6 +174,8 @@ def mean_bytes(row: dict[str, Any]) -> float:
     return float(row["bytes"] or 0) / float(row["count"])
 
 
+_THREADED_SQL = """SELECT DISTINCT coalesce(p.rank, p.upid) AS worker FROM profiles p
+WHERE p.upid IN (SELECT upid FROM processes GROUP BY upid HAVING count(DISTINCT utid) > 1)"""
 _QUERY = """SELECT f.name AS file, p.interface, p.rank, p.ranks, p.opens, p.reads, p.writes, p.read_bytes,
   p.written_bytes, p.read_time_ns, p.write_time_ns, p.meta_time_ns
 FROM profiles p LEFT JOIN files f ON f.file_id = p.file_id

@@ -44,6 +44,8 @@ class CounterFacts(Facts):
             Need.DURATIONS: self.durations,
             # Processes of a light recording may be those of a script, one after the other.
             Need.RANKS: not self.store.manifest.is_light or self.ranks > 1,
+            # A light recording counts system calls alone.
+            Need.MPI_IO: not self.store.manifest.is_light,
             Need.LAYOUT: bool(self.rows("SELECT 1 FROM layouts LIMIT 1")),
         }
 
@@ -63,7 +65,8 @@ def counter_facts_of(store: Store, settings: Settings) -> CounterFacts:
     (calls,) = store.rows(_CALLS_SQL)
     (times,) = store.rows(_TIMES_SQL)
     total = {
-        "io_time_ns": times["busiest_ns"] or None,
+        "io_time_ns": None if _is_busiest_threaded(store) else times["busiest_ns"] or None,
+        "most_io_ns": times["busiest_ns"] or None,
         "waiting_time_ns": None,
         "summed_io_ns": calls["time_ns"] or None,
         "calls": calls["calls"],
@@ -71,6 +74,14 @@ def counter_facts_of(store: Store, settings: Settings) -> CounterFacts:
     return CounterFacts(store, settings, profile, total)
 
 
+def _is_busiest_threaded(store: Store) -> bool:
+    """Whether the times of the process with most I/O are those of several threads, added up."""
+    return store.manifest.is_light and bool(store.rows(_THREADED_SQL))
+
+
+_THREADED_SQL = """SELECT 1 FROM profiles p JOIN processes t ON t.upid = p.upid
+WHERE coalesce(p.rank, p.upid) = (SELECT worker FROM counted_work ORDER BY time_ns DESC LIMIT 1)
+GROUP BY p.upid HAVING count(DISTINCT t.utid) > 1"""
 _CALLS_SQL = """SELECT CAST(coalesce(sum(opens + stats + seeks + syncs + transfers), 0) AS BIGINT) AS calls,
   CAST(coalesce(sum(time_ns), 0) AS BIGINT) AS time_ns FROM counted_files"""
 # How long several processes took side by side is not known: the time of the busiest one is, or nearly so.

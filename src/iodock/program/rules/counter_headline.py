@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from iodock.program.findings import Finding, Severity, Verdict
-from iodock.program.rules import gains
+from iodock.program.rules import counted, gains
 from iodock.program.rules.facts import Facts
 from iodock.program.unseen import unseen_of
 from iodock.shared.language import N_
@@ -49,14 +49,26 @@ def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
 
 
 def remarks_of(facts: Facts) -> tuple[Message, ...]:
-    """What the times mean."""
+    """What the times mean, and what is not judged."""
+    return tuple(_remarks(facts))
+
+
+def _remarks(facts: Facts) -> Iterator[Message]:
+    if files := counted.counted_together(facts):
+        yield Message(
+            N_(
+                "Files that were counted together: {files}. What they had in sum is judged, and not how each "
+                "of them was used."
+            ),
+            {"files": files},
+        )
     if not facts.summed_io_ns:
-        return ()
+        return
     text = N_(
         "These are counters of files, and no calls. Where several processes share a fault its time is their "
         "mean, and what a change saves is said only where counters tell it."
     )
-    return (Message(text),)
+    yield Message(text)
 
 
 def spoken_by(facts: Facts) -> Iterator[str]:
@@ -79,9 +91,13 @@ def _is_counted(facts: Facts) -> bool:
 
 
 def _io_share(facts: Facts) -> float | None:
-    if facts.io_ns is None or not facts.wall_ns:
+    return _share(facts.io_ns, facts)
+
+
+def _share(time_ns: int | None, facts: Facts) -> float | None:
+    if time_ns is None or not facts.wall_ns:
         return None
-    return min(1.0, facts.io_ns / facts.wall_ns)
+    return min(1.0, time_ns / facts.wall_ns)
 
 
 def _missing(facts: Facts) -> Iterator[Message]:
@@ -92,10 +108,13 @@ def _missing(facts: Facts) -> Iterator[Message]:
 
 
 def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
-    values = {"io_share": _io_share(facts), "things": len(worth)}
+    share, most = _io_share(facts), _share(facts.overview.get("most_io_ns"), facts)
+    values = {"io_share": share if share is not None else most, "things": len(worth)}
+    known = "exact" if share is not None else "bound" if most is not None and most < 1 else "none"
+    alone = "alone" if facts.rows("SELECT count(*) AS n FROM counted_work")[0]["n"] < 2 else "several"
+    who = alone if facts.ranks < 2 else "several"
     if worth:
-        known = values["io_share"] is not None
-        return Message(_WORTH if known else _WORTH_UNTIMED, values)
+        return Message(_WORTH.get((known, who), _WORTH_UNTIMED), values)
     if not _is_counted(facts):
         if facts.store.manifest.is_light:
             return Message(_NO_COUNTERS)
@@ -112,16 +131,43 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
                 "I/O is fine. How to see the rest is said below."
             )
         )
-    return Message(_NOTHING if values["io_share"] is not None else _NOTHING_UNTIMED, values)
+    return Message(_NOTHING.get((known, who), _NOTHING_UNTIMED), values)
 
 
 _NO_COUNTERS = N_("No call on a file was counted. That is not to say that there was none.")
-_WORTH = N_("The process with most I/O spent {io_share} of the run in it; worth changing: {things}.")
+_WORTH = {
+    ("exact", "several"): N_(
+        "The process with most I/O spent {io_share} of the run in it; worth changing: {things}."
+    ),
+    ("exact", "alone"): N_("The process spent {io_share} of the run in I/O; worth changing: {things}."),
+    ("bound", "several"): N_(
+        "The process with most I/O spent at most {io_share} of the run in it, as the times of its threads "
+        "are added up; worth changing: {things}."
+    ),
+    ("bound", "alone"): N_(
+        "The process spent at most {io_share} of the run in I/O, as the times of its threads are added up; "
+        "worth changing: {things}."
+    ),
+}
 _WORTH_UNTIMED = N_("How long the I/O took is not known; worth changing: {things}.")
-_NOTHING = N_(
-    "The process with most I/O spent {io_share} of the run in it. Counters show nothing that is worth "
-    "changing; what needs single calls was not judged."
-)
+_NOTHING = {
+    ("exact", "several"): N_(
+        "The process with most I/O spent {io_share} of the run in it. Counters show nothing that is worth "
+        "changing; what needs single calls was not judged."
+    ),
+    ("exact", "alone"): N_(
+        "The process spent {io_share} of the run in I/O. Counters show nothing that is worth changing; what "
+        "needs single calls was not judged."
+    ),
+    ("bound", "several"): N_(
+        "The process with most I/O spent at most {io_share} of the run in it, as the times of its threads "
+        "are added up. Counters show nothing that is worth changing; what needs single calls was not judged."
+    ),
+    ("bound", "alone"): N_(
+        "The process spent at most {io_share} of the run in I/O, as the times of its threads are added up. "
+        "Counters show nothing that is worth changing; what needs single calls was not judged."
+    ),
+}
 _NOTHING_UNTIMED = N_(
     "How long the I/O took is not known. Counters show nothing that is worth changing; what needs single "
     "calls was not judged."

@@ -51,6 +51,7 @@ class Need(enum.Enum):
     PROCESS_TIMES = N_("when processes started and ended is not known")
     PAGE_FAULTS = N_("mmap I/O can't be seen by this way of recording")
     LAYOUT = N_("how files are striped is not known")
+    MPI_IO = N_("calls of MPI-IO are not counted")
     FLAGS = N_("the flags of open calls are not known")
     EVENTS = N_("needs single calls, and this source has only counters: not judged")
     COUNTERS = N_("needs counters, as a log of Darshan has them, and this source has calls")
@@ -267,6 +268,7 @@ FROM processes"""
             Need.PROCESS_TIMES: bool(tasks["times"]),
             Need.PAGE_FAULTS: sees_page_faults(self.store),
             Need.LAYOUT: any(system.stripe_count for system in self.settings.file_systems.values()),
+            Need.MPI_IO: False,
             Need.FLAGS: self._any("flags IS NOT NULL"),
             Need.EVENTS: True,
             Need.COUNTERS: False,

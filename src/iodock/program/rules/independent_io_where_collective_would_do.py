@@ -88,6 +88,6 @@ RULE = Rule(
     find=not_of_calls,
     needs=(Need.COUNTERS,),
     counters=in_counters,
-    counters_need=(Need.RANKS,),
+    counters_need=(Need.MPI_IO, Need.RANKS),
     views=("counted_transfers", "counted_files"),
 )

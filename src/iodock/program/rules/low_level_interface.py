@@ -23,7 +23,9 @@ class Settings:
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for reads and one for writes."""
     for direction, verb in counted.DIRECTIONS:
-        faults = counted.transfers(facts, f"t.interface = 'stdio' AND t.direction = {direction}")
+        faults = counted.transfers(
+            facts, f"t.interface = 'stdio' AND t.direction = {direction}", together=True
+        )
         others = counted.totals(facts, f"interface = 'posix' AND direction = {direction}")
         moved = faults.total("bytes")
         share = moved / max(1, moved + others["bytes"])

@@ -23,7 +23,7 @@ class Settings:
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate, a note: what it costs, if anything, other rules say. Files that one rank moves for all
     are no work side by side."""
-    faults = counted.transfers(facts, _WHERE)
+    faults = counted.transfers(facts, _WHERE, together=True)
     movers = counted.processes(faults)
     moved = faults.total("bytes")
     is_most = moved >= settings.least_share * counted.totals(facts, "interface <> 'mpi-io'")["bytes"]
@@ -67,6 +67,6 @@ RULE = Rule(
     find=not_of_calls,
     needs=(Need.COUNTERS,),
     counters=in_counters,
-    counters_need=(Need.RANKS,),
+    counters_need=(Need.MPI_IO, Need.RANKS),
     views=("counted_transfers", "counted_files"),
 )

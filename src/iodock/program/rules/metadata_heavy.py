@@ -91,7 +91,7 @@ _MESSAGE = N_(
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all files, where metadata calls take more time than reads and writes. Few calls are at
     most a note, as the run was short, and a handful is none."""
-    faults = counted.files(facts, "t.meta_ns > 0")
+    faults = counted.files(facts, "t.meta_ns > 0", together=True)
     spent = faults.total("meta_ns")
     if not facts.summed_io_ns or spent < settings.least_share * facts.summed_io_ns:
         return
@@ -117,7 +117,8 @@ RULE = Rule(
     ),
     advice=advise(
         any=N_(
-            "Look at which calls repeat on the same file (iodock show calls --by file), and do each once."
+            "Look at which calls repeat on the same file (iodock show summary --by file,family), and do "
+            "each once."
         ),
         c=N_("Keep descriptors and struct stat; set owner, mode and times once, when the file is complete."),
         fortran=N_("Avoid INQUIRE, OPEN and CLOSE in each step; keep the unit connected."),

@@ -122,6 +122,7 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     if mean < counted.LEAST_BYTES or most <= settings.least_ratio * mean:
         return
     is_late = most_ns > settings.least_ratio * mean_ns
+    is_timed = is_late and busiest["worker"] not in counted.threaded(facts)
     excess = max(0.0, most_ns - mean_ns) / 1e9
     values: dict[str, Scalar] = {
         "worker": busiest["worker"], "workers": ranks, "longest_ns": most_ns, "mean_ns": round(mean_ns),
@@ -129,7 +130,7 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     }  # fmt: skip
     yield Candidate(
         message=Message(_RANKS, values), count=0, time_ns=most_ns, evidence=values, query=_COUNTED_QUERY,
-        confidence=0.6, wall_seconds=excess, gain=(0.35, 1.0) if is_late else None,
+        confidence=0.6, wall_seconds=excess, gain=(0.35, 1.0) if is_timed else None,
         at_most=Severity.HIGH if is_late else Severity.NOTE,
     )  # fmt: skip
 

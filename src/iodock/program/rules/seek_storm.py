@@ -111,7 +111,7 @@ def _counted_sql(settings: Settings) -> str:
 SELECT f.*, f.files AS file_count,
   CAST(f.seeks - j.n - {settings.free_per_open} * f.opens AS BIGINT) AS needless
 FROM counted_files f JOIN jumps j ON j.file_id = f.file_id
-WHERE f.seeks >= {settings.least_per_transfer} * f.transfers
+WHERE NOT f.is_together AND f.seeks >= {settings.least_per_transfer} * f.transfers
   AND needless >= {settings.least_needless} * f.transfers AND needless > 0 ORDER BY needless DESC, f.name"""
 
 

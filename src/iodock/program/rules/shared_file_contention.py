@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iodock.program.findings import Severity
 from iodock.program.rules import costs, counted
@@ -151,16 +151,18 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         "count": count, "writers": counted.processes(faults),
         "mean_bytes": moved / count, "files": len(set(faults.files)),
     }  # fmt: skip
-    yield counted.candidate(
+    found = counted.candidate(
         facts, Faults(small) if small else faults, _COUNTED, values, count=count, bytes=moved,
         cost_ns=Faults(small).time_ns if small else None,
         at_most=Severity.HIGH if small else Severity.NOTE,
     )  # fmt: skip
+    yield found if small else replace(found, title=_TITLE_SHARED)
 
 
 # Of MPI-IO's files a few ranks may move what all of them asked for.
 _COUNTED_SQL = """t.interface <> 'mpi-io' AND t.bytes > 0
   AND t.file_id IN (SELECT file_id FROM counted_transfers WHERE movers > 1)"""
+_TITLE_SHARED = N_("Several processes share a file")
 _COUNTED = N_(
     "{writers} processes share a file: {count} reads and writes of {mean_bytes} on average; files: {files}"
 )

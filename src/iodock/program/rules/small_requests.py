@@ -83,7 +83,7 @@ _MESSAGES = {
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """The same of files whose requests are mostly small, in whatever order: bins tell sizes, not which
     request follows which."""
-    for direction, verb, faults in counted.in_each_direction(facts, _counted_sql(settings)):
+    for direction, verb, faults in counted.in_each_direction(facts, _counted_sql(settings), together=True):
         count, moved = faults.total("count"), faults.total("bytes")
         if count < settings.least_counted:
             continue

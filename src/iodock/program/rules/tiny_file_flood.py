@@ -114,8 +114,8 @@ _MESSAGE = N_(
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """The same of counters: files of which little is moved for each open, many of them."""
     moved = "t.read_bytes + t.written_bytes"
-    few = f"t.opens BETWEEN 1 AND {settings.most_opens} * t.ranks"
-    faults = counted.files(facts, f"{few} AND {moved} <= {settings.most_bytes} * t.opens")
+    few = f"t.opens BETWEEN 1 AND {settings.most_opens} * t.ranks * t.files"
+    faults = counted.files(facts, f"{few} AND {moved} <= {settings.most_bytes} * t.opens", together=True)
     calls, spent = faults.total("opens") + faults.total("stats"), faults.total("meta_ns")
     if faults.file_count < settings.least_files or not counted.matters(facts, spent, calls):
         return

@@ -80,11 +80,11 @@ RULE = Rule(
     advice=advise(
         any=N_(
             "Spread large files that several processes use over more targets before they are made: "
-            "`lfs setstripe -c 8 FOLDER` (Lustre), -1 for all."
+            "lfs setstripe -c N FOLDER (Lustre), with N up to the number of targets, or -1 for all of them."
         ),
         mpi_io=N_("Set the hints striping_factor and striping_unit before the file is made."),
         hdf5=N_("Pass the hints striping_factor and striping_unit to H5Pset_fapl_mpio."),
-        administrator=N_("Give folders for large shared files a progressive layout (`lfs setstripe -E`)."),
+        administrator=N_("Give folders for large shared files a progressive layout (lfs setstripe -E)."),
     ),
     fine_when=N_("The servers are idle else, and one is as fast as the processes need."),
     settings=Settings,

@@ -108,8 +108,12 @@ def files_text(finding: Finding, most: int, width: int, text: Language) -> str:
     names = [shorten(visible(name), max(20, width - 10)) for name in finding.files[:most]]
     if has_pattern(finding, most):
         all_named = len(names) == len(finding.files)
-        sentence = N_("{names} ({n} files)") if all_named else N_("{names} and more ({n} files)")
-        return text.gettext(sentence, names=text.listed(names), n=f"{finding.file_count:,}")
+        count, listed = finding.file_count, text.listed(names)
+        if all_named:
+            return text.ngettext("{names} ({n} file)", "{names} ({n} files)", count, names=listed)
+        return text.ngettext(
+            "{names} and more ({n} file)", "{names} and more ({n} files)", count, names=listed
+        )
     more = finding.file_count - len(names)
     listed = text.listed(names)
     return listed if more <= 0 else f"{listed} {text.ngettext('and {n} more', 'and {n} more', more)}"

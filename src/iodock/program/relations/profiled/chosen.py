@@ -77,12 +77,16 @@ def _of_tasks(store: Store, filters: Filters, notes: list[str]) -> list[str]:
 
 def _of_files(store: Store, filters: Filters, notes: list[str]) -> list[str]:
     chosen = Filters(**{name: getattr(filters, name) for name in _ABOUT_FILES})
-    if not chosen.kind and not chosen.file:
-        # Standard streams and the like are counted as any file is.
+    usual = not any(getattr(chosen, name) for name in _ABOUT_FILES)
+    if not store.manifest.is_light and not chosen.kind and not chosen.file:
+        # Darshan's are all files, also standard streams.
         chosen = replace(chosen, kind=("all",))
     by_file, _ = choose_files(store, chosen, notes)
     if not by_file:
         return []
+    if usual:
+        # What was counted together is of files, whose kind is not known.
+        return [f"(p.pattern IS NOT NULL OR p.file_id IN (SELECT file_id FROM {CHOSEN_FILES}))"]
     if store.rows("SELECT 1 FROM profiles WHERE file_id IS NULL LIMIT 1"):
         notes.append(_FOLDED)
     return [f"p.file_id IN (SELECT file_id FROM {CHOSEN_FILES})"]

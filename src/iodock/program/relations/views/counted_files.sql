@@ -4,6 +4,7 @@
 -- file_id: -> files; null where files were counted together
 -- name: the file's, or the pattern of those that were counted together
 -- files: how many files that are
+-- is_together: whether several files were counted together: nothing is known of a single one
 -- ranks: processes that used the file
 -- rank: the one that used it, null for several
 -- opens: calls that open it
@@ -16,11 +17,13 @@
 -- meta_ns: ns in opens, closes, seeks, stats and the like, of all processes together
 -- time_ns: ns in all calls on it, of all processes together
 
-WITH own AS (SELECT p.*, coalesce(f.name, p.pattern) AS name, coalesce(p.rank, p.upid) AS worker
+WITH own AS (SELECT p.*, coalesce(f.name, p.pattern) AS name, coalesce(p.rank, p.upid) AS worker,
+    p.file_id IS NULL OR p.pattern IS NOT NULL OR coalesce(p.files, 1) > 1 AS is_together
   FROM profiles p LEFT JOIN files f ON f.file_id = p.file_id WHERE p.interface IN ('posix', 'stdio')
     AND NOT regexp_matches(coalesce(f.name, p.pattern, ''), '{uncounted_names}')
-    AND coalesce(f.kind NOT IN ('pipe', 'socket'), true))
+    AND coalesce(f.kind NOT IN ({unfiled_kinds}) OR f.kind = 'other' AND p.pattern IS NOT NULL, true))
 SELECT file_id, name, CAST(max(coalesce(files, 1)) AS BIGINT) AS files,
+  bool_or(is_together) AS is_together,
   CAST(greatest(max(coalesce(ranks, 1)), count(DISTINCT worker)) AS BIGINT) AS ranks,
   CASE WHEN max(coalesce(ranks, 1)) = 1 AND count(DISTINCT worker) < 2 THEN min(worker) END AS rank,
   CAST(coalesce(sum(opens), 0) AS BIGINT) AS opens, CAST(coalesce(sum(stats), 0) AS BIGINT) AS stats,

@@ -3,6 +3,8 @@
 --
 -- file_id: -> files; null where files were counted together
 -- name: the file's, or the pattern of those that were counted together
+-- files: how many files that are
+-- is_together: whether several files were counted together: nothing is known of a single one
 -- interface: posix, stdio or mpi-io: the bytes of mpi-io come again in posix
 -- direction: 1 read, 2 write
 -- ranks: processes that used the file
@@ -35,7 +37,9 @@ wide AS (SELECT profile_id,
     sum(value) FILTER (WHERE counter IN ('MPIIO_COLL_READS', 'MPIIO_SPLIT_READS')) AS collective_reads,
     sum(value) FILTER (WHERE counter IN ('MPIIO_COLL_WRITES', 'MPIIO_SPLIT_WRITES')) AS collective_writes
   FROM profile_counters WHERE value >= 0 OR value IS NULL GROUP BY profile_id),
-own AS (SELECT p.*, coalesce(f.name, p.pattern) AS name, w.* EXCLUDE (profile_id, is_unplaced), coalesce(p.rank, p.upid) AS worker,
+own AS (SELECT p.*, coalesce(f.name, p.pattern) AS name, w.* EXCLUDE (profile_id, is_unplaced),
+    coalesce(p.rank, p.upid) AS worker,
+    p.file_id IS NULL OR p.pattern IS NOT NULL OR coalesce(p.files, 1) > 1 AS is_together,
     k.orders AND NOT coalesce(w.is_unplaced, false) AS orders,
     CASE WHEN k.edges AND NOT coalesce(w.is_unplaced, false) THEN
       coalesce(w.unaligned, 0) / nullif(coalesce(p.reads, 0) + coalesce(p.writes, 0), 0) END AS odd,
@@ -45,13 +49,14 @@ own AS (SELECT p.*, coalesce(f.name, p.pattern) AS name, w.* EXCLUDE (profile_id
     LEFT JOIN wide w ON w.profile_id = p.profile_id
   WHERE p.interface IN ('posix', 'stdio', 'mpi-io')
     AND NOT regexp_matches(coalesce(f.name, p.pattern, ''), '{uncounted_names}')
-    AND coalesce(f.kind NOT IN ('pipe', 'socket'), true)),
+    AND coalesce(f.kind NOT IN ({unfiled_kinds}) OR f.kind = 'other' AND p.pattern IS NOT NULL, true)),
 moved AS (SELECT *, 1 AS direction, reads AS n, read_bytes AS size, read_time_ns AS ns,
     consecutive_reads AS consecutive, forward_reads AS forward, read_extent + 1 AS extent,
     collective_reads AS collective FROM own
 UNION ALL SELECT *, 2, writes, written_bytes, write_time_ns, consecutive_writes, forward_writes,
     write_extent + 1, collective_writes FROM own)
-SELECT file_id, name, interface, direction,
+SELECT file_id, name, CAST(max(coalesce(files, 1)) AS BIGINT) AS files, bool_or(is_together) AS is_together,
+  interface, direction,
   CAST(greatest(max(coalesce(ranks, 1)), count(DISTINCT worker)) AS BIGINT) AS ranks,
   CAST(sum(CASE WHEN size = 0 THEN 0 WHEN coalesce(ranks, 1) = 1 THEN 1
     WHEN slowest_bytes = coalesce(read_bytes, 0) + coalesce(written_bytes, 0) THEN 1 ELSE ranks END)

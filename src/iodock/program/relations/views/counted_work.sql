@@ -1,6 +1,7 @@
 -- What each process moved, of sources that have counters in place of calls, by the uppermost interface that a
--- file was used by; pipes are left out. A file that was counted for all ranks together gives each its mean, and the fastest and
--- the slowest what they had beyond it: the others are not told apart.
+-- file was used by; pipes, sockets, terminals and the like are left out. A file that was counted for all ranks
+-- together gives each its mean, and the fastest and the slowest what they had beyond it: the others are not told
+-- apart.
 --
 -- worker: rank, or process where there are no ranks; null for the mean of all
 -- bytes: bytes that were read and written
@@ -9,7 +10,8 @@
 WITH upper AS (SELECT p.*, coalesce(read_bytes, 0) + coalesce(written_bytes, 0) AS size,
     coalesce(read_time_ns, 0) + coalesce(write_time_ns, 0) + coalesce(meta_time_ns, 0) AS ns
   FROM profiles p LEFT JOIN files f ON f.file_id = p.file_id
-  WHERE NOT coalesce(starts_with(f.name, '<') OR f.kind IN ('pipe', 'socket'), false)
+  WHERE NOT coalesce(starts_with(f.name, '<') OR regexp_matches(f.name, '{terminal_names}')
+      OR f.kind IN ({unfiled_kinds}) AND NOT (f.kind = 'other' AND p.pattern IS NOT NULL), false)
     AND (p.interface = 'mpi-io' OR (p.interface IN ('posix', 'stdio')
       AND coalesce(p.file_id NOT IN (SELECT file_id FROM profiles WHERE interface = 'mpi-io'
         AND file_id IS NOT NULL), true)))),
