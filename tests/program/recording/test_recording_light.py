@@ -166,7 +166,7 @@ def test_a_folder_of_jobs_is_listed_without_ending_a_count(tmp_path: Path) -> No
 
 
 def test_a_static_child_is_a_loss(tmp_path: Path) -> None:
-    source = "#include <unistd.h>\nint main(void) { return write(1, \"x\", 1) != 1; }\n"
+    source = '#include <unistd.h>\nint main(void) { return write(1, "x", 1) != 1; }\n'
     (tmp_path / "child.c").write_text(source)
     subprocess.run(["cc", "-static", "-o", "child", "child.c"], cwd=tmp_path, check=True)
     done = record(tmp_path, "--light", "--", "sh", "-c", "./child; /bin/true; cat child.c")
