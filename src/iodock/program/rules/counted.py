@@ -26,7 +26,7 @@ DIRECTIONS = ((1, "read"), (2, "write"))
 def transfers(facts: Facts, where: str, *, together: bool = False) -> Faults:
     """The files whose reads or writes are so, the costliest first. WHERE: SQL over `counted_transfers` as
     `t`. TOGETHER: also files that were counted together, of which sums alone are known."""
-    return _faults(facts, "counted_transfers", where, together)
+    return _faults(facts, "FROM counted_transfers t", where, together)
 
 
 def totals(facts: Facts, where: str) -> dict[str, int]:
@@ -39,14 +39,14 @@ def totals(facts: Facts, where: str) -> dict[str, int]:
 def files(facts: Facts, where: str, *, together: bool = False) -> Faults:
     """The files that are so, the costliest first. WHERE: SQL over `counted_files` as `t`. TOGETHER: as of
     transfers."""
-    return _faults(facts, "counted_files", where, together)
+    return _faults(facts, "FROM counted_files t", where, together)
 
 
-def _faults(facts: Facts, view: str, where: str, together: bool) -> Faults:
+def _faults(facts: Facts, source: str, where: str, together: bool) -> Faults:
     single = "true" if together else "NOT t.is_together"
     order = "ORDER BY t.time_ns DESC, t.name"
     return Faults(
-        facts.rows(f"SELECT t.*, t.files AS file_count FROM {view} t WHERE {single} AND ({where}) {order}")
+        facts.rows(f"SELECT t.*, t.files AS file_count {source} WHERE {single} AND ({where}) {order}")
     )
 
 
