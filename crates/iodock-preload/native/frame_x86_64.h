@@ -31,8 +31,8 @@
 	PUSH	%rax
 	.endm
 
-	/* What an unwinder needs is in registers before the stack is given back. */
-	.macro LEAVE
+	/* What an unwinder needs is in registers before the stack is given back. TO: where it goes on. */
+	.macro LEAVE to=*%rcx
 	POP	%rdi
 	.cfi_same_value %rdi
 	POP	%rsi
@@ -45,5 +45,5 @@
 	.cfi_register %rip, %r11
 	leaq	128(%rsp), %rsp
 	.cfi_adjust_cfa_offset -128
-	jmpq	*%rcx
+	jmpq	\to
 	.endm

@@ -331,19 +331,7 @@ iodock_guarded:
 	movq	(%rsp), %rax
 	leaq	8(%rsp), %rsp
 	.cfi_adjust_cfa_offset -8
-	POP	%rdi
-	.cfi_same_value %rdi
-	POP	%rsi
-	POP	%rdx
-	POP	%r10
-	POP	%r8
-	POP	%r9
-	POP	%rcx
-	POP	%r11
-	.cfi_register %rip, %r11
-	leaq	128(%rsp), %rsp
-	.cfi_adjust_cfa_offset -128
-	jmpq	*iodock_stub(%rip)
+	LEAVE	"*iodock_stub(%rip)"
 	.cfi_endproc
 	.size	iodock_guarded, .-iodock_guarded
 

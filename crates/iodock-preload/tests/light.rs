@@ -21,11 +21,11 @@ fn counted(arguments: &[&str], memory: u64) -> Ran {
     let (program, place) = (compiled("light", &folder), folder.0.join("session"));
     let light = Light { memory, ..Light::default() };
     let session = Session::create_counting(&place, &session::libraries(), Some(light)).expect("a session");
-    let work = folder.0.join("work");
-    std::fs::create_dir(&work).expect("a folder");
+    let made = folder.0.join("made");
+    std::fs::create_dir(&made).expect("a folder");
     let output = Command::new(program)
         .args(arguments)
-        .current_dir(work)
+        .current_dir(made)
         .env("LD_PRELOAD", session.library())
         .env("IODOCK_SESSION", session.path())
         .output()
@@ -57,7 +57,7 @@ impl Ran {
 #[test]
 fn sums_are_exact_where_files_have_no_row_of_their_own() {
     let ran = counted(&["many", "3000"], Light::LEAST);
-    let of_files = |word| ran.sum("/work/", word);
+    let of_files = |word| ran.sum("/made/", word);
     assert_eq!([words::OPENS, words::CALLS, words::CALLS + 1].map(of_files), [3000; 3]);
     assert_eq!([words::BYTES, words::BYTES + 1].map(of_files), [150_000, 300_000]);
     let rows = &ran.tables[0].rows;
@@ -86,7 +86,7 @@ fn threads_lose_nothing_and_need_no_more_memory() {
 fn what_was_counted_outlives_a_killed_process() {
     let ran = counted(&["kill", "500"], 1 << 20);
     assert_eq!(ran.signal, Some(9));
-    assert_eq!(ran.sum("/work/f", words::BYTES + 1), 50_000);
+    assert_eq!(ran.sum("/made/f", words::BYTES + 1), 50_000);
     assert_eq!(ran.tables[0].accesses.len(), 64);
 }
 
@@ -122,7 +122,7 @@ fn counts_are_those_of_a_full_recording() {
     let (session, _folder, _) = same("light", &["many", "300"]);
     let full = counts(&session);
     let ran = counted(&["many", "300"], 1 << 20);
-    assert_eq!(ran.sum("/work/f", words::CALLS), full["pread64"]);
+    assert_eq!(ran.sum("/made/f", words::CALLS), full["pread64"]);
     assert_eq!(ran.sum("", words::CALLS + 1), full["write"]);
-    assert_eq!(ran.sum("/work/f", words::OPENS), 300);
+    assert_eq!(ran.sum("/made/f", words::OPENS), 300);
 }

@@ -33,6 +33,7 @@ impl StoreHold {
 /// written_bytes, killed, hold. Until the last one is released no other recorder replaces the store.
 #[pyfunction]
 #[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned(), complete=false, light=None))]
+#[allow(clippy::too_many_arguments)]
 fn record(
     py: Python<'_>,
     command: Vec<OsString>,
