@@ -81,6 +81,8 @@ def test_times_of_threads_are_no_share_of_the_run(tmp_path: Path) -> None:
         diagnosis = diagnosed(as_light(log, processes=threads.format(count), profiles=of_it)).whole
         gains = [one.gain for one in diagnosis.findings if one.gain is not None]
         assert bool(gains) == (count == 1)
+        assert diagnosis.worth_changing
+        assert all((one.cost_seconds is None) == (count > 1) for one in diagnosis.worth_changing)
         assert ("at most" in diagnosis.verdict.text.text) == (count > 1)
         assert (diagnosis.verdict.io_share is None) == (count > 1)
         assert diagnosis.verdict.text.text.startswith("The process spent")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from iodock.program.findings import Severity
+from iodock.program.rules import gains
 from iodock.program.rules.base import Candidate, Facts
 from iodock.program.rules.costs import PIECE_BYTES
 from iodock.program.rules.places import Faults
@@ -113,18 +114,20 @@ def candidate(
 ) -> Candidate:
     """A finding whose cost is COST_NS, shared by the processes whose calls are at fault. GAIN: None where
     counters do not say what better calls would save; then none is called high."""
+    each = None if cost_ns is None or not facts.durations else cost_ns / processes(faults) / 1e9
+    time_ns = cost_ns
     if is_threaded(facts, faults):
-        # How many of the threads were in calls at the same time is not known.
-        gain = None
+        # How many threads were in calls at the same time is not known: so neither is the wall time.
+        at_most = gains.severity_at_most(each, at_most, facts)
+        time_ns = each = gain = None
     # Reads and writes of a file are two rows.
     names = tuple(dict.fromkeys(faults.files))
     if gain is None and at_most is Severity.HIGH:
         at_most = Severity.MEDIUM
-    each = None if cost_ns is None or not facts.durations else cost_ns / processes(faults) / 1e9
     return Candidate(
         message=Message(text, values),
         count=count,
-        time_ns=cost_ns,
+        time_ns=time_ns,
         evidence={"count": count, "time_ns": cost_ns, "processes": processes(faults), **values, **evidence},
         query=_QUERY,
         files=names,

@@ -124,6 +124,14 @@ def severity_of(candidate: Candidate, gain: Gain | None, cost: float | None, fac
     return found if candidate.at_most.at_least(found) else candidate.at_most
 
 
+def severity_at_most(seconds: float | None, at_most: Severity, facts: Facts) -> Severity:
+    """AT_MOST, or what a wall time of SECONDS would be called if that is less: SECONDS are an upper bound."""
+    if seconds is None or not facts.alone_seconds:
+        return at_most
+    found = _by_share(seconds / facts.alone_seconds, facts.settings.severity)
+    return found if at_most.at_least(found) else at_most
+
+
 def _by_share(share: float, limits: SeverityLimits) -> Severity:
     if share >= limits.high:
         return Severity.HIGH
