@@ -69,7 +69,7 @@ def test_a_static_program_is_recorded_from_outside(tmp_path: Path) -> None:
 @pytest.mark.whole
 def test_the_reason_is_said_in_the_users_language(tmp_path: Path) -> None:
     _, said = recorded(tmp_path, "--lang", "ja", "true")
-    assert "note: rewrite で記録" in said
+    assert "注意: rewrite で記録しました" in said
     _, said = recorded(tmp_path, "--quiet", "true")
     assert said == ""
     captured, said = recorded(tmp_path, "--backend", "ptrace", "true")
