@@ -1,6 +1,7 @@
 //! What a source says: one [`Record`] per call, process start or process end, in the order in which
 //! the source shows them.
 
+use crate::interfaces::InterfaceRecord;
 use crate::{Batch, CallId, ErrnoId, Identity, NO_FD, UNKNOWN};
 
 /// A piece of [`Batch::bytes`]. Length 0 with start `u32::MAX` is "none"; an empty text is not none.
@@ -229,6 +230,7 @@ pub enum Record {
     Start(Start),
     Descriptor(DescriptorSnapshot),
     Identity(Identity),
+    Interface(InterfaceRecord),
 }
 
 /// One control block handed to io_submit (`bytes` asked for), or one completion got from io_getevents
