@@ -2,7 +2,7 @@
 //! and file; with MEMORY bytes for each process, and with QUIET only the program.
 
 use iodock_preload::light::{words, Light, Table};
-use iodock_preload::session::{self, Session};
+use iodock_preload::session::{self, Session, Wanted};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 

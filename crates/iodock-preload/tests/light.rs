@@ -5,7 +5,7 @@ mod common;
 
 use common::{compiled, counts, same, Folder};
 use iodock_preload::light::{words, Light, Row, RowKind, Table};
-use iodock_preload::session::{self, Session};
+use iodock_preload::session::{self, Session, Wanted};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
