@@ -22,6 +22,7 @@ from iodock.shared.bounded.doubts import (
     TOO_FAST,
     Doubts,
 )
+from iodock.shared.units import number_text
 
 MOST_WHOLE = (1 << 63) - 1
 MOST_PROCESSES = 1 << 31
@@ -54,16 +55,16 @@ def fault_of(value: float, unit: Unit, seconds: float | None = None) -> Fault | 
     """Why a value in UNIT, taken over SECONDS, can't have been measured; None where it can."""
     if seconds is not None and not 0 <= seconds < MOST_SECONDS:
         why = DATE if seconds >= MOST_SECONDS else "a duration below 0 or no number"
-        return Fault(f"{seconds:.12g} s", f"{why}, so its rate is wrong too")
+        return Fault(f"{number_text(seconds, 12)} s", f"{why}, so its rate is wrong too")
     if not math.isfinite(value) or value < 0:
-        return Fault(f"{value:g}", NO_NUMBER)
+        return Fault(f"{number_text(value, 6)}", NO_NUMBER)
     if unit is Unit.SECONDS and value >= MOST_SECONDS:
-        return Fault(f"{value:.12g} s", DATE)
+        return Fault(f"{number_text(value, 12)} s", DATE)
     if unit in _RATES and value == 0:
         return Fault("0", "a rate of 0: nothing was measured, or too little for the digits printed")
     most = {Unit.BYTES_PER_S: MOST_BYTES_PER_S, Unit.OPERATIONS_PER_S: MOST_OPERATIONS_PER_S}.get(unit)
     if most is not None and value > most:
-        return Fault(f"{value:.3g}/s", TOO_FAST)
+        return Fault(f"{number_text(value)}/s", TOO_FAST)
     return None
 
 
@@ -74,7 +75,7 @@ def _trimmed(cell: Cell, doubts: Doubts) -> Cell:
     wrong += [name for name in ("processes", "nodes") if (getattr(cell, name) or 0) > MOST_PROCESSES]
     wrong += ["spread"] if cell.spread is not None and not math.isfinite(cell.spread) else []
     for name in wrong:
-        what = f"{cell.test} {cell.operation}: {name} {getattr(cell, name):.6g}"
+        what = f"{cell.test} {cell.operation}: {name} {number_text(getattr(cell, name), 6)}"
         doubts.count(TOO_LARGE, what, cell.source)
     unknown: dict[str, Any] = dict.fromkeys(wrong)
     latency = _credible_latency(cell, doubts)
@@ -99,7 +100,7 @@ def _credible_latency(cell: Cell, doubts: Doubts) -> Latency | None:
     ]
     wrong += ["count"] if (latency.count or 0) > MOST_WHOLE else []
     for name in wrong:
-        what = f"{cell.test} {cell.operation}: latency {name} {getattr(latency, name):.6g}"
+        what = f"{cell.test} {cell.operation}: latency {name} {number_text(getattr(latency, name), 6)}"
         doubts.count(TOO_LARGE, what, cell.source)
     unknown: dict[str, Any] = dict.fromkeys(wrong)
     return replace(latency, **unknown) if unknown else latency
