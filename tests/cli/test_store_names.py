@@ -1,4 +1,4 @@
-"""What a store is called where -o does not say."""
+"""The name of a store if -o is not given."""
 
 from __future__ import annotations
 

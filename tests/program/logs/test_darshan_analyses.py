@@ -1,4 +1,4 @@
-"""Analyses, report and diff of Darshan's logs, beside PyDarshan's sums and what the tables hold."""
+"""Analyses, report and diff of Darshan logs, compared with PyDarshan's sums and with the tables' content."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def rows(store: Path, sql: str) -> list[dict[str, Any]]:
-    """Of the Parquet files themselves."""
+    """The sums of the Parquet files themselves."""
     found: list[dict[str, Any]] = duckdb.sql(sql.replace("@", str(store))).to_arrow_table().to_pylist()
     return found
 
@@ -111,7 +111,7 @@ def test_rows_of_a_key_add_up_to_the_interface(stores: dict[str, Path], key: str
 
 @pytest.mark.parametrize("by", ["call", "errno", "call,file", "tid"])
 def test_keys_that_counters_do_not_tell_are_refused(stores: dict[str, Path], by: str) -> None:
-    # By call is what nobody asked for: then it is by operation.
+    # By default it would be by call; here it is by operation.
     status, _, said = asked("show", "summary", stores[UNEVEN], "--by", by)
     assert (status == 0) == (by == "call")
     assert by == "call" or "counters don't tell" in said

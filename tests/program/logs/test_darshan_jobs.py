@@ -1,4 +1,4 @@
-"""`iodock show jobs`: a row for each log of a folder, damaged ones too."""
+"""`iodock show jobs`: a row for each log of a folder, including damaged ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOGS = ("imbalanced-io", "mpi-io-test-dxt", "mpi-io-test-x86_64-3.5.0", "ior-dfs
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Logs, a folder in it with a damaged and a cut one, a store, and what is neither."""
+    """Logs, a subfolder with a damaged and a cut log, a store, and other files."""
     made = tmp_path_factory.mktemp("jobs")
     inner = made / "2026" / "11"
     inner.mkdir(parents=True)
