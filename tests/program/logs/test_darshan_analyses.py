@@ -160,8 +160,10 @@ def test_overview_has_the_mean_of_ranks_and_no_time_in_io(stores: dict[str, Path
     total = shown(stores[UNEVEN], "overview")["totals"]["total"]
     assert total["io_time_ns"] is None
     assert total["io_share"] is None
-    assert total["mean_rank_time_ns"] == pytest.approx(total["total_time_ns"] / 496)
-    assert 0 < total["mean_rank_share"] < 0.01
+    # Most of it is waiting in MPI-IO, which times of posix and stdio do not have in them.
+    assert total["mean_rank_time_ns"] > total["total_time_ns"] / 496
+    assert total["mean_rank_share"] == pytest.approx(total["mean_rank_time_ns"] / total["wall_time_ns"])
+    assert 0.5 < total["mean_rank_share"] < 1
     assert total["largest"][0]["total_time_ns"] >= total["largest"][1]["total_time_ns"] > 0
 
 
