@@ -128,11 +128,9 @@ def test_show_interfaces_names_the_aggregators(recorded: Path) -> None:
 
 
 def test_calls_are_grouped_by_their_interface(recorded: Path) -> None:
-    found = run(
-        [*IODOCK, "show", "summary", "run.iodock", "--file", "**/out.dat", "--by", "interface,interface-call"]
-        + ["--format", "csv"],
-        recorded,
-    ).stdout.splitlines()
+    asked_for = ["--file", "**/out.dat", "--by", "interface,interface-call", "--format", "csv"]
+    shown = run([*IODOCK, "show", "summary", "run.iodock", *asked_for], recorded)
+    found = shown.stdout.splitlines()
     by_call = {line.split(",")[1].strip('"'): line.split(",")[0].strip('"') for line in found[1:]}
     assert by_call["MPI_File_write_at_all"] == by_call["MPI_File_write_at"] == "MPI-IO"
 
