@@ -143,6 +143,43 @@ def test_collective_buffering_is_named_and_not_blamed(recorded: Path) -> None:
     assert not {"serial-phases", "rank-imbalance", "straggler"} & set(found)
 
 
+@pytest.mark.parametrize("kind", LAUNCHERS)
+@pytest.mark.parametrize("module", ["mpi", "mpi_f08"])
+def test_fortran_programs_are_recorded_alike(kind: str, module: str, tmp_path: Path) -> None:
+    needed(kind)
+    if not shutil.which(f"mpif90.{kind}"):
+        pytest.skip(f"{kind} has no compiler of Fortran")
+    chosen = ["-cpp", *(["-DF08"] if module == "mpi_f08" else [])]
+    compiler = [f"mpif90.{kind}", *chosen, "-o", tmp_path / "mpi_io", PROGRAMS / "mpi_io.f90"]
+    subprocess.run(compiler, check=True, cwd=tmp_path)
+    launched = [f"mpirun.{kind}", *LAUNCHERS[kind], "-n", RANKS]
+    done = record(tmp_path, "--", *launched, tmp_path / "mpi_io", tmp_path / "out.dat")
+    assert done.returncode == 0, done.stderr
+    found = asked(
+        tmp_path,
+        """SELECT call, count(*) AS calls, CAST(sum(requested_bytes) AS BIGINT) AS bytes
+        FROM interface_calls k JOIN files f ON f.file_id = k.file_id
+        WHERE f.name LIKE '%/out.dat' AND result = 0 GROUP BY call""",
+    )
+    assert {row["call"]: (row["calls"], row["bytes"]) for row in found} == {
+        "MPI_File_open": (RANKS, None),
+        "MPI_File_set_view": (RANKS, None),
+        "MPI_File_write_at_all": (RANKS, RANKS * 8000),
+        "MPI_File_write_at": (RANKS * 3, RANKS * (80 + 160 + 240)),
+        "MPI_File_close": (RANKS, None),
+    }
+    offsets = "SELECT offset_bytes FROM interface_calls WHERE call = 'MPI_File_write_at_all' ORDER BY 1"
+    assert [row["offset_bytes"] for row in asked(tmp_path, offsets)] == [
+        16 + at * 8000 for at in range(RANKS)
+    ]
+    outside = asked(
+        tmp_path,
+        """SELECT count(*) AS calls FROM events e JOIN files f ON f.file_id = e.file_id
+        WHERE f.name LIKE '%/out.dat' AND e.direction > 0 AND e.interface_call_id IS NULL""",
+    )
+    assert outside[0]["calls"] == 0
+
+
 @needs_gcc
 def test_a_program_without_mpi_is_not_given_the_library(tmp_path: Path) -> None:
     program = ["sh", "-c", "echo $LD_PRELOAD > preloaded"]
