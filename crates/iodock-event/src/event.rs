@@ -142,6 +142,10 @@ columns! {
     own_written: i64,
     /// ... that any process had written before.
     any_written: i64,
+    /// Row of the sites table: the place in the program that is to be changed.
+    site: u32,
+    /// Its stack in the stacks table.
+    stack: u32,
 }
 
 impl EventColumns {
@@ -181,5 +185,7 @@ impl EventRow {
         any_read: crate::UNKNOWN,
         own_written: crate::UNKNOWN,
         any_written: crate::UNKNOWN,
+        site: crate::NONE,
+        stack: crate::NONE,
     };
 }

@@ -275,6 +275,8 @@ columns! {
     any_read: i64 = Few Signed, Some(UNKNOWN);
     own_written: i64 = Few Signed, Some(UNKNOWN);
     any_written: i64 = Few Signed, Some(UNKNOWN);
+    site: i32 = Ids Unsigned, Some(NONE);
+    stack: i32 = Ids Unsigned, Some(NONE);
 }
 
 #[cfg(test)]
@@ -304,13 +306,15 @@ mod tests {
             direction: narrow.clone(),
             fd: vec![NO_FD; rows],
             handle: ids.clone(),
-            flags: ids,
+            flags: ids.clone(),
             pattern: narrow,
             gap: wide.clone(),
             own_read: wide.clone(),
             any_read: wide.clone(),
             own_written: wide.clone(),
             any_written: wide,
+            site: ids.clone(),
+            stack: ids,
         }
     }
 

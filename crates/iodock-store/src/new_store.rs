@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// What a finished store consists of, besides manifest and journal.
-pub(crate) const TABLES: [&str; 20] = [
+pub(crate) const TABLES: [&str; 23] = [
     "events",
     "faults",
     "pages",
@@ -23,6 +23,9 @@ pub(crate) const TABLES: [&str; 20] = [
     "mounts.parquet",
     "executables.parquet",
     "call_totals.parquet",
+    "sites.parquet",
+    "stacks.parquet",
+    "symbols.parquet",
     "profiles.parquet",
     "profile_counters.parquet",
     "profile_fields.parquet",

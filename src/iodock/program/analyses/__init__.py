@@ -32,6 +32,7 @@ _ORDER = (
     "processes",
     "errors",
     "machine",
+    "stacks",
 )
 _NOT_ANALYSES = {"base", "counters"}
 
