@@ -25,7 +25,7 @@ pub fn look_up(stacks: &Stacks, modules: Modules, writer: &mut StoreWriter, loss
     let mut found =
         Found { build_ids: vec![None; stacks.sites.len()], rows: vec![Vec::new(); stacks.sites.len()] };
     for (module, sites) in by_module(stacks) {
-        found.look_up(&module, &sites, modules, losses);
+        found.look_up(module, &sites, modules, losses);
     }
     for (id, site) in stacks.sites.iter().enumerate() {
         found.tell(id as u32, site);
