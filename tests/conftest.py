@@ -18,8 +18,8 @@ from places import ROOT
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test with many cases `make test` runs the first one, and `make test-rest` the others. Those of
-    tests of the project itself are files, and quick."""
+    """`make test` runs the first case of a parametrized test, and `make test-rest` the others. Cases of tests
+    of the project itself are files and fast, so all of them run."""
     begun: set[str] = set()
     for item in items:
         if item.nodeid.startswith("tests/project/"):
@@ -32,13 +32,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def interruptible() -> None:
-    """A shell's background jobs ignore Ctrl-C, and so would all that is started here."""
+    """A shell's background jobs ignore Ctrl-C, and so would all processes started here."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def go_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Go builds its library once, not for every program."""
+    """Go builds its library once and not for each program."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GOCACHE", str(tmp_path_factory.mktemp("gocache")))
         yield
@@ -46,7 +46,7 @@ def go_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def mixed_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with two-ended calls, nulls, failures, calls without result and calls without file."""
+    """A store with two-ended calls, nulls, failures, calls without a result and calls without a file."""
     return mixed_store(tmp_path_factory.mktemp("stores") / "mixed.iodock")
 
 
@@ -58,14 +58,14 @@ def mixed(mixed_path: Path) -> Run:
 
 @pytest.fixture
 def few_rules() -> Iterator[None]:
-    """For tests of reports, bundles and the like, where it does not matter what all rules say."""
+    """For tests of reports, bundles and similar, for which the results of most rules do not matter."""
     with only_rules("open-close-loop", "small-requests"):
         yield
 
 
 @pytest.fixture(scope="session")
 def agent() -> Path:
-    """The agent that was built last: `make test` builds it for Rust's tests, which come first."""
+    """The most recently built agent: `make test` builds it for Rust's tests, which come first."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     places = [target / kind / "iodock-agent" for kind in ("debug", "release")]
     if not any(place.is_file() for place in places):

@@ -115,7 +115,7 @@ def template(node: ast.JoinedStr) -> str:
     return made
 
 
-_OF = ("join", "len", "str", "visible", "quote")
+_OF = ("join", "len", "str", "visible", "quote", "number_text")
 
 
 def _place(node: ast.expr) -> str:

@@ -1,4 +1,4 @@
-"""Names of jobs, owners and file systems come from users: in a digest they are text."""
+"""Names of jobs, owners and file systems come from users: a digest shows them as plain text."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ def test_names_are_text_in_every_form(name: str, lang: str) -> None:
     assert found["text"].count("\n") == plain.count("\n")
     assert "<script" not in found["html"]
     assert json.loads(found["json"])["schema"] == "iodock-digest-1"
-    # What is to be typed is one word for a shell.
+    # Text to be typed is one word for a shell.
     last = found["text"].splitlines()[-1]
     assert "bundle" in last and ("$(" not in last or "'" in last)

@@ -1,4 +1,4 @@
-"""Shells complete command lines of iodock: by their own scripts, in real shells where they are."""
+"""Completion of iodock's command lines, by the generated scripts and in real shells if available."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def completed(*words: str, cwd: Path | None = None) -> list[str]:
-    """What a bash is told of these words, of which the last is being written: `TYPE,VALUE` each."""
+    """The answer to bash for these words, the last of which is being typed: `TYPE,VALUE` each."""
     asks = {
         "_IODOCK_COMPLETE": "bash_complete",
         "COMP_WORDS": " ".join(("iodock", *words)),
@@ -44,7 +44,7 @@ def completed(*words: str, cwd: Path | None = None) -> list[str]:
         (("show", "summary", "run.iodock", "--exclude-f"), ["plain,--exclude-folder"]),
         (("record", "--backend", "re"), ["plain,rewrite"]),
         (("explain", "small-req"), ["plain,small-requests"]),
-        # A store is a folder, for which the shell knows the names.
+        # A store is a folder, and the shell completes folder names itself.
         (("diagnose", "run"), ["file,run"]),
         (("nonsense", "x"), []),
     ],
@@ -64,7 +64,7 @@ def test_a_shell_that_is_not_known() -> None:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """A folder with an `iodock` that is this one."""
+    """A folder with an `iodock` command that runs this code."""
     folder = tmp_path / "bin"
     folder.mkdir()
     path = folder / "iodock"
@@ -74,13 +74,13 @@ def program(tmp_path: Path) -> Path:
 
 
 ASKED = {
-    # Readline itself can't be asked without a terminal: its function is called as it would call it.
+    # Readline needs a terminal, so its function is called in the same way as readline would.
     "bash": """source ./script
 COMP_WORDS=(iodock diag) COMP_CWORD=1 COMP_LINE='iodock diag'
 compopt() { :; }
 _iodock_completion iodock diag iodock
 printf '%s\\n' "${COMPREPLY[@]}" """,
-    # Where the function would put its words, they are printed.
+    # Prints the words that the function would add.
     "zsh": """compdef() { :; }
 source ./script
 _describe() { local -a all; all=("${(@P)3}"); print -l -- $all }

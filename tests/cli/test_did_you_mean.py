@@ -1,4 +1,4 @@
-"""Names that are not known: the error says which one was meant."""
+"""Unknown names: the error suggests a similar one."""
 
 from __future__ import annotations
 

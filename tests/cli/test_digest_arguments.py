@@ -1,4 +1,4 @@
-"""`monitor digest` understands plain arguments without click: they must mean the same to both."""
+"""`monitor digest` parses plain arguments without click. Both parsers must give the same result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = {
     "job": "job", "portal": "portal", "token_file": "token", "portal_ca": "authority", "form": "form",
     "lang": "lang",
 }  # fmt: skip
-"""Parameter of the command -> what `plain` calls it."""
+"""Parameter of the command -> its name in `plain`."""
 PLAIN = (
     "4711 --portal http://a:1",
     "--portal http://a:1 4711 --format json",
@@ -58,7 +58,7 @@ def test_all_else_is_left_to_click(line: str) -> None:
 
 
 def test_asking_a_portal_loads_no_more_than_it_needs() -> None:
-    # Without site, which loads what the installed packages ask for.
+    # Without site, which loads what installed packages request.
     start = (
         f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); "
         "from iodock.centre.portal.visiting import Portal; Portal.get = lambda *asked: (200, b'told'); "

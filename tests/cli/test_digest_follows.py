@@ -1,4 +1,4 @@
-"""A job's output says nothing twice: the check-up after `record` leaves to the digest what that will say."""
+"""A job's output contains nothing twice: the check-up after `record` leaves out what the digest will say."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PORTAL = "PORTAL=https://monitor.example:9847   # ours\n"
 
 
 def check_up(folder: Path, settings: str | None, **variables: str) -> str:
-    """What `iodock record` prints of a program that copies a file. SETTINGS: of the digest's script."""
+    """The output of `iodock record` for a program that copies a file. SETTINGS: for the digest's script."""
     conf = folder / "digest.conf"
     if settings is not None:
         conf.write_text(settings)

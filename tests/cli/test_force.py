@@ -1,4 +1,4 @@
-"""--force replaces only what iodock wrote: other files, and what links lead to, stay."""
+"""--force replaces only files that iodock wrote. Other files, and targets of links, stay."""
 
 from __future__ import annotations
 

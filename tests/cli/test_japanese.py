@@ -1,4 +1,4 @@
-"""What a user with a Japanese locale reads: Japanese, without English sentences, broken between words."""
+"""The output under a Japanese locale: Japanese, without English sentences, wrapped between words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from places import ROOT
 
 JAPANESE = re.compile(r"[ぁ-んァ-ヺ一-鿿]")
 SENTENCE = re.compile(r"\b[A-Za-z]+(?: [a-z]{2,}){3,}\b")
-"""Four English words in a row, the last three small."""
+"""Four English words in a row, the last three in lower case."""
 CODE = re.compile(r"^ *(iodock|mpirun|sudo|sacct|/usr/bin/time|\$|SELECT)\b|`[^`]*`")
 JA = {"LC_ALL": "ja_JP.UTF-8", "COLUMNS": "80"}
 RATIO = ROOT / "fixtures" / "ratio"
@@ -27,13 +27,13 @@ RATIO = ROOT / "fixtures" / "ratio"
 
 @pytest.fixture(autouse=True)
 def nothing_asked() -> Iterator[None]:
-    """--lang of one test is none of the next."""
+    """--lang of one test must not affect the next."""
     yield
     spoken.ask(None)
 
 
 def english(text: str) -> list[str]:
-    """English sentences in a text."""
+    """Finds English sentences in a text."""
     lines = (CODE.sub("", line) for line in text.splitlines() if not CODE.match(line))
     return [line for line in lines if SENTENCE.search(line)]
 
@@ -57,7 +57,7 @@ def test_every_help_is_japanese(monkeypatch: pytest.MonkeyPatch) -> None:
     root = application()
     several = 0
     for command, context in commands(root, root.context_class(root, info_name="iodock")):
-        # What is for whoever prints examples is code.
+        # Examples are code for readers who copy them.
         said = command.get_help(context).split("\n  例:\n")[0]
         several += 1
         assert is_japanese(said), (context.command_path, english(said))

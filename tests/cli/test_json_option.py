@@ -1,4 +1,4 @@
-"""`--json`: on every verb that prints results, as `--format json`, in the forms that are documented."""
+"""`--json` on every command that prints results: the same as `--format json`, in the documented forms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE = (REFERENCE / "json.md").read_text()
 
 
 def verbs(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
-    """All commands with their names; of the analyses, which are alike, one."""
+    """All commands with their names. Of the analyses, which are alike, only one."""
     yield name, command
     if isinstance(command, click.Group):
         context = click.Context(command)
@@ -37,13 +37,13 @@ def options(command: click.Command) -> set[str]:
 
 
 def gives_json(command: click.Command) -> bool:
-    """Whether its --format has json."""
+    """Whether its --format accepts json."""
     forms = [one for one in command.params if "--format" in one.opts]
     return any(isinstance(one.type, click.Choice) and "json" in one.type.choices for one in forms)
 
 
 def documented() -> dict[str, list[str]]:
-    """Verb -> keys, by the page's table."""
+    """Command -> keys, from the page's table."""
     found = {}
     for line in re.findall(r"^\| `iodock.*$", PAGE, re.MULTILINE):
         cells = line.split(" | ")

@@ -25,7 +25,7 @@ from iodock.shared.text import cells
 from recorded import IODOCK, bpf_unavailable, live, needs_root, run, wait_until
 
 BACKENDS = ["rewrite", "ptrace", pytest.param("bpf", marks=needs_root)]
-# Says what it sees of the terminal, works for some seconds and fails.
+# Prints what it knows of the terminal, works for some seconds, and fails.
 PROGRAM = """
 import os, signal, sys, time
 print([os.isatty(n) for n in (0, 1, 2)], flush=True)
@@ -47,7 +47,7 @@ def on_terminal(
     size: tuple[int, int] = (24, 80),
     keys: tuple[bytes, bytes] = (b"", b""),
 ) -> tuple[int, bytes]:
-    """Status and all that came to the terminal. KEYS: what is typed once something has come."""
+    """Exit status, and everything written to the terminal. KEYS: what is typed once there is output."""
     pid, master = pty.fork()
     if pid == 0:
         os.chdir(cwd)
@@ -69,7 +69,8 @@ def on_terminal(
 
 
 def screen_of(said: bytes, columns: int) -> list[str]:
-    """What is left on a terminal of so many columns: of what we write (\\r, \\n, up, erase below)."""
+    """The visible content of a terminal with this many columns, for the sequences that iodock writes (\\r,
+    \\n, up, erase below)."""
     lines, row, column = [""], 0, 0
     for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\n]|[^\x1b\r\n]", said.decode()):
         if part == "\r":
@@ -91,7 +92,7 @@ def screen_of(said: bytes, columns: int) -> list[str]:
 
 
 def recorded(folder: Path, *options: str, seconds: float = 6) -> str:
-    """A shell line that records the program with its output in files."""
+    """A shell command that records the program with its output in files."""
     program = folder / "program.py"
     program.write_text(PROGRAM)
     words = [*IODOCK, "record", *options, "-o", "run.iodock", "--", sys.executable, "-S", program, seconds]
@@ -119,7 +120,7 @@ def test_the_block_is_drawn_and_removed_and_the_program_is_as_without(tmp_path: 
     assert re.search(rb"written \d[^ ]* [kKM]i?B/s", said), said
     screen = "\n".join(screen_of(said, 80))
     assert "recording for" not in screen
-    # The ending comes where somebody looks.
+    # The result is shown where a user sees it.
     assert "iodock diagnose" in screen or "iodock report" in screen
 
 
@@ -233,6 +234,6 @@ def test_a_terminal_that_has_become_narrower_is_cleared_wholly() -> None:
         said += os.read(master, 1 << 12)
     os.close(master)
     os.close(slave)
-    # 70 cells stand on two lines by now.
+    # By now 70 cells take two lines.
     assert said.count(b"\x1b[4A\x1b[J") == 1
     assert said.endswith(b"\r\x1b[1A\x1b[Jend")

@@ -1,4 +1,4 @@
-"""What the command line says on stderr: of hostile names, of outputs that can't be written, and quietly."""
+"""Messages on stderr: hostile names, unwritable outputs, and quiet mode."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_an_output_that_cannot_be_written_is_named(
     verb: str,
     place: str,
 ) -> None:
-    # Root may write in every folder, so one time it is said not to, and one time the name is too long.
+    # Root may write into every folder. So a simulated error is used once, and a name that is too long once.
     target = tmp_path / ("x" * 250 + ".html" if place == "name" else "out.html")
     if place == "folder":
         monkeypatch.setattr(os, "access", lambda *_: False)
@@ -79,7 +79,7 @@ def test_parts_are_not_counted_in_millions(monkeypatch: pytest.MonkeyPatch, rate
 
 
 class Shown:
-    """A bar that only notes what it would say."""
+    """A progress bar that only notes its messages."""
 
     def __init__(self, said: list[str]) -> None:
         self.said = said

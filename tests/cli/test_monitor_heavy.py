@@ -1,4 +1,4 @@
-"""`iodock monitor heavy`: the same as the page, for a terminal and for scripts."""
+"""`iodock monitor heavy`: the content of the page, for a terminal and for scripts."""
 
 from __future__ import annotations
 

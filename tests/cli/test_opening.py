@@ -1,4 +1,4 @@
-"""`--open`: the page that was written, in a browser; where there is none, its name."""
+"""`--open`: opens the written page in a browser; without a browser, prints its name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What a browser was asked for."""
+    """The address passed to a browser."""
     asked: list[str] = []
 
     def open_one(url: str) -> bool:

@@ -1,4 +1,4 @@
-"""The pager, at a real terminal: when there is one, which, and that leaving it early is no error."""
+"""The pager on a real terminal: when it is used, which one, and that leaving it early is no error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ PLAIN = {name: value for name, value in os.environ.items() if name not in ("PAGE
 def at_a_terminal(
     arguments: list[object], lines: int = 24, keys: tuple[bytes, bytes] | None = None, **surroundings: str
 ) -> tuple[str, int]:
-    """What a terminal of 80 columns shows, and the exit status. KEYS: what is pressed, and after what."""
+    """The content of a terminal with 80 columns, and the exit status. KEYS: what is pressed, and after which
+    output."""
     process, terminal = pty.fork()
     if process == 0:
         words = [sys.executable, "-m", "iodock", *map(str, arguments)]
@@ -53,7 +54,7 @@ def test_only_what_is_longer_than_the_screen(mixed_path: Path, tmp_path: Path) -
     seen, status = at_a_terminal(["show", "summary", mixed_path], lines=5, PAGER=pager)
     paged = (tmp_path / "paged").read_text()
     assert status == 0 and "openat" in paged and "openat" not in seen
-    # Colours stay.
+    # Colours are kept.
     assert paged.startswith("\x1b[1mCalls")
 
 

@@ -1,4 +1,4 @@
-"""Servers are asked for a limited time, and what they answer or refuse is passed on as it is."""
+"""Servers are queried for a limited time, and their answers and errors are passed on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodock.shared.meanwhile import Meanwhile, NotJoined, OtherUser, ServerMomen
 
 
 class Slow:
-    """Answers once it may."""
+    """Answers once it is allowed to."""
 
     store = "here"
     why_not: NotJoined | None = "no-agent"
@@ -63,7 +63,7 @@ def test_who_does_not_answer_is_given_up_once(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_store_that_hangs_when_it_is_opened_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a folder on a dead NFS server does."""
+    """Hangs like a folder on a dead NFS server."""
     monkeypatch.setattr(patience, "LONGEST_S", 0.05)
     may = threading.Event()
 

@@ -1,4 +1,4 @@
-"""`record` understands plain arguments without click: they must mean the same to both."""
+"""`record` parses plain arguments without click. Both parsers must give the same result."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_all_else_is_left_to_click(line: str) -> None:
 
 
 def test_recording_loads_no_more_than_it_needs(tmp_path: Path) -> None:
-    # Without site, which loads what the installed packages ask for.
+    # Without site, which loads what installed packages request.
     start = (
         f"import sys; sys.path.insert(0, {str(SOURCE)!r}); "
         f"sys.argv = ['iodock', 'record', '-q', '-o', {str(tmp_path / 's')!r}, 'true']; import os; "

@@ -1,4 +1,5 @@
-"""The command line asks the monitor's store that the settings name. Servers, node and run are synthetic."""
+"""The command line queries the monitor's store that the settings name. Servers, node and run are
+synthetic."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def asked() -> Iterator[None]:
-    """The rule that servers have a word on, and another one."""
+    """The rule that uses information about servers, and another one."""
     with only_rules("slow-call", "open-close-loop"):
         yield
 
@@ -71,7 +72,7 @@ def test_the_report_has_curves_on_the_run_s_axis(place: Path) -> None:
     servers = page_data(place / "run.html")["servers"]
     stall = next(one for one in servers["states"] if one["server"] == "mds01")
     (band,) = [part for part in stall["parts"] if part[2] == "stall"]
-    # The open began 120 s after the run; the hiccup two seconds before it, and samples are of 10 s.
+    # The open began 120 s after the run, and the hiccup two seconds before it; samples are 10 s apart.
     assert band[0] == pytest.approx(120e9, abs=12e9)
     assert band[1] - band[0] == pytest.approx(30e9, abs=12e9)
     (waiting,) = [one for one in servers["curves"] if (one["target"], one["metric"]) == ("mds01", "waiting")]
@@ -131,7 +132,7 @@ def test_a_key_that_is_misspelt_is_named(place: Path, tmp_path: Path) -> None:
 
 
 def test_hostile_names_are_text(tmp_path: Path) -> None:
-    """A job that is called like markup, and a mount like a template."""
+    """A job with a name like markup, and a mount with a name like a template."""
     evil = '"><script>alert(1)</script>{file_system}\x1b[2J'
     node_rows(centre_store(tmp_path / "m", None), others=[(evil, evil, 50_000_000)])
     run = plot5(tmp_path / "run.iodock", Recorded(host=NODE))

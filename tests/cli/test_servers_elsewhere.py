@@ -1,5 +1,5 @@
-"""The check-up after `record`, the bundle and Python ask the monitor's store as `diagnose` does, and wait for
-half a second at most. Servers, node and run are synthetic."""
+"""The check-up after `record`, the bundle and Python query the monitor's store like `diagnose`, and wait for
+at most half a second. Servers, node and run are synthetic."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine of the tests may be busy."""
+    """The test machine may be busy."""
     monkeypatch.setattr("iodock.cli.patience.LONGEST_S", 60.0)
 
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """A Prometheus that takes connections and never answers."""
+    """A Prometheus that accepts connections and never answers."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(8)
@@ -71,7 +71,7 @@ def test_the_bundle_has_the_servers(place: Path, tmp_path: Path) -> None:
 
 
 def test_an_anonymous_bundle_asks_nobody(place: Path, tmp_path: Path) -> None:
-    """Answers have names of servers, jobs and users."""
+    """Answers contain names of servers, jobs and users."""
     options = ("--settings", place / "site.toml", "--quiet", "--anonymous")
     printed("bundle", place / "run.iodock", "-o", tmp_path / "b.tar.gz", *options)
     for name in ("findings.txt", "findings.json", "machine.csv", "report.html"):

@@ -1,4 +1,4 @@
-"""What a store is called where -o does not say."""
+"""The name of a store if -o is not given."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from in_process import printed
 from recorded import IODOCK, live, run
 
 LOG = "1 1700000000.000000 close(3) = 0 <0.000001>\n"
@@ -24,3 +25,12 @@ def test_force_replaces_the_recording_of_that_name(tmp_path: Path) -> None:
     for arguments in ((), ("--force",)):
         assert run([*IODOCK, "record", "--quiet", *arguments, "--", "true"], tmp_path).returncode == 0
     assert [path.name for path in tmp_path.glob("*.iodock")] == ["true.iodock"]
+
+
+def test_the_name_of_a_store_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ann_a\nb_id1.strace").write_text(LOG)
+    monkeypatch.chdir(tmp_path)
+    assert printed("import", "--quiet", "ann_a\nb_id1.strace") == "ann_a_b_id1.iodock\n"
+    assert (tmp_path / "ann_a_b_id1.iodock").is_dir()
+    # What a user asks for is called so.
+    assert printed("import", "--quiet", "ann_a\nb_id1.strace", "-o", "my\nown.iodock") == "my\nown.iodock\n"

@@ -17,7 +17,7 @@ def test_streams_that_are_closed(mixed_path: Path, tmp_path: Path, ends: str, st
     command = f"{sys.executable} -m iodock diagnose {mixed_path} {ends}"
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, timeout=60, check=False, capture_output=True)
     assert done.returncode == status
-    # Data that nobody gets is an error, and it is said where it can be.
+    # Lost output is an error, which is reported if stderr works.
     assert (b"error: " in done.stderr) == (status == 1 and "2>&-" not in ends)
 
 

@@ -1,4 +1,4 @@
-"""`iodock --version`: what a report of a fault needs to name."""
+"""`iodock --version`: what a bug report must contain."""
 
 from __future__ import annotations
 

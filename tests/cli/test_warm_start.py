@@ -1,4 +1,4 @@
-"""A verb starts without the modules that it does not need: what each must not import."""
+"""A command starts without the modules that it does not need: what each must not import."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """A simulated centre whose metadata server has a hiccup, a compute node with an agent, and plot5's run of the
-SS-ken report (figure 4.3.8) on that node: all of it is synthetic, and the hiccup is at a known time."""
+SS-ken report (figure 4.3.8) on that node. Everything is synthetic, and the time of the hiccup is known."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from strace_log import Log
 SECOND = 1_000_000_000
 BEGIN = int(datetime(2026, 3, 2, 11, 30, tzinfo=UTC).timestamp()) * SECOND
 HUNG = int(datetime(2026, 3, 2, 12, 8, 20, tzinfo=UTC).timestamp()) * SECOND + 10_048_000
-"""When plot5's open of plot.cfg began."""
+"""Start of plot5's open of plot.cfg."""
 HUNG_S = 13.936576
 NODE = "r01c07"
 SAMPLES = pa.schema(
@@ -53,7 +53,7 @@ def centre_store(
     begin: int = BEGIN,
     before_s: float = 2.0,
 ) -> Collector:
-    """The servers from BEGIN on; the metadata server has the CONDITION from BEFORE_S before the open on."""
+    """The servers from BEGIN on. The metadata server has the CONDITION from BEFORE_S before the open on."""
     shutil.copytree(_played(hiccup_s, step_s, condition, until, begin, before_s).name, folder)
     return Collector(folder)
 
@@ -62,7 +62,7 @@ def centre_store(
 def _played(
     hiccup_s: float | None, step_s: float, condition: Condition, until: int, begin: int, before_s: float
 ) -> TemporaryDirectory[str]:
-    """A store of half an hour takes a second to make, and many tests begin with the same one."""
+    """A store of half an hour takes a second to create, and many tests start with the same one."""
     kept = TemporaryDirectory(prefix="alongside-")
     collector = Collector(Path(kept.name))
     at_s = (HUNG - begin) / SECOND - before_s
@@ -73,7 +73,7 @@ def _played(
 
 
 def disk_bytes(at: int) -> float:
-    """What the node's disk had written by then: bursts that are not alike."""
+    """Bytes that the node's disk had written by then, in bursts of different size."""
     seconds = (at - BEGIN) / SECOND
     return 1e6 * seconds + sum(
         1e8 * (1 + number % 7) * min(1.0, max(0.0, (seconds - begin) / 3))
@@ -94,8 +94,8 @@ def node_rows(
     grown: Callable[[int], float] = disk_bytes,
     commands: Mapping[str, str] | None = None,
 ) -> None:
-    """What the agent on NODE told, whose clock is AHEAD_S ahead: its disk, and of OTHERS (job, user, bytes
-    written in each reading) their processes; COMMANDS: what a job ran."""
+    """Rows of the agent on NODE, whose clock is AHEAD_S ahead: its disk, and the processes of OTHERS (job,
+    user, bytes written in each reading); COMMANDS: the commands of a job."""
     ahead, step = int(ahead_s * SECOND), 10 * SECOND
     targets: list[tuple[Any, ...]] = []
     jobs: list[dict[str, Any]] = []
@@ -130,8 +130,9 @@ def node_rows(
 def nfs_rows(
     collector: Collector, slow_s: float | None = 60.0, begin: int = BEGIN, idle_until: int = 0
 ) -> None:
-    """What NODE's agent told of an NFS mount: 50 operations in each reading, of 2 ms; from two seconds before
-    the open on of 4 s for SLOW_S. BEGIN: when it was read first; until IDLE_UNTIL there are none."""
+    """Rows of NODE's agent for an NFS mount: 50 operations in each reading, of 2 ms each. From two seconds
+    before the open they take 4 s, for SLOW_S. BEGIN: time of the first reading. Until IDLE_UNTIL there are no
+    operations."""
     step = 10 * SECOND
     slow = range(HUNG - 2 * SECOND, HUNG + int((slow_s or -3.0) * SECOND))
     rows: list[tuple[Any, ...]] = []
@@ -155,20 +156,20 @@ def _put(collector: Collector, table: str, rows: pa.Table) -> None:
 
 @dataclass(frozen=True)
 class Recorded:
-    """How plot5 was recorded."""
+    """The settings of plot5's recording."""
 
     host: str | None = NODE
     source: str | None = "10.0.0.1@tcp:/lfs"
-    """Of the mount; None: the recording has no mounts, as an imported log."""
+    """The type of the mount; None: the recording has no mounts, like an imported log."""
     fs_type: str = "lustre"
     behind_s: float = 0.0
-    """The recording's clock."""
+    """The difference of the recording's clock."""
     steady: bool = False
-    """The disk wrote at one rate."""
+    """The disk wrote at a constant rate."""
 
 
 def plot5(folder: Path, how: Recorded | None = None) -> str:
-    """plot5 opens, writes and closes plot.cfg for five minutes; one open hangs. Gives the store's path."""
+    """plot5 opens, writes and closes plot.cfg for five minutes; one open hangs. Returns the store's path."""
     how = how or Recorded()
     behind = int(how.behind_s * SECOND)
     log = Log(now_s=(HUNG - behind) / SECOND - 120)
@@ -188,7 +189,7 @@ def plot5(folder: Path, how: Recorded | None = None) -> str:
 
 
 def _dress(path: Path, how: Recorded) -> None:
-    """What a live recording has and a log has not."""
+    """Adds what a live recording has and a log lacks."""
     manifest = json.loads((path / "manifest.json").read_text())
     if how.host is not None:
         manifest["host"] = {**(manifest.get("host") or {}), "name": how.host}
@@ -236,7 +237,7 @@ def opened(path: str) -> Store:
 
 
 def aged(collector: Collector, days: float) -> None:
-    """The store as the collector's upkeep leaves it so many days later."""
+    """The store as the collector's upkeep leaves it after this number of days."""
     now = HUNG + int(days * 86_400) * SECOND
     roll(collector.store, collector.writer, now)
     expire(collector.store, collector.writer, Keep(), now)

@@ -1,4 +1,5 @@
-"""An agent's batches, encoded by hand: the wire of crates/iodock-samples from its other side."""
+"""Encodes an agent's batches by hand: an independent implementation of the format of
+crates/iodock-samples."""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ class Part:
     full: bool = False
     gone: list[str] = field(default_factory=list)
     falls: bool = False
-    """Sums over what is alive."""
+    """Sums over existing objects."""
 
     def encoded(self) -> bytes:
         names = sorted({name for entry in self.entries for name, _ in entry.values})
@@ -113,8 +114,8 @@ def frame(
     names: list[tuple[str | bytes, str, str | bytes]] | None = None,
     named_at: int = 0,
 ) -> bytes:
-    """One batch. Its time is its last part's, or its last event's. Without EVENTS as agents before they had
-    any sent it, without NAMES (job, user, name; told at NAMED_AT) as those before names."""
+    """One batch. Its time is that of its last part or event. Without EVENTS or NAMES it has the form of older
+    agents, which did not send them. NAMES: (job, user, name), sent at NAMED_AT."""
     times = [part.time for part in parts] + [event.time for event in events or []] + [named_at]
     moment = max(times, default=0)
     plain = b"".join(
@@ -137,7 +138,7 @@ def framed(sequence: int, plain: bytes, version: int = 1) -> bytes:
 
 
 def literal_block(plain: bytes) -> bytes:
-    """An LZ4 block of one sequence without a match: valid, and not smaller."""
+    """An LZ4 block with one sequence and no match: valid, and not compressed."""
     length = len(plain)
     if length < 15:
         return bytes([length << 4]) + plain

@@ -1,4 +1,4 @@
-"""The command line on results of benchmarks, as wide as the tables that tests expect."""
+"""The command line on benchmark results, with the terminal width that tests expect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases with a known truth: where they are, and how a store differs from one."""
+"""Finds cases with a known truth, and the differences of a store from one."""
 
 from __future__ import annotations
 

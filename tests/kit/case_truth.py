@@ -1,7 +1,8 @@
-"""Compares what iodock says of a log with the truth beside it.
+"""Compares iodock's results on a log with the known truth.
 
-The truths were computed by an independent, slow and simple reader; `fixtures/cases/` holds them in the layout
-described in `fixtures/cases/README.md`. Only the public command line's JSON is used, as a user would.
+The truths were computed by an independent, slow and simple reader. `fixtures/cases/` contains them in the
+layout described in `fixtures/cases/README.md`. Only the JSON of the public command line is used, as by a
+user.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Row = dict[str, Any]
 
 
 def load(path: Path) -> Any:
-    """JSON, also compressed with xz."""
+    """Reads JSON, also if compressed with xz."""
     if path.suffix == ".xz":
         return json.loads(lzma.decompress(path.read_bytes()))
     return json.loads(path.read_text())
@@ -30,7 +31,8 @@ def without_zero(row: Row) -> Row:
 
 
 def wanted_counts(truth: Row, time: str) -> Row:
-    """A truth entry in iodock's column names. Nothing timed, and no times at all, is null there."""
+    """A truth entry with iodock's column names. Values are null if nothing was timed or there are no
+    times."""
     timed = truth["timed"] > 0
     return without_zero(
         {
@@ -73,7 +75,7 @@ def found_counts(row: Row, like: Row, time: str) -> Row:
 
 
 class Comparison:
-    """One log against one truth; `differences()` yields a line for everything that does not agree."""
+    """One log and one truth; `differences()` yields a line for each disagreement."""
 
     def __init__(self, show: Any, truth: Row, tool: str = "strace") -> None:
         self.show = show
@@ -160,7 +162,7 @@ class Comparison:
         for name, truth in self.truth["series"].items():
             calls = {row[2].split(":")[0] for row in truth}
             answer = self.show("accesses", "--file", name, "--call", ",".join(sorted(calls)))
-            # One row in the truth may be null where nothing is compared.
+            # A row of the truth may be null where nothing is compared.
             found = defaultdict(list)
             for row in answer["rows"]:
                 call = row["call"] + (f":{row['side']}" if row["side"] in {"in", "out"} else "")
@@ -221,7 +223,7 @@ def series_order(row: list[Any]) -> tuple[int, str]:
 
 
 def merged(one: Row, two: Row) -> Row:
-    """Two files of the same kind as one."""
+    """Counts two files of the same kind as one."""
     total = dict(one)
     for key in ("count", "success", "failed", "no_result", "total_time_ns", "sys_cpu_time_ns", "read_bytes",
                 "written_bytes", "io_count"):  # fmt: skip

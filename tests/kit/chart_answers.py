@@ -1,4 +1,4 @@
-"""Answers made up for the chart tests: small ones of each analysis, hostile names, and many accesses."""
+"""Made-up answers for the chart tests: a small one of each analysis, hostile names, and many accesses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HOSTILE = (
 def answer(
     analysis: str, rows: Mapping[str, Any] | pa.Table, keys: Sequence[str] = (), **more: Any
 ) -> Answer:
-    """An answer whose columns' units follow from their names."""
+    """An answer whose units follow from the names of its columns."""
     table = rows if isinstance(rows, pa.Table) else pa.table(dict(rows))
     columns = tuple(_column(field, keys) for field in table.schema)
     given = {"clock": "epoch", "first_ts": START, "source": {"durations": True}} | more
@@ -110,7 +110,7 @@ def timeline(rows: int = 40, every_ns: int = 1_000_000_000, scale: int = 1 << 20
 
 
 def accesses(count: int, stride: int = 65536, first: int = START) -> Answer:
-    """Reads, and a write every third time, one after the other."""
+    """Reads, and every third time a write, one after the other."""
     index = pa.array(range(count), pa.int64())
     calls = pa.array(["read", "read", "pwrite64"]).take(
         pc.subtract(index, pc.multiply(pc.divide(index, 3), 3))
@@ -140,7 +140,8 @@ def errors() -> Answer:
 
 
 def processes(count: int = 6) -> Answer:
-    """A root and its children; the second dies by a signal, the third fails, the fourth's end is not seen."""
+    """A root and its children: the second is killed by a signal, the third fails, and the end of the fourth
+    is not seen."""
     second = 1_000_000_000
     rows = {
         "pid": [100 + index for index in range(count)],
@@ -161,7 +162,7 @@ def processes(count: int = 6) -> Answer:
 
 
 def offsets() -> Answer:
-    """Three cells; in the second both directions."""
+    """Three cells, the second with both directions."""
     second = 1_000_000_000
     starts = [START, START + second, START + second, START + 2 * second]
     rows = {
@@ -176,7 +177,7 @@ def offsets() -> Answer:
 
 
 def overview() -> Answer:
-    """Two parts of a run; only failures are counted beside the calls."""
+    """Two parts of a run; calls and failures are the only counts."""
     rows = {
         "part": ["data", "metadata"],
         "count": [100, 50],
@@ -188,7 +189,7 @@ def overview() -> Answer:
     return answer("overview", rows, ("part",))
 
 
-#: One small answer for each analysis that has charts.
+# : One small answer for each analysis that has charts.
 def ratio_history() -> Answer:
     from iodock.program.ratio.history import history_of
     from iodock.program.ratio.record import Record
@@ -202,7 +203,7 @@ def ratio_history() -> Answer:
 
 
 def machine() -> Answer:
-    """Samples of a second each: bytes, times and numbers."""
+    """Samples, one per second: bytes, times and numbers."""
     series = (
         ("diskstats", "vda", "read_bytes", "rate", 2.0e6),
         ("diskstats", "vda", "busy_time_ms", "rate", 250.0),
@@ -221,7 +222,7 @@ def machine() -> Answer:
 
 
 def volume() -> Answer:
-    """A file read twice, one written once, and one whose size is not known."""
+    """A file read twice, one written once, and one of unknown size."""
     return answer(
         "volume",
         {

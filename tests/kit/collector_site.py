@@ -1,4 +1,4 @@
-"""A collector that serves, and pushes to it."""
+"""A running collector, and pushes to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECOND = 1_000_000_000
 HOUR = 3600 * SECOND
 
 
-# A day whose hours are long over.
+# The start of a day that is long over.
 BEGIN = (time.time_ns() // (24 * HOUR) - 2) * 24 * HOUR
 
 

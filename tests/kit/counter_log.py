@@ -1,4 +1,4 @@
-"""Logs of Darshan as text, made up: a few counters of a few files."""
+"""Made-up Darshan logs as text: a few counters of a few files."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from iodock.program.capture import import_logs
 MIB = 1 << 20
 START = 1_700_000_000
 ALL = -1
-"""The rank of a record of all ranks together."""
+"""The rank number of records over all ranks."""
 BINS = ((100, "0_100"), (1024, "100_1K"), (10240, "1K_10K"), (102400, "10K_100K"), (1 << 20, "100K_1M"),
         (4 << 20, "1M_4M"))  # fmt: skip
 
 
 @dataclass
 class Record:
-    """Counters of a file by one interface."""
+    """Counters of a file for one interface."""
 
     module: str
     rank: int
@@ -36,8 +36,9 @@ class Record:
 
 
 def posix(name: str, rank: int = ALL, **counted: float) -> Record:
-    """A record of POSIX. `reads=1000, read_size=4096` are calls with bytes and bins; they follow each
-    other but for `read_jumps`, of which `read_returns` go back; other names are those of counters."""
+    """A POSIX record. `reads=1000, read_size=4096` are calls with bytes and histogram bins. They are
+    consecutive except for `read_jumps`, `read_returns` of which go backward. Other names are names of
+    counters."""
     return Record("POSIX", rank, name, _counters("POSIX", dict(counted)))
 
 
@@ -47,7 +48,8 @@ def stdio(name: str, rank: int = ALL, **counted: float) -> Record:
 
 
 def mpi_io(name: str, rank: int = ALL, **counted: float) -> Record:
-    """A record of MPI-IO. `reads` and `writes` are independent, beside `COLL_READS` and `COLL_WRITES`."""
+    """An MPI-IO record. `reads` and `writes` are independent ones, in addition to `COLL_READS` and
+    `COLL_WRITES`."""
     made = _counters("MPIIO", dict(counted))
     for way in ("READS", "WRITES"):
         made[f"MPIIO_INDEP_{way}"] = made.pop(f"MPIIO_{way}")
@@ -55,7 +57,7 @@ def mpi_io(name: str, rank: int = ALL, **counted: float) -> Record:
 
 
 def layout(name: str, targets: Iterable[int], of: int = 8, stripe_bytes: int = 1 << 20) -> Record:
-    """How a file lies on Lustre."""
+    """The layout of a file on Lustre."""
     chosen = list(targets)
     made: dict[str, float] = {
         "LUSTRE_OSTS": of, "LUSTRE_MDTS": 1, "LUSTRE_STRIPE_SIZE": stripe_bytes,
@@ -89,7 +91,7 @@ def _counters(prefix: str, counted: dict[str, float]) -> dict[str, float]:
 
 
 def counted(folder: Path, records: Iterable[Record], processes: int = 4, seconds: float = 100.0) -> Path:
-    """The store of a job with these records; what lies in /lustre lies on Lustre."""
+    """The store of a job with these records. Files in /lustre are on Lustre."""
     log = folder / "job.txt"
     head: Mapping[str, object] = {
         "exe": "/home/user/app", "uid": 1000, "jobid": 7, "start_time": START,
@@ -103,13 +105,13 @@ def counted(folder: Path, records: Iterable[Record], processes: int = 4, seconds
 
 
 def findings(folder: Path, *records: Record, processes: int = 4, seconds: float = 100.0) -> dict[str, object]:
-    """Rule, or rule and call, -> its finding."""
+    """Rule, or rule and call -> its finding."""
     found = diagnosed(counted(folder, records, processes, seconds)).whole.findings
     return {f"{one.rule} {one.call}" if one.call in ("read", "write") else one.rule: one for one in found}
 
 
 def as_light(store: Path, **changes: str) -> Path:
-    """The same counters as of a light recording. CHANGES: table -> SELECT that makes its new rows of it."""
+    """The same counters as from a light recording. CHANGES: table -> SELECT that replaces its rows."""
     sizes: dict[str, int] = {}
     for table, sql in changes.items():
         name = str(store / f"{table}.parquet")
@@ -129,4 +131,4 @@ def as_light(store: Path, **changes: str) -> Path:
 
 
 TOGETHER = "SELECT * REPLACE ('/lustre/part-*' AS pattern, 500 AS files) FROM profiles"
-"""All files of the store as 500 that were counted together each."""
+"""All files of the store, each as a group of 500 files counted together."""

@@ -1,4 +1,4 @@
-"""What the rules say of a store."""
+"""Runs the rules on a store."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from iodock.shared.settings import Settings
 
 @dataclass
 class Asked:
-    """The diagnosis of a store, made when it is looked at. Who wants one rule's findings pays for that rule
-    and for those that may hide them, not for all."""
+    """The diagnosis of a store, computed on access. A test that needs one rule's findings runs only that rule
+    and those that may hide them."""
 
     path: Path
     settings: Settings
@@ -41,14 +41,14 @@ class Asked:
 
     @cached_property
     def whole(self) -> Diagnosis:
-        """What all rules say."""
+        """The result of all rules."""
         return self._made()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.whole, name)
 
     def _made(self, wanted: Sequence[str] = ()) -> Diagnosis:
-        """WANTED: the rules to be asked; none are all."""
+        """WANTED: the rules to run; none means all."""
         assert self._content() == self._begun, f"{self.path} has changed since"
         with Store.open(self.path) as store:
             if not wanted:
@@ -69,8 +69,8 @@ _LOCK = threading.Lock()
 
 @contextmanager
 def only_rules(*names: str) -> Iterator[None]:
-    """No other rule is asked meanwhile: where it does not matter what all of them say. Threads may overlap;
-    then the one that came last says which."""
+    """Runs only these rules for a while, if the results of others do not matter. If threads overlap, the
+    latest choice applies."""
     asked = tuple(rule for rule in rules.every() if rule.name in names)
     with _LOCK:
         _ASKED.append(asked)
@@ -85,7 +85,7 @@ def only_rules(*names: str) -> Iterator[None]:
 
 
 def _speaking(wanted: Iterable[str], facts: Facts) -> set[str]:
-    """Which of these rules see something; of those that name the cause also who sees that, and so on."""
+    """Which of these rules find something; includes those that name the cause, and so on."""
     known = {one.name: one for one in rules.every() if all(facts.sees(need) for need in one.needs)}
     left, seen, speaking = set(wanted), set[str](), set[str]()
     while left:
@@ -98,7 +98,7 @@ def _speaking(wanted: Iterable[str], facts: Facts) -> set[str]:
 
 
 def diagnosed(path: Path, settings: Settings | None = None) -> Any:
-    """What the rules say, with our defaults unless told otherwise: a Diagnosis."""
+    """The rules' result, by default with our settings: a Diagnosis."""
     return Asked(path, settings or Settings())
 
 

@@ -1,4 +1,4 @@
-"""Stores to compare, whose times and names are known, and short questions about a comparison."""
+"""Stores with known times and names for comparisons, and short queries on a comparison."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def written(log: Log, name: str, count: int, seconds: float, size: int = 100) ->
 
 
 def run(path: Path, *, wall: float = 10.0, **seconds: float) -> str:
-    """A run that writes to `/out/NAME` for that many seconds, 10 calls each."""
+    """A run that writes to `/out/NAME` for this number of seconds, 10 calls each."""
     log = Log()
     for name, took in seconds.items():
         written(log, f"/out/{name}", 10, took)

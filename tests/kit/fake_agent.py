@@ -1,4 +1,4 @@
-"""Agents that answer pulls from a list of frames, or badly."""
+"""Simulated agents that answer pulls from a list of frames, correctly or not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TYPE = "application/x-iodock-samples"
 
 
 class FakeAgent(ThreadingHTTPServer):
-    """FRAMES: (number, bytes). It offers what it was not told to be kept, MOST at once."""
+    """FRAMES: (number, bytes). It sends frames that were not acknowledged, MOST at once."""
 
     daemon_threads = True
 
@@ -26,9 +26,9 @@ class FakeAgent(ThreadingHTTPServer):
         self.asked: list[dict[str, Any]] = []
         self.set_aside: list[int] = []
         self.clock_ns: int | None = None
-        """How far its clock is ahead; None: it does not say what its clock shows."""
+        """How far its clock is ahead; None: it does not send its clock."""
         self.more = ""
-        """Said instead of the truth."""
+        """A false answer to send instead."""
 
     @property
     def url(self) -> str:
@@ -70,7 +70,7 @@ class _Answers(BaseHTTPRequestHandler):
 
 
 def head(host: str, more: str, length: int) -> dict[str, str]:
-    """What an agent's answer begins with."""
+    """The start of an agent's answer."""
     return {
         "Content-Type": TYPE, "Content-Length": str(length),
         "Iodock-Host": host, "Iodock-Spool": SPOOL.hex(), "Iodock-More": more,
@@ -79,7 +79,7 @@ def head(host: str, more: str, length: int) -> dict[str, str]:
 
 @contextmanager
 def answering(*agents: FakeAgent) -> Iterator[None]:
-    """They answer as long as the context lasts."""
+    """Agents that answer while the context lasts."""
     threads = [threading.Thread(target=agent.serve_forever, args=(0.05,), daemon=True) for agent in agents]
     for thread in threads:
         thread.start()
@@ -108,12 +108,12 @@ BAD = {
         raw_head("bad", 0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked") + b"10000\r\n", True,
     ),
 }  # fmt: skip
-"""What is sent at once, and whether bytes follow for ever."""
+"""The immediate answer, and whether bytes follow for ever."""
 
 
 @contextmanager
 def misbehaving(sent: bytes, floods: bool) -> Iterator[str]:
-    """A server's address, that does so to each who comes."""
+    """The address of a server that treats every client like that."""
     door = socket.create_server(("127.0.0.1", 0))
     end = threading.Event()
 

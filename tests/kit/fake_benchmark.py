@@ -1,7 +1,7 @@
-"""Stands in for mpirun, ior and mdtest: prints what they print, from the arguments that they were given.
+"""Replaces mpirun, ior and mdtest: prints their output for the given arguments.
 
-`fake_benchmark.py -n P PROGRAM ARGUMENT...`: the launcher's number of processes, then the program's line.
-The environment says what is to go wrong: FAKE_FAIL_ONCE names a file that is made by the first run, which
+`fake_benchmark.py -n P PROGRAM ARGUMENT...`: the launcher's number of processes, then the program's command
+line. The environment selects failures: FAKE_FAIL_ONCE names a file that the first run creates before it
 fails; FAKE_SLEEP sleeps; FAKE_LOG gets a line for each run.
 """
 

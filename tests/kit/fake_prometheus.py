@@ -1,5 +1,5 @@
-"""A server in this process that answers as Prometheus does, from samples that it is given: forms and values
-are those that Prometheus 2.42 wrote (fixtures/prometheus)."""
+"""A server in this process that answers like Prometheus from given samples. Its formats and values are those
+that Prometheus 2.42 wrote (fixtures/prometheus)."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _FUNCTIONS = {
 
 @dataclass
 class Fake:
-    """What it has, and how it behaves."""
+    """Its data and its behaviour."""
 
     series: list[tuple[dict[str, str], Samples]] = field(default_factory=list)
     port: int = 0
     asked: list[dict[str, str]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     answer: tuple[int, bytes] | None = None
-    """Instead of a true one."""
+    """Sent instead of a true answer."""
     most_samples: int = 50_000_000
     waits: threading.Event | None = None
-    """It says nothing before."""
+    """It sends nothing before that."""
     whole: bool = True
-    """Otherwise it hangs up amid its answer."""
+    """If not set, it closes the connection within its answer."""
 
     @property
     def address(self) -> str:
@@ -111,7 +111,7 @@ def _failed(status: int, kind: str, why: str) -> tuple[int, bytes]:
 
 @contextmanager
 def serving(fake: Fake) -> Iterator[Fake]:
-    """It listens until the context ends."""
+    """Listens until the context ends."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -143,6 +143,6 @@ def serving(fake: Fake) -> Iterator[Fake]:
 
 
 def dead_port() -> int:
-    """A port where nobody listens."""
+    """A port without a listener."""
     with serving(Fake()) as gone:
         return gone.port

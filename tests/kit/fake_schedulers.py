@@ -1,5 +1,5 @@
-"""Fakes of schedulers, made from their manuals: each keeps a few jobs, and answers our commands in its own
-form. No real PBS, Grid Engine, PJM or NQSV was asked; the real Slurm is in
+"""Simulated schedulers, written from their manuals: each keeps a few jobs and answers our commands in its own
+format. No real PBS, Grid Engine, PJM or NQSV was used; the real Slurm is in
 tests/trials/whole_slurm_actions.py."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FakeJob:
 
 @dataclass
 class FakeScheduler:
-    """RUN is what a desk takes. `clock_s` is the scheduler's own."""
+    """RUN is the function that a desk calls. `clock_s` is the scheduler's own clock."""
 
     kind: str
     jobs: dict[str, FakeJob]
@@ -39,7 +39,7 @@ class FakeScheduler:
     calls: list[list[str]] = field(default_factory=list)
     is_away: bool = False
     before: Callable[[list[str]], None] = lambda command: None
-    """Called with each command before it has its effect."""
+    """Called with each command before it takes effect."""
     after: Callable[[list[str]], None] = lambda command: None
 
     def run(self, command: Sequence[str], limit: Limit, limit_s: float) -> Answer:
@@ -54,7 +54,7 @@ class FakeScheduler:
 
     @property
     def changing(self) -> list[list[str]]:
-        """Commands that are no questions."""
+        """Commands that change something."""
         asks = ("squeue", "qstat", "pjstat")
         return [one for one in self.calls if one[0] not in asks and one[:2] != ["scontrol", "show"]]
 
@@ -115,7 +115,7 @@ def _pbs(site: FakeScheduler, words: list[str]) -> Answer:
 
 
 def _of_q(site: FakeScheduler, kind: str, job: str) -> Answer:
-    """qhold of a running job only marks it; qrerun ends and holds it then."""
+    """qhold only marks a running job; qrerun then ends and holds it."""
     if kind == "hold" and job in site.jobs and site.jobs[job].state == "running":
         return Answer("answered", 0)
     return site.change(job, *_CHANGES[kind])

@@ -1,4 +1,4 @@
-"""A fault written as a log with known times, and what is to be said of it."""
+"""A fault written as a log with known times, and its expected finding."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Log = TypeVar("Log")
 
 @dataclass(frozen=True)
 class Case(Generic[Log]):
-    """A fault, what is to be said of it, and the same work done well."""
+    """A fault, its expected finding, and the same work done efficiently."""
 
     rule: str
     fault: Callable[[Log], None]
     count: int
     seconds: float
-    """Cost."""
+    """The cost."""
     files: tuple[str, ...]
     """The first files named."""
     clean: Callable[[Log], None]

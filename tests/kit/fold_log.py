@@ -1,4 +1,4 @@
-"""A log of many kinds of calls, for tables that are folded."""
+"""A log with many kinds of calls, for derived tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iodock.program import capture
 
 
 def lines(count: int, files: int) -> Iterator[str]:
-    """A log with every kind of call that the tables tell apart, most of them reads."""
+    """A log with every kind of call that the tables distinguish, most of them reads."""
     rare = cycle(
         (
             'openat(AT_FDCWD, "/w/log{n}", O_WRONLY|O_CREAT|O_APPEND, 0666) = 4 <0.000021>',

@@ -1,5 +1,5 @@
-"""A real Grid Engine of one machine, Debian's package: in namespaces with a host name, a network, process
-numbers and copies of its folders of their own. Needs root. Nothing of a Grid Engine that is installed here is
+"""A real Grid Engine on one machine, from Debian's packages. It runs in namespaces with its own host name,
+network and process numbers, and with copies of its folders. Needs root. An installed Grid Engine is not
 changed."""
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ initial_state default
 
 
 def missing() -> str:
-    """What keeps Grid Engine from running here; empty: nothing."""
+    """Why Grid Engine cannot run here; empty if it can."""
     if os.geteuid() != 0:
         return "needs root"
     programs = [name for name in PROGRAMS if shutil.which(name) is None]
@@ -128,7 +128,7 @@ class GridEngineSite:
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
             assert self._node.poll() is None, self.log()
-            # Two slots, and no state of trouble behind them.
+            # Two slots, and no error state after them.
             if re.search(r"all\.q@ge1 .* 0/0/2 +[0-9.]+ +\S+ *$", self.run("qstat", "-f"), re.MULTILINE):
                 return
             time.sleep(0.3)
@@ -142,7 +142,7 @@ class GridEngineSite:
         return done.stdout + done.stderr
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
-        """The same, in the background; it ends with the machine."""
+        """The same in the background; it ends with the machine."""
         with (self.folder / "started.log").open("ab") as log:
             return subprocess.Popen(self._inside(words), stdout=log, stderr=log, env=_ENVIRONMENT)
 
@@ -152,7 +152,7 @@ class GridEngineSite:
         return ["nsenter", "-t", child, "--pid", "--mount", "--uts", "--net", "--ipc", *words]
 
     def submit(self, script: str, *options: str) -> int:
-        """A job of the user nobody; its number. Its output: `output`."""
+        """Submits a job of the user nobody and returns its number. Its output: `output`."""
         path = self.folder / "jobs" / f"job{time.monotonic_ns()}.sh"
         path.write_text("#!/bin/sh\n" + script)
         path.chmod(0o755)
@@ -162,7 +162,7 @@ class GridEngineSite:
         return int(re.match(r"\d+", said)[0])  # type: ignore[index]
 
     def wait(self) -> None:
-        """Until no job is there any more."""
+        """Waits until there are no jobs."""
         until = time.monotonic() + PATIENCE_S
         while said := self.run("qstat", "-u", "*").strip():
             assert time.monotonic() < until, said
@@ -186,7 +186,7 @@ class GridEngineSite:
         return (self.folder / "node.log").read_text(errors="replace")[-2000:] + more[-2000:]
 
     def end(self) -> None:
-        # Process 1 of the namespace ends with it, and all that is there.
+        # Killing process 1 of the namespace ends all processes in it.
         self._node.kill()
         self._node.wait()
 

@@ -1,4 +1,4 @@
-"""Small file systems for check-ups, and how to start one in them."""
+"""Small file systems for check-ups, and functions to start a check-up in them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 MIB = 1 << 20
 COMMAND = [sys.executable, "-m", "iodock", "health"]
 LONG = ["--sizes", "4k,1m", "--processes", "1,3", "--repeats", "20", "--force"]
-"""A check-up that takes longer than anybody waits here."""
+"""A check-up that lasts longer than any test waits."""
 ALONE = {
     name: value
     for name, value in os.environ.items()
@@ -27,14 +27,15 @@ ALONE = {
 
 
 def health(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
-    """A verb of `iodock health`, to its end."""
+    """Runs a command of `iodock health` to its end."""
     settings: dict[str, object] = {"capture_output": True, "text": True, "timeout": 120, "env": ALONE}
     command = [*COMMAND, *map(str, arguments)]
     return subprocess.run(command, **{**settings, **options})  # type: ignore[call-overload, no-any-return]
 
 
 def started(folder: Path, *more: str, **options: object) -> subprocess.Popen[str]:
-    """`iodock health run` in a process group of its own; its partial file lies beside the folder's parent."""
+    """Starts `iodock health run` in its own process group. Its partial file is next to the folder's
+    parent."""
     kept = folder.parent / f"{folder.name}.json"
     command = [*COMMAND, "run", str(folder), "-q", "-o", str(kept), *LONG, *more]
     return subprocess.Popen(
@@ -50,7 +51,7 @@ def started(folder: Path, *more: str, **options: object) -> subprocess.Popen[str
 
 @contextmanager
 def mounted(folder: Path, *arguments: str) -> Iterator[Path]:
-    """FOLDER with a file system of its own. Skips the test where that is not allowed."""
+    """FOLDER with its own file system. Skips the test if that is not allowed."""
     if os.geteuid() != 0:
         pytest.skip("mounting needs root")
     folder.mkdir(exist_ok=True)
@@ -86,7 +87,7 @@ def loop_ext4(folder: Path, mebibytes: int = 96) -> Iterator[Path]:
 
 @contextmanager
 def btrfs_with_quota(folder: Path, mebibytes: int) -> Iterator[Path]:
-    """A limit for all that is in it, of which nothing says before that it is near."""
+    """A limit on all its content, without an earlier warning."""
     if not (shutil.which("mkfs.btrfs") and shutil.which("btrfs")):
         pytest.skip("btrfs-progs is not installed")
     image = folder.with_suffix(".image")
@@ -101,7 +102,7 @@ def btrfs_with_quota(folder: Path, mebibytes: int) -> Iterator[Path]:
 
 
 def contents(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Everything below: owner, time of change, and what is in it."""
+    """Everything below: owner, modification time, and content."""
     found = {}
     for path in sorted(folder.rglob("*")):
         status = path.lstat()
@@ -111,7 +112,7 @@ def contents(folder: Path) -> dict[str, tuple[int, int, bytes]]:
 
 
 def others_files(folder: Path) -> None:
-    """What another user has there, also under names that look like a check-up's."""
+    """Files of another user, also with names like a check-up's."""
     for name in ("thesis", ".iodock-load-0123456789abcdef", "w0"):
         (folder / name).mkdir()
         for inner in ("tag", "f0", "chapter 1"):
@@ -130,7 +131,7 @@ def measured(folder: Path, *arguments: object, **options: object) -> dict[str, A
 
 
 def place_among_others(folder: Path) -> Path:
-    """A folder with files that a check-up must leave alone."""
+    """A folder with files that a check-up must not touch."""
     place = folder / "place"
     place.mkdir()
     others_files(place)
@@ -144,13 +145,15 @@ def of(found: dict[str, Any], operation: str) -> dict[str, Any]:
 
 
 def kept_in_memory(check_up: Callable[[], dict[str, Any]], attempts: int = 5) -> dict[str, Any]:
-    """The first check-up of several whose reread found its pages: the kernel may take them at any time."""
+    """The first of several check-ups whose reread found its pages cached: the kernel may drop them at any
+    time."""
     for _ in range(attempts):
         found = check_up()
         reread = of(found, "reread")
         if reread["cache"] == "cached":
             return found
-        # Pages that went in between are told, never counted as kept, and those that stayed never as gone.
+        # Pages loaded in between are reported but not counted as kept, and pages that stayed are not counted
+        # as gone.
         reason = reread["cache_reason"] or ""
         share = re.search(r"mincore found ([\d.]+) % in memory", reason)
         assert reread["cache"] == "unknown", reread

@@ -1,4 +1,4 @@
-"""The command line in the process of the test: a new one takes longer to start than most questions take."""
+"""Runs the command line in the test's process, because starting a new one takes longer than most queries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.cli.run import run
 
 
 def asked(*arguments: object) -> tuple[int, str, str]:
-    """Status of `iodock ARGUMENTS`, and what it prints on standard output and standard error."""
+    """Exit status, standard output and standard error of `iodock ARGUMENTS`."""
     out, said = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     with redirect_stdout(out), redirect_stderr(said):
         status = run([str(one) for one in arguments])
@@ -25,20 +25,20 @@ def asked(*arguments: object) -> tuple[int, str, str]:
 
 
 def iodock(*arguments: object, cwd: Path | None = None, **variables: str) -> CompletedProcess[str]:
-    """What `iodock ARGUMENTS` does in a folder, with these variables in its environment."""
+    """Runs `iodock ARGUMENTS` in a folder with these environment variables."""
     with chdir(cwd or "."), patch.dict(os.environ, variables):
         status, out, said = asked(*arguments)
     return CompletedProcess([str(one) for one in arguments], status, out, said)
 
 
 def printed(*arguments: object) -> str:
-    """What `iodock ARGUMENTS` prints on standard output."""
+    """The standard output of `iodock ARGUMENTS`."""
     status, out, said = asked(*arguments)
     assert status == 0, said
     return out
 
 
 def shown(store: object, analysis: str, *options: str) -> dict[str, Any]:
-    """What `iodock show ANALYSIS STORE OPTIONS --format json` prints."""
+    """The output of `iodock show ANALYSIS STORE OPTIONS --format json`."""
     found: dict[str, Any] = json.loads(printed("show", analysis, store, *options, "--format", "json"))
     return found

@@ -23,8 +23,8 @@ def pwrite(log: Trace, size: int, at: int, took_us: int = 20) -> None:
 def columns(
     folder: Path, passes: int = 40, stride: int = 16000, size: int = 8, step: int = 8, verb: str = "pread64"
 ) -> Diagnosis:
-    """A matrix is gone through PASSES times, each time a piece of SIZE bytes of each row of STRIDE bytes; the
-    next pass begins STEP bytes further on."""
+    """Reads a matrix PASSES times: a piece of SIZE bytes from each row of STRIDE bytes. The next pass begins
+    STEP bytes further on."""
     log = Trace()
     log.open("/data/field.bin")
     for number in range(passes):
@@ -50,8 +50,8 @@ def threads(log: Trace, count: int) -> list[int]:
 
 
 def stages(log: Trace, piece: int, write_us: int, pipes: tuple[str, str] = NAMED) -> None:
-    """`cat /data/big | cat | cat`: three copies of one program, of which only the first has a file. Each
-    gives pieces of PIECE bytes to the next, which goes on while the first reads."""
+    """`cat /data/big | cat | cat`: three processes of one program, of which only the first reads a file. Each
+    passes pieces of PIECE bytes to the next, which runs while the first reads."""
 
     def call(verb: str, pid: int, fd: int, took_us: int) -> None:
         log.call(f'{verb}({fd}{pipes[fd > 11]}, ""..., {piece})', str(piece), took_us, pid)
@@ -75,7 +75,7 @@ def stages(log: Trace, piece: int, write_us: int, pipes: tuple[str, str] = NAMED
 
 
 def any_order(count: int, of: int) -> list[int]:
-    """Numbers below OF, in no order."""
+    """Numbers below OF, in a shuffled order."""
     chosen = random.Random(count)
     return [chosen.randrange(of) for _ in range(count)]
 

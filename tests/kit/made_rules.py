@@ -1,4 +1,4 @@
-"""Rules and candidates that are made up, and what a diagnosis makes of them."""
+"""Made-up rules and candidates, and the diagnosis that results from them."""
 
 from __future__ import annotations
 

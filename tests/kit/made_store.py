@@ -1,4 +1,4 @@
-"""Stores made of SQL, of any size: for tests of what reads stores, without a recorder or a reader."""
+"""Stores of any size, created with SQL: for tests of readers of stores, without a recorder or parser."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CALLS = [
 
 @dataclass(frozen=True)
 class Shape:
-    """How large a made store is, and what it knows."""
+    """The size and content of a made-up store."""
 
     events: int = 2000
     names: tuple[str, ...] = ("/data/a.dat", "/data/b.dat", "/etc/c.conf")
@@ -46,7 +46,7 @@ def make_store(folder: Path, shape: Shape) -> Path:
 
 
 def without_checksums(store: Path) -> Path:
-    """Makes a store one of those that were written before there were checksums; gives it back."""
+    """Turns a store into one from before checksums existed; returns it."""
     path = store / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest = {key: value for key, value in manifest.items() if key not in ("checksum", "checksums")}

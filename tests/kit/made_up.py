@@ -1,4 +1,4 @@
-"""A made-up run, random but the same every time, and the same questions answered by brute force in Python."""
+"""A made-up run, random but always the same, and the same queries answered by brute force in Python."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def mixed_store(path: Path, calls: int = 600) -> Path:
 
 
 def mixed_events(calls: int = 600, seed: int = 7) -> list[Row]:
-    """Rows of `events`, both rows of two-ended calls next to each other."""
+    """Rows of `events`. The two rows of a two-ended call are adjacent."""
     pick = random.Random(seed)
     rows: list[Row] = []
     for number in range(calls):
@@ -113,7 +113,7 @@ def wide(row: Row) -> Row:
 def brute_summary(
     rows: Iterable[Row], keys: tuple[str, ...], wanted: Callable[[Row], bool]
 ) -> dict[tuple[Hashable, ...], Row]:
-    """The summary by going through whole calls one by one."""
+    """Computes the summary by iterating over whole calls."""
     groups: dict[tuple[Hashable, ...], Row] = {}
     for ends in whole_calls(rows):
         chosen = [end for end in map(wide, ends) if wanted(end)]
@@ -124,7 +124,7 @@ def brute_summary(
 
 
 def whole_calls(rows: Iterable[Row]) -> Iterable[list[Row]]:
-    """Rows that are one call, together."""
+    """Groups the rows of each call."""
     waiting: list[Row] = []
     for row in rows:
         waiting.append(row)

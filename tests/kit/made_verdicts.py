@@ -1,4 +1,4 @@
-"""Verdicts made by hand, and a responder that gets one in each interval."""
+"""Handmade verdicts, and a responder that receives one in each interval."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def verdict(at: int, state: State = "overload", samples: int = 6, **more: Any) -
 
 @dataclass
 class Site:
-    """A responder, its scheduler (a fake), and the letters that it sent."""
+    """A responder, its simulated scheduler, and the messages that it sent."""
 
     folder: Path
     rules: Intervention = ACTS
@@ -57,7 +57,7 @@ class Site:
     scheduler: FakeScheduler = field(default_factory=lambda: FakeScheduler("slurm", {JOB: FakeJob()}))
     now: int = START
     run: Run | None = None
-    """In place of the fake scheduler."""
+    """Used instead of the simulated scheduler."""
     send: Sender | None = None
     sufferers: Sufferers = of_nobody
     sent: list[Letter] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Site:
         )
 
     def restart(self) -> None:
-        """As after a crash: nothing is told to the responder that ends."""
+        """As after a crash: the old responder is not notified."""
         self.responder.close()
         self.start()
 
@@ -88,7 +88,7 @@ class Site:
         self.scheduler.clock_s = self.now / SECOND
 
     def interval(self, state: State = "overload", works: bool = True, **more: Any) -> None:
-        """One more verdict; the samples in a row are counted here."""
+        """Passes one more verdict. Counts the samples in a row."""
         self.wait(EVERY_S)
         self.samples = self.samples + 1 if state == self.last else 1
         self.last = state
@@ -108,12 +108,12 @@ class Site:
             self.interval(state, **more)
 
     def quiet(self) -> None:
-        """Until the collector's start is long ago."""
+        """Waits until the collector's start is long ago."""
         self.wait(self.rules.quiet_after_start_s)
 
     @property
     def statuses(self) -> list[str]:
-        """Of actions, the newest first."""
+        """Actions, the newest first."""
         return [action.status for action in self.responder.actions()]
 
     @property

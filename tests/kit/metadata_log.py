@@ -24,23 +24,23 @@ class Trace:
     stamp: str = "epoch"
 
     def call(self, text: str, result: str = "0", took_us: int = 0, pid: int = FIRST) -> None:
-        """One call of a process, at the time that its clock shows."""
+        """One call of a process, at the time of its clock."""
         self._line(pid, self.clocks[pid], f"{text} = {result} <{took_us / 1e6:.6f}>")
         self.clocks[pid] += took_us
 
     def pause(self, us: int, pid: int = FIRST) -> None:
-        """Time in no call."""
+        """Time outside of calls."""
         self.clocks[pid] += us
 
     def start(self, pid: int, program: str | None = None, parent: int = FIRST) -> None:
-        """A new process, now by its parent's clock."""
+        """A new process, at the time of its parent's clock."""
         self.call("clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|SIGCHLD)", str(pid), 0, parent)
         self.clocks[pid] = self.clocks[parent]
         if program:
             self.call(f'execve("{program}", ["{program}"], 0x7f /* 9 vars */)', "0", 0, pid)
 
     def end(self, pid: int = FIRST) -> None:
-        """Exit, now by its clock."""
+        """Exit, at the time of its clock."""
         self.call("exit_group(0)", "?", 0, pid)
         self._line(pid, self.clocks[pid], "+++ exited with 0 +++")
 
@@ -49,7 +49,7 @@ class Trace:
         self.call(f'openat(AT_FDCWD, "{name}", {flags})', str(fd), took_us, pid)
 
     def open_missing(self, name: str, took_us: int, pid: int = FIRST) -> None:
-        """Looks for a file that is not there."""
+        """Tries to open a file that does not exist."""
         self.call(
             f'openat(AT_FDCWD, "{name}", O_RDONLY)', "-1 ENOENT (No such file or directory)", took_us, pid
         )
@@ -69,7 +69,7 @@ class Trace:
     def imported(
         self, folder: Path, wall_us: int = 1_000_000, durations: bool = True, ranks: int = 0
     ) -> Path:
-        """The store; the first process ends after WALL_US at the earliest. RANKS: one log per process."""
+        """The store. The first process ends after WALL_US at the earliest. RANKS: one log per process."""
         self.clocks[FIRST] = max(wall_us, *self.clocks.values())
         self.end()
         logs = []
@@ -98,7 +98,7 @@ class Trace:
 
 
 def of_log(folder: Path, write: Callable[[Trace], None], wall_us: int = 1) -> Diagnosis:
-    """What the rules say of the log that WRITE makes."""
+    """The diagnosis of the log that WRITE makes."""
     log = Trace()
     write(log)
     return diagnosed(log.imported(folder, wall_us))

@@ -1,8 +1,7 @@
-"""What a job does on its mount: a little all the time, or as much as it can.
+"""The activity of a job on its mount: a little all the time, or as much as possible.
 
-python moosefs_job.py FOLDER little
-python moosefs_job.py FOLDER much PROCESSES
-python moosefs_job.py FOLDER fill FILES
+python moosefs_job.py FOLDER little python moosefs_job.py FOLDER much PROCESSES python moosefs_job.py FOLDER
+fill FILES
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from typing import NoReturn
 
 _PR_SET_PDEATHSIG = 1
 BEGINS = "begins"
-"""What is said then."""
+"""Printed when that is done."""
 PAUSE_S = 0.2
-"""Of who does little, between two files."""
+"""Pause between two files of a job with little activity."""
 
 
 def little(folder: Path) -> None:
-    """Makes a file, looks at it and removes it, some times a second."""
+    """Creates, stats and removes a file several times a second."""
     for number in itertools.count():
         path = folder / f"restart.{number % 100}"
         with contextlib.suppress(OSError):
@@ -36,8 +35,8 @@ def little(folder: Path) -> None:
 
 
 def much(folder: Path, processes: int) -> None:
-    """Each process makes and removes a file again and again, in a folder of its own: the kernel lets one at a
-    time into a folder."""
+    """Each process creates and removes a file repeatedly in its own folder, because the kernel allows one
+    process at a time in a folder."""
     waits, begins = os.pipe()
     for number in range(processes):
         own = folder / f"rank.{number}"

@@ -1,5 +1,5 @@
 """Rounds on a real MooseFS: idle, load by one of four jobs, a master that is stopped (SIGSTOP), one that is
-started again. What the collector's page says of each, and which job it names."""
+restarted. Checks the collector's page in each round, and the job that it names."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from places import ROOT
 
 Kind = Literal["idle", "load", "stop", "restart"]
 TRUTH: dict[Kind, str] = {"idle": "healthy", "load": "overload", "stop": "stall", "restart": "failover"}
-"""What is done, and the state that follows from it (docs/explanation/server-states.md)."""
+"""The kinds of rounds, and the state that each should produce (docs/explanation/server-states.md)."""
 KINDS: tuple[Kind, ...] = tuple(TRUTH)
 SAMPLES = 3
-"""Within which a verdict has to be there."""
+"""Time limit for a verdict."""
 ON_ITS_WAY_S = 3.0
-"""Until a reading is sent, kept, written and looked at; the page has no verdict before."""
+"""Time until a reading is sent, stored, written and judged. The page has no verdict before."""
 PROCESSES = 64
 _JOB = ROOT / "tests" / "kit" / "moosefs_job.py"
 _POLL_S = 0.25
@@ -33,29 +33,30 @@ _CALM_S = 90.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one round."""
+    """The result of one round."""
 
     kind: Kind
     culprit: str | None
-    """Of a load the job that it comes from."""
+    """The job that causes the load, if there is one."""
     said: str
-    """The state that was expected, if it was said in time; else what was said at the end of that time."""
+    """The expected state, if it was reported in time; otherwise the last state reported."""
     after_s: float | None
-    """When it was said first, from the beginning on; None: not in time."""
+    """Time of its first report since the beginning; None: not in time."""
     named: tuple[str, ...]
-    """Jobs, the first to blame first."""
+    """Suspected jobs, the most likely first."""
     seen: str = ""
-    """Which states were said, and when."""
+    """The states that were reported, and when."""
 
     @property
     def is_right(self) -> bool:
-        """Also who did it: of a load its job comes first, and in no other round somebody is named."""
+        """Includes the job: in a load round the right job must come first, and in other rounds none may be
+        named."""
         is_named = self.culprit is None or self.named[:1] == (self.culprit,)
         return self.said == TRUTH[self.kind] and is_named and not self.accuses
 
     @property
     def accuses(self) -> bool:
-        """Somebody is named although no job did it: who made a load shortly before."""
+        """A job is named although no job caused it, namely the one that caused an earlier load."""
         return self.culprit is None and bool(self.named)
 
     def __str__(self) -> str:
@@ -68,7 +69,7 @@ class Outcome:
 
 @dataclass
 class Score:
-    """Of all rounds."""
+    """The results of all rounds."""
 
     outcomes: list[Outcome] = field(default_factory=list)
 
@@ -78,16 +79,16 @@ class Score:
 
     @property
     def states(self) -> int:
-        """How often the state was right."""
+        """The number of correct states."""
         return sum(one.said == TRUTH[one.kind] for one in self.outcomes)
 
     @property
     def firsts(self) -> int:
-        """Of how many loads the job was named first."""
+        """The number of load rounds in which the right job came first."""
         return sum(one.named[:1] == (one.culprit,) for one in self.outcomes)
 
     def table(self) -> str:
-        """What was done, and what was said, in Markdown."""
+        """The rounds and their results in Markdown."""
         said = Counter((one.kind, one.said) for one in self.outcomes)
         states = ("healthy", "busy", "overload", "stall", "failover", "degraded", "no-samples")
         heads = ("done", *states, "right", "named, though no job did it")
@@ -101,7 +102,7 @@ class Score:
 
 
 def plan(each: int, seed: int, of: Sequence[Kind] = KINDS) -> list[tuple[Kind, str | None]]:
-    """So many rounds of each kind, mixed; of a load its job."""
+    """This number of rounds of each kind, in mixed order, with a job for each load."""
     chance = random.Random(seed)
     kinds = [kind for kind in of for _ in range(each)]
     chance.shuffle(kinds)
@@ -109,7 +110,7 @@ def plan(each: int, seed: int, of: Sequence[Kind] = KINDS) -> list[tuple[Kind, s
 
 
 class Rounds:
-    """On one site. The jobs do a little all the time."""
+    """All on one site. The jobs do a little all the time."""
 
     def __init__(self, site: MooseFsSite, tell: Callable[[str], None] = print) -> None:
         self.site, self.tell = site, tell
@@ -121,8 +122,8 @@ class Rounds:
             site.start_on("n1", f"job-{job}", [sys.executable, str(_JOB), folder, "little"])
 
     def learn(self, samples: int = 70) -> None:
-        """Nothing is done until it is known what is usual, and what each job usually asks for: that is looked
-        for in the 60 samples before (suspects.py)."""
+        """Waits until the usual values of the server and of each job are known, from the 60 samples before
+        (suspects.py)."""
         time.sleep(samples * self.site.sample_s)
         self._calm()
 
@@ -134,7 +135,7 @@ class Rounds:
     def _one(self, kind: Kind, culprit: str | None) -> Outcome:
         begin = time.monotonic()
         undo = self._do(kind, culprit)
-        # A restart has happened when the master is there again, a load is there when all its processes are.
+        # A restart is complete when the master is back; a load begins when all its processes run.
         begin = time.monotonic() if kind in ("restart", "load") else begin
         try:
             outcome = self._watch(kind, begin, culprit)
@@ -162,7 +163,7 @@ class Rounds:
         )
 
     def _do(self, kind: Kind, culprit: str | None) -> Callable[[], None]:
-        """Returns what undoes it."""
+        """Returns the function that undoes it."""
         if kind == "load":
             words = [sys.executable, str(_JOB), f"/mnt/job_{culprit}/of_{culprit}", "much", str(PROCESSES)]
             before = self.site.log("load").count(BEGINS) if self._loads else 0
@@ -178,7 +179,7 @@ class Rounds:
         return lambda: None
 
     def _calm(self) -> None:
-        """Some samples in which all is well, and no others."""
+        """Waits for some samples that are all healthy."""
         since = time.monotonic()
         ends = since + _CALM_S
         while time.monotonic() - since < _CALM_SAMPLES * self.site.sample_s:

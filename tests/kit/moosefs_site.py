@@ -1,8 +1,8 @@
-"""A real MooseFS on this machine: a master, a chunk server and four mounts of it as four jobs. It is on two
-machines that have process numbers, a host name, mounts and a network of their own (namespaces), with an agent
-each and the collector between them. Needs root, and to be run by `inside`.
+"""A real MooseFS on this machine: a master, a chunk server, and four mounts for four jobs. It uses two
+namespaces as machines, with their own process numbers, host name, mounts and network, an agent on each, and a
+collector. Needs root, and must be run by `inside`.
 
-Everything is in one temporary folder; nothing of a MooseFS that is installed here is read or changed."""
+Everything is in one temporary folder. An installed MooseFS is neither read nor changed."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from places import ROOT
 PROGRAMS = ("mfsmaster", "mfschunkserver", "mfsmount", "unshare", "nsenter", "ip", "mount")
 _PACKAGES = "Debian: moosefs-master moosefs-chunkserver moosefs-client"
 EMPTY = Path("/var/lib/mfs/metadata.mfs.empty")
-"""What a master begins with."""
+"""First bytes of a master's metadata."""
 JOBS = ("7001", "7002", "7003", "7004")
 PATIENCE_S = 60.0
 MASTER, NODE = "10.77.1.2", "10.77.2.2"
 _CENTRE = {"mds01": "10.77.1.1", "n1": "10.77.2.1"}
 SHARE = 0.02
-"""Of a processor, for the master."""
+"""The master's share of a processor."""
 _CGROUPS = Path("/sys/fs/cgroup")
 _PORT = 9847
 _CLONE_NEWNET = 0x40000000
 _INSIDE = ("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc")
 _MACHINE = ("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount", "--uts", "--mount-proc")
 _WAITS = "hostname {name}; ip link set lo up; while true; do sleep 1; done"
-"""Runs as process 1 of a machine, and takes over what has no parent any more, as init does."""
+"""Runs as process 1 of a machine, and adopts orphans like init."""
 _EXPORTS = "* / rw,alldirs,maproot=0\n* . rw\n"
 _MASTER_CONF = """\
 WORKING_USER = root
@@ -66,7 +66,7 @@ _SETTINGS = '[states]\nsample_s = {sample_s:g}\nusual_hours = 1\nscheduler = "no
 
 
 def missing() -> str:
-    """What keeps MooseFS from running here; empty: nothing."""
+    """Why MooseFS cannot run here; empty if it can."""
     if os.geteuid() != 0:
         return "needs root"
     programs = [name for name in PROGRAMS if shutil.which(name) is None]
@@ -82,21 +82,21 @@ def missing() -> str:
 
 
 def inside(words: Sequence[str]) -> list[str]:
-    """The command for a program that uses a site: where it ends, all ends with it."""
+    """The command for a program that uses a site. When it ends, all processes end."""
     return [*_INSIDE, *words]
 
 
 class _Relay(socketserver.ThreadingTCPServer):
-    """On a machine's loopback interface: without tokens and certificates a collector serves that one only,
-    and a machine that is a namespace has one of its own."""
+    """Forwards connections to a machine's loopback interface. Without tokens and certificates a collector
+    serves only loopback, and each namespace has its own."""
 
     daemon_threads = True
 
     def __init__(self, process: int) -> None:
-        """PROCESS: one of that machine's."""
+        """PROCESS: a process in that namespace."""
         super().__init__(("127.0.0.1", _PORT), _Pass, bind_and_activate=False)
         self.socket.close()
-        # A socket stays in the network that the thread was in which made it.
+        # A socket belongs to the network namespace of the thread that created it.
         thread = threading.Thread(target=self._listen, args=(process,))
         thread.start()
         thread.join()
@@ -126,8 +126,8 @@ def _copy(source: socket.socket, to: socket.socket) -> None:
 
 
 class _Limit:
-    """Of the master's time on a processor, by a cgroup of its own. With all of one it would be the clients,
-    on the same few processors, that are at their limit first."""
+    """Limits the master's processor time with a cgroup. Otherwise its clients, on the same few processors,
+    would reach their limit first."""
 
     def __init__(self) -> None:
         is_new = (_CGROUPS / "cgroup.controllers").exists()
@@ -144,7 +144,7 @@ class _Limit:
         (self._folder / "cgroup.procs").write_text(str(process))
 
     def end(self) -> None:
-        """A cgroup goes once what was in it has ended."""
+        """A cgroup can be removed once its processes have ended."""
         with contextlib.suppress(AssertionError):
             until(self._is_gone, "the cgroup stays", 10.0)
 
@@ -199,9 +199,9 @@ class MooseFsSite:
         self.run_on(name, "ip", "route", "add", "default", "via", _CENTRE[name])
 
     def _mount(self) -> None:
-        """Each job's, by a process of its own."""
+        """Each job's mount has its own client process."""
         self.run_on("n1", "mount", "-t", "tmpfs", "tmpfs", "/mnt")
-        # Where the host has it already, that is what is seen.
+        # If the host has mounted it already, that mount is used.
         connections = (
             "ls /sys/fs/fuse/connections/* >/dev/null 2>&1 || mount -t fusectl none /sys/fs/fuse/connections"
         )
@@ -223,11 +223,11 @@ class MooseFsSite:
         until(lambda: bool(self.servers()), "no server is known")
 
     def servers(self) -> list[dict[str, object]]:
-        """As the page says now; empty: it says nothing."""
+        """The state on the page now; empty if there is none."""
         return self._rows("servers")
 
     def suspects(self) -> list[dict[str, object]]:
-        """Jobs that are named, the worst first."""
+        """The named jobs, the most likely first."""
         return self._rows("suspects")
 
     def _rows(self, table: str) -> list[dict[str, object]]:
@@ -240,7 +240,7 @@ class MooseFsSite:
         return found
 
     def inside_of(self, machine: str) -> int:
-        """Its process 1, as it is called here."""
+        """The host's number of its process 1."""
         return _child(self.running[machine].pid)
 
     def on(self, machine: str, words: Sequence[str]) -> list[str]:
@@ -251,7 +251,7 @@ class MooseFsSite:
         _run(*self.on(machine, words))
 
     def service(self, program: str, conf: str, what: str) -> None:
-        """`start`, `stop` or `restart`: waits until it is done."""
+        """`start`, `stop` or `restart`; waits until it is done."""
         self.run_on("mds01", program, "-c", str(self.folder / conf), what)
         if program == "mfsmaster" and what != "stop":
             self._limit.hold(self.master())
@@ -260,7 +260,7 @@ class MooseFsSite:
         os.kill(self.master(), number)
 
     def master(self) -> int:
-        """The process that answers, not what it has started."""
+        """The process that answers, not its children."""
         found = {}
         for path in Path("/proc").glob("[0-9]*/stat"):
             stat = re.match(r"(\d+) \((.*)\) . (\d+)", path.read_text())
@@ -282,7 +282,7 @@ class MooseFsSite:
             )
 
     def stop(self, name: str) -> None:
-        """What was started so, with all that nsenter has begun for it."""
+        """A process started in this way, with all children of nsenter."""
         process = self.running.pop(name)
         if process.poll() is None:
             os.kill(_child(process.pid), signal.SIGKILL)

@@ -5,4 +5,4 @@ from __future__ import annotations
 from places import FIXTURES
 
 MOUNTINFO = FIXTURES / "file-systems" / "mountinfo"
-"""As on login nodes of several centres, one line that is none at the end."""
+"""As on login nodes of several centres, with an invalid line at the end."""

@@ -1,4 +1,4 @@
-"""Ways in which an input is damaged: bits, lines, numbers, encodings, and pieces of other inputs."""
+"""Ways to damage an input: bits, lines, numbers, encodings, and pieces of other inputs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Mutated:
 
     content: bytes
     may_shrink: bool
-    """Whether what was taken out leaves no trace, such as a line that is not there."""
+    """Whether removed parts leave no trace, such as a missing line."""
     unreadable_lines: int = 0
-    """Lines that were put in and that nobody can read."""
+    """Unreadable lines that were inserted."""
 
 
 Mutation = Callable[[Random, bytes, bytes], Mutated]
-"""Chance, the input, another input."""
+"""Random generator, the input, another input."""
 _HUGE = (
     b"18446744073709551615",
     b"18446744073709551616",
@@ -148,7 +148,7 @@ _CALL = re.compile(rb"(\d[\d/]*:)?\s*([\d.]+\s+)*\w+\(")
 
 
 def _outside_of_environments(lines: list[bytes]) -> list[int]:
-    """Places outside of the environments that truss prints: their values may hold any line."""
+    """Positions outside of the environments that truss prints, whose values may contain any line."""
     places, inside = [], False
     for at, line in enumerate(lines, 1):
         inside = b"envp:" in line or (inside and not _CALL.match(line))

@@ -1,4 +1,4 @@
-"""Servers on the loopback interface that take notices and keep them: mail, HTTP and syslog."""
+"""Servers on the loopback interface that receive notices and store them: mail, HTTP and syslog."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 @dataclass
 class MailSink:
-    """An SMTP server (RFC 5321). ANSWERS: verb -> answer in place of the usual one; `hang` says nothing."""
+    """An SMTP server (RFC 5321). ANSWERS: verb -> answer instead of the usual one; `hang` sends none."""
 
     answers: dict[str, str] = field(default_factory=dict)
     mails: list[tuple[str, list[str], bytes]] = field(default_factory=list)
@@ -26,7 +26,7 @@ class MailSink:
     verbs: list[str] = field(default_factory=list)
     address: str = ""
     tls: ssl.SSLContext | None = None
-    """Then STARTTLS is offered, and AUTH after it."""
+    """If set, it offers STARTTLS, and AUTH after it."""
     gone: threading.Event = field(default_factory=threading.Event)
 
 
@@ -41,7 +41,7 @@ class _Smtp(socketserver.StreamRequestHandler):
                 pass
 
     def command(self, line: str) -> bool:
-        """False: the connection ends."""
+        """`False`: the connection ends."""
         verb = line.split(" ")[0].upper()
         self.sink.verbs.append(verb)
         other = self.sink.answers.get(verb)
@@ -77,7 +77,7 @@ class _Smtp(socketserver.StreamRequestHandler):
         return verb != "QUIT"
 
     def secured(self) -> bool:
-        """False: the client does not trust us."""
+        """`False`: the client does not trust the certificate."""
         assert self.sink.tls
         try:
             self.connection = self.sink.tls.wrap_socket(self.connection, server_side=True)
@@ -163,7 +163,7 @@ def web_sink() -> Iterator[WebSink]:
 
 @contextlib.contextmanager
 def syslog_sink(path: Path | None = None) -> Iterator[tuple[str, socket.socket]]:
-    """Its place in settings and its socket: of a path, else UDP."""
+    """Its address for the settings, and its socket: a Unix socket if a path is given, else UDP."""
     with socket.socket(socket.AF_UNIX if path else socket.AF_INET, socket.SOCK_DGRAM) as made:
         made.bind(str(path) if path else ("127.0.0.1", 0))
         made.settimeout(10)

@@ -1,4 +1,4 @@
-"""A simulated centre whose store is watched: after an ordinary half an hour a scenario happens in it."""
+"""A simulated centre whose store is watched: after half an hour of ordinary load, a scenario happens."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ CULPRITS = ("shared-dir", "wide-stripes")
 
 
 class Played:
-    """Looked at after each reading."""
+    """Watched after each reading."""
 
     def __init__(
         self, folder: Path, scenario: str, step_s: float = 10.0, jobs: int = 12, nodes: int | None = 252,
         jobid_name: str = "%j:%u:%H",
     ) -> None:  # fmt: skip
-        """NODES of the job that does it, which does as much as on all; None: as many as it has."""
+        """NODES: number of nodes of the responsible job, with the same total load; None: all of its nodes."""
         chosen = named(scenario)
         specials = tuple(
             replace(one, application=one.application.on_fewer_nodes(nodes) if nodes else one.application)
@@ -41,7 +41,7 @@ class Played:
         self.write(1800)
         self.watching = Watching(self.collector.store, limits=replace(LIMITS, sample_s=step_s))
         self.late_ns = int(step_s * SECOND) // 5
-        """When the last reading of a round is surely there."""
+        """Time at which the last reading of a round has certainly arrived."""
         self.watching.look(self.now)
 
     @property
@@ -49,14 +49,14 @@ class Played:
         return self.centre.now_ns + self.late_ns
 
     def write(self, seconds: float, step_s: float | None = None) -> None:
-        """So long, read in steps, and not looked at."""
+        """This long, read in steps, without being watched."""
         write_history(self.centre, self.collector.writer, seconds, step_s or self.step_s, lambda share: None)
 
     def turn(self, first_s: float = 30.0) -> None:
         self.centre.turn(self.chosen, first_s)
 
     def sample(self) -> Verdict:
-        """Of the metadata server after one reading more."""
+        """The metadata server's verdict after one more reading."""
         self.write(self.step_s)
         return next(one for one in self.watching.look(self.now) if one.server == "mds01")
 

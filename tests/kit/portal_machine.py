@@ -12,7 +12,8 @@ READ, WRITTEN, BUSY_US = 4_000_000, 1_000_000, 2_500_000
 
 
 def run_machine(collector: Collector, host: str, spool: bytes) -> int:
-    """As an agent on it reads: STEPS readings of one busy disk and one idle one. Returns the first's time."""
+    """Pushes the readings of an agent: STEPS readings of a busy and an idle disk. Returns the time of the
+    first."""
     begin = time.time_ns() - (STEPS * EVERY_S + 30) * SECOND
     for step in range(STEPS + 1):
         at = begin + step * EVERY_S * SECOND

@@ -1,4 +1,4 @@
-"""A portal with a small file system, made of batches by hand, in a thread of this process."""
+"""A portal with a small file system, from handmade batches, in a thread of this process."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ SECOND = 1_000_000_000
 TIME, SUM = 2, 3
 STEPS, EVERY_S = 20, 10
 OWN, OTHER = "700", "80070065"
-"""The other's is like no figure on a page, where it is looked for among them."""
+"""The other user's id differs from all numbers on a page, so that a search cannot find it by chance."""
 OWN_USER = "root"
-"""Known as user 0 on every machine; nobody has the other's id."""
+"""User 0 exists on every machine; the other id belongs to no user."""
 OTHER_ID = "1905432178"
 READ, WRITTEN, OPENED = 1_000_000, 2_000_000, 30
-"""What each node of the own job does in a step; the other does ten times as much."""
+"""The load of each node of the own job in a step; the other job has ten times as much."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Server:
     secrets: dict[str, str] = field(default_factory=dict)
 
     def get(self, path: str, role: str = "", **headers: str) -> tuple[int, str, dict[str, str]]:
-        """Status, body and headers (names in lower case) as a role's token gets them."""
+        """Status, body and headers (names in lower case) for a role's token."""
         return self.ask("GET", path, role, b"", **headers)
 
     def ask(
@@ -71,8 +71,8 @@ class Server:
 
 
 def fill(collector: Collector, extra: list[str] | None = None, queue: int = 1, wait_us: int = 50) -> int:
-    """Pushes STEPS readings, the last of them half a minute ago, and returns the time of the first. EXTRA:
-    ids of further jobs."""
+    """Pushes STEPS readings, the last one half a minute ago, and returns the time of the first. EXTRA: ids of
+    further jobs."""
     now = time.time_ns()
     begin = now - (STEPS * EVERY_S + 30) * SECOND
     owners = {
@@ -124,7 +124,7 @@ def _process(step: int) -> Entry:
 
 @contextmanager
 def portal(folder: Path, access: Access | None = None, site: Site | None = None) -> Iterator[Server]:
-    """An empty one; without ACCESS open to all, as on a machine of one's own."""
+    """An empty one. Without ACCESS it is open to all, as on a personal machine."""
     collector = Collector(folder)
     with serving(application(collector, access or Access(), site)) as url:
         yield Server(url, collector)
@@ -132,7 +132,7 @@ def portal(folder: Path, access: Access | None = None, site: Site | None = None)
 
 @contextmanager
 def serving(app: Starlette, limits: ConnectionLimits | None = None) -> Iterator[str]:
-    """Its URL. Served as `iodock monitor serve` does, with these limits of connections."""
+    """Its URL. It is served as by `iodock monitor serve`, with these limits for connections."""
     places = OpenConnections(limits or ConnectionLimits(), open_files=4096)
     listener = Listener.of(socket.create_server(("127.0.0.1", 0), backlog=512), places)
     port = listener.getsockname()[1]
@@ -154,7 +154,7 @@ def serving(app: Starlette, limits: ConnectionLimits | None = None) -> Iterator[
 
 
 def with_tokens(folder: Path) -> tuple[Access, dict[str, str]]:
-    """One token of each role; the user is OWN_USER."""
+    """One token for each role; the user is OWN_USER."""
     path = folder / "tokens.toml"
     secrets = {
         role.value: add_token(path, role.value, role, OWN_USER if role is Role.USER else "") for role in Role

@@ -13,7 +13,7 @@ THREAD = "clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGH
 
 
 def with_processor_times(store: Path, user_ns: list[int]) -> Path:
-    """The store as if recorded live: CPU time of each thread, which a log can't tell."""
+    """The store as if recorded live: adds each thread's CPU time, which logs lack."""
     path = store / "processes.parquet"
     table = pq.read_table(path)
     for name, values in (("cpu_user_ns", user_ns), ("cpu_system_ns", [0] * len(user_ns))):

@@ -1,4 +1,4 @@
-"""A simulated centre whose agents are scraped by a real Prometheus and push to a collector, too."""
+"""A simulated centre whose agents are scraped by a real Prometheus and also push to a collector."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from iodock.simulation.scenarios import named
 from iodock.simulation.tree import Tree
 
 EVERY_S = 1.0
-"""Agents read and Prometheus scrapes as often."""
+"""Interval of the agents' readings and of Prometheus' scrapes."""
 PATIENCE_S = 90.0
 _SCRAPED = """
 global: {scrape_interval: 1s, scrape_timeout: 1s}
@@ -33,12 +33,12 @@ scrape_configs:
 
 
 class Site:
-    """Time goes on only as it is told to."""
+    """The simulated time advances only on request."""
 
     def __init__(
         self, folder: Path, agent: Path, prometheus: Path, jobs: int = 8, listed: int = 1000
     ) -> None:
-        """LISTED: so many jobs of a target agents tell apart at `/metrics`."""
+        """LISTED: number of jobs for each target that agents list at `/metrics`."""
         self.folder, self.agent, self.prometheus, self.listed = folder, agent, prometheus, listed
         self.centre = Centre(named("healthy"), seed=5, begin_ns=time.time_ns(), servers=3, jobs=jobs)
         self.tree = Tree(folder / "lustre", self.centre)
@@ -60,7 +60,7 @@ class Site:
         return f"prometheus://127.0.0.1:{self.ports['prometheus']}"
 
     def start(self) -> None:
-        """Agents, Prometheus and collector; returns once all have read everything once."""
+        """Agents, Prometheus and collector. Returns once all have read everything once."""
         collector = f"127.0.0.1:{self.ports['collector']}"
         self._run([sys.executable, "-m", "iodock", "monitor", "serve", "--listen", collector,
                    "--store", self.folder / "store"], "collector")  # fmt: skip
@@ -85,17 +85,17 @@ class Site:
             )
 
     def _has_scraped(self) -> bool:
-        # Two for all agents: one reading alone says nothing of growth.
+        # Two readings of all agents, since one alone shows no growth.
         found = self.asked('count_over_time(iodock_agent_source_done{source="process-io"}[5m]) >= 2')
         return len(found) == len(self.names)
 
     def _has_pushed(self) -> bool:
-        # The second batch says that the first, which is full, was read.
+        # The second batch shows that the first one, which is full, was read.
         found = self.batches()
         return len(found) == len(self.names) and min(found.values()) >= 2
 
     def batches(self) -> dict[str, int]:
-        """Machine -> its last batch that files hold: one for each reading, also where nothing grew."""
+        """Machine -> its last batch in files. There is one for each reading, even without growth."""
         try:
             found = json.loads((self.folder / "store" / "catalogue.json").read_text())
         except FileNotFoundError:
@@ -103,7 +103,7 @@ class Site:
         return {spool.partition(" ")[2]: last for spool, last in found["applied"].items()}
 
     def made_batches(self) -> dict[str, int]:
-        """Machine -> the last batch that its agent had made when it was scraped last."""
+        """Machine -> the last batch that its agent had made at the last scrape."""
         made: dict[str, int] = {}
         for name in ("iodock_agent_batches_kept_total", "iodock_agent_batches_waiting"):
             for one in self.asked(name):
@@ -111,7 +111,7 @@ class Site:
         return made
 
     def asked(self, query: str) -> list[dict[str, Any]]:
-        """The result of an instant query; nothing while there is no Prometheus."""
+        """The result of an instant query; empty while there is no Prometheus."""
         try:
             connection = http.client.HTTPConnection("127.0.0.1", self.ports["prometheus"], timeout=10)
             connection.request("GET", f"/api/v1/query?query={quote(query)}")
@@ -123,7 +123,7 @@ class Site:
         return result
 
     def live(self, seconds: float) -> None:
-        """As long there as here."""
+        """The number of seconds is the same there and here."""
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             time.sleep(0.5)
@@ -150,7 +150,7 @@ def _free_port() -> int:
 
 
 def until(what: str, is_so: Callable[[], bool]) -> None:
-    """Waits for it with patience: the machine may be slow."""
+    """Waits for it with a long limit, since the machine may be slow."""
     ends = time.monotonic() + PATIENCE_S
     while not is_so():
         assert time.monotonic() < ends, f"not after {PATIENCE_S:.0f} s: {what}"

@@ -1,4 +1,4 @@
-"""Sums that a collector and a Prometheus must both give."""
+"""Sums on which a collector and a Prometheus must agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents that a collector asks."""
+"""Agents from which a collector pulls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_S = 60.0
 
 
 def made(host: str, count: int) -> tuple[list[tuple[int, bytes]], int]:
-    """Frames of a machine whose job, of its name, writes; and how much it wrote."""
+    """Frames of a machine with a job of the same name that writes, and the bytes written."""
     frames = [(1, frame(1, [Part(BEGIN, [], full=True)], host=host))]
     for number in range(2, count + 1):
         at = BEGIN + number * SECOND
@@ -43,7 +43,7 @@ def pulled(
     with pulling(collector, wanted, limits or AgentLimits(), said.append):
         yield collector, said
     collector.flush()
-    # Its store is another's as soon as nobody has it.
+    # Once the collector is released, another one can use its store.
     del collector
     gc.collect()
 

@@ -10,7 +10,7 @@ from metadata_log import FIRST, Trace
 MIB = 1 << 20
 
 
-# One log for each rank: the first call is at the same time in all of them.
+# One log for each rank. The first call is at the same time in all of them.
 def ranks(work: Callable[[Trace, int, int], None], folder: Path) -> Path:
     log = Trace(clocks={FIRST + number: 0 for number in range(4)})
     for number in range(4):
@@ -22,7 +22,7 @@ def ranks(work: Callable[[Trace, int, int], None], folder: Path) -> Path:
 
 
 def writes(log: Trace, number: int, pid: int, pieces: int, took_us: int) -> None:
-    """A rank writes PIECES of 1 MiB into a file of its own."""
+    """A rank writes PIECES of 1 MiB into its own file."""
     log.open(f"/data/out.{number}", flags="O_WRONLY|O_CREAT", pid=pid)
     for _ in range(pieces):
         log.write(MIB, took_us, pid=pid)

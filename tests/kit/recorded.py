@@ -1,4 +1,4 @@
-"""Recordings through the real command line, and what tests ask of them."""
+"""Recordings through the real command line, and queries on them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a
 
 
 ASKING = ("query", "show", "explain", "diagnose", "report", "diff", "bundle", "import")
-"""Verbs that start nothing: asked in this process they answer the same."""
+"""Commands that start no program. They give the same result in this process."""
 
 
 def run(command: Sequence[object], cwd: Path, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -49,7 +49,7 @@ def record(cwd: Path, *arguments: object, **options: Any) -> subprocess.Complete
 
 @cache
 def bpf_unavailable() -> str | None:
-    """Why this machine can't record with BPF."""
+    """Why this machine cannot record with BPF."""
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         return "bpf is for x86-64 Linux"
     found = json.loads(printed("doctor", "--format", "json"))

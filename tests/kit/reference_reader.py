@@ -1,7 +1,7 @@
 """A second, independent reader of strace logs: slow and simple, for checking iodock's.
 
-It shares nothing with iodock but the rules in `docs` on what is counted. `read_logs` turns logs into calls
-with a place in the log for their beginning and their end; `reference_truth.truth_of` turns those into a
+It shares nothing with iodock except the rules in `docs` on what is counted. `read_logs` turns logs into calls
+with a position in the log for their beginning and their end. `reference_truth.truth_of` turns those into a
 truth in the layout of `fixtures/cases`.
 """
 
@@ -45,7 +45,7 @@ REMARK = re.compile(
 
 @dataclass(eq=False)
 class Call:
-    """One call. Places are positions in the whole input; None where that end was not logged."""
+    """One call. Positions refer to the whole input; None if that end was not logged."""
 
     task: str
     name: str
@@ -64,7 +64,7 @@ class Call:
 
 @dataclass
 class Event:
-    """Something else of a task: it left (with a code), or another one took its place by exec."""
+    """Another event of a task: it exited (with a code), or another task took its place by exec."""
 
     task: str
     what: str
@@ -147,8 +147,8 @@ def closing(text: bytes, at: int) -> tuple[list[bytes], int] | None:
 
 
 def annotation(text: bytes, at: int) -> int | None:
-    """The position after `<...>`, the kernel's name of a descriptor. Paths have their <> escaped; `->` stands
-    between the ends of a socket, always in brackets; devices are <char 1:3> inside."""
+    """The position after `<...>`, the kernel's name of a descriptor. Paths have their <> escaped; `->`
+    connects the ends of a socket, always in brackets; devices have <char 1:3> inside."""
     brackets = depth = 0
     path = text[at + 1 : at + 2] == b"/"
     while at < len(text):
@@ -174,7 +174,7 @@ def annotation(text: bytes, at: int) -> int | None:
 
 
 class Clock:
-    """Stamps of one source as nanoseconds: from the epoch, from midnight, or from the first line (-r)."""
+    """Stamps of one source in nanoseconds: since the epoch, midnight, or the first line (-r)."""
 
     def __init__(self) -> None:
         self.days = 0
@@ -205,7 +205,7 @@ class Clock:
 
 
 def leader(line: bytes, clock: Clock) -> tuple[str, int | None, bytes]:
-    """Task, stamp, and what follows them."""
+    """Task, stamp, and the text after them."""
     task = ""
     found = PREFIX.match(line)
     if found and not (not found[1] and RELATIVE.match(line) and not line[found.end() :].strip()):
@@ -302,7 +302,7 @@ class Reader:
         return True
 
     def bare_end(self, place: tuple[int, int], line: bytes) -> bool:
-        """With -z the end of an unfinished call follows on a line of its own, without a leader."""
+        """With -z the end of an unfinished call is on a separate line without a leader."""
         begun = next(reversed(self.pending.values()), None)
         if not begun or begun.end is not None or begun.begin != (place[0], place[1] - 1):
             return False
@@ -366,14 +366,14 @@ class Reader:
 
 
 def loose_arguments(text: bytes) -> list[bytes]:
-    """Arguments of a call whose end was never seen."""
+    """Arguments of a call whose end was not logged."""
     start = text.index(b"(") + 1
     parts = closing(text.rstrip().rstrip(b",") + b")", start)
     return parts[0] if parts else []
 
 
 def read_logs(paths: list[Path]) -> Log:
-    """Several logs are one run. A name ending in a number (`-ff`) names the task of the log."""
+    """Several logs are one run. If a name ends in a number (`-ff`), it is the log's task."""
     reader = Reader()
     for number, path in enumerate(paths):
         suffix = path.name.removesuffix(".gz").removesuffix(".xz").rsplit(".", 1)[-1]

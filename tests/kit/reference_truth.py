@@ -1,5 +1,5 @@
-"""The truth of a log, from the calls of `reference_reader`: who has which descriptor open, where it stands,
-what was moved. Slow and simple; the layout is that of `fixtures/cases`."""
+"""Computes the truth of a log from the calls of `reference_reader`: each process's descriptors, their
+positions, and the bytes moved. Slow and simple; the layout is that of `fixtures/cases`."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ BY_PATH_AT = names(
     "openat openat2 newfstatat fstatat64 statx mkdirat unlinkat faccessat faccessat2 readlinkat fchmodat "
     "fchmodat2 fchownat utimensat futimesat mknodat name_to_handle_at execveat"
 )
-# Direction, argument that holds the size (or "vector"), argument that holds the offset ("position" where
-# the file has it; None where there is none).
+# Direction, argument with the size (or "vector"), argument with the offset ("position" for the file's own;
+# None if there is none).
 TRANSFERS: dict[str, tuple[str, int | str, int | str | None]] = {
     "read": ("read", 2, "position"),
     "write": ("write", 2, "position"),
@@ -89,7 +89,7 @@ KERNEL_NAMES = {
     "eventfd": "eventfd",
     "signalfd": "signalfd",
 }
-"""Beginnings of what `-y` writes for descriptors without a path."""
+"""Prefixes of what `-y` writes for descriptors without a path."""
 
 
 @dataclass(eq=False)
@@ -174,7 +174,7 @@ def shown(name: bytes) -> str:
 
 
 def kernel_name(argument: bytes) -> bytes | None:
-    """What `-y` wrote behind a descriptor."""
+    """The text that `-y` wrote after a descriptor."""
     found = re.match(rb"(?:-?\d+|AT_FDCWD)<(.*)>(?:\(deleted\))?$", argument.strip(), re.S)
     return unescaped(re.sub(rb"<(?:char|block) [^>]*>$", b"", found[1])) if found else None
 
@@ -229,7 +229,7 @@ class Truth:
     # Order and tasks
 
     def steps(self) -> list[tuple[Any, int, Any]]:
-        """Beginnings and ends in order: within one log as written, over several by time."""
+        """Beginnings and ends in order: within one log as written, across several by time."""
         several = len({call.source for call in self.log.calls}) > 1
         found: list[tuple[Any, int, Any]] = []
         for call in self.log.calls:
@@ -246,7 +246,7 @@ class Truth:
 
     @staticmethod
     def merged(found: list[tuple[Any, int, Any]]) -> list[tuple[Any, int, Any]]:
-        """Times that never step back within one source."""
+        """Times that never decrease within one source."""
         by_source = sorted(found, key=lambda step: step[0][1:])
         last: dict[int, int] = {}
         out = []
@@ -403,7 +403,7 @@ class Truth:
             self.closed(call, files)
 
     def transfer(self, call: Call, files: dict[str, Any]) -> dict[str, int]:
-        """Bytes per direction; moves positions and notes the series."""
+        """Bytes per direction; moves positions and records the series."""
         done = call.result if call.errno is None else None
         if call.name in COPIES:
             _, _, at_in, at_out, size = COPIES[call.name]
@@ -566,7 +566,7 @@ class Truth:
                 task.place = Place(task.place.directory)
 
     def after_path(self, call: Call) -> bytes:
-        """Flags, without the names, which may hold anything."""
+        """The flags, without names, which may contain any text."""
         return b",".join(part for part in call.arguments[1:] if not part.startswith(b'"'))
 
     def switched(self, call: Call, held: Description | None, opened: dict[int, list[Any]]) -> None:

@@ -1,4 +1,4 @@
-"""Hand-made reports, one for each sort of run that the page must show well."""
+"""Handmade reports, one for each kind of run that the page must show well."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A process that responds to one verdict with Slurm's commands of its PATH:
-`responding.py FOLDER STATE SAMPLES`, then prints the status of the newest action."""
+"""A process that responds to one verdict with the Slurm commands in its PATH: `responding.py FOLDER STATE
+SAMPLES`, then prints the status of the newest action."""
 
 from __future__ import annotations
 

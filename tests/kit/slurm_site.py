@@ -1,9 +1,8 @@
-"""A real Slurm of two nodes on this machine: each node has process numbers, a host name and a folder of
-records of its own (namespaces), so that an agent there sees what it would see on a machine of its own. Needs
-root.
+"""A real Slurm with two nodes on this machine. Each node has its own process numbers, host name and folder of
+records (namespaces), so that an agent sees the same as on a separate machine. Needs root.
 
-Everything is in one temporary folder and on the loopback interface; nothing of a Slurm that is installed
-here is read or changed."""
+Everything is in one temporary folder and on the loopback interface. An installed Slurm is neither read nor
+changed."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ PROGRAMS = ("slurmctld", "slurmd", "sbatch", "srun", "scontrol", "munged", "unsh
 HEADER = Path("/usr/include/slurm/spank.h")
 PLUGIN = ROOT / "integrations/slurm/iodock_step.c"
 RECORDS = Path("/run/iodock-steps")
-"""Where the plugin writes; each node sees a file system of its own there."""
+"""Where the plugin writes; each node has its own file system there."""
 NODES = ("n1", "n2")
 PATIENCE_S = 90.0
 _UNSHARE = ("unshare", "--pid", "--fork", "--mount", "--uts", "--mount-proc")
@@ -67,11 +66,11 @@ mkdir -m 0700 {records}
 slurmd -D -N {name} -f {conf} &
 while true; do sleep 1; done
 """
-"""Runs as process 1 of a node, and takes over what has no parent any more, as init does."""
+"""Runs as process 1 of a node, and adopts orphans like init."""
 
 
 def missing() -> str:
-    """What keeps Slurm from running here; empty: nothing."""
+    """Why Slurm cannot run here; empty if it can."""
     if os.geteuid() != 0:
         return "needs root"
     programs = [name for name in PROGRAMS if shutil.which(name) is None]
@@ -97,11 +96,11 @@ class SlurmSite:
         expire: int = 120,
     ) -> None:
         """PLUGIN: its options. EPILOG and CONTROLLER_EPILOG: programs that each node and slurmctld run at a
-        job's end. EXPIRE: seconds that a requeued job waits, at least."""
+        job's end. EXPIRE: minimum waiting time of a requeued job in seconds."""
         self.folder, self.options = folder, plugin
         self.conf = folder / "slurm.conf"
         self.running: dict[str, subprocess.Popen[bytes]] = {}
-        # Two sites at a time would share the groups of the freezer.
+        # Two sites at a time would share the freezer's groups.
         self._turn = Path(f"{RECORDS}.lock").open("w")  # noqa: SIM115 - until the end
         fcntl.flock(self._turn, fcntl.LOCK_EX)
         self.environment = {**os.environ, "SLURM_CONF": str(self.conf)}
@@ -159,11 +158,11 @@ class SlurmSite:
         self._start(name, ["nsenter", "-t", inside, "--pid", "--mount", "--uts", *words])
 
     def start(self, name: str, words: list[str]) -> None:
-        """A program beside the nodes."""
+        """A program outside of the nodes."""
         self._start(name, words)
 
     def kill(self, name: str) -> None:
-        """At once, as a crash does. Fails if it has ended before."""
+        """Kills it at once, as a crash does. Fails if it has ended before."""
         process = self.running[name]
         assert process.poll() is None, f"{name} has ended before: {self.log(name)}"
         self._end(name)
@@ -180,7 +179,8 @@ class SlurmSite:
         return (self.folder / "log" / f"{name}.out").read_text(errors="replace")[-4000:]
 
     def run(self, script: str, *options: str) -> int:
-        """A job of that script on one node or more, to its end. Returns its number; fails if the job did."""
+        """Runs a job with that script on one or more nodes, to its end. Returns its number; fails if the job
+        failed."""
         path = self.folder / "jobs" / f"job{time.monotonic_ns()}.sh"
         path.write_text("#!/bin/bash\n" + script)
         command = ["sbatch", "-W", "--parsable", "-o", f"{path}.out", *options, str(path)]
@@ -192,7 +192,7 @@ class SlurmSite:
         return int(done.stdout.strip().split(";")[0])
 
     def records(self, node: str) -> dict[str, str]:
-        """The records that are there now: name -> text."""
+        """The current records: name -> text."""
         inside = _child(self.running[node].pid)
         folder = Path(f"/proc/{inside}/root{RECORDS}")
         return {path.name: path.read_text() for path in sorted(folder.glob("*.step"))}
@@ -214,7 +214,7 @@ def _child(parent: int) -> int:
 
 
 def _free_ports(count: int) -> int:
-    """The first of some ports in a row that are free now."""
+    """The first of several consecutive free ports."""
     for first in range(16_817, 17_817, count):
         taken = []
         for port in range(first, first + count):

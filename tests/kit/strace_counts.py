@@ -1,4 +1,4 @@
-"""What a log of `strace -f -o` shows of calls: how often, how much, and which are the dynamic linker's."""
+"""Counts of calls in a log of `strace -f -o`: number, bytes, and which are the dynamic linker's."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class Counted:
 
     calls: Counter[str] = field(default_factory=Counter)
     bytes: Counter[str] = field(default_factory=Counter)
-    """What they moved, by the result."""
+    """Bytes moved, from the result."""
     before_load: Counter[str] = field(default_factory=Counter)
     """Calls of the dynamic linker, up to the first library's own."""
     bytes_before_load: Counter[str] = field(default_factory=Counter)
     restarted: Counter[str] = field(default_factory=Counter)
-    """Calls that a signal has interrupted: the kernel may have begun them again."""
+    """Calls that a signal interrupted. The kernel may have restarted them."""
     loaded_programs: int = 0
 
 
 _LINE = re.compile(r"(\d+) +(.*)")
 _CALL = re.compile(r"(\w+|\?\?\?)\(")
-# Where a thread that is not the first one executes, the first one returns from a call that it has not begun.
+# If a thread other than the first calls exec, the first one returns from a call that it has not begun.
 _EXEC = re.compile(r"execve(at)?(\(| resumed)")
-# Of maps those with a descriptor are recorded.
+# Only maps with a descriptor are recorded.
 _WITHOUT_FILE = re.compile(r"mmap\(.*, -1, \w+(\)| <unfinished)")
 _RESULT = re.compile(r" = (\d+)$")
 _MAPPED = re.compile(r"mmap\(NULL, \d+, PROT_READ, MAP_PRIVATE, (\d+), 0\) += (0x[0-9a-f]+)")
@@ -41,18 +41,18 @@ _MAPPED = re.compile(r"mmap\(NULL, \d+, PROT_READ, MAP_PRIVATE, (\d+), 0\) += (0
 
 @dataclass
 class _Task:
-    """Of a process, while its log is read."""
+    """State of a process while its log is read."""
 
     unfinished: str = ""
     loading: Counter[str] | None = None
-    """Calls since its exec; None: its libraries are there."""
+    """Calls since its exec; None: its libraries are loaded."""
     loading_bytes: Counter[str] = field(default_factory=Counter)
     cache: str = ""
-    """Where /etc/ld.so.cache is mapped, or its descriptor before."""
+    """The address at which /etc/ld.so.cache is mapped, or before that its descriptor."""
 
 
 def counted(log: Path, recorded: frozenset[str]) -> Counted:
-    """The calls in a log of `strace -f -o`, of the kinds that are RECORDED."""
+    """The calls in a log of `strace -f -o`, of the kinds in RECORDED."""
     found, tasks = Counted(), {}
     for line in log.read_text(errors="replace").splitlines():
         parts = _LINE.match(line)
@@ -95,7 +95,7 @@ def _returned(text: str, task: _Task, found: Counted) -> None:
 
 
 def _load(text: str, task: _Task, found: Counted) -> None:
-    """Follows what a new program does until its libraries are there."""
+    """Follows a new program until its libraries are loaded."""
     if _EXEC.match(text) and text.endswith("= 0"):
         task.loading, task.loading_bytes, task.cache = Counter(), Counter(), ""
     elif task.loading is None:

@@ -13,7 +13,7 @@ START = 1_700_000_000.0
 
 @dataclass
 class Log:
-    """A log as `strace -f -ttt -T` writes it, of one process; calls follow each other without a gap."""
+    """A log of one process as `strace -f -ttt -T` writes it. Calls follow each other without a gap."""
 
     pid: int = 100
     durations: bool = True
@@ -30,7 +30,7 @@ class Log:
         self.now_s += seconds
 
     def compute(self, seconds: float) -> None:
-        """Time in no call."""
+        """Time outside of calls."""
         self.now_s += seconds
 
     def open(self, name: str, seconds: float = 0.0, flags: str = "O_RDWR") -> None:
@@ -39,11 +39,11 @@ class Log:
         self.call(f'openat(AT_FDCWD, "{name}", {flags})', str(self.files[name]), seconds)
 
     def stat(self, name: str, size: int) -> None:
-        """fstat, which says how large a file is."""
+        """fstat, which shows the size of a file."""
         self.call(f"fstat({self.files[name]}, {{st_mode=S_IFREG|0644, st_size={size}, ...}})", "0")
 
     def move(self, call: str, name: str, count: int, size: int, seconds: float) -> None:
-        """COUNT reads or writes of SIZE bytes, SECONDS in all."""
+        """COUNT reads or writes of SIZE bytes, SECONDS in total."""
         for _ in range(count):
             text = f'{call}({self.files[name]}, ""..., {size})'
             self.call(text, str(size), seconds / count)

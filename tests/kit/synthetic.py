@@ -1,5 +1,5 @@
-"""Stores made up for tests, written with pyarrow after docs/explanation/store.md: no Rust involved, so that
-the contract itself is tested from this side."""
+"""Made-up stores for tests, written with pyarrow after docs/explanation/store.md. Rust is not involved, so
+they test the documented format independently."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ SIDES = {"only": 0, "in": 1, "out": 2, "old": 3, "new": 4}
 
 
 def file_row(file_id: int, name: str, kind: str = "regular", **more: Any) -> dict[str, Any]:
-    """A row of files.parquet with what follows from the name."""
+    """A row of files.parquet, with the columns that follow from the name."""
     base = name.rsplit("/", 1)[-1]
     ending = base.rsplit(".", 1)[1] if "." in base.lstrip(".") else ""
     folder = name.rsplit("/", 1)[0] if "/" in name else ""
@@ -129,7 +129,7 @@ def file_row(file_id: int, name: str, kind: str = "regular", **more: Any) -> dic
 
 
 def process_row(utid: int, pid: int, tid: int | None = None, **more: Any) -> dict[str, Any]:
-    """A row of processes.parquet: a root unless told otherwise."""
+    """A row of processes.parquet; by default a root."""
     row = {"utid": utid, "upid": utid, "pid": pid, "tid": tid or pid, "generation": 0, "how": "root"}
     return row | more
 
@@ -145,7 +145,7 @@ def event_row(call: str, **more: Any) -> dict[str, Any]:
 
 
 def write_table(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> None:
-    """One Parquet table from rows; columns a row does not name are null."""
+    """One Parquet table from rows. Columns that a row does not name are null."""
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), path, compression="zstd")
 
@@ -158,7 +158,7 @@ def write_store(
     commands: Sequence[Mapping[str, Any]] = (),
     **manifest: Any,
 ) -> Path:
-    """A whole store. `manifest` overrides keys of manifest.json."""
+    """A whole store. `manifest` replaces keys of manifest.json."""
     write_table(path / "events" / "part-00000.parquet", EVENTS, events)
     write_table(path / "files.parquet", FILES, files)
     write_table(path / "processes.parquet", PROCESSES, processes)

@@ -1,4 +1,4 @@
-"""Results of check-ups that never ran: curves of a known shape under noise of a known size."""
+"""Made-up results of check-ups: curves of a known shape with noise of a known size."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def made(
 
 
 def cell(one: Made, processes: int, size: int | None, values: Iterable[float]) -> Cell:
-    """A cell of these repeats."""
+    """A cell with these repeats."""
     unit = Unit.BYTES_PER_S if size else Unit.OPERATIONS_PER_S
     empty = Cell(one.test, one.operation, size, processes, 1, 0.0, unit, None, None, one.cache)
     return repeated(empty, values)

@@ -1,4 +1,4 @@
-"""Logs as strace would write them, made call by call with chosen times, and the stores they give."""
+"""Logs as strace would write them, built call by call with chosen times, and the resulting stores."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class StraceLog:
         self.execute(program)
 
     def call(self, text: str, microseconds: int = 10, pause: int = 2) -> None:
-        """One call of the process at hand, and a pause after it."""
+        """One call of the current process, and a pause after it."""
         self.lines.append(f"{self.pid} {_seconds(self.now)} {text} <{_seconds(microseconds)}>")
         self.now += microseconds + pause
 
     def execute(self, program: str) -> None:
-        """The process at hand becomes PROGRAM."""
+        """The current process executes PROGRAM."""
         self.call(f'execve("{program}", ["{program}"], 0x7ffe /* 20 vars */) = 0', 1)
 
     def open(self, name: str, flags: str = "O_RDONLY", fd: int = 3) -> None:
@@ -42,11 +42,11 @@ class StraceLog:
         self.call(f"close({fd}) = 0", 1)
 
     def read(self, size: int, microseconds: int = 10, fd: int = 3, asked: int | None = None) -> None:
-        """Reads where the descriptor stands."""
+        """Reads at the descriptor's position."""
         self.call(f'read({fd}, ""..., {asked or size}) = {size}', microseconds)
 
     def write(self, size: int, microseconds: int = 10, fd: int = 3) -> None:
-        """Writes where the descriptor stands."""
+        """Writes at the descriptor's position."""
         self.call(f'write({fd}, ""..., {size}) = {size}', microseconds)
 
     def pread(self, size: int, offset: int, microseconds: int = 10, fd: int = 3) -> None:
@@ -58,21 +58,21 @@ class StraceLog:
         self.call(f'pwrite64({fd}, ""..., {size}, {offset}) = {size}', microseconds)
 
     def seek(self, offset: int, microseconds: int = 10, fd: int = 3) -> None:
-        """Goes to OFFSET."""
+        """Seeks to OFFSET."""
         self.call(f"lseek({fd}, {offset}, SEEK_SET) = {offset}", microseconds)
 
     def tell(self, offset: int, microseconds: int = 10, fd: int = 3) -> None:
-        """Asks for the position, which is OFFSET."""
+        """Queries the position, which is OFFSET."""
         self.call(f"lseek({fd}, 0, SEEK_CUR) = {offset}", microseconds)
 
     def child(self, pid: int, program: str) -> None:
-        """Starts PID, which becomes the process at hand and runs PROGRAM."""
+        """Starts PID, which becomes the current process and runs PROGRAM."""
         self.call(f"clone(child_stack=NULL, flags=SIGCHLD) = {pid}", 1)
         self.pid = pid
         self.execute(program)
 
     def ends(self) -> None:
-        """The process at hand ends, and the first one goes on."""
+        """The current process ends, and the first one continues."""
         self.call("exit_group(0) = ?", 1)
         self.lines[-1] = self.lines[-1].rsplit(" <", 1)[0]
         self.lines.append(f"{self.pid} {_seconds(self.now)} +++ exited with 0 +++")
@@ -80,7 +80,8 @@ class StraceLog:
         self.pid = 100
 
     def imported(self, folder: Path, seconds: float = 1.0, durations: bool = True) -> Path:
-        """The run's store; it ends SECONDS after its start. Without DURATIONS as from strace without -T."""
+        """The run's store. The run ends SECONDS after its start. Without DURATIONS, as from strace without
+        -T."""
         self.now = max(self.now, START_US + round(seconds * 1e6))
         self.pid = 100
         self.ends()

@@ -1,4 +1,4 @@
-"""The administrator's archive: whole, readable, and without names where that is asked for."""
+"""The archive for an administrator: complete, readable, and without names if requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The casebook: every case is whole, its two programs do the same work, a site's own case names nobody."""
+"""The casebook: every case is complete, its two programs do the same work, and a site's own case contains no
+names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Step 2: counters of the kernel against what a program is known to have moved."""
+"""Step 2: the kernel's counters compared with the known I/O of a program."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ for at in range(5):
 """
     found = run(python(code))
     assert found.exit_code == 0
-    # The interpreter's own start reads some 100 kB.
+    # The interpreter's own start reads about 100 kB.
     assert 15_000_000 <= found.io.rchar < 16_000_000
     assert found.file_bytes >= 3_000_000
     reading = read_volume(found, Settings(ratio=Ratio(compute_above=2)), expected_bytes=3_000_000)
@@ -159,7 +159,7 @@ def volume(**changes: object) -> Volume:
         # Read once and written to a pipe.
         (volume(user_seconds=40.0, io=ProcessIo(rchar=1500, wchar=1500)), Step.TRACE),
         (volume(), Step.TRACE_METADATA),
-        # Nothing that the volume could be compared with.
+        # There is nothing with which the volume could be compared.
         (volume(files=0, file_bytes=0), Step.TRACE),
         (volume(user_seconds=40.0), Step.TRACE),
         (volume(mounts=(MountIo("/home", "nfs", 2_000, 0),)), Step.ADMINISTRATOR),
@@ -264,7 +264,7 @@ def test_columns_hold_in_japanese() -> None:
 def test_what_pipes_and_null_may_hold_is_not_compared_with_files(tmp_path: Path) -> None:
     target = tmp_path / "data"
     target.write_bytes(b"x" * 8_000_000)
-    # Each holds its descriptors long enough to be seen with them.
+    # Each keeps its descriptors open long enough to be observed.
     script = f"(cat {target}; sleep 0.5) | (cat; sleep 0.5) | (cat; sleep 0.5) > /dev/null"
     found = run(["sh", "-c", script])
     assert found.io.rchar + found.io.wchar > 6 * 8_000_000
@@ -275,7 +275,7 @@ def test_what_pipes_and_null_may_hold_is_not_compared_with_files(tmp_path: Path)
 
 
 def test_reading_again_is_told_although_a_pipe_takes_the_output(tmp_path: Path) -> None:
-    """Only what is read from the pipe is in doubt, and nothing is."""
+    """Only the data read from the pipe are uncertain, and there are none."""
     target = tmp_path / "data"
     target.write_bytes(b"x" * 1_000_000)
     code = (

@@ -1,4 +1,4 @@
-"""The arithmetic of the labelled set, with findings made up; and that its labels mean something."""
+"""The arithmetic of the labelled set, with made-up findings; and the validity of its labels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ from labelled_score import (
 LABELLED = FIXTURES / "labelled"
 HELD_OUT = sorted(path for path in (LABELLED / "heldout").iterdir() if path.is_dir())
 APART = [[LABELLED / "development" / "earlier"], HELD_OUT]
-"""Sets written apart from the rules: the one that has taught something since, and those held out."""
+"""Sets written independently of the rules: one that has since been used for improvement, and the held-out
+ones."""
 
 
 def fault(rule: str, *found: tuple[str, str], error: str = "", skipped: str = "") -> Outcome:

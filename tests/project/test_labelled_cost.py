@@ -1,4 +1,4 @@
-"""What a labelled fault costs: the arithmetic with times made up, and one pair that is really run."""
+"""The cost of a labelled fault: the arithmetic with made-up times, and one pair that is really run."""
 
 from __future__ import annotations
 

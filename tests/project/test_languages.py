@@ -1,4 +1,4 @@
-"""Two languages: every text of the code is translated, and a translation says what its text says."""
+"""Two languages: every text in the code is translated, and translations keep the placeholders."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from babel.messages.catalog import Message
 
 MOST_UNTRANSLATED = 106
-"""Meanings of settings of rules. Only ever less."""
+"""Number of meanings of rule settings. This limit may only be lowered."""
 MOST_OUTSIDE = {"centre": 123, "cli": 151, "file_system": 163, "program": 284, "shared": 47}
-"""Wing -> texts of several words that are in no catalogue, code of queries among them. Only ever less."""
+"""Package -> number of texts of several words that are in no catalogue, including code of queries. These
+limits may only be lowered."""
 _PLACE = re.compile(r"{(\w+)}")
 
 
@@ -112,7 +113,7 @@ def test_a_finished_text_finds_its_template() -> None:
     known = Templates(["{path}: no such folder", "{a}: {b}", "{n} of {of} files", "no such folder"])
     assert known.find("a: b: no such folder") == ("{path}: no such folder", {"path": "a: b"})
     assert known.find("3 of 4 files") == ("{n} of {of} files", {"n": "3", "of": "4"})
-    # A template that is nothing but places and marks fits any text, and so says nothing.
+    # A template of only placeholders and marks would match any text, so it is useless.
     assert known.find("x: y") is None and known.find("no such folder") is None
     assert known.find("3 of files") is None
 
@@ -152,7 +153,7 @@ def test_nothing_stays_unfilled(language: str) -> None:
 
 
 def test_texts_are_whole_where_they_are_marked() -> None:
-    """What is put together from pieces, or an f-string, would not be found for translation."""
+    """Texts assembled from pieces or f-strings would not be found for translation."""
     pieces = (ast.JoinedStr, ast.BinOp, ast.BoolOp)
     for kind, path in tool.sources():
         for node in ast.walk(ast.parse(path.read_text())) if kind == "python" else ():

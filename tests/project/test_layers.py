@@ -1,4 +1,4 @@
-"""Data flows one way: who may import whom, as an executable list."""
+"""Data flows in one direction: the allowed imports as an executable list."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from places import SOURCE
 WINGS = {
     "shared": (),
     "file_system": ("shared",),
-    # What a site's probes saw meanwhile stands beside a run's findings.
+    # The results of a site's probes are shown with a run's findings.
     "program": ("shared", "file_system"),
     "centre": ("shared",),
-    # It makes files and stores of a centre that is not there, for tests and demonstrations.
+    # It creates files and stores of a simulated centre, for tests and demonstrations.
     "simulation": ("shared", "centre"),
     "cli": ("shared", "file_system", "program", "centre", "simulation"),
-    # Python's callers are told of the servers by whom the command line asks (docs/decisions/0038).
+    # In Python, information on servers comes from the same place as on the command line
+    # (docs/decisions/0038).
     "__init__": ("shared", "program", "cli"),
     "__main__": ("cli",),
 }
-"""Each wing, and the wings that it may import."""
+"""Each package, and the packages that it may import."""
 LEVELS = {
     "shared": (
         ("locales", "templates"),
@@ -50,13 +51,13 @@ LEVELS = {
     ),
     "centre": (("store",), ("prometheus", "monitor"), ("watch",), ("views", "alongside"), ("portal",)),
 }
-"""Rooms of a wing, the lowest first: a room may import those of lower levels, and itself."""
-# The programs of the casebook are no modules.
+"""Modules of a package, the lowest first: one may import those of lower levels, and its own."""
+# The programs of the casebook are not modules.
 MODULES = sorted(path for path in SOURCE.rglob("*.py") if "cases" not in path.parts)
 
 
 def place(path: Path) -> tuple[str, str]:
-    """Wing and room of a module."""
+    """Package and module group of a file."""
     parts = path.relative_to(SOURCE).parts
     return parts[0].removesuffix(".py"), parts[1].removesuffix(".py") if len(parts) > 1 else ""
 
@@ -71,7 +72,7 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def level(wing: str, room: str) -> int:
-    """A wing's own `__init__` may name its rooms."""
+    """A package's own `__init__` may name its modules."""
     return next((n for n, rooms in enumerate(LEVELS.get(wing, ())) if room in rooms), 99)
 
 
@@ -97,7 +98,7 @@ def test_every_room_has_a_level() -> None:
 
 
 ENGINE = ("program/store/", "shared/engine/", "centre/store.py", "centre/prometheus/")
-"""Only these name an engine: stores ask it, all others ask stores."""
+"""Only these name an engine: stores query it, and all others query stores."""
 
 
 def test_only_stores_name_the_engine() -> None:

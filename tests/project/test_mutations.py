@@ -1,4 +1,4 @@
-"""A hundred inputs that were damaged by chance; `make test-mutations` tries thousands."""
+"""A hundred randomly damaged inputs; `make test-mutations` tries thousands."""
 
 from __future__ import annotations
 

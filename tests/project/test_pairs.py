@@ -1,4 +1,5 @@
-"""The pairs (program with an I/O fault, program mended): their data are sound, and the command runs one."""
+"""The pairs (program with an I/O fault, corrected program): their data are valid, and the command runs
+one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of policy says what the program does: its settings exist, and its times are the defaults."""
+"""The privacy page describes the program correctly: its settings exist, and its times are the defaults."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_kyoto_starts_a_process_for_each_record(folder: Path) -> None:
 
 def test_slow_ls_asks_for_attributes_in_vain_and_is_dated(folder: Path) -> None:
     found = diagnosis(folder, "ls-slow.strace")
-    # Each file is asked for its size three times too, which costs far less.
+    # The size of each file is also queried three times, which costs far less.
     assert changes(found)[:2] == ["failed-xattr", "slow-call"]
     assert "17:03" in say(one(found, "slow-call").message, language_in("en"))
     assert one(found, "slow-call").cost_seconds == pytest.approx(0.722723, rel=0.01)

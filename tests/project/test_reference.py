@@ -1,4 +1,4 @@
-"""The reference can't lag behind the code, nor the code be undocumented."""
+"""The reference agrees with the code, and the code is documented."""
 
 from __future__ import annotations
 

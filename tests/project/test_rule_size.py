@@ -1,4 +1,4 @@
-"""Rules stay small enough to read: what is counted, and limits that only ever get lower."""
+"""Rules stay small enough to read: what is counted, and limits that may only be lowered."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from iodock.program import rules
 MOST_THRESHOLDS = 4
 COUNTED_RULES = 37
 LIMITS = {"thresholds": 103, "constants": 50, "sql_lines": 945, "longest_query": 29, "causes": 80}
-"""Of these rules together: lower a limit with the change that allows it, and raise none."""
+"""For these rules together. A change that allows it lowers a limit; none is raised."""
 A_NEW_RULE = {"thresholds": MOST_THRESHOLDS, "constants": 1, "sql_lines": 25, "longest_query": 0, "causes": 4}
-"""What each rule beyond those may add."""
+"""The amount that each further rule may add."""
 
 
 @pytest.mark.parametrize("measure", LIMITS)

@@ -1,4 +1,4 @@
-"""The scoreboard of labelled logs: its arithmetic, and a folder with logs made up."""
+"""The scoreboard of labelled logs: its arithmetic, and a folder with made-up logs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def test_peers_are_scored_on_the_logs_that_they_answered() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A log of small writes into a shared file, labelled with them, and with reads that are not there."""
+    """A log of small writes into a shared file, labelled with them, and with reads that it does not
+    contain."""
     writes = posix("/lustre/a", writes=40_000, write_size=5000, write_seconds=90.0)
     counted(tmp_path, [writes, layout("/lustre/a", range(8))])
     (tmp_path / "job.txt").rename(tmp_path / "small.darshan-parser.txt")
@@ -77,7 +78,7 @@ def test_a_folder_is_scored(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     said = capsys.readouterr().out
     assert "| SML-W | 1 | 1 | 0 | 1.00 | 1.00 | 1.00 |" in said
     assert "| SML-R | 1 | 0 | 0 | - | 0.00 | 0.00 |" in said
-    # Four ranks without MPI-IO are seen, and no label says so.
+    # Four ranks without MPI-IO are detected, and no label names that.
     assert "| MPNM | 0 | 0 | 1 | 0.00 | - | 0.00 |" in said
     assert "| all (micro) | 3 | 2 | 1 |" in said
     assert "| small | SHF SML-W | SML-R | MPNM |" in said

@@ -1,4 +1,5 @@
-"""Units for systemd: it takes them, they give up what they do not need, and their commands do as they say."""
+"""systemd units: systemd accepts them, they drop rights that they do not need, and their commands work as
+documented."""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ from places import ROOT
 UNITS = sorted((ROOT / "integrations" / "systemd").iterdir())
 MOST_EXPOSED = {"iodock-agent.service": 50, "iodock-monitor.service": 30, "iodock-probe@.service": 30,
                 "iodock-probe-page@.service": 20}  # fmt: skip
-"""Tenths of what systemd-analyze calls exposure: from 0 to 100. The agent is root.
-systemd 252 says 37, 17, 16 and 6; others weigh a little differently."""
+"""Tenths of the exposure that systemd-analyze reports: from 0 to 100. The agent runs as root. systemd 252
+reports 37, 17, 16 and 6; other versions weigh slightly differently."""
 needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
 
 
 @pytest.fixture
 def units(tmp_path: Path) -> Path:
-    """All of them, with programs that are there."""
+    """All units, with programs that exist."""
     folder = tmp_path / "units"
     folder.mkdir()
     program = tmp_path / "program"
@@ -50,7 +51,7 @@ def test_systemd_takes_it(unit: str, units: Path) -> None:
 
 @needs_systemd
 def test_what_is_wrong_is_seen(units: Path) -> None:
-    """The check above can fail."""
+    """Shows that the check above can fail."""
     unit = units / "iodock-probe@.service"
     unit.write_text(unit.read_text().replace("ProtectClock=yes", "ProtectClock=sometimes"))
     assert unit.name.partition("@")[0] in analyze("verify", "--man=no", unit).stderr
@@ -72,7 +73,7 @@ def test_every_service_is_judged() -> None:
 
 
 def section(unit: str, name: str) -> dict[str, list[str]]:
-    """A section of a unit; a key may stand there several times."""
+    """A section of a unit, in which a key may occur several times."""
     text = (ROOT / "integrations" / "systemd" / unit).read_text()
     lines = re.findall(
         r"^([A-Za-z]+)=(.*)$", text.partition(f"[{name}]")[2].partition("\n[")[0], re.MULTILINE
@@ -81,7 +82,7 @@ def section(unit: str, name: str) -> dict[str, list[str]]:
 
 
 def started(unit: str, folder: Path, state: Path, options: str) -> list[subprocess.CompletedProcess[str]]:
-    """Its commands, with what systemd would put into them for the instance `scratch-probe`."""
+    """Its commands, as systemd expands them for the instance `scratch-probe`."""
     given = {"%f": str(folder), "%S": str(state), "%i": "scratch-probe", "$IODOCK_OPTIONS": options}
     done = []
     for line in section(unit, "Service")["ExecStart"]:
@@ -100,7 +101,7 @@ def started(unit: str, folder: Path, state: Path, options: str) -> list[subproce
 def test_the_services_probe_and_write_a_page(tmp_path: Path) -> None:
     folder, state = tmp_path / "watched", tmp_path / "state"
     folder.mkdir()
-    # As systemd makes it before the start: empty.
+    # As systemd creates it before the start: empty.
     (store,) = section("iodock-probe@.service", "Service")["StateDirectory"]
     (state / store.replace("%i", "scratch-probe")).mkdir(parents=True)
     (pages,) = section("iodock-probe-page@.service", "Service")["StateDirectory"]

@@ -47,15 +47,16 @@ MADE_UP = {
     },
     "H5F": {2: {f"H5F{end}" for end in _CLOSES}, 3: set(_H5F)},
 }
-"""By module and version: what records before this version lack (darshan-*-logutils.c)."""
+"""By module and version: counters that records before this version lack (darshan-*-logutils.c)."""
 
 SWAPPED = ("POSIX_F_META_TIME", "POSIX_F_MAX_READ_TIME", "POSIX_F_MAX_WRITE_TIME")
-"""Of big-endian logs with POSIX records before version 4: libdarshan-util 3.5.0 leaves these three unswapped:
-it compares the numbers of RENAME_SOURCES, _TARGETS and RENAMED_FROM (10 to 12) with those of fractions."""
+"""For big-endian logs with POSIX records before version 4, libdarshan-util 3.5.0 leaves these three
+unswapped. It compares the numbers of RENAME_SOURCES, _TARGETS and RENAMED_FROM (10 to 12) with those of
+floating-point counters."""
 
 ZEROED = ("POSIX_F_VARIANCE_RANK_TIME", "POSIX_F_VARIANCE_RANK_BYTES")
-"""Of POSIX records of version 2 and 3: libdarshan-util 3.5.0 gives zero for these: it moves too few bytes
-when it makes room for the counters of version 4. Both programs print `?` for them."""
+"""For POSIX records of versions 2 and 3, libdarshan-util 3.5.0 gives zero for these, because it moves too few
+bytes when it makes room for the counters of version 4. Both programs print `?` for them."""
 
 
 def bits(value: float) -> str:
@@ -99,7 +100,7 @@ def lustre(log: Any, out: list[str]) -> None:
         out.append(f"LUSTRE\t{record['id']}\t{record['rank']}")
         for one in record["components"]:
             size, count, *known = one["counters"].tolist()
-            # Of version 1 libdarshan-util says where a file begins, which its records do not.
+            # For version 1, libdarshan-util reports where a file begins, which its records do not contain.
             if known[0] == known[1] == -1:
                 known[2] = -1
             out.append(f"component\t{size}\t{count}\t{known}\t{one['pool_name']}")

@@ -1,4 +1,4 @@
-"""`iodock monitor top` and the portal show one quantity in one form and under one name."""
+"""`iodock monitor top` and the portal show each quantity in the same form and under the same name."""
 
 from __future__ import annotations
 

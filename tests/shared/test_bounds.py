@@ -1,4 +1,4 @@
-"""Input without an end, nested without an end, or of another kind: one line of error, and little memory."""
+"""Input that is endless, endlessly nested, or of another kind: one line of error, and little memory."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "a binary file": folder / "binary",
         "a packed bomb": folder / "bomb.gz",
     }
-    # A line of 2 GiB takes no room on the disk.
+    # A line of 2 GiB in a sparse file takes no room on the disk.
     with made["an endless line"].open("wb") as out:
         out.write(b"JobID|")
         out.truncate(2 << 30)
@@ -100,7 +100,7 @@ def test_verbs_refuse_input_without_bounds(verb: str, inputs: dict[str, Path], t
         assert rss_kib < MOST_KIB, (name, rss_kib)
 
 
-# A process starts with the peak of who made it, and that of a test runner is what earlier tests needed.
+# A process starts with the peak memory of its parent, and a test runner's is that of earlier tests.
 _MEASURES = """import os, sys
 process = os.posix_spawn(sys.executable, [sys.executable, "-m", "iodock", *sys.argv[2:]], os.environ)
 _, status, usage = os.wait4(process, 0)
@@ -109,7 +109,7 @@ sys.exit(os.waitstatus_to_exitcode(status) % 256)"""
 
 
 def measured(words: list[str], standard_input: int, folder: Path) -> tuple[int, str, int]:
-    """Exit status, stderr and the most memory of iodock with these WORDS."""
+    """Exit status, stderr and peak memory of iodock with these WORDS."""
     with (folder / "said").open("wb") as out:
         process = subprocess.Popen(
             [sys.executable, "-c", _MEASURES, str(folder / "rss"), *words], start_new_session=True,
@@ -172,7 +172,7 @@ def test_xz_that_needs_much_memory_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "packed"
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 3 << 20}]
     content = bytearray(lzma.compress(os.urandom(5 << 20), filters=filters))
-    # The dictionary's size in the block's header, made 1.5 GiB: then the header's own checksum is put right.
+    # The dictionary size in the block's header is set to 1.5 GiB, and the header's own checksum is corrected.
     at = content.index(b"\x21\x01", 12)
     content[at + 2] = 39
     size = (content[12] + 1) * 4
@@ -229,7 +229,7 @@ OWN = {
     "file_system/probe/worker.py",
     "file_system/health/sweeps/runs.py",
 }
-"""These read what iodock's own processes say, or write a file that they have just made."""
+"""These read output of iodock's own processes, or a file that they have just written."""
 KERNEL = {
     "program/doctor.py",
     "program/volume/tree.py",
@@ -255,7 +255,7 @@ PACKAGE = (
     "program/relations/derived.py",
     "shared/bounded/",
 )
-"""These read files of the package; the last reads for all."""
+"""These read files of the package; the last one serves all readers."""
 
 
 def test_input_is_read_in_one_place() -> None:
@@ -274,4 +274,5 @@ def test_input_is_read_in_one_place() -> None:
 
 
 ALLOWED = {("centre/monitor/access.py", "loads"), ("program/store/guard.py", "loads")}
-"""Not of a file: a name is looked at, and what the engine says of a statement; its depth is guarded there."""
+"""Not from a file: a name is examined, and the engine's output for a statement, whose depth is limited
+there."""

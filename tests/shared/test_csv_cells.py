@@ -1,4 +1,4 @@
-"""CSV: a text that a spreadsheet would take for a formula is none; numbers and other formats are exact."""
+"""CSV: spreadsheets do not take texts for formulas; numbers and other formats are exact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names with characters that turn the direction of text, or that nobody sees, are shown as escapes: in
+"""Names with invisible characters, or ones that change the text direction, are shown with escapes: in
 terminals, reports and charts, by one function."""
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def test_reports_and_charts(store: Path, form: str, tmp_path: Path) -> None:
         shown("report", store, "-o", made)
     else:
         shown("show", "summary", store, "--by", "file", "--format", form, "-o", made)
-    # What scripts draw is shown by the scripts' own function.
+    # Text drawn by scripts is shown by the scripts' own function.
     text = re.sub(r"<script.*?</script>", "", made.read_text(), flags=re.DOTALL)
     assert not set(DIRECTION + UNSEEN) & set(text)
     assert "x\\u202a" in text or form == "html"
@@ -117,7 +117,7 @@ def test_reports_and_charts(store: Path, form: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("node") is None, reason="no node here to run the report's script")
 def test_the_reports_script_shows_the_same(tmp_path: Path) -> None:
     letters = [chr(number) for number in range(sys.maxunicode + 1)]
-    # Which are assigned differs between versions of Unicode.
+    # The set of assigned characters differs between versions of Unicode.
     letters = [letter for letter in letters if unicodedata.category(letter) not in ("Cn", "Cs")]
     source = (SOURCE / "shared/pages/assets/js/00-dom.js").read_text()
     begin, end = source.index("const UNSAFE_TO_SHOW"), source.index("function shortened")
@@ -136,6 +136,6 @@ def test_the_reports_script_shows_the_same(tmp_path: Path) -> None:
         (hex(ord(letter)), one) for letter, one in zip(letters, shown_by_script, strict=True)
         if one != visible(letter)
     ]  # fmt: skip
-    # Assigned since this Python's Unicode.
+    # Assigned after this Python's version of Unicode.
     assert [one for one in differing if not one[1].startswith(chr(92))] == []
     assert len(differing) < 40, differing[:10]

@@ -1,4 +1,4 @@
-"""A site's settings: values fill defaults, and what can't be used is named with its file."""
+"""A site's settings: values replace defaults, and unusable ones are reported with their file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables for the terminal: what is not known stays empty, and what does not fit is named."""
+"""Tables for the terminal: unknown values are empty, and omitted columns are named."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_rows_by_any_column(long_run: Path) -> None:
     longest = shown(long_run, "accesses", "--top", "2", "--sort", "dur")
     assert [row["dur"] for row in longest["rows"]] == [900_000, 800_000]
     assert longest["totals"]["text"] == "2 of 13 calls"
-    # By what stands above the column.
+    # By the column's heading.
     assert shown(long_run, "accesses", "--top", "2", "--sort", "time")["rows"] == longest["rows"]
     by_name = shown(long_run, "files", "--sort", "file", "--top", "1")
     assert [row["file"] for row in by_name["rows"]] == ["/data/short", "other"]
@@ -144,7 +144,7 @@ def test_every_analysis_has_top_and_sort(long_run: Path, analysis: str) -> None:
     columns = [column["name"] for column in shown(long_run, analysis)["columns"] if column["type"] != "map"]
     rows = shown(long_run, analysis, "--sort", columns[-1], "--top", "1")["rows"]
     assert [row[columns[0]] for row in rows[1:]] in ([], ["other"])
-    # Python has the same.
+    # The result is the same in Python.
     found = iodock.open(str(long_run)).show(analysis, sort=columns[-1], top=1)
     assert found.to_arrow().to_pylist()[:1] == found.to_arrow().to_pylist()
 

@@ -1,5 +1,5 @@
-"""The runs that the classifier of servers' states is judged by: frozen, so that it follows them and not they
-it."""
+"""The runs on which the classifier of server states is judged. They are frozen, so that they do not depend on
+the classifier."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST = "0f9db37dad2d2e356a691dc83832d5614b1f875cfc4561f839e7d5820787ecd8"
 TUNED_ON = "f2a94a7c32382de774816855083d0c166bde38a3a900e13fc6f5b60ebe655c20"
 JUDGED_BY = "61ad8d2fa2dd200e2414f32d703467ac614b0fb193a05fd02c87bb7515144ca8"
 DAYS = "ccf429efd2f095b42ce955232e890cd7df5c809bfc9f6b6d2179d149a8de086b"
-"""Never changed to suit the classifier: a new story gets a series of its own."""
+"""Never changed for the sake of the classifier: a new story gets its own series."""
 
 
 def together(episodes: Iterable[Episode]) -> str:

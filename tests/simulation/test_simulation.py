@@ -1,4 +1,5 @@
-"""The fake Lustre's model: entries come and go as Lustre's, and scenarios do what they say."""
+"""The model of the simulated Lustre: entries appear and disappear as in Lustre, and scenarios do what they
+describe."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def truth_by_entry(centre: Centre) -> dict[tuple[str, str, str], int]:
 
 
 def done(centre: Centre, operation: str, kind: str = "mdt") -> int:
-    """How often, since the beginning, by the truth."""
+    """The number since the beginning, from the truth."""
     of_kind = {target.name for target in centre.targets if target.kind == kind}
     return sum(
         value
@@ -63,11 +64,11 @@ def by_minute(centre: Centre, minutes: int) -> Iterator[int]:
         before = now
 
 
-# How entries come and go.
+# How entries appear and disappear.
 
 
 class Alone:
-    """A target and ids that work on it by hand."""
+    """A target, and ids that access it manually."""
 
     def __init__(self, cleanup_s: int = 600) -> None:
         self.now_ns = self.begin_ns = 1_700_000_000 * SECOND_NS
@@ -75,7 +76,7 @@ class Alone:
         self.streams: dict[str, Stream] = {}
 
     def works(self, job_id: str, at_s: float, seconds: float, per_s: float = 1.0) -> None:
-        """From AT_S on for so long."""
+        """From AT_S on, for this duration."""
         job = Job(1, "user01", 17001, "x", "x", ("n1",), self.begin_ns, None)
         stream = self.streams.setdefault(job_id, Stream(job, job_id, self.target))
         stream.change([Rate.per_second("write_bytes", per_s, 4096)], self.at(at_s))
@@ -93,7 +94,7 @@ def test_an_idle_entry_goes_when_a_new_id_comes() -> None:
     alone = Alone()
     alone.works("a", 0, 10)
     alone.target.bring_back(alone.at(5000))
-    # However long nobody comes, it stays.
+    # Without any access it stays for any time.
     assert alone.ids == ["a"]
     alone.works("b", 600, 5)
     assert alone.ids == ["a", "b"], "idle for 590 s only"
@@ -112,7 +113,7 @@ def test_who_has_an_entry_does_not_make_the_server_sweep() -> None:
     alone.works("b", 0, 10)
     alone.works("b", 5000, 10)
     assert alone.ids == ["a", "b"]
-    # Only that somebody has read the file does.
+    # Only reading the file does.
     alone.target.sweep(alone.at(5020))
     assert alone.ids == ["b"]
 
@@ -255,7 +256,7 @@ def test_in_a_stall_operations_collapse_while_requests_wait_and_the_cpu_is_idle(
     assert server.condition.queue_depth == 12_000
     during = list(by_minute(centre, 13))
     server.update(centre.now_ns)
-    # Counters that count what is handled say nothing of those who wait.
+    # Counters of handled requests say nothing about waiting ones.
     assert server.service["req_waittime"].samples - samples < 0.02 * samples
     assert (server.busy_ns - busy_ns) / (13 * MINUTE * SECOND_NS) < 0.02
     after = list(by_minute(centre, 10))
@@ -322,7 +323,7 @@ def test_a_reboot_begins_all_counters_anew() -> None:
 
 @pytest.mark.whole
 def test_cleanup_takes_entries_and_with_start_times_nothing_is_lost() -> None:
-    """As whoever reads every 10 s sees it: the growth of all entries is the truth, to the byte."""
+    """As a reader sees it every 10 s: the growth of all entries equals the truth, to the byte."""
     centre = Centre(named("cleanup"))
     last: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
     grown: Counter[tuple[str, str, str]] = Counter()
@@ -397,7 +398,7 @@ def test_a_scenario_of_other_jobs_takes_the_place_of_those_that_run(scenario: st
     assert {job.application for job in later} <= {one.name for one, _ in chosen.mix}
     assert all((job.end_ns or 0) <= turned_ns for job in centre.jobs[: len(before) + 2] if job.number)
     assert len({job.number for job in centre.jobs if job.number}) == len(before) + len(later)
-    # Those that were cancelled did nothing afterwards, and what they did is still theirs.
+    # Cancelled jobs did nothing afterwards, and keep their counts.
     numbers = {job.number for job in before}
     ended = [stream for stream in centre.streams if stream.job.number in numbers]
     assert ended and all(stream.last_ns(centre.now_ns) <= turned_ns for stream in ended)

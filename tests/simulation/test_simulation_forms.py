@@ -1,4 +1,5 @@
-"""The fake Lustre's files are printed as the releases print them: lines of real servers, made again."""
+"""The files of the simulated Lustre have the format of real releases: lines of real servers are
+reproduced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fake Lustre's files: what `iodock-agent` reads there is the truth."""
+"""The files of the simulated Lustre: what `iodock-agent` reads there is the truth."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_nobody_reads_half_of_a_file(tmp_path: Path) -> None:
     writer.join()
 
 
-# The verb
+# The command
 
 
 def iodock(*words: object) -> list[str]:
@@ -215,7 +215,7 @@ def test_the_verb_simulates(tmp_path: Path) -> None:
     assert told.stdout == "" and told.stderr.startswith("synthetic ") and len(told.stderr.splitlines()) == 1
     truth = json.loads((tmp_path / "t/truth.json").read_text())
     assert (truth["scenario"], truth["seed"]) == ("reboot", 3)
-    # The simulated time ends now, as if all had just been read.
+    # The simulated time ends now, as if everything had just been read.
     assert truth["now_ns"] - truth["begin_ns"] == 1200 * 10**9
     assert before_ns <= truth["now_ns"] <= time.time_ns()
     assert sorted(path.name for path in (tmp_path / "t").glob("[mo]*")) == [

@@ -38,7 +38,7 @@ _ADDRESS_SPACE = 8 << 30
 
 @dataclass
 class Outcome:
-    """Of one case."""
+    """Limits for one case."""
 
     number: int
     target: str
@@ -55,7 +55,7 @@ _NEVER_SAID = re.compile(r"Traceback|panicked|has a bug|RUST_BACKTRACE|internal 
 
 
 def case(seed: int, number: int, wanted: str | None = None) -> tuple[Target, str, Mutation, Mutated]:
-    """What case NUMBER is; it depends on nothing but these."""
+    """Case NUMBER, which depends only on these arguments."""
     chance = Random(f"{seed} {number}")
     targets = [
         one for one in TARGETS if wanted in (None, one.name) and (one.name != "agent" or AGENT.is_file())
@@ -77,7 +77,7 @@ def _baseline(target: Target, sample: str) -> Seen:
 
 
 def tried(seed: int, number: int, wanted: str | None = None, keep: Path | None = None) -> Outcome:
-    """Makes a case and looks at what its reader does."""
+    """Makes a case, runs its reader, and judges the result."""
     target, sample, mutation, mutated = case(seed, number, wanted)
     outcome = Outcome(number, target.name, sample, mutation.__name__)
     before = _baseline(target, sample) if target.counts else Seen(0, "")
@@ -124,11 +124,11 @@ def _peak_bytes() -> int:
     return int(found[1]) << 10 if found else 0
 
 
-# Several processes, each of which is replaced where it ends or does not answer.
+# Several processes, each of which is replaced if it ends or does not answer.
 
 
 def worker(seed: int, wanted: str | None) -> None:
-    """Reads numbers of cases from stdin and writes an outcome a line."""
+    """Reads numbers of cases from stdin and writes an outcome per line."""
     faulthandler.enable()
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
@@ -181,10 +181,10 @@ def _started(seed: int, wanted: str | None, folder: str) -> _Worker:
 
 
 def outcomes(seed: int, numbers: range, wanted: str | None = None, at_once: int = 2) -> Iterator[Outcome]:
-    """Tries all of them, AT_ONCE at a time. A worker that ends or does not answer is an outcome too."""
+    """Tries all of them, AT_ONCE at a time. A worker that ends or does not answer is an outcome, too."""
     left = iter(numbers)
     with tempfile.TemporaryDirectory(prefix="mutated-") as folder, selectors.DefaultSelector() as answers:
-        # What a killed worker leaves lies in that folder too.
+        # Files of a killed worker are in that folder, too.
         for number in islice(left, at_once):
             _begin(_started(seed, wanted, folder), number, answers)
         while answers.get_map():

@@ -1,4 +1,4 @@
-"""Readers that damaged inputs are given to: each with its samples, and what it says of them."""
+"""Readers that get damaged inputs: each with its samples, and how its result is reported."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ from pathlib import Path
 from places import FIXTURES, ROOT
 
 PATIENCE_S = 60
-"""A case takes a tenth of a second; a machine that is busy ten times that."""
+"""A case takes a tenth of a second, or ten times that on a busy machine."""
 MOST_BYTES = 1 << 30
 _LARGEST = 96 << 10
-"""Of a sample: lines behind are left out, so that a case is quick."""
+"""Lines of a sample that are used; later ones are left out, so that a case is fast."""
 AGENT = ROOT / "target" / "debug" / "iodock-agent"
 
 
 @dataclass
 class Seen:
-    """What a reader gave."""
+    """The result of a reader."""
 
     status: int
     said: str
     amount: int = 0
-    """Calls, values or rows that it read."""
+    """Number of calls, values or rows that it read."""
     losses: dict[str, int] = field(default_factory=dict)
-    """What it says that it lost, by name."""
+    """The losses that it reported, by name."""
     bug: str = ""
-    """An error that is none of iodock's own."""
+    """An error that is not one of iodock's own."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A reader, and how it is asked in this process."""
+    """A reader, and how to call it in this process."""
 
     name: str
     samples: Callable[[], dict[str, bytes]]
     read: Callable[[Path, bytes, str], Seen]
-    """Reads a content, in a folder of its own, that is a damaged one of the sample of this name."""
+    """Reads content, in its own folder, that is a damaged form of the sample with this name."""
     weight: int = 1
     counts: bool = True
     """Whether `amount` and `losses` are known."""
 
 
 def _verb(folder: Path, *words: object, standard_input: bytes | None = None) -> tuple[int, str, str]:
-    """Runs a verb in this process; what it writes, also that of Rust, goes to files."""
+    """Runs a command in this process; its output, including Rust's, goes to files."""
     from iodock.cli.run import run
 
     kept = os.dup(0), os.dup(1), os.dup(2)
@@ -184,7 +184,7 @@ _MOUNT_POINT = "mnt/job_5"
 
 @cache
 def _counters() -> dict[str, bytes]:
-    """Files of the kernel, of Lustre and MooseFS that the agent reads, by their place below the root."""
+    """Files of the kernel, Lustre and MooseFS that the agent reads, by their path below the root."""
     folder = FIXTURES.parent / "crates" / "iodock-agent" / "tests" / "fixtures"
     lustre = "proc/fs/lustre"
     places = {
@@ -257,7 +257,7 @@ def _push(folder: Path, content: bytes, sample: str) -> Seen:
 
 
 def _called(folder: Path, function: Callable[[], object]) -> Seen:
-    """Of a function of iodock's own, which raises its own errors."""
+    """For a function of iodock itself, which raises its own errors."""
     from iodock.shared.errors import IodockError
 
     kept = os.dup(2)
@@ -277,7 +277,7 @@ def _called(folder: Path, function: Callable[[], object]) -> Seen:
 
 @cache
 def _whole(kind: str) -> Path:
-    """A store that is whole, of which one file is damaged."""
+    """A valid store with one damaged file."""
     folder = Path(tempfile.mkdtemp(prefix="mutated-"))
     if kind == "store":
         log = folder / "run.log"
@@ -386,7 +386,7 @@ TARGETS = (
     Target("measurements", _measurements, _bench),
     Target("ratio", _times, _ratio, 4),
     Target("sar", _readings, _sar, 2),
-    # A counter that it does not know may be a newer kernel's, and is left out without a word.
+    # An unknown counter may belong to a newer kernel, and is left out silently.
     Target("agent", _counters, _agent, 2, counts=False),
     Target("push", _pushes, _push, counts=False),
     Target("store", lambda: _files_of("store"), _store, 2, counts=False),

@@ -40,15 +40,15 @@ from strace_counts import MOVING, Counted, counted
 
 _WAITS = "poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 io_getevents io_uring_enter"
 WAITS = frozenset(_WAITS.split())
-"""How often one waits depends on when the others are ready."""
-# What iodock says begins with a line of these, or an empty one.
+"""The number of waits depends on when the others are ready."""
+# iodock's own output begins with such a line, or an empty one.
 _OWN_WORDS = re.compile(rb"(note|warning|error): |\n|$")
 IN_RINGS = frozenset({"io_uring_read", "io_uring_write", "io_uring_fsync"})
-"""Requests inside of an io_uring are no calls."""
+"""Requests inside an io_uring are not calls."""
 BACKENDS = ("auto", "rewrite", "bpf", "ptrace")
 PATIENCE_S = 300
 MOST_RUNS = 6
-"""Of strace, until the spread of a program that does not do the same each time is known."""
+"""Number of runs under strace, until the spread of a program with varying behaviour is known."""
 ENVIRONMENT = {
     "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
     "LANG": "C.UTF-8",
@@ -60,14 +60,14 @@ ENVIRONMENT = {
     "GIT_AUTHOR_DATE": "1500000000 +0000",
     "GIT_COMMITTER_DATE": "1500000000 +0000",
     "SOURCE_DATE_EPOCH": "1500000000",
-    # rustc may be rustup's, which looks for itself there.
+    # rustc may be rustup's, which finds itself there.
     "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup")),
 }
 
 
 @dataclass
 class Ended:
-    """What can be seen of a run from outside."""
+    """The visible results of a run."""
 
     status: int
     out: bytes
@@ -77,29 +77,29 @@ class Ended:
 
 @dataclass
 class Recorded:
-    """What a store says."""
+    """The content of a store."""
 
     calls: Counter[str]
     bytes: Counter[str]
     itself: Counter[str]
-    """Calls on files that show the program itself."""
+    """Calls on files that describe the program itself."""
     losses: dict[str, int]
     how: str
 
 
 class Place:
-    """Folders of always the same names."""
+    """Folders that always have the same names."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.work, self.built = root, root / "work", root / "built"
         self.home, self.store, self.log = root / "home", root / "run.iodock", root / "strace.log"
         self.built.mkdir(parents=True, exist_ok=True)
-        # Some programs become another user.
+        # Some programs change to another user.
         root.chmod(0o755)
         self._done: set[str] = set()
 
     def build(self, program: Program) -> str:
-        """What its commands make, once; why not, if they fail."""
+        """Builds the files of its commands, once. Returns the reason if that fails."""
         for command in program.build:
             if command in self._done:
                 continue
@@ -153,7 +153,7 @@ def _files(folder: Path) -> Iterator[tuple[str, object]]:
 
 
 def recorded_of(store: Path) -> Recorded:
-    """What the store at STORE has."""
+    """The content of the store at STORE."""
     from iodock.program.store import Store
 
     with Store.open(store) as opened:
@@ -169,7 +169,7 @@ def recorded_of(store: Path) -> Recorded:
     return Recorded(calls, moved_bytes, looks, losses, how)
 
 
-# The recorder's library stands in /proc/self/maps, its variables in environ: these are longer.
+# The recorder's library appears in /proc/self/maps, and its variables in environ, so these are longer.
 _ITSELF = r"""
     SELECT call, count(*) AS n FROM calls_seen
     WHERE regexp_matches(file, '^/proc/(self|thread-self|\d+)/(.*/)?(\w*maps|environ)$')"""
@@ -185,22 +185,22 @@ def _compared() -> frozenset[str]:
 
 @dataclass
 class Verdict:
-    """Of one program by one back end."""
+    """The result of one program with one back end."""
 
     wrong: list[str] = field(default_factory=list)
     how: str = ""
-    """The back end that was taken."""
+    """The back end that was used."""
     seen: int = 0
     of: int = 0
     before_load: int = 0
-    """Calls that the loss of that name stands for."""
+    """Number of calls counted under the loss of that name."""
     hidden: int = 0
-    """Calls that other losses stand for."""
+    """Number of calls counted under other losses."""
     losses: list[str] = field(default_factory=list)
 
 
 class Trial:
-    """One program: alone twice, under strace, and by each back end."""
+    """One program: twice alone, under strace, and with each back end."""
 
     def __init__(self, program: Program, place: Place) -> None:
         self.program, self.place = program, place
@@ -236,7 +236,7 @@ class Trial:
         return verdict
 
     def _outside(self, ended: Ended) -> list[str]:
-        """What is not as alone, of what the program itself does the same each time."""
+        """Differences to the run alone, in what the program does the same each time."""
         one, two = self.alone
         wrong = []
         if ended.status != one.status and one.status == two.status:
@@ -285,7 +285,8 @@ class Trial:
         return min(0, seen - low + slack) + max(0, seen - high - slack)
 
     def _as_much(self, name: str, recorded: Recorded) -> bool:
-        """Whether it moved the same bytes, in another number of pieces: what a pipe holds depends on time."""
+        """Whether it moved the same bytes in a different number of pieces: the content of a pipe depends on
+        time."""
         if name in WAITS or name in self.program.varies.split():
             return recorded.calls[name] > 0
         ranges = [_bytes(name, log, recorded) for log in self.logs]
@@ -293,14 +294,14 @@ class Trial:
 
 
 def _calls(name: str, log: Counted, recorded: Recorded) -> tuple[int, int]:
-    """How often a recording may have the call."""
+    """How often a recording may contain the call."""
     low, high = _range(log.calls[name], log.before_load[name], log, recorded)
-    # From inside, a call that the kernel begins again is one that takes longer.
+    # For rewrite, a call that the kernel restarts is one longer call.
     return low - (log.restarted[name] if recorded.how == "rewrite" else 0), high
 
 
 def _bytes(name: str, log: Counted, recorded: Recorded) -> tuple[int, int]:
-    """How much a recording may have moved by the call."""
+    """How many bytes a recording may have moved by the call."""
     return _range(log.bytes[name], log.bytes_before_load[name], log, recorded)
 
 
@@ -333,7 +334,7 @@ def _explain(recorded: Recorded, verdict: Verdict, different: dict[str, int], sa
 
 
 def _most_behind(losses: set[str], recorded: Recorded) -> float:
-    """How many calls they can stand for: those counted in calls so many, others any number."""
+    """The number of calls that they can explain: losses counted in calls that number, others any number."""
     if losses - COUNTED_IN_CALLS:
         return math.inf
     return sum(recorded.losses[name] for name in losses)
@@ -363,7 +364,7 @@ def tried(program: Program, backends: Sequence[str], place: Place) -> Iterator[t
 
 
 def line(program: Program, backend: str, verdict: Verdict) -> str:
-    """What is said of it."""
+    """The result as text."""
     way = backend if verdict.how in ("", backend) else f"{backend}: {verdict.how}"
     counts = f"{verdict.seen:,} calls"
     if program.calls is not Calls.ANY:

@@ -1,4 +1,5 @@
-"""Programs of a Linux machine that do the same every time: what `make test-programs` records in every way."""
+"""Programs of a Linux machine that behave the same every time: `make test-programs` records each with every
+back end."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ MPIRUN = "mpirun --allow-run-as-root --oversubscribe --bind-to none -n 2"
 
 
 class Calls(enum.Enum):
-    """How often a program makes each call."""
+    """The number of each call in a program."""
 
     SAME = "the same each time"
     SPREAD = "within what several runs show"
@@ -30,18 +31,18 @@ class Calls(enum.Enum):
 
 @dataclass(frozen=True)
 class Program:
-    """One row: run in a folder that holds `tree`, `big.txt` and `lines.txt`."""
+    """One row: run in a folder with `tree`, `big.txt` and `lines.txt`."""
 
     name: str
     command: str
-    """Words, or with `;`, `|` and the like what bash is to do. `$BUILT` is the folder of what was built."""
+    """Words, or with `;`, `|` and similar a command for bash. `$BUILT` is the folder of built programs."""
     calls: Calls = Calls.SAME
     needs: str = ""
-    """Programs, beside the first word."""
+    """Required programs, apart from the first word."""
     build: tuple[str, ...] = ()
-    """Commands that make what it runs, once, in `$BUILT`."""
+    """Commands that build its programs, once, in `$BUILT`."""
     varies: str = ""
-    """Calls whose number depends on time: Go starts a thread where the others are busy."""
+    """Calls whose number depends on time: Go starts a thread if the others are busy."""
     ends: int = 0
     """Its status; negative: the signal that ends it."""
 
@@ -50,19 +51,19 @@ class Program:
         return any(mark in self.command for mark in ";|&<>*\n")
 
     def missing(self) -> list[str]:
-        """What it needs and is not here."""
+        """Required programs that are missing here."""
         first = () if self.is_shell else (self.command.split()[0],)
         needed = [one for one in (*first, *self.needs.split()) if not one.startswith("$")]
         return [one for one in needed if not shutil.which(one)]
 
     def words(self) -> list[str]:
-        """To be run, with `$BUILT` still to be put in."""
+        """The command, in which `$BUILT` is not replaced yet."""
         return ["bash", "-c", self.command] if self.is_shell else shlex.split(self.command)
 
 
 def prepare(folder: Path) -> None:
-    """What every program finds. Times are old enough for git, which reads files again that are as young as
-    its index."""
+    """The files for every program. They are old enough for git, which reads files again if they are as young
+    as its index."""
     for number in range(30):
         path = folder / "tree" / f"sub-{number % 3}" / f"file-{number}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +86,7 @@ def _way(name: str, calls: Calls = Calls.SAME, ends: int = 0) -> Program:
 
 def _fio(name: str, *options: str, calls: Calls = Calls.SPREAD) -> Program:
     plain = "fio --name=a --rw=randrw --size=512k --bs=4k --randseed=7 --filename=fio.dat --output=/dev/null"
-    # It asks for a file's state as often as it has time for.
+    # It queries a file's state as often as time allows.
     return Program(f"fio: {name}", " ".join([plain, *options]), calls, varies="newfstatat")
 
 
@@ -360,7 +361,7 @@ _OTHERS = [
     Program("javac", "javac -d . $BUILT/Files1.java", Calls.ANY, build=(_text("Files1.java", _JAVA),)),
     Program("make -j2", f"make -s -j2 -f $BUILT/many.mk SOURCE={SOURCES}/hello.c", SPREAD, "make gcc",
             (_text("many.mk", _MANY),), "read poll pselect6"),
-    # It looks at each library, the recorder's too.
+    # It examines each library, including the recorder's.
     Program("valgrind", "valgrind -q cat lines.txt", SPREAD, varies="mmap readlink statx write"),
     _python("duckdb", _DUCKDB, Calls.ANY, ""),
     _python("parquet", _PARQUET, Calls.ANY, ""),
@@ -387,7 +388,7 @@ _IN_C = [
     Program("own calls of a plugin", f"{sys.executable} -S $BUILT/plugin.py", needs="gcc",
             build=(_text("plugin.py", _PLUGIN), _c("own_calls", "-shared", "-fPIC", out="own.so"))),
 ]  # fmt: skip
-# Of mpirun and its daemon: a wait shows one message or several.
+# Calls of mpirun and its daemon: a wait may return one message or several.
 _MESSAGES = "epoll_ctl read write recvfrom sendto recvmsg sendmsg accept"
 _BENCHMARKS = [
     _fio("psync", "--ioengine=psync --thread"),
@@ -407,7 +408,8 @@ PROGRAMS = [*_FILES, *_CONTENTS, *_SCRIPTS, *_DEVELOPMENT, *_OTHERS, *_IN_C, *_B
 
 
 def build(command: str, built: Path) -> None:
-    """Runs a command that makes programs in the folder BUILT. subprocess.SubprocessError where it fails."""
+    """Runs a command that creates programs in the folder BUILT. Raises subprocess.SubprocessError if it
+    fails."""
     places = {"BUILT": str(built), "GO111MODULE": "off", "GOFLAGS": "", "GOCACHE": str(built / "go-cache")}
     subprocess.run(
         ["sh", "-c", command], check=True, env=os.environ | places, timeout=600, capture_output=True

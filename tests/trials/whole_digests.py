@@ -1,5 +1,5 @@
-"""Digests in the output of jobs of a real Slurm of two nodes: short, failed, killed, cancelled, requeued and
-daemonised jobs, arrays, many short processes; and with agent, collector or network dead. Needs root and
+"""Digests in the output of jobs of a real Slurm with two nodes: short, failed, killed, cancelled, requeued
+and daemonised jobs, arrays, many short processes; and with agent, collector or network down. Needs root and
 Slurm's packages, and is no part of `make test`: `pytest -s tests/trials/whole_digests.py`."""
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ setsid sh -c 'sleep 20; exec {python} -m iodock monitor digest "$1" --portal "$2
     mail "$SLURM_JOB_ID" "$(cat {settings}.portal)" >{folder}/mailed 2>&1 &
 sleep 1
 """
-"""As docs/how-to/job-digest.md has it, with less patience."""
+"""As in docs/how-to/job-digest.md, with shorter waits."""
 _MAIL_SETTINGS = """\
 [notices]
 smtp = "{smtp}"
@@ -71,7 +71,7 @@ pytestmark = [
 
 
 class Site:
-    """Slurm with the epilog; the portal that nodes ask is `conf`'s."""
+    """Slurm with the epilog. Nodes query the portal that `conf` names."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.conf, self.log = folder, folder / "digest.conf", folder / "epilogs"
@@ -105,12 +105,12 @@ class Site:
         )
 
     def ask(self, script: str, *options: str) -> tuple[int, str, str]:
-        """A job's number, its state and its output after the epilog; of an array of all tasks."""
+        """A job's number, its state, and its output after the epilog; for an array, of all tasks."""
         job, path = self.submit(script, *options)
         return job, self.state(job), self.output(path, job)
 
     def submit(self, script: str, *options: str) -> tuple[int, Path]:
-        """A job's number, and what its output's name begins with. Two run at a time."""
+        """A job's number, and the prefix of its output's name. Two run at a time."""
         path = self.jobs / f"job{time.monotonic_ns()}.sh"
         path.write_text("#!/bin/bash\n" + script)
         command = ["sbatch", "--parsable", "--exclusive", "-o", f"{path}.%a.out", *options, str(path)]
@@ -123,7 +123,7 @@ class Site:
         return done.stdout.strip()
 
     def start_portal(self, agent: Path) -> None:
-        """A collector and an agent on each node, whom nodes ask from then on."""
+        """A collector, and an agent on each node. From now on nodes query this collector."""
         with socket.create_server(("127.0.0.1", 0)) as free:
             address = f"127.0.0.1:{free.getsockname()[1]}"
         words = [sys.executable, "-m", "iodock", "monitor", "serve", "--listen", address]
@@ -137,7 +137,7 @@ class Site:
         self.ask_for(self.portal)
 
     def state(self, job: int) -> str:
-        """`COMPLETED 0:0` of a job that is over; of an array, of all its tasks."""
+        """`COMPLETED 0:0` of a job that is over; for an array, of all its tasks."""
         until = time.monotonic() + 120
         while time.monotonic() < until:
             said = self._run(["scontrol", "show", "job", str(job)])
@@ -159,7 +159,7 @@ class Site:
         return "".join(one.read_text() for one in outputs)
 
     def runs(self, job: int) -> int:
-        """How many epilogs of it are over."""
+        """The number of its epilogs that are over."""
         return sum(one == str(job) for one, _, _ in self.rows())
 
     def rows(self) -> list[tuple[str, int, float]]:
@@ -170,7 +170,7 @@ class Site:
 
     @contextmanager
     def patient(self) -> Iterator[None]:
-        """What is told is looked at, however busy this machine is."""
+        """The digests are judged even if this machine is busy."""
         sign = self.folder / "patient"
         sign.touch()
         try:
@@ -221,8 +221,8 @@ def kinds(site: Site, total: int) -> dict[str, tuple[str, tuple[str, ...], str]]
 
 
 def test_each_kind_is_told_exactly_and_left_as_it_was(site: Site) -> None:
-    """27 jobs that read 40 MB. What the shell, srun and scancel read themselves is known by the same jobs
-    that read nothing."""
+    """27 jobs that read 40 MB. The I/O of the shell, srun and scancel is known from the same jobs without
+    reading."""
     with site.patient():
         own = {
             name: site.submit(f"echo begin\n{kind[0]}\n", *kind[1]) for name, kind in kinds(site, 0).items()
@@ -261,7 +261,7 @@ def test_each_task_of_an_array_has_its_own(site: Site) -> None:
         job, state, output = site.ask(f"{site.known} {40 * MB} 0 - 1 1 0\n", "--array=0-8")
     assert state == "COMPLETED 0:0"
     told = _EXACT.findall(output)
-    # As users write them.
+    # In the form that users write.
     assert sorted(one[0] for one in told) == [f"{job}_{task}, " for task in range(9)]
     assert [round(float(one[2])) for one in told] == [38] * 9
 
@@ -278,7 +278,7 @@ def test_jobs_are_not_held_up(site: Site) -> None:
     print(f"24 jobs, {told} told in time; load {load:.0f}")
     print(f"epilogs: median {median:.3f} s, longest {longest:.3f} s", flush=True)
     assert len(took) == 24 and {status for _, status, _ in site.rows()} == {0}
-    # On a machine that is busy with other things this would be their time.
+    # On a busy machine the times would be those of other load.
     assert load > cores or (median < 0.2 and longest < 0.6 and told == 24)
 
 
@@ -299,7 +299,7 @@ def test_of_a_requeued_job_the_last_run_is_told(site: Site) -> None:
     assert state == "COMPLETED 0:0"
     assert "iodock: run 2, exactly, on n" in output and read_of(output) == pytest.approx(50 * MB, rel=0.01)
     assert f"\niodock: Job {job} (ocean) of root" in output and "started this job again" in output
-    # Two readings of the run before would be 20 MB more.
+    # Two readings of the earlier run would be 20 MB more.
     sampled = re.search(r"Processes: read at least ([0-9.]+) MiB", output)
     assert sampled and float(sampled[1]) < 50
 
@@ -325,21 +325,21 @@ def test_the_owner_gets_a_mail_from_the_controllers_epilog(site: Site) -> None:
 @pytest.mark.parametrize("portal", ["dead", "silent", "out of reach"])
 def test_without_an_answer_there_is_one_line(site: Site, portal: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
-        # The last one is of a network that is nowhere (RFC 5737).
+        # The last one is in a network that does not exist (RFC 5737).
         places = {
             "dead": "127.0.0.1:9",
             "silent": f"127.0.0.1:{door.getsockname()[1]}",
             "out of reach": "192.0.2.1",
         }
         site.ask_for(f"PORTAL=http://{places[portal]}", "SHORT_S=0")
-        # The script's own limit for the portal, not the epilog's, is what ends it here.
+        # The script's own limit for the portal ends it here, not the epilog's.
         with site.patient():
             _, state, output = site.ask(f"echo begin; {site.known} {40 * MB} 0 - 1 1 0; exit 4\n")
         site.ask_for(site.portal)
     status, took = site.rows()[-1][1:]
     print(f"portal {portal}: epilog {status}, {took:.3f} s", flush=True)
     assert state == "FAILED 4:0" and status == 0
-    # The sums are written before the portal is asked.
+    # The sums are written before the portal is queried.
     assert re.fullmatch(r"begin\niodock: exactly, on n[12]: read 38\.1.*\n", output)
 
 

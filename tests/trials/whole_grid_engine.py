@@ -1,4 +1,4 @@
-"""Digests in the output of jobs of a real Grid Engine of one machine. What the portal knows of them is made
+"""Digests in the output of jobs of a real Grid Engine on one machine. The portal's data about them are made
 up. Needs root and Debian's packages gridengine-master, -exec and -client, and is no part of `make test`."""
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Site:
         self._wait_for_portal()
 
     def _installed(self, folder: Path) -> tuple[Path, Path]:
-        """Both scripts, with other places than those of a real installation. The patient one is for a machine
-        that is busy."""
+        """Both scripts, with other paths than in a real installation. The patient one is for a busy
+        machine."""
         (folder / "engine").mkdir()
         digest, epilog = folder / "iodock-job-digest", folder / "epilog"
         text = (_SCRIPTS / "iodock-job-digest").read_text()
@@ -133,5 +133,5 @@ def test_without_a_portal_the_output_is_as_without(site: Site, url: str) -> None
     print(f"{url}: epilog {status}, {took:.3f} s")
     assert site.engine.output(job) == "begin\n" and status == 0
     assert site.engine.status(job) == 5
-    # The queue takes further jobs.
+    # The queue accepts further jobs.
     assert " E" not in site.engine.run("qstat", "-f")

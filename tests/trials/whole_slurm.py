@@ -1,6 +1,6 @@
-"""Jobs of known bytes on a real Slurm of two nodes, an agent on each, and the collector: what the store,
-`top` and the portal tell of them is what they did. `make test-slurm`; needs root and Slurm's packages, and is
-no part of `make test`."""
+"""Jobs with known I/O on a real Slurm with two nodes, an agent on each, and the collector: the store, `top`
+and the portal show exactly that I/O. `make test-slurm`; needs root and Slurm's packages, and is no part of
+`make test`."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class Centre:
     def does(
         self, read: int, write: int = 0, file: str = "-", threads: int = 1, times: int = 1, pause_ms: int = 0
     ) -> str:
-        """A command that does this much."""
+        """A command with this amount of I/O."""
         return f"{self.known} {read} {write} {file} {threads} {times} {pause_ms}"
 
     def asked(self) -> dict[int, dict[str, int]]:
-        """Job -> what the store has of processes, samples and totals together."""
+        """Job -> the store's sum of processes, samples and totals."""
         sums = ", ".join(f"sum({name})::BIGINT AS {name}" for name in _COLUMNS)
         sql = (
             f"SELECT job, {sums} FROM job_io WHERE source IN ('process_io', 'slurm_step') AND job IS NOT NULL"
@@ -74,7 +74,7 @@ class Centre:
         try:
             found = self.table(sql + " GROUP BY job")
         except Exception:
-            # The collector has not made a store yet.
+            # The collector has not created a store yet.
             return {}
         return {int(row.pop("job")): row for row in found}
 
@@ -85,7 +85,7 @@ class Centre:
 
 @dataclass
 class Job:
-    """What one did, bytes: asked for by calls."""
+    """Bytes that one requested by calls."""
 
     name: str
     number: int
@@ -95,7 +95,7 @@ class Job:
 
 
 def tracking() -> list[object]:
-    """How Slurm knows a step's processes."""
+    """How Slurm tracks a step's processes."""
     no_freezer = pytest.mark.skipif(
         not FREEZER.exists(), reason=f"no {FREEZER}: proctrack/cgroup is not tried"
     )
@@ -104,7 +104,7 @@ def tracking() -> list[object]:
 
 @pytest.fixture(scope="module", params=tracking())
 def centre(agent: Path, request: pytest.FixtureRequest) -> Iterator[Centre]:
-    # Sockets' names must be short.
+    # Paths of sockets must be short.
     folder = Path(tempfile.mkdtemp(prefix="iodock-slurm-"))
     folder.chmod(0o755)
     centre = Centre(folder, agent, request.param)
@@ -117,9 +117,9 @@ def centre(agent: Path, request: pytest.FixtureRequest) -> Iterator[Centre]:
 
 @pytest.fixture(scope="module")
 def jobs(centre: Centre) -> list[Job]:
-    """All have ended, well."""
+    """All have ended successfully."""
     done, run, does = [], centre.slurm.run, centre.does
-    # Agents know the nodes before anything happens there.
+    # Agents are running on the nodes before anything happens there.
     wait_for(lambda: len(agents(centre)) == len(NODES), "the agents' first readings")
     short = does(2 * MB, 100_000, f"{centre.folder}/short.$n")
     script = f"for n in $(seq 200); do {short}; done\n"
@@ -133,14 +133,14 @@ def jobs(centre: Centre) -> list[Job]:
     both = f"srun {does(20 * MB, times=5, pause_ms=1200)}\n"
     done.append(Job("two nodes", run(both, "-N", "2", "-n", "2"), 200 * MB))
     done.append(Job("killed", killed(centre), 400 * MB))
-    # Slurm gives both parts the first part's SLURM_JOB_ID; each is a job of its own.
+    # Slurm gives both parts the first part's SLURM_JOB_ID; each is a separate job.
     every, own = does(10 * MB, times=6, pause_ms=700), does(5 * MB, times=4, pause_ms=700)
     het = run(f"srun --het-group=0,1 {every}\n{own}\n", "-J", "het", "-n1", ":", "-n1")
     done += [Job("first part", het, 80 * MB), Job("second part", het + 1, 60 * MB)]
-    # Parts of a step, each on a node of its own.
+    # Parts of a step, each on its own node.
     parts = f"srun -n1 {every} : -n1 {own}\n{own}\n"
     done.append(Job("a step of parts", run(parts, "-N2", "-n2", "-O"), 100 * MB))
-    # Slurm's own processes are root's, but the job is not.
+    # Slurm's own processes run as root, but the job does not.
     as_other = ("--uid=daemon", "-o", "/dev/null", "-D", "/")
     script = f"{does(10 * MB, times=5, pause_ms=700)}\nsrun {does(10 * MB, times=5, pause_ms=700)}\n"
     done.append(Job("another user's", run(script, *as_other), 100 * MB, user="daemon"))
@@ -150,7 +150,7 @@ def jobs(centre: Centre) -> list[Job]:
 
 
 def killed(centre: Centre) -> int:
-    """A job during which agents and collector are killed, and come back late."""
+    """A job during which agents and collector are killed, and return late."""
     script = f"srun {centre.does(20 * MB, times=10, pause_ms=800)}\n"
     found: list[int] = []
 
@@ -166,7 +166,7 @@ def killed(centre: Centre) -> int:
     centre.start_agent("n2")
     thread.join(PATIENCE_S)
     assert found, "the job failed, or does not end"
-    # One agent sees nothing of the job's end, and the collector nothing of any.
+    # One agent does not see the job's end, and the collector sees none.
     centre.start_agent("n1")
     centre.start_collector()
     return found[0]
@@ -199,7 +199,7 @@ def settled(centre: Centre, jobs: list[Job]) -> list[Job]:
         return not left and {job.number for job in jobs} <= centre.asked().keys()
 
     wait_for(are_there, "records are left")
-    # The last batch is on its way still.
+    # The last batch is still being sent.
     try:
         wait_for(lambda: all(not wrong(centre.asked()[job.number], job) for job in jobs), "the sums")
     except AssertionError as error:
@@ -236,7 +236,7 @@ def test_a_job_has_one_user(centre: Centre, settled: list[Job]) -> None:
 def test_calls_are_apart_from_devices(centre: Centre, settled: list[Job]) -> None:
     rows = {job.name: centre.asked()[job.number] for job in settled}
     for name in ("threads", "two nodes", "killed"):
-        # /dev/zero is no device.
+        # /dev/zero is not a device.
         assert rows[name]["read_bytes"] < rows[name]["call_read_bytes"] / 100, name
     writer = rows["writer"]
     assert writer["call_write_bytes"] >= 64 * MB
@@ -271,7 +271,7 @@ def test_what_ended_counts_nowhere_a_second_time(centre: Centre, settled: list[J
         "WHERE job IS NULL AND source = 'process_io' AND command IN ('bash', 'slurmd', 'slurmstepd') "
         "GROUP BY ALL ORDER BY bytes DESC"
     )
-    # Process 1 of each node has waited for all that ended; what slurmstepds did themselves is there.
+    # Process 1 of each node has waited for all ended processes. The slurmstepds' own I/O is included.
     found, limit = sum(row["bytes"] for row in rows), sum(job.read for job in settled) / 100
     assert found < limit, "\n".join(str(row) for row in rows[:12])
 
@@ -314,7 +314,7 @@ def test_the_portal_tells_it(centre: Centre, settled: list[Job]) -> None:
         return is_near(read, job.read, of) and is_near(write, job.write, of) and row["exact"] is True
 
     for job in settled:
-        # Pages leave the last seconds out.
+        # Pages leave out the last seconds.
         wait_for(lambda job=job: is_told(job), f"{job}: {page(job)}")
 
 
@@ -340,9 +340,9 @@ def test_a_job_is_over_when_slurm_has_ended_it(centre: Centre, settled: list[Job
             (str(row["state"]) for row in portal(centre, job.number, "runs") if row["role"] == "this job"), ""
         )
 
-    # Names are learnt of processes that are seen.
+    # Names are read from processes that are seen.
     named = [job for job in settled if job.name in ("two nodes", "killed", "first part", "second part")]
-    # Otherwise that would be said a quarter of an hour later.
+    # Otherwise it would be reported a quarter of an hour later.
     wait_for(lambda: all(state(job) == "over" for job in named), "a job is over")
 
 

@@ -1,4 +1,4 @@
-"""Actions on a real Slurm of two nodes: jobs are suspended, held and requeued, and released again. Verdicts
+"""Actions on a real Slurm with two nodes: jobs are suspended, held and requeued, and released again. Verdicts
 are made up. Part of `make test-slurm`; needs root and Slurm's packages."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def slurm() -> Iterator[SlurmSite]:
-    # Sockets' names must be short.
+    # Paths of sockets must be short.
     folder = Path(tempfile.mkdtemp(prefix="iodock-slurm-"))
     site = SlurmSite(folder)
     try:
@@ -45,7 +45,7 @@ def slurm() -> Iterator[SlurmSite]:
 
 @pytest.fixture
 def submitted(slurm: SlurmSite) -> Iterator[Callable[..., str]]:
-    """Submits a job that adds a line to a file five times a second. Returns its id."""
+    """Submits a job that appends a line to a file five times a second. Returns its id."""
     jobs: list[str] = []
 
     def submit(*options: str) -> str:

@@ -1,5 +1,5 @@
-"""What a real Slurm says of its jobs. `make test-slurm`; needs root and Slurm's packages, and is no part of
-`make test`. Its site keeps no accounting, so only the queue is asked."""
+"""Job information from a real Slurm. `make test-slurm`; needs root and Slurm's packages, and is no part of
+`make test`. Its site keeps no accounting, so only the queue is queried."""
 
 from __future__ import annotations
 

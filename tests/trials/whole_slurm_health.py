@@ -1,4 +1,4 @@
-"""A check-up under srun on a real Slurm of two nodes, each with a host name and a boot of its own: `make
+"""A check-up under srun on a real Slurm with two nodes, each with its own host name and boot id: `make
 test-slurm`; needs root and Slurm's packages, and is no part of `make test`."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = [
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    # Sockets' names must be short.
+    # Paths of sockets must be short.
     made = Path(tempfile.mkdtemp(prefix="iodock-slurm-"))
     made.chmod(0o755)
     try:
@@ -63,7 +63,7 @@ def test_srun_on_two_nodes(folder: Path) -> None:
 
 
 def has_own_boot(slurm: SlurmSite, node: str, folder: Path) -> None:
-    """Another machine's, as it were: by it the engine knows machines apart."""
+    """A boot id like that of another machine: the engine uses it to distinguish machines."""
     boot, done = folder / f"boot-{node}", folder / f"done-{node}"
     boot.write_text(f"boot-of-{node}\n")
     slurm.start_in(node, f"boot-{node}", ["sh", "-c", f"mount --bind {boot} {BOOT} && touch {done}"])

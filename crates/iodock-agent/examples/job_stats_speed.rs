@@ -1,5 +1,6 @@
-//! Time and peak memory of reading a busy metadata server's `job_stats`: 49,167 jobs, about 110 MB; then of rounds
-//! whose changes are kept in a spool: the first one, one without a change, one in which every job did something.
+//! Measures time and peak memory for a busy metadata server's `job_stats`: 49,167 jobs, about 110 MB. First
+//! reads it once. Then makes rounds whose changes go into a spool: the first round, one without a change, and
+//! one in which every job did something.
 //!
 //! `cargo run --release -p iodock-agent --example job_stats_speed`; the file is made up, in the form of 2.15.
 
@@ -72,7 +73,7 @@ fn keep(options: &Options, path: &Path, spool: &Path) -> io::Result<()> {
         collector.round(options, &sources::ALL[..1], Some(round));
         batches.end(Vec::new(), Vec::new());
         let (wall, cpu) = (begin.elapsed().as_secs_f64(), cpu_seconds()? - cpu);
-        // The spool's thread is done soon.
+        // The spool's thread needs little time.
         std::thread::sleep(Duration::from_millis(500));
         let written = spool.state().bytes - bytes;
         println!("{what}: {wall:.3} s, CPU {cpu:.2} s; {written} bytes; peak memory: {}", peak_memory()?);
@@ -80,7 +81,7 @@ fn keep(options: &Options, path: &Path, spool: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Another round, other counters.
+/// Another round, with other counters.
 fn write_jobs(path: &Path, round: u64) -> io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     writeln!(out, "job_stats:")?;
@@ -118,7 +119,7 @@ fn peak_memory() -> io::Result<String> {
     Ok(line.unwrap_or_default().trim().into())
 }
 
-/// User and system time of all threads, which the kernel gives in ticks of 10 ms.
+/// User and system time of all threads. The kernel counts it in ticks of 10 ms.
 fn cpu_seconds() -> io::Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();

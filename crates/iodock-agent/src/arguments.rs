@@ -55,13 +55,13 @@ has them.
   --version           print the version
 ";
 pub const HINT: &str = "iodock-agent --help lists the options";
-/// Series of a database; more of them are asked for.
+/// Each job is a series in Prometheus; more are listed on request.
 const LISTED_JOBS: usize = 50;
-/// Of those that exporters use.
+/// A port in the range that Prometheus exporters use.
 const PORT: u16 = 9846;
 const SPOOL: &str = "/var/lib/iodock-agent/spool";
 const SPOOL_LIMIT: u64 = 256 << 20;
-/// Less is no room for a batch.
+/// A smaller limit leaves no room for a batch.
 const LEAST_LIMIT: u64 = 64 << 10;
 const INTERVAL: Duration = Duration::from_secs(10);
 
@@ -91,10 +91,10 @@ pub struct Arguments {
     logs: Arc<Logs>,
 }
 
-/// What is kept, and sent.
+/// What is stored in the spool and sent.
 pub struct Sending {
     pub push: Push,
-    /// The collector comes for it.
+    /// The collector pulls from this agent.
     pub is_pulled: bool,
     pub spool: PathBuf,
     pub limit: u64,
@@ -148,7 +148,7 @@ impl Default for Arguments {
     }
 }
 
-/// WORDS without the program's name. Errors: what is wrong with them.
+/// Parses WORDS, without the program's name. Errors: what is wrong with them.
 pub fn arguments(words: impl Iterator<Item = OsString>) -> Result<Arguments, String> {
     let mut parser = lexopt::Parser::from_args(words);
     let (mut arguments, mut named) = (Arguments::default(), Logs::default());
@@ -217,7 +217,7 @@ fn option(
     Ok(())
 }
 
-/// With the commit, where the build was told of it: `make wheel` does.
+/// With the commit, if the build passed one, as `make wheel` does.
 fn version() -> String {
     let build = option_env!("IODOCK_COMMIT").map(|commit| format!("build: {commit}\n"));
     format!("iodock-agent {}\n{}", env!("CARGO_PKG_VERSION"), build.unwrap_or_default())

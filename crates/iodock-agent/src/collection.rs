@@ -1,5 +1,5 @@
-//! One round: every source read once, each in a thread of its own. A file or tool that does not answer costs
-//! its source's round; it hangs nobody else.
+//! Makes one round: reads every source once, each in its own thread. A file or tool that does not answer
+//! affects its own source only.
 
 use crate::batches::Round;
 use crate::clock::now;
@@ -21,24 +21,24 @@ use std::time::{Duration, Instant};
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where /proc, /sys and tools are found; another folder in tests.
+    /// The folder with /proc, /sys and tools; a different one in tests.
     pub root: PathBuf,
-    /// Jobs listed for each target; the others are summed.
+    /// Number of jobs listed for each target; the others are summed.
     pub jobs: usize,
-    /// From the round's beginning.
+    /// Time from the beginning of the round.
     pub deadline: Duration,
     pub logs: Arc<Logs>,
 }
 
-/// How a source's round ended.
+/// The result of a source's round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    /// Not done at the deadline; what it was reading. Its thread is left behind.
+    /// Not finished at the deadline; the path is what it was reading. Its thread is abandoned.
     Hung(PathBuf),
-    /// The machine has no thread left for it, and says so.
+    /// The machine could not start a thread; the text is its error.
     NotStarted(String),
-    /// A mistake in iodock.
+    /// A bug in iodock: the thread panicked.
     Failed,
 }
 
@@ -48,37 +48,38 @@ pub struct SourceRound {
     pub outcome: Outcome,
     pub duration: Duration,
     pub reports: Vec<Report>,
-    /// Files and folders that could not be read, and why; each once.
+    /// Files and folders that could not be read, each once with the reason.
     pub refused: Vec<(PathBuf, String)>,
     pub remarks: Vec<String>,
-    /// What is to be told now.
+    /// Events to report in this round.
     pub events: Vec<Event>,
 }
 
-/// Reads all `sources` once and waits at most until the deadline. Of states that are not well there are events; logs are
-/// not read, as nobody knows from where on.
+/// Reads all `sources` once and waits until the deadline at most. States that are not healthy become events.
+/// Logs are not read, because the position of the last reading is unknown.
 pub fn collect(options: &Options, sources: &[Source]) -> Vec<SourceRound> {
     let mut collector = Collector { memory: Some(Memory::default()), ..Collector::default() };
     collector.read(options, sources, None, None)
 }
 
-/// Reads again and again. A source that hung is not asked before it has come back: threads must not pile up.
+/// Reads repeatedly. A source that hung is not started again until its thread has ended, so that threads do
+/// not accumulate.
 #[derive(Default)]
 pub struct Collector {
     left_behind: BTreeMap<&'static str, (JoinHandle<()>, PathBuf)>,
     processes: Remembered,
-    /// Of events. `None`: they are not told.
+    /// The memory for events. `None`: events are not reported.
     memory: Option<Memory>,
     records: Sent,
 }
 
 impl Collector {
-    /// Tells events, as that memory does not know them.
+    /// Reports events that the memory does not contain yet.
     pub fn with(memory: Memory) -> Collector {
         Collector { memory: Some(memory), ..Collector::default() }
     }
 
-    /// See [`collect`]. What changed goes into `round`; without one nobody keeps events, and they wait for the next.
+    /// Like [`collect`]. Changes go into `round`; without one, events are kept for the next round.
     pub fn round(&mut self, options: &Options, sources: &[Source], round: Option<Round>) -> Vec<SourceRound> {
         let memory = if round.is_none() { self.memory.take() } else { None };
         let positions = self.memory.as_ref().map(|memory| Arc::new(memory.positions().clone()));
@@ -87,10 +88,9 @@ impl Collector {
         rounds
     }
 
-    /// What is told now is not told again, also by another agent.
+    /// Saves which events were reported, so that no later agent reports them again.
     ///
-    /// # Errors
-    /// Those of writing.
+    /// # Errors The file cannot be written.
     pub fn save(&mut self) -> io::Result<()> {
         self.memory.as_mut().map_or(Ok(()), Memory::save)
     }
@@ -130,7 +130,7 @@ impl Collector {
             let time = now();
             let targets = news.seen.iter().map(target_key).collect();
             round.events.extend(news.seen.into_iter().filter_map(|seen| memory.see(seen, time)));
-            // Of a folder that can't be read nobody knows what is there; probes are seen when they make a round.
+            // If a folder cannot be read, its content is unknown. Probes appear only when they make a round.
             if round.outcome == Outcome::Done && round.refused.is_empty() && round.name != "probe" {
                 round.events.extend(memory.end_round(round.name, &targets, time));
             }
@@ -151,7 +151,7 @@ impl SourceRound {
     }
 }
 
-/// What is compared with the rounds before.
+/// State that is compared with earlier rounds.
 #[derive(Default)]
 struct Noticed {
     seen: Vec<Seen>,
@@ -164,7 +164,7 @@ struct Started {
     tool: Tool,
     thread: Option<JoinHandle<()>>,
     round: SourceRound,
-    /// What was reported and refused: each once.
+    /// Files that were reported and then refused, each once.
     reported: BTreeSet<(&'static str, String, String)>,
     refused: BTreeSet<PathBuf>,
     noticed: Noticed,
@@ -182,7 +182,7 @@ fn start(terms: &Terms, (name, read): Source) -> Started {
 }
 
 impl Started {
-    /// Without a thread: nothing will come of it.
+    /// The round of a source that has no thread.
     fn new(name: &'static str, outcome: Outcome) -> Self {
         Started {
             news: channel().1,
@@ -196,7 +196,7 @@ impl Started {
         }
     }
 
-    /// Also its thread, where that has not ended.
+    /// Waits for the source. Also returns its thread, if that has not ended.
     fn follow(mut self, begin: Instant, deadline: Instant) -> (SourceRound, Noticed, Option<JoinHandle<()>>) {
         loop {
             match self.news.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -206,7 +206,7 @@ impl Started {
                     self.round.outcome = Outcome::Hung(path);
                     break;
                 }
-                // The thread dropped its end last of all.
+                // The thread drops its end of the channel last.
                 Err(RecvTimeoutError::Disconnected) => {
                     if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
                         self.round.outcome = Outcome::Failed;
@@ -234,7 +234,8 @@ impl Started {
         }
     }
 
-    /// Two of one name would be two values of one series: a damaged file may list a device twice.
+    /// Two targets with the same name would give one series two values. A damaged file may list a device
+    /// twice.
     fn take_report(&mut self, report: Report) {
         let key = (report.source, report.file_system.clone(), report.target.clone());
         match self.reported.contains(&key) {

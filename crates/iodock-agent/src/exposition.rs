@@ -1,6 +1,7 @@
-//! OpenMetrics text (OpenMetrics 1.0): one family for each source and quantity. The number of series is
-//! bounded by the listed jobs; the sums of the others are gauges, because a job that becomes listed leaves
-//! them, and nobody may take rates from them. So are sums that fall when what they count ends.
+//! Writes OpenMetrics text (OpenMetrics 1.0): one family for each source and quantity. The number of series
+//! is limited by the number of listed jobs. Sums over the other jobs are gauges, because they fall when a job
+//! becomes listed, so no rate may be computed from them. The same holds for sums that fall when a counted
+//! object ends.
 
 use crate::collection::{Outcome, SourceRound};
 use crate::sample::{Evidence, Quantity, Sample, Trend};
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Family's suffix, its unit (which must be the family's ending), and what it counts.
+/// The family's suffix, its unit (which must be the end of the family's name), and its description.
 fn family(quantity: Quantity) -> (&'static str, &'static str, &'static str) {
     match quantity {
         Quantity::Count => ("operations", "", "How often"),
@@ -30,7 +31,8 @@ fn family(quantity: Quantity) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// Writes all of a round, and of a spool where there is one, to the end mark. Errors: those of writing.
+/// Writes a whole round, and the spool's state if there is one, including the end mark. Errors: the output
+/// cannot be written.
 pub fn write(
     rounds: &[SourceRound],
     host: &str,
@@ -117,7 +119,7 @@ fn others(
     Ok(())
 }
 
-/// Of sources with owners: how many owners are not listed; of all: lines that were not read.
+/// For sources with owners, the number of owners not listed. For all sources, the number of unreadable lines.
 fn how_many(source: &str, reports: &[&Report], host: &str, out: &mut dyn Write) -> io::Result<()> {
     type Count = fn(&Report) -> Option<u64>;
     let counts: [(&str, &str, Count); 4] = [
@@ -141,7 +143,8 @@ fn how_many(source: &str, reports: &[&Report], host: &str, out: &mut dyn Write) 
     Ok(())
 }
 
-/// The agent's own state: whether a source was read to its end, how long it took, files it could not read.
+/// The agent's own state: whether each source was read to its end, how long it took, and the number of
+/// unreadable files.
 fn agent(rounds: &[SourceRound], host: &str, out: &mut dyn Write) -> io::Result<()> {
     type Value = fn(&SourceRound) -> String;
     let families: [(&str, &str, &str, Value); 3] = [
@@ -173,7 +176,7 @@ fn agent(rounds: &[SourceRound], host: &str, out: &mut dyn Write) -> io::Result<
     Ok(())
 }
 
-/// What waits for the collector, and what became of the rest.
+/// The number of batches waiting for the collector, and what happened to the others.
 fn sending(state: &State, host: &str, out: &mut dyn Write) -> io::Result<()> {
     let counters = [
         ("batches_kept", state.kept, "Batches that the collector keeps, since the agent began"),
@@ -205,7 +208,7 @@ fn value(quantity: Quantity, value: u128) -> String {
     }
 }
 
-/// A whole number of 10^-DIGITS seconds, exactly.
+/// An exact number of seconds, for a whole number of 10^-DIGITS seconds.
 fn seconds(value: u128, digits: u32) -> String {
     let unit = 10u128.pow(digits);
     format!("{}.{:0width$}", value / unit, value % unit, width = digits as usize)
@@ -216,7 +219,7 @@ fn labels(sample: &Sample) -> String {
     let owner = sample.owner;
     match owner.evidence {
         Evidence::Nobody => {}
-        // An owner without an id is none of those without a label.
+        // An owner without an id must differ from an entry without an owner.
         Evidence::Server | Evidence::Cgroup | Evidence::Environment | Evidence::Scheduler => {
             put(&mut labels, "job", &owner.job)
         }
@@ -244,7 +247,7 @@ fn bucket(labels: &mut String, quantity: Quantity, bucket: u64) {
     }
 }
 
-/// An empty label is the same as none.
+/// An empty label is equal to a missing one.
 fn label(labels: &mut String, name: &str, value: &[u8]) {
     if !value.is_empty() {
         put(labels, name, value);
@@ -260,8 +263,9 @@ fn put(labels: &mut String, name: &str, value: &[u8]) {
     labels.push('"');
 }
 
-/// Bytes of users as a label's value that is one line, and another one for each other value: what is not
-/// UTF-8 and control characters become `\xNN`, a backslash two; then OpenMetrics' own escapes.
+/// Writes user-provided bytes as a label value on one line, with different text for different bytes. Invalid
+/// UTF-8 and control characters become `\xNN`, and a backslash becomes two. Then OpenMetrics' own escapes are
+/// applied.
 fn escape(value: &[u8], out: &mut String) {
     for chunk in value.utf8_chunks() {
         for letter in chunk.valid().chars() {
@@ -298,7 +302,7 @@ mod tests {
         assert_eq!(escaped(b"11317854:17627127:r01c01"), "11317854:17627127:r01c01");
         assert_eq!(escaped(b"a\"} 1\n# EOF"), "a\\\"} 1\\\\x0a# EOF");
         assert_eq!(escaped(b"<b>\xff"), "<b>\\\\xff");
-        // The text `\xff` is not the byte.
+        // The text `\xff` differs from the byte.
         assert_ne!(escaped(b"\\xff"), escaped(b"\xff"));
         assert_eq!(escaped("\u{85}".as_bytes()), "\\\\xc2\\\\x85");
     }

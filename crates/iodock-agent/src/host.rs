@@ -1,4 +1,4 @@
-//! The machine's name, read like everything else by a thread that may hang.
+//! Reads the machine's name in a thread of its own, since reading may hang.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -7,22 +7,23 @@ use std::sync::mpsc::{channel, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// HOST_NAME_MAX of Linux, with room.
+/// HOST_NAME_MAX of Linux, with a margin.
 const LONGEST_BYTES: u64 = 256;
 
-/// A question that is on its way.
+/// A name that is being read.
 pub struct Question(Receiver<io::Result<String>>);
 
 impl Question {
-    /// What is the name of the machine whose files lie below `root`?
+    /// Starts reading the name of the machine whose files are below `root`.
     pub fn ask(root: PathBuf) -> Question {
         let (answer, answered) = channel();
-        // Without a thread nobody answers, and that is told like any silence.
+        // If no thread can be started, there is no answer, and that is reported in the same way as a timeout.
         let _ = thread::Builder::new().name("host".into()).spawn(move || answer.send(name(&root)));
         Question(answered)
     }
 
-    /// Waits for `patience` from `begin`; without an answer the name is empty. Errors: there is no such root.
+    /// Waits for `patience` from `begin`. If there is no answer, the name is empty. Errors: the root does not
+    /// exist.
     pub fn answer(self, begin: Instant, patience: Duration) -> io::Result<String> {
         self.0.recv_timeout(patience.saturating_sub(begin.elapsed())).unwrap_or_else(|_| Ok(String::new()))
     }

@@ -1,5 +1,5 @@
-//! A round as one JSON object, for scripts: `samples`, one for each counter, and `losses`, what could not be
-//! read, and `events`, what is not well. docs/explanation/agent.md describes every key.
+//! Writes a round as one JSON object for scripts: `samples`, one for each counter; `losses`, what could not
+//! be read; and `events`, what is not healthy. docs/explanation/agent.md describes every key.
 
 use crate::collection::{Outcome, SourceRound};
 use crate::ranking::Table;
@@ -34,7 +34,7 @@ struct Happened<'a> {
     text: &'a str,
 }
 
-/// Written one by one: there may be millions.
+/// Samples are written one by one, since there may be millions.
 struct Samples<'a> {
     rounds: &'a [SourceRound],
     host: &'a str,
@@ -58,7 +58,7 @@ struct Row<'a> {
     command: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     known_by: Option<&'static str>,
-    /// Owners that are not listed, whose sum this is.
+    /// The number of unlisted owners, if this is their sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     others: Option<u64>,
     metric: String,
@@ -82,7 +82,7 @@ pub struct Loss {
     cure: &'static str,
 }
 
-/// Writes all of a round and a newline. Errors: those of writing.
+/// Writes a whole round and a newline. Errors: the output cannot be written.
 pub fn write(rounds: &[SourceRound], host: &str, out: &mut dyn Write) -> io::Result<()> {
     let all = rounds.iter().flat_map(|round| &round.events);
     let events = all.map(|event| happened(event, host)).collect();
@@ -131,7 +131,7 @@ fn rows<'a, E>(
     let Table { other, others, .. } = &report.table;
     for &(Metric { operation, quantity, bucket }, value) in other {
         let metric = Names { operation: report.names.text(operation), quantity, bucket };
-        // A job that becomes listed leaves the sum of the others, which so may fall.
+        // The sum of the unlisted jobs falls when one becomes listed, so it is a gauge.
         give(Row { value, others: Some(*others), kind: "gauge", ..row(report, host, metric) })?;
     }
     Ok(())
@@ -184,7 +184,7 @@ fn owned<'a>(owner: &Owner, row: Row<'a>) -> Row<'a> {
     }
 }
 
-/// What a round could not read.
+/// The losses of a round.
 pub fn losses(rounds: &[SourceRound]) -> Vec<Loss> {
     rounds.iter().flat_map(|round| of_files(round).chain(of_source(round))).collect()
 }

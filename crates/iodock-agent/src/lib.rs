@@ -1,9 +1,9 @@
-//! The monitoring agent: reads who does what to the file system, on servers and on clients.
+//! The monitoring agent: reads which job does what to the file systems, on servers and clients.
 //!
-//! Each source is a file in [`sources`]; all give [`sample::Entry`]s, of which [`ranking`] keeps the heaviest
-//! and the exact sum of the rest. [`collection`] reads all sources once, each in a thread of its own with a
-//! deadline, and [`exposition`] shows the result as OpenMetrics text. [`rounds`] are made at an interval: [`batches`]
-//! of what changed go into a [`spool`], and from there to the collector; so do [`events`].
+//! Each source is a file in [`sources`]. All sources produce [`sample::Entry`]s, from which [`ranking`] keeps
+//! the largest and the exact sum of the rest. [`collection`] reads all sources once, each in its own thread
+//! with a deadline, and [`exposition`] writes the result as OpenMetrics text. [`rounds`] are made at an
+//! interval: [`batches`] of changes and [`events`] go into a [`spool`], and from there to the collector.
 
 pub mod batches;
 pub mod clock;

@@ -1,4 +1,5 @@
-//! Lines of a file of any size through one small buffer: server files of 100 MB are streamed, never kept.
+//! Reads the lines of a file of any size through a small buffer: server files of 100 MB are streamed, not
+//! loaded.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -6,18 +7,18 @@ use std::path::{Path, PathBuf};
 /// Holds the longest line; longer ones are skipped and counted.
 const BUFFER_BYTES: usize = 128 << 10;
 
-/// What could not be read of a file.
+/// The unreadable parts of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Lines in all.
+    /// Total number of lines.
     pub lines: u64,
-    /// Damaged, cut, too long, or not known as a line of this format.
+    /// Lines that are damaged, cut, too long, or not known in this format.
     pub unreadable: u64,
-    /// Good by themselves, but the line is lost that says whose they are.
+    /// Readable lines whose owner is unknown, because the line that names it is lost.
     pub orphaned: u64,
-    /// The first unreadable line's number, from 1.
+    /// The number of the first unreadable line, from 1.
     pub first_line: Option<u64>,
-    /// Of sources that read many files: where that line is.
+    /// The file with that line, for sources that read many files.
     pub first_file: Option<PathBuf>,
 }
 
@@ -27,7 +28,7 @@ impl Faults {
         self.first_line.get_or_insert(self.lines);
     }
 
-    /// Adds up what is known of one more file.
+    /// Adds the faults of one more file.
     pub fn absorb(&mut self, of_file: Faults, path: &Path) {
         self.lines += of_file.lines;
         self.unreadable += of_file.unreadable;
@@ -38,8 +39,9 @@ impl Faults {
     }
 }
 
-/// Gives each line of `input` without its newline, and counts them. These files end in a newline: a last line
-/// without one was cut, maybe within a number, and is unreadable. Errors: those of reading.
+/// Passes each line of `input` without its newline, and counts the lines. These files end with a newline. So
+/// a last line without one was cut, perhaps within a number, and counts as unreadable. Errors: the input
+/// cannot be read.
 pub fn each_line(
     input: &mut dyn Read,
     faults: &mut Faults,

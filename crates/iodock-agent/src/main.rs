@@ -1,5 +1,5 @@
-//! `iodock-agent`: reads all sources once and prints them, or again and again. Only here and in [`arguments`] are
-//! arguments read and the process ended.
+//! `iodock-agent`: reads all sources once and prints them, or reads them repeatedly. Arguments are read and
+//! the process is ended only here and in [`arguments`].
 
 mod arguments;
 
@@ -39,7 +39,7 @@ fn once(arguments: &Arguments) -> ! {
     let host = Asked::now(&options);
     let rounds = collect(&options, sources::ALL);
     let written = show(&rounds, &host.answer(&options), arguments.format);
-    // Only now: nobody may read them, and the samples must be out.
+    // Notes come last: stderr may be blocked, and the samples must be written first.
     notes(&rounds).iter().for_each(|note| tell(note));
     if let Err(error) = &written {
         tell(&format!("error: the output could not be written: {error}"));
@@ -67,7 +67,7 @@ fn run(arguments: &Arguments) -> ! {
     let memory = arguments.sending().map(|sending| memory(&sending.spool));
     if arguments.ends_with_input {
         in_thread("input", || {
-            // What comes is nobody's business; an error is an end, too.
+            // The content does not matter, and an error also means the end.
             let _ = io::copy(&mut io::stdin(), &mut io::sink());
             exit(0);
         });
@@ -90,7 +90,8 @@ fn spooling(sending: &Sending, host: &str) -> Spooling {
         let sender = Sender::new(sending.push.clone(), Box::new(tell));
         sender.unwrap_or_else(|Wrong { what, hint }| wrong(&what, &hint))
     });
-    // SAFETY: a file that may not grow is an error of writing and no reason to end.
+    // SAFETY: without this, writing beyond a file size limit ends the process. Ignored, it is an error of the
+    // write.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let spool = Spool::open(&sending.spool, sending.limit, Box::new(tell)).unwrap_or_else(|error| {
         let folder = printable(sending.spool.as_os_str().as_bytes());
@@ -106,7 +107,7 @@ fn spooling(sending: &Sending, host: &str) -> Spooling {
     Spooling { batches: Arc::new(Batches::new(host.into(), Arc::clone(&spool))), spool }
 }
 
-/// In the spool's folder, which is this agent's by now.
+/// The file is in the spool's folder, which this agent has locked by now.
 fn memory(folder: &Path) -> Memory {
     Memory::open(folder).unwrap_or_else(|error| {
         let folder = printable(folder.as_os_str().as_bytes());
@@ -114,7 +115,7 @@ fn memory(folder: &Path) -> Memory {
     })
 }
 
-/// The first at once.
+/// The first round is made at once.
 fn make_rounds(metrics: Arc<Metrics>, pace: Pace) {
     let rounds = move || loop {
         metrics.round();
@@ -130,7 +131,7 @@ fn in_thread(name: &str, work: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// The question for the host's name, which may not be answered either.
+/// The request for the host's name, which may not be answered.
 struct Asked(Instant, Question);
 
 impl Asked {
@@ -146,22 +147,22 @@ impl Asked {
     }
 }
 
-/// Errors: those of writing.
+/// Errors: the output cannot be written.
 fn show(rounds: &[SourceRound], host: &str, format: Format) -> io::Result<()> {
-    // SAFETY: nothing else of this program writes to descriptor 1. Owned, so that it is closed now: where a
-    // thread hangs in the kernel the process stays, and whoever reads the output must see its end.
+    // SAFETY: nothing else in this program writes to descriptor 1. It is owned here so that it is closed now.
+    // If a thread hangs in the kernel, the process remains, and readers of the output must see its end.
     let mut out = BufWriter::new(unsafe { File::from_raw_fd(1) });
     let written = match format {
         Format::OpenMetrics => exposition::write(rounds, host, None, &mut out),
         Format::Json => json::write(rounds, host, &mut out),
     };
     let written = written.and_then(|()| out.flush());
-    // What could not be written is not tried again.
+    // Discard what could not be written, without a second attempt.
     drop(out.into_parts().0);
     written
 }
 
-/// A broken standard error must not cost anything.
+/// An error of stderr must have no effect.
 fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }

@@ -1,4 +1,5 @@
-//! What a round could not read, as lines for people: few, short, and each one line whatever files are called.
+//! Formats what a round could not read as short notes for people. There are few, and each is one line,
+//! whatever characters file names contain.
 
 use crate::collection::{Outcome, SourceRound};
 use crate::sample::printable;
@@ -7,11 +8,11 @@ use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Of one source. All of them fit into a pipe that nobody reads (64 KiB).
+/// Number of notes for each source. All of them fit into a pipe that is not read (64 KiB).
 const MOST: usize = 10;
 const LONGEST_LETTERS: usize = 400;
 
-/// Notes on all of a round. What several sources met is told once.
+/// Notes on a whole round. What several sources report is written once.
 pub fn notes(rounds: &[SourceRound]) -> Vec<String> {
     let mut told = BTreeSet::new();
     rounds.iter().flat_map(|round| of_source(round, &mut told)).collect()
@@ -60,7 +61,7 @@ fn shown(path: &Path) -> String {
     printable(path.as_os_str().as_bytes())
 }
 
-/// Of a detail as of a note.
+/// Shortens a detail or a whole note.
 pub fn shortened(text: &str) -> String {
     match text.char_indices().nth(LONGEST_LETTERS) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -68,8 +69,8 @@ pub fn shortened(text: &str) -> String {
     }
 }
 
-/// What is said of round after round: once, or a log would fill. Numbers in it may change, and it may be missing
-/// from some rounds.
+/// Prints repeated notes once, so that they do not fill a log. Notes count as equal if only numbers in them
+/// differ, and may be missing in some rounds.
 #[derive(Default)]
 pub struct Changes {
     told: Vec<Told>,
@@ -77,17 +78,17 @@ pub struct Changes {
 
 struct Told {
     note: String,
-    /// Without its numbers.
+    /// The note without its numbers.
     key: String,
-    /// Rounds since it was there.
+    /// Number of rounds since it last appeared.
     missing: u32,
 }
 
-/// Rounds after which something that was not there any more is over.
+/// After this number of rounds without it, a note is reported as over.
 const OVER: u32 = 30;
 
 impl Changes {
-    /// Those of `notes` that are new, and each that is over.
+    /// Those of `notes` that are new, and a note for each that is over.
     pub fn of(&mut self, notes: Vec<String>) -> Vec<String> {
         self.told.iter_mut().for_each(|told| told.missing += 1);
         let mut new = Vec::new();

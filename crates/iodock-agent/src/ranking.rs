@@ -1,24 +1,25 @@
-//! The heaviest owners of one target, and the exact sum of all others: a bounded table of any number of jobs.
+//! Keeps the largest owners of one target and the exact sum of all others, in a table of limited size for any
+//! number of jobs.
 
 use crate::sample::{Entry, Evidence, Metric, Quantity};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// One operation weighs as much as these bytes, so that one order serves metadata and data.
+/// One operation counts as this number of bytes, so that metadata and data can be ranked together.
 const OPERATION_BYTES: u64 = 4096;
 
 /// See [`Ranking::finish`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// What belongs to nobody, then the heaviest first, each owner once.
+    /// The entry without an owner, then the largest first. Each owner appears once.
     pub listed: Vec<Entry>,
-    /// How many entries are not listed.
+    /// The number of entries not listed.
     pub others: u64,
-    /// Sums over them.
+    /// The sums of those entries.
     pub other: Vec<(Metric, u128)>,
 }
 
-/// Takes entries one by one, keeps `limit` of them; and those of nobody, who can't be one of many.
+/// Accepts entries one by one and keeps `limit` of them. Entries without an owner are always kept.
 #[derive(Debug, Default)]
 pub struct Ranking {
     limit: usize,
@@ -71,7 +72,7 @@ impl Ranking {
         }
     }
 
-    /// Listed entries of one owner are added up: a hostile or damaged file may have an id twice.
+    /// Listed entries of the same owner are added up: a hostile or damaged file may contain an id twice.
     pub fn finish(self) -> Table {
         let mut listed = self.kept;
         listed.extend(self.nobodys);
@@ -99,7 +100,7 @@ fn merge(into: &mut Entry, from: &Entry) {
     into.updated = into.updated.max(from.updated);
 }
 
-/// Bytes and operations since the counters began.
+/// Bytes and operations since the counters started.
 fn weight(entry: &Entry) -> u64 {
     entry.values.iter().fold(0, |weight: u64, (metric, value)| match metric.quantity {
         Quantity::Bytes => weight.saturating_add(*value),

@@ -1,4 +1,4 @@
-//! The program on fake trees: everything is read, nothing hangs, the output is bounded and exact.
+//! Runs the program on fake trees: everything is read, nothing hangs, and the output is limited and exact.
 
 mod tree;
 
@@ -129,7 +129,7 @@ fn a_file_that_never_answers_hangs_nobody() {
     assert!(output.status.success());
     has(&text, "iodock_agent_source_done{host=\"node7\",source=\"lustre-job-stats\"} 0");
     has(&text, "iodock_agent_source_done{host=\"node7\",source=\"diskstats\"} 1");
-    // What was read before it is there.
+    // The part that was read before the error is present.
     assert!(text.contains("target=\"lfs-OST0000\",job=\"815871\"") && text.contains("target=\"sda\""));
     assert!(notes.contains("no answer from") && notes.contains("lfs-OST0001/job_stats"), "{notes}");
 }
@@ -147,13 +147,13 @@ fn nfs_counters_count_once() {
     let other = "device tmpfs mounted on /data with fstype tmpfs\n".to_string();
     let stats = [
         nfs("srv:/x", "/x", 1000),
-        // A bind mount, a moment later.
+        // A bind mount, read a moment later.
         nfs("srv:/x", "/bind", 1001),
         // Two exports that share their counters.
         nfs("srv:/home/a", "/home/a", 20),
         nfs("srv:/home/b", "/home/b", 20),
         other,
-        // One above the other.
+        // One mount on top of another.
         nfs("srv:/data", "/data", 300),
         nfs("srv:/data", "/data", 5),
     ];
@@ -211,7 +211,7 @@ fn a_moosefs_mount_is_told_with_what_waits() {
 #[test]
 fn a_moosefs_master_that_does_not_answer_is_told_with_its_process() {
     let tree = Tree::new("moosefs-master");
-    // No address of anybody (RFC 5737): nothing answers there, and the agent waits no longer than it may.
+    // A reserved address (RFC 5737) from which nothing answers. The agent waits no longer than its limit.
     let sockets =
         "  sl  local_address rem_address   st\n   2: 077100CB:24CD 00000000:0000 0A 0:0 00:0 0 0 0 1\n";
     tree.write("proc/self/net/tcp", sockets);
@@ -219,7 +219,7 @@ fn a_moosefs_master_that_does_not_answer_is_told_with_its_process() {
     tree.write("proc/uptime", "5000.25 9000.00\n");
     tree.write("proc/77/comm", "mfsmaster\n");
     tree.write("proc/77/stat", "77 (mfsmaster) S 1 77 77 0 -1 0 0 0 0 0 30 12 0 0 20 0 1 0 470000 1 1\n");
-    // What it has started to write files is not the master.
+    // A child that it started to write files is not the master.
     tree.write("proc/78/comm", "mfsmaster\n");
     tree.write("proc/78/stat", "78 (mfsmaster) S 77 77 77 0 -1 0 0 0 0 0 999 999 0 0 20 0 1 0 470001 1 1\n");
     let text = tree.samples(&["--deadline", "0.5"]);

@@ -1,4 +1,4 @@
-//! Damaged, cut and hostile files: what is good in them is read, the rest is counted and given to nobody.
+//! Damaged, cut and hostile files: valid parts are read, the rest is counted and assigned to no owner.
 
 mod parsing;
 
@@ -11,7 +11,7 @@ use parsing::{read, Read};
 
 const JOBS: usize = 1000;
 
-/// 7 lines a job.
+/// 7 lines for each job.
 fn job_lines() -> Vec<String> {
     let mut lines = vec!["job_stats:".to_string()];
     for job in 0..JOBS {
@@ -62,7 +62,7 @@ fn a_damaged_counter_loses_itself_only() {
     let (good, read) = (read(&text(&job_lines()), job_stats::parse), read(&text(&lines), job_stats::parse));
     assert_eq!((read.jobs(), read.faults.unreadable), (good.jobs(), places.len() as u64));
     let count = |read: &Read| read.entries.iter().map(|entry| entry.values.len()).sum::<usize>();
-    // How often, and how long.
+    // Count and duration of each.
     assert_eq!(count(&good) - count(&read), 2 * places.len());
 }
 
@@ -148,7 +148,7 @@ fn a_damaged_mount_gives_its_counters_to_nobody() {
     assert_eq!((read.faults.unreadable, read.faults.orphaned), (1, 1));
 }
 
-/// A text cut everywhere, and with every bit changed.
+/// A text, cut at every position and with every bit changed.
 fn damaged(text: &[u8], mut take: impl FnMut(&[u8])) {
     for end in 0..text.len() {
         take(&text[..end]);

@@ -1,4 +1,4 @@
-//! Events of the program on fake trees: arrays, paths, links and ports, whatever their files hold.
+//! Events of the program on fake trees: arrays, paths, links and ports, with arbitrary file contents.
 
 mod tree;
 
@@ -27,7 +27,7 @@ no line of any array
 unused devices: <none>
 ";
 
-/// What the agent finds in a tree that it has not seen before.
+/// The events in a tree that the agent has not seen before.
 fn found(tree: &Tree) -> Value {
     let output = tree.agent(&["--format", "json"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -125,7 +125,7 @@ fn links_have_their_counters_and_only_those_of_hardware() {
         "iodock_network_level{host=\"node7\",target=\"eth0\",operation=\"speed_mbit_per_second\"} 25000",
     );
     assert!(!text.contains("veth1") && !text.contains("target=\"lo\"") && !text.contains("rx_dropped"));
-    // Nobody knows what was before.
+    // The earlier state is unknown.
     assert_eq!(events(&tree), []);
 }
 

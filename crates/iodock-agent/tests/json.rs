@@ -1,4 +1,4 @@
-//! `--format json`: every counter to the byte, whatever the jobs are called, and what was lost.
+//! `--format json`: every counter is exact, for any job names, and losses are listed.
 
 mod tree;
 

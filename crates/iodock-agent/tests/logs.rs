@@ -1,4 +1,5 @@
-//! Events of an agent that runs: each is told once, whatever becomes of the agent and of the log in between.
+//! Events of a running agent: each is reported once, even if the agent restarts or the log is rotated in
+//! between.
 
 mod running;
 mod tree;
@@ -35,7 +36,7 @@ impl Site {
         batches(&self.spool).last().map_or(0, |batch| batch.sequence)
     }
 
-    /// Two rounds that began after this.
+    /// Waits for two rounds that began after this call.
     fn settle(&self) {
         let now = self.rounds();
         wait_for("two rounds", || (self.rounds() >= now + 2).then_some(()));
@@ -74,7 +75,7 @@ fn a_line_is_told_once_also_by_the_next_agent() {
     site.add("var/log/messages", "Nov 22 08:00:01 oss1 kernel: [ 12.5] I/O error, dev sda, sector 5\njunk\n");
     wait_for("an event", || (site.told() == [one("io-error", "sda", 1)]).then_some(()));
     agent.kill();
-    // While no agent looks: rotated, and written to.
+    // While no agent runs, the log is rotated and written to.
     site.add("var/log/messages", "Nov 22 08:00:02 oss1 mmfs: [E] Error=MMFS_LONGDISKIO\n");
     fs::rename(site.tree.0.join("var/log/messages"), site.tree.0.join("var/log/messages.1"))
         .expect("rotated");
@@ -95,7 +96,7 @@ fn the_kernels_own_log_counts_and_syslogs_copy_of_it_does_not() {
     site.add("dev/kmsg", "3,7,999000000,-;I/O error, dev sdold, sector 1\n");
     site.add("var/log/messages", "");
     let agent = site.start(&[]);
-    // 1001 s after boot: after the agent came.
+    // 1001 s after boot, which is after the agent's start.
     site.add("dev/kmsg", "3,8,1001000000,-;I/O error, dev sda, sector 1\n SUBSYSTEM=block\nx,y;z\n3,9\n");
     site.add("var/log/messages", "Nov 22 08:00:01 oss1 kernel: I/O error, dev sda, sector 1\n");
     wait_for("an event", || (!site.told().is_empty()).then_some(()));
@@ -104,7 +105,7 @@ fn the_kernels_own_log_counts_and_syslogs_copy_of_it_does_not() {
     let agent = site.start(&[]);
     wait_for("the next", || (site.told().len() == 2).then_some(()));
     agent.kill();
-    // Numbers begin anew with the next boot.
+    // Numbers start again with the next boot.
     site.kernel("b2");
     site.tree.write("dev/kmsg", "3,1,5000000,-;nvme nvme0: I/O 384 QID 4 timeout, aborting\n");
     let _agent = site.start(&[]);
@@ -124,7 +125,7 @@ fn a_flood_is_few_events_with_all_their_counts() {
         lines.push_str(&format!("Nov 22 08:00:01 oss1 kernel: I/O error, dev sda, sector {number}\n"));
     }
     site.add("var/log/messages", &lines);
-    // What comes after the first is told later, with its count; what is kept meanwhile is in the agent's file.
+    // Later events are reported with their count after a delay. Until then they are kept in the agent's file.
     let kept = || {
         let text = fs::read_to_string(site.spool.join("seen.json")).unwrap_or_default();
         let known: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -174,7 +175,7 @@ fn the_journal_is_asked_from_its_cursor_on_and_may_die_or_hang() {
     let path = site.tree.write("usr/bin/journalctl", script);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
     for _ in 0..3 {
-        // Each agent asks once in its first round.
+        // Each agent asks once, in its first round.
         let agent = site.start(&[]);
         site.settle();
         agent.kill();

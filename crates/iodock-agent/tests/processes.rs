@@ -1,4 +1,4 @@
-//! Processes and cgroups: whose they are, and that nothing counts twice.
+//! Owners of processes and cgroups; nothing is counted twice.
 
 mod tree;
 
@@ -40,7 +40,7 @@ fn processes_are_added_up_by_job_else_by_session() {
     line("session=\"sid-77\",user=\"sato\",command=\"tar\",known_by=\"session\"", 77);
 }
 
-/// Written from proc_pid_stat(5) and what Slurm 21 to 24 show: parent and start time are fields 4 and 22.
+/// Written from proc_pid_stat(5) and the output of Slurm 21 to 24: parent and start time are fields 4 and 22.
 fn begins(tree: &Tree, pid: u32, command: &str, parent: u32, start: u64) {
     tree.write(
         &format!("proc/{pid}/stat"),
@@ -48,7 +48,7 @@ fn begins(tree: &Tree, pid: u32, command: &str, parent: u32, start: u64) {
     );
 }
 
-/// A slurmstepd that moved nothing but what its children did.
+/// A slurmstepd without I/O of its own.
 fn step_daemon(tree: &Tree, pid: u32, title: &str, read: u64, start: u64) {
     process(tree, pid, "0::/\n", "", read);
     begins(tree, pid, "slurmstepd", 1, start);
@@ -63,13 +63,13 @@ fn as_root(tree: &Tree, pid: u32) {
 const PASSWD: &str = "root:x:0:0::/root:/bin/sh\nsato:x:1000:1000::/home/sato:/bin/sh\n";
 const READ: &str = "iodock_process_io_bytes{host=\"node7\",";
 
-/// Slurm gives all parts of a heterogeneous job the first part's SLURM_JOB_ID, and users give any.
+/// In all parts of a heterogeneous job, Slurm sets SLURM_JOB_ID to the first part's. Users can set any value.
 #[test]
 fn a_process_is_its_slurmstepds_whatever_its_environment_says() {
     let tree = Tree::new("daemons");
     tree.write("etc/passwd", PASSWD);
     step_daemon(&tree, 20, "slurmstepd: [5.0+1]", 7, 100);
-    // A shell that did nothing stands between; the grandchild's parent is a task of the step.
+    // A shell without I/O is in between; the grandchild's parent is a task of the step.
     process(&tree, 21, "0::/\n", "SLURM_JOB_ID=4\0SLURM_STEP_ID=0\0", 0);
     tree.write("proc/21/io", "rchar: 0\n");
     begins(&tree, 21, "sh", 20, 200);
@@ -79,7 +79,7 @@ fn a_process_is_its_slurmstepds_whatever_its_environment_says() {
     begins(&tree, 23, "tar", 22, 400);
     process(&tree, 24, "0::/\n", "HOME=/\0", 300_000);
     begins(&tree, 24, "tar", 22, 400);
-    // Nobody's child any more, and one whose parent's number has gone to a later slurmstepd.
+    // An orphan, and a process whose parent's number was reused by a later slurmstepd.
     process(&tree, 25, "0::/\n", "SLURM_JOB_ID=4\0SLURM_STEP_ID=0\0", 4_000_000);
     begins(&tree, 25, "tar", 1, 400);
     process(&tree, 26, "0::/\n", "HOME=/\0", 50_000_000);
@@ -93,7 +93,8 @@ fn a_process_is_its_slurmstepds_whatever_its_environment_says() {
     line("session=\"sid-77\",user=\"sato\",command=\"tar\",known_by=\"session\"", 50_000_000);
 }
 
-/// The extern step has a `sleep` of root, and each step a slurmstepd of root: none is a user of the job.
+/// The extern step runs `sleep` as root, and each step has a slurmstepd of root. Root is not a user of the
+/// job.
 #[test]
 fn a_jobs_own_slurm_processes_have_its_user() {
     let tree = Tree::new("extern");
@@ -106,7 +107,7 @@ fn a_jobs_own_slurm_processes_have_its_user() {
     as_root(&tree, 21);
     process(&tree, 23, "0::/\n", "", 3);
     begins(&tree, 23, "bash", 22, 200);
-    // Of a job of which nothing else is seen yet.
+    // A job of which nothing else has been seen yet.
     step_daemon(&tree, 30, "slurmstepd: [8.extern]", 1_000_000, 100);
     process(&tree, 31, "0::/\n", "", 1_000_000);
     begins(&tree, 31, "sleep", 30, 200);
@@ -118,7 +119,7 @@ fn a_jobs_own_slurm_processes_have_its_user() {
         "{text}"
     );
     assert_eq!(sum(&text, &format!("{READ}job=\"8\"")), 0, "{text}");
-    // A job of root is root's.
+    // A job that root started belongs to root.
     as_root(&tree, 23);
     let text = tree.samples(&[]);
     let of_job = text.lines().filter(|line| line.starts_with(READ) && line.contains("job=\"7\""));
@@ -163,7 +164,7 @@ fn environments_that_never_answer_cost_only_themselves() {
     }
 }
 
-/// What ends leaves the sum: nobody may take it for a counter that began anew.
+/// A process that ends leaves the sum, so it must not be read as a counter that started again.
 #[test]
 fn sums_over_live_processes_are_gauges() {
     let tree = Tree::new("falls");
@@ -182,7 +183,7 @@ fn a_process_that_ends_meanwhile_is_left_out() {
     fs::remove_file(tree.0.join("proc/11/status")).expect("removed");
     process(&tree, 13, "0::/\n", "", 7000);
     fs::remove_file(tree.0.join("proc/13/environ")).expect("removed");
-    // Its number goes to a new process while its environment is read.
+    // Its number is reused by a new process while its environment is read.
     let environ = tree.0.join("proc/12/environ");
     fs::remove_file(&environ).expect("removed");
     fifo(&tree, "proc/12/environ");
@@ -292,7 +293,7 @@ fn sum_of_bytes(text: &str) -> u64 {
     sum(text, "iodock_process_io_bytes{")
 }
 
-/// A live job of known bytes: a child that has ended, and the shell that waited for it.
+/// A real job with a known number of bytes: a child that has ended, and the shell that waited for it.
 #[test]
 fn a_real_jobs_bytes_are_counted_once() {
     const BYTES: u64 = 200_000_000;
@@ -322,7 +323,7 @@ fn a_real_jobs_bytes_are_counted_once() {
     };
     for operation in ["read_call", "write_call"] {
         let bytes = moved(&format!("operation=\"{operation}\""));
-        // Starting a program reads some libraries' headers.
+        // Starting a program reads a few library headers.
         assert!((BYTES..BYTES + BYTES / 1000).contains(&bytes), "{operation}: {bytes}");
     }
 }

@@ -1,4 +1,4 @@
-//! The spool, for a collector that comes for it: all of it until it is acknowledged, and only to who may.
+//! A collector pulls the spool: it gets everything until it acknowledges it, and only with valid credentials.
 
 mod running;
 mod tree;
@@ -68,7 +68,7 @@ fn pulled(name: &str) -> Site {
     Site::pulled(name)
 }
 
-/// As many can be asked for: the last one in the file may not be safe on its disk yet.
+/// Waits until `count` batches can be pulled. The last one in the file may not be synced yet.
 fn has_batches(site: &Site, count: usize) -> Vec<Batch> {
     wait_for("batches", || Some(batches(&site.spool)).filter(|found| found.len() > count))
 }
@@ -86,7 +86,7 @@ fn what_is_not_acknowledged_is_given_again() {
     let next = ask(&agent, &says(&spool_id(&site), 2, ""));
     assert_eq!(next.numbers()[0], 3);
     wait_for("the count", || agent.metric("iodock_agent_batches_kept_total").filter(|count| *count == 2));
-    // Of another spool, or less than before: nothing changes.
+    // An answer about another spool, or an older state, changes nothing.
     for said in [says(&"0".repeat(32), 99, ""), says(&spool_id(&site), 1, "")] {
         assert_eq!(ask(&agent, &said).numbers()[0], 3);
     }
@@ -107,7 +107,7 @@ fn an_agent_that_was_killed_gives_all_that_nobody_has() {
             let asked = ask(&agent, &says(&spool_id(&site), known, ""));
             let numbers = asked.numbers();
             assert!(numbers.iter().copied().eq(known + 1..=known + numbers.len() as u64), "{numbers:?}");
-            // Half of it is kept; the agent hears of it in its next life.
+            // Half of the batches are stored. The agent learns this after its restart.
             known += (numbers.len() as u64).div_ceil(2);
             Some(())
         });
@@ -122,17 +122,17 @@ fn what_is_refused_is_set_aside_and_only_what_was_given() {
     let agent = site.start();
     has_batches(&site, 3);
     let id = spool_id(&site);
-    // Nothing was given yet.
+    // No batch was sent yet, so none can be refused.
     ask(&agent, &says(&id, 0, ",\"refused\":true"));
     assert_eq!(agent.metric("iodock_agent_batches_refused_total"), Some(0));
     let given = ask(&agent, &request(JSON, "{}")).numbers();
     assert!(given.starts_with(&[1, 2, 3]));
     assert_eq!(ask(&agent, &says(&id, 1, ",\"refused\":true")).numbers()[0], 3);
-    // /metrics is kept for a second.
+    // /metrics is cached for a second.
     wait_for("the count", || agent.metric("iodock_agent_batches_refused_total").filter(|count| *count == 1));
     let aside = fs::read(site.spool.join("refused-00000000000000000002.frame")).expect("set aside");
     assert_eq!(frames(&aside)[0].sequence, 2);
-    // What it lacks now is asked for in full.
+    // The collector requests the missing data in full.
     wait_for("a full round", || {
         ask(&agent, &says(&id, 2, ""));
         let later = batches(&site.spool).into_iter().filter(|batch| batch.sequence > 3);
@@ -204,7 +204,7 @@ fn only_the_token_opens_metrics_and_spool() {
     }
 }
 
-/// The answer to a pull through TLS, with the client's certificate or without.
+/// The answer to a pull over TLS, with or without a client certificate.
 fn through_tls(agent: &Agent, certificate: Option<&Path>) -> Result<Asked, String> {
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -232,7 +232,7 @@ fn through_tls(agent: &Agent, certificate: Option<&Path>) -> Result<Asked, Strin
     stream.write_all(request(JSON, "{}").as_bytes()).map_err(|error| error.to_string())?;
     let mut answer = Vec::new();
     match stream.read_to_end(&mut answer) {
-        // It ends without saying so through TLS.
+        // The connection ends without a TLS closing message.
         Err(error) if answer.is_empty() => Err(error.to_string()),
         _ => Ok(parted(answer)),
     }
@@ -277,7 +277,7 @@ fn beyond_the_loopback_interface_it_must_be_known_who_asks() {
     let key = junk.file("key", "no key", 0o600);
     let junk = junk.with("--listen-cert", &fixture("server.pem")).with("--listen-key", &key);
     refused(junk, "no key in it");
-    // TLS alone says nothing of who comes.
+    // TLS alone does not authenticate the client.
     let anybody = site("pulled-anybody");
     let key = anybody.file("key", fs::read(fixture("server.key")).expect("a key"), 0o600);
     let anybody = anybody.with("--listen-cert", &fixture("server.pem")).with("--listen-key", &key);

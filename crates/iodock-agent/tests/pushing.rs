@@ -1,4 +1,5 @@
-//! Pushing: what is read arrives, whatever the collector does and whenever the agent is killed; and only there.
+//! Pushing: data arrive whatever the collector does and whenever the agent is killed, and are sent only to
+//! the collector.
 
 mod running;
 mod tree;
@@ -38,7 +39,7 @@ fn rounds_arrive_and_leave_the_spool() {
     wait_for("the metric", || agent.metric("iodock_agent_batches_kept_total").filter(|count| *count >= 5));
     assert_eq!(agent.metric("iodock_agent_push_failures_total"), Some(0));
     check_form(&agent.metrics());
-    // Files go when all in them is kept.
+    // A file is removed when all its batches are stored.
     wait_for("a new file", || {
         let first = running::segments(&site.spool).first()?.file_name()?.to_str()?.to_owned();
         (first != "00000000000000000001.frames").then_some(())
@@ -57,7 +58,7 @@ fn a_collector_that_hangs_up_between_requests_is_no_failure() {
 
 #[test]
 fn an_outage_is_made_up_for() {
-    // A port where nobody listens yet.
+    // A port on which nothing listens yet.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     drop(listener);
@@ -102,7 +103,7 @@ fn an_agent_that_is_killed_at_any_moment_loses_nothing() {
     let agent = site.start();
     wait_for("the last batch", || collector.kept().contains(&(last + 1)).then_some(()));
     agent.kill();
-    // At least once, and whatever comes again is the same.
+    // Each arrives at least once, and repeated ones are identical.
     let mut known = BTreeMap::<u64, Batch>::new();
     for batch in &collector.seen().kept {
         let first = known.entry(batch.sequence).or_insert_with(|| batch.clone());
@@ -124,7 +125,7 @@ fn a_collector_that_misses_something_gets_all_once() {
         (collector.seen().kept.iter().filter(is_full).count() > 1).then_some(())
     });
     collector.conduct(Conduct::Keep);
-    // What was asked for before may be under way.
+    // An earlier request may still be in progress.
     let count = collector.kept().len();
     has_kept(&collector, count + 8);
     let seen = collector.seen();
@@ -160,7 +161,7 @@ fn redirects_are_not_followed() {
     assert!(elsewhere.seen().heads.is_empty());
 }
 
-/// As tests can't wait for a minute.
+/// Changed, since tests cannot wait for a minute.
 fn answer(collector: &Collector) -> (Answer, Duration) {
     let push = Push { url: Some(collector.url()), ..Push::default() };
     let client =
@@ -259,7 +260,7 @@ fn a_batch_that_is_refused_is_set_aside_and_the_others_arrive() {
     assert_eq!(agent.metric("iodock_agent_batches_refused_total"), Some(1));
     let aside = fs::read(site.spool.join("refused-00000000000000000003.frame")).expect("set aside");
     assert_eq!(running::frames(&aside)[0].sequence, 3);
-    // Its owners' last values are missing there.
+    // The last values of its owners are missing there.
     wait_for("a full round", || {
         let seen = collector.seen();
         seen.kept

@@ -1,5 +1,5 @@
-//! Every reader on fixtures in the forms of the releases (synthetic, except that forms and some lines follow
-//! published samples). Numbers below were taken from the fixtures by eye.
+//! Runs every reader on fixtures in the forms of different releases (synthetic, but forms and some lines
+//! follow published samples). The expected numbers were read from the fixtures by hand.
 
 mod parsing;
 
@@ -247,7 +247,7 @@ fn gpfs_lines() {
             mmpmon::Line::Unreadable => unreadable += 1,
         }
     }
-    // The junk line, and one that is cut.
+    // The junk line, and a line that is cut.
     assert_eq!((found.len(), unreadable), (2, 2));
     assert_eq!((found[0].source, found[1].source), ("mmpmon_fs_io", "mmpmon_io"));
     assert_eq!((found[0].file_system.as_str(), found[0].cluster.as_str()), ("gpfs0", "gpfs.foobar.com"));
@@ -258,7 +258,7 @@ fn gpfs_lines() {
 
 #[test]
 fn stats_of_a_moosefs_mount() {
-    // Taken from mfsmount 3.0.117 as it was.
+    // Recorded from mfsmount 3.0.117, unchanged.
     let read = fixture!("moosefs-3.0.117.stats", moosefs::parse);
     let values = read.values(0);
     let of = |name: &str| {
@@ -281,7 +281,8 @@ fn damaged_stats_of_a_moosefs_mount() {
         master.usec_timediff: [-69]\nmaster.usec_ping: 5]\nfuse_ops.create 4\nfuse_ops.mkdir: 3\nfuse_ops.rmdir: 1";
     let read = read(text, moosefs::parse);
     assert_eq!(read.values(0), [("lookup", Count, 0, 7), ("mkdir", Count, 0, 3)]);
-    // The second of a name, a number too large, no name, half a level, no number, a cut line.
+    // A repeated name, a number that is too large, a missing name, an incomplete level, a missing number, a
+    // cut line.
     assert_eq!((read.faults.unreadable, read.faults.first_line), (6, Some(2)));
 }
 

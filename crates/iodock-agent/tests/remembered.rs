@@ -1,4 +1,4 @@
-//! Whose a process is, is remembered between rounds: as long as it is the same program, and not for ever.
+//! The owner of a process is remembered between rounds while it is the same program, and then forgotten.
 
 mod running;
 mod tree;
@@ -16,7 +16,7 @@ struct Process {
     agent: Agent,
 }
 
-/// In one step, as the kernel does.
+/// Replaces a file in one step, as the kernel does.
 fn replace(tree: &Tree, path: &str, text: &str) {
     let new = tree.write("new", text);
     let path = tree.write(path, "");
@@ -34,7 +34,7 @@ fn stat(code: u64, state: char) -> String {
 }
 
 impl Process {
-    /// Its environment names a job; four rounds are over.
+    /// A process whose environment names a job, after four rounds.
     fn new(name: &str) -> Self {
         let tree = Tree::new(name);
         replace(&tree, "etc/passwd", "sato:x:1000:1000::/home/sato:/bin/sh\n");
@@ -59,7 +59,7 @@ impl Process {
         wait_for("rounds", || (self.last() >= until).then_some(()));
     }
 
-    /// Who has that many bytes read.
+    /// The owner of the entry with that many bytes read.
     fn owner_of(&self, bytes: u64) -> (Evidence, String) {
         wait_for("the reading", || {
             let is_it = |batch: &Batch| {

@@ -1,4 +1,4 @@
-//! Damage, refusal and broken outputs: what can be read is shown, and what can't is told.
+//! Damage, refusal and broken outputs: readable data are shown, and the rest is reported.
 
 mod tree;
 
@@ -65,7 +65,7 @@ fn numbers_that_overflow_are_unreadable() {
     assert!(!text.contains("sda"));
 }
 
-/// A loop of links refuses root too.
+/// A loop of links is an error for root, too.
 #[test]
 fn what_is_refused_is_told_once() {
     let tree = Tree::new("refused");
@@ -134,7 +134,7 @@ fn a_root_that_is_not_there_is_told() {
     let output = run(b"/nonexistent\n");
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
     assert!(notes(&output).contains("--root /nonexistent\\x0a: ") && notes(&output).contains("hint: "));
-    // Not another place whose name is alike.
+    // A place with a similar name does not match.
     let tree = Tree::new("root");
     let root = tree.0.join(OsStr::from_bytes(b"r\xff"));
     fs::create_dir_all(root.join("proc")).expect("a folder");

@@ -1,4 +1,4 @@
-//! `iodock-agent run`: /metrics is a round of this moment; nobody who asks can hang it or make it grow.
+//! `iodock-agent run`: /metrics is a current round, and no client can block the agent or make it grow.
 
 mod tree;
 
@@ -47,7 +47,8 @@ impl Agent {
         (head.into(), body.into())
     }
 
-    /// Threads of that name: those that read a source bear its name. A thread may end while they are counted.
+    /// Number of threads with this name. Threads that read a source have its name. A thread may end during
+    /// counting.
     fn threads_named(&self, name: &str) -> usize {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.process.id())).expect("it runs");
         let of_that_name = |task: &fs::DirEntry| {
@@ -76,7 +77,7 @@ fn metrics_are_of_this_moment() {
         assert!(head.starts_with("HTTP/1.1 200") && head.contains("application/openmetrics-text"), "{head}");
         check_form(&body);
         has(&body, &format!("iodock_mdt_job_stats_operations_total{{host=\"node7\",file_system=\"lfs\",target=\"lfs-MDT0000\",job=\"7\",known_by=\"server\",operation=\"open\"}} {opens}"));
-        // Answers are kept for a second.
+        // Answers are cached for a second.
         sleep(Duration::from_millis(1100));
     }
 }
@@ -122,7 +123,7 @@ fn hundreds_of_slow_senders_keep_nobody_out() {
         let slow: Vec<TcpStream> = (0..400)
             .map(|_| {
                 let mut stream = agent.connect();
-                // One that has ended already refuses what is sent.
+                // A connection that has ended refuses data.
                 let _ = stream.write_all(begin);
                 stream
             })
@@ -144,7 +145,7 @@ fn a_source_that_hangs_does_so_once() {
         assert_eq!(agent.threads_named("diskstats"), 1);
         sleep(Duration::from_millis(1100));
     }
-    // Somebody answers: it is asked again.
+    // The source answers again, so it is read again.
     fs::write(tree.0.join("proc/diskstats"), "   8       0 sda 1 2 3 4 5 6 7 8 9 10 11\n").expect("read");
     fs::remove_file(tree.0.join("proc/diskstats")).expect("removed");
     tree.write("proc/diskstats", "   8       0 sda 1 2 3 4 5 6 7 8 9 10 11\n");

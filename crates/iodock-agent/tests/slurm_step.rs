@@ -1,4 +1,5 @@
-//! Records of job steps: read, sent, removed once they are safe; whatever else lies in their folder.
+//! Records of job steps: read, sent, and removed once they are safe. Other files in their folder are left
+//! alone.
 
 mod running;
 mod tree;
@@ -30,14 +31,14 @@ fn tree(name: &str) -> Tree {
 }
 
 fn put(tree: &Tree, name: &str, text: &str) -> PathBuf {
-    // Whole or not at all, as the plugin does.
+    // Writes the whole record in one step, as the plugin does.
     let new = tree.write("new", text);
     let path = tree.0.join(FOLDER).join(name);
     fs::rename(new, &path).expect("renamed");
     path
 }
 
-/// Job, step, first counter and beginning of all that the spool has, each time it was sent.
+/// Job, step, first counter and start time of each record in the spool, for each time it was sent.
 fn sent(spool: &Path) -> Vec<(String, String, u64, Option<i64>)> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
     let of_step = |part: &Part| part.source == "slurm_step";
@@ -160,7 +161,8 @@ fn process(tree: &Tree, pid: u32, command: &str, user: u32, title: &str, environ
     file("stat", &format!("{pid} ({command}) S 1 {pid} 77 0 -1"));
 }
 
-/// A slurmstepd's own threads are not its step's; what it has waited for is, with the user of the step's processes.
+/// I/O of a slurmstepd's own threads does not belong to its step. That of the processes it waited for does,
+/// with the user of the step's processes.
 #[test]
 fn what_a_steps_daemon_has_waited_for_is_its_steps() {
     let tree = tree("steps-daemon");
@@ -168,10 +170,10 @@ fn what_a_steps_daemon_has_waited_for_is_its_steps() {
     for (thread, read) in [(10, 300), (11, 4)] {
         tree.write(&format!("proc/10/task/{thread}/io"), format!("rchar: {read}\n"));
     }
-    // As a whole the job's: proctrack/cgroup of cgroup v1.
+    // The cgroup is that of the whole job: proctrack/cgroup of cgroup v1.
     tree.write("proc/10/cgroup", "5:freezer:/slurm_node7/uid_1000/job_7\n");
     process(&tree, 12, "head", 1000, "head", "SLURM_JOB_ID=7\0SLURM_STEP_ID=0\0", 20);
-    // Anybody may call a program so.
+    // Any user can give a program this name.
     process(&tree, 13, "slurmstepd", 1000, "slurmstepd: [8.0]", "", 600);
     let text = tree.samples(&[]);
     let line = |owner: &str, value: u64| {

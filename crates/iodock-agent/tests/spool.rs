@@ -1,4 +1,5 @@
-//! The spool: what is in it survives the agent's end at any moment, a full disk, damage, and stays within its limit.
+//! The spool: its content survives the agent's end at any moment, a full disk and damage, and it keeps its
+//! limit.
 
 mod running;
 mod tree;
@@ -96,7 +97,7 @@ fn an_agent_that_is_killed_at_any_moment_loses_nothing_that_was_written() {
     assert!(known.iter().all(|batch| batch.dropped == 0));
 }
 
-/// Some batches in one file, and their number.
+/// Several batches in one file; returns their number.
 fn filled(tree: &Tree) -> u64 {
     let (spool, path) = spool_of(tree);
     write_opens(tree, 1);
@@ -140,13 +141,13 @@ fn damage_in_the_middle_costs_one_batch() {
     assert_eq!(agent.metric("iodock_agent_batches_dropped_total"), Some(1));
     let newest = wait_for("a new file", || segments(&spool).get(1).cloned());
     assert!(newest.ends_with(format!("{:020}.frames", count + 1)));
-    // The file is there before its first batch is counted.
+    // The file exists before its first batch is counted.
     wait_for("the new batch to be counted", || {
         agent.metric("iodock_agent_batches_waiting").filter(|waiting| *waiting == count)
     });
 }
 
-/// The damaged place stays in its file as long as the collector does not keep all of that.
+/// A damaged place stays in its file until the collector has stored all of that file.
 #[test]
 fn what_is_damaged_is_lost_once_however_often_the_agent_starts() {
     let tree = Tree::new("spool-damaged-once");
@@ -161,7 +162,7 @@ fn what_is_damaged_is_lost_once_however_often_the_agent_starts() {
     let begin = frames.map(|(at, _)| at as u64).nth(1).expect("a frame");
     let file = File::options().write(true).open(&second).expect("opened");
     file.write_all_at(&[0xff; 4], begin + 40).expect("damaged");
-    // What the collector keeps goes, and the rest is remembered.
+    // Batches that the collector has stored are removed, and the other numbers are remembered.
     let collector = Collector::start(Conduct::Says(first));
     let push = ["--spool", &path, "--interval", "0.1", "--push", &collector.url()];
     let agent = Agent::start(&tree, &push);
@@ -217,7 +218,7 @@ fn the_limit_holds_and_the_oldest_go() {
     let all = batches(&spool);
     assert!(all[0].sequence > 1 && all.windows(2).all(|pair| pair[0].sequence + 1 == pair[1].sequence));
     agent.kill();
-    // Counted since the spool was made.
+    // Counted since the spool was created.
     let agent = Agent::start(&tree, &["--spool", &path, "--interval", "3600"]);
     assert!(agent.metric("iodock_agent_batches_dropped_total").is_some_and(|count| count > 3));
 }
@@ -261,7 +262,7 @@ fn a_folder_that_others_may_write_to_is_refused() {
     agent.says("hint: ");
 }
 
-/// The shell that runs it says how long a file may become; nothing grows then.
+/// A shell limits the size of files before it starts the agent, so writing fails.
 #[test]
 fn files_that_may_not_grow_cost_batches_and_never_the_agent() {
     let tree = Tree::new("spool-grow");
@@ -284,7 +285,8 @@ fn files_that_may_not_grow_cost_batches_and_never_the_agent() {
     assert!(all.windows(2).all(|pair| pair[0].sequence + 1 == pair[1].sequence));
 }
 
-/// The agent with a spool on a file system of 192 KiB, where this machine lets us make one; and its files from here.
+/// An agent with a spool on a file system of 192 KiB, if this machine allows creating one. Returns also the
+/// path of its files.
 fn on_a_small_disk(tree: &Tree, arguments: &[&str]) -> Option<(Agent, PathBuf)> {
     let (spool, path) = spool_of(tree);
     fs::create_dir_all(&spool).expect("a folder");
@@ -303,7 +305,7 @@ fn on_a_small_disk(tree: &Tree, arguments: &[&str]) -> Option<(Agent, PathBuf)> 
     Some((agent, inside))
 }
 
-/// Other jobs at each call.
+/// Different jobs at each call.
 fn write_others(tree: &Tree, round: &mut u64) {
     *round += 1;
     let job = |at: u64| {
@@ -342,7 +344,7 @@ fn where_nothing_can_be_dropped_batches_wait_in_memory() {
     });
     let waiting = agent.metric("iodock_agent_batches_waiting");
     wait_for("more rounds", || (agent.metric("iodock_agent_batches_waiting") > waiting).then_some(()));
-    // Room comes: what waited is written.
+    // When there is room again, waiting batches are written.
     fs::remove_file(&filler).expect("removed");
     agent.says("over: note: spool");
     assert_eq!(agent.metric("iodock_agent_batches_dropped_total"), Some(0));

@@ -1,4 +1,4 @@
-//! The collector is known by its certificate, and the agent by its own.
+//! The collector proves its identity by its certificate, and so does the agent.
 
 mod running;
 mod tree;
@@ -45,7 +45,7 @@ fn the_collector_is_known_by_its_authority() {
     drop(agent);
     for (name, url, ca) in [
         ("stranger", collector.url(), "stranger.pem"),
-        // It has no certificate for that name.
+        // Its certificate does not contain that name.
         ("name", collector.url().replace("127.0.0.1", "localhost"), "authority.pem"),
     ] {
         let before = collector.kept().len();

@@ -1,4 +1,4 @@
-//! Tools that the agent asks: what they say is read, and nothing of them stays.
+//! Tools that the agent runs: their output is read, and no process of them remains.
 
 mod tree;
 
@@ -30,7 +30,7 @@ fn gpfs_is_asked_through_its_tool() {
     has(&text, "iodock_mmpmon_unreadable_lines{host=\"node7\"} 2");
 }
 
-/// Whether it has ended, within some seconds.
+/// Whether it ends within a few seconds.
 fn ends(pid: &str) -> bool {
     (0..200).any(|_| {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
@@ -42,7 +42,7 @@ fn ends(pid: &str) -> bool {
     })
 }
 
-/// Waits until the tool has told its number, which it may do after the agent has ended.
+/// Waits until the tool has written its process number, which may be after the agent has ended.
 fn pid(path: &Path) -> Option<String> {
     (0..12).find_map(|_| {
         thread::sleep(Duration::from_millis(25));

@@ -1,11 +1,11 @@
-//! What a source hands over at once: records with the bytes they point into, and what it counts beside them.
+//! What a source delivers at a time: records with the bytes they refer to, and its own counts.
 
 use crate::record::{AsyncItem, RawCall, Record, Text};
 use crate::{CallId, LossKind, Losses};
 use std::collections::BTreeMap;
 
-/// A successful fork, vfork or clone that this batch shows: known before its records are tracked, so
-/// that a child whose first call stands before its parent's return finds its parent.
+/// A successful fork, vfork or clone in this batch. It is known before the records are tracked, so that a
+/// child whose first call precedes its parent's return finds its parent.
 #[derive(Clone, Copy, Debug)]
 pub struct Fork {
     pub parent_tid: u32,
@@ -14,7 +14,8 @@ pub struct Fork {
     pub call: CallId,
 }
 
-/// What a source says of one call in sum only, as it shows no single one. `None` where it does not say; ns.
+/// Totals of one call from a source that shows no single calls. `None` if the source does not show the value;
+/// times in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallTotal {
     pub call: CallId,
@@ -31,7 +32,7 @@ pub struct CallTotal {
 }
 
 impl CallTotal {
-    /// One of which nothing is known.
+    /// Totals of which nothing is known.
     pub fn new(call: CallId) -> CallTotal {
         CallTotal {
             call,
@@ -46,7 +47,7 @@ impl CallTotal {
         }
     }
 
-    /// Both in one: known only where both are.
+    /// The sum of both. A value is known only if both have it.
     pub fn with(&self, other: &CallTotal) -> CallTotal {
         let both = |join: fn(i64, i64) -> i64, one: Option<i64>, other: Option<i64>| Some(join(one?, other?));
         CallTotal {
@@ -63,7 +64,7 @@ impl CallTotal {
     }
 }
 
-/// Counts that a source keeps beside its records.
+/// Counts that a source keeps in addition to its records.
 #[derive(Clone, Debug, Default)]
 pub struct SourceCounts {
     pub lines: u64,
@@ -71,7 +72,7 @@ pub struct SourceCounts {
     pub resumed: u64,
     pub orphans: u64,
     pub signals: BTreeMap<String, u64>,
-    /// Calls with / without a duration, to say whether -T was there.
+    /// Calls with / without a duration, to detect whether -T was used.
     pub timed: u64,
     pub untimed: u64,
 }
@@ -90,21 +91,21 @@ impl SourceCounts {
     }
 }
 
-/// Records with the bytes they point into. Reused: clear, don't drop.
+/// Records with the bytes they refer to. Reuse it: clear it rather than dropping it.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     pub records: Vec<Record>,
     pub bytes: Vec<u8>,
     pub items: Vec<AsyncItem>,
     pub forks: Vec<Fork>,
-    /// Of a source that shows no calls.
+    /// For a source that shows no calls.
     pub totals: Vec<CallTotal>,
     pub counts: SourceCounts,
     pub losses: Losses,
 }
 
 impl Batch {
-    /// Stores `bytes` and says where.
+    /// Stores `bytes` and returns their position.
     pub fn push_text(&mut self, bytes: &[u8]) -> Text {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(bytes);

@@ -1,14 +1,14 @@
-//! The system calls iodock knows: one line each in [`CALLS`], which every source and the tracker read.
+//! The system calls that iodock knows, one line each in [`CALLS`], which every source and the tracker use.
 
 use crate::interner::Interner;
 use std::sync::OnceLock;
 
-/// A call's number in [`CALLS`], or beyond it for names first seen in a log.
+/// A call's number in [`CALLS`]. Names first seen in a log get numbers after these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct CallId(pub u16);
 
-/// What kind of work a call is. `--by class`.
+/// The kind of work that a call does. `--by class`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CallClass {
     Data,
@@ -32,10 +32,10 @@ impl CallClass {
     }
 }
 
-/// What the tracker does with a call.
+/// How the tracker handles a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Nothing but counting it on its file.
+    /// It is only counted on its file.
     None,
     Open,
     Creat,
@@ -49,7 +49,7 @@ pub enum Action {
     PositionedRead,
     Write,
     PositionedWrite,
-    /// Bytes in from a socket; no position.
+    /// Receives bytes from a socket; no position.
     Receive,
     Send,
     /// recvmmsg, sendmmsg: the result counts messages; `items` have their bytes.
@@ -61,7 +61,7 @@ pub enum Action {
     Transfer,
     AsyncSubmit,
     AsyncComplete,
-    /// io_uring_enter: requests that go in, and some that are done.
+    /// io_uring_enter: submitted and completed requests.
     RingEnter,
     /// The result is the new position.
     Seek,
@@ -78,11 +78,11 @@ pub enum Action {
     ChangeRoot,
     /// mkdir, rmdir: the name is a directory.
     Directory,
-    /// mknod: the type stands in the mode, `argument`.
+    /// mknod: the type is in the mode, `argument`.
     Node,
-    /// mkfifo as a call of its own: macOS, FreeBSD.
+    /// mkfifo, which is a call of its own on macOS and FreeBSD.
     NewFifo,
-    /// unlink: the name is free.
+    /// unlink: the name becomes free.
     Unlink,
     /// rename, link: belongs to both names.
     TwoNames,
@@ -99,7 +99,7 @@ pub enum Action {
     NewInotify,
     NewPidfd,
     NewIoUring,
-    /// A new descriptor of which we know nothing more.
+    /// A new descriptor without further information.
     NewUnnamed,
     /// pidfd_getfd: descriptor `argument` of the process behind `fd`.
     NewFromProcess,
@@ -113,8 +113,8 @@ pub enum Action {
     Exit,
 }
 
-/// What an argument is, hence which field of `RawCall` it fills. In argument order, as strace prints
-/// them; for vectors the count argument follows.
+/// The meaning of an argument, which determines the field of `RawCall` that it fills. In argument order, as
+/// strace prints them; after a vector comes its count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     Skip,
@@ -130,7 +130,7 @@ pub enum Role {
     Path,
     /// -> `path2`
     Path2,
-    /// Bytes asked for -> `requested`
+    /// Bytes requested -> `requested`
     Size,
     /// iovec array -> `requested` (sum)
     Vector,
@@ -164,9 +164,11 @@ pub enum Role {
     ControlBlocks,
     /// -> `items`
     Completions,
-    /// What io_uring_enter finds in the ring's memory -> `items`; requests that are not shown -> `argument`
+    /// Requests that io_uring_enter finds in the ring's memory -> `items`; their number, if they are not
+    /// shown -> `argument`
     Ring,
-    /// How io_uring_enter is made: does its descriptor stand among registered ones? Then none is known. Behind the `Fd` that it takes back.
+    /// The flags of io_uring_enter. If its descriptor is an index of a registered one, no descriptor is
+    /// known. This role follows `Fd` and then clears it.
     RingFlags,
 }
 
@@ -174,7 +176,7 @@ pub enum Role {
 #[derive(Clone, Copy, Debug)]
 pub struct CallSpec {
     pub name: &'static str,
-    /// `open` for open, open64, openat: what `--by family` groups.
+    /// `open` for open, open64, openat: the groups of `--by family`.
     pub family: &'static str,
     pub class: CallClass,
     pub action: Action,
@@ -182,8 +184,8 @@ pub struct CallSpec {
 }
 
 impl CallSpec {
-    /// Does a live recorder stop at this call? I/O, descriptor and process calls; not memory, time,
-    /// signals. (The recorder further leaves out mmap without a descriptor.)
+    /// Does a live recorder stop at this call? It stops at I/O, descriptor and process calls, not at memory,
+    /// time and signal calls. (Recorders also leave out mmap without a descriptor.)
     pub fn is_recorded(&self) -> bool {
         let touches_files = self
             .roles
@@ -193,24 +195,24 @@ impl CallSpec {
         touches_files || waits || self.action != Action::None || self.class == CallClass::Sync
     }
 
-    /// Does its result name a file that it has opened? Recorders note what that is.
+    /// Is its result a descriptor of a file that it opened? Recorders note the kind of that file.
     pub fn opens(&self) -> bool {
         matches!(self.action, Action::Open | Action::Creat)
     }
 
-    /// A request inside an io_uring: no call, but shown as one by sources that see it.
+    /// A request inside an io_uring. It is not a call, but sources that see it show it as one.
     pub fn is_ring_request(&self) -> bool {
         matches!(self.name, "io_uring_read" | "io_uring_write" | "io_uring_fsync")
     }
 
-    /// The roles as live recorders find the arguments, in registers: of preadv2 and pwritev2 the kernel takes the
-    /// offset in two halves, of which a tracer prints one number.
+    /// The roles of the arguments in registers, as live recorders find them. The kernel takes the offset of
+    /// preadv2 and pwritev2 in two halves, for which a tracer prints one number.
     pub fn registers(&self) -> &'static [Role] {
         match self.name {
             "pwritev2" | "pwritev64v2" => {
                 &[Role::Fd, Role::Vector, Role::Skip, Role::Offset, Role::Skip, Role::Flags]
             }
-            // Flags stand in logs of other systems.
+            // The flags are found in logs of other systems only.
             "pipe" => &[Role::NewPair],
             _ => self.roles,
         }
@@ -221,7 +223,7 @@ impl CallSpec {
     }
 }
 
-/// What is known of a call that is not in the table: its name.
+/// The entry for a call that is not in the table: only its name is known.
 static UNLISTED: CallSpec =
     CallSpec { name: "", family: "", class: CallClass::Other, action: Action::None, roles: &[] };
 
@@ -250,7 +252,7 @@ impl CallId {
         }
     }
 
-    /// Every id handed out so far.
+    /// Every id assigned so far.
     pub fn all() -> impl Iterator<Item = CallId> {
         (0..interner().len() as u16).map(CallId)
     }
@@ -339,7 +341,7 @@ pub static CALLS: &[CallSpec] = &[
     call("io_setup", "io_setup", C::Other, A::None, &[]),
     call("io_destroy", "io_destroy", C::Other, A::None, &[]),
     call("io_cancel", "io_cancel", C::Other, A::None, &[]),
-    // Requests inside an io_uring, where a recorder sees those: not calls, but shown as such.
+    // Requests inside an io_uring, for recorders that see them: they are shown like calls.
     call("io_uring_read", "read", C::Data, A::PositionedRead, &[R::Fd, R::Skip, R::Size, R::Offset]),
     call("io_uring_write", "write", C::Data, A::PositionedWrite, &[R::Fd, R::Skip, R::Size, R::Offset]),
     call("io_uring_fsync", "fsync", C::Sync, A::None, &[R::Fd]),

@@ -1,5 +1,5 @@
-//! Names of flags and commands as logs print them, and their Linux numbers. Sources that print names
-//! (strace, truss) and sources that see numbers (ptrace) meet here.
+//! Names of flags and commands as logs print them, and their Linux numbers. Both kinds of sources use them:
+//! those that print names (strace, truss) and those that see numbers (ptrace).
 
 pub const O_WRONLY: u64 = 0o1;
 pub const O_RDWR: u64 = 0o2;
@@ -18,9 +18,9 @@ pub const O_CLOEXEC: u64 = 0o2000000;
 pub const O_SYNC: u64 = 0o4010000;
 pub const O_PATH: u64 = 0o10000000;
 pub const O_TMPFILE: u64 = 0o20200000;
-/// Of io_uring_enter: the descriptor is an index into those that are registered.
+/// For io_uring_enter: the descriptor is an index into the registered ones.
 pub const IORING_ENTER_REGISTERED_RING: u64 = 16;
-/// What `F_SETFL` changes on Linux (fcntl(2)); it passes over the others.
+/// The flags that `F_SETFL` changes on Linux (fcntl(2)); it ignores the others.
 pub const CHANGED_BY_SETFL: u64 = O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME;
 
 pub const CLONE_VM: u64 = 0x100;
@@ -35,7 +35,7 @@ pub const F_DUPFD: u64 = 0;
 pub const F_SETFD: u64 = 2;
 pub const F_SETFL: u64 = 4;
 pub const F_DUPFD_CLOEXEC: u64 = 1030;
-/// Solaris: dup2 by fcntl. No Linux number, so one that Linux does not use.
+/// Solaris: dup2 by fcntl. Linux has no such command, so a number that Linux does not use.
 pub const F_DUP2FD: u64 = 0x1_0000;
 pub const FD_CLOEXEC: u64 = 1;
 
@@ -49,12 +49,12 @@ pub const AT_EMPTY_PATH: u64 = 0x1000;
 pub const AT_REMOVEDIR: u64 = 0x200;
 pub const MAP_SHARED: u64 = 1;
 pub const MAP_ANONYMOUS: u64 = 0x20;
-/// pwritev2: this once as if opened with the flag of that name.
+/// pwritev2: applies the open flag of that name to this call only.
 pub const RWF_DSYNC: u64 = 0x2;
 pub const RWF_SYNC: u64 = 0x4;
 pub const RWF_APPEND: u64 = 0x10;
 
-/// Is this the name of a flag of open, of Linux, FreeBSD, illumos or Solaris, also of those that change nothing here?
+/// Is this a flag of open on Linux, FreeBSD, illumos or Solaris, including those without influence here?
 pub fn is_open_flag(name: &[u8]) -> bool {
     const OTHERS: &[&[u8]] = &[
         b"ACCMODE",
@@ -81,7 +81,7 @@ pub fn is_open_flag(name: &[u8]) -> bool {
     OTHERS.contains(&plain) || value(name).is_some() || value(&[b"O_", plain].concat()).is_some()
 }
 
-/// Flag and command names to numbers; names without influence on tracking are not listed and count 0.
+/// Numbers of flag and command names. Names without influence on tracking are not listed and count as 0.
 pub fn value(name: &[u8]) -> Option<u64> {
     Some(match name {
         b"O_RDONLY" => 0,
@@ -141,15 +141,15 @@ pub fn value(name: &[u8]) -> Option<u64> {
     })
 }
 
-/// Where a mode has the type of the file.
+/// Position of the file type within a mode.
 const STAT_TYPE_SHIFT: u32 = 12;
 
-/// The type that a mode (`st_mode`, mknod's) names.
+/// The file type in a mode (`st_mode`, or the mode of mknod).
 pub fn stat_type_of_mode(mode: u64) -> u8 {
     (mode >> STAT_TYPE_SHIFT & 0o17) as u8
 }
 
-/// The type of a file of that mode that was opened, as recorders note it: 0 for the usual regular file.
+/// The type of an opened file with that mode, as recorders note it: 0 for a regular file.
 pub fn special_type_of_mode(mode: u64) -> u8 {
     const REGULAR: u8 = 0o10;
     Some(stat_type_of_mode(mode)).filter(|&kind| kind != REGULAR).unwrap_or(0)

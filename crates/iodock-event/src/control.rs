@@ -1,15 +1,15 @@
-//! Control data of socket messages (`man 3 cmsg`), as 64-bit programs have it in memory.
+//! Control data of socket messages (`man 3 cmsg`), in the memory layout of 64-bit programs.
 
 const SOL_SOCKET: i32 = 1;
 const SCM_RIGHTS: i32 = 1;
 /// `struct cmsghdr`: length with the header (8), level (4), type (4).
 const HEADER: usize = 16;
 
-/// The most that recorders copy of it: the kernel passes no more than 253 descriptors with one message.
+/// Number of bytes that recorders copy at most. The kernel passes at most 253 descriptors with one message.
 pub const CONTROL_LIMIT: usize = 1040;
 
-/// Calls `visit` with each descriptor that `control` passes. Where the control data is not well formed, or
-/// was cut, it ends there.
+/// Calls `visit` with each descriptor that `control` passes. Stops where the control data are malformed or
+/// cut.
 pub fn each_passed(control: &[u8], mut visit: impl FnMut(i32)) {
     let mut rest = control;
     while let Some((header, _)) = rest.split_first_chunk::<HEADER>() {

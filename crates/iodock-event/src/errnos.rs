@@ -1,5 +1,5 @@
-//! Error names, as ids. A name that Linux doesn't have (Solaris, kernel-internal ERESTART*) gets an id
-//! of its own when first seen.
+//! Error names as ids. A name that Linux does not have (Solaris, kernel-internal ERESTART*) gets its own id
+//! when it is first seen.
 
 use crate::interner::Interner;
 use std::sync::OnceLock;
@@ -35,7 +35,7 @@ impl ErrnoId {
         }
     }
 
-    /// Every name that has an id so far, by id.
+    /// All names that have an id so far, in order of their ids.
     pub fn all() -> Vec<String> {
         (0..interner().len() as u16).map(|id| ErrnoId(id).name()).collect()
     }

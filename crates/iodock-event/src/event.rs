@@ -1,4 +1,4 @@
-//! What the tracker says: events with their files, offsets and access patterns, column by column.
+//! The tracker's output: events with their files, offsets and access patterns, column by column.
 
 macro_rules! named {
     ($(#[$doc:meta])* $enum:ident { $($variant:ident = $value:literal $name:literal,)+ }) => {
@@ -14,15 +14,15 @@ macro_rules! named {
 }
 
 named! {
-    /// Which end of a two-ended call a row shows.
+    /// The end of a two-ended call that a row shows.
     Side { Only = 0 "only", In = 1 "in", Out = 2 "out", Old = 3 "old", New = 4 "new", }
 }
 named! {
-    /// Which way a row's bytes went.
+    /// The direction in which a row's bytes moved.
     Direction { Neither = 0 "none", Read = 1 "read", Write = 2 "write", }
 }
 named! {
-    /// An access against the previous one through the same open file description.
+    /// The relation of an access to the previous one through the same open file description.
     AccessPattern {
         Unknown = 0 "unknown",
         First = 1 "first",
@@ -35,7 +35,7 @@ named! {
     }
 }
 named! {
-    /// What a file is. `File` is a path of which nothing else is known.
+    /// The kind of a file. `File` is a path about which nothing else is known.
     FileKind {
         File = 0 "file", Regular = 1 "regular", Directory = 2 "directory", Symlink = 3 "symlink",
         Device = 4 "device", Fifo = 5 "fifo", Pipe = 6 "pipe", Socket = 7 "socket", Memfd = 8 "memfd",
@@ -45,12 +45,12 @@ named! {
     }
 }
 named! {
-    /// How a task came to be.
+    /// How a task was created.
     TaskOrigin { Root = 0 "root", Fork = 1 "fork", Vfork = 2 "vfork", Thread = 3 "thread", Attached = 4 "attached", }
 }
 
 impl FileKind {
-    /// Is it named by a path? (What `--kind file` shows.)
+    /// Does it have a path? (`--kind file` shows those.)
     pub fn has_path(self) -> bool {
         (self as u8) <= FileKind::Fifo as u8
     }
@@ -81,7 +81,7 @@ macro_rules! columns {
         pub struct EventRow { $(pub $name: $type,)+ }
         impl EventColumns {
             pub fn push(&mut self, row: &EventRow) { $(self.$name.push(row.$name);)+ }
-            /// Adds many rows, which is faster than one after the other.
+            /// Adds many rows, which is faster than adding them one by one.
             pub fn extend(&mut self, rows: &[EventRow]) {
                 $(self.$name.extend(rows.iter().map(|row| row.$name));)+
             }
@@ -96,7 +96,7 @@ macro_rules! columns {
 columns! {
     /// Start, ns.
     ts: i64,
-    /// End, ns, only where it is not `ts + dur` (truss stamps ends).
+    /// End, ns; only if it is not `ts + dur` (truss stamps ends).
     end_ts: i64,
     /// Elapsed ns.
     dur: i64,
@@ -112,19 +112,19 @@ columns! {
     utid: u32,
     /// Row of the files table.
     file: u32,
-    /// Of a two-ended call: the other end's file.
+    /// For a two-ended call: the file of the other end.
     other_file: u32,
     /// `Side` as number.
     side: u8,
     /// Bytes asked for.
     requested: i64,
-    /// Where in the file, bytes; UNKNOWN where it can't be known (appends) or does not apply.
+    /// Offset in the file, bytes; UNKNOWN if it cannot be determined (appends) or does not apply.
     offset: i64,
-    /// Bytes transferred at this end; 0 at end of file; UNKNOWN if the call moves none.
+    /// Bytes transferred at this end; 0 at the end of the file; UNKNOWN if the call moves none.
     bytes: i64,
     /// `Direction` as number.
     direction: u8,
-    /// Descriptor as the program numbers it.
+    /// The program's descriptor number.
     fd: i32,
     /// Open file description, unique in the store.
     handle: u32,
@@ -132,7 +132,7 @@ columns! {
     flags: u32,
     /// `AccessPattern` as number.
     pattern: u8,
-    /// `offset` less the end of the previous access through the same description.
+    /// `offset` minus the end of the previous access through the same description.
     gap: i64,
     /// Bytes of this access that this process had read before.
     own_read: i64,
@@ -158,8 +158,8 @@ impl EventColumns {
 }
 
 impl EventRow {
-    /// A call of which nothing is known: task 0, no file, no numbers. Rows are made from it, so that a new column
-    /// has its null in one place.
+    /// A call about which nothing is known: task 0, no file, no numbers. All rows start from it, so the null
+    /// of a new column is defined in one place.
     pub const BLANK: EventRow = EventRow {
         ts: crate::UNKNOWN,
         end_ts: crate::UNKNOWN,

@@ -1,14 +1,14 @@
-//! What a live recording knows of mapped files: the page faults in them.
+//! What a live recording knows about mapped files: their page faults.
 
-/// How a page was found.
+/// How a page became known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FaultKind {
-    /// A fault whose page was in memory already.
+    /// A page fault whose page was in memory already.
     Minor = 0,
-    /// A fault that had to wait for its page.
+    /// A page fault that had to wait for its page.
     Major = 1,
-    /// No fault: the page was in the task's memory when watching began.
+    /// No page fault: the page was in the task's memory when observation began.
     Present = 2,
 }
 
@@ -18,34 +18,34 @@ impl FaultKind {
     }
 }
 
-/// A file's part in a process's memory, as the kernel shows it.
+/// A part of a process's memory that maps a file, as the kernel shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMap {
     pub pid: u32,
-    /// When it was made, ns since the epoch; [`crate::UNKNOWN`] if before the watching.
+    /// Time of its creation, ns since the epoch; [`crate::UNKNOWN`] if before observation began.
     pub time: i64,
     pub start: u64,
     /// Bytes.
     pub length: u64,
-    /// Where in the file it begins, bytes.
+    /// Offset in the file at which it begins, bytes.
     pub offset: u64,
     pub path: Vec<u8>,
 }
 
-/// One page of a file that a task touched first, as far as the kernel had to know.
+/// The first access of a task to one page of a file, as far as it caused a page fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageFault {
     /// ns since the epoch.
     pub ts: i64,
     pub tid: u32,
-    /// Number of the [`FileMap`] among all of the recorder's.
+    /// Number of the [`FileMap`] among all maps of the recorder.
     pub map: u32,
-    /// Of the page in the file, bytes.
+    /// Offset of the page in the file, bytes.
     pub offset: i64,
     pub kind: FaultKind,
 }
 
-/// Maps and faults in order. Maps are numbered on from those of the batches before.
+/// Maps and page faults in order. The numbering of maps continues across batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaultBatch {
     pub maps: Vec<FileMap>,

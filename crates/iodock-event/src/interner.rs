@@ -1,10 +1,10 @@
-//! A name table that is filled with the known names once and grows when a log shows a new one.
+//! A table of names. It starts with the known names and grows when a log shows a new one.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::RwLock;
 
-/// FNV-1a: names are a handful of bytes, where it is faster than the default hasher.
+/// FNV-1a: for names of a few bytes it is faster than the default hasher.
 #[derive(Clone)]
 pub struct NameHasher(u64);
 
@@ -27,10 +27,10 @@ impl Hasher for NameHasher {
 
 pub type NameMap<V> = HashMap<Box<[u8]>, V, BuildHasherDefault<NameHasher>>;
 
-/// Names first seen while reading, and the same by the order of their ids.
+/// Names first seen during reading, and the same in order of their ids.
 type Added = (NameMap<u16>, Vec<Box<[u8]>>);
 
-/// Names to dense ids. `known` names hold the first ids in their order.
+/// Maps names to dense ids. The `known` names have the first ids, in their order.
 pub struct Interner {
     known: NameMap<u16>,
     added: RwLock<Added>,
@@ -45,8 +45,8 @@ impl Interner {
         Interner { known, added: RwLock::default(), known_count }
     }
 
-    /// The id of `name`, a new one if it was never seen. `None` only when all 65,535 ids are taken,
-    /// which takes a hostile log.
+    /// The id of `name`, a new one if it was not seen before. `None` if all 65,535 ids are taken, which only
+    /// happens with a hostile log.
     pub fn intern(&self, name: &[u8]) -> Option<u16> {
         if let Some(&id) = self.known.get(name) {
             return Some(id);
@@ -64,14 +64,14 @@ impl Interner {
         Some(id)
     }
 
-    /// The name of an id handed out for a name that was not known from the start.
+    /// The name of an id that was assigned to a name not known from the start.
     pub fn added_name(&self, id: u16) -> Option<String> {
         let index = (id as usize).checked_sub(self.known_count)?;
         let added = self.added.read().unwrap_or_else(|e| e.into_inner());
         added.1.get(index).map(|name| String::from_utf8_lossy(name).into_owned())
     }
 
-    /// How many ids have been handed out.
+    /// The number of ids assigned.
     pub fn len(&self) -> usize {
         self.known_count + self.added.read().unwrap_or_else(|e| e.into_inner()).1.len()
     }

@@ -1,9 +1,8 @@
-//! The vocabulary of iodock.
+//! The data types that all parts of iodock share.
 //!
-//! Every source (a log reader, a capture back end, the journal of a live recording) speaks
-//! [`Record`]s, collected in [`Batch`]es. The tracker turns records into [`EventColumns`], which the
-//! store writes. Nothing here does I/O, and nothing here depends on another crate, so that the
-//! smallest recorder can share these words.
+//! Every source (a log reader, a recording back end, the journal of a live recording) produces [`Record`]s,
+//! collected in [`Batch`]es. The tracker turns records into [`EventColumns`], which the store writes. Nothing
+//! here does I/O or depends on another crate, so even the smallest recorder can use these types.
 
 pub mod batch;
 pub mod calls;
@@ -42,13 +41,14 @@ pub use tables::{
     TaskRow,
 };
 
-/// An instant, length of time or quantity that the source does not show.
+/// An instant, duration or quantity that the source does not show.
 pub const UNKNOWN: i64 = i64::MIN;
-/// An offset behind a pointer that the source does not follow: there is one, unlike with [`UNKNOWN`].
+/// An offset behind a pointer whose value the source does not show. Unlike [`UNKNOWN`], it means that there
+/// is an offset.
 pub const UNSHOWN_OFFSET: i64 = -1;
-/// No descriptor argument. (`-1` and `AT_FDCWD` are real arguments, so they can't mean that.)
+/// No descriptor argument. (`-1` and `AT_FDCWD` are real arguments, so they cannot have this meaning.)
 pub const NO_FD: i32 = i32::MIN;
 /// The descriptor argument that means "the working directory" (Linux `AT_FDCWD`).
 pub const AT_FDCWD: i32 = -100;
-/// No row of a side table: no file, no open file description.
+/// Not a row of a side table: no file, no open file description.
 pub const NONE: u32 = u32::MAX;

@@ -1,16 +1,16 @@
-//! What could not be read, kept or known, counted under a name that says how to cure it.
+//! Losses: what could not be read, kept or known, counted under a name with advice on how to avoid it.
 
 use std::collections::BTreeMap;
 
 macro_rules! losses {
     ($($variant:ident $name:literal $cure:literal,)+) => {
-        /// The kinds of loss. Add one here, with its cure; nothing else needs to know it.
+        /// The kinds of loss. To add one, add it here with its advice; no other code needs to know it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum LossKind { $($variant,)+ }
         impl LossKind {
             pub const ALL: &'static [LossKind] = &[$(LossKind::$variant,)+];
-            /// Stable kebab-case name.
+            /// A stable name in kebab case.
             pub fn name(self) -> &'static str { match self { $(LossKind::$variant => $name,)+ } }
             /// What to do about it.
             pub fn cure(self) -> &'static str { match self { $(LossKind::$variant => $cure,)+ } }
@@ -89,7 +89,7 @@ losses! {
     DarshanRoundedTimes "darshan-rounded-times" "darshan-parser rounds times to microseconds: give iodock the log itself",
 }
 
-/// Where a loss was met first.
+/// The place where a loss first occurred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FirstLoss {
     pub file: String,
@@ -111,7 +111,7 @@ impl Losses {
         }
     }
 
-    /// Counts one and remembers the place if it is the first of its kind.
+    /// Counts one loss, and remembers the place if it is the first of its kind.
     pub fn add_at(&mut self, kind: LossKind, place: impl FnOnce() -> FirstLoss) {
         self.add(kind, 1);
         self.first.entry(kind).or_insert_with(place);

@@ -1,9 +1,10 @@
-//! What a live recording knows of the page cache: which pages of which files tasks brought in.
+//! What a live recording knows about the page cache: which pages of which files were loaded by tasks.
 
 use crate::{Text, NO_FD};
 
-/// A file as the page cache knows it: the device number of its file system (or, of a block device's own pages, of the
-/// device), as the kernel has it, and its inode number there. Not what stat(2) shows on btrfs and overlayfs.
+/// A file as the page cache identifies it: the kernel's device number of its file system (or of the block
+/// device, for the device's own pages) and its inode number there. On btrfs and overlayfs, stat(2) shows
+/// different numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileIdentity {
     pub device: u32,
@@ -27,16 +28,16 @@ impl FileIdentity {
     }
 }
 
-/// Which file that is, as far as it is known.
+/// The file that an identity belongs to, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
     pub tid: u32,
     /// ns since the epoch; [`crate::UNKNOWN`]: from the beginning.
     pub time: i64,
     pub file: FileIdentity,
-    /// A descriptor of the task that is open on it; [`NO_FD`] if none tells.
+    /// A descriptor of the task that refers to it; [`NO_FD`] if there is none.
     pub fd: i32,
-    /// Its name, seen from the task's working directory. With neither, pages of it came in.
+    /// Its name, relative to the task's working directory. If both are missing, only its pages were seen.
     pub name: Text,
 }
 
@@ -46,28 +47,28 @@ impl Identity {
     }
 }
 
-/// Why pages came into the page cache.
+/// The reason why pages entered the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageCause {
     /// To be read.
     Read,
-    /// A write made them; what was there before is read only where it covers a part of them.
+    /// A write created them. Their earlier content is read only if the write covers a part of them.
     Written,
-    /// A request of asynchronous I/O, of which the kernel does not say here what it does; a write on a file system that
-    /// keeps its files on another one.
+    /// An asynchronous request whose direction the kernel does not show here, or a write on a file system
+    /// that stores its files on another one.
     Unclear,
 }
 
-/// Pages of one file, one after the other, that a task brought into the page cache.
+/// Adjacent pages of one file that a task brought into the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRun {
-    /// When the first came, and when the last; ns since the epoch.
+    /// Times at which the first and the last page came; ns since the epoch.
     pub ts: i64,
     pub end: i64,
     pub tid: u32,
     pub file: FileIdentity,
     pub cause: PageCause,
-    /// Where in the file the first page begins, and the length of all; bytes.
+    /// Offset of the first page in the file, and the length of all pages; bytes.
     pub offset: i64,
     pub bytes: i64,
 }

@@ -1,6 +1,6 @@
-//! The rank that an MPI launcher tells a process.
+//! The rank that an MPI launcher assigns to a process.
 
-/// Names under which launchers tell a process its rank, and the number of ranks.
+/// Environment variables in which launchers pass the rank, and the number of ranks.
 pub const RANK_NAMES: [(&str, &str); 6] = [
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMIX_RANK", "PMIX_SIZE"),
@@ -10,13 +10,13 @@ pub const RANK_NAMES: [(&str, &str); 6] = [
     ("SLURM_PROCID", "SLURM_NTASKS"),
 ];
 
-/// The rank that an environment's `NAME=VALUE` pairs name, by the first of the names that one has.
+/// The rank in an environment's `NAME=VALUE` pairs, from the first name that is present.
 pub fn rank_among<'a>(pairs: impl Iterator<Item = &'a [u8]>) -> Option<i32> {
     pairs.filter_map(rank_of_pair).min_by_key(|&(name, _)| name).map(|(_, rank)| rank)
 }
 
 fn rank_of_pair(pair: &[u8]) -> Option<(usize, i32)> {
-    // Most pairs are told by their first letter.
+    // The first letter excludes most pairs.
     if !matches!(pair.first(), Some(b'O' | b'P' | b'M' | b'S')) {
         return None;
     }

@@ -1,5 +1,4 @@
-//! What a source says: one [`Record`] per call, process start or process end, in the order in which
-//! the source shows them.
+//! A source's output: one [`Record`] per call, process start or process end, in the source's order.
 
 use crate::{Batch, CallId, ErrnoId, Identity, NO_FD, UNKNOWN};
 
@@ -24,93 +23,95 @@ pub struct Items {
     pub count: u32,
 }
 
-/// `argument` of an io_uring_setup whose requests the source shows in io_uring_enter.
+/// `argument` of an io_uring_setup if the source shows the ring's requests in io_uring_enter.
 pub const RING_IS_SHOWN: i64 = 1;
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Outcome {
-    /// A result; `result` holds it.
+    /// It returned a result, which is in `result`.
     Succeeded,
-    /// An error; `errno` names it.
+    /// It returned an error, which is in `errno`.
     Failed,
-    /// `= ?`: exit, a killed thread, a process that left. Neither success nor failure.
+    /// `= ?`: exit, a killed thread, or a process that detached. Neither success nor failure.
     NoResult,
 }
 
-/// Which part of a call a record shows. A call's descriptor means what it meant when the call
-/// *began*, and takes effect when it *ended*, so the tracker wants both moments where the source has
+/// The part of a call that a record shows. A call's descriptor is resolved when the call
+/// *began*, and the call takes effect when it *ended*. So the tracker needs both moments, if the source has
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Phase {
     /// The whole call in one record.
     Whole,
-    /// The beginning only (`<unfinished ...>`); an `Exit` of the same thread follows. Not a call of
-    /// its own: arguments shown so far are filled.
+    /// The beginning only (`<unfinished ...>`); an `Exit` of the same thread follows. It does not count as a
+    /// call. The arguments shown so far are filled in.
     Enter,
-    /// The end of a call whose `Enter` came before (`<... resumed>`). All arguments are filled, also
-    /// those that `Enter` had.
+    /// The end of a call whose `Enter` came before (`<... resumed>`). All arguments are filled in, including
+    /// those of `Enter`.
     Exit,
     /// The end of a call whose beginning was cut off: result and duration, no start.
     Orphan,
 }
 
-/// One system call as the source shows it, arguments sorted into fields by the call's [`Role`]s
+/// One system call as the source shows it, with its arguments sorted into fields by the call's [`Role`]s
 /// (`CallSpec::roles`). Unknown times and quantities are [`UNKNOWN`], absent descriptors [`NO_FD`].
 ///
 /// [`Role`]: crate::Role
 #[derive(Clone, Copy, Debug)]
 pub struct RawCall {
-    /// ns since the epoch, or since midnight of the first day, as the source's clock has it.
+    /// ns since the epoch, or since midnight of the first day, depending on the source's clock.
     pub start: i64,
-    /// ns on the same clock; fill it only if it is not `start + duration`.
+    /// ns on the same clock; set only if it is not `start + duration`.
     pub end: i64,
     /// Elapsed ns inside the call.
     pub duration: i64,
     /// System CPU ns (truss -E), never elapsed time.
     pub sys_cpu: i64,
-    /// The returned value; for failed calls what the source shows (-1).
+    /// The returned value; for failed calls the value that the source shows (-1).
     pub result: i64,
-    /// Bytes asked for (count argument, or sum of the vector's lengths).
+    /// Bytes requested (count argument, or sum of the vector's lengths).
     pub requested: i64,
-    /// Offset argument of the (input) side; below zero: there is one, whose value the source does not show.
+    /// Offset argument of the (input) side. If negative, there is an offset whose value the source does not
+    /// show.
     pub offset: i64,
     /// Offset argument of the output side of a two-sided call.
     pub offset2: i64,
-    /// A call's plain number: third argument of fcntl, last of close_range, whence of lseek.
+    /// A numeric argument of the call: third argument of fcntl, last of close_range, whence of lseek.
     pub argument: i64,
-    /// `st_size` where the call shows one.
+    /// `st_size` if the call shows one.
     pub stat_size: i64,
     /// Open flags, clone flags, fcntl command, ioctl request, mmap flags... as Linux numbers
     /// (`constants`).
     pub flags: u64,
-    /// The thread, as the source numbers it (0 where it shows none).
+    /// The thread's number in the source (0 if it shows none).
     pub tid: u32,
     pub fd: i32,
     pub fd2: i32,
-    /// First and second path named, unescaped bytes; of execve the program.
+    /// First and second path named, as unescaped bytes. For execve, the program.
     pub path: Text,
     pub path2: Text,
     /// execve's arguments, NUL-separated.
     pub argv: Text,
-    /// What the source itself says a descriptor is (`-y`, `-yy`), without the brackets.
+    /// The source's own description of a descriptor (`-y`, `-yy`), without the brackets.
     pub fd_text: Text,
     pub fd2_text: Text,
     pub result_text: Text,
     /// From where it was made: see [`crate::stacks`].
     pub stack: Text,
-    /// Control blocks of io_submit, completions of io_getevents; of messages what [`AsyncItem`] says.
+    /// Control blocks of io_submit, completions of io_getevents, or the parts of messages (see
+    /// [`AsyncItem`]).
     pub items: Items,
     pub call: CallId,
     /// `ErrnoId::NONE` unless the source names one.
     pub errno: ErrnoId,
     pub outcome: Outcome,
     pub phase: Phase,
-    /// `st_mode >> 12` where the call shows one, else 0.
+    /// `st_mode >> 12` if the call shows one, else 0.
     pub stat_type: u8,
-    /// The path was cut by the tracer (`"..."...`): a name, but not the whole one.
+    /// The tracer shortened the path (`"..."...`), so it is incomplete.
     pub path_cut: bool,
 }
 
@@ -148,7 +149,7 @@ impl RawCall {
         }
     }
 
-    /// When the call ended, as far as the source shows it.
+    /// The end time of the call, as far as the source shows it.
     pub fn end_time(&self) -> i64 {
         if self.end != UNKNOWN {
             self.end
@@ -166,15 +167,15 @@ pub struct TaskEnd {
     pub tid: u32,
     pub time: i64,
     pub exit_code: Option<i32>,
-    /// Signal name without core note, e.g. `SIGKILL`.
+    /// Name of the signal without the core note, e.g. `SIGKILL`.
     pub signal: Text,
     pub core_dumped: bool,
-    /// `+++ superseded by execve in pid N +++`: the thread that goes on under this thread's id.
+    /// `+++ superseded by execve in pid N +++`: the thread that continues under this thread's id.
     pub superseded_by: Option<u32>,
 }
 
-/// A thread's first appearance as the recorder saw it: who made it, how, where it stands. Logs don't
-/// have this.
+/// A thread's start as the recorder saw it: its creator, its kind and its working directory. Logs do not
+/// contain this.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     pub tid: u32,
@@ -186,13 +187,13 @@ pub struct Start {
     pub command: Text,
     /// Was it running when the recording began (attach)?
     pub attached: bool,
-    /// MPI rank, where the task's environment names one; children inherit it. A task's rank becomes known
-    /// at its exec, so a second `Start` of a living task may bring it.
+    /// MPI rank, if the task's environment contains one; children inherit it. A task's rank becomes known at
+    /// its exec, so a second `Start` of a living task may provide it.
     pub rank: Option<i32>,
 }
 
 impl Start {
-    /// A thread of which a log shows its process only.
+    /// A thread for which a log shows only its process.
     pub fn of_thread(tid: u32, tgid: u32) -> Start {
         Start {
             tid,
@@ -212,7 +213,7 @@ impl Start {
 pub struct DescriptorSnapshot {
     pub tid: u32,
     pub fd: i32,
-    /// What /proc/PID/fd/N links to.
+    /// The link target of /proc/PID/fd/N.
     pub target: Text,
     /// Position, [`UNKNOWN`] if not known.
     pub position: i64,
@@ -224,7 +225,7 @@ pub struct DescriptorSnapshot {
 }
 
 #[derive(Clone, Copy, Debug)]
-// A call is by far the most common record: boxing it would cost an allocation a call.
+// Calls are by far the most frequent records. Boxing them would cost an allocation each.
 #[allow(clippy::large_enum_variant)]
 pub enum Record {
     Call(RawCall),
@@ -234,10 +235,10 @@ pub enum Record {
     Identity(Identity),
 }
 
-/// One control block handed to io_submit (`bytes` asked for), or one completion got from io_getevents
-/// (`bytes` transferred, negative for an errno). `key` is what joins them: the block's address where the
-/// source shows it, else its `data`. Of sendmmsg and recvmmsg one message, with the `bytes` transferred; of
-/// all calls of messages also each descriptor passed with one (`SCM_RIGHTS`), in `fd`.
+/// One control block passed to io_submit (`bytes` requested), or one completion from io_getevents (`bytes`
+/// transferred, negative for an errno). `key` joins the two: the block's address if the source shows it, else
+/// its `data`. For sendmmsg and recvmmsg, one message with the `bytes` transferred. For all message calls,
+/// also each descriptor passed with a message (`SCM_RIGHTS`), in `fd`.
 #[derive(Clone, Copy, Debug)]
 pub struct AsyncItem {
     pub key: u64,
@@ -245,8 +246,8 @@ pub struct AsyncItem {
     pub write: bool,
     pub bytes: i64,
     pub offset: i64,
-    /// Of a request that goes into an io_uring: as which call it is shown when it is done. `io_uring_enter`
-    /// itself stands for one that is not shown.
+    /// For a request submitted to an io_uring: the call as which it is shown when it completes.
+    /// `io_uring_enter` itself means that it is not shown.
     pub call: Option<CallId>,
 }
 
@@ -256,23 +257,23 @@ impl AsyncItem {
         AsyncItem { key, fd, write, bytes, offset, call: None }
     }
 
-    /// A request that is done.
+    /// A completed request.
     pub fn done(key: u64, bytes: i64) -> AsyncItem {
         AsyncItem { key, ..AsyncItem::message(bytes) }
     }
 
-    /// A message that moved `bytes`, UNKNOWN if the source does not show it.
+    /// A message of `bytes`, UNKNOWN if the source does not show the number.
     pub fn message(bytes: i64) -> AsyncItem {
         AsyncItem { key: 0, fd: NO_FD, write: false, bytes, offset: UNKNOWN, call: None }
     }
 
-    /// A descriptor that came or went with a message.
+    /// A descriptor that was passed with a message.
     pub fn passed(fd: i32) -> AsyncItem {
         AsyncItem { fd, ..AsyncItem::message(UNKNOWN) }
     }
 }
 
-/// What a source's time stamps count from.
+/// The origin of a source's time stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
     /// Unix epoch.
@@ -296,7 +297,7 @@ impl Clock {
     }
 }
 
-/// Why a source can't be read (on). `hint` says what to do.
+/// Why a source cannot be read, or not any further. `hint` says what to do.
 #[derive(Clone, Debug)]
 pub struct SourceError {
     pub file: String,
@@ -316,24 +317,24 @@ impl std::fmt::Display for SourceError {
 
 impl std::error::Error for SourceError {}
 
-/// Anything that yields records in the order in which it shows them: a log, a journal.
+/// A source of records in its own order: a log or a journal.
 pub trait RecordSource: Send {
     /// The next batch, `None` at the end. Losses and counts of the batch are in it.
     fn next_batch(&mut self) -> Result<Option<Batch>, SourceError>;
     /// Gives a batch back for reuse.
     fn recycle(&mut self, _batch: Batch) {}
-    /// Looks for what was added to a source that is still being written; then `next_batch` goes on.
+    /// Checks for new data in a source that is still being written. Then `next_batch` can continue.
     ///
-    /// # Errors
-    /// The source can't be read on.
+    /// # Errors The source cannot be read any further.
     fn go_on(&mut self) -> Result<(), SourceError> {
         Ok(())
     }
-    /// Of a source that is still being written: up to when all is there, ns since the epoch, where it says so.
+    /// For a source that is still being written: the time up to which it is complete, in ns since the epoch,
+    /// if known.
     fn until(&self) -> Option<i64> {
         None
     }
     fn clock(&self) -> Clock;
-    /// Bytes of the source read so far, and in all where known.
+    /// Bytes of the source read so far, and in total if known.
     fn progress(&self) -> (u64, Option<u64>);
 }

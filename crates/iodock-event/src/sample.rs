@@ -1,4 +1,4 @@
-//! What a live recording knows besides calls: the machine's own state, once a second, and the mounts.
+//! What a live recording knows apart from calls: the state of the machine, once a second, and the mounts.
 
 use crate::UNKNOWN;
 
@@ -6,9 +6,9 @@ use crate::UNKNOWN;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum SampleKind {
-    /// Only grows: take differences.
+    /// Only grows, so use differences.
     Counter = 0,
-    /// A level at that moment.
+    /// A level at one moment.
     Gauge = 1,
 }
 
@@ -41,18 +41,18 @@ pub struct Sample {
 pub struct Mount {
     pub mount_point: String,
     pub fs_type: String,
-    /// What is mounted: device, `server:/export`.
+    /// The mounted object: a device or `server:/export`.
     pub source: String,
     pub options: String,
 }
 
-/// What a task had used when it ended (wait4's rusage).
+/// The resources that a task had used when it ended (wait4's rusage).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskUsage {
     pub tid: u32,
-    /// When it ended, ns since the epoch.
+    /// Time of its end, ns since the epoch.
     pub time: i64,
-    /// [`UNKNOWN`] where not known, as the following.
+    /// [`UNKNOWN`] if not known, as for the following fields.
     pub cpu_user_ns: i64,
     pub cpu_system_ns: i64,
     /// Largest resident size, bytes.

@@ -1,17 +1,17 @@
-//! The side tables of a store: files, tasks, commands. Names lie in one arena and rows are put
-//! together on demand, so that a million of each stay small.
+//! The side tables of a store: files, tasks, commands. Names are kept in one arena and rows are assembled on
+//! demand, so a million of them need little memory.
 
 use crate::{FileKind, Stacks, TaskOrigin, NONE, UNKNOWN};
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Everything the tracker knows besides events.
+/// All of the tracker's results except events.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
     pub files: FileTable,
     /// Index: utid.
     pub tasks: Vec<TaskRow>,
-    /// Time in I/O calls, by utid; empty where not known.
+    /// Time in I/O calls, by utid; empty if not known.
     pub task_io: Vec<TaskIo>,
     pub commands: CommandTable,
     /// Where calls were made, as far as the source shows it.
@@ -34,11 +34,11 @@ impl Tables {
 /// No host, no signal.
 pub const NO_INDEX: u16 = u16::MAX;
 
-/// Byte strings, end to end; an id is the place in the order in which they were added.
+/// Byte strings, stored end to end. An id is the position in order of addition.
 #[derive(Clone, Debug)]
 pub struct ByteArena {
     bytes: Vec<u8>,
-    /// Where each string starts, and where the last one ends.
+    /// The start of each string, and the end of the last one.
     bounds: Vec<u64>,
 }
 
@@ -54,7 +54,7 @@ impl ByteArena {
         self.bounds.push(self.bytes.len() as u64);
         (self.bounds.len() - 2) as u32
     }
-    /// The string with this id; empty for an id never handed out.
+    /// The string with this id; empty for an id that was never assigned.
     pub fn get(&self, id: u32) -> &[u8] {
         match self.bounds.get(id as usize + 1) {
             Some(&end) => &self.bytes[self.bounds[id as usize] as usize..end as usize],
@@ -73,10 +73,10 @@ impl ByteArena {
     }
 }
 
-/// What is known of a file besides its name.
+/// The properties of a file except its name.
 #[derive(Clone, Copy, Debug)]
 pub struct FileEntry {
-    /// Last size seen, bytes; [`UNKNOWN`] where not known.
+    /// Last size seen, bytes; [`UNKNOWN`] if not known.
     pub size: i64,
     /// Index into [`FileTable::patterns`]; [`NONE`]: its own name.
     pub pattern: u32,
@@ -95,7 +95,7 @@ impl FileEntry {
     }
 }
 
-/// Where a file lies.
+/// The mount that a file is on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountPoint {
     pub mount_point: String,
@@ -115,9 +115,9 @@ pub struct FileTable {
 /// One line of the files table, ready to be stored.
 #[derive(Clone, Debug)]
 pub struct FileRow<'a> {
-    /// Text with each byte that is not UTF-8 as `\xNN`.
+    /// The name as text, with each byte that is not UTF-8 as `\xNN`.
     pub name: Cow<'a, str>,
-    /// The bytes, only where they differ from `name`.
+    /// The bytes, only if they differ from `name`.
     pub name_raw: Option<&'a [u8]>,
     pub kind: FileKind,
     pub relative: bool,
@@ -142,8 +142,8 @@ impl FileRow<'_> {
         }
     }
 
-    /// After the last dot of the last component, without it; empty if there is none. A leading dot
-    /// (`.bashrc`) makes no ending.
+    /// The text after the last dot of the last component; empty if there is none. A leading dot (`.bashrc`)
+    /// does not start an ending.
     pub fn ending(&self) -> &str {
         if !self.kind.has_path() {
             return "";
@@ -155,7 +155,7 @@ impl FileRow<'_> {
         }
     }
 
-    /// The name with its varying part starred.
+    /// The name with its varying part replaced by `*`.
     pub fn pattern(&self) -> &str {
         self.pattern.unwrap_or(&self.name)
     }
@@ -224,7 +224,7 @@ pub struct TaskRow {
     pub generation: i32,
     /// [`NONE`] for roots.
     pub parent_utid: u32,
-    /// tid of the task that made it.
+    /// tid of the task that created it.
     pub parent_pid: Option<i32>,
     pub how: TaskOrigin,
     pub core_dumped: bool,
@@ -237,12 +237,12 @@ pub struct TaskRow {
     pub cpu_system: i64,
 }
 
-/// ns that a task spent in I/O calls; plain sums, as a task is in one call at a time.
+/// ns that a task spent in I/O calls. These are plain sums, since a task is in one call at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskIo {
     /// In calls that did not wait for another process, the network or a person.
     pub io: i64,
-    /// In calls that did.
+    /// In calls that did wait.
     pub waiting: i64,
 }
 
@@ -250,7 +250,7 @@ pub struct TaskIo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoTime {
     pub any: i64,
-    /// In one that did not wait.
+    /// In a call that did not wait.
     pub file: i64,
 }
 
@@ -276,7 +276,7 @@ pub struct CommandRow<'a> {
     /// ns, [`UNKNOWN`] where not known.
     pub ts: i64,
     pub path: Cow<'a, str>,
-    /// Empty where the source does not show it.
+    /// Empty if the source does not show it.
     pub argv: Vec<Cow<'a, str>>,
 }
 
@@ -291,7 +291,7 @@ impl CommandTable {
     pub fn paths(&self) -> impl Iterator<Item = (u32, &[u8])> {
         self.entries.iter().map(|entry| (entry.utid, self.texts.get(entry.path)))
     }
-    /// Keeps a text for [`CommandTable::push`]; callers share equal texts.
+    /// Stores a text for [`CommandTable::push`]; equal texts can be shared by callers.
     pub fn add_text(&mut self, text: &[u8]) -> u32 {
         self.texts.push(text)
     }

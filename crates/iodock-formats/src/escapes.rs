@@ -1,8 +1,8 @@
-//! Terminal control sequences, taken out while reading.
+//! Removes terminal control sequences while a log is read.
 //!
-//! Colours and cursor movements come into a log from the terminal it was copied from: `script`, `grep --color`, a
-//! program's own output. Tracers print ESC inside their strings as `\33`, so a raw ESC is never data. Source of the
-//! sequences: ECMA-48, 5th edition, and xterm's control sequences.
+//! Colours and cursor movements come into a log from the terminal it was copied from: `script`, `grep
+//! --color`, a program's own output. Tracers print ESC inside their strings as `\33`, so a raw ESC is never
+//! data. Source of the sequences: ECMA-48, 5th edition, and xterm's control sequences.
 
 use memchr::memchr;
 use std::io::{self, Read};
@@ -10,19 +10,20 @@ use std::io::{self, Read};
 const ESC: u8 = 0x1b;
 const BELL: u8 = 0x07;
 
-/// Where in a sequence the text is.
+/// Position in a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SequenceState {
     Text,
-    /// Behind ESC, or an intermediate byte behind it (`ESC ( B`).
+    /// After ESC, or after an intermediate byte (`ESC ( B`).
     Escape,
-    /// Behind `ESC [`: parameters up to a letter.
+    /// After `ESC [`: parameters up to a letter.
     Control,
-    /// Behind `ESC ]`, `ESC P` and the like: a text up to BEL or `ESC \`.
+    /// After `ESC ]`, `ESC P` and similar: text up to BEL or `ESC \`.
     Command,
 }
 
-/// Takes sequences out of what it reads. Those that a line does not end are over with it.
+/// A reader that removes sequences from its input. A sequence that its line does not complete ends with the
+/// line.
 pub struct Escapes<R> {
     inner: R,
     place: SequenceState,
@@ -33,7 +34,7 @@ impl<R: Read> Escapes<R> {
         Escapes { inner, place: SequenceState::Text }
     }
 
-    /// Moves what is text to the front; says how much it is.
+    /// Moves the remaining text to the front and returns its length.
     #[cold]
     fn strip(&mut self, bytes: &mut [u8]) -> usize {
         let mut kept = 0;
@@ -51,7 +52,7 @@ impl<R: Read> Escapes<R> {
 }
 
 impl SequenceState {
-    /// The place behind `byte`, and whether that is text.
+    /// The state after `byte`, and whether the byte is text.
     fn after(self, byte: u8) -> (SequenceState, bool) {
         match (self, byte) {
             (_, b'\n') => (SequenceState::Text, true),
@@ -64,7 +65,7 @@ impl SequenceState {
             (SequenceState::Command, BELL) => (SequenceState::Text, false),
             (SequenceState::Command, _) => (SequenceState::Command, false),
             (SequenceState::Escape | SequenceState::Control, 0x30..=0x7e) => (SequenceState::Text, false),
-            // No sequence after all: only ESC goes.
+            // Not a sequence: only the ESC is removed.
             (SequenceState::Escape | SequenceState::Control, _) => (SequenceState::Text, true),
         }
     }
@@ -78,7 +79,7 @@ impl<R: Read> Read for Escapes<R> {
             if plain || count == 0 {
                 return Ok(count);
             }
-            // 0 would be the end.
+            // Returning 0 would signal the end of the input.
             match self.strip(&mut buffer[..count]) {
                 0 => {}
                 kept => return Ok(kept),

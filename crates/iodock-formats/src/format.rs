@@ -1,13 +1,13 @@
-//! What a format is.
+//! The interface that each format implements.
 
 use crate::Input;
 use iodock_event::{Batch, Clock, FirstLoss, LossKind, RecordSource, SourceError};
 use std::sync::Arc;
 
-/// How to read a log.
+/// Options for reading a log.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// Parsing threads. 0: none, the caller's own thread parses, for many logs at a time.
+    /// Number of parsing threads. 0: the caller's own thread parses, which suits reading many logs at a time.
     pub workers: usize,
     /// Bytes of log that one thread parses at a time; grows for longer lines.
     pub chunk_size: usize,
@@ -16,25 +16,26 @@ pub struct ReadOptions {
     /// Take the thread id of lines that show none from the numeric ending of the log's name (`log.1234`,
     /// as `strace -ff` names its files).
     pub tid_from_name: bool,
-    /// Only these lines, which are taken for one log. `None`: all, which must be one log.
+    /// Read only these lines, as one log. `None`: all lines, which must be one log.
     pub lines: Option<LineRange>,
 }
 
-/// Lines of a log, counted from 1.
+/// A range of lines of a log, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineRange {
     pub first: u64,
-    /// `None`: to the end.
+    /// `None`: to the end of the log.
     pub last: Option<u64>,
 }
 
-/// Parsed chunks of each thread that may wait for the caller: threads need not stand still while it is busy.
+/// Parsed chunks that each thread may queue while the caller is busy.
 const AHEAD: usize = 8;
-/// Of all threads together, as long as each has one: memory must not grow with the machine.
+/// Limit for all threads together, so that memory does not grow with the number of cores. Each thread gets at
+/// least one chunk.
 const MOST_AHEAD: usize = 32;
 
 impl ReadOptions {
-    /// Chunks of a log that may be in memory at a time.
+    /// Number of chunks of a log that may be in memory at a time.
     pub fn chunks_ahead(&self) -> usize {
         (self.workers * AHEAD).min(MOST_AHEAD.max(self.workers)) + 1
     }
@@ -52,7 +53,7 @@ impl Default for ReadOptions {
     }
 }
 
-/// The beginning of a log, to recognise it by.
+/// The beginning of a log, from which its format is recognised.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     /// The first lines, uncompressed; may end in the middle of one.
@@ -70,12 +71,12 @@ pub struct Lines<'a> {
     pub first_line: u64,
     /// The log's path as given.
     pub file: &'a Arc<str>,
-    /// Does the log end here? Only then may the last line lack its newline.
+    /// The log ends with this chunk. Only then may the last line lack its newline.
     pub at_end: bool,
 }
 
 impl<'a> Lines<'a> {
-    /// One after the other.
+    /// Iterates over the lines.
     pub fn numbered(&self) -> impl Iterator<Item = NumberedLine<'a>> {
         let (mut rest, mut number, at_end) = (self.bytes, self.first_line, self.at_end);
         std::iter::from_fn(move || {
@@ -95,19 +96,19 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// A line of a chunk.
+/// One line of a chunk.
 #[derive(Clone, Copy, Debug)]
 pub struct NumberedLine<'a> {
     /// Counted from 1, from the beginning of the log.
     pub number: u64,
-    /// Without its newline.
+    /// The bytes, without the newline.
     pub text: &'a [u8],
-    /// Does the log end in this line, before its newline?
+    /// The log ends in this line, which has no newline.
     pub is_cut: bool,
 }
 
 impl NumberedLine<'_> {
-    /// What it is if it can't be read.
+    /// The kind of loss to count if the line cannot be read.
     pub fn loss(&self) -> LossKind {
         if self.is_cut {
             LossKind::CutLines
@@ -119,16 +120,16 @@ impl NumberedLine<'_> {
     }
 }
 
-/// A chunk's records, and what the reader's own in-order step needs besides (`notes`).
+/// The records of a chunk, and `notes` for the reader's in-order step.
 #[derive(Debug, Default)]
 pub struct Chunk<N> {
-    /// `counts.lines` is filled by the framework.
+    /// The framework fills in `counts.lines`.
     pub batch: Batch,
     pub notes: N,
 }
 
 impl<N> Chunk<N> {
-    /// Counts a loss, remembering the first place of each kind.
+    /// Counts a loss and remembers the first place of each kind.
     pub fn lose_at(&mut self, kind: LossKind, file: &Arc<str>, line: u64, text: &[u8]) {
         self.batch.losses.add_at(kind, || FirstLoss {
             file: file.to_string(),
@@ -138,62 +139,63 @@ impl<N> Chunk<N> {
     }
 }
 
-/// Reads one log. Shared by the parsing threads, so what changes while reading lives in `State`.
+/// Reads one log. The parsing threads share it, so state that changes during reading is kept in `State`.
 pub trait LogReader: Send + Sync + 'static {
-    /// What [`LogReader::parse`] tells [`LogReader::settle`] about a chunk.
+    /// What [`LogReader::parse`] passes to [`LogReader::settle`] about a chunk.
     type Notes: Default + Send + 'static;
-    /// What is carried from chunk to chunk.
+    /// State that is carried from chunk to chunk.
     type State: Default + Send + 'static;
 
     fn clock(&self) -> Clock;
 
-    /// ns of a time stamp's last digit; `None` where there are no stamps.
+    /// Resolution of the time stamps in ns (the value of the last digit); `None` where there are no stamps.
     fn resolution(&self) -> Option<i64> {
         None
     }
 
-    /// The step before the parallel one, in the log's order: what `parse` must know of the chunks before.
-    /// Serial too, so only for logs that need it.
+    /// A step before the parallel one, in the log's order: finds what `parse` must know about earlier chunks.
+    /// It is serial, so only logs that need it use it.
     fn scan(&self, _lines: &Lines<'_>, _notes: &mut Self::Notes) {}
 
     /// The parallel step: fills `chunk` from `lines`. Each line becomes a record, known noise, or a
     /// loss. Chunks come in any order.
     fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Self::Notes>);
 
-    /// The in-order step: joins what crosses chunk borders (unfinished calls, midnights, sums of
-    /// relative stamps). Called once for each chunk, in the log's order. Keep it short: it is serial.
+    /// The in-order step: joins what crosses chunk borders (unfinished calls, midnights, sums of relative
+    /// stamps). It is called once for each chunk, in the log's order. It is serial, so keep it short.
     fn settle(&self, state: &mut Self::State, chunk: &mut Chunk<Self::Notes>);
 
-    /// Lines at which other logs begin, behind the first one in the same file. Asked after the last chunk.
+    /// Lines at which further logs begin in the same file. Called after the last chunk.
     fn beginnings<'a>(&self, _state: &'a Self::State) -> &'a [u64] {
         &[]
     }
 
-    /// After the last chunk: what is still unfinished. `chunk` is a new, empty one.
+    /// Called after the last chunk, for calls that are still unfinished. `chunk` is new and empty.
     fn finish(&self, state: &mut Self::State, chunk: &mut Chunk<Self::Notes>);
 }
 
-/// Records of a log.
+/// The records of a log.
 pub trait LogSource: RecordSource {
     /// [`LogFormat::name`] of the log's format.
     fn format(&self) -> &'static str;
-    /// ns of a time stamp's last digit, by which calls of several logs can be ordered or not; `None`
-    /// where it is not known.
+    /// Resolution of the time stamps in ns, which shows whether calls of several logs can be ordered; `None`
+    /// if it is not known.
     fn resolution(&self) -> Option<i64>;
 }
 
-/// A kind of log.
+/// One kind of log.
 pub trait LogFormat: Sync {
-    /// What `--format` calls it.
+    /// Its name for `--format`.
     fn name(&self) -> &'static str;
 
-    /// How sure the format is that this is one of its logs: 0 not, 100 without doubt.
+    /// How certain it is that a log has this format: 0 not at all, 100 without doubt.
     fn confidence(&self, head: &Head<'_>) -> u8;
 
-    /// Is this a line that it prints for a call, from the first byte on? Only such lines show what was put before them.
+    /// Does the tracer print this line, from its first byte, for a call? Such lines show which text another
+    /// tool put before each line.
     fn owns(&self, line: &[u8]) -> bool;
 
-    /// Starts reading `input`, whose beginning is `input.head()`. Most formats do
+    /// Starts reading `input`; its beginning is `input.head()`. Most formats return
     /// `Ok(Box::new(crate::start(self.name(), reader, input, options)))`.
     fn open(&self, input: Input, options: &ReadOptions) -> Result<Box<dyn LogSource>, SourceError>;
 }

@@ -15,15 +15,16 @@ use std::sync::{mpsc, Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Bytes of the uncompressed beginning that formats see. Small, because thousands of logs may be open.
+/// Bytes of the uncompressed beginning that formats can examine. Small, because thousands of logs may be
+/// open.
 const HEAD_SIZE: usize = 64 << 10;
-/// ... unless its first line is longer than that.
+/// Larger limit, for a first line that is longer than that.
 const LONGEST_HEAD: usize = 16 << 20;
 const READ_SIZE: usize = 256 << 10;
 /// Memory for unpacking xz: its strongest setting, -9, needs 65 MiB, and a header may ask for 4 GiB. zstd has the
 /// same bound by default.
 const MOST_UNPACKING_BYTES: u64 = 128 << 20;
-/// For a named pipe that no program has opened for writing.
+/// How long to wait for a program to open a named pipe for writing.
 const WRITER_PATIENCE: Duration = Duration::from_secs(10);
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -36,11 +37,11 @@ pub struct Input {
     progress: Arc<Progress>,
     /// Number of the first line of the head.
     first_line: u64,
-    /// Lines left out while reading.
+    /// Number of lines left out during reading.
     losses: Arc<Mutex<Losses>>,
 }
 
-/// How much of the log's own (compressed) bytes were read.
+/// Number of the log's own (compressed) bytes that were read.
 #[derive(Debug, Default)]
 pub struct Progress {
     pub read: AtomicU64,
@@ -64,7 +65,7 @@ impl Input {
         Input::from_reader(Box::new(file), path, total)
     }
 
-    /// Reads from `reader` and calls it `name` in messages. `total`: its bytes, where known.
+    /// Reads from `reader`, which messages call `name`. `total`: its number of bytes, if known.
     pub fn from_reader(
         reader: Box<dyn Read + Send>,
         name: &str,
@@ -86,7 +87,7 @@ impl Input {
         Ok(input)
     }
 
-    /// Reads from here on, the head included, as the log was before it was `pasted`.
+    /// Continues with a reader that includes the head again and restores the log that was `pasted`.
     pub(crate) fn clean(&mut self, pasted: Pasted) -> Result<(), SourceError> {
         let (file, losses) = (Arc::clone(&self.file), Arc::clone(&self.losses));
         let cleaned = Cleaned::new(self.take_reader(), pasted, file, self.first_line, losses);
@@ -94,14 +95,14 @@ impl Input {
         self.fill_head()
     }
 
-    /// Reads these lines only.
+    /// Restricts reading to these lines.
     pub(crate) fn take_lines(&mut self, lines: LineRange) -> Result<(), SourceError> {
         self.reader = Box::new(LinesOf::new(self.take_reader(), lines));
         self.first_line = lines.first;
         self.fill_head()
     }
 
-    /// All that is to be read, the head again included.
+    /// A reader over the whole input, head included.
     fn take_reader(&mut self) -> Box<dyn Read + Send> {
         let head = std::mem::take(&mut self.head);
         let reader = std::mem::replace(&mut self.reader, Box::new(io::empty()));
@@ -111,14 +112,14 @@ impl Input {
     fn fill_head(&mut self) -> Result<(), SourceError> {
         let mut head = Vec::new();
         match read_head(&mut self.reader, &mut head) {
-            // A damaged archive shows its error again when it is read on; what came before it counts.
+            // Reading on from a damaged archive reports its error again; data before it are kept.
             Err(error) if !self.compressed || head.is_empty() => {
                 return Err(read_error(&self.file, 0, &error));
             }
             Err(error) => self.reader = Box::new(Failing(Some(error))),
             Ok(()) => {}
         }
-        // Editors of other systems put a mark before the first line.
+        // Editors of other systems put a byte order mark before the first line.
         if head.starts_with(BYTE_ORDER_MARK) {
             head.drain(..BYTE_ORDER_MARK.len());
         }
@@ -126,8 +127,8 @@ impl Input {
         Ok(())
     }
 
-    /// Looks further ahead, up to `size` bytes of the log, for formats that need to. An error met there is
-    /// told when reading arrives at it.
+    /// Extends the head to `size` bytes, for formats that must look further ahead. An error met here is
+    /// reported when normal reading reaches that position.
     pub(crate) fn extend_head(&mut self, size: usize) {
         if let Err(error) = read_up_to(&mut *self.reader, &mut self.head, size) {
             self.reader = Box::new(Failing(Some(error)));
@@ -160,13 +161,13 @@ impl Input {
         self.compressed
     }
 
-    /// Everything from the first byte on, the head again included.
+    /// A reader from the first byte, head included.
     pub(crate) fn into_reader(mut self) -> Box<dyn Read + Send> {
         self.take_reader()
     }
 }
 
-/// At least one line, where the log has one.
+/// Reads at least one line, if the log has one.
 fn read_head(reader: &mut dyn Read, head: &mut Vec<u8>) -> io::Result<()> {
     let mut wanted = HEAD_SIZE;
     loop {
@@ -179,7 +180,7 @@ fn read_head(reader: &mut dyn Read, head: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// An error found early, told when reading arrives there.
+/// An error that was found early and is reported when reading reaches its position.
 struct Failing(Option<io::Error>);
 
 impl Read for Failing {
@@ -240,7 +241,7 @@ impl Compression {
     }
 }
 
-/// Opening a named pipe waits until a program opens it for writing: not for ever.
+/// Opens a named pipe. This waits for a writer, but only for a limited time.
 fn opened(path: &str) -> io::Result<File> {
     if !fs::metadata(path)?.file_type().is_fifo() {
         return File::open(path);
@@ -252,7 +253,7 @@ fn opened(path: &str) -> io::Result<File> {
     receiver.recv_timeout(WRITER_PATIENCE).unwrap_or_else(late)
 }
 
-/// Reads until `buffer` holds `size` bytes or the input ends. What was read stays in `buffer` on error.
+/// Reads until `buffer` holds `size` bytes or the input ends. On error, `buffer` keeps what was read.
 pub(crate) fn read_up_to(reader: &mut dyn Read, buffer: &mut Vec<u8>, size: usize) -> io::Result<()> {
     let mut filled = buffer.len();
     buffer.resize(size.max(filled), 0);
@@ -285,7 +286,7 @@ fn open_error(path: &str, failure: &io::Error) -> SourceError {
     error(path, format!("can't open it: {}", reason(failure)), hint)
 }
 
-/// An error while reading, after `line` whole lines.
+/// Builds the message for a read error after `line` whole lines.
 pub(crate) fn read_error(path: &str, line: u64, failure: &io::Error) -> SourceError {
     let line = (line > 0).then_some(line);
     let reason = reason(failure);
@@ -297,7 +298,7 @@ pub(crate) fn read_error(path: &str, line: u64, failure: &io::Error) -> SourceEr
     SourceError { file: path.into(), line, message: format!("can't read it: {reason}"), hint: hint.into() }
 }
 
-/// The system's text without Rust's `(os error 2)`.
+/// The system's error text without Rust's `(os error 2)`.
 fn reason(failure: &io::Error) -> String {
     let text = failure.to_string();
     text.split(" (os error").next().unwrap_or_default().to_string()

@@ -1,10 +1,11 @@
-//! Readers of trace logs: lines in, [`iodock_event::Batch`]es of records out.
+//! Readers of trace logs: they turn lines into [`iodock_event::Batch`]es of records.
 //!
-//! A format is a folder here and a line in [`FORMATS`]. It says how sure it is that a log's head is its
-//! own ([`LogFormat::confidence`]) and reads the log in two steps: chunks of whole lines in parallel
-//! ([`LogReader::parse`]), then what crosses chunk borders in order ([`LogReader::settle`]).
-//! [`open_log`] puts the parts together, and has what terminals, mails and containers put into a log taken out; nothing here knows what becomes of the records. Logs of other tools are
-//! recognised by [`refused`], to say what they are.
+//! A format is a folder here and a line in [`FORMATS`]. It rates how certain it is that a log is its own
+//! ([`LogFormat::confidence`]) and reads the log in two steps: chunks of whole lines in parallel
+//! ([`LogReader::parse`]), then what crosses chunk borders in order ([`LogReader::settle`]). [`open_log`]
+//! combines these parts, and first removes what terminals, mails and containers added to a log. This crate
+//! does not know how the records are used. Logs of other tools are recognised by [`refused`], so that a
+//! message can name them.
 
 mod escapes;
 mod format;
@@ -30,7 +31,7 @@ pub use input::Input;
 pub use sniff::{is_format, open_input, open_log};
 pub use stream::start;
 
-/// Every format that is read. Order does not matter: the most confident one reads the log.
+/// All formats that iodock reads. Their order does not matter: the most confident one reads the log.
 pub static FORMATS: &[&dyn LogFormat] = &[
     &strace::Strace,
     &truss::Truss,

@@ -1,15 +1,15 @@
-//! A part of a log: some of its lines.
+//! Selects a range of lines of a log.
 
 use crate::LineRange;
 use memchr::memchr_iter;
 use std::io::{self, Read};
 
-/// Gives the lines of a range only.
+/// A reader that returns only the lines of a range.
 pub struct LinesOf<R> {
     inner: R,
-    /// Newlines before the first line wanted.
+    /// Number of newlines before the first selected line.
     before: u64,
-    /// Newlines that end lines wanted; `None` for all.
+    /// Number of selected lines still to come; `None` for all.
     wanted: Option<u64>,
 }
 
@@ -19,7 +19,7 @@ impl<R: Read> LinesOf<R> {
         LinesOf { inner, before, wanted: lines.last.map(|last| last.saturating_sub(before)) }
     }
 
-    /// Moves what is wanted to the front; says how much it is.
+    /// Moves the selected bytes to the front and returns their number.
     fn cut(&mut self, bytes: &mut [u8]) -> usize {
         let start = end_of(bytes, &mut self.before);
         let end = match &mut self.wanted {
@@ -31,7 +31,8 @@ impl<R: Read> LinesOf<R> {
     }
 }
 
-/// Where the last of `count` lines ends, which are counted down; the end of `bytes` if that is not in them.
+/// Position after the last of `count` lines, or the end of `bytes` if it holds fewer. Decrements `count` for
+/// each line.
 fn end_of(bytes: &[u8], count: &mut u64) -> usize {
     if *count == 0 {
         return 0;

@@ -1,20 +1,19 @@
-//! Which format a log has.
+//! Chooses the format of a log.
 
 use crate::pasted::Pasted;
 use crate::{refused, strace, Head, Input, LogFormat, LogSource, ReadOptions, FORMATS};
 use iodock_event::SourceError;
 use std::sync::Arc;
 
-/// Below this, a format only guesses.
+/// Below this confidence, a format is only a guess.
 const SURE_ENOUGH: u8 = 30;
-/// Two formats closer than this are a tie.
+/// Two formats whose confidence differs by less than this are tied.
 const LEAD: u8 = 10;
 
-/// Opens `path` (`-` for standard input) with the format named, or the one that recognises it.
+/// Opens `path` (`-` for standard input) with the named format, or with the one that recognises it.
 ///
-/// # Errors
-/// The file can't be read, is empty, is no trace log, could be of several formats, or is of one that
-/// iodock does not read.
+/// # Errors The file cannot be read, is empty, is not a trace log, could have several formats, or has one
+/// that iodock does not read.
 pub fn open_log(
     path: &str,
     format: Option<&str>,
@@ -23,10 +22,9 @@ pub fn open_log(
     open_input(Input::open(path)?, format, options)
 }
 
-/// As [`open_log`], of what is open.
+/// Like [`open_log`], for an input that is already open.
 ///
-/// # Errors
-/// As there.
+/// # Errors The same as for [`open_log`].
 pub fn open_input(
     mut input: Input,
     format: Option<&str>,
@@ -53,8 +51,8 @@ fn is_strace(format: &dyn LogFormat) -> bool {
     format.name() == strace::Strace.name()
 }
 
-/// What was done to the log, of the format that is `named` or of any. A format that recognises it as it is reads it so:
-/// some have threads before their lines.
+/// How other tools changed the log, for the format `named` or for any. A format that recognises the log
+/// unchanged reads it unchanged, since some formats have threads before their lines.
 fn pasted(named: Option<&dyn LogFormat>, head: &Head<'_>) -> Result<Option<Pasted>, SourceError> {
     let mut others: Vec<&dyn LogFormat> = FORMATS.iter().copied().filter(|&one| !is_strace(one)).collect();
     if let Some(named) = named {
@@ -75,7 +73,7 @@ fn head_of(input: &Input) -> Head<'_> {
     Head { bytes: input.head(), file: input.file() }
 }
 
-/// Before the formats are asked, and also where one is named: a log of another tool must not be half-read.
+/// This comes before the formats, even if one is named: a log of another tool must not be half-read.
 fn refuse_other_tools(input: &Input) -> Result<(), SourceError> {
     match refused::recognised(&head_of(input)) {
         Some(signature) => Err(signature.error(input.file())),
@@ -83,7 +81,7 @@ fn refuse_other_tools(input: &Input) -> Result<(), SourceError> {
     }
 }
 
-/// Is this the name of a format, or of one that is only known to be refused?
+/// Is this the name of a format, including those that are only recognised and refused?
 pub fn is_format(name: &str) -> bool {
     FORMATS.iter().any(|format| format.name() == name) || refused::named(name).is_some()
 }
@@ -164,10 +162,10 @@ fn unrecognised(head: &Head<'_>) -> SourceError {
     SourceError { file: head.file.into(), line: Some(1), message: message.into(), hint: hint.into() }
 }
 
-/// Lines of the head in which JSON is looked for.
+/// Number of lines of the head in which JSON is looked for.
 const LOOKED_AT: usize = 100;
 
-/// Does a line begin an object or a list of JSON, at its beginning or behind a container's prefix?
+/// Does a line begin a JSON object or list, at its beginning or after a container's prefix?
 fn holds_json(head: &[u8]) -> bool {
     let begins = |line: &[u8]| {
         let line = line.trim_ascii();
@@ -177,7 +175,7 @@ fn holds_json(head: &[u8]) -> bool {
     head.split(|&byte| byte == b'\n').take(LOOKED_AT).any(|line| begins(line) || behind(line))
 }
 
-/// How to take the lines of a log out of JSON: of journald, of Docker, or of anything else.
+/// How to extract the lines of a log from JSON: of journald, Docker or another tool.
 fn from_json(head: &[u8]) -> &'static str {
     let has = |name: &[u8]| memchr::memmem::find(head, name).is_some();
     if has(b"\"MESSAGE\"") {
@@ -189,7 +187,7 @@ fn from_json(head: &[u8]) -> &'static str {
     }
 }
 
-/// Text has hardly any control bytes.
+/// Text contains hardly any control bytes.
 fn looks_binary(head: &[u8]) -> bool {
     let head = &head[..head.len().min(8192)];
     let odd =

@@ -6,26 +6,26 @@ use iodock_event::SourceError;
 use std::io::Read;
 use std::sync::Arc;
 
-/// What is kept of a line that is too long: enough to show what it was.
+/// Number of bytes that are kept of a line that is too long: enough to show what it was.
 const KEPT_OF_LONG_LINE: usize = 256;
 
-/// One chunk's text.
+/// The text of one chunk.
 #[derive(Debug, Default)]
 pub struct Piece {
-    /// Place in the log's order, from 0.
+    /// Position in the log's order, from 0.
     pub sequence: u64,
     pub first_line: u64,
     pub line_count: u64,
-    /// The text stands at the front; what follows is room.
+    /// The text is at the front; the rest of the buffer is free.
     pub bytes: Vec<u8>,
     pub at_end: bool,
-    /// The log's compression ends before its end: it was cut or damaged.
+    /// The compressed data end too early: the file was cut or damaged.
     pub damaged: bool,
-    /// A line that was too long to keep: its number, beginning, and whether it was all NUL.
+    /// A line that was too long to keep: its number, its beginning, and whether all its bytes were NUL.
     pub too_long: Option<LongLine>,
 }
 
-/// A line longer than the limit.
+/// A line that is longer than the limit.
 #[derive(Debug)]
 pub struct LongLine {
     pub line: u64,
@@ -33,12 +33,12 @@ pub struct LongLine {
     pub all_nul: bool,
 }
 
-/// Reads the log. One thread at a time.
+/// Reads the log for one thread at a time.
 pub struct Splitter {
     reader: Box<dyn Read + Send>,
     pub file: Arc<str>,
     compressed: bool,
-    /// The beginning of a line whose end is not read yet.
+    /// The beginning of a line whose end has not been read yet.
     rest: Vec<u8>,
     next_line: u64,
     next_sequence: u64,
@@ -143,8 +143,8 @@ impl Splitter {
         piece.damaged = self.damaged;
     }
 
-    /// Takes the unended last line out of `bytes` and reads over the rest of it. What follows it in the
-    /// last block read becomes the beginning of the next piece.
+    /// Removes the incomplete last line from `bytes` and skips the rest of it. The text that follows it in
+    /// the last block becomes the beginning of the next piece.
     fn skip_long_line(&mut self, bytes: &mut Vec<u8>) -> LongLine {
         let start = memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1);
         let line = &bytes[start..];

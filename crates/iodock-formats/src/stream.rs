@@ -1,5 +1,5 @@
-//! Reading a log with several threads: each takes the next chunk of lines, parses it and puts it in its
-//! place in the queue; the caller's thread settles the chunks in order.
+//! Reads a log with several threads. Each takes the next chunk of lines, parses it and puts the result into
+//! its position of a queue. The caller's thread settles the chunks in order.
 
 use crate::input::Progress;
 use crate::splitter::{Piece, Splitter};
@@ -10,7 +10,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-/// Reads `input` with `reader`; threads start with the first batch asked for.
+/// Reads `input` with `reader`. Threads start when the first batch is requested.
 pub fn start<R: LogReader>(
     format: &'static str,
     reader: R,
@@ -50,18 +50,18 @@ struct Stream<R: LogReader> {
     state: R::State,
     /// Sequence number of the chunk to settle next.
     next: u64,
-    /// Records so far: a log without any is an error.
+    /// Number of records so far. A log without any is an error.
     records: u64,
     stage: Stage,
     progress: Arc<Progress>,
-    /// Lines that were left out before they came here.
+    /// Lines that were left out by an earlier stage.
     left_out: Arc<Mutex<Losses>>,
-    /// Must it be one log?
+    /// Must the input be one log?
     whole: bool,
 }
 
 enum Stage {
-    /// No threads: the caller parses.
+    /// No threads: the caller's thread parses.
     Alone(Piece),
     Idle {
         workers: usize,
@@ -76,21 +76,21 @@ struct Shared<R: LogReader> {
     splitter: Mutex<Splitter>,
     queue: Mutex<Queue<R::Notes>>,
     changed: Condvar,
-    /// Chunks that may be handed out before the first of them is taken.
+    /// Chunks that may be parsed before the first of them is taken.
     ahead: u64,
 }
 
 struct Queue<N> {
     parsed: BTreeMap<u64, Chunk<N>>,
-    /// Chunks below this were taken by the caller.
+    /// The caller has taken all chunks below this number.
     taken: u64,
-    /// Number of chunks in all, once the end was found.
+    /// Total number of chunks, once the end was found.
     end: Option<u64>,
-    /// Chunks handed out so far.
+    /// Chunks given to threads so far.
     handed_out: u64,
     error: Option<SourceError>,
     cancelled: bool,
-    /// The last one emptied is taken first: it may still be in the processor's cache.
+    /// The most recently emptied buffer is reused first, since it may still be in the processor's cache.
     batches: Vec<Batch>,
 }
 
@@ -108,7 +108,8 @@ impl<N> Default for Queue<N> {
     }
 }
 
-/// A lock is poisoned only by a panic, which is told as an error; the data are counters and buffers.
+/// Only a panic poisons a lock, and it is reported as an error. The data are counters and buffers, so they
+/// stay usable.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
@@ -134,7 +135,7 @@ impl<R: LogReader> Shared<R> {
         }
     }
 
-    /// The next lines of the log, and what is to be known of those before; `None` at the end.
+    /// The next lines of the log, and what must be known about the previous ones; `None` at the end.
     fn take(&self, piece: &mut Piece) -> Result<Option<R::Notes>, SourceError> {
         let mut splitter = lock(&self.splitter);
         let more = splitter.next(piece)?;
@@ -160,7 +161,7 @@ impl<R: LogReader> Shared<R> {
         Lines { bytes: &piece.bytes, first_line: piece.first_line, file: &self.file, at_end: piece.at_end }
     }
 
-    /// A batch for chunk `sequence`, once the caller is near enough to it. `None` if nobody wants it.
+    /// A batch for chunk `sequence`, once the caller is close enough to it. `None` if the reader was closed.
     fn spare_batch(&self, sequence: u64) -> Option<Batch> {
         let mut queue = lock(&self.queue);
         while !queue.cancelled && sequence >= queue.taken + self.ahead {
@@ -194,7 +195,7 @@ impl<R: LogReader> Shared<R> {
         }
     }
 
-    /// Chunks before the failed one still come, in order; nothing after.
+    /// Chunks before the failed one are still delivered in order; later ones are not.
     fn fail(&self, error: SourceError, failed: Option<u64>) {
         let mut queue = lock(&self.queue);
         let end = failed.unwrap_or(queue.handed_out);
@@ -253,7 +254,7 @@ impl<R: LogReader> Stream<R> {
         }
     }
 
-    /// The next chunk, read and parsed here.
+    /// The next chunk, read and parsed by the caller's thread.
     fn parse_alone(&mut self) -> Result<Option<Chunk<R::Notes>>, SourceError> {
         let Stage::Alone(piece) = &mut self.stage else { return Ok(None) };
         let Some(notes) = self.shared.take(piece)? else { return Ok(None) };
@@ -286,7 +287,7 @@ impl<R: LogReader> Stream<R> {
     }
 }
 
-/// Lines of logs that a message names.
+/// Lines at which logs begin, for a message.
 const NAMED: usize = 6;
 
 fn several(file: &str, beginnings: &[u64]) -> SourceError {
@@ -364,8 +365,7 @@ impl<R: LogReader> LogSource for Stream<R> {
 }
 
 impl<R: LogReader> Drop for Stream<R> {
-    /// Threads end by themselves: one of them may wait for standard input for ever, so nobody waits for
-    /// them.
+    /// Threads are not joined: they end by themselves, and one of them may wait for standard input for ever.
     fn drop(&mut self) {
         lock(&self.shared.queue).cancelled = true;
         self.shared.changed.notify_all();

@@ -1,4 +1,4 @@
-//! Every strace case with a known truth, as far as it needs no tracking.
+//! Checks every strace case that has a known truth, as far as that is possible without tracking.
 
 mod support;
 
@@ -25,7 +25,7 @@ fn call_from(truth: &Value) -> CallTally {
     }
 }
 
-/// Where `tally` differs from `truth`, in words.
+/// The differences between `tally` and `truth`, in words.
 fn differences(tally: &Tally, truth: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let mut compare = |what: &str, is: String, should: String| {

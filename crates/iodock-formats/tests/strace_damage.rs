@@ -1,4 +1,4 @@
-//! Damaged, packed and odd logs: what is readable is kept, the rest is counted, nothing panics.
+//! Damaged, packed and odd logs: readable parts are kept, the rest is counted, and nothing panics.
 
 mod support;
 
@@ -244,7 +244,7 @@ fn midnights_and_sums_of_differences() {
     }
 }
 
-/// Thread 1 before and after an hour, set back; thread 2 goes on with the clock as it is then.
+/// The clock is set back by an hour for thread 1, and thread 2 continues with the new clock.
 const SET_BACK: &[u8] = b"1 1790007200.000000 close(1) = 0 <0.1>\n1 1790007200.500000 close(1) = 0 <0.1>\n\
     1 1790003600.500000 close(1) = 0 <0.1>\n2 1790003601.000000 close(1) = 0 <0.1>\n1 1790003601.500000 close(1) = 0 <0.1>\n";
 
@@ -339,7 +339,7 @@ fn long_hostile_lines_do_not_take_for_ever() {
     }
 }
 
-/// strace counts `-r` from the line before, whatever it was.
+/// With `-r` strace counts from the previous line, whatever that line is.
 #[test]
 fn relative_stamps_of_signals_count() {
     let log = b"7      0.000000 brk(NULL) = 0x1 <0.000001>\n\
@@ -349,7 +349,7 @@ fn relative_stamps_of_signals_count() {
     assert!(tally.shown[1].contains("520000"), "{:?}", tally.shown);
 }
 
-/// With a filter on calls the execve of a thread ends so; its leader goes on with it.
+/// With a filter on calls, the execve of a thread ends in this way, and its leader continues it.
 #[test]
 fn a_thread_that_becomes_its_leader() {
     let log = b"8 1.0 execve(\"/bin/cat\", [\"cat\"], 0x7 /* 3 vars */ <pid changed to 7 ...>\n\

@@ -1,5 +1,5 @@
-//! Real logs of the strace installed here, against the table that the same strace printed (`-C`).
-//! Passes with a note where there is no strace or it may not trace.
+//! Compares logs of the strace installed here with the table that the same strace prints (`-C`). Passes with
+//! a note where there is no strace or it may not trace.
 
 mod support;
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use support::{bytes_of, read_file, small_chunks, Tally};
 
-/// Files with odd names, threads of a shell's children, failures, pipes, signals.
+/// A program with odd file names, threads in a shell's children, failures, pipes and signals.
 const PROGRAM: &str = r#"
 cd "$1"; mkdir -p 'd > e, f'; cd 'd > e, f'
 printf 'abc' > 'a) = 3 <0.1>'; printf 'x' > "$(printf 'new\nline\\\377 <unfinished ...>')"
@@ -66,7 +66,7 @@ fn strace(options: &str, log: Option<&Path>, folder: &Path) -> Option<std::proce
     output.status.success().then_some(output)
 }
 
-/// calls and errors by name, from the table at a log's end.
+/// Calls and errors by name, from the table at a log's end.
 fn table(log: &[u8]) -> BTreeMap<String, (u64, u64)> {
     let text = String::from_utf8_lossy(log);
     let start = text.rfind("% time").expect("a table");
@@ -96,7 +96,7 @@ fn counts_are_those_of_strace() {
             std::fs::remove_dir_all(&folder).unwrap();
             continue;
         }
-        // With -z or -Z a call's end may stand on a line of its own, which chunks of few lines tear off.
+        // With -z or -Z the end of a call may be on its own line, and small chunks separate the two.
         let filtered = options.contains("-z") || options.contains("-Z");
         let sizes: &[usize] = if filtered { &[1 << 24] } else { &[1 << 20, 2000] };
         for &chunk_size in sizes {
@@ -113,7 +113,7 @@ fn counts_are_those_of_strace() {
     }
 }
 
-/// Threads that run into each other, so that most calls take two lines.
+/// Threads that interrupt each other, so that most calls take two lines.
 const THREADS: &str = "
 import os, subprocess, sys, threading
 def work(name):
@@ -172,7 +172,7 @@ fn a_tracer_that_leaves_says_so() {
     sleeper.wait().unwrap();
 }
 
-/// The program itself says that two of its calls were answered by a signal: it ends with 0 then.
+/// The program checks that two of its calls were answered by a signal, and then exits with 0.
 #[test]
 fn calls_that_a_filter_answers_have_no_result() {
     let folder = scratch("refused");

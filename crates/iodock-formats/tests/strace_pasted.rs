@@ -1,4 +1,4 @@
-//! Logs with something put before each line or for some characters say what they said without it.
+//! Logs with prefixed lines or replaced characters give the same records as the originals.
 
 mod support;
 
@@ -9,7 +9,8 @@ use support::{small_chunks, Random, Tally};
 
 type Lead = fn(usize) -> String;
 
-/// Of journals, containers, job systems, loggers, mails and editors. Those before times of a clock are not used.
+/// Prefixes of journals, containers, job systems, loggers, mails and editors. Those that precede a time of
+/// day are left out.
 const LEADS: &[Lead] = &[
     |i| format!("Maj {} 21:36:4{} node7 strace[1499]: ", 28 + i / 2, i % 10),
     |i| format!("Mar  1 21:36:4{} node-x.example.org strace[1499]: ", i % 10),
@@ -69,7 +70,7 @@ fn any_lead_before_any_log() {
     }
 }
 
-/// An indentation is no column of `strace -r`.
+/// An indentation is not a column of `strace -r`.
 #[test]
 fn indented_logs() {
     for log in LOGS {
@@ -85,7 +86,7 @@ fn indented_logs() {
     assert_eq!(read(seconds).last, Some(1_000_000_000));
 }
 
-/// Times that strace could have written are read as such: by `ts`, where strace gave none.
+/// Times that strace could have written are read as its own: here `ts` printed them for a log without times.
 #[test]
 fn times_of_ts() {
     let plain = read(BARE);
@@ -102,7 +103,7 @@ fn times_of_ts() {
     assert_eq!((tally.shown, tally.first), (plain.shown, None));
 }
 
-/// Behind a date stands a thread where numbers take turns.
+/// Numbers after a date are threads if they alternate.
 #[test]
 fn threads_behind_times() {
     let plain = read(THREADS);
@@ -151,7 +152,7 @@ fn leads_of_no_shape_are_named() {
     assert!(said.contains("differs from line to line") && said.contains("\"[x]\""), "{said}");
 }
 
-/// Strings in JSON have their own escapes: they are not to be half-read.
+/// Strings in JSON have their own escapes, so they must not be half-read.
 #[test]
 fn lines_in_json_are_refused() {
     let quoted = |line: &str| line.replace('"', "\\\"");
@@ -163,7 +164,7 @@ fn lines_in_json_are_refused() {
     assert!(said.contains("is JSON") && said.contains("jq"), "{said}");
 }
 
-/// Each replacement, and what of a log it is for.
+/// Each replacement, and the part of a log that it affects.
 const REWRITES: &[&[(&str, &str)]] = &[
     &[("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&quot;")],
     &[("&", "&#38;"), ("<", "&#60;"), (">", "&#x3e;"), ("\"", "&#34;"), ("'", "&#39;")],
@@ -197,7 +198,7 @@ fn characters_that_were_put_for_others() {
     }
 }
 
-/// Data may hold anything.
+/// Data may contain any text.
 #[test]
 fn characters_in_strings_and_names_stay() {
     let log = "openat(AT_FDCWD, \"/a&lt;b&quot;\", O_RDONLY) = 3</a&lt;b>\n\
@@ -209,7 +210,7 @@ fn characters_in_strings_and_names_stay() {
     assert_eq!(tally.calls["write"].bytes_written, 9);
 }
 
-/// Only the beginning of a log is looked at: what comes later is counted.
+/// Only the beginning of a log is examined, so later changes are counted as losses.
 #[test]
 fn characters_that_come_late_are_counted() {
     let late = "openat(AT_FDCWD, “/data/z”, O_RDONLY) = 3\nunlink(&quot;/data/z&quot;) = 0\n\

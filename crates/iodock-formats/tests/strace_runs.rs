@@ -7,7 +7,7 @@ use iodock_formats::{LineRange, ReadOptions};
 use support::small_chunks;
 use support::strace_logs::{long, read, read_with, with_leads, BARE, TERMINAL, THREADS};
 
-/// Lines at which logs begin behind the first one, as the error names them.
+/// Lines at which further logs begin, as the error names them.
 fn beginnings(log: &str) -> Vec<u64> {
     match read_with(log.as_bytes(), &small_chunks(100)) {
         Ok(_) => Vec::new(),
@@ -68,7 +68,7 @@ fn several_logs_in_a_file_are_not_mixed() {
         (format!("{{code:java}}\n{0}{{code}}\n{{code}}\n{0}{{code}}\n", long(1)), vec![8]),
         (format!("$ strace ls\n{BARE}$ strace -c ls\n{TABLE}"), vec![9]),
         (format!("$ strace -c ls\n{TABLE}$ strace ls\n{BARE}"), vec![7]),
-        // With -C the table is of the same run.
+        // With -C the table belongs to the same run.
         (format!("```\n{BARE}{TABLE}```\n"), vec![]),
         (TREE.to_string() + &TREE.replace("7 ", "17 ").replace("8 ", "18 "), vec![8]),
         (TREE.repeat(2), vec![8]),
@@ -80,9 +80,9 @@ fn several_logs_in_a_file_are_not_mixed() {
             ),
             vec![],
         ),
-        // A process may execute programs.
+        // A process may execute several programs.
         (BARE.lines().next().unwrap().to_string() + "\n" + BARE, vec![]),
-        // With a filter forks are not shown.
+        // With a filter, forks are not shown.
         (
             TREE.lines()
                 .filter(|line| !line.contains("clone") && !line.contains("exit_group"))
@@ -92,7 +92,7 @@ fn several_logs_in_a_file_are_not_mixed() {
         ),
         (TERMINAL.to_string(), vec![]),
         (THREADS.repeat(2), vec![]),
-        // What a program prints while it writes.
+        // Output that a program prints while it writes.
         (
             "write(1, \"```\\n$ strace ls\\n\", 16```\n```\n$ strace ls\n) = 16\nclose(1) = 0\n".to_string(),
             vec![],

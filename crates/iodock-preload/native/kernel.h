@@ -7,7 +7,8 @@
 enum {
 	SYS_read = 0, SYS_open = 2, SYS_close = 3, SYS_stat = 4, SYS_fstat = 5, SYS_lstat = 6, SYS_lseek = 8, SYS_mmap = 9,
 	SYS_mprotect = 10, SYS_munmap = 11, SYS_ioctl = 16, SYS_pread64 = 17, SYS_access = 21, SYS_mremap = 25, SYS_madvise = 28,
-	SYS_getpid = 39, SYS_recvmsg = 47, SYS_clone = 56, SYS_vfork = 58, SYS_execve = 59, SYS_exit = 60, SYS_getcwd = 79,
+	SYS_getpid = 39, SYS_recvmsg = 47, SYS_clone = 56, SYS_vfork = 58, SYS_execve = 59, SYS_exit = 60, SYS_fcntl = 72,
+	SYS_getcwd = 79,
 	SYS_chdir = 80, SYS_mkdir = 83, SYS_rmdir = 84, SYS_unlink = 87, SYS_readlink = 89, SYS_getrusage = 98, SYS_getuid = 102,
 	SYS_geteuid = 107, SYS_getppid = 110, SYS_sigaltstack = 131, SYS_munlock = 150, SYS_prctl = 157, SYS_gettid = 186,
 	SYS_getxattr = 191, SYS_lgetxattr = 192, SYS_fgetxattr = 193, SYS_listxattr = 194, SYS_llistxattr = 195, SYS_futex = 202,

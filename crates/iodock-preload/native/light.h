@@ -57,6 +57,7 @@ struct table {
 };
 
 #define POSITION_UNKNOWN (~0ul)
+enum { F_DUPFD = 0, F_GETFL = 3, F_SETFL = 4, F_DUPFD_CLOEXEC = 1030, O_APPEND = 02000 };
 
 struct descriptor {
 	u64 position;

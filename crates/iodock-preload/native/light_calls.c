@@ -6,7 +6,6 @@
 #define HOT(field, at) _Static_assert(__builtin_offsetof(struct state, field) == at, "as in hot.h")
 HOT(run.untimed, STATE_UNTIMED);
 
-enum { F_DUPFD = 0, F_SETFL = 4, F_DUPFD_CLOEXEC = 1030, O_APPEND = 02000 };
 /* Reading the clock twice takes as long as all else here: of a run of quick accesses of one file only one in 32 is timed. */
 enum { RUN_LEAST = 16, RUN_UNTIMED = 31 };
 #define QUICK 8192ul /* ticks */
@@ -312,7 +311,8 @@ static void count_question(struct state *state, const struct over *over, enum co
 	switch (what) {
 	case COUNT_SEEK:
 		ADD(1, row->seeks, 1);
-		if (descriptor)
+		/* (Where it is, is no place for one that appends or moves with another.) */
+		if (descriptor && (over->arguments[2] != SEEK_CUR || descriptor->position != POSITION_UNKNOWN))
 			descriptor->position = (u64)over->result;
 		break;
 	case COUNT_STAT: ADD(1, row->stats, 1); break;

@@ -82,7 +82,9 @@ static NOINLINE struct row *ask_for_descriptor(struct state *state, s64 fd) {
 	if (!row || fd < 0 || fd >= DESCRIPTORS || state->taken != TAKEN)
 		return row;
 	struct descriptor *descriptor = &light->descriptors[fd];
-	long position = name[0] == '/' ? kernel3(SYS_lseek, fd, 0, SEEK_CUR) : -ESPIPE;
+	/* (Where the next write of one that appends goes, its position does not say.) */
+	long flags = name[0] == '/' ? kernel2(SYS_fcntl, fd, F_GETFL) : O_APPEND;
+	long position = failed(flags) || flags & O_APPEND ? -ESPIPE : kernel3(SYS_lseek, fd, 0, SEEK_CUR);
 	descriptor->position = failed(position) ? POSITION_UNKNOWN : (u64)position;
 	set(descriptor->row, row);
 	return row;

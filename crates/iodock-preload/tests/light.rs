@@ -116,6 +116,15 @@ fn positions_and_steps_are_known() {
     assert_eq!((0..10).map(|bin| file(words::SIZES + 10 + bin)).collect::<Vec<_>>()[2], 1000);
 }
 
+#[test]
+fn a_descriptor_that_appends_has_no_place_after_exec() {
+    let ran = counted(&["appends"], 1 << 20);
+    let log = |word| ran.sum("/log", word);
+    assert_eq!((log(words::CALLS + 1), log(words::BYTES + 1)), (6, 1050));
+    assert_eq!(log(words::UNPLACED), 5);
+    assert_eq!(log(words::MOST_END + 1), 1000);
+}
+
 /// What is counted is what a full recording of the same program has.
 #[test]
 fn counts_are_those_of_a_full_recording() {

@@ -1,5 +1,5 @@
-//! Nanoseconds a call, for tracker and coverage, on made-up records: what `genlog` writes, without the
-//! parser. `cargo run --release -p iodock-tracker --example speed -- [CALLS] [PROCESSES] [FILES]`
+//! Measures nanoseconds per call for tracker and coverage, on made-up records: those that `genlog` writes,
+//! without parsing. `cargo run --release -p iodock-tracker --example speed -- [CALLS] [PROCESSES] [FILES]`
 
 use iodock_event::constants::{O_CLOEXEC, O_CREAT, O_RDWR};
 use iodock_event::{Batch, CallId, EventColumns, Outcome, RawCall, Record, AT_FDCWD};
@@ -24,7 +24,7 @@ fn call(name: &str) -> CallId {
 struct Workload {
     random: Random,
     files: u64,
-    /// Has the process fd 3 open?
+    /// By process: is fd 3 open?
     open: Vec<bool>,
     calls: [CallId; 7],
     clock: i64,

@@ -1,8 +1,8 @@
-//! How an access lies to the one before it through the same open file description.
+//! The position of an access relative to the previous one through the same open file description.
 
 use iodock_event::{AccessPattern, UNKNOWN};
 
-/// The previous access: where it began and ended, and how far it was from the one before.
+/// The previous access: its beginning, its end, and its gap to the one before.
 #[derive(Clone, Copy, Debug)]
 pub struct LastAccess {
     offset: i64,
@@ -17,7 +17,8 @@ impl Default for LastAccess {
 }
 
 impl LastAccess {
-    /// Pattern and gap of an access of `bytes` at `offset`, both known. In this order:
+    /// Pattern and gap of an access of `bytes` at `offset`, both known. The first condition that holds
+    /// decides:
     ///
     /// - *first*: the first one through the description.
     /// - *repeated*: begins where the previous one began.
@@ -28,7 +29,7 @@ impl LastAccess {
     /// - *backward* too: a step back after a step back.
     /// - *random*: any other step back.
     ///
-    /// An access of no bytes (end of file) has a pattern but is not a previous one for the next.
+    /// An access of no bytes (end of file) has a pattern, but does not become the previous one of the next.
     pub fn classify(&mut self, offset: i64, bytes: i64) -> (AccessPattern, i64) {
         if self.end == UNKNOWN {
             self.advance(offset, bytes, UNKNOWN);

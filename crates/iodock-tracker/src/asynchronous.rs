@@ -1,4 +1,4 @@
-//! Asynchronous I/O (libaio): what io_submit asked for, until io_getevents shows that it is done.
+//! Asynchronous I/O (libaio): requests of io_submit, until io_getevents reports their completion.
 
 use iodock_event::AsyncItem;
 use rustc_hash::FxHashMap;
@@ -11,9 +11,9 @@ pub struct Request {
     pub handle: u32,
     pub write: bool,
     pub requested: i64,
-    /// Where; UNKNOWN for appends.
+    /// Offset; UNKNOWN for appends.
     pub offset: i64,
-    /// Were several in flight under the same key? Then none can be told from the others.
+    /// Were several requests in flight under the same key? Then they cannot be distinguished.
     ambiguous: bool,
 }
 
@@ -24,7 +24,7 @@ impl Request {
     }
 }
 
-/// The requests of one process, by what their completions will show.
+/// The requests of one process, by the key that their completions will show.
 #[derive(Debug, Default)]
 pub struct Submitted(FxHashMap<u64, Vec<Request>>);
 
@@ -37,7 +37,7 @@ impl Submitted {
         }
     }
 
-    /// The request that this completion ends; `None` if it is not known, or not to be told apart.
+    /// The request that this completion ends; `None` if it is unknown or cannot be distinguished from others.
     pub fn complete(&mut self, key: u64) -> Option<Request> {
         let same = self.0.get_mut(&key)?;
         let request = same.pop()?;

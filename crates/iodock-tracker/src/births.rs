@@ -1,4 +1,4 @@
-//! Tasks that appear: by a call of theirs, by their parent's fork, by the recorder's word.
+//! New tasks: they appear by a call of their own, by their parent's fork, or by the recorder's report.
 
 use crate::descriptors::Description;
 use crate::paths::Note;
@@ -10,7 +10,7 @@ use iodock_event::{lwp, Action, Batch, DescriptorSnapshot, FileKind, LossKind, S
 const THREAD_FLAGS: u64 = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_THREAD;
 
 impl Tracker {
-    /// A tid that no living task has: a child before its parent's fork returns, or a root.
+    /// A tid that belongs to no living task: a child whose parent's fork has not returned yet, or a root.
     pub(crate) fn appear(&mut self, space: u16, tid: u32, time: i64) -> u32 {
         let child = key(space, tid);
         match self.birth_of(space, child) {
@@ -50,7 +50,7 @@ impl Tracker {
         self.tasks.add_child(child, birth, time, self.now, &mut self.descriptions)
     }
 
-    /// A fork returned `child` to `parent`.
+    /// The fork of `parent` returned `child`.
     pub(crate) fn forked(
         &mut self,
         parent: u32,
@@ -71,7 +71,7 @@ impl Tracker {
             if how == TaskOrigin::Root && appeared > began {
                 return self.adopt(live, parent, origin_of(action, flags));
             }
-            // The tid is used again, and the end of its last use is not in the log.
+            // The tid is used again, and the log does not show the end of its previous use.
             self.tasks.end(live, &mut self.descriptions);
         }
         let birth = Birth { parent, flags: flags_of(action, flags), how: origin_of(action, flags) };
@@ -89,13 +89,13 @@ impl Tracker {
         self.tasks.spaces[space as usize].roots -= 1;
     }
 
-    /// A leader that has exited goes on as the thread that called exec.
+    /// A leader that has exited continues as the thread that called exec.
     pub(crate) fn revive(&mut self, leader: u64, thread: u32) -> Option<u32> {
         let utid = self.tasks.known(leader)?.utid;
         Some(self.tasks.revive(leader, utid, thread))
     }
 
-    /// The recorder saw a task begin, or found it running.
+    /// The recorder saw a task begin, or found it already running.
     pub(crate) fn task_start(&mut self, space: u16, batch: &Batch, start: &Start) {
         let child = key(space, start.tid);
         let live = match self.tasks.find(child) {
@@ -149,7 +149,7 @@ impl Tracker {
         is_fork(pending.call.spec().action).then(|| self.pending_birth(parent))?
     }
 
-    /// Parent and process are known, the call that made the child is not.
+    /// Parent and process are known, but not the call that created the child.
     fn guessed_birth(&mut self, parent: u32, tgid: u32) -> Birth {
         match self.tasks.row(parent).pid == tgid as i32 {
             true => Birth { parent, flags: THREAD_FLAGS, how: TaskOrigin::Thread },
@@ -182,8 +182,8 @@ impl Tracker {
         self.install(live, snapshot.fd, description, snapshot.flags & O_CLOEXEC != 0);
     }
 
-    /// Does another descriptor look the same (`>log 2>&1`)? Then both may be one description, whose
-    /// position each would move: it is not known until a seek says it.
+    /// Does another descriptor look the same (`>log 2>&1`)? Then both may share one description, and each
+    /// would move the other's position. The position is unknown until a seek shows it.
     fn is_ambiguous(&mut self, live: u32, file: u32, snapshot: &DescriptorSnapshot) -> bool {
         let table = self.tasks.live[live].table;
         let mut twin = None;
@@ -215,7 +215,7 @@ pub(crate) fn is_fork(action: Action) -> bool {
     matches!(action, Action::Fork | Action::Vfork | Action::Clone | Action::NewThread)
 }
 
-/// What the child shares: the call's flags, where it has any.
+/// The flags of the call, if it has any, which show what the child shares.
 fn flags_of(action: Action, flags: u64) -> u64 {
     match action {
         Action::Clone => flags,

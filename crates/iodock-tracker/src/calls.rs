@@ -1,4 +1,4 @@
-//! What each call is and does: its descriptor where it begins, its effect where it ends.
+//! Handles each call: resolves its descriptors when it begins, and applies its effect when it ends.
 
 use crate::births::is_fork;
 use crate::descriptors::Description;
@@ -12,13 +12,13 @@ use iodock_event::{
     NONE,
 };
 
-/// A call's line of the table, boiled down to what is asked of it every time.
+/// The part of a call's table entry that is needed for every call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meta {
     pub action: Action,
     /// `fd` is the call's file.
     pub fd: bool,
-    /// `fd2` is a file of the call, or another descriptor number.
+    /// `fd2` is a file of the call, or a second descriptor number.
     pub fd2: bool,
     /// `fd` is the directory of `path`.
     pub dir_fd: bool,
@@ -55,19 +55,19 @@ impl Meta {
         self.fd || self.dir_fd
     }
 
-    /// dup2's second descriptor is only a number; a transfer's is a file.
+    /// The second descriptor of dup2 is only a number; that of a transfer is a file.
     fn names_second(&self) -> bool {
         self.dir_fd2 || (self.fd2 && self.action != Action::Dup2)
     }
 }
 
-/// What a call's arguments meant when it began.
+/// The meaning of a call's arguments when it began.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arguments {
     pub first: Descriptor,
     pub second: Descriptor,
     pub directory: u32,
-    /// When it began, on the tracker's clock.
+    /// The tracker's clock when the call began.
     pub born: u64,
 }
 
@@ -83,7 +83,7 @@ impl Subject {
     pub const NOTHING: Subject = Subject { file: NONE, handle: NONE, slot: None };
 }
 
-/// A call about to be counted.
+/// A call that is about to be counted.
 pub(crate) struct Ending<'a> {
     pub live: u32,
     pub meta: Meta,
@@ -97,7 +97,7 @@ impl Ending<'_> {
         self.raw.outcome == Outcome::Succeeded
     }
 
-    /// What the call's structures hold, one by one.
+    /// The entries of the call's structures.
     pub fn items(&self) -> &[AsyncItem] {
         let start = self.raw.items.start as usize;
         self.batch.items.get(start..start + self.raw.items.count as usize).unwrap_or_default()
@@ -105,7 +105,7 @@ impl Ending<'_> {
 }
 
 impl Tracker {
-    /// A call begins: its descriptors mean what they mean now.
+    /// A call begins: its descriptors are resolved as of this moment.
     pub(crate) fn begin(&mut self, live: u32, meta: Meta, batch: &Batch, raw: &RawCall) {
         self.tasks.drop_pending(live, &mut self.descriptions);
         let arguments = self.arguments(live, meta, batch, raw);
@@ -144,7 +144,7 @@ impl Tracker {
         }
     }
 
-    /// The working directory; where it is not known, the one that the source notes at `AT_FDCWD`.
+    /// The working directory. If it is unknown, the one that the source notes at `AT_FDCWD`.
     fn directory(&mut self, live: u32, batch: &Batch, raw: &RawCall) -> u32 {
         let place = self.tasks.live[live].place;
         let known = self.tasks.places[place].directory;
@@ -156,7 +156,7 @@ impl Tracker {
         noted
     }
 
-    /// A call ends: it is counted, and takes effect.
+    /// A call ends: it is counted and its effect is applied.
     pub(crate) fn end(
         &mut self,
         live: u32,
@@ -228,7 +228,7 @@ impl Tracker {
         }
     }
 
-    /// The file that a call of one file belongs to.
+    /// The file of a call that concerns one file.
     pub(crate) fn subject_of(&mut self, ending: &Ending, row: &mut EventRow) -> Subject {
         let Ending { live, meta, batch, raw, arguments } = *ending;
         if meta.path {
@@ -256,8 +256,8 @@ impl Tracker {
         self.subject(live, arguments.first, raw.fd, raw.fd_text, batch, raw.outcome == Outcome::Failed)
     }
 
-    /// What lies behind a descriptor. One never seen opened gets a description once a call shows that
-    /// it is there.
+    /// The description behind a descriptor. A descriptor whose open call was not seen gets a description when
+    /// a call shows that it exists.
     pub(crate) fn subject(
         &mut self,
         live: u32,
@@ -274,7 +274,7 @@ impl Tracker {
                 slot
             }
             Descriptor::Missing => match self.descriptor(live, fd) {
-                // It came to be while the call was under way, so it is another.
+                // It was created during the call, so it is a different one.
                 Descriptor::Open(_) => return self.unknown_subject(fd, note, batch),
                 _ if failed => return self.unknown_subject(fd, note, batch),
                 _ => self.discover(live, fd, note, batch),
@@ -284,7 +284,7 @@ impl Tracker {
         Subject { file: description.file, handle: description.handle, slot: Some(slot) }
     }
 
-    /// Where an open did not show its name, the first call that shows it tells.
+    /// If the open call did not show the file's name, the first call that shows it provides it.
     fn learn_name(&mut self, slot: u32, fd: i32, note: Text, batch: &Batch) {
         let known = self.descriptions.get(slot).file;
         if note.is_some() && self.names.table.entries[known as usize].kind == FileKind::Unknown {
@@ -312,7 +312,7 @@ impl Tracker {
 }
 
 impl Arguments {
-    /// What was seen when the call began, filled up with what only its end shows.
+    /// The arguments at the call's beginning, completed with those that only its end shows.
     fn as_of(self, pending: &Pending) -> Arguments {
         let choose = |then, now| if then == Descriptor::Absent { now } else { then };
         Arguments {
@@ -324,7 +324,7 @@ impl Arguments {
     }
 }
 
-/// Is this descriptor one that a log may show without its opening?
+/// May a log show this descriptor without an open call for it?
 pub(crate) fn is_standard(fd: i32) -> bool {
     (0..=2).contains(&fd)
 }

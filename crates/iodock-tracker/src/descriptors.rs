@@ -1,28 +1,28 @@
-//! Open file descriptions and the tables of descriptors that point at them.
+//! Open file descriptions, and the descriptor tables that refer to them.
 
 use crate::access::LastAccess;
 use crate::slab::Slab;
 use iodock_event::UNKNOWN;
 use rustc_hash::FxHashMap;
 
-/// What open() makes, and dup and fork share.
+/// An open file description: open() creates it; dup and fork share it.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
-    /// Descriptors, in all tables, and calls in progress that hold it.
+    /// Number of descriptors, in all tables, and of calls in progress that use it.
     references: u32,
     /// Unique in the store.
     pub handle: u32,
     pub file: u32,
-    /// Where the next read or write begins, [`UNKNOWN`] where that can't be known.
+    /// Offset of the next read or write, [`UNKNOWN`] if it cannot be determined.
     pub position: i64,
-    /// Does it have a position that this tracker can follow?
+    /// Does it have a position that the tracker can follow?
     pub seekable: bool,
     pub append: bool,
-    /// Of a pipe: is it the end that is read from?
+    /// For a pipe: is it the end that is read from?
     pub read_end: bool,
-    /// Of a pidfd: the process, 0 where not known.
+    /// For a pidfd: the process, 0 if unknown.
     pub process: u32,
-    /// Did several tasks use it whose order the source can't tell?
+    /// Did several tasks use it, in an order that the source does not show?
     pub unordered: bool,
     pub last: LastAccess,
 }
@@ -43,12 +43,12 @@ impl Description {
         }
     }
 
-    /// It turns out to be a FIFO or the like.
+    /// It turns out to be a FIFO or another file without a position.
     pub fn has_no_position(&mut self) {
         (self.seekable, self.position) = (false, UNKNOWN);
     }
 
-    /// Moves the position after a transfer of `bytes` there.
+    /// Moves the position after a transfer of `bytes` at the position.
     pub fn advance(&mut self, bytes: i64) {
         if self.position != UNKNOWN {
             self.position = self.position.saturating_add(bytes);
@@ -56,12 +56,12 @@ impl Description {
     }
 }
 
-/// All open file descriptions, counted by their references.
+/// All open file descriptions, with reference counts.
 #[derive(Default)]
 pub struct Descriptions(Slab<Description>);
 
 impl Descriptions {
-    /// The caller holds the first reference.
+    /// The caller owns the first reference.
     pub fn add(&mut self, description: Description) -> u32 {
         self.0.insert(Description { references: 1, ..description })
     }
@@ -84,15 +84,15 @@ impl Descriptions {
 }
 
 const EMPTY: u32 = u32::MAX;
-/// Descriptors from here on lie in a map: few programs have them, hostile logs do.
+/// Descriptors from this number on are kept in a map. Few programs use such numbers, but hostile logs do.
 const DENSE: usize = 1 << 16;
 
-/// A descriptor table. Entries are a description's slot and the close-on-exec flag, in one number.
+/// A descriptor table. An entry is one number: the description's slot and the close-on-exec flag.
 #[derive(Debug, Default)]
 pub struct FdTable {
     pub references: u32,
-    /// Did a fork copy it, or did it get descriptors from other processes? Then what lies behind one never
-    /// seen opened may be shared with another table without our knowing.
+    /// Was the table copied by a fork, or did it receive descriptors from other processes? Then a descriptor
+    /// whose open call was not seen may be shared with another table.
     pub foreign: bool,
     dense: Vec<u32>,
     sparse: FxHashMap<i32, u32>,
@@ -118,7 +118,7 @@ impl FdTable {
         self.sparse.get(&fd).map(|entry| entry >> 1)
     }
 
-    /// Returns what was there before. `fd` is not negative.
+    /// Returns the previous entry. `fd` is not negative.
     pub fn set(&mut self, fd: i32, slot: u32, close_on_exec: bool) -> Option<u32> {
         let index = fd as usize;
         if index >= DENSE {
@@ -171,7 +171,7 @@ impl FdTable {
         self.iter().map(|(fd, _)| fd).filter(|&fd| (first..=last).contains(&i64::from(fd))).collect()
     }
 
-    /// A copy for a child; the caller holds its references.
+    /// A copy for a child; the caller owns its references.
     pub fn copy(&self) -> FdTable {
         FdTable {
             references: 1,

@@ -1,4 +1,4 @@
-//! What a call that has ended changes: tasks, descriptors, working directories.
+//! Applies the effect of a completed call on tasks, descriptors and working directories.
 
 use crate::calls::{Ending, Subject};
 use crate::tasks::Descriptor;
@@ -26,8 +26,8 @@ impl Tracker {
         self.tasks.end(live, &mut self.descriptions);
     }
 
-    /// close() frees the descriptor even if it reports an error, unless there was none; and only if it
-    /// is still what it was when close() began.
+    /// close() frees the descriptor even if it reports an error, unless the descriptor did not exist. It
+    /// frees it only if it is still the same one as when close() began.
     pub(crate) fn closed(&mut self, ending: &Ending) {
         let Ending { live, raw, arguments, .. } = *ending;
         if raw.outcome == Outcome::Failed && raw.errno == ErrnoId::from_linux(9) {
@@ -43,7 +43,7 @@ impl Tracker {
         }
     }
 
-    /// What a successful call changes that is not a transfer.
+    /// Applies the effect of a successful call that is not a transfer.
     pub(crate) fn effect(&mut self, ending: &Ending, subject: Subject) {
         let Ending { live, meta, raw, batch, .. } = *ending;
         let close_on_exec = raw.flags & O_CLOEXEC != 0;
@@ -70,7 +70,7 @@ impl Tracker {
             }
             Action::Unlink => self.names.remove(subject.file),
             Action::Node if raw.argument != UNKNOWN => {
-                // mknod(2): no type is that of a regular file.
+                // mknod(2): a mode without a type means a regular file.
                 let kind = FileKind::from_stat_type(stat_type_of_mode(raw.argument as u64));
                 self.names.set_kind(subject.file, kind.unwrap_or(FileKind::Regular));
             }
@@ -137,7 +137,7 @@ impl Tracker {
         }
         let path = self.names.name(subject.file).to_vec();
         if path.is_empty() {
-            // Only the end of the call is in the log.
+            // The log shows only the end of the call.
             return;
         }
         let utid = self.tasks.live[live].utid;
@@ -145,7 +145,7 @@ impl Tracker {
     }
 }
 
-/// The open flags that fcntl sets for a description that is open already.
+/// The open flags that fcntl sets on an existing description.
 fn status_flags(raw: &RawCall) -> Option<u32> {
     let sets = raw.flags == F_SETFL && raw.argument != UNKNOWN;
     sets.then_some((raw.argument as u64 & CHANGED_BY_SETFL) as u32)

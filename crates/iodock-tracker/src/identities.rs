@@ -1,4 +1,4 @@
-//! Which file is which for the page cache, which knows files by device and inode, not by name.
+//! Matches files of the page cache to file ids. The page cache knows files by device and inode, not by name.
 
 use crate::names::SHARED;
 use crate::paths;
@@ -7,17 +7,17 @@ use crate::Tracker;
 use iodock_event::{Batch, FileIdentity, FileKind, Identity, NONE, UNKNOWN};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Files by what the page cache knows them by.
+/// Files by their identity in the page cache.
 #[derive(Debug, Default)]
 pub struct Identities {
-    /// By space. An inode that is used again is another file: so each with its time.
+    /// By space. An inode can be used again for another file, so each entry has a time.
     files: FxHashMap<(u16, FileIdentity), Vec<(i64, u32)>>,
-    /// Those of which nobody told a name.
+    /// Files whose name is unknown.
     unnamed: FxHashSet<u32>,
 }
 
 impl Identities {
-    /// The file that it was then; the first for earlier times.
+    /// The file at that time; the first one for earlier times.
     pub fn at(&self, space: u16, file: FileIdentity, time: i64) -> Option<u32> {
         let told = self.files.get(&(space, file))?;
         let before = told.iter().filter(|(since, _)| *since <= time);
@@ -44,7 +44,7 @@ impl Tracker {
         }
     }
 
-    /// By the task's descriptor, or by its name.
+    /// Found by the task's descriptor, or by its name.
     fn file_told(&mut self, space: u16, batch: &Batch, identity: &Identity) -> u32 {
         let Some(live) = self.tasks.find(key(space, identity.tid)) else {
             return self.file_named(None, batch, identity);
@@ -68,7 +68,8 @@ impl Tracker {
         self.names.file(SHARED, FileKind::File, relative, &self.scratch)
     }
 
-    /// What was told, when all is tracked. A file without a name gets one that says what is known of it.
+    /// All identities, when tracking is complete. A file without a name gets one that shows what is known of
+    /// it.
     pub fn take_identities(&mut self) -> Identities {
         let mut found = std::mem::take(&mut self.identities);
         let mut without: Vec<(u16, FileIdentity)> =

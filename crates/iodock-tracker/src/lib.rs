@@ -1,9 +1,9 @@
 //! Tracks processes, descriptors, offsets and paths: records in, events out, the same for every source.
 //!
-//! [`Tracker`] holds what a kernel would hold: tasks, descriptor tables, open file descriptions, working
-//! directories. It reads records in the order in which calls begin and end, resolves a call's descriptor
-//! where the call begins and lets the call take effect where it ends. [`Coverage`] comes after it and
-//! says of every access how many of its bytes were read or written before, [`IoTimes`] how long calls lasted.
+//! [`Tracker`] models the kernel's state: tasks, descriptor tables, open file descriptions, working
+//! directories. It reads records in the order in which calls begin and end. It resolves a call's descriptor
+//! when the call begins and applies the call's effect when it ends. [`Coverage`] then adds to each access how
+//! many of its bytes were read or written before, and [`IoTimes`] sums up how long calls lasted.
 
 mod access;
 mod asynchronous;
@@ -45,22 +45,23 @@ use iodock_event::{
 use names::Names;
 use tasks::{key, Space, Tasks};
 
-/// Bytes that one call can't move more of, on any system.
+/// No single call can move more bytes than this on any system.
 const MOST_MOVED: i64 = 1 << 45;
-/// ns that one call can't last longer, or hardly: 115 days.
+/// No single call can last longer than this, in ns: 115 days.
 const LONGEST_NS: i64 = 10_000_000_000_000_000;
 
-/// Records whose rows are put into columns together: one at a time, each column would be grown by itself.
+/// Number of records whose rows are appended to the columns together. One at a time, each column would grow
+/// separately.
 const RECORDS: usize = 64;
 
-/// What the tracker must know beforehand.
+/// What the tracker must know in advance.
 #[derive(Clone, Debug, Default)]
 pub struct TrackerOptions {
-    /// One for each log, rank or host whose tids are its own; `track` names them by index.
+    /// One for each log, rank or host with its own tids. `track` refers to them by index.
     pub spaces: Vec<SpaceOptions>,
 }
 
-/// Everything that was tracked.
+/// The result of tracking.
 #[derive(Debug, Default)]
 pub struct Tracked {
     pub tables: Tables,
@@ -69,30 +70,30 @@ pub struct Tracked {
     pub spaces: Vec<u16>,
 }
 
-/// Records in, events out. One tracker for all sources of a store.
+/// Turns records into events. One tracker serves all sources of a store.
 pub struct Tracker {
     tasks: Tasks,
     descriptions: Descriptions,
     names: Names,
     tables: Tables,
     losses: Losses,
-    /// What each call does, by call id.
+    /// The effect of each call, by call id.
     meta: Vec<Meta>,
     next_handle: u32,
-    /// Records seen: a clock that always ticks.
+    /// Number of records seen, used as a clock that always advances.
     now: u64,
     scratch: Vec<u8>,
     /// Empty between calls.
     rows: Vec<EventRow>,
     text_ids: rustc_hash::FxHashMap<Box<[u8]>, u32>,
     unknown_offsets: u64,
-    /// Those of which the source does not show what is in them.
+    /// Number of rings whose requests the source does not show.
     rings: u64,
     ring_requests: bool,
     in_rings: rings::InRings,
-    /// When the last call began that a living task was seen beginning, ns, by its place.
+    /// Start time in ns of the last call of each living task, if its beginning was seen, by task slot.
     begun: Vec<i64>,
-    /// Only where maps are asked for.
+    /// Present only if maps were requested.
     map_calls: Option<maps::MapCalls>,
     identities: Identities,
     stacks: stacks::StackIds,
@@ -127,7 +128,7 @@ impl Tracker {
         tracker
     }
 
-    /// One more space; returns its index.
+    /// Adds a space; returns its index.
     pub fn add_space(&mut self, options: SpaceOptions) -> u16 {
         let directory = match &options.working_directory {
             Some(name) => {
@@ -148,8 +149,8 @@ impl Tracker {
         (self.tasks.spaces.len() - 1) as u16
     }
 
-    /// Forks that coming records will show. Give those of a batch, and of the one after it, before the
-    /// batch is tracked; each once.
+    /// Forks that the next records will show. Add those of a batch and of the following one before tracking
+    /// the batch; each only once.
     pub fn add_hints(&mut self, space: u16, forks: &[Fork]) {
         for &fork in forks {
             self.tasks.add_hint(space, fork);
@@ -167,7 +168,7 @@ impl Tracker {
         self.rows = rows;
     }
 
-    /// Adds the events of one record, for callers that merge sources.
+    /// Adds the events of one record, for callers that merge several sources.
     pub fn record(&mut self, space: u16, batch: &Batch, record: &Record, out: &mut EventColumns) {
         let mut rows = std::mem::take(&mut self.rows);
         self.rows_of(space, batch, record, &mut rows);
@@ -203,22 +204,22 @@ impl Tracker {
         }
     }
 
-    /// The tasks so far, by utid; [`Coverage`] wants to know whose process a task is.
+    /// The tasks so far, by utid. [`Coverage`] needs them to find the process of a task.
     pub fn tasks(&self) -> &[iodock_event::TaskRow] {
         &self.tasks.rows
     }
 
-    /// The files so far, by file id; [`IoTimes`] wants to know their kinds.
+    /// The files so far, by file id. [`IoTimes`] needs their kinds.
     pub fn files(&self) -> &[FileEntry] {
         &self.names.table.entries
     }
 
-    /// A file's name so far, as bytes.
+    /// The current name of a file, as bytes.
     pub fn name_of(&self, file: u32) -> &[u8] {
         self.names.name(file)
     }
 
-    /// When the calls began that have begun but not ended, ns, rising.
+    /// Start times of the calls that have not ended, in ns, ascending.
     pub fn beginnings(&self) -> Vec<i64> {
         let places = self.begun.iter().enumerate();
         let under_way = places.filter(|&(place, _)| self.tasks.live[place as u32].pending.is_some());
@@ -227,8 +228,8 @@ impl Tracker {
         begun
     }
 
-    /// What tasks had used when they ended, as a recorder saw it. Give it when all is tracked: a tid used
-    /// several times is told by when its uses ended.
+    /// The resources that tasks had used when they ended, as a recorder measured them. Call this after
+    /// tracking: if a tid was used several times, the time of the end identifies the use.
     pub fn add_usages(&mut self, space: u16, usages: &[TaskUsage]) {
         let mut uses: rustc_hash::FxHashMap<i32, Vec<usize>> = Default::default();
         for (utid, row) in self.tasks.rows.iter().enumerate() {
@@ -245,7 +246,7 @@ impl Tracker {
         }
     }
 
-    /// The side tables, and what could not be known.
+    /// The side tables, and the losses.
     pub fn finish(mut self) -> Tracked {
         let relative = self.names.table.entries.iter().filter(|entry| entry.relative).count() as u64;
         let orphans: u64 =
@@ -268,7 +269,7 @@ impl Tracker {
         let live = match self.tasks.find(key) {
             Some(live) => live,
             None if raw.phase == Phase::Exit => match self.tasks.known(key) {
-                // The end of a call of a task that has left: only to be counted.
+                // The end of a call of a task that has ended. It is only counted.
                 Some(known) => return out.push(self.blank_row(known.utid, raw)),
                 None => self.appear(space, raw.tid, time_of(raw)),
             },
@@ -298,7 +299,7 @@ impl Tracker {
         self.meta.get(call.0 as usize).copied().unwrap_or(Meta::UNLISTED)
     }
 
-    /// A number of a damaged or made-up log that no call can have would spoil every sum it is in.
+    /// Damaged or made-up logs may contain impossible numbers, which would spoil every sum.
     pub(crate) fn credible(&mut self, value: i64, most: i64) -> i64 {
         if value <= most {
             return value;
@@ -355,7 +356,7 @@ impl Tracker {
         let thread = self.tasks.find(key(space, thread));
         let leader = match self.tasks.find(leader) {
             Some(leader) => Some(leader),
-            // Its own exit came first: it lives on under its id as the thread that called exec.
+            // Its own exit came first. It continues under its id as the thread that called exec.
             None => thread.and_then(|thread| self.revive(leader, thread)),
         };
         if let (Some(leader), Some(thread)) = (leader, thread) {
@@ -365,7 +366,7 @@ impl Tracker {
         }
     }
 
-    /// The id of a text of the commands table.
+    /// The id of a text in the commands table.
     fn text_id(&mut self, text: &[u8]) -> u32 {
         if let Some(&id) = self.text_ids.get(text) {
             return id;
@@ -382,7 +383,7 @@ impl Tracker {
     }
 }
 
-/// The moment a record stands for: its start, or its end where only that is known.
+/// The time of a record: its start, or its end if only that is known.
 fn time_of(raw: &RawCall) -> i64 {
     if raw.start == UNKNOWN {
         raw.end_time()
@@ -391,7 +392,7 @@ fn time_of(raw: &RawCall) -> i64 {
     }
 }
 
-/// The index of `name` in a short list, added if it is new.
+/// The index of `name` in a short list. Adds it if it is new.
 fn index_of(list: &mut Vec<String>, name: &str) -> u16 {
     let index = list.iter().position(|known| known == name).unwrap_or_else(|| {
         list.push(name.to_string());
@@ -405,7 +406,7 @@ fn text_of(batch: &Batch, text: Text) -> Option<&[u8]> {
     text.is_some().then(|| batch.text(text))
 }
 
-/// Threads, vforks and forks by what their call says.
+/// Whether the call creates a thread, a vfork or a fork.
 fn origin_of(action: iodock_event::Action, flags: u64) -> TaskOrigin {
     use iodock_event::constants::{CLONE_THREAD, CLONE_VFORK};
     match action {

@@ -1,4 +1,4 @@
-//! Which file a map is of: the kernel names it with all links resolved, calls by the name that was opened.
+//! Finds the file of a map. The kernel names it with all links resolved; calls use the name that was opened.
 
 use crate::names::SHARED;
 use crate::Tracker;
@@ -17,7 +17,7 @@ struct MapCall {
 }
 
 impl Tracker {
-    /// Remembers from now on which call mapped what, for [`Tracker::files_of_maps`].
+    /// From now on, remembers the call that created each map, for [`Tracker::files_of_maps`].
     pub fn remember_maps(&mut self) {
         self.map_calls = Some(MapCalls::default());
     }
@@ -30,7 +30,8 @@ impl Tracker {
         made.push(MapCall { start: raw.start, file });
     }
 
-    /// The file of each map, as far as calls tell; else the one of its name, made if it is new.
+    /// The file of each map, as far as calls show it. Otherwise the file with its name, which is created if
+    /// it is new.
     pub fn files_of_maps(&mut self, space: u16, maps: &[FileMap]) -> Vec<u32> {
         maps.iter().map(|map| self.file_of_map(space, map)).collect()
     }
@@ -38,7 +39,8 @@ impl Tracker {
     fn file_of_map(&mut self, space: u16, map: &FileMap) -> u32 {
         let calls = self.map_calls.as_ref();
         let made = calls.and_then(|calls| calls.made.get(&(space, map.pid as i32, map.start)));
-        // The kernel tells of a map while the call is under way; of one that was there before, the last counts.
+        // The kernel reports a map during the call that creates it. For a map that existed before, the last
+        // such call counts.
         let before = |call: &&MapCall| map.time == UNKNOWN || call.start <= map.time;
         let call = made.and_then(|made| made.iter().filter(before).max_by_key(|call| call.start));
         match call {

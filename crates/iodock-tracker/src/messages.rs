@@ -1,4 +1,4 @@
-//! Calls on sockets and pipes whose bytes, or descriptors, lie in what they point to.
+//! Calls on sockets and pipes whose data or descriptors are in structures that their arguments point to.
 
 use crate::calls::{Ending, Subject};
 use crate::tasks::key;
@@ -7,7 +7,7 @@ use iodock_event::event::EventRow;
 use iodock_event::{Action, AsyncItem, Direction, LossKind, NO_FD, UNKNOWN};
 
 impl Tracker {
-    /// Bytes, but no place; and descriptors that go with them.
+    /// Counts the bytes, which have no offset, and the descriptors that are passed with them.
     pub(crate) fn receive_or_send(&mut self, ending: &Ending, subject: Subject, row: &mut EventRow) {
         let receives = match ending.meta.action {
             Action::Receive | Action::ReceiveMany => true,
@@ -32,7 +32,7 @@ impl Tracker {
         }
     }
 
-    /// Whoever gets it moves the same position from now on.
+    /// The receiver moves the same position from now on.
     fn handed_on(&mut self, live: u32, fd: i32) {
         let Some(slot) = self.tasks.tables[self.tasks.live[live].table].get(fd) else { return };
         let description = self.descriptions.get_mut(slot);
@@ -43,20 +43,20 @@ impl Tracker {
         }
     }
 
-    /// A descriptor from elsewhere: nothing is known of it, and what moves it is not seen.
+    /// A descriptor from another process: its file is unknown, and so are changes of its position by others.
     fn received(&mut self, live: u32, fd: i32) {
         self.remove(live, fd);
         let table = self.tasks.live[live].table;
         self.tasks.tables[table].foreign = true;
     }
 
-    /// pidfd_open: whose descriptors pidfd_getfd can ask for.
+    /// pidfd_open: the process whose descriptors pidfd_getfd can get.
     pub(crate) fn new_pidfd_of(&mut self, live: u32, fd: i32, process: i64) {
         let Some(slot) = self.tasks.tables[self.tasks.live[live].table].get(fd) else { return };
         self.descriptions.get_mut(slot).process = u32::try_from(process).unwrap_or(0);
     }
 
-    /// pidfd_getfd: a descriptor of another process, the description shared with it as by dup.
+    /// pidfd_getfd: a descriptor of another process, which shares the description as after dup.
     pub(crate) fn get_from_process(&mut self, ending: &Ending, subject: Subject) {
         let (live, raw) = (ending.live, ending.raw);
         let Ok(fd) = i32::try_from(raw.result) else { return };
@@ -72,7 +72,7 @@ impl Tracker {
     }
 }
 
-/// Those that the result counts; UNKNOWN unless all are shown.
+/// The bytes of the messages that the result counts; UNKNOWN unless all are shown.
 fn bytes_of_messages(items: &[AsyncItem], count: i64) -> i64 {
     let messages = items.iter().filter(|item| item.fd == NO_FD);
     let mut left = count;

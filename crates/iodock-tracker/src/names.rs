@@ -1,28 +1,27 @@
-//! File names to file ids.
+//! Maps file names to file ids.
 
 use hashbrown::HashTable;
 use iodock_event::{FileEntry, FileKind, FileTable, UNKNOWN};
 use rustc_hash::{FxHashSet, FxHasher};
 use std::hash::Hasher;
 
-/// Files by name. A name belongs to a scope: [`SHARED`] for every host, or one host whose file system
-/// is its own.
+/// Files by name. A name belongs to a scope: [`SHARED`] for all hosts, or one host with its own file system.
 #[derive(Default)]
 pub struct Names {
     pub table: FileTable,
     ids: HashTable<u32>,
-    /// Was it mapped? By file id, grown on demand.
+    /// Was the file mapped? By file id, grown on demand.
     mapped: Vec<bool>,
     pub mapped_count: u64,
-    /// Special files whose name was removed: what is created there next is another file. Few.
+    /// Special files whose name was removed. A file created there later is a different one. There are few.
     removed: FxHashSet<u32>,
 }
 
 pub const SHARED: u16 = iodock_event::tables::NO_INDEX;
 
 impl Names {
-    /// The file with this name, made if it is new. A name that is relative and one that is not, or the
-    /// same name of a thing without a path, are different files.
+    /// The file with this name, which is created if it is new. The same name is a different file if it is
+    /// relative or belongs to an object without a path.
     pub fn file(&mut self, scope: u16, kind: FileKind, relative: bool, name: &[u8]) -> u32 {
         let hash = hash(scope, kind.has_path(), name);
         let table = &self.table;
@@ -55,13 +54,13 @@ impl Names {
         self.table.entries.get_mut(file as usize)
     }
 
-    /// Something that follows links showed what the file is.
+    /// A call that follows links showed the kind of the file.
     pub fn set_kind(&mut self, file: u32, kind: FileKind) {
         if let Some(entry) = self.entry(file).filter(|entry| entry.kind.has_path()) {
-            // Sockets too are found at paths; they stay among what paths name.
+            // Sockets also have paths, but are kept as files with a path.
             entry.kind = if kind.has_path() { kind } else { FileKind::File };
             if kind == FileKind::Fifo {
-                // Bytes pass through it.
+                // Bytes pass through it, so it has no size.
                 entry.size = UNKNOWN;
             }
         }
@@ -72,7 +71,7 @@ impl Names {
         self.table.entries.get(file as usize).is_some_and(|entry| entry.kind == FileKind::Fifo)
     }
 
-    /// The name was removed. What the file was is still shown, until another takes the name.
+    /// The name was removed. The kind of the file is still shown until another file takes the name.
     pub fn remove(&mut self, file: u32) {
         let kind = self.entry(file).map(|entry| entry.kind);
         if kind.is_some_and(|kind| !matches!(kind, FileKind::File | FileKind::Regular)) {
@@ -80,7 +79,7 @@ impl Names {
         }
     }
 
-    /// An open has created the file, if there was none. `fresh`: there was none.
+    /// An open call may have created the file. `fresh`: there was none before.
     pub fn created(&mut self, file: u32, fresh: bool) {
         if self.removed.remove(&file) || fresh {
             if let Some(entry) = self.entry(file) {
@@ -91,8 +90,8 @@ impl Names {
         }
     }
 
-    /// Something that does not follow links showed one. What is known of its target stays: that is what
-    /// reads and writes reach.
+    /// A call that does not follow links showed a symbolic link. The target's properties are kept, since
+    /// reads and writes reach the target.
     pub fn set_symlink(&mut self, file: u32) {
         if let Some(entry) = self.entry(file).filter(|entry| entry.kind == FileKind::File) {
             entry.kind = FileKind::Symlink;
@@ -105,15 +104,15 @@ impl Names {
         }
     }
 
-    /// A write ended here.
+    /// A write ended at this offset.
     pub fn written_up_to(&mut self, file: u32, end: i64) {
         if let Some(entry) = self.entry(file).filter(|entry| entry.kind != FileKind::Fifo) {
-            // UNKNOWN is below every size.
+            // UNKNOWN is smaller than every size.
             entry.size = entry.size.max(end);
         }
     }
 
-    /// A write went to the end, wherever that is.
+    /// A write was appended at an unknown end.
     pub fn appended(&mut self, file: u32, bytes: i64) {
         if let Some(entry) = self.entry(file).filter(|entry| entry.size != UNKNOWN) {
             entry.size = entry.size.saturating_add(bytes);

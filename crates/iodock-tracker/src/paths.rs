@@ -1,8 +1,8 @@
-//! Names made absolute and normalised as text: no link is followed, nothing is looked up.
+//! Makes names absolute and normalises them as text. No link is followed and no file is accessed.
 
-/// Writes `path`, seen from the directory `base`, into `out` without `.`, `..` and doubled slashes.
-/// Without a base a relative path stays relative, and keeps the `..` it begins with. `root` is what `/`
-/// means after a chroot.
+/// Writes `path`, relative to the directory `base`, into `out` without `.`, `..` and doubled slashes. Without
+/// a base, a relative path stays relative and keeps leading `..`. `root` is the meaning of `/` after a
+/// chroot.
 pub fn resolve(out: &mut Vec<u8>, base: Option<&[u8]>, root: Option<&[u8]>, path: &[u8]) {
     out.clear();
     let mut floor = 0;
@@ -24,7 +24,7 @@ pub fn resolve(out: &mut Vec<u8>, base: Option<&[u8]>, root: Option<&[u8]>, path
     finish(out, floor);
 }
 
-/// Nothing to do: the usual case.
+/// Does the path need no change? This is the usual case.
 fn is_plain(path: &[u8]) -> bool {
     let mut after_slash = false;
     for &byte in path {
@@ -52,7 +52,7 @@ fn add_part(out: &mut Vec<u8>, floor: usize, part: &[u8]) {
 fn remove_part(out: &mut Vec<u8>, floor: usize) {
     let kept = &out[floor..];
     let cut = match kept.iter().rposition(|&byte| byte == b'/') {
-        // `..` of the root is the root.
+        // `..` in the root is the root.
         Some(0) => 1,
         Some(at) if &kept[at + 1..] == b".." => return add_parent(out),
         Some(at) => at,
@@ -77,7 +77,7 @@ fn finish(out: &mut Vec<u8>, floor: usize) {
     }
 }
 
-/// What a source's own note on a descriptor (`-y`) says.
+/// The content of a source's own note on a descriptor (`-y`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note<'a> {
     Path {
@@ -90,7 +90,7 @@ pub enum Note<'a> {
 }
 
 impl<'a> Note<'a> {
-    /// From the text between the brackets.
+    /// Parses the text between the brackets.
     pub fn of(text: &'a [u8]) -> Note<'a> {
         let text = text.strip_suffix(b"(deleted)").unwrap_or(text).trim_ascii_end();
         if text.first() != Some(&b'/') {

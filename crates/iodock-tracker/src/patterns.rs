@@ -1,14 +1,14 @@
-//! Name patterns: what the names of many files have in common, with the varying part starred.
+//! Name patterns: the common part of the names of many files, with the varying part replaced by `*`.
 //!
-//! The rule. Only names with a path, and only in folders that hold more than one file, are starred.
+//! The rule. Only names with a path are changed, and only in folders that hold more than one file.
 //!
-//! 1. In each component a run of digits becomes `*`, but for the digits of a version in a library's name.
+//! 1. In each component a run of digits becomes `*`, except the version digits of a library's name.
 //!    `data/FA12/tagged7.dat` becomes `data/FA*/tagged*.dat`.
 //! 2. A shared library is `*.so*` in its folder.
-//! 3. Names that agree but for one component form a cluster: where a folder, starred as in 1, holds at
+//! 3. Names that differ in one component only form a cluster: if a folder, changed as in 1, holds at
 //!    least [`CLUSTER`] different last components with the same ending, these become `*.ending` (files
 //!    without an ending: `*`).
-//! 4. A pattern that only one file has is given up: that file shows its own name.
+//! 4. A pattern with only one file is dropped: that file shows its own name.
 //!
 //! The time is linear in the names' lengths; only patterns are kept, not a string for each file.
 
@@ -18,17 +18,17 @@ use iodock_event::{shown, FileTable, NONE};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
 
-/// So many different names that differ in one component make it a `*`.
+/// This number of different names that differ in one component turns the component into `*`.
 const CLUSTER: usize = 8;
 
-/// A pattern in the making, and the files it is for.
+/// A pattern under construction, and its files.
 #[derive(Clone, Copy)]
 struct Pattern {
     text: u32,
     files: u32,
 }
 
-/// Gives each file of the table its pattern.
+/// Assigns each file of the table its pattern.
 pub fn fill(files: &mut FileTable) {
     let mut texts = Texts::default();
     let mut names: Vec<Pattern> = Vec::new();
@@ -51,7 +51,7 @@ pub fn fill(files: &mut FileTable) {
     assign(files, &of_file, &texts, &widened);
 }
 
-/// Runs of digits as `*`; a library as `*.so*`.
+/// Replaces runs of digits by `*`, and a library by `*.so*`.
 fn star_digits(name: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let base = name.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
@@ -83,13 +83,14 @@ fn is_library(base: &[u8]) -> bool {
         .any(|(at, part)| part == b".so" && matches!(base.get(at + 3), None | Some(b'.')))
 }
 
-/// For each pattern the wider one, by `star`, where at least [`CLUSTER`] different ones share it.
+/// Replaces each pattern by the wider one that `star` gives, if at least [`CLUSTER`] different patterns share
+/// it.
 fn widen(texts: &mut Texts, patterns: &[Pattern], star: fn(&[u8], &mut Vec<u8>) -> bool) -> Vec<Pattern> {
     let mut wider: FxHashMap<u32, (usize, u32)> = FxHashMap::default();
     let mut shapes: FxHashMap<u32, Option<u32>> = FxHashMap::default();
     let mut shape = Vec::new();
     for pattern in patterns {
-        // Many names may have become one pattern before: it counts once.
+        // Many names may share one pattern already, which counts once.
         shapes.entry(pattern.text).or_insert_with(|| {
             let wide = star(texts.get(pattern.text), &mut shape).then(|| texts.intern(&shape))?;
             let (different, files) = wider.entry(wide).or_default();
@@ -121,7 +122,8 @@ fn last_component_starred(name: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// The same one component up, `/set-a/x.dat` becomes `/*/x.dat`; false for names less than two folders deep.
+/// Does the same one component higher: `/set-a/x.dat` becomes `/*/x.dat`. `false` for names less than two
+/// folders deep.
 fn last_folder_starred(name: &[u8], out: &mut Vec<u8>) -> bool {
     let slash = |name: &[u8]| name.iter().rposition(|&byte| byte == b'/');
     let Some(base) = slash(name) else { return false };
@@ -147,7 +149,7 @@ fn assign(files: &mut FileTable, of_file: &[u32], texts: &Texts, patterns: &[Pat
     }
 }
 
-/// Texts, each kept once, numbered as they come.
+/// Texts without duplicates, numbered in order of addition.
 #[derive(Default)]
 struct Texts {
     kept: ByteArena,

@@ -1,5 +1,5 @@
-//! Requests inside io_urings, of sources that show what goes in and what is done as io_uring_enter ends.
-//! Each is shown as a call of its own (`io_uring_read`) once it is done.
+//! Requests inside io_urings, for sources that show submissions and completions when io_uring_enter ends.
+//! Each request becomes a row of its own (`io_uring_read`) when it completes.
 
 use crate::calls::{Ending, Subject};
 use crate::Tracker;
@@ -8,7 +8,7 @@ use iodock_event::{Action, AsyncItem, CallId, ErrnoId, LossKind, Outcome, RawCal
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// A request in flight. It holds its open file description.
+/// A request in flight. It keeps a reference to its open file description.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     call: CallId,
@@ -16,15 +16,15 @@ struct Request {
     fd: i32,
     requested: i64,
     offset: i64,
-    /// When the call began that submitted it.
+    /// Start time of the call that submitted it.
     start: i64,
-    /// Were others in flight under the same key that are not alike? Then none can be told from the others.
+    /// Were different requests in flight under the same key? Then they cannot be distinguished.
     ambiguous: bool,
 }
 
 impl Request {
-    /// Which of the two is done first makes no difference to what was asked of which file. (Nor to the offsets, unless less was moved than
-    /// was asked for.)
+    /// If two requests are alike, the order of their completions does not change which data of which file
+    /// were requested. (It does not change offsets either, unless fewer bytes were moved than requested.)
     fn is_like(&self, other: &Request) -> bool {
         let of = |request: &Request| (request.call, request.fd, request.requested);
         let file = |request: &Request| (request.subject.file, request.subject.handle);
@@ -32,10 +32,10 @@ impl Request {
     }
 }
 
-/// Process, open file description of the ring, and the program's own number of the request.
+/// Process, open file description of the ring, and the number that the program gave the request.
 type Key = (u32, u32, u64);
 
-/// What is in flight in all rings, the oldest first. Many programs number none of their requests.
+/// The requests in flight in all rings, oldest first. Many programs do not number their requests.
 #[derive(Debug, Default)]
 pub(crate) struct InRings(FxHashMap<Key, VecDeque<Request>>);
 
@@ -58,7 +58,7 @@ impl InRings {
         request
     }
 
-    /// Those that are shown when they are done, and are not done.
+    /// Number of requests in flight that will become a row when they complete.
     pub fn data_requests(&self) -> u64 {
         let shown = |request: &&Request| request.call.spec().is_ring_request();
         self.0.values().flatten().filter(shown).count() as u64
@@ -66,7 +66,7 @@ impl InRings {
 }
 
 impl Tracker {
-    /// The call itself, and a row for each request that it found done.
+    /// Adds the row of the call, and a row for each request that it found completed.
     pub(crate) fn ring_entered(&mut self, ending: &Ending, blank: EventRow, out: &mut Vec<EventRow>) {
         let mut row = blank;
         let ring = self.subject_of(ending, &mut row);
@@ -85,8 +85,9 @@ impl Tracker {
                 None => {}
             }
         }
-        // Another thread may have taken what was done while this one was still in the call. Others were
-        // submitted before the recording began, or are done several times.
+        // Another thread may have collected the completion while this one was still in the call. Other
+        // completions belong to requests from before the recording, or to requests that complete several
+        // times.
         for item in early {
             self.is_done(ending, key(item), item.bytes, out);
         }
@@ -108,7 +109,7 @@ impl Tracker {
         self.in_rings.add(key, Request { call, subject, fd, requested, offset, start, ambiguous: false });
     }
 
-    /// Is it known what was asked for?
+    /// Handles a completion; returns whether its request is known.
     fn is_done(&mut self, ending: &Ending, key: Key, result: i64, out: &mut Vec<EventRow>) -> bool {
         let Some(request) = self.in_rings.take(key) else { return false };
         if request.ambiguous {
@@ -124,7 +125,8 @@ impl Tracker {
 
     fn show_request(&mut self, ending: &Ending, request: &Request, result: i64, out: &mut Vec<EventRow>) {
         let mut raw = RawCall::new(request.call, ending.raw.tid);
-        // How long the kernel took is not known: only when the program was told.
+        // The kernel's own time is unknown; only the time at which the program learned of the completion is
+        // known.
         (raw.start, raw.end) = (request.start, ending.raw.end_time());
         (raw.result, raw.outcome) = (result, Outcome::Succeeded);
         if result < 0 {
@@ -160,7 +162,7 @@ mod tests {
         Request { call, subject, fd: file as i32, requested: 4096, offset, start: 0, ambiguous: false }
     }
 
-    /// Offsets and whether they can be told, in the order in which they are done.
+    /// Offsets, and whether they are certain, in the order of completion.
     fn done(requests: &[Request]) -> Vec<(i64, bool)> {
         let mut rings = InRings::default();
         requests.iter().for_each(|&request| rings.add(KEY, request));

@@ -1,4 +1,4 @@
-//! Entries with reusable places, for things that come and go by the million.
+//! A list with reusable slots, for millions of short-lived objects.
 
 #[derive(Debug)]
 pub struct Slab<T> {
@@ -26,7 +26,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Gives the place free; what lies there stays until it is used again.
+    /// Frees the slot; its content stays until the slot is used again.
     pub fn release(&mut self, index: u32) {
         self.free.push(index);
     }

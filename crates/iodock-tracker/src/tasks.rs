@@ -1,4 +1,4 @@
-//! Processes and threads: who made whom, what they share, which use of a tid a call belongs to.
+//! Processes and threads: their parents, what they share, and the use of a tid that a call belongs to.
 
 use crate::asynchronous::Submitted;
 use crate::descriptors::{Descriptions, FdTable};
@@ -8,20 +8,20 @@ use iodock_event::constants::{CLONE_FILES, CLONE_FS};
 use iodock_event::{CallId, Fork, TaskOrigin, TaskRow, NONE, UNKNOWN};
 use rustc_hash::FxHashMap;
 
-/// A log, a rank, a host: within one, a tid is one task at a time.
+/// A log, a rank or a host. Within one, a tid belongs to one task at a time.
 #[derive(Clone, Debug, Default)]
 pub struct SpaceOptions {
-    /// Where its first program started; `None` where not known.
+    /// The working directory of its first program; `None` if unknown.
     pub working_directory: Option<Vec<u8>>,
     pub rank: Option<i32>,
     pub host: Option<String>,
-    /// Can the source not tell the order in which calls of different tasks ended?
+    /// Does the source leave open in which order calls of different tasks ended?
     pub unordered: bool,
 }
 
-/// A space as the tracker keeps it.
+/// The tracker's state of a space.
 pub struct Space {
-    /// File id of the first working directory, [`NONE`] where not known.
+    /// File id of the first working directory, [`NONE`] if unknown.
     pub directory: u32,
     pub rank: Option<i32>,
     pub host: u16,
@@ -29,7 +29,8 @@ pub struct Space {
     pub roots: u32,
 }
 
-/// Working directory and root, shared by CLONE_FS. File ids; [`NONE`]: not known, and `/`.
+/// Working directory and root, which CLONE_FS shares. File ids. [`NONE`] means unknown for the directory, and
+/// `/` for the root.
 #[derive(Clone, Copy, Debug)]
 pub struct FsContext {
     pub references: u32,
@@ -37,22 +38,22 @@ pub struct FsContext {
     pub root: u32,
 }
 
-/// A call between its beginning and its end.
+/// A call that has begun and not ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending {
     pub call: CallId,
     pub first: Descriptor,
     pub second: Descriptor,
-    /// Working directory when it began.
+    /// The working directory when it began.
     pub directory: u32,
     pub born: u64,
     pub flags: u64,
 }
 
-/// What a descriptor argument meant.
+/// The meaning of a descriptor argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Descriptor {
-    /// There is none, or it is negative: no file.
+    /// There is no descriptor, or it is negative.
     Absent,
     /// Not in the table.
     Missing,
@@ -68,7 +69,7 @@ pub struct Task {
     pub table: u32,
     pub place: u32,
     pub pending: Option<Pending>,
-    /// Which record showed it first.
+    /// The record that first showed it.
     pub born: u64,
 }
 
@@ -80,7 +81,7 @@ pub struct Process {
     pub submitted: Option<Box<Submitted>>,
 }
 
-/// What is known of a tid: its last use, and that use's task while it lives.
+/// State of a tid: its last use, and the task of that use while it lives.
 #[derive(Clone, Copy)]
 pub struct Known {
     pub utid: u32,
@@ -90,7 +91,7 @@ pub struct Known {
 #[derive(Default)]
 pub struct Tasks {
     pub rows: Vec<TaskRow>,
-    /// Space of each row.
+    /// The space of each row.
     pub row_spaces: Vec<u16>,
     pub spaces: Vec<Space>,
     pub live: Slab<Task>,
@@ -98,10 +99,10 @@ pub struct Tasks {
     pub tables: Slab<FdTable>,
     pub places: Slab<FsContext>,
     known: FxHashMap<u64, Known>,
-    /// Forks that are to come, by child, and how many each parent has.
+    /// Forks that later records will show, by child; and their number by parent.
     hints: FxHashMap<u64, Fork>,
     hinted_parents: FxHashMap<u64, u32>,
-    /// Children that appeared before their fork returned, and the task that made them.
+    /// Children that appeared before their fork returned, with their parents.
     pub early: FxHashMap<u64, u32>,
     /// Tasks inside a fork.
     pub forking: Vec<u32>,
@@ -109,7 +110,7 @@ pub struct Tasks {
     last: Option<(u64, u32)>,
 }
 
-/// The number by which the system knows the thread; 0 where it is not known.
+/// The number by which the system knows the thread; 0 if unknown.
 fn shown_tid(tid: u32) -> i32 {
     if tid > iodock_event::lwp::UNNUMBERED {
         return 0;
@@ -121,7 +122,7 @@ pub fn key(space: u16, tid: u32) -> u64 {
     u64::from(space) << 32 | u64::from(tid)
 }
 
-/// How a new task stands to the one that made it.
+/// The relation of a new task to the one that created it.
 #[derive(Clone, Copy)]
 pub struct Birth {
     pub parent: u32,
@@ -130,7 +131,7 @@ pub struct Birth {
 }
 
 impl Tasks {
-    /// The living task behind a tid.
+    /// The living task with this tid.
     pub fn find(&mut self, key: u64) -> Option<u32> {
         if let Some((last, live)) = self.last {
             if last == key {
@@ -153,7 +154,7 @@ impl Tasks {
         &mut self.rows[self.live[live].utid as usize]
     }
 
-    /// A task without a parent: the first program, or one whose fork is not shown.
+    /// Adds a task without a parent: the first program, or one whose fork is not shown.
     pub fn add_root(&mut self, key: u64, pid: i32, how: TaskOrigin, time: i64, born: u64) -> u32 {
         let space = (key >> 32) as u16;
         let directory = self.spaces[space as usize].directory;
@@ -164,7 +165,7 @@ impl Tasks {
         self.add(key, None, how, time, born, (process, table, place))
     }
 
-    /// A task made by another: what it shares with it and what it copies follows from the flags.
+    /// Adds a task that another created. The flags decide what it shares and what it copies.
     pub fn add_child(
         &mut self,
         key: u64,
@@ -203,7 +204,7 @@ impl Tasks {
         self.add(key, Some(birth.parent), birth.how, time, born, (process, table, place))
     }
 
-    /// One more thread of a process that is known by another of its threads.
+    /// Adds a thread to a process that is known by another of its threads.
     pub fn add_sibling(
         &mut self,
         key: u64,
@@ -268,7 +269,7 @@ impl Tasks {
         live
     }
 
-    /// The task is gone: gives back what it held.
+    /// Ends the task and releases its references.
     pub fn end(&mut self, live: u32, descriptions: &mut Descriptions) {
         self.drop_pending(live, descriptions);
         let Task { key, process, table, place, .. } = self.live[live];
@@ -299,7 +300,7 @@ impl Tasks {
         }
     }
 
-    /// exec by a thread that is not the leader: the leader's id goes on as that thread.
+    /// exec by a thread that is not the leader: the leader's id continues as that thread.
     pub fn supersede(&mut self, leader: u32, thread: u32, time: i64, descriptions: &mut Descriptions) {
         self.drop_pending(leader, descriptions);
         self.live[leader].pending = self.live[thread].pending.take();
@@ -347,7 +348,7 @@ impl Tasks {
         }
     }
 
-    /// From here on the task has a descriptor table of its own.
+    /// Gives the task a descriptor table of its own.
     pub fn unshare_table(&mut self, live: u32, descriptions: &mut Descriptions) {
         let table = self.live[live].table;
         if self.tables[table].references > 1 {
@@ -356,7 +357,7 @@ impl Tasks {
         }
     }
 
-    /// From here on the task has a working directory of its own.
+    /// Gives the task a working directory of its own.
     pub fn unshare_place(&mut self, live: u32) {
         let place = self.live[live].place;
         if self.places[place].references > 1 {
@@ -371,7 +372,7 @@ impl Tasks {
         }
     }
 
-    /// The fork that will make this child, if the source said so; it is used up.
+    /// The fork that will create this child, if the source announced it. Each is returned once.
     pub fn take_hint(&mut self, child: u64) -> Option<Fork> {
         let fork = self.hints.remove(&child)?;
         let parent = key((child >> 32) as u16, fork.parent_tid);
@@ -384,8 +385,8 @@ impl Tasks {
         Some(fork)
     }
 
-    /// The only task of the space whose fork is under way and may have any child; `Err` if there are
-    /// several.
+    /// The only task of the space that is inside a fork and may be the parent of any child. `Err` if there
+    /// are several.
     pub fn only_forking(&self, space: u16) -> Result<Option<u32>, ()> {
         let mut waiting = self.forking.iter().copied().filter(|&live| {
             let task = &self.live[live];
@@ -399,7 +400,7 @@ impl Tasks {
 }
 
 impl Tasks {
-    /// Lets an ended use of a tid go on, sharing everything with `sibling`.
+    /// Continues an ended use of a tid, sharing everything with `sibling`.
     pub fn revive(&mut self, key: u64, utid: u32, sibling: u32) -> u32 {
         let Task { space, process, table, place, born, .. } = self.live[sibling];
         self.processes[process].tasks += 1;

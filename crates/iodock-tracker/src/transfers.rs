@@ -1,4 +1,4 @@
-//! Calls that move bytes or the position of one file.
+//! Calls that move bytes or the position of a single file.
 
 use crate::calls::{Ending, Subject};
 use crate::{Tracker, MOST_MOVED};
@@ -6,15 +6,15 @@ use iodock_event::constants::{O_APPEND, O_DSYNC, O_SYNC, RWF_APPEND, RWF_DSYNC, 
 use iodock_event::event::EventRow;
 use iodock_event::{Action, Direction, ErrnoId, FileKind, LossKind, Outcome, UNKNOWN};
 
-/// Which way, and where.
+/// Direction and place of a transfer.
 #[derive(Clone, Copy)]
 pub(crate) struct Move {
     pub direction: Direction,
-    /// The offset argument, if the call has one and uses it.
+    /// The offset argument, if the call uses one.
     pub at: Option<i64>,
-    /// This call appends, whatever the descriptor does.
+    /// This call appends, even if the descriptor was not opened for appending.
     pub appends: bool,
-    /// Does it have a place in the file at all?
+    /// Does the transfer have an offset in the file?
     pub placed: bool,
 }
 
@@ -33,7 +33,7 @@ impl Tracker {
         };
         let positioned = matches!(action, Action::PositionedRead | Action::PositionedWrite);
         let at = match positioned {
-            // preadv2 and pwritev2 with -1 use and move the position.
+            // preadv2 and pwritev2 with offset -1 use and move the position.
             true if raw.offset == -1 && raw.outcome != Outcome::Failed => None,
             true => Some(if raw.offset < 0 { UNKNOWN } else { raw.offset }),
             false => None,
@@ -49,7 +49,7 @@ impl Tracker {
         self.step(ending, subject, step, row);
     }
 
-    /// Fills in what moved, and moves the position.
+    /// Fills in the bytes moved, and moves the position.
     pub(crate) fn step(&mut self, ending: &Ending, subject: Subject, step: Move, row: &mut EventRow) {
         let bytes = match ending.raw.outcome {
             Outcome::Succeeded if ending.raw.result >= 0 => {
@@ -137,7 +137,7 @@ impl Tracker {
     }
 }
 
-/// No call moves more than it was asked for; messages say how long they were, though.
+/// The most bytes that the call can have moved: those requested. Messages show their own lengths.
 fn most_moved(ending: &Ending) -> i64 {
     use Action::{PositionedRead, PositionedWrite, Read, Transfer, Write};
     let bounded = matches!(ending.meta.action, Read | PositionedRead | Write | PositionedWrite | Transfer);
@@ -147,14 +147,14 @@ fn most_moved(ending: &Ending) -> i64 {
     }
 }
 
-/// Why a seek fails where there is no position: a FIFO, a terminal.
+/// The error of a seek on a file without a position, such as a FIFO or terminal.
 const ESPIPE: i32 = 29;
 
-/// Where a ring's requests are mapped from (linux/io_uring.h, IORING_OFF_SQES). One that nobody has seen made is entered unseen, too: by calls that
-/// are not libc's, say.
+/// Offset at which a ring's requests are mapped (linux/io_uring.h, IORING_OFF_SQES). If the ring's creation
+/// was not seen, its requests are not seen either, for example because the program makes calls without libc.
 const RING_REQUESTS_AT: i64 = 0x1000_0000;
 
-/// The open flags that flags of pwritev2 stand for, this once.
+/// The open flags that correspond to the flags of a single pwritev2.
 fn flags_of_one_write(flags: u64) -> u64 {
     [(RWF_APPEND, O_APPEND), (RWF_DSYNC, O_DSYNC), (RWF_SYNC, O_SYNC)]
         .iter()

@@ -1,5 +1,5 @@
-//! Calls with two ends, two rows next to each other: transfers between two files, two names of one
-//! file, and the completions of asynchronous I/O.
+//! Calls with two ends, which take two adjacent rows: transfers between two files, two names of one file, and
+//! completions of asynchronous I/O.
 
 use crate::asynchronous::Request;
 use crate::calls::{Ending, Subject};
@@ -36,7 +36,7 @@ impl Tracker {
         Move { placed: at.is_some() || seekable, ..Move::new(direction, at) }
     }
 
-    /// rename and link belong to both names.
+    /// rename and link concern both names.
     pub(crate) fn two_names(&mut self, ending: &Ending, blank: EventRow, out: &mut Vec<EventRow>) {
         let Ending { live, meta, batch, raw, arguments } = *ending;
         let old = match text_of(batch, raw.path).filter(|path| !path.is_empty()) {
@@ -68,7 +68,7 @@ impl Tracker {
         out.push(EventRow { side: Side::New as u8, file: new, other_file: old, ..blank });
     }
 
-    /// io_submit: what will complete later.
+    /// io_submit: remembers requests that will complete later.
     pub(crate) fn submit(&mut self, ending: &Ending) {
         let Ending { live, raw, .. } = *ending;
         let (Outcome::Succeeded, Ok(accepted)) = (raw.outcome, usize::try_from(raw.result)) else { return };
@@ -88,8 +88,8 @@ impl Tracker {
         }
     }
 
-    /// io_getevents: one row for each request that is done; the call itself is counted once, so all but
-    /// the first are its other ends.
+    /// io_getevents: one row for each completed request. The call itself counts once, so all rows but the
+    /// first are other ends of it.
     pub(crate) fn completions(&mut self, ending: &Ending, blank: EventRow, out: &mut Vec<EventRow>) {
         let process = self.tasks.live[ending.live].process;
         let first_row = out.len();

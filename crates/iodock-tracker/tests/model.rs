@@ -1,5 +1,5 @@
-//! The tracker against a naive kernel: any order of open, dup, fork, chdir, exec, close must give each
-//! call the file and offset that the kernel had in mind.
+//! Compares the tracker with a simple model of the kernel. For any order of open, dup, fork, chdir, exec and
+//! close, each call must get the file and offset that the model has.
 
 use iodock_event::constants::*;
 use iodock_event::{
@@ -26,7 +26,7 @@ struct Process {
     directory: Directory,
 }
 
-/// A step of some process; numbers choose among what there is.
+/// A step of a process. The numbers select from the existing objects.
 #[derive(Clone, Debug)]
 enum Step {
     Open { name: usize, append: bool, close_on_exec: bool, below: Option<usize> },
@@ -93,7 +93,7 @@ fn absolute(directory: &str, path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// What a row must say: the file's name and the offset.
+/// The expected content of a row: the file's name and the offset.
 type Expected = Vec<(Option<String>, i64)>;
 
 struct Kernel {
@@ -405,7 +405,7 @@ fn check(steps: &[(usize, Step)], interrupted: bool) {
     }
 }
 
-/// Every whole call as a beginning and an end, next to each other.
+/// Splits each whole call into a beginning and an adjacent end.
 fn split(batch: &mut Batch) {
     let records = std::mem::take(&mut batch.records);
     for record in records {
@@ -440,7 +440,7 @@ fn call(name: &str, fd: i32, result: i64, start: i64) -> RawCall {
 #[test]
 fn an_open_without_a_name_gets_a_file_and_a_handle() {
     let mut batch = Batch::default();
-    // An address stands where the name should.
+    // An address is printed in place of the name.
     let unnamed = call("openat", AT_FDCWD, 3, 10);
     let noted = RawCall { result_text: batch.push_text(b"/a"), ..call("openat", AT_FDCWD, 4, 20) };
     let failed = RawCall { outcome: Outcome::Failed, ..call("openat", AT_FDCWD, -1, 30) };

@@ -17,6 +17,7 @@ from iodock.cli.options import examples, json_too, language, spoken
 from iodock.cli.streams import say
 from iodock.cli.times import length, moment
 from iodock.shared.errors import RequestError, StoreError
+from iodock.shared.units import number_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,7 +98,9 @@ def heavy(
     from iodock.shared.language import language_in
 
     if over < _LEAST_S:
-        raise RequestError(f"--over {over:g} s is too short", "1h or more; for less: iodock monitor top")
+        raise RequestError(
+            f"--over {number_text(over, 6)} s is too short", "1h or more; for less: iodock monitor top"
+        )
     place = StoreOptions(store, store_token, store_user, store_password, store_ca)
     tables, end = place.opened(), until or time.time_ns()
     within = span(end - int(over * 1e9), end, tables.catalogue)

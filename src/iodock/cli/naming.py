@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 _LOG_ENDINGS = (".gz", ".xz", ".zst", ".log", ".txt", ".out", ".strace", ".truss", ".trace", ".darshan")
 
+# Darshan calls a log after the program, whose name may hold any bytes.
+_NOT_IN_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
 
 def store_name(stem: str, *, force: bool = False) -> Path:
-    """NAME.iodock in the current folder; if that is taken and may not be replaced NAME-2.iodock, ..."""
+    """NAME.iodock in the current folder; if that is taken and may not be replaced NAME-2.iodock, ... A name
+    is one line: `import` prints it for scripts."""
+    stem = _NOT_IN_A_LINE.sub("_", stem)
     candidate = Path(f"{stem}.iodock")
     number = 2
     while candidate.exists() and not force:

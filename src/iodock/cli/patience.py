@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from iodock.shared.errors import IodockError
+from iodock.shared.units import number_text
 
 if TYPE_CHECKING:
     from iodock.shared.meanwhile import Meanwhile, NotJoined, OtherUser, ServerMoment, Servers
@@ -90,7 +91,7 @@ class Patient:
         return answer.result()
 
     def _late(self) -> IodockError:
-        return IodockError(f"{self.store}: no answer within {self._longest_s:g} s")
+        return IodockError(f"{self.store}: no answer within {number_text(self._longest_s, 6)} s")
 
 
 class _Answer(threading.Thread, Generic[T]):

@@ -18,6 +18,7 @@ from iodock.cli.streams import say
 from iodock.cli.times import length, moment
 from iodock.shared.errors import RequestError, StoreError
 from iodock.shared.language import Language, language_in
+from iodock.shared.units import number_text
 
 if TYPE_CHECKING:
     from iodock.file_system.probe.history import History
@@ -96,7 +97,9 @@ def run(
     if (folder is None) == (shell is None):
         raise RequestError("probe run needs a folder or a --command", "iodock probe run DIR -o STORE")
     if every < _LEAST_EVERY:
-        raise RequestError(f"--every {every:g} is too often", f"{_LEAST_EVERY:g} s or more")
+        raise RequestError(
+            f"--every {number_text(every, 6)} is too often", f"{number_text(_LEAST_EVERY, 6)} s or more"
+        )
     target = shell if shell is not None else os.path.normpath(Path.cwd() / (folder or ""))
     wish = Wish(target, shell is not None, every, limit, size << 10, rounds)
     with told_to_end() as wake:

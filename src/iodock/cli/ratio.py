@@ -19,6 +19,7 @@ from iodock.program.ratio.source import RatioError
 from iodock.shared.charts import CHART_FORMATS
 from iodock.shared.errors import RequestError
 from iodock.shared.tables import write_data
+from iodock.shared.units import number_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,13 +42,13 @@ _EXAMPLES = (
 
 def _positive(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
     if value is not None and not 0 < value < float("inf"):
-        raise RequestError(f"--{parameter.name} must be a number above 0, not {value:g}")
+        raise RequestError(f"--{parameter.name} must be a number above 0, not {number_text(value, 6)}")
     return value
 
 
 def _seconds(context: click.Context, parameter: click.Parameter, value: float) -> float:
     if not 0 <= value < float("inf"):
-        raise RequestError(f"--min-real must be a number of seconds from 0 on, not {value:g}")
+        raise RequestError(f"--min-real must be a number of seconds from 0 on, not {number_text(value, 6)}")
     return value
 
 
@@ -198,7 +199,7 @@ def _history(read: Files, limits: Ratio, values: dict[str, Any]) -> Answer:
         if values["name"] or values["owner"]:
             raise _none_chosen(values)
         raise RatioError(
-            f"no job of {values['min_real']:g} s or more has a ratio",
+            f"no job of {number_text(values['min_real'], 6)} s or more has a ratio",
             "--min-real 0 takes short ones; iodock ratio FILE without --history says what is missing",
         )
     said = {"io_below": limits.io_below, "weight": values["weight"], "min_real": values["min_real"]}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from iodock.shared.language import Language
 from iodock.shared.message import Message, Scalar
 from iodock.shared.text import visible
-from iodock.shared.units import BYTES, NANOSECONDS, share_text
+from iodock.shared.units import BYTES, NANOSECONDS, number_text, share_text
 
 NOT_KNOWN = "?"
 
@@ -38,4 +38,4 @@ def value_text(name: str, value: Scalar) -> str:
         return NANOSECONDS.text(value)
     if name.endswith(("_s", "_seconds")):
         return NANOSECONDS.text(value * 1e9)
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}"
+    return f"{value:,}" if isinstance(value, int) else number_text(value)

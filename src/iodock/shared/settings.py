@@ -37,6 +37,7 @@ from iodock.shared.bounded.documents import DocumentError, from_toml
 from iodock.shared.bounded.limits import SETTINGS
 from iodock.shared.errors import RequestError, meant
 from iodock.shared.response import Intervention, LanguageCode, Notices, Privacy, Recipient
+from iodock.shared.units import number_text
 
 T = TypeVar("T")
 FileSystemKind = Literal["local", "network", "parallel"]
@@ -308,7 +309,8 @@ def _check_rising(where: str, limits: object, names: tuple[str, ...], source: Pa
         least, most = getattr(limits, lower), getattr(limits, upper)
         if least > most:
             raise RequestError(
-                f"{source}: {where} {upper} = {most:g} is below {lower} = {least:g}",
+                f"{source}: {where} {upper} = {number_text(most, 6)} is below {lower} = "
+                f"{number_text(least, 6)}",
                 f"{' <= '.join(names)}; what the file leaves out has its default",
             )
 

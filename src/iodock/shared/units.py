@@ -52,10 +52,10 @@ class Unit:
             return "not known"
         if self.steps is _COUNT:
             whole = float(value).is_integer() or abs(value) >= 100
-            return f"{value:,.0f}{self.suffix}" if whole else f"{value:.3g}{self.suffix}"
+            return f"{value:,.0f}{self.suffix}" if whole else f"{number_text(value)}{self.suffix}"
         size, name = self.step(value)
         scaled = value / size
-        digits = f"{scaled:,.0f}" if scaled >= 100 or float(scaled).is_integer() else f"{scaled:.3g}"
+        digits = f"{scaled:,.0f}" if scaled >= 100 or float(scaled).is_integer() else number_text(scaled)
         return f"{digits} {name}{self.suffix}"
 
     def ticks(self, maximum: float, wanted: int = 5) -> list[float]:
@@ -105,6 +105,23 @@ NANOSECONDS = Unit(_CLOCK)
 COUNT = Unit(_COUNT)
 COUNT_PER_SECOND = Unit(_COUNT, "/s")
 PERCENT = Unit(((1.0, ""),), "%")
+
+
+#: Beyond these a number has more digits than can be read.
+_UNREADABLE = 1e15
+
+
+def number_text(value: float, digits: int = 3) -> str:
+    """A number as people write it, to so many significant digits, with all that stand before its point:
+    `1,643`, `16.4`, `0.000012`."""
+    if 10 ** (digits - 1) <= abs(value) < _UNREADABLE:
+        return f"{value:,.0f}"
+    text = f"{value:,.{digits}g}"
+    if "e" not in text or not 1 / _UNREADABLE < abs(value) < _UNREADABLE:
+        return text
+    from decimal import Decimal
+
+    return f"{Decimal(text):f}"
 
 
 def unit_of(column: str) -> Unit:

@@ -1,5 +1,5 @@
-"""Where a run's servers may be called healthy: only after enough samples from before the run. Servers, node
-and run are synthetic."""
+"""When a diagnosis may call a run's servers healthy: only with enough samples from before the run. Servers,
+node and run are synthetic."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from iodock.centre.monitor.collector import Collector
 from said_of_servers import said
 
 RUN = HUNG - 120 * SECOND
-"""When plot5's run began."""
+"""Start of plot5's run."""
 
 
 @pytest.mark.parametrize(("before", "is_enough"), [(0, False), (8, False), (30, True)])
 def test_a_new_store_gives_no_all_clear(tmp_path: Path, before: int, is_enough: bool) -> None:
-    """BEFORE: samples of 10 s from before the run; 12 make a usual."""
+    """BEFORE: number of 10 s samples from before the run; 12 suffice to know the usual values."""
     node_rows(centre_store(tmp_path / "m", None, begin=RUN - before * 10 * SECOND))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     if is_enough:
@@ -40,7 +40,7 @@ def test_trouble_is_told_of_a_new_store_too(tmp_path: Path) -> None:
 
 
 def test_clients_that_are_new_give_no_all_clear(tmp_path: Path) -> None:
-    """An NFS server without an agent: its clients were read for the first time when the run began."""
+    """An NFS server without an agent. Its clients are read for the first time when the run begins."""
     collector = Collector(tmp_path / "m")
     node_rows(collector)
     nfs_rows(collector, None, begin=RUN - 40 * SECOND)
@@ -52,7 +52,7 @@ def test_clients_that_are_new_give_no_all_clear(tmp_path: Path) -> None:
 
 
 def test_an_idle_night_teaches_no_wait(tmp_path: Path) -> None:
-    """What an operation takes is not known of clients that asked for nothing before the run."""
+    """Clients without any request before the run do not show how long an operation takes."""
     collector = Collector(tmp_path / "m")
     node_rows(collector)
     nfs_rows(collector, None, idle_until=RUN)
@@ -63,7 +63,7 @@ def test_an_idle_night_teaches_no_wait(tmp_path: Path) -> None:
 
 
 def test_a_usual_that_is_learnt_in_the_run_does_not_count(tmp_path: Path) -> None:
-    """An hour of one state is no measure of itself."""
+    """An hour in a single state does not show what is usual."""
     collector = centre_store(tmp_path / "m", None, begin=RUN - 40 * SECOND)
     found = replayed(collector.store, site(tmp_path).states, RUN, HUNG + 90 * SECOND)
     assert found.state("mds01", HUNG + 60 * SECOND, HUNG + 80 * SECOND) == "no-usual"

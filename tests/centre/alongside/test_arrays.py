@@ -1,5 +1,5 @@
-"""Controllers' own counters, imported from CSV and from SNMP's tools, on a run's axis. Array, servers and run
-are synthetic."""
+"""Counters of storage controllers, imported from CSV and from SNMP tools, on a run's time axis. Array,
+servers and run are synthetic."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def csv_lines() -> list[str]:
 
 
 def snmp_lines() -> list[str]:
-    """Busy time in ms and blocks read, as 32 bits: the blocks run over."""
+    """Busy time in ms and blocks read, as 32-bit counters: the count of blocks overflows."""
     lines, ticks, blocks = [], 5_000, (1 << 32) - 500_000
     for at in moments():
         ticks += busy(at) * 100
@@ -112,7 +112,7 @@ def curves(folder: Path, run: str) -> dict[tuple[str, str], ServerCurve]:
 
 @pytest.mark.parametrize("form", ["csv", "snmp"])
 def test_a_busy_controller_is_on_the_run_s_axis(tmp_path: Path, form: str) -> None:
-    """No server of it has an agent: nobody says that they were healthy."""
+    """None of its servers has an agent, so no source can say that they were healthy."""
     told = imported(tmp_path, form, csv_lines() if form == "csv" else snmp_lines())
     assert "array07: readings 40" in told and "left out" not in told
     run = plot5(tmp_path / "run.iodock")

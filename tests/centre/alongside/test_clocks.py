@@ -1,4 +1,4 @@
-"""Two clocks of one machine, compared by counters: how well, and when not at all."""
+"""Comparing two clocks of one machine by counters: how precise that is, and when it is impossible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEY = ("diskstats", "sda", "write_bytes")
 
 
 def bursts(at_s: float) -> float:
-    """Bytes by then."""
+    """Bytes written up to that time."""
     random = Random(4)
     whole = 0.0
     for _ in range(400):
@@ -31,7 +31,7 @@ def series(seconds: int, counter: Callable[[float], float]) -> CounterSeries:
 
 
 def agent(counter: Callable[[float], float], ahead_s: float, every: int = 10) -> list[Row]:
-    """Rows of an agent whose clock is AHEAD_S ahead, from eleven minutes before the recording on."""
+    """Rows of an agent whose clock is AHEAD_S ahead, beginning eleven minutes before the recording."""
     return [
         (
             BEGIN + at * SECOND,
@@ -83,7 +83,7 @@ def test_nothing_in_common_is_too_few() -> None:
 
 
 def test_a_counter_that_began_anew_leads_to_no_offset_that_is_wrong() -> None:
-    """The machine was booted in between: what grew in one interval is not known."""
+    """The machine was rebooted in between, so the growth in one interval is unknown."""
 
     def reset(at: float) -> float:
         return bursts(at) if at < 300 else bursts(at) - bursts(300)
@@ -95,7 +95,7 @@ def test_a_counter_that_began_anew_leads_to_no_offset_that_is_wrong() -> None:
 @pytest.mark.parametrize("seconds", [163, 200, 239])
 @pytest.mark.parametrize("phase", [0, 17, 40, 59])
 def test_few_sums_tell_no_false_offset(seconds: int, phase: int) -> None:
-    """Rows of a minute, the last one cut: only at some offsets do enough of them lie in the recording."""
+    """One-minute rows, the last one cut. Only with some offsets are enough of them inside the recording."""
     rows = [
         (begin - phase * SECOND, end - phase * SECOND, grown)
         for begin, end, grown in agent(bursts, phase, 60)

@@ -1,5 +1,5 @@
-"""plot5 of the SS-ken report on a simulated centre: what is said of the servers at 12:08:20, and what is not
-said where nobody read them. Servers, node and run are synthetic."""
+"""plot5 of the SS-ken report on a simulated centre: what the diagnosis says about the servers at 12:08:20,
+and that it says nothing where no server was read. Servers, node and run are synthetic."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from said_of_servers import diagnosed, said
 
 @pytest.mark.parametrize("step_s", [10.0, 1.0])
 def test_a_hiccup_is_named_at_the_second_of_the_call(tmp_path: Path, step_s: float) -> None:
-    """30 s long: two samples of 10 s say so."""
+    """A hiccup of 30 s, which two samples of 10 s show."""
     collector = centre_store(tmp_path / "m", 30.0, step_s)
     node_rows(collector)
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m", sample_s=step_s))
@@ -46,7 +46,7 @@ def test_a_hiccup_is_named_at_the_second_of_the_call(tmp_path: Path, step_s: flo
 
 
 def test_one_sample_is_weak_evidence(tmp_path: Path) -> None:
-    """15 s long, samples of 10 s: one of them is of the hiccup alone."""
+    """A hiccup of 15 s with samples of 10 s: one sample covers only the hiccup."""
     node_rows(centre_store(tmp_path / "m", 15.0))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     assert "one sample of mds01, which serves lfs, speaks for a stall" in at
@@ -71,7 +71,7 @@ def test_on_a_healthy_day_it_says_so(tmp_path: Path) -> None:
 
 
 def test_nobody_s_readings_are_no_all_clear(tmp_path: Path) -> None:
-    """The agents on the servers were off from some minutes before the run on."""
+    """The agents on the servers were switched off a few minutes before the run."""
     node_rows(centre_store(tmp_path / "m", None, until=HUNG - 400 * SECOND))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     assert "There are no readings of the servers of lfs at that time" in at
@@ -89,7 +89,7 @@ def test_readings_that_end_in_the_run_are_no_all_clear(tmp_path: Path) -> None:
 
 
 def test_what_began_after_the_call_is_not_blamed(tmp_path: Path) -> None:
-    """A reading of the call's time that only looks well because it was judged before."""
+    """A reading at the time of the call that looks healthy only because it was judged earlier."""
     node_rows(centre_store(tmp_path / "m", None))
     found = replayed(
         centre_store(tmp_path / "n", 60.0).store, site(tmp_path).states, HUNG - 300 * SECOND, HUNG
@@ -99,7 +99,7 @@ def test_what_began_after_the_call_is_not_blamed(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_is_behind_is_put_right(tmp_path: Path) -> None:
-    """The recording's machine is 33 s behind its agent's clock, as after a restored snapshot."""
+    """The clock of the recording's machine is 33 s behind its agent's, as after a restored snapshot."""
     collector = centre_store(tmp_path / "m", 30.0)
     node_rows(collector)
     at, whole = said(plot5(tmp_path / "behind.iodock", Recorded(behind_s=33.0)), site(tmp_path / "m"))
@@ -121,7 +121,7 @@ def test_clocks_that_can_t_be_compared_join_nothing(tmp_path: Path) -> None:
     assert at == "" and "too steady to compare clocks" in whole
     at, whole = said(run, site(tmp_path / "m", agree_s=1.0))
     assert at == "" and "counters of the recording and of the agent on its machine differ" in whole
-    # Where the site vouches for its clocks and nothing contradicts.
+    # The site vouches for its clocks, and nothing contradicts it.
     at, whole = said(steady, site(tmp_path / "m", agree_s=1.0))
     assert "had stalled" in at
     assert "settings say that clocks agree to within 1 s" in whole
@@ -157,7 +157,7 @@ def test_who_else_used_the_node_is_told(tmp_path: Path) -> None:
         commands={"777": "tar"},
     )
     at, _ = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
-    # Readings of 10 s: the call lies in two of them.
+    # Readings of 10 s; the call overlaps two of them.
     assert "777 of alice read 0 B and wrote 95.4 MiB" in at
     assert at.index("777 of alice") < at.index("It ran tar.") < at.index("778 of bob")
     assert at.count("It ran") == 1
@@ -165,7 +165,7 @@ def test_who_else_used_the_node_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("slow_s", [60.0, None])
 def test_an_nfs_server_is_judged_by_its_clients(tmp_path: Path, slow_s: float | None) -> None:
-    """No agent runs on it: clients see that answers are late."""
+    """No agent runs on the server: clients notice that answers are late."""
     collector = Collector(tmp_path / "m")
     node_rows(collector)
     nfs_rows(collector, slow_s)
@@ -220,7 +220,7 @@ def test_in_japanese(tmp_path: Path) -> None:
 def test_many_servers_or_long_runs_are_judged_by_longer_samples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A small limit stands for many servers."""
+    """A small limit has the same effect as many servers."""
     centre_store(tmp_path / "m", None)
     monkeypatch.setattr("iodock.centre.alongside.replay._MOST_JUDGED", 60)
     found = replayed(MonitorStore(tmp_path / "m"), site(tmp_path).states, HUNG - 900 * SECOND, HUNG)

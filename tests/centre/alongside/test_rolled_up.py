@@ -1,4 +1,4 @@
-"""A run of days and weeks ago, of whose time the store keeps only sums of a minute or of ten. Servers, node
+"""A run from days or weeks ago, for which the store keeps only sums over one or ten minutes. Servers, node
 and run are synthetic."""
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ HOUR = 3600 * SECOND
 
 
 def settings(folder: Path) -> Settings:
-    """The site vouches for its clocks: sums are too coarse to compare them in a run of minutes."""
+    """The site vouches for its clocks: in a run of minutes, sums are too coarse to compare them."""
     found = site(folder, agree_s=1.0)
     return replace(found, states=replace(found.states, usual_hours=6.0))
 
 
 @pytest.mark.parametrize(("days", "kept", "hiccup_s"), [(21, "600 s", 10.0), (3, "60 s", None)])
 def test_a_call_is_not_cleared_by_sums(tmp_path: Path, days: int, kept: str, hiccup_s: float | None) -> None:
-    """A hiccup of 10 s was there, and does not show in sums of ten minutes."""
+    """There was a hiccup of 10 s, which sums over ten minutes do not show."""
     collector = centre_store(tmp_path / "m", hiccup_s, 60.0, begin=HUNG - 5 * HOUR, until=HUNG + HOUR)
     node_rows(collector)
     aged(collector, days)
@@ -74,7 +74,7 @@ def test_long_trouble_is_told_with_its_resolution(tmp_path: Path, days: int, ste
 
 
 def test_clients_of_weeks_ago_are_found(tmp_path: Path) -> None:
-    """An NFS server without an agent, and a node that tells nothing of jobs: no table of jobs at all."""
+    """An NFS server without an agent, and a node that reports no jobs: there is no table of jobs."""
     collector = Collector(tmp_path / "m")
     node_rows(collector)
     nfs_rows(collector, None, begin=HUNG - 5 * HOUR)
@@ -86,7 +86,7 @@ def test_clients_of_weeks_ago_are_found(tmp_path: Path) -> None:
 
 
 def test_others_are_told_of_the_sums_they_are_in(tmp_path: Path) -> None:
-    """Ten minutes' bytes are not told as those of one call."""
+    """The bytes of ten minutes are not attributed to one call."""
     collector = centre_store(tmp_path / "m", None, 60.0, begin=HUNG - 5 * HOUR, until=HUNG + HOUR)
     node_rows(collector, others=[("777", "alice", 50_000_000)])
     aged(collector, 21)

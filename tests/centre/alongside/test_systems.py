@@ -1,4 +1,4 @@
-"""Which file system of the monitor is mounted."""
+"""Matching mounts to the monitor's file systems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The collector: each push counts once, whatever happens, and sums stay the same as rows are rolled up."""
+"""The collector: each push counts once, whatever happens, and sums do not change when rows are rolled up."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def empty(folder: Path) -> Path:
 
 
 def busy_day(collector: Collector, seed: int, batches: int = 60) -> dict[str, int]:
-    """Jobs that write, over some hours, flushed now and then; what they truly wrote."""
+    """Jobs that write for some hours, with occasional flushes. Returns what they really wrote."""
     chance = random.Random(seed)
     totals = {str(job): 0 for job in range(5)}
     collector.push(frame(1, [Part(BEGIN, [], full=True)]))
@@ -92,7 +92,7 @@ def test_sums_stay_the_same_as_rows_are_rolled_up_and_merged(tmp_path: Path, see
     assert roll(store, intake, now) > 0
     assert all(sums(store, resolution) == truth for resolution in RESOLUTIONS)
     assert roll(store, intake, now) == 0
-    # What comes late is summed up the next time.
+    # Late data are summed up the next time.
     late = BEGIN + 4 * HOUR
     collector.push(frame(1000, [Part(late, [written("late", 77, late)])]))
     collector.flush()
@@ -138,7 +138,7 @@ def test_coarser_rows_are_fewer_and_levels_keep_mean_and_greatest(tmp_path: Path
         end=time.time_ns(),
         resolution="minute",
     ).to_pylist()
-    # The means are 2.5 and 8.5, kept as whole numbers.
+    # The means 2.5 and 8.5 are stored as whole numbers.
     assert [(row["value"], row["greatest"]) for row in rows] == [(3, 5), (9, 11)]
 
 
@@ -170,7 +170,8 @@ def test_killed_at_any_moment_it_has_each_batch_once(tmp_path: Path) -> None:
         with serving(tmp_path / "store") as (url, process):
             ends = time.monotonic() + chance.uniform(0.05, 1.5)
             while time.monotonic() < ends and kept < len(frames):
-                # An agent sends from the last batch that it knows to be kept, and again what it does not.
+                # An agent starts with the last batch that it knows to be stored, so some batches are sent
+                # again.
                 status, receipt = post(url, b"".join(frames[max(kept - 2, 0) : kept + 3]))
                 assert status == 200
                 assert int(str(receipt["kept"])) >= kept
@@ -204,7 +205,7 @@ def test_where_nothing_can_be_written_agents_are_told_to_come_again(tmp_path: Pa
                 break
         assert (status, answer) == (503, {"error": "it can't be kept now"})
     collector = Collector(tmp_path / "store")
-    # All that was answered with 200 is there, and the next is what comes next.
+    # Every batch answered with 200 is stored, and the next one is the expected one.
     assert collector.push(frame(sequence, [Part(at, many)]))[0] == sequence
     assert not collector.store.table("FROM losses", begin=0, end=time.time_ns(), resolution="fine").num_rows
 
@@ -225,7 +226,7 @@ def test_nonsense_of_one_counter_ends_nobodys_upkeep(tmp_path: Path) -> None:
 
 
 def test_who_was_away_does_not_lengthen_what_others_did(tmp_path: Path) -> None:
-    """A row of a day and rows of ten seconds of one owner and one minute."""
+    """A one-day row and 10 s rows of the same owner and minute."""
     collector = Collector(tmp_path)
     collector.push(frame(1, [Part(BEGIN, [], full=True)]))
     back = BEGIN + 24 * HOUR - 60 * SECOND
@@ -265,7 +266,7 @@ def test_a_copy_that_is_not_whole_is_read_as_far_as_it_goes(tmp_path: Path) -> N
     losses = collector.store.table("FROM losses", begin=0, end=1 << 62, resolution="fine").to_pylist()
     assert [(row["name"], row["count"], row["detail"]) for row in losses] == [("missing-files", 1, gone.name)]
     del collector
-    # Without its catalogue nobody knows what counts: nothing is touched.
+    # Without the catalogue it is unknown which files count, so nothing is changed.
     (folder / "catalogue.json").unlink()
     before = sorted(folder.rglob("*.parquet"))
     with pytest.raises(StoreError, match="missing, but job_io is there"):
@@ -313,12 +314,12 @@ def test_what_is_no_push_is_refused_and_changes_nothing(tmp_path: Path, body: by
         (-24 * HOUR, "about 24 hours behind the"),
         (3 * HOUR, "about 3 hours ahead of the"),
         (-40 * 24 * HOUR, "about 40 days behind the"),
-        # A clock that was never set shows a day of 1970.
+        # A clock that was never set shows a day in 1970.
         (-56 * 365 * 24 * HOUR, "days behind the"),
     ],
 )
 def test_a_sender_whose_clock_is_far_off_is_refused(tmp_path: Path, begin: int, ahead: int, why: str) -> None:
-    """Whatever the time of the batch, which may have been kept."""
+    """The time of the batch does not matter, since it may have been stored for a while."""
     collector = Collector(tmp_path)
     body = frame(1, [Part(begin)])
     taken = collector.take(body, sent=time.time_ns() + ahead)
@@ -327,7 +328,7 @@ def test_a_sender_whose_clock_is_far_off_is_refused(tmp_path: Path, begin: int, 
         assert (taken.refused or "").startswith('"oss01": its clock is wrong, ')
     else:
         assert (taken.refused, taken.kept) == (None, 1)
-    # Agents of before say nothing of their clock.
+    # Older agents do not send their clock.
     assert collector.take(body).kept == 1
 
 
@@ -399,7 +400,7 @@ def test_last_readings_of_another_version_are_told(tmp_path: Path) -> None:
     state.write_bytes(b"IODOCKM\x63" + state.read_bytes()[8:])
     catalogue = tmp_path / "catalogue.json"
     whole = json.loads(catalogue.read_text())
-    # Those that the other version would have written.
+    # Keys that the other version would have written.
     del whole["checksum"], whole["state_checksum"]
     catalogue.write_text(json.dumps(whole))
     with pytest.raises(StoreError, match="another version of iodock"):
@@ -407,7 +408,7 @@ def test_last_readings_of_another_version_are_told(tmp_path: Path) -> None:
 
 
 def test_many_small_files_of_the_hour_become_one(tmp_path: Path) -> None:
-    """A question opens few files also where upkeep runs every two minutes."""
+    """A query opens few files, even if upkeep runs every two minutes."""
     collector = Collector(tmp_path / "store")
     centre = Centre(named("healthy"), seed=4, begin_ns=HOUR * 500_000, servers=3, jobs=5)
     names = {"job_io", "targets", "job_names"}
@@ -417,7 +418,7 @@ def test_many_small_files_of_the_hour_become_one(tmp_path: Path) -> None:
         collector.tend(centre.now_ns)
         files = collector.store.catalogue.files
         most = max(most, *(len(found) for (table, _), found in files.items() if table in names))
-    # Of one period eight at most, and the history lies in two.
+    # At most eight for one period, and the history covers two.
     assert 1 < most <= 16
     rows = collector.store.table(
         "SELECT sum(read_bytes)::BIGINT AS read_bytes FROM job_io", begin=0, end=1 << 62, resolution="fine"

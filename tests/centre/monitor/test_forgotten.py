@@ -1,4 +1,5 @@
-"""What a site does not want to keep of jobs and users is not shown, and is gone from the disk."""
+"""Data about jobs and users that a site does not want to keep are not shown, and are deleted from the
+disk."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def test_names_of_jobs_are_neither_shown_nor_kept(tmp_path: Path) -> None:
         server.collector.store.shows_job_names = False
         assert not any(NAME in server.get(page)[1] for page in pages)
         assert not any("100," in server.get(page + NAME)[1] for page in found)
-        # At the next upkeep they are gone.
+        # The next upkeep deletes them.
         server.collector.keep = Keep(job_names=0)
         assert rows(server.collector, "job_names") == 8
         server.collector.tend(time.time_ns())

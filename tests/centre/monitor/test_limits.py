@@ -1,4 +1,5 @@
-"""Who sends far more samples than one machine can have has to wait, is counted, and holds up nobody."""
+"""A sender with far more samples than one machine can have must wait and is counted. Other senders are not
+delayed."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ SMALL = AgentLimits(bytes_per_s=100, values_per_s=10, saved_s=10, names_per_s=1,
 def test_a_budget_is_spent_and_grows_again_up_to_its_bound() -> None:
     budget = Budget(SMALL, now=0.0)
     assert budget.left(0.0) == (1000, 100, 50)
-    # The last push may take more than was left.
+    # The last push may use more than the remaining budget.
     budget.spend((900, 110, 50))
     assert budget.left(0.0) is None
     assert budget.wait_s(0.0) == pytest.approx(1.1)
@@ -53,7 +54,7 @@ def test_each_sender_has_a_budget_of_its_own_and_few_are_kept(monkeypatch: pytes
 
 def test_a_machine_has_one_name_as_a_sender() -> None:
     assert sender_of("nodes", "10.0.0.7") == "nodes 10.0.0.7"
-    # A machine has 2**64 addresses of its network.
+    # A machine has 2**64 addresses in its network.
     assert (
         sender_of("nodes", "2001:db8::1")
         == sender_of("nodes", "2001:db8::ffff:7")
@@ -112,14 +113,14 @@ def test_a_flood_of_names_is_refused_counted_and_others_go_on(
     bad, good = (add_token(tokens, name, Role.AGENT) for name in ("bad", "good"))
     with serving(tmp_path / "store", "--tokens", tokens) as (url, process):
         assert post(url, flood(1, 100), Authorization=f"Bearer {bad}") == (200, {"kept": 1, "full": True})
-        # A push of many batches: what is beyond the budget stays with the agent.
+        # A push of many batches: the batches beyond the budget stay with the agent.
         many = b"".join(flood(number, 100) for number in range(2, 50))
         status, receipt = post(url, many, Authorization=f"Bearer {bad}")
         assert status == 200 and receipt["kept"] == 5
         for host in ("flood", "another"):
             status, answer = post(url, flood(6, 1, host), Authorization=f"Bearer {bad}")
             assert status == 429 and "more samples than one machine can have" in str(answer["error"])
-        # The same address, another token.
+        # The same address with another token.
         for number in range(1, 4):
             assert post(url, flood(number, 3, "oss07"), Authorization=f"Bearer {good}")[0] == 200
         process.terminate()
@@ -147,7 +148,7 @@ def test_a_push_that_is_too_long_is_counted(tmp_path: Path) -> None:
     secret = add_token(tokens, "nodes", Role.AGENT, host="oss07")
     with serving(tmp_path / "store", "--tokens", tokens) as (url, process):
         body = b"x" * (door.LONGEST_BYTES + 1)
-        # It may hang up while the body is on its way.
+        # The server may close the connection while the body is being sent.
         with contextlib.suppress(OSError):
             assert post(url, body, Authorization=f"Bearer {secret}")[0] == 413
         assert post(url, frame(1, [Part(NOW)], host="oss07"), Authorization=f"Bearer {secret}")[0] == 200
@@ -165,7 +166,7 @@ def test_a_token_of_one_machine_speaks_for_no_other(tmp_path: Path) -> None:
     assert access.visitor({"authorization": f"Bearer {secret}"}, "") == Visitor(Role.AGENT, host="oss07")
     with serving(tmp_path / "store", "--tokens", tokens) as (url, _):
         status, answer = post(url, frame(1, [Part(NOW)], host="mds01"), Authorization=f"Bearer {secret}")
-        # Not 400: the agent would throw the batch away.
+        # Not 400, which would make the agent discard the batch.
         assert (status, answer) == (403, {"error": '"mds01": not a name that this sender may use'})
         assert post(url, frame(1, [Part(NOW)], host="oss07"), Authorization=f"Bearer {secret}")[0] == 200
     with pytest.raises(RequestError, match="only a token of role agent"):
@@ -189,7 +190,7 @@ def test_the_native_door_says_whose_fault_it_is(tmp_path: Path) -> None:
         0,
         "",
     )
-    # What lies before it is kept, and how much work it was is known all the same.
+    # The batches before it are stored, and their amount of work is known.
     taken = intake.take(whole + b"no")
     assert taken.refused and (taken.kept, taken.full, taken.host) == (1, True, "oss01")
     assert taken.spool == (b"S" * 16).hex() and taken.work == (intake.take(whole).work[0], 1, 2)
@@ -203,9 +204,9 @@ def test_of_a_push_no_more_is_taken_than_is_allowed(tmp_path: Path) -> None:
     many = [written(f"{job}", 7, BEGIN) for job in range(10)]
     frames = [frame(number, [Part(BEGIN + number, many)]) for number in range(1, 6)]
     first = intake.take(frames[0]).work
-    # The sender, the target, and its jobs; the part, and each entry with two values.
+    # The sender, the target and its jobs; then the part, and each entry with two values.
     assert first[1:] == (1 + 10 * 3, 1 + 1 + 10)
-    # The same jobs again are no new names; a batch that came before is no values.
+    # The same jobs add no new names, and a repeated batch adds no values.
     assert intake.take(frames[1]).work[1:] == (31, 0)
     assert intake.take(frames[1]).work == (first[0], 0, 0)
     unlimited = 1 << 40

@@ -1,4 +1,4 @@
-"""Backups of a monitor store while its collector runs, and stores made of them."""
+"""Backups of a monitor store while its collector runs, and stores restored from them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_restored_store_has_the_same_rows_and_goes_on(collector: Collector, tm
         collector.push(pushed(number))
     collector.flush()
     wanted = counts(collector.store)
-    # What only the journal has comes along.
+    # Data that only the journal contains are included.
     collector.push(pushed(5))
     done = backup(tmp_path / "store", tmp_path / "backup")
     again = restore(tmp_path / "backup", tmp_path / "again")
@@ -76,7 +76,7 @@ def test_a_restored_store_has_the_same_rows_and_goes_on(collector: Collector, tm
     assert restored.replayed[0] >= 1
     restored.flush()
     assert read(restored.store) == int(wanted["fine"][0]["read"]) + 1000
-    # A batch that came before is not counted again; the next one is.
+    # A repeated batch is not counted again; the next one is.
     restored.push(pushed(5))
     restored.push(pushed(6))
     restored.flush()
@@ -107,7 +107,7 @@ def test_backups_while_the_collector_writes_are_each_of_one_moment(
             restore(tmp_path / "backup", tmp_path / f"again-{turn}")
             restored = Collector(tmp_path / f"again-{turn}")
             restored.flush()
-            # All that was answered before the backup began, once, and nothing twice.
+            # Everything answered before the backup began is present exactly once.
             assert max(0, least - 1) * 1000 <= read(restored.store) - before <= most * 1000
             names = [file.name for files in restored.store.catalogue.files.values() for file in files]
             assert len(names) == len(set(names))
@@ -360,7 +360,7 @@ def test_no_flipped_bit_of_the_manifest_passes(collector: Collector, tmp_path: P
     path = tmp_path / "backup" / "backup.json"
     written = path.read_bytes()
     key = written.rindex(b'"checksum"')
-    # Spread over all of it, and each of the name of its checksum.
+    # Evenly spread, and each file named after its checksum.
     for place in [*range(0, len(written), len(written) // 200), *range(key, len(written))]:
         flipped = bytearray(written)
         flipped[place] ^= 1 << place % 7
@@ -397,7 +397,7 @@ def test_a_second_backup_copies_damaged_files_again(
 
 
 def damaged(collector: Collector, folder: Path) -> str:
-    """A file of rows with one bit flipped, as a disk or a copy may do it; its name."""
+    """Flips one bit in a file of rows, as a disk or a copy might. Returns the file's name."""
     (entry, *_) = collector.store.catalogue.of("job_io", "fine")
     path = folder / entry.name
     content = bytearray(path.read_bytes())
@@ -459,7 +459,7 @@ def test_the_commands(collector: Collector, tmp_path: Path) -> None:
             cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, check=False, timeout=120,
         )  # fmt: skip
 
-    # The collector of this process has the store open.
+    # The collector in this process has the store open.
     made = iodock("backup", "kept", "--store", "store")
     assert (made.returncode, made.stdout) == (0, "") and "files copied" in made.stderr
     back = iodock("restore", "kept", "--store", "again")

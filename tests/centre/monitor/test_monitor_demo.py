@@ -1,4 +1,5 @@
-"""`iodock monitor demo`: all that belongs to it starts, says that it is made up, and is gone afterwards."""
+"""`iodock monitor demo`: all its parts start, it says that its data are made up, and it leaves nothing
+behind."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def test_the_demo_starts_shows_what_agents_send_and_leaves_nothing(agent: Path, 
         while not pushed(folder) and time.monotonic() < ends:
             time.sleep(0.5)
         assert pushed(folder) == 4
-        # What the agents saw in logs that are made up.
+        # Events that the agents found in made-up logs.
         ends = time.monotonic() + PATIENCE_S
         while not (logged := logged_events(url)) and time.monotonic() < ends:
             time.sleep(0.5)
@@ -85,7 +86,8 @@ def test_a_demo_that_is_killed_takes_its_agents_along(agent: Path, tmp_path: Pat
 
 @pytest.mark.timeout(300)
 def test_the_demo_shows_which_job_overloads_from_now_on(agent: Path, tmp_path: Path) -> None:
-    """What `--help` says: an ordinary history, the scenario from the start on, and a job that does it."""
+    """As `--help` describes: an ordinary history, then the scenario from the start, and the job responsible
+    for it."""
     command = [sys.executable, "-m", "iodock", "monitor", "demo", "--listen", "127.0.0.1:0"]
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PATH": f"{agent.parent}:{os.environ['PATH']}"}
     process = subprocess.Popen(
@@ -104,7 +106,7 @@ def test_the_demo_shows_which_job_overloads_from_now_on(agent: Path, tmp_path: P
         ).column(0).to_pylist()  # fmt: skip
         assert past and "shared-dir" not in past
         ends = time.monotonic() + 3 * PATIENCE_S
-        # The rate is a mean of fifteen minutes, so it rises while the job goes on.
+        # The rate is a mean over fifteen minutes, so it rises while the job continues.
         while (found := culprit(url)).get("metadata_rate", 0) <= 20_000 and time.monotonic() < ends:
             time.sleep(1)
         assert found["metadata_rate"] > 20_000 and found["user"].isdecimal() and found["hosts"] == 1008
@@ -124,7 +126,7 @@ def test_the_demo_shows_which_job_overloads_from_now_on(agent: Path, tmp_path: P
 
 
 def culprit(url: str) -> dict[str, Any]:
-    """The job that does most to the metadata server, once the portal says that there is too much."""
+    """The job with the most load on the metadata server, once the portal reports an overload."""
     if "is overloaded" not in urllib.request.urlopen(f"{url}/", timeout=20).read().decode():
         return {}
     asked = f"{url}/jobs?range=15m&sort=metadata_rate&format=json"
@@ -166,7 +168,7 @@ def test_history_is_written_up_to_now(tmp_path: Path) -> None:
     now = time.time_ns()
     collector = Collector(tmp_path / "store")
     centre = Centre(named("healthy"), seed=2, begin_ns=now, servers=3, jobs=5)
-    # A clock that goes on while rows are written.
+    # A clock that advances while rows are written.
     moments = iter([now + 200 * SECOND, now + 230 * SECOND, now + 235 * SECOND])
     write_up_to_now(centre, collector.writer, lambda: next(moments))
     assert centre.now_ns == now + 230 * SECOND
@@ -185,7 +187,7 @@ def children(parent: int) -> list[int]:
 
 
 def is_agent(pid: int) -> bool:
-    """Nobody waits for one whose parent was killed, where this is no machine with an init."""
+    """On a machine without init, a process whose parent was killed is never reaped."""
     try:
         name, _, rest = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")
     except OSError:
@@ -200,7 +202,7 @@ def logged_events(url: str) -> list[dict[str, str]]:
 
 
 def pushed(folder: Path) -> int:
-    """How many agents' pushes are in the store; 0 until all of them are."""
+    """The number of agents whose pushes are in the store; 0 until all have pushed."""
     applied = json.loads((folder / "store" / "catalogue.json").read_text())["applied"]
     servers = len([path for path in (folder / "lustre").iterdir() if path.is_dir()])
     return len(applied) if len(applied) == servers else 0
@@ -238,7 +240,7 @@ def test_the_past_is_what_jobs_did(tmp_path: Path) -> None:
 
 
 def sums(centre: Centre) -> dict[str, int]:
-    """What all jobs did."""
+    """The sum over all jobs."""
     found = {"read_bytes": 0, "write_bytes": 0, "open": 0}
     for job in truth(centre)["jobs"]:
         for targets in job["work"].values():

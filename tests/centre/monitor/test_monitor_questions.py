@@ -1,4 +1,4 @@
-"""Answers over time: whatever the steps, resolutions and summaries, sums are those of the rows."""
+"""Queries over time: sums equal those of the rows, whatever the steps, resolutions and summaries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IDS = JobIds()
 
 
 def collected(folder: Path, begin: int, steps: list[int], id_: str = "5:7:n1") -> Collector:
-    """One job that grows by 600 bytes and 60 opens between readings so many seconds after BEGIN."""
+    """One job that grows by 600 bytes and 60 opens between readings at these seconds after BEGIN."""
     collector = Collector(folder)
     for number, at in enumerate(steps):
         moment = begin + at * SECOND
@@ -56,7 +56,7 @@ def test_spans_have_few_whole_steps(length: int) -> None:
 
 def test_a_long_interval_is_spread_over_the_steps_it_covers(tmp_path: Path) -> None:
     begin = (time.time_ns() - HOUR) // (600 * SECOND) * 600 * SECOND
-    # Away for 200 s.
+    # The agent was away for 200 s.
     store = collected(tmp_path, begin, [0, 10, 210]).store
     within = span(begin, begin + 300 * SECOND, store.catalogue)
     rows = file_systems.by_servers(store, within).to_pylist()
@@ -89,7 +89,7 @@ def test_what_is_not_kept_fine_is_read_coarser(tmp_path: Path) -> None:
 
 
 def rolled(folder: Path) -> tuple[MonitorStore, int]:
-    """Ten minutes of two days ago."""
+    """Ten minutes, two days ago."""
     begin = (time.time_ns() // DAY - 2) * DAY + 2 * HOUR
     collector = collected(folder, begin, list(range(0, 7300, 50)))
     for _ in range(2):
@@ -111,7 +111,7 @@ def answers(store: MonitorStore, begin: int, end: int) -> list[list[dict[str, An
 
 @pytest.mark.parametrize("behind", [HOUR, 2 * DAY])
 def test_summaries_change_no_answer(tmp_path: Path, behind: int) -> None:
-    """Neither where the last day is a whole one nor where it is cut."""
+    """This holds whether the last day is complete or cut."""
     store, begin = rolled(tmp_path)
     plain = answers(store, begin, begin + behind)
     assert [len(rows) > 0 for rows in plain] == [True] * 5
@@ -119,7 +119,7 @@ def test_summaries_change_no_answer(tmp_path: Path, behind: int) -> None:
     summed = answers(store, begin, begin + behind)
     for before, after in zip(plain, summed, strict=True):
         for row, other in zip(before, after, strict=True):
-            # An hour is told as a whole.
+            # An hour is reported as a whole.
             for one in (row, other):
                 one.update({"end_ts": min(one["end_ts"], begin + behind)} if "end_ts" in one else {})
             numbers = {key: value for key, value in row.items() if isinstance(value, (int, float))}
@@ -130,8 +130,8 @@ def test_summaries_change_no_answer(tmp_path: Path, behind: int) -> None:
 
 @pytest.mark.parametrize("zone", [0, 15 * HOUR])
 def test_months_together_have_all_that_was_done(tmp_path: Path, zone: int) -> None:
-    """Also what was read across midnight, and after an agent was away for days, on a day with other rows;
-    where midnight is that of UTC and where not."""
+    """This includes readings across midnight, and after an agent was away for days, on a day with other rows;
+    with midnight in UTC or not."""
     midnight = (time.time_ns() // DAY - 7) * DAY + zone
     steps = [0, 1000, 1700, 1700 + 3 * 86_400, 1700 + 3 * 86_400 + 7200]
     collector = collected(tmp_path, midnight - 1500 * SECOND, steps)
@@ -157,7 +157,7 @@ def test_a_missing_or_broken_off_summary_costs_nothing_but_time(tmp_path: Path) 
     (one,) = (tmp_path / "summaries" / OWNERS.name).iterdir()
     one.rename(one.with_suffix(".part"))
     assert answers(store, begin, begin + 2 * DAY)[4] == plain[4]
-    # The next round makes it again, and takes away what is of no file.
+    # The next round creates it again, and removes summaries that belong to no file.
     (tmp_path / "summaries" / OWNERS.name / "job_io-ten_minutes-2020-01-01-00000001.parquet").write_bytes(
         b"old"
     )

@@ -1,4 +1,4 @@
-"""`iodock monitor top`: rates that are what was counted, in a real terminal too."""
+"""`iodock monitor top`: its rates equal the counted values, also in a real terminal."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ HOSTILE = "9\x1b[2J<b>"
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two jobs of two nodes each on two targets, and one with a hostile id, over a minute."""
+    """Two jobs on two nodes each and two targets, and one job with a hostile id, during one minute."""
     folder = tmp_path_factory.mktemp("monitor") / "store"
     collector = Collector(folder)
     ids = {"71:1001:n1": 60, "71:1001:n2": 120, "72:1002:n1": 600, HOSTILE: 6}
     for number in range(7):
         at = NOW - (60 - number * 10) * SECOND
         collector.push(frame(number + 1, [part(at, f"lfs-OST000{target}", ids, number) for target in (0, 1)]))
-    # Told hours before, and another user's claim to the same job.
+    # Sent hours before, and another user's claim to the same job.
     told = [("71", "1001", "ocean \x1b[2J<b>"), ("72", "4242", "claimed")]
     names: list[tuple[str | bytes, str, str | bytes]] = [*told]
     collector.push(frame(1, [], spool=b"N" * 16, host="n1", names=names, named_at=NOW - 7200 * SECOND))
@@ -61,7 +61,7 @@ def asked(store: Path, *options: str) -> dict[str, dict[str, object]]:
 
 
 def written(rows: dict[str, dict[str, object]]) -> dict[str, float]:
-    """Bytes a second times the two minutes: what was written in all."""
+    """Bytes per second times the two minutes: all that was written."""
     return {name: round(float(str(row["write_rate"])) * 120) for name, row in rows.items()}
 
 
@@ -135,7 +135,7 @@ def test_in_a_terminal_keys_change_what_is_seen(store: Path) -> None:
 
 
 def seen(terminal: int, wanted: str) -> str:
-    """All that is drawn until WANTED is there."""
+    """Everything that is drawn until WANTED appears."""
     drawn, ends = "", time.monotonic() + 30
     while wanted not in drawn:
         ready, _, _ = select.select([terminal], [], [], max(0.0, ends - time.monotonic()))

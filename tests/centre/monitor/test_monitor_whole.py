@@ -1,4 +1,5 @@
-"""Simulated servers, real agents, the real collector, killed at any moment: what jobs did is there, once."""
+"""Simulated servers, real agents and the real collector, killed at random moments: each job's I/O is counted
+exactly once."""
 
 from __future__ import annotations
 
@@ -24,20 +25,20 @@ from simulated import wanted
 pytestmark = pytest.mark.whole
 
 KILLS = int(os.environ.get("IODOCK_KILLS", "4"))
-"""Of agents and of the collector, each time one of them at random."""
+"""Number of kills of agents and of the collector, chosen at random."""
 PATIENCE_S = 60.0
 COLLECTOR = "collector"
 
 
 class Site:
-    """A tree of simulated servers, an agent on each, and a collector; each can be killed and started."""
+    """A tree of simulated servers, an agent on each, and a collector. Each can be killed and started."""
 
     def __init__(self, folder: Path, agent: Path, is_pulled: bool) -> None:
         self.folder, self.agent, self.is_pulled = folder, agent, is_pulled
         self.centre = Centre(named("healthy"), seed=3, begin_ns=time.time_ns(), servers=3, jobs=12)
         self.tree = Tree(folder / "lustre", self.centre)
         self.tree.write()
-        # Whoever is asked for something must be found again after it was killed.
+        # After a process was killed, its clients must find it at the same address.
         self.addresses = dict.fromkeys(self.members, "127.0.0.1:0")
         asked = self.members if is_pulled else [COLLECTOR]
         self.addresses |= zip(asked, free_addresses(len(asked)), strict=True)
@@ -74,13 +75,13 @@ class Site:
         process.wait()
 
     def live(self, seconds: float) -> None:
-        """Time goes on for the jobs, ten times as fast as here."""
+        """Time for the jobs runs ten times as fast as real time."""
         self.centre.advance(seconds * 10)
         self.tree.write()
         time.sleep(seconds)
 
     def seen(self) -> dict[tuple[str, str], int]:
-        """(job id, target) -> bytes read and written, and files opened, as the store has them."""
+        """(job id, target) -> bytes read, bytes written and files opened, from the store."""
         found = MonitorStore(self.folder / "store").table(
             "SELECT job, target, sum(read_bytes + write_bytes + open)::BIGINT AS done FROM job_io "
             "GROUP BY ALL",
@@ -97,12 +98,13 @@ class Site:
 
 
 def free_addresses(count: int) -> list[str]:
-    """Whose ports nobody has, and no connection gets between two starts: these have a range of their own."""
+    """Ports that no process uses, and that no connection takes between two starts: these have a range of
+    their own."""
     given = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
     lowest, highest = int(given[0]), int(given[1])
     ports = [port for port in range(1024, 1 << 16) if not lowest <= port <= highest]
     found: list[str] = []
-    # Tests that run at the same time must not choose alike.
+    # Concurrent tests must not choose the same ports.
     for port in random.SystemRandom().sample(ports, len(ports)):
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
             found.append(f"127.0.0.1:{port}")
@@ -127,7 +129,7 @@ def test_what_jobs_did_is_there_once_whoever_is_killed(site: Site) -> None:
     chance = random.Random(11)
     for name in site.members:
         site.start(name)
-    # What was done before an agent's first reading is not known.
+    # What was done before an agent's first reading is unknown.
     before = site.truth()
     time.sleep(1.5)
     for _ in range(KILLS):

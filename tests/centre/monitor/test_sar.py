@@ -1,4 +1,4 @@
-"""What sysstat recorded becomes the samples that an agent would have sent, once."""
+"""Recordings of sysstat become the samples that an agent would have sent, once."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_sums_are_the_rates_of_all_intervals(tmp_path: Path) -> None:
         sum(d["wkB"] for d in disks) * 1024, abs=1
     )
     assert found["sar_disk", "vda", "transfers"] == pytest.approx(sum(d["tps"] for d in disks), abs=1)
-    # Of two cores: all that they did in so many seconds.
+    # Of two cores: the whole time of both in these seconds.
     busy = sum(value for (source, _, _), value in found.items() if source == "sar_cpu")
     assert busy == pytest.approx(2e6 * len(statistics()), rel=0.02)
     load = [row["value"] for row in rows(tmp_path / "store") if row["metric"] == "load1_percent"]
@@ -69,7 +69,7 @@ def test_sums_are_the_rates_of_all_intervals(tmp_path: Path) -> None:
 def test_a_file_that_has_grown_since_counts_once(tmp_path: Path) -> None:
     document = json.loads(RECORDED.read_text())
     whole = document["sysstat"]["hosts"][0]["statistics"]
-    # Fine rows are kept for some days: these are to be of yesterday.
+    # Fine rows are kept for some days, so these must be from yesterday.
     yesterday = time.strftime("%Y-%m-%d", time.gmtime(time.time() - 86_400))
     for reading in whole:
         reading["timestamp"]["date"] = yesterday
@@ -106,7 +106,7 @@ def test_a_reading_without_load_has_none(tmp_path: Path) -> None:
 
 
 def test_an_older_sadf_names_sectors(tmp_path: Path) -> None:
-    """As sysstat 10 writes it: no rkB, `avgqu-sz`, numbers for names."""
+    """As sysstat 10 writes it: no rkB, `avgqu-sz`, numbers instead of names."""
     disk = {"disk-device": "dev8-0", "tps": 10.0, "rd_sec": 2048.0, "wr_sec": 0.0, "avgqu-sz": 0.5,
             "await": 3, "svctm": 1, "util-percent": 25.0}  # fmt: skip
     one = {
@@ -169,7 +169,7 @@ def test_a_file_of_sadc_is_read_by_this_machines_sadf(tmp_path: Path) -> None:
     ["3689348814741910323.20", "1e300", "Infinity", "-5.00", "nan", "-nan", "inf", '"x"', "null", "[]"],
 )
 def test_a_value_that_can_not_be_is_unknown_and_the_rest_is_kept(tmp_path: Path, value: str) -> None:
-    """3.7e18 is 2^64 / 5: a counter of sysstat that ran over, in an interval of 5 s."""
+    """3.7e18 is 2^64 / 5: a counter of sysstat that overflowed in an interval of 5 s."""
     wrong = statistics()
     vda = next(disk for disk in wrong[2]["disk"] if disk["disk-device"] == "vda")
     vda["tps"] = "HERE"

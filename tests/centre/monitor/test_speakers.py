@@ -1,4 +1,4 @@
-"""Who may speak for which machine, whoever is asked first."""
+"""Which sender may push for which machine, whichever is first."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_name_that_is_given_is_not_an_others(rightful: Target, said: str) -> N
     assert "--pull-list" in names.why_not(BARE, said, ITS)
     own = rightful.name or said
     assert names.why_not(rightful, own, ITS) == ""
-    # And it stays so.
+    # Later pushes have the same result.
     assert names.why_not(BARE, own, ITS) and not names.why_not(rightful, own, STRANGE)
 
 
@@ -73,7 +73,7 @@ def test_an_address_has_no_name_of_another_spool() -> None:
     known = {"oss01": [ITS]}
     assert "--pull-list" in named(BARE, known=known).why_not(BARE, "oss01", STRANGE)
     assert not named(BARE, known=known).why_not(BARE, "oss01", ITS)
-    # Of those that the site names it is known.
+    # A sender that the site names is trusted.
     own = target_of("https://192.0.2.9", "", "oss01")
     assert not named(own, known=known).why_not(own, "oss01", STRANGE)
 

@@ -1,5 +1,5 @@
-"""Jobs of Slurm in tables: sums that a step's total has completed are no lower bounds, and a job is over when
-Slurm has ended it."""
+"""Slurm jobs in tables: a sum that a step's total completes is no longer a lower bound, and a job is over
+when Slurm has ended it."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Node:
         return self.begin + int(seconds * SECOND)
 
     def read(self, seconds: float, *totals: Entry) -> None:
-        """All that is alive, and records of steps."""
+        """Sends all living processes, and records of steps."""
         self.sequence += 1
         entries = [
             Entry(number, {CALLS: done}, user="alice", evidence=evidence, session=step)
             for (number, step, evidence), done in self.alive.items()
         ]
-        # Process 1 has what others did that have ended.
+        # Process 1 has the counters of processes that have ended.
         entries.append(Entry("", {CALLS: self.waited_for}, evidence=SESSION, session="init"))
         now = self.at(seconds)
         parts = [Part(now, entries, "process_io", "", "", full=True, falls=True)]
@@ -60,7 +60,7 @@ class Node:
 
 
 def ran(node: Node, number: str, begin: float, seconds: float, done: int, step: str = "step_batch") -> None:
-    """A step that is read twice while it runs, and leaves its total."""
+    """A step that is read twice while it runs, and then leaves its total."""
     for part in (1, 2):
         node.alive[number, step, SCHEDULER] = done * part // 3
         node.read(begin + seconds * part / 3)
@@ -71,7 +71,7 @@ def ran(node: Node, number: str, begin: float, seconds: float, done: int, step: 
 
 
 def told(node: Node, within: Span) -> dict[str, dict[str, tuple[float, bool]]]:
-    """Question -> job -> bytes and whether they are exact."""
+    """Question -> job -> bytes, and whether they are exact."""
     node.collector.flush()
     store = node.collector.store
     found = {"jobs": {row["job"]: (row["read_bytes"], row["exact"]) for row in all_jobs(store, within)}}
@@ -106,7 +106,7 @@ def within(node: Node, begin: float = 0, end: float = 600) -> Span:
 
 def test_sums_that_a_total_completes_are_exact(node: Node) -> None:
     ran(node, "7", 5, 60, 3000)
-    # Another has no total yet.
+    # Another step has no total yet.
     node.alive["8", "step_batch", SCHEDULER] = 500
     node.read(100)
     for question, rows in told(node, within(node)).items():
@@ -131,7 +131,7 @@ def test_one_step_of_several_lacks_its_total(node: Node) -> None:
 
 def test_a_run_after_the_total_is_not_in_it(node: Node) -> None:
     ran(node, "7", 5, 60, 3000)
-    # Slurm has begun it anew.
+    # Slurm has started it again.
     node.alive["7", "step_batch", SCHEDULER] = 500
     node.read(300)
     node.alive["7", "step_batch", SCHEDULER] = 600
@@ -160,7 +160,7 @@ def test_totals_complete_samples_of_days_before(tmp_path: Path, are_summed: bool
     rows = use.by_user(store, found.begin, found.end, IDS, Seen(), PROCESSES).to_pylist()
     (row,) = [row for row in rows if row["user"] == "alice"]
     assert (row["jobs"], row["read_bytes"], row["exact"]) == (3, 3530, False)
-    # Of the second day alone nobody knows what was done in the first.
+    # The second day alone does not show what was done in the first.
     cut = span(midnight, midnight + DAY, store.catalogue)
     assert {row["job"]: row["exact"] for row in all_jobs(store, cut)} == {"7": False, "8": True, "9": False}
 
@@ -188,7 +188,7 @@ def test_a_job_without_a_batch_step_is_over_with_its_extern_step(node: Node) -> 
     assert not is_over(node, "7", 60)
     node.read(70, node.total("7", "step_extern", 1, 5, 65))
     assert is_over(node, "7", 80)
-    # Of a batch job one that has ended says only that its node was given back.
+    # A batch step that has ended shows only that its node was released.
     node.alive["8", "step_batch", SCHEDULER] = 500
     node.read(90, node.total("8", "step_extern", 1, 5, 85))
     assert not is_over(node, "8", 100)

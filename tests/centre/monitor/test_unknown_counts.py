@@ -1,4 +1,5 @@
-"""What nobody counts is empty in tables and null in JSON; 0 is what was counted and did not grow."""
+"""Values that no source counts are empty in tables and null in JSON. 0 means that it was counted and did not
+grow."""
 
 from __future__ import annotations
 
@@ -48,8 +49,8 @@ def device(job: str, number: int) -> Entry:
 
 
 def fill(collector: Collector) -> None:
-    """Object servers of `data`, of whose metadata server nobody reads anything; both of `whole`; only the
-    metadata server of `meta`; and a node. Jobs' ids name no nodes."""
+    """File systems with different agents: of `data` only the object servers, of `whole` all servers, of
+    `meta` only the metadata server; and a node. Job ids do not name nodes."""
     begin = time.time_ns() - (STEPS * 10 + 30) * SECOND
     for number in range(STEPS + 1):
         at = begin + number * 10 * SECOND
@@ -93,7 +94,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def table(site: Server, path: str) -> dict[str, dict[str, object]]:
-    """By the first column; CSV and JSON say the same."""
+    """By the first column; CSV and JSON agree."""
     joint = "&" if "?" in path else "?"
     found: list[dict[str, object]] = json.loads(site.get(f"{path}{joint}format=json")[1])["rows"]
     plain = list(csv.DictReader(io.StringIO(site.get(f"{path}{joint}format=csv")[1])))
@@ -110,7 +111,7 @@ def test_jobs_of_servers(site: Server, length: str) -> None:
     counts = {job: (row["read_bytes"], row["write_bytes"], row["metadata"]) for job, row in jobs.items()}
     assert counts == {
         "11": (0, 120_000, None),
-        # Its metadata server is read, and has nothing of this job.
+        # Its metadata server is read, and has no entry of this job.
         "21": (0, 120_000, 0),
         "22": (0, 120_000, 60),
         "31": (None, None, 60),
@@ -133,7 +134,7 @@ def test_a_jobs_totals_and_parts(site: Server) -> None:
     totals = table(site, "/jobs/41?table=totals")
     processes = totals["processes on nodes"]
     assert processes["call_read_bytes"] == 36_000
-    # Counted, and there were none.
+    # It was counted, and there were none.
     assert (processes["call_write_bytes"], processes["read_bytes"]) == (0, 0)
     assert [processes[name] for name in ("reads", "writes", "metadata", "time_s")] == [None] * 4
     cgroups = totals["cgroups on nodes"]

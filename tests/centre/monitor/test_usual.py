@@ -1,4 +1,4 @@
-"""Verdicts on runs: what must be said, and what must not."""
+"""Verdicts on runs: which ones must be given, and which must not."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_runs_that_go_on_or_came_later_are_not_compared() -> None:
 def test_runs_of_another_volume_are_not_compared() -> None:
     for factor in (0.3, 3.3):
         assert said(run(9, 6000, 1e9 * factor), SIX) is Verdict.FEW
-    # One that goes on may have moved a part only, but no more than they did.
+    # A run in progress may have moved only a part, but no more than earlier runs.
     assert said(run(9, 6000, 1e6, is_over=False), SIX) is Verdict.SLOWER
     assert said(run(9, 60, 1e6, is_over=False), SIX) is Verdict.RUNS
     assert said(run(9, 6000, 1e10, is_over=False), SIX) is Verdict.FEW

@@ -1,4 +1,4 @@
-"""Slow senders and slow readers of the portal cost themselves only."""
+"""Slow senders and slow readers of the portal delay only themselves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from iodock.shared.settings import ConnectionLimits, load
 from portal_site import serving
 
 LONG = 64 << 20
-"""Bytes of an answer: no socket's buffers hold it."""
+"""Bytes of an answer that is too large for any socket buffer."""
 OPEN_FILES = 300
 
 
@@ -76,7 +76,7 @@ def _answered(url: str, path: str = "/") -> int:
 
 
 def _trickles_until_closed(connection: socket.socket, piece: bytes) -> None:
-    """Fails by pytest's limit of time if it is never closed."""
+    """If it is never closed, pytest's time limit ends the test."""
     connection.settimeout(0.05)
     while True:
         try:
@@ -98,7 +98,7 @@ def _trickles_until_closed(connection: socket.socket, piece: bytes) -> None:
         (b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTT", b"P"),
         (b"\r\n", b"\r\n"),
         (b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n", b"a"),
-        # Answered before the request is complete.
+        # The answer comes before the request is complete.
         (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n", b"a"),
         (b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n"),
     ],
@@ -134,7 +134,8 @@ def test_a_client_that_reads_gets_all_in_its_time() -> None:
         for _ in range(2):
             connection.request("GET", "/long")
             assert len(connection.getresponse().read()) == LONG
-        # Idle for longer than a head may take, and an answer that takes longer than a request may.
+        # The connection is idle for longer than a head may take, and the answer takes longer than a request
+        # may.
         time.sleep(1)
         connection.request("GET", "/late")
         assert connection.getresponse().read() == b"late"
@@ -222,7 +223,7 @@ def test_limits_of_connections_are_settings(tmp_path: Path) -> None:
 
 @contextmanager
 def _served_with_tls(folder: Path) -> Iterator[tuple[int, ssl.SSLContext, str]]:
-    """A collector that began with few open files, and may not have many."""
+    """A collector that started with few open files and may not have many."""
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "ca.pem",
          "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
@@ -260,7 +261,7 @@ def _sending(text: bytes) -> Callable[[int, ssl.SSLContext], socket.socket]:
 
 @pytest.mark.whole
 def test_hundreds_of_slow_connections_keep_nobody_out(tmp_path: Path) -> None:
-    """In each of the states in which a client may keep the collector waiting."""
+    """In each state in which a client can keep the collector waiting."""
     kinds = [
         _raw,
         _sending(b"GET / HTTP/1.1\r\nHost: x\r\nA: "),

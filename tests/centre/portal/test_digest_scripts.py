@@ -1,5 +1,5 @@
-"""Scripts that put a job's digest at the end of its output. PBS, PJM and Grid Engine are fakes here: only
-what their manuals say of arguments and variables. Slurm is real in `tests/trials/whole_digests.py`."""
+"""Scripts that append a job's digest to its output. PBS, PJM and Grid Engine are simulated here, from what
+their manuals say about arguments and variables. Slurm is real in `tests/trials/whole_digests.py`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def settings(folder: Path, url: str, secret: str, *more: str) -> dict[str, str]:
-    """The environment with them; a patient script, as this machine may be busy."""
+    """The environment with these settings. The script waits long, because this machine may be busy."""
     token = folder / "token"
     token.write_text(secret + "\n")
     lines = [f"PORTAL={url}  # the portal", f"TOKEN_FILE={token}", "LIMIT_S=20", *more, ""]
@@ -88,7 +88,7 @@ def test_without_a_portal_there_is_nothing(site: Server, tmp_path: Path) -> None
         env = settings(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}", "x", "LIMIT_S=0.3")
         assert ran(SCRIPT, OTHER, env=env) == ""
     assert ran(SCRIPT, OTHER, env=settings(tmp_path, "http://127.0.0.1:9", "x")) == ""
-    # Neither a page that asks for a token, nor a job that is not known.
+    # Neither a page that requires a token nor an unknown job adds text.
     assert ran(SCRIPT, OTHER, env=settings(tmp_path, site.url, "wrong")) == ""
     assert ran(SCRIPT, "999", env=settings(tmp_path, site.url, site.secrets["digest"])) == ""
     assert ran(SCRIPT, OTHER, env={**os.environ, "IODOCK_DIGEST_CONF": "/nonexistent"}) == ""
@@ -112,7 +112,7 @@ def test_exact_sums_are_those_of_all_steps_of_this_job(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("ended", "is_asked_for"), [(88, False), (98, True)])
 def test_a_short_job_is_not_asked_for(site: Server, tmp_path: Path, ended: int, is_asked_for: bool) -> None:
-    """Its last step ended 14 or 24 s after the first began."""
+    """The last step ended 14 or 24 s after the first began."""
     env = settings(tmp_path, site.url, site.secrets["digest"])
     for step, end in (("batch", ended), ("0", 87)):
         (tmp_path / f"{OWN}.{step}.1.step.digest").write_text(RECORD.format(step=step, ended=end) + "end\n")
@@ -147,7 +147,7 @@ def test_epilogs_of_other_schedulers_print_it_and_end_well(site: Server, tmp_pat
     told.write_text(f'#!/bin/sh\nIODOCK_DIGEST_CONF={conf} exec {SCRIPT} "$@"\n')
     told.chmod(0o755)
     said = ran(script, *words, env=env)
-    # A busy machine may be too slow for it: then there is nothing.
+    # On a busy machine the time may not suffice, and then there is no text.
     assert said == "" or said.startswith(f"iodock: Job {OTHER}")
     told.write_text('#!/bin/sh\necho "told of $1"; exit 7\n')
     assert ran(script, *words, env=env) == f"told of {OTHER}\n"
@@ -159,7 +159,7 @@ def test_epilogs_of_other_schedulers_print_it_and_end_well(site: Server, tmp_pat
 
 @pytest.mark.parametrize("name", EPILOGS)
 def test_a_users_variables_do_not_reach_roots_program(tmp_path: Path, name: str) -> None:
-    # Grid Engine gives an epilog what `qsub -v` names.
+    # Grid Engine passes the variables of `qsub -v` to an epilog.
     words, variables = EPILOGS[name]
     told, evil = tmp_path / "digest", tmp_path / "evil"
     told.write_text("#!/bin/sh\nenv\n")

@@ -1,4 +1,4 @@
-"""A job's digest: what it says, who gets it, in which form, and from where."""
+"""A job's digest: its content, its readers, its forms, and its sources."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def episode(begin: int, end: int, state: State = "overload", **more: object) -> 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Past runs, and a metadata server that was overloaded for 20 minutes of the slow one, in two episodes of
-    which one lies within the other."""
+    """Past runs, and a metadata server that was overloaded for 20 minutes of the slow run, in two episodes,
+    one of which is inside the other."""
     folder = tmp_path_factory.mktemp("digests")
     access, secrets = with_tokens(folder)
     episodes: list[Episode] = []
@@ -100,7 +100,7 @@ def test_for_programs_there_are_numbers(site: Server) -> None:
         {"file_system": "lfs", "state": "overload", "is_all": True, "seconds": 1200.0, "by_clients": False}
     ]
     (counted,) = found["counted"]  # type: ignore[misc]
-    # Of metadata and writes nobody told anything: unknown is no zero.
+    # Metadata and writes were not reported, so they are unknown and not zero.
     assert (counted["read_bytes"], counted["metadata"], counted["exact"]) == (GB, None, False)
     assert found["recorded"] is None
 
@@ -108,7 +108,7 @@ def test_for_programs_there_are_numbers(site: Server) -> None:
 def test_other_states_of_the_same_time_are_not_hidden(site: Server) -> None:
     text = digest(site, "500")
     assert "lfs was in trouble for 100 s of 100 s, at worst overloaded" in text
-    # It has no name: there is nothing that it could be compared with.
+    # The job has no name, so there is nothing to compare it with.
     assert "usual" not in text and document(site, "500")["compared"] is None
 
 
@@ -188,7 +188,7 @@ def test_the_id_of_a_digest_finds_the_job_again_and_no_other_run(site: Server) -
 
 
 def later(site: Server, hours: float) -> str:
-    """As in an id, so long after job 700 began first."""
+    """As in an id: this long after job 700 began first."""
     begin = int(str(document(site, "700")["begin_ts"]))
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(begin / SECOND + hours * 3600))
 
@@ -197,12 +197,12 @@ def test_of_a_job_that_was_run_again_the_last_run_is_told(site: Server) -> None:
     last = document(site, f"700@{later(site, 25)}")
     (counted,) = last["counted"]  # type: ignore[misc]
     assert counted["read_bytes"] == GB // 2 and last["seconds"] == pytest.approx(600, abs=60)
-    # It is compared by its last run alone.
+    # Only its last run is compared.
     assert last["compared"]["seconds"] == pytest.approx(600, abs=60)  # type: ignore[index]
     assert last["earlier_ts"] is not None and "was active before, since 20" in json.dumps(last["text"])
     first = document(site, f"700@{later(site, 0)}")
     assert first["begin_ts"] == last["earlier_ts"]
-    # What Slurm says of it.
+    # The start time from Slurm.
     status, text, _ = site.get(f"/digests/?id=700@{later(site, 25)}&again=2&written=690_7", "operator")
     assert status == 200 and text.startswith("iodock: Job 690_7 (tide) of root")
     assert "has started this job again 2 times. Only its last run is told." in text
@@ -277,7 +277,7 @@ def test_the_command_reads_a_store_and_the_episodes_beside_it(site: Server, tmp_
     begin = json.loads(without)["begin_ts"]
     with ledger.writing() as connection:
         episode_rows.save(connection, episode(begin - HOUR, begin + 600 * SECOND, "stall"))
-    # The collector that has it open does not mind.
+    # The collector may have the store open meanwhile.
     text = run(SLOW, "--store", folder, "--response", tmp_path / "response").stdout
     assert "lfs was stalled for 10 min of 31 min" in text.splitlines()[0]
     ledger.close()
@@ -355,7 +355,7 @@ def test_what_can_not_be_packed_is_said(site: Server, tmp_path: Path) -> None:
 
 
 def recording(folder: Path, job: str) -> Path:
-    """A store with small reads, made in a job."""
+    """A store with small reads, recorded in a job."""
     store = made(small_reads, folder)
     manifest = store / "manifest.json"
     raw = json.loads(manifest.read_text())
@@ -376,7 +376,7 @@ def test_a_recording_says_how_much_was_io_and_what_to_change(site: Server, tmp_p
     text = run(SLOW, "--store", folder, "--run", store).stdout
     assert f"Largest finding: {first['title']}" in text and f"Advice: {found['advice']}" in text
     assert "Run it again" not in text
-    # A portal does not know the recording: it is told beside its answer.
+    # The portal does not know the recording, so its result is added to the portal's answer.
     token = tmp_path / "token"
     token.write_text(site.secrets["user"])
     token.chmod(0o600)

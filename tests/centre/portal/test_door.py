@@ -1,4 +1,4 @@
-"""Who may push, and what comes in whatever is sent."""
+"""Who may push, and which data are accepted."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def test_only_agents_push(tmp_path: Path) -> None:
         assert post(url, PUSH, Authorization=f"Basic {secrets['agent']}")[0] == 401
         assert post(url, PUSH, Authorization=f"Bearer {secrets['user']}")[0] == 403
         assert post(url, PUSH, Authorization=f"Bearer {secrets['operator']}")[0] == 403
-        # Nothing of those was kept.
+        # None of these were stored.
         assert post(url, PUSH, Authorization=f"Bearer {secrets['agent']}") == (200, {"kept": 1, "full": True})
-        # Sent once more, it counts once.
+        # Sent again, it counts once.
         assert post(url, PUSH, Authorization=f"Bearer {secrets['agent']}") == (200, {"kept": 1, "full": True})
 
 
@@ -50,7 +50,7 @@ def test_what_is_no_push_gets_an_answer_and_costs_nobody_else(tmp_path: Path) ->
     with serving(tmp_path / "store") as (url, _):
         assert post(url, b"hello") == (400, {"error": "not a push of samples: not a batch of samples"})
         assert post(url, PUSH + b"rest")[0] == 400
-        # The whole frame before it was kept.
+        # The whole frame before it was stored.
         assert post(url, PUSH)[1]["kept"] == 1
         assert asked(url, "GET", "/api/v1/samples")[0] == 405
         in_pieces = {"Transfer-Encoding": "chunked", "Content-Type": door.TYPE}
@@ -62,7 +62,7 @@ def test_what_is_no_push_gets_an_answer_and_costs_nobody_else(tmp_path: Path) ->
             411,
             413,
         )
-        # What a page in a browser can send unasked.
+        # A content type that a page in a browser can send without a preflight request.
         assert (
             asked(url, "POST", "/api/v1/samples", {"Content-Length": "0", "Content-Type": "text/plain"})[0]
             == 415
@@ -83,7 +83,7 @@ def test_a_push_says_what_the_clock_shows(tmp_path: Path) -> None:
         for said in ("now", "", "9" * 400):
             status, answer = post(url, kept, **{"Iodock-Time": said})
             assert (status, answer["error"]) == (400, "iodock-time is not in ns since the epoch")
-        # Nothing of those was kept, and batches of yesterday are taken once the clock is right.
+        # None of these were stored. Batches from yesterday are accepted once the clock is right.
         assert post(url, kept, **{"Iodock-Time": str(time.time_ns())}) == (200, {"kept": 1, "full": True})
 
 
@@ -130,7 +130,7 @@ def test_who_promises_much_and_sends_nothing_keeps_nobody_out(tmp_path: Path) ->
 
 
 def test_a_page_of_another_name_can_not_ask_on_this_machine(tmp_path: Path) -> None:
-    """A browser here could be led to ask in its user's name, by a name that leads to 127.0.0.1."""
+    """A browser on this machine could be made to send requests by a host name that resolves to 127.0.0.1."""
     with serving(tmp_path / "store") as (url, _):
         assert asked(url, "GET", "/healthz", {"Host": "evil.example"})[0] == 400
         assert asked(url, "GET", "/healthz", {"Host": "localhost:9847"})[0] == 200

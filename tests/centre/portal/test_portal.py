@@ -1,4 +1,4 @@
-"""The portal's pages: what they show, and to whom."""
+"""The portal's pages: their content, and who may see it."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from portal_site import (
 )  # fmt: skip
 
 NOBODYS = "80070066"
-"""A job that there is not, with as many digits as the other's."""
+"""A job that does not exist, with as many digits as the other user's job."""
 PAGES = ("/", "/now", "/jobs", f"/jobs/{OWN}", "/heavy", "/events", "/use")
 FOR_OPERATORS = ("/machines", "/agents")
-"""To users they are not there."""
+"""Pages that do not exist for users."""
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """With tokens, two jobs, and a metadata server in which 500 requests wait."""
+    """With tokens, two jobs, and a metadata server with 500 waiting requests."""
     folder = tmp_path_factory.mktemp("portal")
     access, secrets = with_tokens(folder)
     with portal(folder / "store", access) as server:
@@ -57,7 +57,7 @@ def rows(site: Server, path: str, role: str = "operator") -> list[dict[str, str]
 
 
 def test_an_overloaded_file_system_is_told_to_all(site: Server) -> None:
-    # The first test, as its readings grow old.
+    # This test comes first, because its readings become outdated.
     for role in ("operator", "user"):
         for page in ("/", "/jobs", f"/jobs/{OWN}"):
             text = site.get(page, role)[1]
@@ -73,7 +73,7 @@ def test_every_page_is_whole_and_safe(site: Server, page: str, role: str) -> Non
     policy = headers["content-security-policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy
     assert headers["x-content-type-options"] == "nosniff" and headers["cache-control"] == "no-store"
-    # What the policy forbids is not there in the first place.
+    # The page contains nothing that its content security policy forbids.
     assert not re.search(r"<script(?![^>]* src=)|<style|\sstyle=|\son\w+=|https?://(?!www\.w3\.org)", text)
 
 
@@ -161,7 +161,7 @@ def test_users_see_their_own_jobs_only(site: Server) -> None:
     assert [row["job"] for row in rows(site, f"/jobs?q={OTHER}", "user")] == []
     assert [row["user"] for row in rows(site, "/use", "user")] == [OWN_USER]
     for page in (*PAGES, f"/jobs?q={OTHER}", "/jobs?sort=user", f"/jobs/{OWN}?range=30d"):
-        # What was asked for stands in the form.
+        # The form shows the requested values.
         text = site.get(page, "user")[1].replace(f'value="{OTHER}"', "").replace(f"q={OTHER}", "")
         assert not re.search(rf"\b{OTHER}\b|{OTHER_ID}|r03", text), page
     assert "another user&#39;s job" in site.get(f"/jobs/{OWN}", "user")[1]
@@ -219,7 +219,7 @@ def test_a_session_is_not_the_token_and_ends_at_logout(site: Server) -> None:
     assert cookie != other and site.secrets["operator"] not in cookie
     assert site.get("/jobs", Cookie=cookie)[0] == 200
     assert site.ask("POST", "/logout", "", b"", Cookie=cookie)[0] == 303
-    # A copy of it opens nothing any more; another browser's session goes on.
+    # A copy of the cookie no longer works; a session in another browser continues.
     assert site.get("/jobs", Cookie=cookie)[0] == 401
     assert site.get("/jobs", Cookie=other)[0] == 200
     for made_up in ("", "x", site.secrets["operator"]):
@@ -239,11 +239,11 @@ def test_a_session_ends_when_its_token_is_revoked(tmp_path: Path) -> None:
         assert server.get("/", Cookie=cookies["operator"])[0] == 401
         assert server.get("/", "operator")[0] == 401
         assert server.get("/", Cookie=cookies["user"])[0] == 200
-        # While the file is being edited nobody is locked out.
+        # While the file is being edited, no user is locked out.
         assert errors == []
         path.write_text("[[tok")
         assert server.get("/", Cookie=cookies["user"])[0] == 200
-        # It is said once that what was taken out may still open.
+        # One message says that removed tokens may still work.
         assert len(errors) == 1 and "tokens.toml" in errors[0]
 
 
@@ -268,10 +268,10 @@ def test_what_opens_nothing_sets_no_cookie(site: Server) -> None:
         status, text, headers = site.ask("POST", "/login", "", body)
         assert status == 401 and "set-cookie" not in headers and "Traceback" not in text
     good = b"token=" + site.secrets["operator"].encode()
-    # Another site's page must not log anybody in.
+    # Another site's page must not be able to log a user in.
     assert site.ask("POST", "/login", "", good, Origin="http://evil.example")[0] == 401
     assert site.get("/login", "user")[0] == 303 and site.get("/login")[0] == 401
-    # A cookie is for pages: it pushes nothing.
+    # A cookie is valid for pages only, not for pushing.
     pushed = site.ask("POST", "/api/v1/samples", "", b"x", Cookie=f"iodock_session={site.secrets['agent']}")
     assert pushed[0] == 401
 
@@ -284,7 +284,7 @@ def test_a_proxys_word_counts_from_the_proxy_only(tmp_path: Path) -> None:
         assert server.get(f"/jobs/{OTHER}", X_Remote_User="boss")[0] == 200
         assert server.get(f"/jobs/{OTHER}", X_Remote_User=OWN_USER)[0] == 404
         assert server.get(f"/jobs/{OWN}", X_Remote_User=OWN_USER)[0] == 200
-        # A login name that is somebody's number is not that somebody.
+        # A login name that equals another user's number does not give access to that user's jobs.
         assert server.get(f"/jobs/{OTHER}", X_Remote_User=OTHER_ID)[0] == 404
     with portal(tmp_path / "two", Access(proxies=frozenset({"192.0.2.9"}))) as server:
         assert server.get("/jobs", X_Remote_User="boss")[0] == 401

@@ -1,4 +1,4 @@
-"""Whose agents are heard, since when the others are not, and what they lost."""
+"""Which agents are heard, since when others are silent, and what they lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from portal_past import DAY, EVIL, HOUR
 from portal_site import SECOND, Server, fill, portal, with_tokens
 
 QUIET = {"minutes": 200 * SECOND, "hours": 3 * HOUR, "days": 2 * DAY, "weeks": 20 * DAY}
-"""Machine -> how long before the site began its last reading was, ns."""
+"""Machine -> time from its last reading to the start of the site, ns."""
 WHY = "a name that it may not use"
 
 
@@ -34,12 +34,13 @@ def now() -> int:
 
 @cache
 def begun() -> int:
-    """When the site of several tests began: readings grow old between import and the first test."""
+    """Start of the site that several tests share. Readings become outdated between import and the first
+    test."""
     return now()
 
 
 def tell(collector: Collector, host: str, until: int, readings: int = 2, dropped: int = 0) -> None:
-    """As the agent of HOST sends readings every 10 s, the last of them at UNTIL."""
+    """Sends readings as the agent of HOST, one every 10 s, the last one at UNTIL."""
     for number in range(readings):
         at = until - (readings - 1 - number) * 10 * SECOND
         load = Entry("", {("load1_percent", LEVEL): 150}, evidence=0)
@@ -110,7 +111,7 @@ def test_the_last_reading_stays_exact_as_rows_are_summed_up(tmp_path: Path) -> N
         found = {row["host"]: row for row in rows(server, role="")}
         assert (found["gone"]["read_ts"], found["gone"]["state"]) == (str(begin), "quiet")
         assert (found["there"]["read_ts"], found["there"]["state"]) == (str(moment - 10 * SECOND), "heard")
-        # In the middle of ten minutes both were heard.
+        # Both were heard in the middle of ten minutes.
         for host, at in (("gone", begin - 605 * SECOND), ("there", moment - 605 * SECOND)):
             past = {row["host"]: row for row in rows(server, f"&range=1h&end={at // SECOND}", role="")}
             assert past[host]["state"] == "heard", host
@@ -154,7 +155,7 @@ def test_losses_are_counted_by_machine(site: Server, tmp_path: Path) -> None:
     refused = next(row for row in rows(site) if row["host"] == "r09")
     assert (refused["state"], refused["refused"], refused["read_ts"]) == ("refused", "3", "")
     told = {(row["host"], row["name"], row["count"]) for row in rows(site, table="losses")}
-    # Of whom nobody knows the name, too.
+    # This includes senders whose name is unknown.
     assert told == {("r09", "refused-samples", "3"), ("", "refused-samples", "1")}
     page = site.get("/agents", "operator")[1]
     assert "Everything that one agent sent in this time was refused." in page

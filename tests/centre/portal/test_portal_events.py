@@ -1,4 +1,4 @@
-"""Events in the portal: filters, who sees what, marks on charts, notices, probes."""
+"""Events in the portal: filters, access, marks on charts, notices, probes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_filters(site: Server) -> None:
     assert kinds(site, "/events?end=2026-01-01T00:00") == []
     status, page, _ = site.get("/events?severity=fatal", "operator")
     assert status == 400 and "note, warning, error" in page
-    # What is chosen stays in the form and in the links.
+    # The chosen filters appear in the form and in the links.
     page = site.get("/events?host=mds01&severity=warning", "operator")[1]
     assert 'value="mds01"' in page and re.search(r'<option value="warning" selected>', page)
     assert "host=mds01&amp;severity=warning" in page
@@ -88,7 +88,7 @@ def test_users_see_what_happened_to_file_systems_and_nothing_of_machines(site: S
     assert not {"host", "target", "text", "source"} & set(found[0])
     status, page, _ = site.get("/events", "user")
     assert status == 200 and "sector" not in page and "mds01" not in page and "table-losses" not in page
-    # Nor by asking for a word of it.
+    # Searching for a word in it does not show it either.
     for word in ("q=sector", "host=r01"):
         assert site.get(f"/events?{word}", "user")[0] == 400
 
@@ -113,7 +113,7 @@ def test_a_notice_is_over_when_it_is_over_and_when_the_machine_is_not_heard_any_
     over = [
         Event(NOW - 2 * SECOND, "array-whole", 0, file_system="new"),
         Event(NOW - 1 * SECOND, "target-gone", 1, "multipath", "new", "a"),
-        # Nobody says when these are over: a log, and a probe that does not run any more.
+        # The end of these is not reported: an event of a log, and one of a probe that no longer runs.
         Event(NOW - 1 * SECOND, "path-lost", 1, "kernel-log", "new", "8:16"),
         Event(NOW - 1 * SECOND, "probe-failed", 2, "probe", "new", "/new"),
     ]

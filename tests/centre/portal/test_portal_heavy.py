@@ -1,4 +1,4 @@
-"""Jobs by what they did to file servers: amounts, shares, episodes, and who sees whose."""
+"""Jobs by their load on file servers: amounts, shares, episodes, and who may see which job."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_jobs_are_told_with_what_they_did_and_their_share(site: Server) -> None:
     assert (own["user"], other["user"], own["hosts"]) == ("root", OTHER_ID, "2")
     assert (other["episodes"], own["episodes"], told["400"]["episodes"]) == ("3", "2", "0")
     assert int(own["end_ts"]) - int(own["begin_ts"]) == pytest.approx(STEPS * 10 * SECOND, rel=0.1)
-    # It did nothing on the metadata server, which counts it.
+    # It did nothing on the metadata server, which does count it.
     assert (told["400"]["opens"], told["400"]["metadata_share"]) == ("0", "")
 
 
@@ -114,7 +114,7 @@ def test_without_a_ledger_nothing_is_said_of_episodes(tmp_path: Path) -> None:
 
 
 def test_shares_are_of_what_was_asked_while_the_job_was_active(tmp_path: Path) -> None:
-    """Beside a sum over the rows of every job's own time; with summaries and without."""
+    """Compared with a sum over the rows within each job's time, with summaries and without."""
     played = Played(tmp_path, "healthy", jobs=8)
     played.write(4 * 3600, 60)
     collector, now = played.collector, played.now
@@ -122,7 +122,7 @@ def test_shares_are_of_what_was_asked_while_the_job_was_active(tmp_path: Path) -
     wanted = heavy.Wanted(most=10_000)
     before, total = heavy.heavy(collector.store, within, JobIds(), wanted)
     assert total == len(before) > 8
-    # What is done on a login node is no job's.
+    # Activity on a login node belongs to no job.
     before = [row for row in before if row["user"]]
     collector.tend(now)
     assert summarise(collector.store, JobIds()) >= 0
@@ -135,7 +135,7 @@ def test_shares_are_of_what_was_asked_while_the_job_was_active(tmp_path: Path) -
     assert told(after).keys() == told(before).keys()
     for job, row in told(before).items():
         assert told(after)[job][:5] == row[:5] and told(after)[job][6] == row[6]
-        # Of ten minutes' steps more counts as meanwhile than of finer ones.
+        # With ten-minute steps, more counts as simultaneous than with finer ones.
         assert (told(after)[job][5] or 0) <= (row[5] or 0) * 1.001  # type: ignore[operator]
     for row in before:
         sql = (
@@ -144,7 +144,7 @@ def test_shares_are_of_what_was_asked_while_the_job_was_active(tmp_path: Path) -
         )
         found = collector.store.table(sql, begin=0, end=1 << 62, resolution="fine")
         meanwhile = float(found.column(0)[0].as_py() or 0)
-        # Steps are whole ten minutes here, so some more counts as meanwhile.
+        # Steps are whole ten minutes here, so somewhat more counts as simultaneous.
         if not row["bytes"]:
             continue
         assert isinstance(row["bytes_share"], float) and isinstance(row["bytes"], float)
@@ -154,7 +154,7 @@ def test_shares_are_of_what_was_asked_while_the_job_was_active(tmp_path: Path) -
 
 
 def test_k_s_jobs_are_told_with_the_figures_of_the_report(tmp_path: Path) -> None:
-    """84,000 files, 12 objects each: on the list an operator sees it."""
+    """84,000 files with 12 objects each: an operator sees the job in the list."""
     played = Played(tmp_path, "stall", nodes=None, jobid_name="%j")
     played.turn()
     played.write(1200)

@@ -1,4 +1,4 @@
-"""Ids of jobs and addresses that mean harm."""
+"""Hostile job ids and addresses."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ SHOWN = {
     "/use": {"month": "2026-11", "at": "servers"},
     "/agents": {"range": "1h", "end": "", "top": "3"},
 }  # fmt: skip
-"""Address -> words that it uses, each with a value that is right on any page that uses it."""
+"""Address -> parameters, each with a value that is valid on all pages that use it."""
 WORDS = {"id": "7", "host": "x", "month": "2026-11"} | {
     word: value for used in SHOWN.values() for word, value in used.items()
 }
@@ -80,7 +80,7 @@ def test_a_word_that_a_page_would_ignore_is_refused(site: Server, address: str, 
     assert status == (200 if word in SHOWN[address] else 400), word
     assert (f"{word}: this page does not use it" in text) == (status == 400)
     assert site.get(f"{address}{joint}lang=ja")[0] == 200
-    # Of a page's tables one is chosen for a download only.
+    # A table is chosen for downloads only.
     assert site.get(f"{address}{joint}table=jobs")[0] == 400
 
 
@@ -110,7 +110,7 @@ def test_every_hostile_id_has_its_page(site: Server) -> None:
     links = [unescape(link) for link in re.findall(r'<a class="name" href="([^"]*)"', text)]
     assert len(links) == len(HOSTILE) + 2
     for link in links:
-        # No browser takes any of them for another place.
+        # No browser interprets any of them as an address of another site.
         assert re.match(r"/jobs/([A-Za-z0-9_@,%+=:\[\]~-]|\?id=)", link) and "/.." not in link, link
         status, page, _ = site.get(link)
         assert status == 200, link[:200]

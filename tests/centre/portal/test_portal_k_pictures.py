@@ -1,5 +1,5 @@
-"""K's overload and stall with the figures of its report, out of a collector's store: the sentence on the page
-within three samples, the job named, and the four pictures."""
+"""K's overload and stall with the figures of its report, from a collector's store: the sentence appears on
+the page within three samples, the job is named, and the four charts are drawn."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from portal_site import Server, serving, with_tokens
 
 Rows = list[dict[str, Any]]
 _ENDS_IN_S = 60
-"""Of a span, what is left out as it may still come."""
+"""The end of a span, which is left out because data may still arrive."""
 
 
 @contextmanager
 def shown(folder: Path, played: Played, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """Its portal, where it is as late as in the simulation."""
+    """Its portal, at the same late time as in the simulation."""
     monkeypatch.setattr(pages, "time", SimpleNamespace(time_ns=lambda: played.now))
     access, secrets = with_tokens(folder)
     site = Site(limits=LIMITS, watching=played.watching)
@@ -48,13 +48,13 @@ def rate(row: dict[str, Any], name: str) -> float:
 
 
 def until_third_sample(played: Played, first_s: float) -> None:
-    """The scenario's state begins in FIRST_S seconds, on a whole sample."""
+    """The scenario's state begins in FIRST_S seconds, at a sample."""
     for _ in range(round(first_s / played.step_s) + 3):
         played.sample()
 
 
 def test_k_s_stall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # 12,096 nodes, one JobID: as a server counts jobs whose ids name no node.
+    # 12,096 nodes with one JobID, as a server counts jobs whose ids name no node.
     played = Played(tmp_path / "store", "stall", nodes=None, jobid_name="%j")
     played.turn()
     until_third_sample(played, 150)
@@ -67,14 +67,14 @@ def test_k_s_stall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         suspects = json.loads(server.get("/now?format=json&table=suspects", "operator")[1])["rows"]
         assert suspects[0]["job"] == job and suspects[0]["share"] > 0.5
         assert played.watching.look(played.now)[0].suspects[0].job_ids == 1 and "nrs_tbf_rule" in text
-        # Minute 10 to 23 of the job's 8 to 26, and a while after.
+        # Minutes 10 to 23 of the job's minutes 8 to 26, and some time after.
         played.write(1020)
         rows = numbers(server, "pictures")
         stalled = [row for row in rows if row["cpu"] is not None and row["cpu"] < 0.02]
-        # A step at each end is cut.
+        # One step is cut at each end.
         assert sum(row["seconds"] for row in stalled) == pytest.approx(13 * 60, abs=20)
         assert {row["waiting"] for row in stalled} == {12_000}
-        # A trickle, not zero.
+        # Very few, but not zero.
         assert all(0 < rate(row, "handled") < 20 and 0 < row["opens"] < 40 for row in stalled)
         well = [row for row in rows if row["cpu"] is not None and row["cpu"] > 0.05]
         assert min(rate(row, "operations") for row in well) > 100
@@ -105,7 +105,7 @@ def test_k_s_overload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert sum(row["seconds"] for row in loaded) >= 22.8 * 3600
         opens = [rate(row, "opens") for row in loaded]
         closes = [rate(row, "closes") for row in loaded]
-        # 1,008 nodes with 12 opens a second each, beside the others', all day, and steady.
+        # 1,008 nodes with 12 opens per second each, in addition to the others', all day and steady.
         assert min(opens) > 12_000 and max(opens) < 1.1 * min(opens)
         assert min(closes) > 12_000 and max(closes) < 1.1 * min(closes)
         assert {row["waiting"] for row in loaded[1:-1]} == {7_900}
@@ -149,7 +149,7 @@ def test_users_and_object_servers_have_no_such_pictures(
     ("readings", "step_s", "known"),
     [
         ([0, 1, 2, 3], 10, {0, 1, 2, 3}),
-        # One missed sample is in the next one's growth; two are a gap.
+        # The growth of one missed sample is in the next one; two missed samples are a gap.
         ([0, 1, 3, 4], 10, {0, 1, 2, 3, 4}),
         ([0, 1, 4, 5], 10, {0, 1, 4, 5}),
         # An agent that reads once a minute.

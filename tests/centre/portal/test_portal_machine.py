@@ -1,4 +1,4 @@
-"""The page of one machine, of an agent's and of one that sysstat recorded."""
+"""The page of one machine: one with an agent, and one recorded by sysstat."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from portal_site import OTHER, OWN, SECOND, STEPS, Server, fill, portal, with_to
 
 RECORDED = FIXTURES / "monitor" / "sadf-12.6.1.json"
 HOSTILE = "\"><script>alert(1)</script>' OR 1=1 --"
-"""What the disk does in a step of 10 s: busy for a quarter of it."""
+"""The disk's activity in a step of 10 s: it is busy for a quarter of it."""
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def table(site: Server, path: str, name: str) -> list[dict[str, str]]:
 
 
 def recorded() -> tuple[list[dict[str, Any]], str]:
-    """Readings of sysstat, and the address of that time."""
+    """Readings of sysstat, and the page's address for that time."""
     readings = json.loads(RECORDED.read_text())["sysstat"]["hosts"][0]["statistics"]
     (frames,) = read(RECORDED)
     return readings, f"/machines?host=oss07&range=15m&end={frames.end // SECOND + 60}"

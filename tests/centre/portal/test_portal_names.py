@@ -1,4 +1,4 @@
-"""What jobs are called, their earlier runs, and whether one is slower than usual."""
+"""Job names, earlier runs of a job, and whether a run is slower than usual."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         past.run("500", "", 7, 100)
         past.run("700", "early", 9, 100)
         past.run("700", "latter", 8.9, 100)
-        # Still active, and longer than any before.
+        # Still active, and longer than all earlier runs.
         past.run("120", "ocean", 0.6, 1900)
         past.push()
         yield server
@@ -74,7 +74,7 @@ def test_a_job_is_found_by_the_name_that_is_shown(site: Server) -> None:
     found = {row["job"]: row["job_name"] for row in table(site, "/jobs?range=7d", "jobs")}
     assert found["700"] == "early"
     assert {row["job"] for row in table(site, "/jobs?range=7d&q=early", "jobs")} == {"700"}
-    # Another machine told it later, and by another name.
+    # Another machine reported it later under a different name.
     assert table(site, "/jobs?range=7d&q=latter", "jobs") == []
 
 
@@ -83,7 +83,7 @@ def test_a_slow_run_is_said_to_be_slower_with_the_evidence(site: Server) -> None
     text = page(site, "100")
     assert "This run took 25 min." in text and "6 earlier runs that moved about as much took 10 min" in text
     rows = {row["job"]: row for row in table(site, "/jobs/100", "runs")}
-    # Another user's of the same name are none, and one that moved much less is not compared.
+    # Runs of another user with the same name are left out, and one that moved much less is not compared.
     assert set(rows) == {*(f"10{day}" for day in range(7)), "110", "111", "112", "120"}
     compared = {job for job, row in rows.items() if row["compared"] == "true"}
     assert compared == {f"10{day}" for day in range(1, 7)} and rows["100"]["role"] == "this job"
@@ -134,7 +134,7 @@ def test_a_user_compares_his_own(site: Server) -> None:
 def test_jobs_whose_ids_name_no_user_have_the_name_that_one_told(site: Server) -> None:
     found = {row["job"]: row["job_name"] for row in table(site, "/jobs?range=7d", "jobs")}
     assert found["600"] == found["601"] == "plain" and verdict(site, "600") == "slower than usual"
-    # Whose they are nobody knows, so that they are operators' only.
+    # The owner is unknown, so only operators see them.
     assert site.get("/jobs/600", "user")[0] == 404
 
 

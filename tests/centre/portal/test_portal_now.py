@@ -1,4 +1,4 @@
-"""The page of what is now: the state, since when, by what evidence, who, and who may see it."""
+"""The page of the current state: since when, the evidence, the jobs responsible, and who may see it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def stall(now: int) -> Verdict:
 
 
 class Fixed(Watching):
-    """One that says what it is told to."""
+    """An observer that returns what the test sets."""
 
     said: tuple[Verdict, ...] = ()
 
@@ -85,7 +85,7 @@ def test_it_says_what_helps_the_operator_and_the_owner(site: tuple[Server, Fixed
     assert "Suspend the job, so that no more of its requests come" in text
     assert "waits for object servers" in text and "Open each file once" in text
     assert "nrs_tbf_rule" in text and "start j800 jobid={800 800:*}" in text
-    # Nobody tells a user what others' jobs did, nor how an operator limits them.
+    # Users see neither what others' jobs did nor how an operator limits them.
     for_users = server.get("/now", Role.USER.value)[1]
     assert "Open each file once" not in for_users and "nrs_tbf_rule" not in for_users
 
@@ -113,7 +113,7 @@ def test_the_longest_names_are_shortened(site: tuple[Server, Fixed]) -> None:
         text = server.get(page, "operator")[1]
         shown = re.sub(r'(href|title)="[^"]*"', "", text)
         assert not re.search("W{300}|9{300}|o{300}", shown) and "<script>alert" not in text
-    # For download they are whole.
+    # In downloads they are complete.
     assert rows(server, "suspects")[0]["job"] == "9" * 10_000
 
 

@@ -1,4 +1,4 @@
-"""The collector asks agents: what they have counts once, and bad ones hold up nobody."""
+"""The collector pulls from agents: their data count once, and faulty agents do not delay others."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_what_agents_have_is_fetched_and_they_are_told(tmp_path: Path) -> None:
         wait_for("the last is acknowledged", lambda: not one.frames)
         assert stored(collector) == {"oss01": total}
     assert one.asked[0] == {}
-    # What is said to be kept grows, and the collector asks for all where it lacks something.
+    # The acknowledged number grows, and the collector requests a full round when it lacks data.
     kept = [asked["kept"] for asked in one.asked[1:]]
     assert kept == sorted(kept) and kept[-1] == 21 and said == []
 
@@ -58,7 +58,7 @@ def test_what_agents_have_is_fetched_and_they_are_told(tmp_path: Path) -> None:
 def test_after_a_restart_agents_offer_again_and_it_counts_once(tmp_path: Path) -> None:
     frames, total = made("oss01", 12)
     for _ in range(3):
-        # This agent forgot, too, what it was told.
+        # This agent forgot the acknowledgements, too.
         one = FakeAgent("oss01", frames)
         with answering(one), pulled(tmp_path, target_of(one.url, "")) as (collector, _):
             wait_for("the last is acknowledged", lambda one=one: not one.frames)
@@ -81,7 +81,7 @@ def test_bad_agents_hold_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         collector, said = stack.enter_context(pulled(tmp_path, *targets))
         wait_for("the good one's", lambda: not good.frames)
         wait_for("all complaints", lambda: all(any(url in line for line in said) for url in bad.values()))
-        # It goes on while the others are tried again and again.
+        # Pulling continues while the others are retried.
         asked = len(good.asked)
         wait_for("more questions", lambda: len(good.asked) > asked + 20)
         assert stored(collector) == {"oss01": total}
@@ -89,7 +89,7 @@ def test_bad_agents_hold_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def alone(folder: Path, said: list[str]) -> tuple[Puller, puller._Agent]:
-    """A puller that does not run, and an agent of it."""
+    """A puller that is not running, and one of its agents."""
     target = target_of("http://127.0.0.1:9", "")
     keeper, names = Keeper(Collector(folder), AgentLimits(), 1, 100), Names([target], lambda _: ())
     wanted = Pulling((target,), Shown(), 60.0)
@@ -120,7 +120,7 @@ def test_nobody_is_asked_earlier_than_the_budget_lets_him(tmp_path: Path) -> Non
 def test_all_addresses_of_a_name_are_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = FakeAgent("oss01", made("oss01", 3)[0])
     port = agent.server_address[1]
-    # The agent listens at the second only.
+    # The agent listens only on the second address.
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"127.0.0.{last}", port)) for last in (2, 1)]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *words, **more: found)
     target = target_of(f"http://localhost:{port}", "")
@@ -168,7 +168,7 @@ def test_errors_are_told_also_to_who_wants_quiet(capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("said", ["oss01", "liar"])
 def test_a_name_of_another_is_refused(tmp_path: Path, said: str) -> None:
-    """In its head, or in its batches only."""
+    """In its header, or in its batches only."""
     frames, total = made("oss01", 4)
     true, liar = FakeAgent("oss01", frames), FakeAgent(said, made("oss01", 9)[0])
     targets = (target_of(true.url, "", "oss01"), target_of(liar.url, "", "liar"))
@@ -179,7 +179,7 @@ def test_a_name_of_another_is_refused(tmp_path: Path, said: str) -> None:
         wait_for("the count", lambda: losses(collector))
         assert {target for target, _ in losses(collector)} == {liar.url}
         assert stored(collector) == {"oss01": total}
-        # Nothing of it is thrown away: the name may be put right.
+        # Nothing is discarded, since the name may be corrected later.
         assert not liar.set_aside and len(liar.frames) == 9
 
 
@@ -225,7 +225,7 @@ def test_a_clock_that_is_far_off_is_told_and_its_batches_are_set_aside(
 
 
 def test_batches_that_were_kept_come_with_a_right_clock(tmp_path: Path) -> None:
-    """Those of `made` are more than a day old."""
+    """Some of `made` are more than a day old."""
     frames, total = made("oss01", 3)
     one = FakeAgent("oss01", frames)
     one.clock_ns = -20 * 60 * SECOND
@@ -349,7 +349,7 @@ def test_wrong_options_are_told(tmp_path: Path, options: list[str], why: str) ->
 
 @pytest.mark.whole
 def test_a_real_agent_is_asked_by_certificate_and_token(agent: Path, tmp_path: Path) -> None:
-    """Mutual TLS and a token; who has only one of them gets nothing."""
+    """Mutual TLS and a token: a client with only one of them gets nothing."""
     tree = played(tmp_path / "centre", "healthy", 600, cleanup_s=0)
     name = sorted(path.name for path in tree.root.iterdir() if path.is_dir())[0]
     files = {}

@@ -1,6 +1,6 @@
-"""A Prometheus as the store of the monitor's commands: pages, `top`, and what is wrong with servers.
+"""A Prometheus as the store of the monitor's commands: pages, `top`, and problems of servers.
 
-The samples were scraped by Prometheus 2.42 while a collector took the pushes of the same agents
+The samples were scraped by Prometheus 2.42 while a collector received the pushes of the same agents
 (test_prometheus_real.py)."""
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PLACE = {"host": "h", "instance": "h:1"}
 
 @pytest.fixture
 def fake() -> Iterator[Fake]:
-    """What was scraped, as if it were now."""
+    """The scraped samples, moved to the present."""
     answer = json.loads(lzma.decompress((SCRAPED / "scraped.json.xz").read_bytes()))
     later = time.time() - KEPT["end"] / SECOND
     series = [
@@ -139,7 +139,7 @@ def test_pages_of_weeks_ask_for_few_readings(fake: Fake, page: str) -> None:
     for path in ("/?range=30d", "/jobs?range=7d", "/use"):
         fake.asked.clear()
         got(page + path)
-        # The states of servers are those of now: of the last hours.
+        # States of servers concern the present, that is the last hours.
         long = [one for one in fake.asked if _span_s(one) > 7 * 3600]
         assert all(int(one.get("step", 600)) >= 600 for one in long)
         assert all(re.search(r"\[(\d+)s\]", one["query"]) for one in fake.asked)
@@ -271,7 +271,7 @@ def test_what_lets_in_is_sent_and_read_again(fake: Fake, tmp_path: Path) -> None
     ],
 )
 def test_what_can_not_be_asked_so_is_told(words: list[str], why: str) -> None:
-    # Both commands ask the same way; half of the cases each.
+    # Both commands query in the same way, so each tests half of the cases.
     command = ["top", "--once"] if len(words) == 2 else ["serve", "--listen", "127.0.0.1:0"]
     told = iodock("monitor", *command, *words)
     assert told.returncode == 2, told.stderr

@@ -1,4 +1,4 @@
-"""Growth out of what Prometheus keeps: exact where it can be, never more than what was done."""
+"""Growth computed from Prometheus' samples: exact if possible, and never more than the truth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Values = list[float | None]
 
 
 def at(values: Values) -> list[tuple[float, str]]:
-    """Scrapes since T; None: the series is not there."""
+    """Values scraped since T; None: the series is missing."""
     return [(T + EVERY_S * n, f"{value:.15g}") for n, value in enumerate(values) if value is not None]
 
 
@@ -54,7 +54,7 @@ class Scraped:
         return self
 
     def rows(self, resolution: str = "fine", seconds: int = 3600) -> list[tuple[object, ...]]:
-        """begin and end in scrapes, owner, bytes written, exact."""
+        """Begin and end in scrapes, owner, bytes written, exact."""
         with serving(self.fake) as fake:
             found = PrometheusStore(Client(parsed(fake.address))).table(
                 "SELECT begin_ts, end_ts, coalesce(job, session, command, '') AS owner, "
@@ -69,7 +69,7 @@ class Scraped:
 
 
 def grown(values: Values, starts: Values | None = None, **options: Values) -> list[tuple[object, object]]:
-    """Bytes and whether that is exact, of every interval with something to say."""
+    """Bytes and whether they are exact, for every interval with a result."""
     rows = Scraped(len(values), **options).job(values, starts).rows()
     return [(row[3], row[4]) for row in rows]
 
@@ -87,7 +87,8 @@ def test_what_was_done_before_the_first_reading_is_not_known() -> None:
 
 def test_a_new_entry_grew_from_nothing() -> None:
     assert grown([None, None, 400, 500], [None, None, LATER, LATER]) == [(400, True), (100, True)]
-    # Without its beginning, too: in so short a time nobody comes, is removed and comes again.
+    # The beginning may be missing, too: a job does not appear, disappear and appear again in such a short
+    # time.
     assert grown([None, None, 400, 500]) == [(400, True), (100, True)]
 
 
@@ -95,7 +96,7 @@ def test_another_beginning_is_a_reset() -> None:
     idle = [700.0] * 30
     starts = [BEFORE] * 30 + [T + 29.5 * EVERY_S] * 2
     assert grown([*idle, 50, 90], starts) == [(50, True), (40, True)]
-    # It was in use shortly before, so somebody cleared it: nobody saw the rest.
+    # It was active shortly before, so its entry was cleared, and the remaining growth was not seen.
     busy = [float(n) for n in range(1, 31)]
     assert grown([*busy, 50, 90], starts)[-2:] == [(50, False), (40, True)]
 
@@ -146,7 +147,7 @@ def test_sums_that_fall_give_no_more_than_was_done() -> None:
     for command, values in {"shell": [10, 110, 110], "child": [100, None, None], "other": [5, 5, 25]}.items():
         labels = {"operation": "write_call", "known_by": "session", "job": "", "command": command}
         scraped.job(list(values), ending="", **labels)
-    # The shell took over what its child had done.
+    # The shell took over its child's counters.
     assert scraped.rows() == [(1, 2, "other", 20, False)]
 
 
@@ -155,10 +156,10 @@ def test_steps_keep_the_sum_and_know_less_of_the_time() -> None:
     scraped = Scraped(60).job(values, [BEFORE] * 60)
     for resolution in ("fine", "minute"):
         rows = [row for row in scraped.rows(resolution, EVERY_S * 60) if row[3]]
-        # All that came after the first step's last scrape.
+        # All growth after the first step's last scrape.
         assert sum(int(str(row[3])) for row in rows) == 10 * (59 - int(float(str(rows[0][0]))))
         assert all(row[4] for row in rows)
-    # Who lived shorter than a step is there.
+    # A job that lived for less than a step is included.
     brief = Scraped(80).job([None] * 41 + [30.0, 70.0] + [None] * 37, [None] * 41 + [float(T + 610)] * 2)
     assert [row[3] for row in brief.rows("ten_minutes", EVERY_S * 80) if row[3]] == [70]
 
@@ -175,8 +176,8 @@ def test_ids_under_another_label_are_found() -> None:
 
 
 def history(cleanup_s: int, release: str) -> tuple[Fake, dict[tuple[str, str], int]]:
-    """Over an hour of a simulated centre, scraped by a fake: what it has, and what jobs wrote since the first
-    scrape."""
+    """More than an hour of a simulated centre, scraped by a fake Prometheus: its content, and what jobs wrote
+    since the first scrape."""
     scenario = replace(named("healthy"), cleanup_s=cleanup_s, release=release)
     centre = Centre(scenario, seed=7, begin_ns=T * SECOND, jobs=10, servers=3)
     fake, series = Fake(), defaultdict(list)
@@ -238,6 +239,6 @@ def test_of_a_centre_never_more_than_was_done_and_all_of_it_where_exact(release:
     exact = sum(row["exact"] for row in found)
     total = sum(row["bytes"] for row in found)
     if release == "2.15":
-        # Beginnings are known, and scrapes are close: all of it.
+        # Beginnings are known and scrapes are frequent, so the result is complete.
         assert (exact, total) == (len(found), sum(done.values()))
     assert total > 0.9 * sum(done.values())

@@ -1,5 +1,5 @@
-"""Prometheus itself scrapes the agents whose pushes a collector takes, too: what is read back from it agrees
-with the collector's store. `make test-prometheus` says where the program is."""
+"""A real Prometheus scrapes the agents whose pushes a collector also receives: its data agree with the
+collector's store. `make test-prometheus` says where the program is."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from prometheus_sums import SUMS
 
 PROGRAM = os.environ.get("IODOCK_PROMETHEUS", "")
 CAPTURE = os.environ.get("IODOCK_PROMETHEUS_CAPTURE", "")
-"""A folder: keep what was scraped there, for tests without a Prometheus."""
+"""A folder in which to keep the scraped data, for tests without a Prometheus."""
 LISTED = 3
 pytestmark = [
     pytest.mark.whole,
@@ -39,7 +39,7 @@ IDS = JobIds()
 
 @pytest.fixture(scope="module")
 def rested(agent: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Span]]:
-    """A centre that worked for a while; then time stood still until both have read all of it."""
+    """A centre that worked for a while, and then stopped until both had read everything."""
     folder = tmp_path_factory.mktemp("prometheus")
     with site(folder, agent, Path(PROGRAM)) as made:
         made.live(20)
@@ -52,18 +52,18 @@ def rested(agent: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
 
 
 def all_read(made: Site) -> None:
-    """Time stands still: until both have what was done last."""
-    # What is scraped may have been read an interval before, and rounds may be under way.
+    """The simulated time stops until both have the last activity."""
+    # A scrape may return a reading of the interval before, and rounds may be in progress.
     stands = time.time_ns() + int(4 * EVERY_S * SECOND)
     until("it was scraped", lambda: read(made.scraped) > stands)
-    # A busy machine may be behind with its pushes: all that the agents had made by then.
+    # A busy machine may be late with its pushes: wait for all batches that the agents had made by then.
     batches = made.made_batches()
     assert len(batches) == len(made.names)
     until("it was pushed", lambda: all(made.batches()[host] >= last for host, last in batches.items()))
 
 
 def read(store: MonitorTables) -> int:
-    """When the machine was read last that was read least lately; rows without growth count, too."""
+    """The last reading of the machine that was read least recently. Rows without growth count, too."""
     now = time.time_ns()
     found = file_systems.servers(
         store, Span(now - 300 * SECOND, now, 10 * SECOND, "fine", "fine")
@@ -79,7 +79,7 @@ def sums(store: MonitorTables, span: Span, sql: str = SUMS) -> list[dict[str, An
 
 
 def capture(made: Site, span: Span, folder: Path) -> None:
-    """What Prometheus has of job_stats, services and agents, and the sums that the collector has."""
+    """Prometheus' data on job_stats, services and agents, and the collector's sums for them."""
     name = (
         "iodock_(.+_job_stats_(operations|bytes|time_seconds)_.+|.+_other_owners|mds_stats.+|agent_source.+)"
     )
@@ -100,7 +100,7 @@ def test_what_every_job_did_on_every_target_is_the_same(rested: tuple[Site, Span
 
 
 def rows(table: pa.Table, *keys: str) -> list[dict[str, Any]]:
-    """Of an answer, without what says when."""
+    """The answer without its times."""
     when = ("begin_ts", "end_ts", "seconds", "read_rate", "write_rate", "metadata_rate", "read_ts", "share")
     found = [{name: value for name, value in row.items() if name not in when} for row in table.to_pylist()]
     return sorted(found, key=lambda row: tuple(str(row[key]) for key in keys))
@@ -130,10 +130,10 @@ def test_the_views_are_the_same(rested: tuple[Site, Span]) -> None:
 
 
 def test_curves_are_no_later_than_a_reading_and_a_scrape(rested: tuple[Site, Span]) -> None:
-    """What an agent reads is scraped an interval and a scrape later at most, and lies between two scrapes."""
+    """An agent's reading is scraped after at most one interval and one scrape, and is between two scrapes."""
     made, span = rested
     kept, scraped = (file_systems.by_servers(store, span).to_pylist() for store in (made.kept, made.scraped))
-    # In steps of 10 s: within one step of each other, as both intervals together are shorter than that.
+    # In steps of 10 s: they differ by one step at most, since both intervals together are shorter than that.
     assert span.step / SECOND > 3 * EVERY_S
     for name in ("read_bytes", "write_bytes", "metadata"):
         curves = [summed(found, name, span.steps) for found in (kept, scraped)]
@@ -144,7 +144,7 @@ def test_curves_are_no_later_than_a_reading_and_a_scrape(rested: tuple[Site, Spa
 
 
 def summed(found: list[dict[str, Any]], name: str, steps: int) -> list[float]:
-    """All until the end of each step."""
+    """Everything up to the end of each step."""
     total, curve = 0.0, []
     of_step = {row["bucket"]: row[name] for row in found}
     for step in range(steps):
@@ -179,5 +179,5 @@ def test_with_few_jobs_listed_sums_of_targets_are_the_same(agent: Path, tmp_path
         kept, scraped = (sums(store, span, of_targets) for store in (made.kept, made.scraped))
     jobs_told = [{row["target"]: row.pop("jobs") for row in found} for found in (kept, scraped)]
     assert any(jobs_told[0][target] > LISTED for target in jobs_told[0])
-    # Nobody was removed meanwhile, so the sum over the others is exact, too.
+    # No job was removed, so the sum over the others is exact, too.
     assert scraped == kept

@@ -1,4 +1,4 @@
-"""Actions: what is done to a job, when it is not, and how it is undone. The scheduler is a fake."""
+"""Actions on jobs: what is done, when nothing is done, and how it is undone. The scheduler is simulated."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_it_is_undone_after_recovery_and_only_then(site: Site) -> None:
 
 def test_nothing_is_done_while_samples_are_missing(tmp_path: Path) -> None:
     site = Site(tmp_path, replace(ACTS, quiet_after_start_s=60))
-    # The time after the start ends while the state is the one of before.
+    # The waiting time after the start ends while the state is the earlier one.
     site.intervals(5)
     for _ in range(3):
         site.interval(missed=1, samples=6)
@@ -83,7 +83,7 @@ class Crash(BaseException):
 
 
 def crashing(site: Site, word: str, when: str) -> None:
-    """The collector ends before or after this command has its effect."""
+    """The collector ends before or after this command takes effect."""
 
     def crash(command: list[str]) -> None:
         if command[1] == word:
@@ -188,7 +188,7 @@ def test_nothing_is_done_without_the_evidence_that_the_site_wants(site: Site, mo
         site.wait(10)
         site.hear(replace(verdict(site.now), **more))
     assert site.scheduler.calls == [] and site.statuses == []
-    # The same with all of it does something.
+    # The same with all conditions fulfilled leads to an action.
     site.wait(10)
     site.hear(verdict(site.now))
     assert site.statuses == ["done"]
@@ -207,7 +207,7 @@ def test_protected_jobs_are_left_alone(tmp_path: Path, job: str) -> None:
 
 
 def test_the_scheduler_knows_better_who_owns_a_job(site: Site) -> None:
-    """A name that came with samples can't take a protected user's job out of protection."""
+    """A name in the samples cannot remove the protection of a protected user's job."""
     site.job.owner = "root"
     site.intervals(8)
     assert site.statuses == ["failed"] and site.why == "protected-user" and site.job.state == "running"

@@ -1,4 +1,4 @@
-"""Cures: sentences by what a job did, and rules in the syntax of each Lustre version."""
+"""Advice: sentences by what a job did, and rules in the syntax of each Lustre version."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_owners_are_told_what_helps_against_what_was_seen(
 def test_amounts_are_those_that_were_seen() -> None:
     suspect = did(object_creates=84_672.0, creates=None)
     said = "Creating its files makes 84,672 objects a second: files created x stripe count."
-    # What is not known is not said to be 0.
+    # An unknown value is not shown as 0.
     assert cures.seen(suspect, EN) == [said]
     helps = cures.for_owner("stall", "metadata", suspect, Intervention(), EN)
     assert helps[0].startswith("Set a stripe count of 1") and helps[1].startswith("Write fewer")
@@ -135,7 +135,7 @@ def test_a_rule_limits_requests_and_not_objects() -> None:
     [
         # jobid_name %j: one bucket for the job on all of its nodes.
         (12_000.0, 1, 1200), (12_000.0, None, 1200), (5.0, 1, 1), (1e9, 1, 65_535),
-        # %j:%u:%H: each node has a bucket of its own.
+        # %j:%u:%H: each node has its own bucket.
         (12_000.0, 120, 10), (27_000.0, 1008, 3), (None, 1, 100), (None, 10, 10),
     ],
 )  # fmt: skip
@@ -154,7 +154,8 @@ def test_projects_and_nodemaps_are_not_divided_by_nodes() -> None:
 
 
 def test_a_rule_that_would_not_slow_the_job_is_not_suggested() -> None:
-    """K's stall: 84,000 files in two minutes, on 12,096 nodes: one request a second of each is no limit."""
+    """K's stall: 84,000 files in two minutes on 12,096 nodes. Limiting each to one request per second has no
+    effect."""
     suspect = replace(did(opens=700.0, object_creates=8400.0), nodes=12_096, job_ids=12_096)
     assert set(started("2.15", rate=700.0, ids=12_096)) == set()
     assert set(started("2.17", rate=700.0, ids=12_096)) == {"projid", "nodemap"}

@@ -1,5 +1,5 @@
-"""What schedulers say of jobs. The answers here are made up, in the form of the manuals; a real Slurm is
-asked in tests/trials/whole_slurm_facts.py."""
+"""Job information from schedulers. The answers here are made up in the form of the manuals; a real Slurm is
+used in tests/trials/whole_slurm_facts.py."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FAKE_GRID_ENGINE = """<?xml version='1.0'?>
 
 
 class Fake:
-    """A scheduler's commands, made up."""
+    """A scheduler's commands, simulated."""
 
     def __init__(self, **answers: str) -> None:
         self.answers, self.commands = answers, list[Sequence[str]]()

@@ -1,4 +1,4 @@
-"""Every setting of the response is in the how-to, with its default, and every reason has its sentence."""
+"""Every setting of the response is in the how-to with its default, and every reason has its sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from places import ROOT, SOURCE
 PAGE = (ROOT / "docs/how-to/server-notices.md").read_text()
 BLOCKS = [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)]
 EXAMPLES = ("portal", "sender", "lustre_version", "node_local", "prefix", "scheduler")
-"""These have no default that would teach anything."""
+"""These have no useful default."""
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_every_scheduler_is_there() -> None:
 
 
 def test_every_reason_has_its_sentence() -> None:
-    """A key that the code uses and the page does not know would be shown as nothing."""
+    """A key that the code uses but the page does not define would be shown as empty."""
     folder = SOURCE / "centre" / "watch"
     used: set[str] = set()
     for path in (folder / "actions.py", folder / "acting.py", folder / "deciding.py"):

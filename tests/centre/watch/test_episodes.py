@@ -1,4 +1,4 @@
-"""Episodes: what begins, changes and ends one, and what is kept of it."""
+"""Episodes: what begins, changes and ends one, and what is stored of it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def after(*states: tuple[State, int]) -> Episode | None:
-    """Of a server with these states, each with its samples in a row."""
+    """Verdicts on a server with these states, each for this many samples in a row."""
     found = None
     for number, (state, samples) in enumerate(states):
         found = advanced(found, verdict(START + number * EVERY_S * SECOND, state, samples))
@@ -124,7 +124,7 @@ def test_a_verdict_from_the_future_freezes_nothing(site: Site) -> None:
     site.hear(verdict(site.now + 3600 * SECOND, "stall", 6))
     found = site.responder.episodes(0)[0]
     assert not found.is_over and found.begin_ns == site.now
-    # Nothing is done by a clock that is wrong.
+    # Nothing is done if the clock is wrong.
     assert site.statuses == []
     site.intervals(3, "healthy")
     assert site.responder.episodes(0)[0].is_over
@@ -201,7 +201,7 @@ def test_what_is_too_old_is_forgotten(tmp_path: Path) -> None:
     assert [len(one.suspects) for one in site.responder.episodes(0)] == [1, 1]
     site.wait(11 * 86_400)
     site.responder.forget(site.now)
-    # One that goes on is needed still.
+    # An episode in progress is still needed.
     assert [(one.server, len(one.suspects)) for one in site.responder.episodes(0)] == [
         ("mds02", 1),
         ("mds01", 0),

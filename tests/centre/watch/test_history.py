@@ -1,4 +1,4 @@
-"""Now's history after a restart: what the ledger has, beside what was watched and what the store tells."""
+"""The history on the Now page after a restart: from the ledger, from observation, and from the store."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def spell(begin_h: float, end_h: float | None, state: State = "stall", **more: o
 
 
 def kept(answers: Answers, hours: float) -> None:
-    """An overload of ten minutes that the ledger has, so many hours ago."""
+    """An overload of ten minutes in the ledger, this many hours ago."""
     answers.now = time.time_ns() - round(hours * HOUR)
     answers.intervals(60, suspects=(suspect(name="training"),))
     answers.intervals(6, "healthy")
@@ -52,7 +52,7 @@ def test_episodes_are_in_the_history_of_a_collector_that_was_started_again(tmp_p
         first, second = rows(server, "history")
         assert (first["state"], first["server"], first["jobs"]) == ("overload", "mds01", "4711")
         assert 590 <= float(second["seconds"]) <= 610 and int(second["since"]) < int(first["since"])
-        # A user reads that something was, and of jobs only his own.
+        # A user sees that there was an overload, but only their own jobs.
         assert [row["jobs"] for row in rows(server, "history", "user")] == ["", ""]
         assert "server" not in rows(server, "history", "user")[0]
         assert "The last 30 days" in server.get("/now", "operator")[1]
@@ -67,7 +67,7 @@ def test_what_was_watched_is_told_once(tmp_path: Path) -> None:
     (episode,) = answers.responder.episodes(0)
     live = spell(99.9, 100.2, "overload")
     assert together([live], [episode]) == [live]
-    # Another server, another time, and no samples are other things.
+    # Another server, another time, and missing samples are different entries.
     others = [
         spell(99.9, 100.2, server="mds02"), spell(90, 91), spell(99.9, 100.2, "no-samples", suspects=())
     ]  # fmt: skip

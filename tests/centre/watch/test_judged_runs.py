@@ -1,4 +1,4 @@
-"""The classifier on frozen runs: the table in docs/explanation/server-states.md, a part of it here."""
+"""The classifier on frozen runs: a part of the table in docs/explanation/server-states.md."""
 
 from __future__ import annotations
 

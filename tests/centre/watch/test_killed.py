@@ -1,4 +1,4 @@
-"""A collector's process that is killed while a command of the scheduler runs. The commands are fakes."""
+"""A collector that is killed while a scheduler command runs. The commands are simulated."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_killed_after_the_suspend_it_is_undone_by_the_next_one(site: Path) -> No
     assert ended.stdout == "done\n", ended.stderr
     assert respond(site, "healthy", 3).stdout == "undone\n"
     assert done(site) == [f"suspend {JOB}", f"resume {JOB}"]
-    # Nothing more, however often it starts.
+    # Nothing more happens, however often it starts.
     assert respond(site, "healthy", 4).stdout == "undone\n" and len(done(site)) == 2
 
 

@@ -1,4 +1,4 @@
-"""Servers of Lustre as clients see them: readings in the form of the agent's, made up here."""
+"""Lustre servers as seen by clients: readings in the agent's form, made up here."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ STEP = 10 * SECOND
 TARGET = "lfs-MDT0000"
 CLIENTS = ("n1", "n2")
 _LOOKED_AT = 15
-"""Of samples in a row, so many of the last: some more than the usual needs."""
+"""Number of last samples that must agree: slightly more than are needed to know the usual values."""
 
 
 @dataclass
 class Clients:
-    """Two clients with an agent; with `has_server` an agent on the metadata server, too."""
+    """Two clients with an agent; with `has_server`, also an agent on the metadata server."""
 
     folder: Path
     has_server: bool = False
@@ -114,7 +114,7 @@ def test_what_clients_wait_for_from_an_object_server_is_of_that_server(tmp_path:
         clients.collector.flush()
     observer = Observer(clients.collector.store, JobIds(), STEP)
     found = observer.round(clients.at + 2 * SECOND + SECOND // 2)
-    # 300 requests in ten seconds, of both targets, that took 40 ms each.
+    # 300 requests in ten seconds, on both targets, of 40 ms each.
     assert found.news["oss01"].client_wait_s == pytest.approx(0.04)
     assert found.news["oss01"].backlog == pytest.approx(1.2)
     assert {one.host for one in found.observations} == {"oss01", TARGET}

@@ -1,5 +1,5 @@
-"""A master of MooseFS by its agent and its clients: readings in the form of the agent's, made up here. A real
-one: `make test-moosefs`."""
+"""A MooseFS master as seen by its agent and its clients: readings in the agent's form, made up here. For a
+real one: `make test-moosefs`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEP = SECOND
 MASTER = "10.0.0.1:9421"
 JOBS = ("7", "8", "9")
 _LOOKED_AT = 15
-"""Of samples in a row, so many of the last: some more than the usual needs."""
+"""Number of last samples that must agree: slightly more than are needed to know the usual values."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Centre:
         self, samples: int, waiting: int = 0, cpu: float = 0.05, does: int = 100, much: str = "",
         is_answered: bool = True,
     ) -> Verdict:  # fmt: skip
-        """DOES: operations of each job in a sample; 20 times as many of MUCH."""
+        """DOES: operations of each job in a sample; job MUCH has 20 times as many."""
         for left in range(samples, 0, -1):
             self.number, self.at = self.number + 1, self.at + STEP
             self.uptime_s += 1
@@ -67,7 +67,7 @@ class Centre:
         return verdict
 
     def skips(self, parts: list[Part]) -> None:
-        """A round of the master's machine that has only these."""
+        """A round of the master's machine with only these."""
         self.number, self.at = self.number + 1, self.at + STEP
         for part in parts:
             part.time = self.at
@@ -139,7 +139,7 @@ def test_a_master_that_is_stopped_is_a_stall_also_if_nobody_asks(tmp_path: Path)
 def test_a_master_that_is_started_again_is_a_failover_though_its_machine_runs_on(tmp_path: Path) -> None:
     centre = Centre(tmp_path)
     centre.goes_on(70)
-    # A reading without the master's process is no restart, and neither is the one that follows.
+    # A reading without the master's process does not mean a restart, nor does the reading after it.
     parts = [Part(centre.at, [Entry("", {("uptime_s", LEVEL): 9_000_000}, evidence=0)], "cpu", "", "cpu")]
     centre.skips(parts)
     assert centre.goes_on(1).state == "healthy"

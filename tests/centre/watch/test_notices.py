@@ -1,4 +1,4 @@
-"""Notices: once at an episode's begin and once at its end, in each recipient's language."""
+"""Notices: sent once when an episode begins and once when it ends, in each recipient's language."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_servers_of_one_file_system_are_told_together(site: Site) -> None:
     site.wait(10)
     site.hear(verdict(site.now, "healthy", 5, server="oss99", kind="object"))
     assert [letter.phase for letter in site.sent] == ["begin"] * 3 + ["end"] * 3
-    # Another kind of server is another matter.
+    # A different kind of server is a separate episode.
     site.wait(10)
     site.hear(verdict(site.now, server="mds01"), verdict(site.now, "stall", server="oss1", kind="object"))
     assert len(site.sent) == 12
@@ -347,7 +347,7 @@ def test_a_mail_server_that_hangs_holds_up_no_verdict(tmp_path: Path) -> None:
                 site.wait(1)
                 site.hear(verdict(site.now, "stall", server=f"mds{number}"), works=False)
             assert len(site.responder.episodes(0)) == 51
-            # The first mail is still on its way.
+            # The first mail is still being sent.
             assert site.responder.counts() == {}
             mails.gone.set()
         site.responder.close()
@@ -499,7 +499,7 @@ def test_a_password_is_sent_by_nobody_in_the_clear_and_a_certificate_must_be_val
     password.chmod(0o600)
     with pytest.raises(RequestError, match="sent unencrypted"):
         Mail(Notices(smtp="mail.example.org:25", smtp_user="io", smtp_password_file=str(password)))
-    # A server without TLS gets neither password nor mail.
+    # A server without TLS receives neither password nor mail.
     with mail_sink() as mails:
         for security in ("starttls", "tls"):
             given = Notices(
@@ -516,7 +516,7 @@ def test_a_password_is_sent_by_nobody_in_the_clear_and_a_certificate_must_be_val
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
-    """Of 127.0.0.1, signed by itself; the key is in the same file."""
+    """A self-signed certificate for 127.0.0.1; the key is in the same file."""
     path = tmp_path / "mail.pem"
     words = [
         "openssl",

@@ -1,4 +1,4 @@
-"""What a store's rows become: observations, and what others say of a server."""
+"""How a store's rows become observations, and what other machines report about a server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def begin_of_day() -> int:
 
 
 def machine(at: int, number: int, wrong: int = 0) -> list[Part]:
-    """One reading of a metadata server: 100 requests a reading that wait 2 ms, 6 of 24 threads, CPU at a
+    """One reading of a metadata server: 100 requests that wait 2 ms, 6 of 24 threads busy, CPU at a
     quarter."""
     at += wrong
     handled = number * 100
@@ -77,7 +77,7 @@ def test_an_observation_has_what_the_agent_read(tmp_path: Path) -> None:
     assert one.wait_s == pytest.approx(2e-3) and one.waiting == 3 and one.threads == 6
     assert one.cpu == pytest.approx(0.25) and one.load == 1.5 and one.uptime_s == 1040
     assert one.seconds == 10 and one.pressure is None and one.operation_s is None
-    # Each is given once.
+    # Each observation is returned once.
     assert len(found) == 5 and observer.round(last + 5 * SECOND).observations == ()
 
 
@@ -105,7 +105,7 @@ def test_a_wrong_clock_is_no_silence(tmp_path: Path, wrong_s: int) -> None:
         )
         collector.flush()
         said = watching.look(at + 3 * SECOND)
-    # A clock that is behind is noticed after some minutes.
+    # A clock that is slow is noticed after some minutes.
     assert [one.state for one in said] == ["healthy"] or wrong_s < 0
 
 
@@ -121,7 +121,7 @@ def test_a_clock_that_is_ahead_gives_each_sample_once(tmp_path: Path, wrong_s: i
         )
         collector.flush()
         assert len(observer.round(at + 3 * SECOND).observations) == 1
-    # Its rows of before are no samples of now, where it is silent.
+    # If a server is silent, its earlier rows do not count as current samples.
     for later in range(5, 20):
         assert observer.round(last + later * STEP + 3 * SECOND).observations == ()
 
@@ -223,7 +223,7 @@ def mount(at: int, number: int, wait_us: int, grows: bool = True) -> list[Part]:
 
 
 def test_a_server_that_only_clients_see_is_judged_by_them(tmp_path: Path) -> None:
-    """A synthetic NFS client: there is no kernel NFS here."""
+    """A synthetic NFS client, because there is no kernel NFS here."""
     collector, begin = Collector(tmp_path), begin_of_day()
     watching = Watching(collector.store, limits=ServerStates(scheduler="none"))
     said = []

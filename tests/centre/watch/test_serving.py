@@ -1,4 +1,4 @@
-"""`iodock monitor serve` with a response: where it keeps what it knows, and what it does where it can't."""
+"""`iodock monitor serve` with a response: where it keeps its state, and what it does if it cannot."""
 
 from __future__ import annotations
 

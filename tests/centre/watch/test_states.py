@@ -1,4 +1,4 @@
-"""States of servers, each condition of docs/explanation/server-states.md by itself."""
+"""States of servers: each condition of docs/explanation/server-states.md separately."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Watched:
     def now(
         self, samples: int = 1, news: News | None = None, is_silent: bool = False, **values: Any
     ) -> Verdict:
-        """What is said after so many samples like this one."""
+        """The verdict after this many samples like this one."""
         for _ in range(samples):
             self.at += 1
             end = BEGIN + self.at * self.step
@@ -159,7 +159,7 @@ def test_a_stall_that_begins_among_missing_samples_is_no_failover() -> None:
         said.append(server.now(1, news, **K_STALL).state)
     assert set(said) == {"stall"}
     assert server.verdict.since_ns == BEGIN + 60 * server.step
-    # One that was restarted meanwhile was gone.
+    # A server that was restarted in between had been gone.
     server.now(3, news, is_silent=True)
     assert server.now(1, uptime_s=30.0).state == "failover"
 
@@ -178,7 +178,7 @@ def test_an_agent_that_reads_less_often_than_the_collector_looks_is_not_silent()
     for values in (*[{}] * 6, *[K_OVERLOAD] * 3):
         said.append(server.now(1, **values))
         said += [server.now(1, is_silent=True) for _ in range(5)]
-    # Its pace is known after some of its samples.
+    # Its usual rate is known after some of its samples.
     assert {one.state for one in said[30:36]} == {"healthy"}
     assert {one.missed for one in said[30:]} == {0}
     assert {one.state for one in said[42:]} == {"overload"}

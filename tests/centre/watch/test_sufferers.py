@@ -1,4 +1,4 @@
-"""Who suffers: users with a job on the file system, as a collector's store knows them."""
+"""Affected users: those with a job on the file system, from a collector's store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_users_of_the_file_system_are_found_by_name(tmp_path: Path) -> None:
     found = sufferers(collector.store, JobIds())
     assert set(found("lfs") or ()) == {OWN_USER, OTHER_ID}
     assert set(found("gfs") or ()) == set()
-    # A user whom this machine does not know gets no mail: digits are nobody's address.
+    # A user unknown to this machine gets no mail: a number is not an address.
     notices = Notices(to={"users": Recipient("users", "mail", "{user}@example.org")})
     site = Site(tmp_path / "response", notices=notices, sufferers=found)
     site.intervals(3)

@@ -1,4 +1,4 @@
-"""Who may have caused it: jobs by what they asked for, beside what they asked for before."""
+"""Suspected jobs: current load of each job compared with its earlier load."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SINCE = 1_000_000 * SECOND
 
 
 class Rates:
-    """Jobs that ask for so much a second, from when on."""
+    """Jobs with these rates per second, and their start times."""
 
     def __init__(self, *rates: tuple[str, float, dict[str, float]]) -> None:
         self._rates = rates
@@ -92,14 +92,14 @@ def test_in_the_first_minutes_a_job_is_compared_with_what_is_known() -> None:
     begun = SINCE - 240 * SECOND
     jobs = Rates(("old", -240.0, {"metadata": 4000.0}), ("more", -240.0, {"metadata": 900.0}))
     assert suspects(verdict("overload"), jobs, 10.0, known_ns=begun) == ()
-    # Where nothing was before, who asks for much is named, and not surely.
+    # If there was no load before, the job with high load is named, but not with certainty.
     jobs = Rates(("first", -20.0, {"metadata": 4000.0}))
     (first,) = suspects(verdict("overload"), jobs, 10.0, known_ns=SINCE - 20 * SECOND)
     assert first.confidence <= 0.6
 
 
 class Ramp:
-    """One job that asks for more and more since long ago, beside others that do not."""
+    """One job whose load has been growing for long, among others whose load is constant."""
 
     def __init__(self, begins_s: float, last: float) -> None:
         self._begins_s, self._last = begins_s, last
@@ -115,7 +115,7 @@ class Ramp:
 def test_a_job_that_asks_for_more_and_more_is_named_with_less_confidence(hours: float) -> None:
     (first,) = suspects(verdict("overload"), Ramp(-3600.0 * hours, 9000.0), 10.0)
     assert first.job == "ramp" and first.share > 0.7 and first.confidence <= 0.6
-    # One that has asked for as much all the time did not begin it.
+    # A job with constant load did not cause it.
     always = Rates(("old", ALWAYS, {"metadata": 9000.0}), ("other", ALWAYS, {"metadata": 900.0}))
     assert suspects(verdict("overload"), always, 10.0) == ()
 

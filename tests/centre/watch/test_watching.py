@@ -1,5 +1,5 @@
-"""A simulated centre's store is watched: K's overload and stall with the figures of its report, the job
-named."""
+"""Watching the store of a simulated centre: K's overload and stall with the figures of its report. The
+responsible job is named."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_k_s_overload_is_an_overload_of_that_job(tmp_path: Path, step_s: float) 
     first = states[begun + 2].suspects[0]
     assert (first.job, first.name) == (played.culprit(), "shared-dir") and first.share > 0.5
     assert played.watching.history()[0].verdict.state == "overload"
-    # Who was not watching learns it from the store.
+    # A process that was not watching learns it from the store.
     again = Watching(played.collector.store, limits=LIMITS)
     (learnt, *_) = again.look(played.centre.now_ns)
     assert (learnt.server, learnt.state) == ("mds01", "overload")

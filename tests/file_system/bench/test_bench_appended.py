@@ -1,4 +1,4 @@
-"""Outputs of several runs in one file: each run has its own command, unit and processes."""
+"""Output of several runs in one file: each run has its own command, unit and number of processes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_iozone_runs_have_their_own_command(tmp_path: Path) -> None:
     direct, plain = iozone("-a -I"), iozone("-a -s 1m")
     for banner in (True, False):
         second = plain if banner else plain[plain.index("\tCommand line used") :]
-        # Files of another size: equal cells would be repeats.
+        # Files of another size, because equal cells would count as repeats.
         second = re.sub(r"(?m)^( +)102400( +\d+ )", r"\g<1>777777\2", second)
         cells = read(tmp_path, direct, second).cells
         assert labels(cells, "777777") == {Cache.PAGE_CACHE, Cache.UNKNOWN}

@@ -1,6 +1,6 @@
-"""Which rates of foreign benchmarks are those of memory: by the options in their outputs.
+"""Which rates of other benchmarks come from memory, judged by the options in their outputs.
 
-Outputs here are the fixtures with other options, as the benchmarks write them, and small ones made by hand
+The outputs are the fixtures with other options, as the benchmarks write them, and small ones written by hand
 from IOR's parse_options.c, iozone.c and fio's HOWTO.
 """
 

@@ -1,4 +1,4 @@
-"""`iodock bench` from the outside."""
+"""The command line of `iodock bench`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""fio's documents, text and terse lines, of one host and several, whole and cut."""
+"""fio's JSON documents, text and terse lines, for one host and several, complete and cut."""
 
 from __future__ import annotations
 

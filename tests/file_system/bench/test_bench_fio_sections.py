@@ -1,4 +1,4 @@
-"""fio's results of several processes, sections and runs: what belongs together, and what is not known."""
+"""fio's results with several processes, sections and runs: which belong together, and what is unknown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def by_operation(measured: Measurements) -> dict[str, Cell]:
 
 
 def test_processes_of_one_entry_are_those_it_was_asked_for(tmp_path: Path) -> None:
-    """`--group_reporting` is not in the JSON where it was given without a value."""
+    """The JSON does not contain `--group_reporting` if it was given without a value."""
     content = (FIXTURES / "fio-3.33-numjobs.json").read_text()
     assert "group_reporting" not in content
     [cell] = readers.read(FIXTURES / "fio-3.33-numjobs.json").cells
@@ -52,7 +52,7 @@ def test_processes_of_one_entry_are_those_it_was_asked_for(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["fio-3.33-sections.json", "fio-3.33-sections.txt"])
 def test_sections_in_one_result_have_unknown_options(name: str) -> None:
-    """Section a reads 64 KiB by 2 processes, b writes 4 KiB by 3; fio names a with the options of b."""
+    """Section a reads 64 KiB with 2 processes, b writes 4 KiB with 3. fio reports a with the options of b."""
     measured = readers.read(FIXTURES / name)
     found = by_operation(measured)
     assert [found[one].volume_bytes for one in ("read", "write")] == [16 * MIB, 24 * MIB]
@@ -141,7 +141,7 @@ def test_a_sync_after_more_writes_than_there_were(
 
 @pytest.mark.parametrize("version", ["2.20", "2.21", "3.1", "3.2"])
 def test_volume_and_rate_of_versions(tmp_path: Path, version: str) -> None:
-    """`io_kbytes` came in 2.21, where `io_bytes` became bytes; `bw_bytes` came in 3.2."""
+    """`io_kbytes` appeared in 2.21, when `io_bytes` became bytes; `bw_bytes` appeared in 3.2."""
     done: dict[str, Any] = {
         "io_bytes": 102400 if version == "2.20" else 104857600,
         "bw": 102400,
@@ -193,7 +193,7 @@ HOSTS = [
 @pytest.mark.parametrize("hosts", HOSTS, ids=["at-once", "a-second-later", "same-size", "milliseconds"])
 @pytest.mark.parametrize("turned", [False, True], ids=["in-order", "turned"])
 def test_runs_at_the_same_time_are_refused(tmp_path: Path, hosts: tuple[Any, Any], turned: bool) -> None:
-    """Made up after fio's JSON: the results of two hosts, put together."""
+    """Made up from fio's JSON: the results of two hosts in one document."""
     with pytest.raises(MeasurementError, match="ran at the same time") as raised:
         read(tmp_path, *(hosts[::-1] if turned else hosts))
     assert "fio --client" in str(raised.value.hint)
@@ -219,7 +219,8 @@ def test_texts_of_two_hosts_are_refused(tmp_path: Path) -> None:
 
 
 def test_states_of_one_run_stay_one_run(tmp_path: Path) -> None:
-    """As fio 3.33 writes them: the last state is of the same second as the one before. A stall is no end."""
+    """As fio 3.33 writes them: the last status is from the same second as the previous one. A pause is not
+    the end."""
     states = [
         run(1795000002, 3_604_480, 863, 2, timestamp_ms=1795000002639),
         run(1795000003, 7_864_320, 1863, 3, timestamp_ms=1795000003653),

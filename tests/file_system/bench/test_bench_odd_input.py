@@ -1,4 +1,4 @@
-"""Results with values of other types than expected, deep or long ones, and lines that few versions write."""
+"""Results with values of unexpected types, deep or long ones, and lines that only few versions write."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def stands(folder: Path, text: str) -> None:
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Each container in it with each of its keys."""
+    """Each container in it, with each of its keys."""
     if isinstance(value, (dict, list)):
         for key in list(value) if isinstance(value, dict) else range(len(value)):
             yield value, key
@@ -174,7 +174,7 @@ IO500 = """IO500 version io500-sc22_v2 (extended)
 
 
 def test_io500_phases_that_are_not_scored(tmp_path: Path) -> None:
-    """Lines as the extended mode writes them; put together by hand."""
+    """Lines as the extended mode writes them, combined by hand."""
     measured = read(tmp_path, IO500)
     found = {(one.test, one.operation, one.variant.get("score")): one.value for one in measured.cells}
     assert found["io500-ior-rnd4K-easy", "read", None] == pytest.approx(0.134469 * (1 << 30))
@@ -202,7 +202,7 @@ ISO DATE end  : 2026-08-12T14:22:32-0400
 
 
 def test_elbencho_dates_of_both_ends(tmp_path: Path) -> None:
-    """Written by hand after elbencho's own output code."""
+    """Written by hand from elbencho's own output code."""
     measured = read(tmp_path, ELBENCHO)
     [cell] = measured.cells
     assert (cell.operation, cell.processes, cell.size_bytes, cell.unit) == (

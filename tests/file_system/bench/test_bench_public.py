@@ -1,4 +1,4 @@
-"""Results that were once read wrong, as their programs wrote them: each against what the case says."""
+"""Results that were once misread, as their programs wrote them, compared with the case's description."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_mdtest_rates_are_those_of_iterations() -> None:
     older = only(readers.read(folder / "v34perrank.txt"), "file-create")
     assert (older.value, older.best, older.spread) == (400_200, 600_200, create.spread)
     oldest = only(readers.read(folder / "v34dec.txt"), "file-create")
-    # Its deviation is over ranks and iterations, of rates of single ranks.
+    # Its deviation is over ranks and iterations, for rates of single ranks.
     assert (oldest.value, oldest.best, oldest.spread) == (84093.570, 104202.595, None)
 
 

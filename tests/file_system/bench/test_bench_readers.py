@@ -1,4 +1,5 @@
-"""Results of other benchmarks: each fixture against numbers that the program printed elsewhere in it."""
+"""Results of other benchmarks: each fixture is compared with numbers that the program printed elsewhere in
+it."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def test_every_fixture_is_read(path: Path) -> None:
 
 @pytest.mark.parametrize("path", IOR_TEXT, ids=lambda path: path.name)
 def test_ior_text_has_the_summary_that_ior_made(path: Path) -> None:
-    """IOR's own mean, least and most in MiB/s, which stand in its last table."""
+    """IOR's own mean, minimum and maximum in MiB/s, from its last table."""
     measured = readers.read(path)
     for operation in ("write", "read"):
         found = re.findall(
@@ -68,7 +69,7 @@ def test_ior_text_has_the_summary_that_ior_made(path: Path) -> None:
         assert (got.processes, got.nodes, got.size_bytes) == (2, 1, MIB)
         assert min((*got.values, got.minimum or got.value)) / MIB == pytest.approx(least, rel=2e-4)
         if got.repeats == 2:
-            # IOR prints the population's deviation.
+            # IOR prints the population's standard deviation.
             assert got.spread == pytest.approx(deviation * 2**0.5 / mean, rel=1e-2)
 
 
@@ -132,7 +133,7 @@ def test_mdtest_rows(path: Path) -> None:
 
 
 def test_mdtest_deviations_are_of_samples() -> None:
-    """The third of three iterations follows from mean, least and most, from 4.0 on."""
+    """Of three iterations, the third follows from mean, minimum and maximum, since 4.0."""
     got = cell(readers.read(FIXTURES / "mdtest-4.0.0.txt"), "directory-create")
     assert got.maximum is not None and got.minimum is not None
     third = 3 * got.value - got.maximum - got.minimum
@@ -239,7 +240,7 @@ def test_io500_without_summary(tmp_path: Path) -> None:
 
 
 def test_a_shorter_file_never_breaks_a_reader(tmp_path: Path) -> None:
-    """What is cut is read as far as it goes, or refused with a place and a hint."""
+    """Cut output is read up to the cut, or refused with a place and a hint."""
     for path in FILES:
         if path.is_dir():
             continue

@@ -1,5 +1,5 @@
-"""The card of a file system and what probes saw, as JSON: real output fits the schemas in docs/reference, and
-nothing else does."""
+"""The JSON of file system cards and probes: real output fits the schemas in docs/reference, and other
+documents do not."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CARD, PROBE = (
 
 
 def cards() -> Iterator[Card]:
-    """Of file systems as several centres have them: all that is known, and as little as can be."""
+    """File systems of several centres: with all information, and with as little as possible."""
     typical = FileSystem("parallel", *(7 for _ in range(len(fields(FileSystem)) - 3)), "/p", "lfs")  # type: ignore[arg-type]
     quotas = Quotas(
         (
@@ -69,7 +69,7 @@ def card_documents() -> Iterator[dict[str, Any]]:
 
 
 def probe_document() -> dict[str, Any]:
-    """Watches with everything in them that can be found."""
+    """Probe histories with every possible finding."""
     text = language_in("en")
     watches = [
         made_up(1, 7, lambda at: 1.6 if 9 <= hours_of(at) < 17 else 1.0),
@@ -101,7 +101,7 @@ def test_cards_fit() -> None:
         jsonschema.validate(document, CARD)
     names = [one.name for one in fields(FileSystem)]
     assert sorted(CARD["properties"]["typical"]["properties"]) == sorted(names)
-    # So that the schema has seen each.
+    # Ensures that the schema is tested on each.
     assert sorted(document["typical"]) == sorted(names)
 
 
@@ -130,7 +130,7 @@ def test_what_a_probe_of_this_machine_saw_fits(tmp_path: Path) -> None:
 
 
 def objects(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where objects are in a document; of a list the first."""
+    """The paths of objects in a document; for a list, its first element."""
     if isinstance(value, dict):
         yield path
         for name, one in value.items():

@@ -1,4 +1,4 @@
-"""The card of a file system, from mount tables and tool outputs as other machines have them."""
+"""The card of a file system, from mount tables and tool outputs of other machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparing two check-ups of one file system: what became slower is flagged, chance is not."""
+"""Comparing two check-ups of one file system: a real slowdown is flagged, and chance is not."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def one_operation(factors: dict[int, float], noise: float, repeats: int, seed: i
 
 SAME = {4096: 1.0, 65536: 1.0, MIB: 1.0}
 LOST = {4096: 0.05, 65536: 0.11, MIB: 0.24}
-"""-89 % on average, at each size by another factor."""
+"""-89 % on average, with a different factor for each size."""
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ LOST = {4096: 0.05, 65536: 0.11, MIB: 0.24}
         (LOST, 0.15, 3, Verdict.REGRESSION),
         ({MIB: 0.11}, 0.05, 3, Verdict.REGRESSION),
         ({MIB: 9.0}, 0.05, 3, Verdict.IMPROVEMENT),
-        # Nothing was repeated.
+        # There were no repeats.
         ({MIB: 0.11}, 0.05, 1, Verdict.TOO_FEW),
         # A tiny change.
         (dict.fromkeys(SAME, 0.98), 0.003, 5, Verdict.SAME),

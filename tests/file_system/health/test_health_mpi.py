@@ -1,4 +1,4 @@
-"""Ranks of a check-up that meet outside the engine: through MPI, or whoever stands in for it."""
+"""Ranks of a check-up that synchronise outside the engine: through MPI, or a replacement for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEP = {"id": 3, "processes": 2, "limit_seconds": 5.0, "pattern": {"kind": "meta
 
 
 class Gate:
-    """In place of MPI: threads of this process meet."""
+    """Replaces MPI: threads of this process synchronise."""
 
     def __init__(self) -> None:
         self.barrier = threading.Barrier(2)
@@ -36,7 +36,7 @@ class Gate:
 
 
 class Nobody:
-    """In place of MPI where one rank has gone."""
+    """Replaces MPI when one rank has died."""
 
     def wait(self, on: Callable[[], bool]) -> bool:
         while on():
@@ -55,7 +55,7 @@ def plan(folder: Path, rank: int, step: dict[str, Any]) -> dict[str, Any]:
 
 
 def told(folder: Path, *gates: Any) -> list[list[engine.Event] | Exception]:
-    """What each rank told, or how it ended."""
+    """The result of each rank, or its error."""
     found: list[list[engine.Event] | Exception] = [[], []]
 
     def one(rank: int) -> None:
@@ -80,7 +80,7 @@ def test_ranks_are_let_go_together(tmp_path: Path) -> None:
     (step,) = [event for event in first if event["event"] == "step"]
     assert all(done["operations"] == 2 * 2 * 20 for done in step["done"])
     assert not [event for event in second if event["event"] == "step"]
-    # One for each phase and one where results are collected, on both ranks.
+    # One for each phase, and one for collecting results, on both ranks.
     assert gate.met == 2 * (len(step["done"]) + 1)
     assert list(tmp_path.iterdir()) == []
 

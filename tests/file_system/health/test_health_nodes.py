@@ -1,4 +1,4 @@
-"""A check-up on several nodes: namespaces stand in for machines; ranks start by hand or under Open MPI."""
+"""A check-up on several nodes, which are namespaces. Ranks are started by hand or under Open MPI."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from health_places import ALONE, COMMAND, contents, kept_in_memory, loop_ext4, o
 pytestmark = [pytest.mark.whole, needs_nodes]
 NODES = sorted(CLOCKS_S)
 ITEMS = 500
-"""Files of each process in class S, and directories."""
+"""Number of files of each process in class S, and of directories."""
 ARGUMENTS = ("--tests", "large-transfer,metadata", "--sizes", "1m", "--processes", "4", "--format", "json")
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system that all nodes see, whose pages can be dropped and looked at."""
+    """A file system that all nodes see, and whose page cache can be dropped and examined."""
     with loop_ext4(tmp_path / "disk", 256) as place:
         others_files(place)
         yield place
 
 
 def ranks(place: Path, nodes: list[str], per_node: int, *more: str) -> list[tuple[int, str, str]]:
-    """What a step of Slurm starts: a rank on each of NODES, in this order."""
+    """Starts ranks as a Slurm step would: one on each of NODES, in this order."""
     step = {
         "SLURM_STEP_NUM_TASKS": str(len(nodes)),
         "SLURM_JOB_ID": str(os.getpid()),
@@ -53,12 +53,12 @@ def ranks(place: Path, nodes: list[str], per_node: int, *more: str) -> list[tupl
 
 
 def check(found: dict[str, Any]) -> None:
-    """What holds for any check-up by four processes on both nodes."""
+    """Checks for any check-up with four processes on both nodes."""
     assert found["protocol"]["settings"]["hosts"] == NODES
     assert found["protocol"]["host"] in NODES
     for cell in found["cells"]:
         assert (cell["nodes"], cell["processes"]) == (2, 4)
-        # Times are of one machine's clock each: those of the nodes are a million seconds apart.
+        # Each time is measured with one machine's clock; the nodes' clocks differ by a million seconds.
         assert 0 < cell["seconds"] < min(CLOCKS_S.values()) / 10
         assert 0 < cell["latency_ns"]["min"] <= cell["latency_ns"]["max"] < 1e9 * min(CLOCKS_S.values())
     for name in ("write", "read", "reread"):
@@ -66,7 +66,7 @@ def check(found: dict[str, Any]) -> None:
         # One latency for each request of each rank.
         assert cell["latency_ns"]["count"] * (1 << 20) == pytest.approx(3 * cell["volume_bytes"], abs=3)
     limited = any("time limit" in note for note in found["protocol"]["notes"])
-    # Files of others are read when they are whole.
+    # Files of other ranks are read completely.
     volumes = [of(found, name)["volume_bytes"] for name in ("write", "read", "reread")]
     assert len(set(volumes)) == 1 or limited
     made = of(found, "file-create")["latency_ns"]["count"]
@@ -93,7 +93,8 @@ def test_nodes_are_told_and_each_reads_what_the_other_wrote(disk: Path) -> None:
 
 
 def test_ranks_that_were_dealt_out_in_turn_read_beside_them(disk: Path) -> None:
-    """They think that ranks fill one node after the other; what is told is where they really were."""
+    """The ranks assume that nodes are filled one after the other, but the result shows where they really
+    ran."""
     done = ranks(disk, ["node-a", "node-b", "node-a", "node-b"], 2)
     assert [code for code, _, _ in done] == [0, 0, 0, 0], done
     found = json.loads(done[0][1])

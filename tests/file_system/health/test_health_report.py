@@ -43,7 +43,7 @@ def checkup() -> Measurements:
 
 
 def rows_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the lines and the marks are drawn from."""
+    """The data of the lines and marks."""
     return [row for rows in spec["datasets"].values() for row in rows]
 
 
@@ -102,7 +102,7 @@ def test_pdf_has_every_graph_with_its_lines(checkup: Measurements) -> None:
     spec = health_pdf.sheet(checkup, ENGLISH)
     drawn = svg_of(spec)
     lines = re.findall(r'mark-line role-mark[^"]*"[^>]*>\s*<path[^>]* d="M[^"]*L', drawn)
-    # Five sizes, six numbers of processes, one file and one directory operation.
+    # Five sizes, six numbers of processes, one file operation and one directory operation.
     assert len(lines) == 5 + 6 + 1 + 1
     assert "1. large transfer, write, 4 KiB to 256 MiB: levels off at 50 processes" in drawn
     assert health_pdf.render(checkup, ENGLISH).startswith(b"%PDF")

@@ -1,4 +1,4 @@
-"""`iodock health run` and `clean`: cells, estimates, what is kept, what is refused, ranks."""
+"""`iodock health run` and `clean`: cells, estimates, files kept, refusals, ranks."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_cells_have_what_was_measured_and_nothing_is_left(place: Path) -> None:
 @pytest.mark.whole
 def test_counts_are_those_of_the_plan(place: Path) -> None:
     found = measured(place, "--sizes", "1m", "--processes", "2", "--tests", "large-transfer", "--class", "M")
-    # 1 GiB in all for two processes; a slow disk ends at the time limit with less, and says so.
+    # 1 GiB in total for two processes. A slow disk reaches the time limit with less, and a note says so.
     limited = any("time limit" in note for note in found["protocol"]["notes"])
     for cell in found["cells"]:
         assert cell["volume_bytes"] == 1 << 30 or (limited and cell["volume_bytes"] < 1 << 30)
@@ -101,7 +101,7 @@ def test_labels_of_reads_are_what_the_kernel_says(tmp_path: Path) -> None:
         one = ("--sizes", "1m", "--processes", "1", "--tests", "large-transfer")
         found = kept_in_memory(lambda: measured(place, *one))
         labels = {cell["operation"]: cell["cache"] for cell in found["cells"]}
-        # The file that is the disk may be in memory as a whole.
+        # The file that backs the disk may be in memory completely.
         assert labels == {"write": None, "read": "maybe-cached", "reread": "cached"}
         found = measured(place, "--sizes", "1m", "--processes", "1", "--tests", "large-transfer", "--direct")
         labels = {cell["operation"]: cell["cache"] for cell in found["cells"]}
@@ -116,7 +116,7 @@ def test_labels_of_reads_are_what_the_kernel_says(tmp_path: Path) -> None:
 
 @pytest.mark.whole
 def test_other_load_is_measured_with_its_cells(place: Path) -> None:
-    """Programs that compute beside the check-up are in the share, and named."""
+    """Programs that compute during the check-up are included in the share, and named."""
     spin = ["sh", "-c", "while :; do :; done"]
     others = [subprocess.Popen(spin) for _ in range(2 * (os.cpu_count() or 1))]
     try:
@@ -131,7 +131,8 @@ def test_other_load_is_measured_with_its_cells(place: Path) -> None:
 
 
 def test_workers_have_a_session_of_their_own(place: Path) -> None:
-    """Then autogroup (sched(7)) does not make them share the processors with whoever started the check-up."""
+    """Without a session of its own, autogroup (sched(7)) would make them share processors with the check-up's
+    caller."""
     pattern = {"kind": "metadata", "items": 1_000_000, "directories": False}
     step = {"id": 0, "processes": 2, "limit_seconds": 0.5, "pattern": pattern}
     found: set[int] = set()
@@ -185,7 +186,7 @@ def test_what_was_cut_short_goes_on(place: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130 and "--resume" in said and contents(place) == before
-    # A line that was being written when the machine went down.
+    # A line that was being written when the machine crashed.
     lines = kept.read_text().splitlines(keepends=True)
     plan = json.loads(lines[0])
     plan["steps"] = [step for step in plan["steps"] if step["id"] < 14]
@@ -213,7 +214,7 @@ def test_resume_of_nothing_is_refused(place: Path) -> None:
 def test_a_tree_in_use_is_not_cleaned(place: Path) -> None:
     process = started(place)
     while True:
-        # Stopped while it is looked at: between two runs of the check-up, and after the last, it has no tree.
+        # Stopped during inspection: between two runs of the check-up, and after the last, it has no tree.
         os.killpg(process.pid, signal.SIGSTOP)
         if list(place.glob(".iodock-load-*/w*")):
             break
@@ -300,7 +301,7 @@ def test_ranks_work_together_and_the_first_tells(place: Path) -> None:
     assert [bool(text) for text, _ in outputs] == [True, False, False]
     assert contents(place) == before
     found = json.loads(outputs[0][0])
-    # Rounded up, so that every rank has as many.
+    # Rounded up, so that every rank has the same number.
     assert {cell["processes"] for cell in found["cells"]} == {3, 6}
     limited = any("time limit" in note for note in found["protocol"]["notes"])
     for cell in (cell for cell in found["cells"] if cell["operation"] == "write"):
@@ -312,7 +313,7 @@ def test_ranks_work_together_and_the_first_tells(place: Path) -> None:
             for one in found["cells"]
             if (one["processes"], one["size_bytes"], one["operation"]) == (many, size, "read")
         ]
-        # Another rank's file is read when it is whole.
+        # The file of another rank is read completely.
         assert reads == [cell["volume_bytes"]] or limited
 
 
@@ -344,7 +345,7 @@ def test_under_mpirun(place: Path) -> None:
 
 
 def test_a_signal_between_two_engines_is_not_lost() -> None:
-    """An engine is waited for undisturbed; what asks for the end meanwhile ends the check-up after it."""
+    """An engine is not interrupted. A signal received meanwhile ends the check-up after it."""
     told: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
     try:

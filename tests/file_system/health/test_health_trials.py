@@ -1,5 +1,5 @@
-"""Cut short at random moments, a check-up leaves nothing behind. Needs root, for file systems of its own;
-`IODOCK_TRIALS=200` makes many trials."""
+"""A check-up that is interrupted at a random moment leaves nothing behind. Needs root, for file systems of
+its own; `IODOCK_TRIALS=200` makes many trials."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def wait_for_tree(process: subprocess.Popen[str], place: Path) -> None:
-    """Until it has begun: the first tree is that of the trial before the estimate."""
+    """Waits until it has begun: the first tree belongs to the trial before the estimate."""
     while process.poll() is None and len(list(place.glob(".iodock-load-*"))) < 2:
         time.sleep(0.002)
 
 
 def interrupted(process: subprocess.Popen[str], place: Path) -> tuple[int, str]:
-    """As a terminal does: to the whole group."""
+    """Signals the whole group, as a terminal does."""
     os.killpg(process.pid, signal.SIGINT)
     return 130, "error: interrupted"
 
@@ -58,7 +58,7 @@ def terminated(process: subprocess.Popen[str], place: Path) -> tuple[int, str]:
 
 
 def without_bytes(process: subprocess.Popen[str], place: Path) -> tuple[int, str]:
-    """Somebody else fills the disk."""
+    """Another program fills the disk."""
     with (place / "filler").open("wb", buffering=0) as out:
         try:
             while process.poll() is None:
@@ -69,7 +69,7 @@ def without_bytes(process: subprocess.Popen[str], place: Path) -> tuple[int, str
 
 
 def without_inodes(process: subprocess.Popen[str], place: Path) -> tuple[int, str]:
-    """Somebody else makes very many files."""
+    """Another program creates a great many files."""
     folder = place / "filler"
     folder.mkdir()
     try:
@@ -103,7 +103,7 @@ def test_nothing_is_left(place: Path, how: Callable[[subprocess.Popen[str], Path
         where = f"trial {trial}: {process.returncode}: {said}"
         assert contents(place) == before, where
         assert words in said and "Traceback" not in said, where
-        # Interrupted while it makes a dataclass, Python ends by the signal itself: 130 in a shell, too.
+        # If Python is interrupted while creating a dataclass, the signal itself ends it: also 130 in a shell.
         assert process.returncode in (status, 128 - status if status == 130 else status), where
 
 
@@ -115,7 +115,7 @@ def test_after_sigkill_clean_removes_it_and_nothing_else(place: Path) -> None:
         process = started(place)
         wait_for_tree(process, place)
         time.sleep(chance.uniform(0, 1.2))
-        # All of it, engine and workers too, so that nothing can tidy up.
+        # Kills everything, engine and workers too, so that nothing can clean up.
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=60)
         left += contents(place) != before

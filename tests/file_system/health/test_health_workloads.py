@@ -1,4 +1,4 @@
-"""Workloads of a check-up from files: our own form and Filebench's."""
+"""Workloads of a check-up from files, in our own format and Filebench's."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_workload_from_a_file(place: Path) -> None:
     operations = ("create", "write", "append", "read", "delete", "stat")
     assert set(counts) == {"all", *operations}
     assert counts["all"] == sum(counts[name] for name in operations) == 300 * 2 * 3
-    # Four of ten, give or take five standard deviations.
+    # Four out of ten, within five standard deviations.
     assert abs(counts["read"] - 720) < 5 * 21
     labels = {cell["operation"]: cell["cache"] for cell in found["cells"]}
     assert labels["read"] == "unknown" and labels["stat"] is None
@@ -88,7 +88,7 @@ def test_a_filebench_file_is_a_mixture(place: Path) -> None:
     assert (pattern["files"], pattern["append_bytes"], pattern["request_bytes"]) == (40, 4096, 1 << 20)
     assert pattern["sync"] is True
     sizes = pattern["sizes_bytes"]
-    # Of 32 samples of a gamma distribution: standard deviation 0.82 of the mean, so 0.14 of the mean's.
+    # For 32 samples of a gamma distribution: standard deviation 0.82 of the mean, so 0.14 for the mean.
     assert len(sizes) == 32 and abs(sum(sizes) / 32 - 16384) < 3 * 0.15 * 16384
     before = contents(place)
     found = measured(place, "--workload", file)

@@ -1,4 +1,4 @@
-"""Measurements as data and as JSON: what is written is what the schema says, and is read back as it was."""
+"""Measurements as data and as JSON: written files follow the schema and are read back unchanged."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 
 
 def test_the_contract_alone_is_enough() -> None:
-    """The members that the published contract names, and no other."""
+    """Exactly the members that the published contract names."""
     cell = {
         "test": "t",
         "operation": "write",

@@ -1,4 +1,4 @@
-"""Whatever cells a result holds, remarks, comparison, tables and graphs answer, and never break."""
+"""Remarks, comparison, tables and graphs work for a result with any cells."""
 
 from __future__ import annotations
 

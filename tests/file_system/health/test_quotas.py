@@ -1,5 +1,5 @@
-"""Quotas as tools of file systems tell them to ordinary users. There is no Lustre, GPFS or NFS server with
-quotas here: shell scripts stand in for the tools, with outputs in the shapes of their sources and manuals."""
+"""Quotas as file systems' tools print them for ordinary users. No Lustre, GPFS or NFS server with quotas is
+available here, so shell scripts replace the tools, with output formats from their sources and manuals."""
 
 from __future__ import annotations
 
@@ -153,13 +153,13 @@ def test_rows_of_gpfs() -> None:
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in PATH that has the tools, and beside it only what they are written in."""
+    """A folder for PATH that contains the tools, and apart from them only what they are written in."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setattr(quota_tools, "GPFS_PROGRAMS", str(tmp_path / "mmfs"))
     for name in ("quota", "lfs", "mmlsquota"):
-        # One that is installed here must not answer instead.
+        # An installed tool must not answer instead.
         script(folder, name, "exit 127")
     return folder
 
@@ -231,7 +231,7 @@ def test_a_tool_that_hangs_is_asked_once(mount: Mount, name: str, tools: Path) -
     found = quotas_of(mount, "/x", OWNER, 3)
     (said,) = why(found)
     assert not found.known and "did not answer within" in said and len(was_asked(tools, name)) == 1
-    # What it had started is gone too.
+    # The processes that it started are gone, too.
     deadline = time.monotonic() + 60
     pids = (tools / "pids").read_text().split()
     while any(is_alive(int(pid)) for pid in pids):
@@ -289,7 +289,7 @@ def test_gpfs_counts_what_holds_in_the_folder_s_fileset(tools: Path, tmp_path: P
     of_fileset = GPFS_HEADER + gpfs("FILESET", 3, "scratch", "50:0:60:0:none", "1:0:0:0:none")
     script(mmfs, "mmlsquota", f"case $2 in -j) printf %s '{of_fileset}';; *) printf %s '{FILESETS}';; esac")
     found = quotas_of(GPFS, "/gpfs/fs1/x", OWNER)
-    # Which of the two user's rows is not known without mmlsattr, the group's is the same everywhere.
+    # Without mmlsattr it is unknown which of the user's two rows applies; the group's is the same in both.
     assert [(one.kind, one.bytes.used) for one in found.known] == [("group", 4 * KIB)]
     assert ["each has its own" in one for one in why(found)] == [True]
     script(mmfs, "mmlsattr", "echo 'fileset name:         scratch'")
@@ -343,7 +343,7 @@ def test_room_is_refused_only_where_it_is_known_to_lack() -> None:
 
 
 def test_a_check_up_does_not_start_without_room(tools: Path, tmp_path: Path) -> None:
-    """The folder's file system is taken for a Lustre one: by a sitecustomize that the command loads."""
+    """The folder's file system is reported as Lustre by a sitecustomize that the command loads."""
     place, fake = tmp_path / "place", tmp_path / "fake"
     place.mkdir()
     fake.mkdir()

@@ -1,7 +1,7 @@
-"""Remarks: each kind is found at its right point in 95 of 100 noisy results, and none on noise alone.
+"""Remarks: each kind is found at the right point in 95 of 100 noisy results, and none on noise alone.
 
-The shapes are those of published check-ups that people remarked on: levels off at 100 processes, directory
-stat degrades beyond 50, directory removal peaks only at 5, ...
+The shapes come from published check-ups with remarks by people: levels off at 100 processes, directory stat
+degrades beyond 50, directory removal peaks only at 5, ...
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def sizes(*several: float) -> Shape:
 
 @dataclass(frozen=True)
 class Case:
-    """Operations, and the remark that is right."""
+    """Operations, and the correct remark."""
 
     name: str
     operations: tuple[Made, ...]
@@ -238,7 +238,7 @@ def test_every_kind_has_a_case() -> None:
 
 
 def test_an_unstable_cell_is_found() -> None:
-    """One cell whose repeats differ by tens of percent among quiet ones, five repeats each."""
+    """One cell whose repeats differ by tens of percent, among stable ones, with five repeats each."""
     hits = 0
     for seed in range(RUNS):
         quiet = made([Made("write", lambda p, s: MIB * 100, sizes=SIZES)], NOISE, seed, 5)
@@ -271,7 +271,7 @@ def test_noise_alone_gives_no_remark(name: str, noise: float) -> None:
 
 
 def test_what_lies_within_the_spread_is_withheld() -> None:
-    """The same curve: said where repeats agree, not where they differ by more than it changes."""
+    """The same curve twice: a remark if repeats agree, none if they differ by more than the curve changes."""
     curve = [Made("write", values(100, 130, 160, 160, 160, 160))]
     said = [sum(bool(find(made(curve, noise, seed))) for seed in range(40)) for noise in (0.02, 0.4)]
     assert said[0] == 40
@@ -293,7 +293,7 @@ def test_growth_to_the_end_names_both_ends() -> None:
 
 
 def test_growth_along_settings_and_nodes() -> None:
-    """Files, threads, queue depths: whatever differs and is a number."""
+    """Files, threads, queue depths: any numeric setting that varies."""
     several = []
     for name, at in (("files", "variant"), ("io_depth", "variant"), ("nodes", "nodes")):
         cells = []
@@ -325,7 +325,7 @@ def test_curves_of_several_processes_are_said_once() -> None:
 
 
 def test_no_remark_is_no_all_clear() -> None:
-    """The sentence names what was compared, and what was not tested."""
+    """The sentence names what was compared and what was not tested."""
     flat = made([Made("write", lambda p, s: MIB * 100, (1, 4), SIZES[:3])], 0.03, 4)
     assert find(flat) == ()
     said = none_text(flat, language_in("en"))
@@ -390,7 +390,7 @@ def test_sentences_in_both_languages() -> None:
 
 
 def test_tails_are_those_of_the_tables() -> None:
-    """Tables of Student's t and of F (two sides of 5 %, upper 5 %)."""
+    """Tables of Student's t (two-sided 5 %) and of F (upper 5 %)."""
     assert [round(t_limit(0.05, degrees), 3) for degrees in (1, 4, 10, 30)] == [12.706, 2.776, 2.228, 2.042]
     assert t_tails(2.228, 10) == pytest.approx(0.05, abs=1e-4)
     assert f_tail(4.103, 2, 10) == pytest.approx(0.05, abs=1e-4)

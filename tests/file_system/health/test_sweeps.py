@@ -1,4 +1,4 @@
-"""Sweeps of IOR and mdtest: the matrix, the commands, resuming, failing, and that nothing is left behind."""
+"""Sweeps of IOR and mdtest: matrix, commands, resuming, failures, and cleaning up."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAKE = ROOT / "tests" / "kit" / "fake_benchmark.py"
 
 
 class Place:
-    """A folder with a sweep, programs that stand in, and what they were asked."""
+    """A folder with a sweep, simulated programs, and their arguments."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -83,7 +83,7 @@ def test_matrix_leaves_out_what_cannot_be() -> None:
         collective_buffering=("default", "enable"),
     )
     cells, left_out = matrix(sweep)
-    # 3 MiB is no divisor of 4 MiB; POSIX has neither collective calls nor buffering.
+    # 3 MiB does not divide 4 MiB. POSIX has neither collective calls nor buffering.
     assert (len(cells), left_out) == (2 * 2 * (1 + 4), 2 * 3 * 2 * 4 - 20)
     assert len({cell.name() for cell in cells}) == len(cells)
 

@@ -1,4 +1,4 @@
-"""Typical values and knees, from measurements into a site's settings."""
+"""Typical values and knees: from measurements into a site's settings."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_the_size_from_which_on_one_process_is_good() -> None:
     cells = (
         *by_size("write", rising, 1, None),
         *by_size("write", slow, 8, None),
-        # From a cache; and of one process nothing is known without one.
+        # From a cache. For one process there is no value from outside a cache.
         *by_size("read", rising, 1, Cache.CACHED),
         *by_size("read", slow, 8, Cache.UNCACHED),
     )

@@ -1,4 +1,4 @@
-"""Fixed-point observation: what a round does, hanging servers, writers that are killed, damaged stores."""
+"""Probes: the operations of a round, hanging servers, writers that are killed, damaged stores."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def eventually(holds: Callable[[], bool]) -> None:
 
 
 class Hanging(Steps):
-    """As Steps, but one operation waits at a FIFO, as at a server, until somebody writes to that."""
+    """Like Steps, but one operation waits at a FIFO, as for a server, until the test writes to it."""
 
     operation = Operation.FSYNC
     fifo = Path()
@@ -58,7 +58,7 @@ class Hanging(Steps):
 
 
 class Hang:
-    """A server that does not answer one operation while the FIFO is there."""
+    """A server that does not answer one operation while the FIFO exists."""
 
     def __init__(self, operation: Operation, fifo: Path) -> None:
         self.operation, self.fifo = operation, fifo
@@ -75,7 +75,7 @@ class Hang:
         return worker
 
     def let_go(self) -> None:
-        """Answers who waits now, and everybody from now on."""
+        """Answers the waiting operations, and all later ones."""
         descriptor = os.open(self.fifo, os.O_RDWR | os.O_NONBLOCK)
         self.fifo.unlink()
         os.close(descriptor)
@@ -104,7 +104,7 @@ def test_a_round_does_everything_and_leaves_nothing(folder: Path) -> None:
 
 
 def test_a_round_makes_few_calls_and_moves_little(folder: Path, tmp_path: Path) -> None:
-    """Counted from outside, by iodock's own recorder."""
+    """Counted from outside by iodock's own recorder."""
     store = tmp_path / "seen.iodock"
     script = (
         "from iodock.file_system.probe.rounds import Plan, Prober\n"
@@ -117,7 +117,7 @@ def test_a_round_makes_few_calls_and_moves_little(folder: Path, tmp_path: Path) 
     chosen = ["--file", str(folder), "--file", f"{folder}/**"]
     shown = subprocess.run([*asked, *chosen], check=True, capture_output=True, timeout=60).stdout
     rows = json.loads(shown)["rows"]
-    # Python looks at a file that it opens, and lists a folder in two calls.
+    # Python calls stat on a file that it opens, and lists a folder with two calls.
     assert sum(row["count"] for row in rows) == len(ROUND) + 7 <= MOST_CALLS
     moved = sum((row["read_bytes"] or 0) + (row["written_bytes"] or 0) for row in rows)
     assert moved == MOST_BYTES
@@ -245,7 +245,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(folder: Path, tmp_path: P
     store.append(alive)
     (folder / f"{PREFIX}alive-0").mkdir()
     assert clean(store, str(folder), 5.0) == 0
-    # Nothing that its records do not name, and nothing of a run that goes on.
+    # No file that its records do not name, and no file of a run in progress.
     assert sorted(one.name for one in folder.iterdir()) == [f"{PREFIX}alive-0", f"{PREFIX}dead-9"]
     assert [one.left for one in read(store)[0] if isinstance(one, End)] == [()]
 
@@ -282,7 +282,7 @@ def test_records_come_back_as_they_were_written(tmp_path: Path) -> None:
 
 
 def test_a_damaged_store_loses_what_is_damaged_and_counts_it() -> None:
-    """Every cut and every flipped byte costs one record at most, or two that meet there."""
+    """Every cut and every flipped byte costs at most one record, or two that are adjacent."""
     whole = [framed(record) for record in RECORDS]
     content = b"".join(whole)
     for cut in range(len(whole[0]), len(content), 7):
@@ -398,7 +398,7 @@ def test_a_command_that_hangs_is_watched_and_ended(long_run: tuple[subprocess.Po
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     assert len(children) == 1
     process.send_signal(signal.SIGTERM)
-    # Nobody holds its stderr either.
+    # No other process holds its stderr either.
     _, said = process.communicate(timeout=30)
     assert process.returncode == 0 and "command no answer after 500 ms" in said
     assert not Path(f"/proc/{children[0]}").exists()
@@ -445,7 +445,7 @@ def test_rounds_before_the_time_that_is_asked_for_are_not_read(tmp_path: Path) -
     losses = Losses()
     later = list(store.records(losses, NOW + 15))
     assert [one.number for one in later if isinstance(one, Round)] == [15, 16, 17, 18, 19]
-    # What a run is must be known, also if it began before.
+    # The description of a run must be known, even if it began earlier.
     assert len(later) == 6 and losses == Losses()
 
 
@@ -457,7 +457,7 @@ def test_what_a_store_can_not_take_is_kept_and_written_later(tmp_path: Path) -> 
     (tmp_path / "s").rename(tmp_path / "away")
     for record in RECORDS[2:5]:
         log.add(record)
-    # Said once, not every minute.
+    # Reported once, not every minute.
     assert len(told) == 1 and "can't be written" in str(told[0]) and len(log.waiting) == 3
     (tmp_path / "away").rename(tmp_path / "s")
     log.add(RECORDS[5])
@@ -467,7 +467,7 @@ def test_what_a_store_can_not_take_is_kept_and_written_later(tmp_path: Path) -> 
 def test_a_run_says_every_day_what_it_watches(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store of which only the last month is read knows what its rounds are."""
+    """If only the last month of a store is read, the runs of its rounds are known nevertheless."""
     days = iter(range(99))
     monkeypatch.setattr("iodock.file_system.probe.watch._day", lambda ts: next(days) // 2)
     store = ProbeStore.prepared(tmp_path / "s")

@@ -1,4 +1,4 @@
-"""What is found in probes: on made-up histories with something in them, and with nothing."""
+"""Findings in probe histories: made-up ones with known problems, and ones without."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_singular_points_are_found_and_only_they() -> None:
 
 
 def test_singular_points_are_found_across_a_change_of_level() -> None:
-    """What was usual before says nothing of what is usual now."""
+    """Earlier usual times do not apply to the present."""
     sight = seen(made_up(3, 7, lambda at: 1.0 if at < 3 * DAY_NS else 40.0))
     assert not sight.episodes
 
@@ -134,7 +134,7 @@ def test_marks_give_before_and_after() -> None:
         (effect,) = effects
         assert effect.is_clear and 0.65 < effect.after_ns / effect.before_ns < 0.75
         assert effect.before_count == effect.after_count == 3 * 144
-    # The next mark ends what comes after the first one.
+    # The next mark ends the period after the first one.
     sight = seen(made_up(5, 6), mark, Mark(START + 4 * DAY_NS, "again"))
     assert [one.after_count for one in sight.marks[Operation.CREATE]] == [144, 288]
 
@@ -203,7 +203,7 @@ def test_a_slow_present_is_told() -> None:
 
 def test_statistics_are_those_of_the_books() -> None:
     assert ranks([10, 20, 10, 30]) == [1.5, 3, 1.5, 4]
-    # The 5 % of tables of the chi-square distribution lie at 35.17 for 23 degrees of freedom.
+    # In tables of the chi-square distribution, 5 % is at 35.17 for 23 degrees of freedom.
     assert chi_square_tail(35.17, 23) == pytest.approx(0.05, abs=0.0005)
     first, second = list(range(1, 11)), list(range(6, 16))
     assert mann_whitney(first, second) == pytest.approx(p_value(first, second), abs=0.002)
@@ -215,7 +215,7 @@ def test_statistics_are_those_of_the_books() -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Two days of rounds until now, an outage, a late answer, a mark, and damage."""
+    """Two days of rounds up to now, an outage, a late answer, a mark, and damage."""
     made = ProbeStore.prepared(tmp_path / "s")
     begin = time.time_ns() - 2 * DAY_NS
     records: list[Run | Round | Late | Mark] = [
@@ -281,7 +281,7 @@ def test_runs_that_wrote_at_once_are_brought_into_order() -> None:
 
 
 def around(watch: Watch, tmp_path: Path) -> Settings:
-    """A site whose probes of /data saw this."""
+    """A site whose probes of /data recorded this."""
     made = ProbeStore.prepared(tmp_path / "probes")
     records: list[Record] = [Run(START, "r", "node1", 1, "/data/probe", False, EVERY_S, 30.0, 65536, "1")]
     for ts, ns in zip(watch.totals.times, watch.totals.spans, strict=True):
@@ -292,7 +292,7 @@ def around(watch: Watch, tmp_path: Path) -> Settings:
 
 
 def diagnosed_beside(watch: Watch, tmp_path: Path) -> list[Message]:
-    """What a diagnosis says of probes; the run is a few calls long."""
+    """What a diagnosis says about probes, for a run of a few calls."""
     log = Trace()
     log.open("/data/f")
     (tmp_path / "run").mkdir()
@@ -322,7 +322,7 @@ def shifted(watch: Watch, by: int) -> Watch:
 )
 def test_a_diagnosis_says_what_probes_saw_meanwhile(factor: float, text: str, tmp_path: Path) -> None:
     begin = run_start(tmp_path)
-    # The last two rounds lie around the run.
+    # The run lies between the last two rounds.
     last = int((288 - 1.5) * EVERY_S * 1e9)
     watch = shifted(
         made_up(4, 2, lambda at: factor if at >= last - EVERY_S * 1e9 else 1.0, 0.1), begin - START - last

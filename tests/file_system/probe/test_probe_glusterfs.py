@@ -1,7 +1,7 @@
-"""Probes on a real network file system over loopback: GlusterFS with delays, and with a brick that stopped.
+"""Probes on a real network file system over loopback: GlusterFS with delays, and with a stopped brick.
 
-Needs root, /dev/fuse and `apt-get install --no-install-recommends glusterfs-server glusterfs-client`. There
-is no glusterd, which refuses loopback: brick and client get their volume files as they are.
+Needs root, /dev/fuse and `apt-get install --no-install-recommends glusterfs-server glusterfs-client`.
+glusterd refuses loopback and is not used: brick and client read their volume files directly.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ end-volume
 
 @dataclass(frozen=True)
 class Mounted:
-    """A GlusterFS of one brick."""
+    """A GlusterFS with one brick."""
 
     folder: Path
     brick: int
@@ -156,7 +156,7 @@ def test_delays_are_the_singular_points(delayed: Mounted) -> None:
         points = {one.ts for one in slow_points(operation, series)}
         assert delayed_ones <= points
         delays, found = delays + len(delayed_ones), found + len(points)
-    # 200 rounds make some 2,000 lookups, creations and writes; what else is singular is this machine's.
+    # 200 rounds make about 2,000 lookups, creations and writes. Other isolated delays come from this machine.
     assert delays >= 3 and found <= 2 * delays + 5
     assert not list(delayed.folder.iterdir())
 
@@ -168,7 +168,8 @@ def test_a_stopped_brick_is_recorded_and_hangs_nobody(quick: Mounted) -> None:
     os.kill(quick.brick, signal.SIGSTOP)
     began = time.monotonic()
     stopped = [prober.round(number) for number in range(1, 5)]
-    # All operations of a round together at most once their limit: no call of ours is in the file system.
+    # All operations of a round together wait for their limit at most once: no call of iodock is blocked in
+    # the file system.
     assert time.monotonic() - began < 4 * limit * len(ROUND)
     kinds = [{outcome.kind for outcome in one.outcomes.values()} for one in stopped]
     assert Kind.NO_ANSWER in kinds[0] and all(Kind.WAITING in one for one in kinds[1:])
@@ -180,7 +181,7 @@ def test_a_stopped_brick_is_recorded_and_hangs_nobody(quick: Mounted) -> None:
         late += prober.late()
         assert time.monotonic() < until, "children stay"
         time.sleep(0.05)
-    # Measured in the child, whose clock starts a little after the limit's.
+    # Measured in the child, whose clock starts slightly after the limit's.
     assert late and all(one.ns > 0.9 * limit * 1e9 for one in late)
     assert prober.round(9).is_good
     assert not list(quick.folder.iterdir())

@@ -1,4 +1,4 @@
-"""Analyses against brute force on a made-up store."""
+"""Compares analyses with brute force on a made-up store."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_timeline(mixed: Run, every: str) -> None:
 
 
 def shared_out(end: dict[str, Any], step: int) -> Iterator[tuple[int, Fraction]]:
-    """(start of an interval, part of the call that lay in it)."""
+    """(start of an interval, part of the call inside it)."""
     first, length = end["ts"], end["dur"] or 0
     if first // step == (first + length) // step:
         yield first // step * step, Fraction(1)
@@ -204,7 +204,7 @@ def shared_out(end: dict[str, Any], step: int) -> Iterator[tuple[int, Fraction]]
 
 
 def test_a_long_read_is_no_burst_at_its_end(tmp_path: Path) -> None:
-    """30 MiB in 52.8 ms were told as 6 GiB/s: all of it in the last 5 ms."""
+    """30 MiB in 52.8 ms were once shown as 6 GiB/s, because they all counted for the last 5 ms."""
     rows = [
         event_row("read", ts=1_000_000, dur=50_000_000, bytes=5 << 20, result=5 << 20, direction=1, file_id=0)
     ]
@@ -224,7 +224,7 @@ def test_the_usual_interval_fits_the_run(tmp_path: Path) -> None:
 
 
 def test_timeline_puts_the_last_nanosecond_where_it_belongs(tmp_path: Path) -> None:
-    # Stamps of the epoch have more digits than a float.
+    # Stamps since the epoch have more digits than a float.
     whole = 1_795_242_994 * 10**9
     stamps = (whole - 1, whole, whole + 10**9 - 1)
     rows = [event_row("read", ts=ts, dur=0, result=0, file_id=0) for ts in stamps]
@@ -234,7 +234,8 @@ def test_timeline_puts_the_last_nanosecond_where_it_belongs(tmp_path: Path) -> N
 
 
 def test_accesses_of_few_files_keep_the_order(tmp_path: Path) -> None:
-    # One call on the chosen file among thousands of others, then many: the engine would put the few aside.
+    # One call on the chosen file among thousands of others, and then many. The engine would put the few
+    # aside.
     rows = [
         event_row("read", ts=1_000 * at, dur=1, result=0, file_id=0 if at in (5, 2_500) or at > 5_000 else 1)
         for at in range(9_000)
@@ -436,7 +437,7 @@ def test_a_sum_of_sizes_beyond_int64_is_said_to_be_one(tmp_path: Path) -> None:
 
 
 def test_an_access_reaches_over_its_whole_range_of_offsets(tmp_path: Path) -> None:
-    """A read of 30 MiB was told to end at 156 KiB: with the cell in which it begins."""
+    """A read of 30 MiB was once shown as ending at 156 KiB, in the cell in which it begins."""
     rows = [
         event_row(
             "pread64",

@@ -1,4 +1,5 @@
-"""Many files of similar names are one line: in tables, the largest costs, findings and the report."""
+"""Many files with similar names take one line: in tables, among the largest costs, in findings and in the
+report."""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ def test_names_become_patterns(case: str, tmp_path: Path) -> None:
         assert {name: lines[name] for name in wanted} == wanted
         assert sum(lines.values()) == len(names)
         for pattern, count in wanted.items():
-            # Of several files it is a glob, which finds them.
+            # The pattern of several files is a glob that finds them.
             if count > 1:
                 assert all(re.fullmatch(glob_expression(pattern), name) for name in names)
                 assert lines_of(store, file=(pattern,)) == {pattern: count}
@@ -134,7 +135,7 @@ def test_the_report_has_patterns_and_the_files_beneath(tmp_path: Path) -> None:
     rows = {page["names"][row[0]]: row[1:3] for row in page["patterns"]["rows"]}
     assert rows == {"/run/out_*.dat": [5, 15], "/run/mesh.h5": [1, 3]}
     assert {page["names"][row[0]] for row in page["files"]["rows"]} == {*STEPS, "/run/mesh.h5"}
-    # Charts are of files, not of patterns.
+    # Charts show files, not patterns.
     assert {page["names"][int(number)] for number in page["details"]} == {*STEPS, "/run/mesh.h5"}
 
 

@@ -14,7 +14,7 @@ from diff_stores import run, written
 from iodock.shared.settings import load
 from strace_log import Log
 
-# The package's function of that name hides the module.
+# The package has a function with the module's name, which hides the module.
 compare_module = import_module("iodock.program.comparison.compare")
 
 
@@ -33,7 +33,7 @@ def once() -> Callable[[str], Any]:
 
 @pytest.fixture(scope="module", autouse=True)
 def stores_read_once(once: Callable[[str], Any]) -> Iterator[None]:
-    """Stores don't change here, and to diagnose one takes most of the time."""
+    """Stores do not change here, and diagnosing one takes most of the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compare_module, "sums_of", lambda path, _: once(path))
         yield
@@ -41,7 +41,8 @@ def stores_read_once(once: Callable[[str], Any]) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def kyoto(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """Kyoto's second try, with a thousandth of its calls: one file gained what another one lost and more."""
+    """The second attempt in Kyoto, with a thousandth of its calls: one file gained what another lost, and
+    more."""
     folder = tmp_path_factory.mktemp("kyoto")
     before, after = Log(), Log()
     written(before, "/data/catalogue.csv", 2600, 13.5, 60)
@@ -77,7 +78,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[s
 
 @pytest.fixture(scope="session")
 def records(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """320 records before, 200 after, each with the same calls, in 0.05 s and 0.02 s."""
+    """320 records before and 200 after, each with the same calls, in 0.05 s and 0.02 s."""
     folder = tmp_path_factory.mktemp("records")
     stores = []
     for name, count, each in (("before", 320, 0.05), ("after", 200, 0.02)):

@@ -1,4 +1,4 @@
-"""iodock diff: what changed between two runs, file by file and finding by finding."""
+"""iodock diff: what changed between two runs, by file and by finding."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_names_that_match_are_not_mixed_with_others_of_their_pattern(tmp_path: P
 
 
 def test_sums_are_those_of_the_summary(kyoto: tuple[str, str]) -> None:
-    """Top rows, other and total against another way to the same numbers."""
+    """Top rows, other and total, compared with another way to compute them."""
     found = compare([kyoto[0]], [kyoto[1]], most_files=1)
     for path, side in zip(kyoto, ("before", "after"), strict=True):
         summary = json.loads(iodock("show", "summary", path, "--kind", "all", "--format", "json").stdout)

@@ -1,4 +1,4 @@
-"""iodock diff with many files: name patterns, and what is too little to be called slower."""
+"""iodock diff with many files: name patterns, and changes that are too small to be called slower."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from strace_log import Log
 
 
 def images(path: Path, each: float, slow: float = 0.0) -> str:
-    """A run that reads 40 files of 4 classes, one of them in SLOW seconds more."""
+    """A run that reads 40 files of 4 classes, one of which takes SLOW seconds more."""
     log = Log()
     for number in range(40):
         name = f"/d/imgs/class{number % 4}/{number}.npy"
@@ -49,12 +49,12 @@ def test_many_files_are_one_row_of_their_pattern(tmp_path: Path) -> None:
 def test_files_beneath_a_pattern(tmp_path: Path) -> None:
     before, after = images(tmp_path / "a.iodock", 0.1), images(tmp_path / "b.iodock", 0.05, slow=0.5)
     found = compare([before], [after], by_pattern=False)
-    # What 39 of them gained is 2 s together, and noise in each.
+    # 39 of them gained 2 s together, which is within the noise of each.
     assert (found.faster.of, found.slower.of, found.noise.files) == (0, 1, 39)
     assert found.slower.rows[0].name == "/d/imgs/class3/7.npy"
     done = iodock("diff", before, after, "--by", "file", "--quiet")
     assert "class3/7.npy" in done.stdout and "class*" not in done.stdout
-    # The table of all files stays one of files.
+    # The table of all files still lists files.
     for by, count in ((), 41), (("--by", "pattern"), 2):
         done = iodock("diff", before, after, "--format", "csv", *by)
         assert len(list(csv.DictReader(io.StringIO(done.stdout)))) == count
@@ -109,7 +109,7 @@ def test_what_is_noise(tmp_path: Path, before_s: float, after_s: float, is_noise
         assert (found.noise.files, found.same_files) == (int(is_noise), 1)
         text = " ".join(diff_text(found, ENGLISH, False).split())
         assert ("Within noise: 1 file, " in text) == is_noise
-        # In each language and form.
+        # In each language and format.
         assert ("100 ms" in diff_html(found, language_in("ja"))) == is_noise
 
 

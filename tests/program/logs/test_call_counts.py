@@ -1,4 +1,4 @@
-"""How many calls a run made: places that count different calls say which."""
+"""The number of calls in a run: outputs that count different calls say which ones."""
 
 from __future__ import annotations
 

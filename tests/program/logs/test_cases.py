@@ -1,5 +1,5 @@
-"""Every case in `fixtures/cases/` agrees with its truth. Set IODOCK_CASES to check another folder of the same
-layout as well."""
+"""Every case in `fixtures/cases/` agrees with its truth. Set IODOCK_CASES to check another folder with the
+same layout."""
 
 from __future__ import annotations
 

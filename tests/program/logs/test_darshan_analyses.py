@@ -1,4 +1,4 @@
-"""Analyses, report and diff of Darshan's logs, beside PyDarshan's sums and what the tables hold."""
+"""Analyses, report and diff of Darshan logs, compared with PyDarshan's sums and with the tables' content."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def rows(store: Path, sql: str) -> list[dict[str, Any]]:
-    """Of the Parquet files themselves."""
+    """The sums of the Parquet files themselves."""
     found: list[dict[str, Any]] = duckdb.sql(sql.replace("@", str(store))).to_arrow_table().to_pylist()
     return found
 
@@ -111,7 +111,7 @@ def test_rows_of_a_key_add_up_to_the_interface(stores: dict[str, Path], key: str
 
 @pytest.mark.parametrize("by", ["call", "errno", "call,file", "tid"])
 def test_keys_that_counters_do_not_tell_are_refused(stores: dict[str, Path], by: str) -> None:
-    # By call is what nobody asked for: then it is by operation.
+    # By default it would be by call; here it is by operation.
     status, _, said = asked("show", "summary", stores[UNEVEN], "--by", by)
     assert (status == 0) == (by == "call")
     assert by == "call" or "counters don't tell" in said
@@ -160,8 +160,10 @@ def test_overview_has_the_mean_of_ranks_and_no_time_in_io(stores: dict[str, Path
     total = shown(stores[UNEVEN], "overview")["totals"]["total"]
     assert total["io_time_ns"] is None
     assert total["io_share"] is None
-    assert total["mean_rank_time_ns"] == pytest.approx(total["total_time_ns"] / 496)
-    assert 0 < total["mean_rank_share"] < 0.01
+    # Most of it is waiting in MPI-IO, which times of posix and stdio do not have in them.
+    assert total["mean_rank_time_ns"] > total["total_time_ns"] / 496
+    assert total["mean_rank_share"] == pytest.approx(total["mean_rank_time_ns"] / total["wall_time_ns"])
+    assert 0.5 < total["mean_rank_share"] < 1
     assert total["largest"][0]["total_time_ns"] >= total["largest"][1]["total_time_ns"] > 0
 
 

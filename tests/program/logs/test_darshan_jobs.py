@@ -1,4 +1,4 @@
-"""`iodock show jobs`: a row for each log of a folder, damaged ones too."""
+"""`iodock show jobs`: a row for each log of a folder, including damaged ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOGS = ("imbalanced-io", "mpi-io-test-dxt", "mpi-io-test-x86_64-3.5.0", "ior-dfs
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Logs, a folder in it with a damaged and a cut one, a store, and what is neither."""
+    """Logs, a subfolder with a damaged and a cut log, a store, and other files."""
     made = tmp_path_factory.mktemp("jobs")
     inner = made / "2026" / "11"
     inner.mkdir(parents=True)
@@ -52,7 +52,23 @@ def test_there_is_a_row_for_each_log_and_store(folder: Path) -> None:
     assert any("3 of 10 could not be read" in note for note in found["notes"])
 
 
-def test_a_row_says_what_pydarshan_says(folder: Path) -> None:
+def _share_of_uppermost(log: Path, scratch: Path) -> float:
+    """Mean share of a process, of the profiles: of a file that MPI-IO was used for the time of MPI-IO, of
+    others that of POSIX and streams."""
+    store = import_logs([str(log)], scratch / "whole.iodock").store
+    sql = "SELECT file_id, interface, read_time_ns + write_time_ns + meta_time_ns AS ns FROM profiles"
+    profiles = json.loads(printed("query", store, sql, "--format", "json"))["rows"]
+    passed = {row["file_id"] for row in profiles if row["interface"] == "mpi-io"}
+    counted = [
+        row["ns"]
+        for row in profiles
+        if row["interface"] == "mpi-io"
+        or (row["interface"] in ("posix", "stdio") and row["file_id"] not in passed)
+    ]
+    return float(sum(counted)) / 496 / 1_479_000_000_000
+
+
+def test_a_row_says_what_pydarshan_says(folder: Path, tmp_path: Path) -> None:
     sums: dict[str, list[int]] = {}
     for line in (DARSHAN / "sums.tsv").read_text().splitlines():
         log, module, _, *numbers = line.split("\t")
@@ -67,8 +83,10 @@ def test_a_row_says_what_pydarshan_says(folder: Path) -> None:
     assert uneven["processes"] == 496
     assert uneven["run_time_ns"] == 1_479_000_000_000
     assert uneven["losses"] == "darshan-partial-module 1"
-    # What the store's overview has.
-    assert uneven["io_share"] == pytest.approx(0.008976209019)
+    assert uneven["io_share"] == pytest.approx(
+        _share_of_uppermost(folder / "imbalanced-io.darshan", tmp_path)
+    )
+    assert uneven["io_share"] > 0.5
     assert uneven["files"] == 1030
 
 
@@ -96,6 +114,16 @@ def test_a_log_and_its_store_say_the_same(folder: Path, tmp_path: Path) -> None:
     for name in ("job", "executable", "processes", "start_ts", "run_time_ns", "read_bytes", "written_bytes"):
         assert store[name] == log[name], name
     assert store["io_share"] == pytest.approx(log["io_share"])
+    # Its one file was used by MPI-IO.
+    assert log["io_share"] == pytest.approx(_mean_in_mpi_io(folder / "skew.iodock"))
+
+
+def _mean_in_mpi_io(store: Path) -> float:
+    told = json.loads(printed("show", "files", store, "--json"))
+    rows = [row for row in told["rows"] if row["interface"] == "mpi-io"]
+    overview = json.loads(printed("show", "overview", store, "--json"))["totals"]["total"]
+    share = sum(row["total_time_ns"] for row in rows) / overview["ranks"] / overview["wall_time_ns"]
+    return float(share)
 
 
 def test_sorted_and_cut(folder: Path) -> None:

@@ -1,4 +1,5 @@
-"""Logs of Darshan as stores of profiles: their tables beside PyDarshan's sums, and what refuses them."""
+"""Darshan logs as stores of profiles: their tables compared with PyDarshan's sums, and analyses that refuse
+them."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ INTERFACES = {
     "PNETCDF_VAR": "pnetcdf-variable",
 }
 WAYS = ("INDEP", "COLL", "SPLIT", "NB")
-# Which counters make up a column; others than these are found as {PREFIX}_{COLUMN}.
+# The counters that a column consists of. Other columns are found as {PREFIX}_{COLUMN}.
 PARTS = {
     ("posix", "syncs"): ("POSIX_FSYNCS", "POSIX_FDSYNCS"),
     ("stdio", "syncs"): ("STDIO_FLUSHES",),
@@ -89,7 +90,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def tables(stores: list[Path]) -> duckdb.DuckDBPyConnection:
-    """The tables of all stores, each row with the name of its log in `log`."""
+    """The tables of all stores; the column `log` has the name of each row's log."""
     connection = duckdb.connect()
     for name in TABLES:
         connection.execute(
@@ -106,7 +107,7 @@ def expected() -> Iterator[list[str]]:
 
 
 def expected_sums() -> dict[tuple[str, str], float]:
-    """Of PyDarshan, by interface and counter, over all logs."""
+    """PyDarshan's sums by interface and counter over all logs."""
     return {
         (INTERFACES[module], name): float(value) for log, module, name, value, *_ in expected() if log == "*"
     }
@@ -117,7 +118,7 @@ def rows(tables: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
 
 
 def added(tables: duckdb.DuckDBPyConnection, sql: str) -> dict[tuple[str, str], float]:
-    """By interface and name what SQL gives for them: interface, name, value."""
+    """The results of SQL by interface and name: interface, name, value."""
     return {(row["interface"], str(row["name"])): float(row["value"]) for row in rows(tables, sql)}
 
 
@@ -161,7 +162,7 @@ def test_each_column_adds_up_to_pydarshans_counters(tables: duckdb.DuckDBPyConne
             assert value is None, interface
         else:
             assert value is not None, interface
-            # Times are rounded to ns, each of some thousand records.
+            # Times are rounded to ns, and each is a sum over thousands of records.
             assert value / scale == pytest.approx(sum(wanted), rel=1e-9, abs=1e-5), interface
 
 
@@ -173,7 +174,8 @@ FROM profile_counters c JOIN profiles p USING (log, profile_id) GROUP BY ALL"""
     compared = 0
     for (interface, name), value in known.items():
         is_column = any(parts(interface, column) == (name,) for column in NAMES)
-        # Of all ranks together these are columns; of early versions PyDarshan makes the variances zero.
+        # For records over all ranks these are columns. PyDarshan sets the variances to zero for early
+        # versions.
         of_ranks = any(word in name for word in ("FASTEST", "SLOWEST", "VARIANCE"))
         if is_column or of_ranks or ("_SIZE_" in name and "TIME_SIZE" not in name) or _is_common(name):
             continue
@@ -237,7 +239,7 @@ JOIN profiles p USING (log, profile_id) WHERE quantity = '{quantity}' GROUP BY A
 
 
 def test_a_counter_that_a_version_lacks_is_unknown(tables: duckdb.DuckDBPyConnection) -> None:
-    """Darshan 3.0.0 did not count renames; zeros of counters that it had are zeros."""
+    """Darshan 3.0.0 did not count renames. Zeros of counters that it had are real zeros."""
     early = "log = 'mpi-io-test-x86_64-3.0.0.darshan'"
     fields = {row["counter"] for row in rows(tables, f"SELECT counter FROM profile_fields WHERE {early}")}
     assert "POSIX_MMAPS" in fields
@@ -250,7 +252,7 @@ def test_what_early_versions_count_wrongly_is_an_estimate(tables: duckdb.DuckDBP
     sql = """SELECT regexp_extract(log, '3[.][0-9]+[.][0-9]+') AS version, bool_or(len(estimated) > 0) AS told
 FROM profiles WHERE interface = 'mpi-io' AND log LIKE 'mpi-io-test-x86%' GROUP BY 1"""
     told = {row["version"]: row["told"] for row in rows(tables, sql)}
-    # Darshan 3.1.1 mended the time of the first write.
+    # Darshan 3.1.1 corrected the time of the first write.
     assert {version for version, is_told in told.items() if is_told} == {"3.0.0", "3.0.1", "3.1.0"}
     assert "3.5.0" in told
 
@@ -309,7 +311,7 @@ def test_show_profiles_adds_up_by_interface_and_file(stores: list[Path]) -> None
         "posix": 2_014,
         "stdio": 12,
     }
-    # MPI-IO has no seeks, which is not to say that there were 0.
+    # MPI-IO has no seeks, which differs from a count of 0.
     assert by_interface["mpi-io"]["seeks"] is None
     by_file = shown(store, "profiles", "--by", "file")["rows"]
     for name, row in by_interface.items():
@@ -426,7 +428,7 @@ def _sums(store: Path) -> dict[str, Any]:
 
 
 def test_damage_never_changes_numbers_in_silence(tmp_path: Path) -> None:
-    """A damaged log is refused, or gives the same numbers, or has a loss that the whole one has not."""
+    """A damaged log is refused, or gives the same numbers, or has a loss that the undamaged one lacks."""
     chance = random.Random(41)
     whole: dict[Path, tuple[dict[str, Any], set[tuple[str, int]]]] = {}
     outcomes = {"refused": 0, "the same": 0, "a loss": 0}

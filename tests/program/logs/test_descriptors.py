@@ -1,4 +1,4 @@
-"""Descriptors that come and offsets that go in unusual ways, from a log to what is shown."""
+"""Descriptors and offsets that are passed in unusual ways, from the log to the output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run_of(tmp_path: Path) -> Any:
 
 
 def files(run: Run, call: str) -> list[str | None]:
-    """Of each of its calls."""
+    """For each of its calls."""
     return run.show("accesses", kind="all", call=call).to_arrow()["file"].to_pylist()
 
 
@@ -92,7 +92,7 @@ def test_an_open_without_its_name_gets_the_one_that_later_calls_show(run_of: Any
         'read(3, "", 4096) = 4096',
         "close(3</data/y>) = 0",
         'openat(AT_FDCWD, "/data/z", O_RDONLY) = 3',
-        # What the log shows being opened is not called by what a tracer looked up, perhaps too late.
+        # For files whose open call is in the log, the name that a tracer looked up later is not used.
         'read(3</data/x>, "", 4096) = 4096',
     )
     assert files(run, "read") == ["/data/x", "/data/x", "/data/z"]

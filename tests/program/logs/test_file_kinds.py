@@ -1,4 +1,4 @@
-"""What files are: FIFOs and devices that paths name, however it is found out."""
+"""Kinds of files: FIFOs and devices with paths, in whatever way their kind is determined."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_recorders_tell_fifos_from_files(tmp_path: Path, backend: str, flags: tu
     assert done.returncode == 0, done.stderr
     store = tmp_path / "run.iodock"
     found = kinds(store)
-    # By rewrite an open is asked what it has opened where it was slow, so these may stay unknown.
+    # rewrite checks the kind of an opened file only after a slow open, so these may stay unknown.
     unknown = {"fifo", "zero"} if backend == "rewrite" else set()
     assert {name: found[name] for name in FIFOS if name not in unknown} == {
         name: "fifo" for name in FIFOS if name not in unknown
@@ -50,7 +50,7 @@ def test_recorders_tell_fifos_from_files(tmp_path: Path, backend: str, flags: tu
     assert found["pipe"] == "pipe"
     assert found["plain"] == found["again"] == "regular"
     assert found["bound"] == found["regular"] == "file"
-    # Bytes pass through a FIFO: they have no place in it.
+    # Bytes pass through a FIFO, so they have no offset.
     for name in FIFOS:
         if found[name] == "fifo":
             assert places(store, name) == {(None, None)}, name
@@ -79,7 +79,7 @@ STRACE = """\
         ("S_IFBLK|0600, makedev(0x8, 0)", "device"),
         ("S_IFREG|0600", "regular"),
         ("0600", "regular"),
-        # A socket is no file that can be opened.
+        # A socket is not a file that can be opened.
         ("S_IFSOCK|0600", "file"),
     ],
 )
@@ -90,7 +90,7 @@ def test_mknod_in_a_strace_log_says_what_it_makes(tmp_path: Path, mknod: str, mo
     assert places(store, "f") == ({(None, None)} if kind == "fifo" else {(0, 1)})
 
 
-# As illumos' truss prints them (cmd/truss/systable.c: the mode in octal; a version comes first in xmknod).
+# As illumos' truss prints them (cmd/truss/systable.c: the mode in octal; xmknod has a version first).
 TRUSS = """\
 100:	 0.0100	{mknod} = 0
 100:	 0.0200	open("/t/f", O_RDWR) = 3
@@ -148,7 +148,7 @@ def test_a_stat_of_one_end_is_known_at_the_other(tmp_path: Path, stat: str) -> N
 
 
 def test_who_cannot_be_rewound_has_no_offsets(tmp_path: Path) -> None:
-    """ESPIPE says so, if nothing else does: a FIFO, a terminal."""
+    """If nothing else shows the kind, ESPIPE does: a FIFO or a terminal."""
     seek = "lseek(3, 0, SEEK_CUR) = -1 ESPIPE (Illegal seek)"
     log = ASKED.replace("{stat} = 0", seek).replace("write(4", "write(3")
     (tmp_path / "log").write_text(log)

@@ -1,4 +1,4 @@
-"""Numbers that no call can have: taken as not known, counted, and no sum is spoilt."""
+"""Impossible numbers are treated as unknown and counted, and do not spoil sums."""
 
 from __future__ import annotations
 

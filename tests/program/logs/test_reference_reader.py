@@ -1,5 +1,5 @@
-"""iodock against a second, independent reader (`reference_reader.py`), over every strace log in `fixtures/`
-and the logs below IODOCK_LOGS. The second reader itself must reproduce the truths that came with the
+"""Compares iodock with a second, independent reader (`reference_reader.py`) on every strace log in
+`fixtures/` and the logs below IODOCK_LOGS. The second reader itself must reproduce the truths of the
 cases."""
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ def test_iodock_agrees_with_the_reference(log: Path, tmp_path: Path) -> None:
     store = tmp_path / "case.iodock"
     done = import_case(store, [log], {"initial_cwd": directory})
     assert done.returncode == 0, done.stderr
-    # The reference knows the series of every file: a few are enough here.
+    # The reference knows the series of every file; a few suffice here.
     longest = sorted(truth["series"], key=lambda name: -len(truth["series"][name]))[:8]
     truth["series"] = {name: truth["series"][name] for name in longest}
     if "y_check" in case_of(log):
-        # Names of -y tell pipes apart, so that both ends of a tee count; the truth groups them by kind.
+        # The names of -y distinguish pipes, so both ends of a tee count. The truth groups them by kind.
         del truth["nonpath"]
     found = differences(store, truth, "strace")
     assert not found, "\n".join(found[:40])

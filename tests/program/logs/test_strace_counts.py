@@ -1,4 +1,4 @@
-"""Tables of strace -c: what a store of counts shows, and what refuses it."""
+"""Tables of strace -c: what a store of counts shows, and analyses that refuse it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_times_of_the_wall_clock(tmp_path: Path) -> None:
 def test_several_tables_are_one_run(tmp_path: Path) -> None:
     both = by_call(counts(tmp_path, TABLES / "default.table", TABLES / "columns.table"))
     assert (both["openat"]["count"], both["openat"]["failed"]) == (142, 60)
-    # The second table does not tell.
+    # The second table does not contain it.
     assert both["openat"]["sys_cpu_time_ns"] is None
 
 
@@ -176,7 +176,7 @@ def traced(tmp_path: Path, *options: str) -> Path:
     return log
 
 
-# What never returns, or depends on chance: the order of two processes, memory.
+# Calls that never return, or depend on chance: the order of two processes, memory.
 OF_CHANCE = {"exit_group", "futex", "brk", "mmap", "munmap", "rt_sigreturn", "wait4", "getrandom"}
 
 

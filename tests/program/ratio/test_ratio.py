@@ -1,4 +1,4 @@
-"""`iodock ratio`: readers against real outputs, and the method's worked numbers."""
+"""`iodock ratio`: readers on real outputs, and the worked examples of the method."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def written(folder: Path, content: str | bytes, name: str = "times") -> Path:
     return path
 
 
-# The report's worked numbers (SS-ken 2015, 2.3.1); it cuts digits off where it should round.
+# The report's worked examples (SS-ken 2015, 2.3.1). It cuts off digits instead of rounding.
 
 
 def test_ior_interactive() -> None:
@@ -66,7 +66,7 @@ def test_ior_batch() -> None:
     # The report prints 0.0442. Its own numbers, 51.023 s over 09:49:17 - 09:30:57 = 1100 s, give 0.0464.
     assert utilisation(record) == pytest.approx(0.0464, abs=5e-5)
     assert utilisation(record) != pytest.approx(0.0442, abs=5e-4)
-    # System time is shown apart: with it the same job would seem busy.
+    # System time is shown separately. If it were included, the same job would seem busy.
     assert system_share(record) == pytest.approx(0.732, abs=5e-4)
     assert record.io_bytes == 549_757_061_905
     judged = judge(record, LIMITS)
@@ -217,13 +217,13 @@ def test_accounting_of_many_nodes() -> None:
 def v3(
     command: bytes = b"app", real: float = 1000.0, user: int = 20, order: str = "<", version: int = 3
 ) -> bytes:
-    """One record as `struct acct_v3` of linux/acct.h lays it out."""
+    """One record in the layout of `struct acct_v3` in linux/acct.h."""
     head = struct.pack(f"{order}BBHIIIIIIf", 0, version, 0, 0, 7, 7, 1, 1, 1_700_000_000, real)
     return head + struct.pack(f"{order}8H16s", user, 5, 0, 0, 0, 0, 0, 0, command)
 
 
 def v2(command: bytes = b"app", real: int = 1000, user: int = 20) -> bytes:
-    """One record as `struct acct` of linux/acct.h lays it out."""
+    """One record in the layout of `struct acct` in linux/acct.h."""
     head = struct.pack("<BBHHHI9HH", 0, 2, 7, 7, 0, 1_700_000_000, user, 5, real, *[0] * 6, 100)
     return head + struct.pack("<I17sBHII", 0, command, 0, 0, 7, 7)
 
@@ -542,7 +542,7 @@ def test_groups_weigh_cores_by_time() -> None:
     assert (sum_.runs, sum_.system, left) == (2, None, unknown)
 
 
-# Volumes and cores that are not known.
+# Unknown volumes and numbers of cores.
 
 FIGURE_2_20 = (FIXTURES / "pjm-two-nodes.txt").read_text()
 
@@ -581,7 +581,7 @@ def test_pjm_volumes_without_a_whole_number(tmp_path: Path) -> None:
 
 
 def test_what_slurm_does_not_know_is_unknown(tmp_path: Path) -> None:
-    """Slurm writes 4294967294 (NO_VAL) and 4294967295 (INFINITE); and a date, for a job without a start."""
+    """Slurm writes 4294967294 (NO_VAL) and 4294967295 (INFINITE), and a date for a job without a start."""
     rows = (
         "1|4294967295|00:02:00|00:50|4",
         "2|4294967294||00:50|4",

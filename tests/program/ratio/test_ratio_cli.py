@@ -1,4 +1,4 @@
-"""`iodock ratio` from the outside: tables, data, charts, messages and exit statuses."""
+"""The command line of `iodock ratio`: tables, data, charts, messages and exit statuses."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_two_humps_give_the_end_of_the_lower(share: float, count: int) -> None:
     found = history(mixture(1, count, (share, 0.04, 0.02), (1 - share, 0.88, 0.06))).proposal
     assert found.bimodal and found.modes is not None
     assert found.modes[0] < 0.1 < 0.8 < found.modes[1]
-    # Two standard deviations above the lower hump, and no further up than chance moves it.
+    # Two standard deviations above the lower hump, and not higher than chance explains.
     assert 0.08 <= found.threshold <= 0.2
 
 
@@ -113,7 +113,7 @@ def test_few_jobs_are_no_sample() -> None:
 
 
 def test_weight_changes_what_is_a_hump() -> None:
-    # A thousand short jobs of I/O are less than a hundredth of the hours.
+    # A thousand short I/O jobs are less than a hundredth of the hours.
     jobs = [job(0.03, 100) for _ in range(1_000)] + [job(0.9, 360_000) for _ in range(1_000)]
     assert history(jobs, "jobs").proposal.bimodal
     assert not history(jobs, "core-hours").proposal.bimodal

@@ -1,6 +1,6 @@
-"""What comes into the page cache, as `--backend bpf` records it, beside what the kernel says of the same file
-(mincore, /proc/PID/io). Needs root, BPF, and a disk's file system below the temporary folder; else the tests
-say that they are skipped, and why.
+"""Pages that enter the page cache, as recorded by `--backend bpf`, compared with the kernel's own information
+on the file (mincore, /proc/PID/io). Needs root, BPF, and a file system on a disk for the temporary folder.
+Otherwise the tests are skipped with the reason.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.whole, needs_gcc]
 
 @dataclass(frozen=True)
 class Said:
-    """What the program printed: bytes that came from a device, and the pages that came into the cache."""
+    """The program's output: bytes that came from a device, and pages that entered the cache."""
 
     resident: int
     device_bytes: int
@@ -68,7 +68,7 @@ def said(text: str) -> Said:
 
 
 def recorded(folder: Path, *command: object) -> tuple[Path, Said]:
-    """The store, and what the program said. Skips where a file can't be dropped from memory."""
+    """The store and the program's output. Skips if a file cannot be dropped from memory."""
     done = record(folder, "--force", "--backend", "bpf", "--", *command)
     assert done.returncode == 0, done.stderr
     store = folder / "run.iodock"
@@ -97,8 +97,8 @@ def pages_of(store: Path, file: Path) -> set[int]:
 
 
 def recorded_alike(folder: Path, file: Path, *command: object) -> tuple[Path, Said]:
-    """The same, where the program found the pages in memory that were recorded. When it looks some may be
-    on their way from the device still, or gone again: then once more, twice at most."""
+    """The same, for a run in which the program found the recorded pages in memory. When it checks, some may
+    still be on their way from the device or be gone again. Then it is repeated, at most twice."""
     for _ in range(3):
         store, found = recorded(folder, *command)
         if pages_of(store, file) == found.pages:
@@ -138,7 +138,7 @@ def test_a_sequential_readers_bytes(program: Path, data: Path, tmp_path: Path, h
     assert row["brought_bytes"] == pytest.approx(found.device_bytes, rel=0.02)
     if how == "sequential":
         assert row["read_bytes"] == SIZE and row["amplification"] == pytest.approx(1, rel=0.02)
-    # Of each page a record would be one in thousands.
+    # One record for each page would be one in thousands.
     with Store.open(store) as opened:
         assert opened.rows("SELECT count(*) AS n FROM pages")[0]["n"] < SIZE / PAGE / 10
 
@@ -219,8 +219,8 @@ def test_a_file_that_was_mapped_before_has_its_name(program: Path, data: Path, t
         start_new_session=True,
     )
     try:
-        # It is followed when what it does makes the file of calls grow; before, that is made and what was
-        # found of the program is written.
+        # The recording can be followed once the program's activity makes the file of calls grow. Until then
+        # the recorder only creates that file and writes the program's state.
         for _ in range(3):
             before = calls_bytes(store)
             wait_until(lambda known=before: answered(running, "on") and calls_bytes(store) > known, 60)

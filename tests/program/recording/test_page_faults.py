@@ -57,7 +57,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def record(folder: Path, command: Sequence[object], *options: str) -> tuple[Path, str]:
-    """The store and what the program printed. Skips where the system refuses."""
+    """The store and the program's output. Skips if the system refuses."""
     store = folder / "run.iodock"
     arguments = [
         *IODOCK,
@@ -215,7 +215,8 @@ SECOND = 1_000_000_000
 def made_store(
     folder: Path, offsets: Sequence[int], *, major: bool = True, name: str = "/data/index"
 ) -> Path:
-    """A run of 10 s whose one task faults at these offsets of one file, evenly over the time."""
+    """A run of 10 s whose only task has page faults at these offsets of one file, evenly distributed over the
+    time."""
     folder.mkdir(exist_ok=True)
     log = folder / "log"
     log.write_text(
@@ -339,7 +340,7 @@ def test_what_faults_cost_is_not_limited_by_the_time_in_calls(tmp_path: Path) ->
 
 
 def rays(count: int) -> list[int]:
-    """Eight touches each, forward at equal steps, from anywhere on."""
+    """Eight accesses each, forward in equal steps, from any start."""
     starts = scattered(count)
     return [(start + step * 200 * 4096) % (1 << 30) for start in starts for step in range(8)]
 

@@ -1,4 +1,4 @@
-"""Recordings through the real command line: how programs end, the machine's samples, programs that do unusual
+"""Recordings through the real command line: ends of programs, the machine's samples, programs that do unusual
 things."""
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def test_a_script_without_its_interpreter_is_told(tmp_path: Path, backend: str) 
 
 @pytest.mark.parametrize("environment", [{}, {"A": "b"}, {"LC_CTYPE": "C.UTF-8"}])
 def test_the_environment_is_the_programs_own(tmp_path: Path, environment: dict[str, str]) -> None:
-    """Python puts LC_CTYPE there for itself where no locale is set."""
+    """Python sets LC_CTYPE itself if there is no locale."""
     command = [*IODOCK, "record", "-q", "--backend", "ptrace", "-o", "run.iodock", "--", "/usr/bin/env"]
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True
@@ -73,7 +73,7 @@ def test_the_environment_is_the_programs_own(tmp_path: Path, environment: dict[s
     assert done.stdout == "".join(f"{name}={value}\n" for name, value in environment.items())
 
 
-# By default each would end the recorder.
+# By default each of these would end the recorder.
 SWALLOWED = ("ALRM", "VTALRM", "PROF", "IO", "XCPU", "PWR")
 
 
@@ -115,8 +115,9 @@ def test_signals_that_tell_something_reach_the_program_and_end_nothing(
             os.killpg(recorder.pid, number) if to_all else recorder.send_signal(number)
         assert recorder.stdout.readline() == "first\n"
         recorder.send_signal(signal.SIGUSR2)
-        # Passed on when the recorder's turn comes: an end before that would come too early. What was sent to
-        # all may come twice, for without tracing nobody sees that the program has it already.
+        # The signal is passed on when the recorder runs, so an earlier end would be too early. A signal sent
+        # to the whole group may arrive twice, because without tracing the recorder cannot see that the
+        # program has it already.
         assert "second\n" in iter(recorder.stdout.readline, "")
         (tmp_path / "go").touch()
         out, errors = recorder.communicate(timeout=60)
@@ -155,7 +156,7 @@ FROM processes p LEFT JOIN commands c USING (utid) GROUP BY ALL
 
 
 def test_processes_have_their_own_cpu_time(tmp_path: Path) -> None:
-    # A short process, a longer one, and a shell that has waited for both.
+    # A short process, a longer one, and a shell that waited for both.
     work = "dd if=/dev/zero of=/dev/null bs=1M count=1000 status=none; sleep 1.1"
     assert record(tmp_path, "sh", "-c", work).returncode == 0
     found = {row["command"]: row for row in rows(tmp_path / "run.iodock", CPU_OF_COMMANDS)}
@@ -166,7 +167,7 @@ def test_processes_have_their_own_cpu_time(tmp_path: Path) -> None:
 
 @pytest.mark.whole
 def test_threads_have_their_own_cpu_time(tmp_path: Path) -> None:
-    # join() comes back before the thread makes its last call, which the end of the process would cut off.
+    # join() returns before the thread makes its last call, which the end of the process would prevent.
     work = (
         "import threading, time; t = threading.Thread(target=sum, args=(range(10**7),)); t.start(); t.join()"
         "; time.sleep(0.5)"
@@ -230,7 +231,7 @@ UNUSUAL = {
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_unusual_programs(tmp_path: Path, name: str) -> None:
     program, status = UNUSUAL[name]
-    # A program has one tracer.
+    # A program can have only one tracer.
     by = ("--backend", "ptrace") if name == "traces itself" else ()
     done = record(tmp_path, *by, sys.executable, "-S", "-c", program)
     assert done.returncode == status, done.stderr
@@ -241,7 +242,7 @@ def test_unusual_programs(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.whole
 def test_a_program_that_traces_itself_finds_no_tracer(tmp_path: Path) -> None:
-    # Its exec stops it for its parent, who lets it go on.
+    # Its exec stops it for its parent, which continues it.
     program = "import ctypes, os\nlibc = ctypes.CDLL(None)\n"
     program += "os.execl('/bin/sh', 'sh', '-c', 'exit 4') if libc.ptrace(0, 0, 0, 0) == 0 else os._exit(1)"
     assert record(tmp_path, sys.executable, "-S", "-c", program).returncode == 4

@@ -1,5 +1,5 @@
-"""A recording and an imported `strace -f` log of the same deterministic program say the same: counts, errors
-and bytes by call and by file, and every access with its offset."""
+"""A recording and an imported `strace -f` log of the same deterministic program agree: counts, errors and
+bytes by call and by file, and every access with its offset."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ c.execute('select count(*) from t').fetchall(); c.close()
 
 @dataclass(frozen=True)
 class Program:
-    """What to run in an empty folder. `everything`: are also calls outside the folder the same each time?"""
+    """Commands to run in an empty folder. `everything`: calls outside the folder are the same each time,
+    too."""
 
     command: list[str]
     needs: tuple[str, ...] = ()
@@ -49,7 +50,7 @@ def some_files(folder: Path) -> None:
         path = folder / "tree" / f"sub-{number % 3}" / f"file-{number}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bytes(range(256)) * (number * 7 % 50 + 1))
-        # Old enough for git, which reads files once more that are as young as its index.
+        # Old enough for git, which reads files again if they are as young as its index.
         os.utime(path, (1_500_000_000, 1_500_000_000))
 
 
@@ -164,7 +165,7 @@ def losses(store: Path) -> dict[str, int]:
 
 
 def fresh(program: Program, parent: Path) -> Path:
-    """An empty folder of always the same name, so that both runs see the same paths."""
+    """An empty folder that always has the same name, so that both runs see the same paths."""
     folder = parent / "work"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -173,7 +174,7 @@ def fresh(program: Program, parent: Path) -> Path:
 
 
 RANDOM = re.compile(r"/\.git/(objects/|t\w{6}$)|tmp_obj")
-"""Names that git makes up anew each time."""
+"""Names that git creates each time."""
 MOVING = {"read", "write", "pread64", "pwrite64", "lseek", "readv", "writev", "copy_file_range", "sendfile"}
 COUNTS = ("count", "success", "failed", "no_result", "errnos", "read_bytes", "written_bytes", "io_count")
 
@@ -194,7 +195,7 @@ def by_file(store: Path, recorded: set[str], keep: Callable[[str], bool]) -> dic
 
 
 def accesses(store: Path, recorded: set[str], keep: Callable[[str], bool]) -> Counter[Any]:
-    """Results where they are bytes or places: descriptors depend on which thread was first."""
+    """Results that are bytes or positions. Descriptors depend on which thread was first."""
     names = ("file", "call", "side", "offset_bytes", "requested_bytes", "errno")
     return Counter(
         (*(row[n] for n in names), row["result"] if row["call"] in MOVING else None)
@@ -248,8 +249,8 @@ def test_recording_agrees_with_strace(name: str, tmp_path: Path) -> None:
         def named(file: str) -> bool:
             return file not in inherited and not file.startswith("/proc/")
 
-        # Without --complete what the dynamic linker does first is missing.
-        # The recorder's library stands in /proc/self/maps, which grep reads.
+        # Without --complete, the first calls of the dynamic linker are missing. The recorder's library
+        # appears in /proc/self/maps, which grep reads.
         assert by_call(traced, recorded) == by_call(logged, recorded)
         for store in (traced, complete):
             assert by_file(store, recorded, named) == by_file(logged, recorded, named), store

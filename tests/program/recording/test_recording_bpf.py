@@ -1,7 +1,7 @@
-"""`iodock record --backend bpf` through the command line, beside what strace counts of the same programs.
+"""`iodock record --backend bpf` through the command line, compared with strace's counts for the same
+programs.
 
-Needs root and a kernel that lets BPF programs in; where that is not so the tests say that they are skipped,
-and why.
+Needs root and a kernel that accepts BPF programs. Otherwise the tests are skipped with the reason.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def programs(folder: Path) -> dict[str, list[str]]:
 
 
 def counted(command: list[str], log: Path) -> dict[str, tuple[int, int]]:
-    """Calls and errors by name, as `strace -f -c` counts them."""
+    """Calls and errors by name, as counted by `strace -f -c`."""
     strace = ["strace", "-f", "-c", "-U", "name,calls,errors", "-o", str(log), *command]
     subprocess.run(strace, stdout=subprocess.DEVNULL, check=True, timeout=120)
     lines = [line.split() for line in log.read_text().splitlines()]
@@ -85,7 +85,7 @@ def test_calls_and_errors_are_those_of_strace(tmp_path: Path) -> None:
     if reason:
         pytest.skip(reason)
     for name, command in programs(tmp_path).items():
-        # Once before, so that all see the same files.
+        # Run once before, so that all runs see the same files.
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True, timeout=120)
         mine = recorded(command, tmp_path / "run.iodock")
         theirs = counted(command, tmp_path / "log")
@@ -131,13 +131,13 @@ def test_the_committed_programs_are_those_of_the_sources() -> None:
 
 
 def followed(options: list[str], store: Path, running: subprocess.Popen[bytes]) -> dict[str, tuple[int, int]]:
-    """Records by `options`, lets `running` make its calls meanwhile, and ends the recording by a signal."""
+    """Records with `options`, lets `running` make its calls, and ends the recording by a signal."""
     record = [*IODOCK, "record", "--quiet", "-o", str(store), *options]
     with subprocess.Popen(record, stderr=subprocess.PIPE) as recorder:
         deadline = time.monotonic() + 60
         while not list(store.glob("journal/*.journal")) and time.monotonic() < deadline:
             time.sleep(0.05)
-        # The journal is there a moment before the programs are.
+        # The journal exists shortly before the programs are loaded.
         time.sleep(2)
         assert running.stdin is not None
         running.stdin.write(b"go\n")
@@ -176,11 +176,11 @@ def test_all_of_a_cgroup(tmp_path: Path) -> None:
     if reason := bpf_unavailable():
         pytest.skip(reason)
     places = [path.parent for path in Path("/sys/fs/cgroup").glob("**/cgroup.procs")]
-    # (A file of that name may lie beside them, where somebody has written to what he took for a group.)
+    # (A regular file of that name may exist there, if a program mistook the folder for a cgroup.)
     roots = [place for place in places if place.is_mount() and (place / "cgroup.procs").stat().st_size == 0]
     if not roots:
         pytest.skip("no cgroups are mounted here")
-    # The topmost of version 2, or of any controller's tree of version 1.
+    # The top cgroup of version 2, or of any controller's tree of version 1.
     group = min(roots, key=lambda path: len(path.parts)) / f"iodock-test-{os.getpid()}"
     try:
         group.mkdir()
@@ -191,7 +191,7 @@ def test_all_of_a_cgroup(tmp_path: Path) -> None:
         (group / "cgroup.procs").write_text(str(running.pid))
         calls = followed(["--cgroup", group.name], tmp_path / "run.iodock", running)
         assert calls["execve"] == (10, 0)
-        # Those that are born into the group are not told again when they are found in it.
+        # Processes born into the group are not reported again when they are found in it.
         query = [
             *IODOCK,
             "query",
@@ -237,12 +237,12 @@ def test_a_killed_recorder_leaves_all_but_the_last_moment(tmp_path: Path) -> Non
     command = [*IODOCK, "query", str(store), query, "--format", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     row = json.loads(done.stdout)["rows"][0]
-    # What was in the buffers or on its way to the file when it was killed is gone with it.
+    # Data in buffers or on their way to the file are lost when it is killed.
     assert written * 0.5 <= row["n"] and row["b"] == 100 * row["n"]
     manifest = json.loads((store / "manifest.json").read_text())
     assert manifest["state"] == "cut"
     assert "journal-cut" in {loss["name"] for loss in manifest["losses"]}
-    # The program goes on to its end without it.
+    # The program continues to its end without it.
     while time.monotonic() < deadline and out.stat().st_size // 100 == written:
         time.sleep(0.01)
     assert out.stat().st_size // 100 > written
@@ -332,7 +332,7 @@ def test_a_go_program_is_seen_whole(tmp_path: Path) -> None:
     command = [str(tmp_path / "files"), str(tmp_path / "data")]
     mine = recorded(command, tmp_path / "run.iodock")
     theirs = counted(command, tmp_path / "log")
-    # Others are made as the threads of its runtime happen to run.
+    # The number of others depends on how the runtime schedules its threads.
     own = {"openat", "pwrite64", "close", "renameat", "unlinkat"}
     assert {call: mine[call] for call in own} == {call: theirs[call] for call in own}
     # Go tries both ways of removing.

@@ -1,4 +1,4 @@
-"""Which way of recording `--backend auto` takes for a program, and what it says of that."""
+"""Which back end `--backend auto` chooses for a program, and what it prints about it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def compiled(folder: Path, *flags: str) -> Path:
 
 
 def recorded(folder: Path, *arguments: object, limit: str = "") -> tuple[dict[str, Any], str]:
-    """`captured` of the manifest, and what was said on stderr."""
+    """`captured` of the manifest, and stderr."""
     store = folder / "run.iodock"
     command = [*IODOCK, "record", "--force", "-o", store, *arguments]
     shell = ["bash", "-c", f'{limit}; exec "$@"', "bash"] if limit else []
@@ -47,7 +47,7 @@ def recorded(folder: Path, *arguments: object, limit: str = "") -> tuple[dict[st
 
 
 def from_outside() -> str:
-    """The way for programs that load no library, here."""
+    """The back end for programs that load no library on this machine."""
     return "ptrace" if bpf_unavailable() else "bpf"
 
 
@@ -164,7 +164,7 @@ def test_the_program_has_the_environment_that_it_would_have_alone(tmp_path: Path
     done = subprocess.run(
         command, env=given, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
     )
-    # Python itself adds a locale where none is set.
+    # Python itself adds a locale if none is set.
     assert done.stdout.splitlines() == [f"{name}={value}" for name, value in given.items()]
 
 
@@ -215,7 +215,7 @@ def test_a_program_with_reads_of_its_own_is_recorded_from_outside(tmp_path: Path
     captured, said = recorded(tmp_path, program)
     assert (captured["how"], captured["why"]) == (way, "own-calls")
     assert f"note: recorded by {way}: the program makes system calls itself" in said
-    # Who asks for rewrite gets it.
+    # An explicit rewrite is used.
     captured, _ = recorded(tmp_path, "--backend", "rewrite", program)
     assert (captured["how"], captured["why"]) == ("rewrite", "asked")
 
@@ -241,7 +241,7 @@ def test_a_library_with_reads_of_its_own_is_found_where_the_program_finds_it(tmp
 
 @pytest.mark.whole
 def test_own_calls_that_are_no_io_change_nothing(tmp_path: Path) -> None:
-    # getpid, whose result is no count of bytes.
+    # getpid, whose result is not a number of bytes.
     program = with_own_calls(tmp_path, "-DNUMBER=39", "-DEXPECTED=got")
     captured, _ = recorded(tmp_path, program)
     assert (captured["how"], captured["why"]) == ("rewrite", "cheapest")

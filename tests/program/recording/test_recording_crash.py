@@ -1,4 +1,4 @@
-"""What a killed recorder, a full disk or a cut journal leaves."""
+"""What remains after a killed recorder, a full disk or a cut journal."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from recorded import (
 pytestmark = [pytest.mark.whole, live]
 
 
-# What is left by a crash.
+# The files that a crash leaves.
 
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
-    """A store whose recorder was killed, and how many blocks the program had written."""
+    """A store whose recorder was killed, and the number of blocks that the program had written."""
     folder = tmp_path_factory.mktemp("killed")
     program = "import os, time\nf = os.open('out.dat', os.O_WRONLY | os.O_CREAT)\n"
     program += "while os.write(f, b'x' * 997) and not os.path.exists('stop'): time.sleep(0.001)\n"
     program += "os.rename('out.dat', 'all.dat')\n"
-    # By rewrite recording would go on, too: see test_recording_rewrite.
+    # With rewrite, recording would continue: see test_recording_rewrite.
     command = [*IODOCK, "record", "--backend", "ptrace", "-q", "-o", "run.iodock", "--"]
     command += [sys.executable, "-S", "-c", program]
     with subprocess.Popen(command, cwd=folder) as recorder:
@@ -44,7 +44,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
         time.sleep(3.5)
         recorder.kill()
         written = (folder / "out.dat").stat().st_size // 997
-    # The program runs on without it.
+    # The program continues without it.
     (folder / "stop").touch()
     wait_until((folder / "all.dat").exists)
     return folder / "run.iodock", written
@@ -59,7 +59,7 @@ def test_a_static_program_outlives_its_recorder(tmp_path: Path, language: str, b
         pytest.skip(f"no static program of {language} can be made here")
     if backend == "bpf" and (reason := bpf_unavailable()):
         pytest.skip(reason)
-    # By rewrite it is traced as a program among others.
+    # With rewrite it is traced as one program among others.
     command = ["sh", "-c", "./program; true"] if backend == "rewrite" else ["./program"]
     for turn in range(3):
         folder = tmp_path / f"{turn}"
@@ -70,13 +70,13 @@ def test_a_static_program_outlives_its_recorder(tmp_path: Path, language: str, b
 
 
 def left_alone(folder: Path, recording: list[str], seconds: float) -> str:
-    """What the program says that went wrong, if its recorder is killed."""
+    """The program's own error report, if its recorder is killed."""
     out, other = folder / "out.dat", folder / "other.dat"
     with subprocess.Popen(recording, cwd=folder, stdout=subprocess.DEVNULL) as recorder:
         wait_until(lambda: out.exists() and other.exists())
         time.sleep(seconds)
         recorder.kill()
-    # It goes on, and not only to its next call.
+    # It continues, and not only until its next call.
     size = out.stat().st_size
     wait_until(lambda: out.stat().st_size > size + 50 * 997)
     (folder / "stop").touch()
@@ -89,7 +89,7 @@ def test_after_kill_9_what_was_flushed_is_there(killed: tuple[Path, int], tmp_pa
     assert written > 500
     store = tmp_path / "run.iodock"
     shutil.copytree(original, store)
-    # Two that open it at the same time: one makes the tables, both answer.
+    # Two processes open it at the same time: one creates the tables, and both answer.
     command = [*IODOCK, "show", "summary", "run.iodock", "--format", "json"]
     both = [
         subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -100,7 +100,7 @@ def test_after_kill_9_what_was_flushed_is_there(killed: tuple[Path, int], tmp_pa
     assert answers[0][0] == answers[1][0]
     assert losses(store)["journal-cut"] == 1
     recorded = count(store, "call = 'write' AND file LIKE '%/out.dat'")
-    # At most a second behind; 3.5 seconds were run.
+    # At most a second is missing of the 3.5 seconds that ran.
     assert written * 0.55 <= recorded <= written
 
 
@@ -147,7 +147,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_ends_the_recording_not_the_program(small_disk: Path, tmp_path: Path) -> None:
     program = "import os\nfor i in range(60000): os.write(1, b'x' * (i % 97))\nraise SystemExit(9)"
     store = small_disk / "run.iodock"
-    # By rewrite so many calls fit: see test_recording_rewrite.
+    # With rewrite this number of calls fits: see test_recording_rewrite.
     command = [*IODOCK, "record", "--backend", "ptrace", "-q", "-o", store, "--"]
     command += [sys.executable, "-S", "-c", program]
     done = run(command, tmp_path)
@@ -157,7 +157,7 @@ def test_a_full_disk_ends_the_recording_not_the_program(small_disk: Path, tmp_pa
     assert "Traceback" not in done.stderr and "bug" not in done.stderr
     recorded = count(store, "call = 'write'")
     assert recorded > 1000
-    # All that was made is accounted for: kept or counted as dropped.
+    # All calls are accounted for: kept, or counted as dropped.
     assert 59990 <= recorded + losses(store).get("dropped-records", 0) < 60400
 
 

@@ -1,4 +1,4 @@
-"""Programs that are hard on a recorder end, under every back end, as they do alone."""
+"""Programs that are difficult to record end under every back end in the same way as alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from places import ROOT
 
 IODOCK = [sys.executable, "-m", "iodock"]
 SOURCE = ROOT / "fixtures" / "programs" / "hostile.c"
-# What each does at least, as calls of its own: (name of a call, number).
+# The minimum number of calls of each program: (name of a call, number).
 PROGRAMS = {
     "exec-in-thread": ("execve", 1),
     "vfork": ("execve", 50),
@@ -41,7 +41,7 @@ pytestmark = [
 
 @cache
 def missing(backend: str) -> str | None:
-    """Why this machine has no such back end."""
+    """Why this machine lacks this back end."""
     if backend != "bpf":
         return None
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""A recording is read while its program runs: what was flushed so far, and nothing of it is changed."""
+"""A recording is read while its program runs: the data flushed so far are shown, and nothing is changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from recorded import IODOCK, bpf_unavailable, live, losses, needs_root, rows, ru
 pytestmark = [pytest.mark.whole, live]
 
 BACKENDS = ["rewrite", "ptrace", pytest.param("bpf", marks=needs_root)]
-# A parent, its thread and a child that write, until each has written so often and the file `stop` is there.
+# A parent, its thread and a child that write, until each has written this often and the file `stop` exists.
 PROGRAM = """
 import os, sys, threading, time
 def write(name, size):
@@ -73,7 +73,7 @@ def files_of(store: Path) -> dict[str, bytes]:
 
 
 def has_flushed(store: Path) -> bool:
-    """Whether calls of the program itself are there."""
+    """Whether calls of the program itself are present."""
     done = run([*IODOCK, "query", store, CALLS, "--format", "json"], store.parent)
     return done.returncode == 0 and "child.dat" in done.stdout
 
@@ -86,7 +86,7 @@ def test_what_is_seen_while_it_runs_is_the_beginning(tmp_path: Path, backend: st
         wait_until(lambda: has_flushed(store), PATIENCE_S)
         before, seen, after = files_of(store), by_thread(store), files_of(store)
         lost = losses(store)
-    # Nothing was added but by the recorder, which appends.
+    # Only the recorder added data, by appending.
     assert before.keys() == after.keys()
     assert all(after[name].startswith(content) for name, content in before.items())
     assert "journal-cut" not in lost

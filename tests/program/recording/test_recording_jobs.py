@@ -1,4 +1,4 @@
-"""A recording inside a batch job knows its job: for `--job`, and for what findings cost in node-hours."""
+"""A recording inside a batch job knows its job: for `--job`, and for costs of findings in node-hours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iodock record --light`: counters in place of calls, held to a full recording of the same program."""
+"""`iodock record --light`: counters instead of calls, compared with a full recording of the same program."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ os.fsync(fd)
 os.close(fd)
 subprocess.run(["cat", "data"], stdout=subprocess.DEVNULL)
 """
-# What a full recording has of each file in the folder; a call that failed is none.
+# A full recording's values for each file in the folder. Calls that failed do not count.
 FULL = """
 SELECT file AS name,
   count(*) FILTER (call IN ('open', 'openat', 'creat')) AS opens,
@@ -93,7 +93,7 @@ def test_further_files_are_counted_together(tmp_path: Path) -> None:
     sums = "SELECT sum(opens)::BIGINT AS opens, sum(written_bytes)::BIGINT AS bytes FROM profiles "
     ours = r"JOIN files f USING (file_id) WHERE regexp_matches(f.name, '/f(\d+|\*)$')"
     assert rows(store, sums + ours) == [{"opens": 2000, "bytes": 20000}]
-    # (Numbers in the folder's name are stars, too.)
+    # (Numbers in the folder's name become stars, too.)
     folded = rows(store, "SELECT pattern, files FROM profiles WHERE pattern LIKE '%/f*' AND opens > 0")
     assert len(folded) == 1
     assert 1500 < sum(row["files"] for row in folded) < 2000
@@ -133,7 +133,7 @@ def test_a_killed_recorder_leaves_what_was_counted(tmp_path: Path) -> None:
         wait_until(lambda: bool((tmp_path / "ready").read_text()))
         recorder.kill()
     store = tmp_path / "run.iodock"
-    # Whoever opens it too early would end the counting.
+    # Opening it too early would end the counting.
     early = run([*IODOCK, "show", "profiles", store], tmp_path)
     assert early.returncode != 0 and "still counted" in early.stderr
     os.kill(int((tmp_path / "ready").read_text()), 9)
@@ -149,7 +149,7 @@ def test_programs_count_into_a_store_without_a_recorder(tmp_path: Path) -> None:
     store = tmp_path / "job.iodock"
     assert run([*IODOCK, "show", "profiles", "job.iodock"], tmp_path).returncode == 0
     assert rows(store, WRITTEN.format(tmp_path / "both")) == [{"n": 12}]
-    # Programs that start later are not counted, and don't hear of it either.
+    # Programs that start later are not counted, and their output is not affected.
     late = run(["sh", "-c", script], tmp_path)
     assert (late.returncode, late.stdout, late.stderr) == (0, "", "")
     assert rows(store, WRITTEN.format(tmp_path / "both")) == [{"n": 12}]
@@ -180,7 +180,7 @@ def test_a_diagnosis_is_of_the_program_s_own_files_and_of_no_ranks(tmp_path: Pat
     program = "import os\nfd = os.open('data', os.O_WRONLY | os.O_CREAT)\n"
     program += "for n in range(30000): os.pwrite(fd, b'y' * 40, 40 * n)\n"
     (tmp_path / "steps.py").write_text(program)
-    # Several processes, of which one does nearly all, and a pipe that is read byte by byte.
+    # Several processes, one of which does nearly all the work, and a pipe that is read byte by byte.
     line = f"for n in 1 2 3; do echo $n | cat > part-$n; done; {sys.executable} -S steps.py"
     done = record(tmp_path, "--light", "--", "sh", "-c", line)
     assert done.returncode == 0, done.stderr
@@ -220,5 +220,5 @@ def test_commands_that_append_one_after_the_other_write_nothing_again(tmp_path: 
     assert record(tmp_path, "--light", "--", "sh", "-c", line).returncode == 0
     found = json.loads(run([*IODOCK, "diagnose", "run.iodock", "--format", "json"], tmp_path).stdout)
     assert "redundant-writes" not in {one["rule"] for one in found["findings"]}
-    # Each program's first calls were not seen; they are few beside those that were.
+    # Each program's first calls were not seen; they are few compared with the rest.
     assert found["verdict"]["judges"]

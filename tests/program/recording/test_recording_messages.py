@@ -1,5 +1,5 @@
-"""Many messages at once, memory in pipes, and descriptors that go to other processes: the same from every
-back end and from a log of strace, and what can't be known is unknown."""
+"""Several messages in one call, memory in pipes, and descriptors that are passed to other processes: all back
+ends and a log of strace agree, and what cannot be known is unknown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUESTION = f"""
     SELECT call, direction, bytes, offset_bytes AS place, file LIKE '%/data' AS data FROM call_ends
     WHERE call IN {MOVED} OR (call LIKE '%read%' AND (file LIKE '%/data' OR file LIKE 'fd:%'))
     ORDER BY data, call, direction, bytes"""
-# By the program's own account, and by the manual pages: a position moved by others too is unknown.
+# From the program's own output and the manual pages. A position that other processes also move is unknown.
 TRUTH = [
     ("read", "read", 100, None, False),
     ("recvmmsg", "read", 262, None, False),
@@ -62,7 +62,7 @@ def test_of_a_log(option: str, tmp_path: Path) -> None:
     done = run([*IODOCK, "import", "--quiet", "log", "-o", "run.iodock", "--cwd", tmp_path], tmp_path)
     assert done.returncode == 0, done.stderr
     if option == "-y":
-        # The tracer names what the receiver got.
+        # The tracer names the file of the received descriptor.
         where = "call = 'read' AND bytes = 100"
         found = rows(tmp_path / "run.iodock", f"SELECT file, offset_bytes FROM call_ends WHERE {where}")
         assert found == [{"file": str(tmp_path / "data"), "offset_bytes": None}]

@@ -1,4 +1,4 @@
-"""Under which name a run is recorded where something has the name already: a job is never stopped for it."""
+"""The name of a recording if a file with the requested name exists: a job is never stopped because of it."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_what_is_no_store_stays_and_the_run_gets_another_name(tmp_path: Path, ki
     before = os.lstat(target)
     done = record(tmp_path, "echo", "ran")
     assert (done.returncode, done.stdout) == (0, "ran\n")
-    # Also with --quiet: who asked for a name must know the other one.
+    # Also with --quiet, since the user must learn the other name.
     assert "warning: run.iodock: is " in done.stderr and "recorded as run-1.iodock" in done.stderr
     assert os.lstat(target).st_ino == before.st_ino
     assert kind != "folder" or (target / "thesis.tex").read_text() == "mine"

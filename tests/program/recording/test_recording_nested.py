@@ -1,4 +1,4 @@
-"""A recorder that is recorded itself, and programs that outlive theirs."""
+"""A recorder that is itself recorded, and programs that outlive their recorder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 IODOCK = [sys.executable, "-m", "iodock"]
-# Says that it runs; then, told to go on, starts programs in each way that a shell has.
+# Prints that it runs; then, when told to continue, starts programs in each way that a shell has.
 OUTLIVES = "echo runs; read line; for i in 1 2 3; do /bin/true; (exec /bin/true); done; echo over"
 
 pytestmark = [
@@ -52,7 +52,7 @@ def test_who_outlives_the_recorder_starts_programs_without_a_complaint(tmp_path:
         assert recorder.stdout.readline() == "runs\n"
         recorder.kill()
         recorder.wait()
-        # As who opens the store does, when nobody records any more.
+        # Opens the store when it is no longer being recorded.
         query = [*IODOCK, "query", str(tmp_path / "run.iodock"), "SELECT 1"]
         subprocess.run(query, capture_output=True, timeout=120, check=True)
         for place in ("/dev/shm", tempfile.gettempdir()):

@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.whole, live]
 
 
 def in_a_shell(folder: Path, *keys: tuple[str, str]) -> str:
-    """Types into an interactive shell: (what, what to wait for in its output, '' for nothing)."""
+    """Types into an interactive shell: (text, output to wait for, '' for none)."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(folder)
@@ -59,7 +59,7 @@ def in_a_shell(folder: Path, *keys: tuple[str, str]) -> str:
         read_until("prompt> ", 0)
         for typed, wanted in keys:
             start = len(text)
-            # Time for the program to be where it will wait.
+            # Gives the program time to reach the point where it waits.
             time.sleep(0.7)
             os.write(terminal, typed.encode())
             read_until(wanted, start)
@@ -104,7 +104,7 @@ def test_a_stopped_job_gives_the_terminal_back(tmp_path: Path, stop: str) -> Non
     assert count(tmp_path / "run.iodock", "call = 'write'") >= 2
 
 
-# Processes that run already.
+# Processes that are already running.
 
 
 def test_attach_and_leave_running(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_attach_and_leave_running(tmp_path: Path) -> None:
 
 def test_attach_to_what_makes_no_calls(tmp_path: Path) -> None:
     with subprocess.Popen(["/bin/true"]) as ended:
-        # Not waited for, so that it stays.
+        # Without reaping it, so that it stays.
         os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
         done = record(tmp_path, "--backend", "ptrace", "-p", ended.pid)
     assert done.returncode == 1 and f"process {ended.pid} has ended already" in done.stderr
@@ -176,7 +176,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def as_nobody() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
-    """Runs iodock as a user without any rights, in a folder of theirs."""
+    """Runs iodock as a user without any rights, in a folder of that user."""
     site = next(Path(path) for path in sys.path if path.endswith("site-packages"))
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{site}", "HOME": "/nonexistent"}
     options: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "env": environment}
@@ -234,7 +234,8 @@ def test_an_ordinary_user_is_refused_in_words(
 @needs_root
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="setpriv is not installed")
 def test_who_gives_up_rights_with_exec_is_told_nothing_of_us(tmp_path: Path) -> None:
-    # setpriv keeps root's rights as far as its exec: it could read the library, what it executes can't.
+    # setpriv keeps root's rights until its exec: it can read the library, but the program that it executes
+    # cannot.
     words = ["setpriv", "--reuid", "65534", "--clear-groups", "cat", "/etc/hostname"]
     done = record(tmp_path, "--backend", "rewrite", "--", *words)
     assert (done.returncode, done.stderr) == (0, "")

@@ -68,7 +68,7 @@ def test_ranks_keep_the_store_of_the_launch_before_together(tmp_path: Path, rank
     for number in range(3):
         done = run([*MPIRUN, *IODOCK, "record", "-o", "run.iodock", ranks, *["x"] * number], tmp_path)
         assert done.returncode == 0, done.stderr
-        # One rank says it, for all.
+        # One rank prints it for all.
         assert done.stderr.count("the one before is kept as") == (number > 0), done.stderr
         for said in ("recorded by rewrite", "the store lies on the file system", "not seen:"):
             assert done.stderr.count(said) <= 1, done.stderr
@@ -100,7 +100,7 @@ def test_a_rank_that_comes_late_joins_its_launch(tmp_path: Path) -> None:
 @needs_mpi
 def test_a_killed_rank_is_named(tmp_path: Path) -> None:
     recorder = " ".join([*IODOCK, "record", "-q", "-o", "run.iodock", "--", "sh", "-c"])
-    # The recorder of rank 2 is killed; what it has flushed is there, and the others' parts are whole.
+    # The recorder of rank 2 is killed. Its flushed data are present, and the other ranks' parts are complete.
     script = (
         f"if [ $OMPI_COMM_WORLD_RANK = 2 ]; then {recorder} 'sleep 2.5; kill -9 $PPID; sleep 5'; "
         f"else {recorder} 'sleep 1; cat /etc/hostname'; fi; exit 0"

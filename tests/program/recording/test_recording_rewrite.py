@@ -1,4 +1,4 @@
-"""`iodock record --backend rewrite` through the command line, beside what ptrace records of the program."""
+"""`iodock record --backend rewrite` through the command line, compared with a recording by ptrace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from places import FIXTURES, ROOT
 
 IODOCK = [sys.executable, "-m", "iodock"]
-# The leak checker of AddressSanitizer finds its bytes at the end.
+# The leak checker of AddressSanitizer finds the leaked bytes at the end.
 LEAK = """
 #include <fcntl.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ def test_a_running_process_is_refused_with_what_to_do(tmp_path: Path) -> None:
     assert not (tmp_path / "s").exists()
 
 
-# The recorder's own end.
+# The end of the recorder itself.
 
 WRITER = """
 import os, sys
@@ -121,7 +121,7 @@ def test_after_kill_9_of_the_recorder_every_call_is_there(tmp_path: Path, second
         time.sleep(seconds)
         recorder.kill()
         recorder.wait()
-        # The program goes on without it.
+        # The program continues without it.
         print(file=recorder.stdin, flush=True)
         assert recorder.stdout.readline() == "half\n"
         assert sessions_of(recorder.pid)
@@ -177,7 +177,7 @@ def test_a_full_disk_ends_the_recording_not_the_program(small_disk: Path, tmp_pa
     assert "Traceback" not in done.stderr and "bug" not in done.stderr
     written = counted(store, "call = 'write'")
     dropped = losses_of(store).get("dropped-records", 0)
-    # All that was made is accounted for: kept or counted as dropped.
+    # All calls are accounted for: kept, or counted as dropped.
     assert 299990 <= written + dropped < 301500 and dropped > 1000
 
 
@@ -196,7 +196,7 @@ def test_what_the_library_can_not_record_is_named(tmp_path: Path, name: str, def
         ["cc", "-O2", "-w", "-pthread", f"-D{define}", "-o", program, source], check=True, timeout=120
     )
     command = [*IODOCK, "record", "--backend", "rewrite", "-q", "-o", str(store), "--"]
-    # As people type it; only the program knows from where.
+    # As people type it; only the program knows its working directory.
     command += [f"./{name}", "strict"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0

@@ -1,4 +1,4 @@
-"""Requests inside an io_uring: what the program asked for and got, whichever back end saw it."""
+"""Requests inside an io_uring: what the program requested and received, with every back end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REQUESTS = """
        OR call = 'read' AND file LIKE '%/data'
     GROUP BY ALL ORDER BY call, b, file"""
 WRITTEN = sum(4096 + i for i in range(8)) * 3 + 21 + 21
-# By the program's own account.
+# From the program's own output.
 TRUTH = [
     ("io_uring_fsync", "data", 1, None, None, None, None, None),
     ("io_uring_read", None, 1, 60, None, 0, 0, None),
@@ -49,7 +49,7 @@ def test_requests_are_shown_as_calls(backend: str, tmp_path: Path) -> None:
     found = [tuple(row.values()) for row in rows(store, REQUESTS)]
     if backend == "bpf" and len(found) < 3:
         pytest.skip("this kernel shows no requests inside an io_uring")
-    # One moves nothing. A ring entered by a copy of its descriptor only the kernel knows.
+    # One request moves nothing. If a ring is entered by a copy of its descriptor, only the kernel knows it.
     late, unseen = (421, 1) if backend == "bpf" else (388, 4)
     truth = [row if row[1] != "late" else (*LATE[late], None) for row in TRUTH]
     assert found == truth

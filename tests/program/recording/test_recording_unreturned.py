@@ -1,4 +1,5 @@
-"""Calls that never return: a thread killed in one, one left by longjmp out of a handler, one cancelled."""
+"""Calls that never return: because their thread is killed, leaves them by longjmp from a handler, or is
+cancelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that programs make past libc, told by how many the kernel has counted: `unseen-calls`."""
+"""Calls that programs make without libc are detected from the kernel's counts: `unseen-calls`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ IODOCK = [sys.executable, "-m", "iodock"]
 SOURCE = ROOT / "crates" / "iodock-preload" / "tests" / "programs" / "unseen.c"
 COUNT = 3001
 FAILED = 100
-"""Calls of the program that fail, and that the kernel does not count: so many are missing."""
+"""Failing calls of the program, which the kernel does not count: this number is missing."""
 SLACK = 16
-"""A machine may have others that are in doubt: none has been seen."""
+"""A machine may have other doubtful calls, but none has been seen."""
 
 pytestmark = [
     pytest.mark.whole,

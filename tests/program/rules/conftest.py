@@ -20,7 +20,7 @@ def store(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def excluded_rules_find_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In every test of a rule, those that need not ask are asked all the same."""
+    """In every rule test, rules that could be skipped are run nevertheless."""
 
     def may_find(name: str, facts: Facts, settings: Any) -> bool:
         may = excluded.may_find(name, facts, settings)

@@ -1,4 +1,4 @@
-"""Commands that advice names are there."""
+"""Commands in advice exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Advice is in the language of the program that made the calls: of each process, and anew after each exec."""
+"""Advice is in the language of the program that made the calls: determined for each process, and again after
+each exec."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ SOURCES = {"c": C, "cc": CPP, "f90": FORTRAN}
 
 
 def built(folder: Path, ending: str, *options: str) -> str:
-    """Compiles one of the programs; skips where there is no compiler."""
+    """Compiles one of the programs; skips if there is no compiler."""
     compiler = COMPILERS[ending]
     if not shutil.which(compiler):
         pytest.skip(f"{compiler} is not installed")
@@ -78,7 +79,7 @@ def built(folder: Path, ending: str, *options: str) -> str:
 
 
 def script(folder: Path, text: str, interpreter: str, name: str = "steps") -> str:
-    """A script that its first line starts; skips where there is no interpreter."""
+    """A script with an interpreter line; skips if there is no interpreter."""
     if not (found := shutil.which(interpreter)):
         pytest.skip(f"{interpreter} is not installed")
     path = folder / name
@@ -95,7 +96,7 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 def advice_of(folder: Path, backend: str, *command: str) -> list[Advice]:
-    """What is said of small writes to the output of a recorded command, whatever they cost."""
+    """The advice on small writes to the output of a recorded command, whatever they cost."""
     options = ["--quiet", "--backend", backend, "-o", "run.iodock"]
     done = run([*IODOCK, "record", *options, "--", *command], folder)
     assert done.returncode == 0, done.stderr
@@ -222,7 +223,7 @@ def _log(*opened: str, program: str = "/home/u/app") -> Log:
     [
         (("/lib/libstdc++.so.6", "/lib/libc.so.6"), "/home/u/app", {"C++"}),
         (("/lib/libgfortran.so.5", "/lib/libm.so.6", "/lib/libc.so.6"), "/home/u/app", {"Fortran"}),
-        # A library of a library is opened when the program's own are.
+        # A library's own libraries are opened together with the program's.
         (("/lib/libmpi.so.40", "/lib/libc.so.6", "/lib/libstdc++.so.6"), "/home/u/app", {"C", "MPI-IO"}),
         (("/lib/libc.so.6", "/v/lib/python3.11/os.py"), "/v/bin/python3.11", {"Python"}),
         (("/lib/libc.so.6",), "/home/u/run.sh", {"shell"}),
@@ -244,7 +245,7 @@ def test_libraries_have_advice_of_their_own(tmp_path: Path) -> None:
         "/lib/libc.so.6", f"{packages}/numpy/core.so", f"{packages}/pandas/a.so", program="/v/bin/python3"
     )
     headings = {one.heading for one in _said(tmp_path, log)} - {""}
-    # numpy comes with pandas.
+    # numpy is loaded by pandas.
     assert headings == {"Python", "Python, pandas"}
 
 

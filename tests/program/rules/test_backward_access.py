@@ -1,4 +1,4 @@
-"""`backward-access`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`backward-access`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_small_requests_cost_their_calls_however_fast_memory_is(tmp_path: Path) 
             log.pread(16384, number * 16384, 1)
 
     (found,) = of_rule(diagnosed(made(build, tmp_path)), "backward-access")
-    # 16 GB/s; 0.1 us of each call are the call, and 313 large ones would remain.
+    # 16 GB/s. Each call itself takes 0.1 us, and 313 large ones would remain.
     assert found.cost_seconds == pytest.approx(20_000 * 0.1e-6 - 313e-6, rel=0.01)
     assert found.severity is Severity.NOTE
 

@@ -1,4 +1,4 @@
-"""`bytewise-read`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`bytewise-read`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`copy-through-user-space`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`copy-through-user-space`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def copied(listed: bool, open_us: int, pause_us: int) -> Callable[[Trace], None]:
-    """Each of ten files of a size is read, the target is opened, and what was read is written."""
+    """Reads each of ten files of one size, opens the target, and writes the data."""
 
     def write(log: Trace) -> None:
         names = [f"/data/part-{number}.bin" for number in range(10)]
@@ -81,7 +81,7 @@ def test_copies_are_found_beside_a_source_that_is_read_again(tmp_path: Path) -> 
 
 
 def piece_by_piece(log: Trace, sources: int, targets: int, pause_us: int, source_bytes: int = MIB) -> None:
-    """SOURCES files are read in pieces of 64 KiB, each of which is written into one of TARGETS at once."""
+    """Reads SOURCES files in pieces of 64 KiB, each of which is written into one of TARGETS at once."""
     piece, total = 65536, sources * source_bytes
     for at in range(0, total, piece):
         if at % source_bytes == 0:
@@ -153,7 +153,7 @@ def test_what_is_read_before_anything_is_written_was_wanted_as_a_whole(
 
 @pytest.mark.parametrize(("pause_us", "found"), [(10, 1), (300, 0)], ids=["copied", "changed"])
 def test_slow_storage_gives_no_time_to_change_bytes(tmp_path: Path, pause_us: int, found: int) -> None:
-    """Each piece takes 600 us to read and 600 us to write: copying it four times in memory takes 92 us."""
+    """Each piece takes 600 us to read and 600 us to write. Copying it four times in memory takes 92 us."""
 
     def write(log: Trace) -> None:
         log.open("/data/in", fd=3, flags="O_RDONLY")

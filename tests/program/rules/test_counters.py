@@ -1,4 +1,4 @@
-"""Rules on counters in place of calls: each finds its pattern, and leaves alone what is right."""
+"""Rules on counters instead of calls: each finds its pattern and stays silent on good I/O."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def found_in(folder: Path, *records: Record, **job: Any) -> dict[str, Any]:
 
 
 def large(**more: float) -> Record:
-    """A file that is read well."""
+    """A file that is read efficiently."""
     return posix(DATA, reads=1000, read_size=4 * MIB, read_seconds=80.0, **more)
 
 
@@ -43,9 +43,9 @@ def test_small_requests(tmp_path: Path, way: str, other: str) -> None:
     one = found[f"small-requests {way}"]
     assert one.evidence["count"] == 40_000
     assert one.evidence["bytes"] == 40_000 * 47_008
-    # Four processes: the mean of their time, and what large requests would need is little.
+    # Four processes: the mean of their time. Large requests would need little.
     assert 15.0 < one.cost_seconds < 20.0
-    # Whether Lustre's servers are quicker with large ones is not known.
+    # It is unknown whether Lustre's servers are faster with large requests.
     assert one.gain is None
     assert one.severity is Severity.MEDIUM
     assert f"small-requests {other}" not in found
@@ -215,7 +215,7 @@ def test_syncs_after_little_each(tmp_path: Path) -> None:
     found = found_in(tmp_path, posix(DATA, 0, FSYNCS=1000, FDSYNCS=0, **synced), processes=1)
     one = found["sync-heavy"]
     assert one.evidence["count"] == 1000
-    # Syncs are timed as writes; what a change saves is not known.
+    # Syncs are timed as writes, so the saving of a change is unknown.
     assert 45.0 < one.cost_seconds < 50.0 and one.gain is None
     assert "small-requests write" not in found
     many = {"writes": 40_000, "write_size": 100, "write_seconds": 50.0}
@@ -323,7 +323,7 @@ def test_shared_pieces_without_mpi_io_could_be_collective_too(tmp_path: Path) ->
 
 
 def test_a_counter_that_is_not_there_is_not_zero(tmp_path: Path) -> None:
-    """Without counters of the order nothing is said of it, and nothing called fine either."""
+    """Without counters of the order, a rule reports nothing, and does not call anything fine either."""
     record = posix(DATA, writes=4000, write_size=50_000, write_seconds=99.0, write_jumps=4000)
     for name in [one for one in record.counters if "CONSEC" in one or "SEQ" in one]:
         del record.counters[name]

@@ -1,4 +1,4 @@
-"""From candidates to findings: severity, shares, gains, order, causes before symptoms; and the verb."""
+"""From candidates to findings: severity, shares, gains, order, causes before symptoms; and the command."""
 
 from __future__ import annotations
 
@@ -214,13 +214,13 @@ def test_a_traced_run_is_told_first_what_it_takes_alone(
     manifest["captured"]["how"] = "ptrace"
     (store / "manifest.json").write_text(json.dumps(manifest))
     found = findings(store, monkeypatch, rule("a-rule", candidate(count=10)))
-    # Calls take 50 ms and begin every 100 ms: tracing may be all there is.
+    # Calls take 50 ms and begin every 100 ms, so tracing may be the whole cost.
     (told,) = found.verdict.before
     assert told.values == {"alone_s": pytest.approx(0.2), "wall_s": 10.0}
     assert headline(found.verdict, language_in("en"))[0].startswith("Without the tracer this run takes about")
     gain = only(found).gain
     assert gain is not None and gain.of_seconds == pytest.approx(0.2) and gain.high_seconds <= 0.2
-    # The cost is evidence, and as recorded.
+    # The cost is evidence, and is given as recorded.
     assert only(found).cost_seconds == pytest.approx(3 + 10 * 0.05)
 
 
@@ -229,7 +229,7 @@ def test_what_only_tracing_makes_dear_is_a_note(tmp_path: Path, monkeypatch: pyt
     manifest = json.loads((store / "manifest.json").read_text())
     manifest["captured"]["how"] = "ptrace"
     (store / "manifest.json").write_text(json.dumps(manifest))
-    # Of 10 s tracing adds 5; the calls at fault take 0.04 s, and 1.04 s with what tracing adds to them.
+    # Tracing adds 5 of the 10 s. The calls at fault take 0.04 s, and 1.04 s with what tracing adds to them.
     found = findings(store, monkeypatch, rule("a-rule", candidate(time_ns=SECOND // 25, count=20)))
     assert only(found).cost_seconds == pytest.approx(1.04)
     assert only(found).severity is Severity.NOTE

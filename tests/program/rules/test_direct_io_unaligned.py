@@ -1,4 +1,4 @@
-"""`direct-io-unaligned`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`direct-io-unaligned`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 

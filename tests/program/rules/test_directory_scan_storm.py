@@ -1,4 +1,4 @@
-"""`directory-scan-storm`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`directory-scan-storm`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that can't find anything do not ask. That they would find nothing is compared in every test of a rule
+"""Rules that cannot find anything are skipped. Every rule test checks that they would find nothing
 (`conftest.py`)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`failed-open-storm`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`failed-open-storm`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDERS = 150
 
 
 def on_the_way(come: bool, opens: bool) -> Callable[[Trace], None]:
-    """Each look-up asks all folders on its path, as Tcl, Java and realpath() do it."""
+    """Each look-up tries all folders of its path, as in Tcl, Java and realpath()."""
 
     def write(log: Trace) -> None:
         for number in range(1200):
@@ -88,7 +88,7 @@ def test_each_process_may_look_for_what_a_start_needs(tmp_path: Path, times: int
 
 
 def test_misses_without_durations_count(tmp_path: Path) -> None:
-    """One process in the log, as a table of totals gives it: 318 of 1,590 opens miss one file."""
+    """One process in the log, as in a table of totals: 318 of 1,590 opens miss one file."""
     log = Trace()
     for number in range(1590):
         if number % 5:
@@ -134,7 +134,7 @@ def test_tools_that_go_through_trees_are_not_blamed(program: str, tmp_path: Path
 
 
 def loads(log: Trace, pid: int, names: list[str], took_us: int) -> None:
-    """What the loader does: each library in each folder, and where it is at last."""
+    """What the loader does: tries each library in each folder, until it finds it."""
     for name in names:
         for number in range(FOLDERS):
             log.open_missing(f"/apps/p{number}/lib/{name}", took_us, pid=pid)

@@ -1,4 +1,4 @@
-"""`failed-xattr`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`failed-xattr`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def listing(log: Trace, usual_us: int, longest_us: int) -> None:
 
 
 def test_a_slow_listing_has_its_attributes_and_its_outlier(tmp_path: Path) -> None:
-    """As at NAOJ: 20,712 of 20,712 lgetxattr fail; 5.5 of 6.3 s; the longest is 0.72 s."""
+    """As at NAOJ: 20,712 of 20,712 lgetxattr calls fail, taking 5.5 of 6.3 s; the longest takes 0.72 s."""
     log = Trace()
     listing(log, 233, 722_723)
     diagnosis = diagnosed(log.imported(tmp_path))

@@ -1,4 +1,5 @@
-"""Each fault of `data_faults`: found, counted, charged, named first; and its twin is clean."""
+"""Each fault of `data_faults` is found, counted, given its cost, and named first. Its efficient twin has no
+finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each fault of `metadata_faults`: found, counted and charged; and its twin is clean."""
+"""Each fault of `metadata_faults` is found, counted and given its cost. Its efficient twin has no finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`file-per-process`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`file-per-process`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_one_file_for_each_rank_is_no_flood(tmp_path: Path) -> None:
 
 
 def mounted_at_root(store: Path) -> Path:
-    """The store with all files on the file system `/`, which a log can't tell."""
+    """The store with all files on the file system `/`, which logs do not contain."""
     path = store / "files.parquet"
     files = pq.read_table(path)
     column = files.schema.get_field_index("mount_point")

@@ -1,4 +1,4 @@
-"""What a finding brings: one honest number, ranked by it, and headlines that agree with it."""
+"""The gain of a finding: one number that determines the ranking, and headlines that agree with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`io-not-overlapped`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`io-not-overlapped`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THREAD = "clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGH
 
 
 def with_cpu(path: Path, computed_ms: dict[int, int]) -> Path:
-    """The store, in which each task has computed so long."""
+    """The store, with this computing time for each task."""
     table = path / "processes.parquet"
     rows = pq.read_table(table)
     times = [computed_ms.get(tid, 0) * 1_000_000 for tid in rows.column("tid").to_pylist()]
@@ -31,7 +31,7 @@ def with_cpu(path: Path, computed_ms: dict[int, int]) -> Path:
 
 
 def turns(log: Trace, task: int) -> None:
-    """20 times 8 ms of I/O by one of two tasks, and 12 ms between them in which it calls nothing."""
+    """20 times 8 ms of I/O by one of two tasks, with 12 ms without calls in between."""
     log.call(THREAD, str(HELPER))
     log.clocks[HELPER] = log.clocks[FIRST]
     log.open("/data/shots", flags="O_RDONLY")
@@ -157,7 +157,7 @@ def test_what_could_overlap_comes_after_all_others(tmp_path: Path) -> None:
 def test_a_thread_that_waits_is_told_from_one_that_computes(
     tmp_path: Path, computed_ms: dict[int, int] | None, found: int
 ) -> None:
-    """Of two threads one reads, and calls nothing in between. What it did then may not be known."""
+    """One of two threads reads, and makes no calls in between. Its computing time may be unknown."""
     log = Trace()
     turns(log, FIRST)
     store = log.imported(tmp_path, wall_us=1)

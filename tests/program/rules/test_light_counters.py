@@ -1,4 +1,5 @@
-"""Rules on the counters of a light recording: what belongs to no single file, and what is no file."""
+"""Rules on the counters of a light recording: entries that belong to no single file, and entries that are not
+files."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ OF_ONE_FILE = {
 
 
 def of(folder: Path, *records: Record, processes: int = 4, **changes: str) -> Diagnosis:
-    """What the rules say of a light recording."""
+    """The diagnosis of a light recording."""
     whole: Diagnosis = diagnosed(as_light(counted(folder, records, processes), **changes)).whole
     return whole
 
@@ -28,7 +29,7 @@ def found(diagnosis: Diagnosis) -> set[str]:
 
 
 def used_badly(**more: Any) -> Record:
-    """What would be faults if it were one file."""
+    """Counters that would be faults if they belonged to one file."""
     counts = {
         "reads": 4000,
         "read_size": 5000,

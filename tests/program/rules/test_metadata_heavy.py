@@ -1,4 +1,4 @@
-"""`metadata-heavy`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`metadata-heavy`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metadata_log import Trace, of_log
 
 
 def renamed(stages: int) -> Callable[[Trace], None]:
-    """Files go from folder to folder, one by one."""
+    """Files are moved from folder to folder, one by one."""
 
     def write(log: Trace) -> None:
         for stage in range(stages):
@@ -31,7 +31,7 @@ def test_a_files_way_through_folders_is_all_its_own(tmp_path: Path, stages: int,
 
 
 def test_many_metadata_calls_in_a_long_run_are_fine(tmp_path: Path) -> None:
-    """As JAXA's CFD code: many metadata calls for each write, as long as the data, in 100 s."""
+    """As JAXA's CFD code: many metadata calls for each write, taking as long as the data, in 100 s."""
     log = Trace()
     for _ in range(511):
         for name, size in (("/data/RESULT/x.rslt", 2_500_000), ("/data/adc.txt", 2100)):
@@ -46,7 +46,8 @@ def test_many_metadata_calls_in_a_long_run_are_fine(tmp_path: Path) -> None:
 
 
 def opened_anew(folder: Path, opens: int, written: int) -> Diagnosis:
-    """Two hundred files: each OPENS times emptied (long), written and changed in mode, owner and name."""
+    """Two hundred files: each is truncated (slowly) OPENS times, written, and changed in mode, owner and
+    name."""
     log = Trace()
     for number in range(200):
         for _ in range(opens):

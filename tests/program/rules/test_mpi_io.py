@@ -1,4 +1,4 @@
-"""Ranks that open files by MPI-IO: nothing is said of them until its own calls are recorded."""
+"""Ranks that open files by MPI-IO: rules report nothing about them until MPI-IO's own calls are recorded."""
 
 from __future__ import annotations
 

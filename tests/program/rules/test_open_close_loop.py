@@ -1,4 +1,4 @@
-"""`open-close-loop`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`open-close-loop`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pipe-bound`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`pipe-bound`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_sockets_between_processes_are_pipes(tmp_path: Path, inside: bool, found
 
 
 def pieces_without_waiting(log: Trace, write_us: int) -> None:
-    """A second of computing; then 1,000 pieces that are read as soon as they are written."""
+    """A second of computing, then 1,000 pieces that are read as soon as they are written."""
     log.call("pipe2([3, 4], 0)")
     log.start(300)
     log.clocks[300] = log.clocks[FIRST]
@@ -124,7 +124,7 @@ def test_who_only_passes_on_is_named_though_the_file_is_slow(
 
 
 def piped(folder: Path, written: int, asked: int) -> Path:
-    """A pipe between two processes; the reader finds half of a write each time."""
+    """A pipe between two processes. The reader gets half of a write each time."""
     log = Trace()
     log.call("pipe2([3, 4], 0)", took_us=1)
     log.start(FIRST + 1)

@@ -1,4 +1,4 @@
-"""`process-storm`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`process-storm`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_what_stages_of_pipelines_pass_on_is_no_start(tmp_path: Path) -> None:
 
 @live
 def test_who_sleeps_in_a_loop_goes_on_sleeping(tmp_path: Path) -> None:
-    """A script waits 3 s in all: no other program saves that."""
+    """A script waits 3 s in total, which another program would not save."""
     loop = "for n in $(seq 60); do cp /etc/hosts copy; sleep 0.05; done"
     assert record(tmp_path, "--", "sh", "-c", loop).returncode == 0
     with Store.open(tmp_path / "run.iodock") as store:
@@ -168,7 +168,8 @@ def test_who_sleeps_in_a_loop_goes_on_sleeping(tmp_path: Path) -> None:
 
 
 def test_the_start_of_each_process_is_the_storms_affair(tmp_path: Path) -> None:
-    """As in Kyoto: each process of the loop misses the loader's file; the loop is named, not the file."""
+    """As in Kyoto: each process of the loop misses the loader's file. The finding names the loop, not the
+    file."""
     log = Trace()
     for number in range(400):
         pid = 1000 + number

@@ -1,4 +1,4 @@
-"""`random-access`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`random-access`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def test_a_footer_of_each_of_many_files_makes_no_passes(tmp_path: Path) -> None:
 
 
 def buffered_backward(log: Trace) -> None:
-    """As perl and C++ streams do it: a whole buffer is read for each record."""
+    """As in perl and C++ streams: a whole buffer is read for each record."""
     for place in reversed(range(1000)):
         at(log, "pread64", 8192, place * 200, 50)
 
 
 def buffered_lookups(log: Trace) -> None:
-    """As C's stdio does it: buffers begin at pages, and each page is read for many of its records."""
+    """As in C's stdio: buffers are page-aligned, and each page is read for many of its records."""
     for page in any_order(4000, 1000):
         at(log, "pread64", 4096, page * 4096, 50)
 
@@ -104,7 +104,7 @@ def test_records_that_are_changed_in_place_are_accessed_at_random(tmp_path: Path
 
 
 def test_a_buffer_for_each_record_is_random_access(tmp_path: Path) -> None:
-    """128 KiB are read for each record of 16 KiB, as Fortran's direct access does it."""
+    """128 KiB are read for each record of 16 KiB, as by Fortran's direct access."""
     log = Trace()
     log.open("/data/library.bin", flags="O_RDONLY")
     for number in range(2000):

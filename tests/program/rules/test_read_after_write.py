@@ -1,4 +1,4 @@
-"""`read-after-write`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`read-after-write`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_table_written_once_is_read_back_once_and_then_read_again(tmp_path: Pa
 
 
 def handed_over(log: StraceLog, readings: int) -> None:
-    """A state that is written 30 times, and read back after the first so many."""
+    """A state that is written 30 times, and read back after this number of writes."""
     log.open("/data/state", "O_RDWR|O_CREAT")
     for number in range(30):
         log.pwrite(MIB, 0, 5000)

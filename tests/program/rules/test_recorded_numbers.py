@@ -1,4 +1,4 @@
-"""The numbers in messages about recorded programs, beside questions to the store that know no rule."""
+"""The numbers in messages about recorded programs, compared with independent queries to the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`redundant-reads`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`redundant-reads`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from timed_strace import StraceLog
 
 
 def header_reread(log: StraceLog, again: bool, tells: int = 1) -> None:
-    """An event reader that asks for its position, reads 8 KiB at it, goes back, and reads them again."""
+    """An event reader that queries its position, reads 8 KiB there, goes back, and reads them again."""
     log.open("/data/events.dat")
     for number in range(3000):
         place = number % 120 * 8192
@@ -28,7 +28,7 @@ def header_reread(log: StraceLog, again: bool, tells: int = 1) -> None:
 
 
 def test_a_header_read_again_stays_found_after_half_of_it_went(tmp_path: Path) -> None:
-    """As at Super-Kamiokande: 50 times the file, 1.5 seeks per read; then half of it, and 2 per read."""
+    """As at Super-Kamiokande: 50 times the file, 1.5 seeks per read; then half of that, with 2 per read."""
     costs = []
     for name, again in (("before", True), ("after", False)):
         log = StraceLog()

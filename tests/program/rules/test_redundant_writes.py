@@ -1,4 +1,4 @@
-"""`redundant-writes`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`redundant-writes`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def with_header(update: Callable[[int], int | None], header: int = 16) -> Callable[[Trace], None]:
-    """Records one after the other, and after each a write of HEADER bytes where UPDATE says, if anywhere."""
+    """Consecutive records, and after each a write of HEADER bytes at UPDATE, if there is one."""
 
     def write(log: Trace) -> None:
         log.open("/data/events.rec", flags="O_RDWR|O_CREAT|O_TRUNC")
@@ -79,9 +79,9 @@ def test_a_file_that_is_moved_away_each_time_has_no_headers(tmp_path: Path) -> N
 
 
 def replaced(kept: str, reads: int) -> Callable[[Trace], None]:
-    """A state that is written under a new name each time and renamed to its own one (KEPT: "state"), to
-    another one each time ("each"), after the last one was renamed to a backup's name ("backup"), or linked to
-    a name that stays ("link")."""
+    """A state that is written under a new name each time, and then renamed to its own one (KEPT: "state") or
+    to another one each time ("each"); or the last one is first renamed to a backup's name ("backup"), or
+    linked to a name that stays ("link")."""
 
     def write(log: Trace) -> None:
         for number in range(100):
@@ -120,7 +120,7 @@ def test_a_state_that_takes_the_place_of_the_last_one(
 
 
 def states(name: str, keeps: bool, reads: bool = False) -> Callable[[Trace], None]:
-    """A state is written for each step, under a name of its own until it is complete."""
+    """A state is written for each step, under a temporary name until it is complete."""
 
     def write(log: Trace) -> None:
         for number in range(40):

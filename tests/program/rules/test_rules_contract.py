@@ -1,5 +1,5 @@
-"""What every rule must keep: it teaches, has documented thresholds, bears any store, and was seen to fire and
-to stay silent."""
+"""Requirements for every rule: it explains itself, its thresholds are documented, it works on any store, and
+it was seen to fire and to stay silent."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NEVER_FOUND = {
     "cache-speed": "is at most a note, and a label counts what is more",
     "slow-close": "closes wait on network file systems, and runs are recorded on a local one",
 }
-"""Rules that no labelled run can show, and why."""
+"""Rules that no labelled run can show, with the reason."""
 each_rule = pytest.mark.parametrize("rule", RULES, ids=IDS)
 
 
@@ -89,7 +89,7 @@ def test_no_two_rules_yield_to_each_other() -> None:
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Facts]:
-    """A run that ends as it begins."""
+    """A run whose end equals its beginning."""
     folder = tmp_path_factory.mktemp("empty")
     log = folder / "empty.log"
     log.write_text("7 1700000000.000000 exit_group(0) = ?\n7 1700000000.000100 +++ exited with 0 +++\n")
@@ -130,7 +130,7 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.whole
 def test_every_rule_bears_every_case(case: Facts) -> None:
-    """It runs whatever the store lacks; what it says has all its numbers, and its query runs."""
+    """The rule runs whatever the store lacks. Its text has all its numbers, and its query runs."""
     for rule in RULES:
         case.profile.need(rule.views)
         for found in rule.find(case, rule.settings()):

@@ -1,4 +1,4 @@
-"""`serial-phases`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`serial-phases`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_one_rank_reads_for_all_after_each_wrote_its_own(
 
 
 def pool(log: Trace, computes_us: int) -> None:
-    """A process that reads a file of a megabyte for each task, and gives it to one of three workers."""
+    """A process that reads a file of a megabyte for each task, and passes it to one of three workers."""
     for number in range(3):
         fd = 10 + 2 * number
         log.call(f"pipe2([{fd}, {fd + 1}], 0)")

@@ -1,4 +1,4 @@
-"""`shared-file-contention`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`shared-file-contention`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_locks_of_which_most_are_free_contend_where_the_others_are_waited_for(
 
 @pytest.mark.parametrize("ask_us", [0, 1])
 def test_quick_locks_are_not_waited_for(tmp_path: Path, ask_us: int) -> None:
-    """Beside locks of other places, or of the same while nobody else runs, the flags are asked."""
+    """If there are locks on other places, or locks while no other process runs, the flags decide."""
     log = Trace()
     for pid in (201, 202, 203):
         log.start(pid)
@@ -129,7 +129,7 @@ def appenders(folder: Path, starts_us: tuple[int, ...]) -> Path:
     ("starts_us", "meet"),
     [
         ((0, 0, 0), True),
-        ((0, 5_000, 10_500), True),  # the first has gone when the last one comes
+        ((0, 5_000, 10_500), True),  # the first has ended when the last one starts
         ((0, 10_500, 21_000), False),
         ((0, 9_900, 19_800), False),
         ((0, 30_000, 32_000, 70_000), True),  # computing before it, in turns on few processors
@@ -142,7 +142,7 @@ def test_writers_need_not_all_meet_at_once(tmp_path: Path, starts_us: tuple[int,
 
 
 def test_writers_whose_stamps_are_all_alike_need_not_meet(tmp_path: Path) -> None:
-    """`strace -f -t` without -T: seconds, and no durations."""
+    """`strace -f -t` without -T: times in seconds, and no durations."""
     lines = [
         line
         for pid in (7, 8, 9)

@@ -1,4 +1,4 @@
-"""`slow-call`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`slow-call`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_call_that_hung_explains_its_own_time_only(
 
 
 def test_a_hung_call_is_dated(tmp_path: Path) -> None:
-    """As plot5's: one open of 13.9 s at 12:08:20, and one close of 1.9 s."""
+    """As in plot5: one open of 13.9 s at 12:08:20, and one close of 1.9 s."""
     log = Trace(stamp="day")
     log.pause(10_048)
     for number in range(246):

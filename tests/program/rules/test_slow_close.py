@@ -1,4 +1,4 @@
-"""`slow-close`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`slow-close`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 
 def test_closes_that_write_out_are_explained_and_left(tmp_path: Path) -> None:
-    """As SWarp's: closes take 83 % of the I/O time, writes 9 %."""
+    """As in SWarp: closes take 83 % of the I/O time, writes 9 %."""
     log = Trace()
     for number in range(10):
         log.open(f"/data/resamp{number}.fits", flags="O_WRONLY|O_CREAT")

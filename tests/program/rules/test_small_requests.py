@@ -1,4 +1,4 @@
-"""`small-requests`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`small-requests`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from timed_strace import StraceLog, mounted
 
 
 def test_stalls_of_the_disk_are_not_charged_to_small_requests(tmp_path: Path) -> None:
-    """Each 32nd read waits for the disk, as it would in large requests too."""
+    """Every 32nd read waits for the disk, as it would with large requests, too."""
     log = StraceLog()
     log.open("/data/a")
     for number in range(3200):

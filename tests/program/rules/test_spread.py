@@ -1,4 +1,4 @@
-"""One fault spread over many files: every rule sees the sum, and leaves a few files alone."""
+"""One fault distributed over many files: every rule sees the sum, and ignores a few files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`stat-storm`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`stat-storm`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_folder_that_python_asks_in_a_loop_is_blamed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("took_us", "severity"), [(1, Severity.NOTE), (10, Severity.LOW)])
 def test_what_costs_a_millisecond_is_a_note(tmp_path: Path, took_us: int, severity: Severity) -> None:
-    """Both are two hundredths of the run, but nobody gains from less than `least_seconds`."""
+    """Both are two hundredths of the run, but savings below `least_seconds` do not count."""
     log = Trace()
     for number in range(1200):
         name = f"/data/in{number % 2}"

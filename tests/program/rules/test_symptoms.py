@@ -61,7 +61,7 @@ def test_a_cause_on_many_files_hides_its_symptom_whichever_of_them_cost_most(tmp
             name = f"/data/part{number}"
             log.call(f'lgetxattr("{name}", "user.x", 0x7f, 255)', "-1 ENODATA (No data available)", 200)
             if round_ < 1:
-                # Which files cost most differs from rule to rule.
+                # The most expensive files differ between rules.
                 log.call(f'chmod("{name}", 0644)', "0", 10 * number)
     found = [one.rule for one in diagnosed(log.imported(tmp_path, 1)).worth_changing]
     assert found == ["failed-xattr"]

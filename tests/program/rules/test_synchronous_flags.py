@@ -1,4 +1,4 @@
-"""`synchronous-flags`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`synchronous-flags`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def flagged(flags: str, count: int = 200) -> Callable[[Trace], None]:
 
 
 def made_in(folder: str) -> Callable[[Trace], None]:
-    """A file without a name, in the folder that the program stands in."""
+    """A file without a name, in the program's working directory."""
 
     def write(log: Trace) -> None:
         log.call(f'chdir("{folder}")')

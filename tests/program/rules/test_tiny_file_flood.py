@@ -1,4 +1,4 @@
-"""`tiny-file-flood`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`tiny-file-flood`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_each_cold_file_waits_for_its_device(tmp_path: Path, read_us: int, found
     diagnosis = of_log(tmp_path, write)
     assert ("tiny-file-flood" in blamed(diagnosis)) == found
     (finding,) = of_rule(diagnosis, "tiny-file-flood")
-    # 45 µs: what the bytes would need at the device's rate, were they in one file.
+    # 45 µs: the time for the bytes at the device's rate, if they were in one file.
     expected = 1500 * (3 + max(0, read_us - 45)) * 1e-6
     assert finding.cost_seconds == pytest.approx(expected, rel=0.02)
 
@@ -67,7 +67,8 @@ def test_files_with_names_of_their_own_are_no_flood(tmp_path: Path) -> None:
 
 
 def loads_each_epoch(log: Trace) -> None:
-    """Reads each of many files in every epoch, as `numpy.load` does: all, then all but the header."""
+    """Reads each of many files in every epoch, as `numpy.load` does: everything, then everything but the
+    header."""
     for _ in range(EPOCHS):
         for number in range(FILES):
             log.open(f"/data/img{number:04d}.npy", took_us=50, flags="O_RDONLY")

@@ -1,4 +1,4 @@
-"""What a tracer adds to calls makes none of them a fault; what they take themselves does."""
+"""Time that a tracer adds to calls is not a fault; time that calls take themselves is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STOP_US = 10
 
 
 def of_seeks(folder: Path, seeks: int, took_us: int, trivial: int = 40) -> Diagnosis:
-    """Half a second of computing, and seeks that go nowhere; each call takes STOP_US or more."""
+    """Half a second of computing, and seeks without effect; each call takes STOP_US or more."""
     log = Trace()
     log.open("/data/frames.bin", took_us=STOP_US)
     log.pause(STOP_US)
@@ -73,7 +73,8 @@ def test_one_stop_that_took_long_says_nothing_of_the_others(tmp_path: Path) -> N
 
 
 LINE_US, WRITING_US = 4, 13
-"""What a write to a page in memory takes under strace, and what strace then takes to write its line."""
+"""The time of a write to a cached page under strace, and the time that strace then needs to write its
+line."""
 
 
 def of_writes(folder: Path, writes: int, took_us: int, pause_us: int, loader: int = 30) -> Diagnosis:
@@ -90,7 +91,7 @@ def of_writes(folder: Path, writes: int, took_us: int, pause_us: int, loader: in
 
 
 def test_a_log_without_calls_that_do_nothing_shows_what_strace_adds_by_its_cheapest(tmp_path: Path) -> None:
-    """100,000 writes of a program that takes 70 ms took strace 1.6 s."""
+    """100,000 writes of a program that takes 70 ms took 1.6 s under strace."""
     diagnosis = of_writes(tmp_path, 20_000, LINE_US, WRITING_US + 1)
     alone, wall = diagnosis.verdict.alone_seconds, diagnosis.verdict.wall_seconds
     assert alone is not None and wall is not None and alone < 0.2 * wall
@@ -112,7 +113,7 @@ def test_computing_between_writes_is_still_seen(tmp_path: Path) -> None:
 
 
 def test_where_nothing_shows_what_the_tracer_adds_no_seconds_are_promised(tmp_path: Path) -> None:
-    """A log of slow writes only, as `strace -e trace=write` gives it."""
+    """A log with only slow writes, as from `strace -e trace=write`."""
     diagnosis = of_writes(tmp_path, 5_000, 400, 20, loader=0)
     assert [one.text[:37] for one in diagnosis.verdict.before] == ["What the tracer added is not known: t"]
     assert all(one.gain is None or one.gain.of_seconds is None for one in diagnosis.findings)

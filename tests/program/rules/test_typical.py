@@ -1,4 +1,4 @@
-"""A run beside a site's typical values: rates of small calls, and more processes than the knee."""
+"""A run compared with a site's typical values: rates of small calls, and more processes than the knee."""
 
 from __future__ import annotations
 
@@ -104,12 +104,12 @@ def test_small_writes_beside_one_stream(tmp_path: Path, stream: float, wait_us: 
     [
         (65536, 1 << 20, None, True),
         (524288, 1 << 20, None, True),
-        # What is as large as the knee, or may be, is not below it.
+        # A request that is, or may be, as large as the knee does not count as smaller.
         (524289, 1 << 20, None, False),
         (1 << 20, 1 << 20, None, False),
         (65536, 65537, None, True),
         (65536, 65536, None, False),
-        # 64 KiB in 50 us are 1.31 GB/s: what is as quick as a stream a cache took.
+        # 64 KiB in 50 us are 1.31 GB/s. A request as fast as a sequential one was served by a cache.
         (65536, 1 << 20, 1.31072e9 / 0.75, True),
         (65536, 1 << 20, 1.31e9 / 0.75, False),
     ],

@@ -1,4 +1,4 @@
-"""`unaligned-requests`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`unaligned-requests`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_writes_of_a_few_pages_one_after_the_other_may_be_unaligned(tmp_path: Pa
 
 
 def test_small_files_written_in_order_may_have_odd_edges(tmp_path: Path) -> None:
-    """As tar does it."""
+    """As by tar."""
 
     def each(log: Trace) -> None:
         log.write(9728, 50)
@@ -46,7 +46,7 @@ def test_small_files_written_in_order_may_have_odd_edges(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("program", "found"), [("/usr/bin/tar", 0), ("/opt/solver", 1)])
 def test_blocks_of_tools_are_theirs(tmp_path: Path, program: str, found: int) -> None:
-    """Written in order to a network file system, a step of 10 KiB each."""
+    """Written in order to a network file system, in steps of 10 KiB."""
     log = Trace()
     log.start(101, program)
     log.open("/data/large", pid=101, flags="O_WRONLY|O_CREAT|O_TRUNC")

@@ -1,4 +1,4 @@
-"""`unaligned-shared-file`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`unaligned-shared-file`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RULE = "unaligned-shared-file"
 def by_turns(
     size: int, took_us: int = 4000, place: Callable[[int, int], int] | None = None
 ) -> Callable[..., None]:
-    """Four ranks write pieces of SIZE between each other's, all at the same time."""
+    """Four ranks write interleaved pieces of SIZE, all at the same time."""
 
     def work(log: Trace, number: int, pid: int) -> None:
         log.open("/data/field", flags="O_WRONLY|O_CREAT", pid=pid)
@@ -47,7 +47,8 @@ def test_pieces_that_meet_in_pages_of_a_parallel_file_system_are_named(tmp_path:
     assert (one.evidence["count"], one.evidence["writers"]) == (4 * PIECES, 4)
     assert one.evidence["mean_bytes"] == ODD and one.files == ("/data/field",)
     assert "not known" in one.message.text
-    # All four are in a write at the same time: 0.2 s of the run, less what memory takes for the bytes.
+    # All four are in a write at the same time: 0.2 s of the run, minus the time for copying the bytes in
+    # memory.
     assert one.cost_seconds == pytest.approx(0.2 * (1 - ODD / 2e9 / 4e-3), rel=0.02)
     assert [other.rule for other in diagnosis.worth_changing] == [RULE]
 
@@ -97,7 +98,8 @@ def test_bytes_that_all_write_again_are_no_matter_of_blocks(tmp_path: Path) -> N
 
 
 def on_nodes(store: Path, nodes: int | None = None, hosts: str | None = None) -> Path:
-    """The store as if its job had so many NODES, and each rank had run on the host of that letter."""
+    """The store as if its job had this number of NODES, and each rank had run on the host with that
+    letter."""
     mounted(store, "/data", "lustre")
     manifest = json.loads((store / "manifest.json").read_text())
     (store / "manifest.json").write_text(json.dumps(manifest | {"job": {"nodes": nodes}}))
@@ -116,7 +118,7 @@ def test_processes_of_one_node_share_its_client(tmp_path: Path, nodes: int | Non
 
 @pytest.mark.parametrize(("hosts", "count"), [("abab", 1), ("aabb", 0)])
 def test_only_pieces_of_different_nodes_meet(tmp_path: Path, hosts: str, count: int) -> None:
-    """Ranks 0 and 1 write the first half by turns, 2 and 3 the second."""
+    """Ranks 0 and 1 write the first half in turns, 2 and 3 the second."""
 
     def place(step: int, number: int) -> int:
         return ((number // 2 * PIECES + step) * 2 + number % 2) * ODD
@@ -126,7 +128,7 @@ def test_only_pieces_of_different_nodes_meet(tmp_path: Path, hosts: str, count: 
 
 
 def two_and_a_half(log: Trace, late_us: int) -> None:
-    """Two processes of a local disk: every second piece comes to a page that the other one had first."""
+    """Two processes on a local disk: every second piece reaches a page that the other process had first."""
     size = MIB + 2048
     for pid in (201, 202):
         log.start(pid)
@@ -149,7 +151,7 @@ def test_on_a_local_disk_the_run_must_show_the_cost(tmp_path: Path, late_us: int
     assert len(told) == count
     if told:
         assert told[0].evidence["count"] == 2 * PIECES
-        # Those that come second take 800 us more.
+        # The second ones take 800 us more.
         assert told[0].cost_seconds == pytest.approx(PIECES * 800e-6, rel=0.02)
 
 

@@ -1,4 +1,5 @@
-"""`whole-file-for-a-few-bytes`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`whole-file-for-a-few-bytes`: when it fires, what it counts, the cost it states, and when it stays
+silent."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ MIB = 1 << 20
 def test_whole_files_are_told_from_their_first_parts(
     tmp_path: Path, sniffs: bool, asks: bool, found: int
 ) -> None:
-    """SNIFFS: each is opened for its magic number first. ASKS: read in part, then asked for the place."""
+    """SNIFFS: each file is first opened for its magic number. ASKS: each is read in part, and then its
+    position is queried."""
 
     def write(log: Trace) -> None:
         for number in range(40):
@@ -39,7 +41,7 @@ def test_whole_files_are_told_from_their_first_parts(
 
 
 def gone_through(rounds: int, pause_us: int, seek_to: int = 0) -> Callable[[Trace], None]:
-    """Twenty files that are read whole in each of ROUNDS, with PAUSE_US after each."""
+    """Twenty files that are read completely in each of ROUNDS, with PAUSE_US after each."""
 
     def write(log: Trace) -> None:
         for _ in range(rounds):
@@ -118,7 +120,7 @@ def test_what_a_shell_keeps_of_a_pipe_was_needed(tmp_path: Path) -> None:
 
 
 def lookups(log: Trace, start_us: int, look_us: int) -> None:
-    """A loop that starts a command for each key, which goes through a table of 1 MiB."""
+    """A loop that starts a command for each key, which reads a table of 1 MiB."""
     for number in range(60):
         pid = 200 + number
         log.start(pid, "/usr/bin/look")
@@ -183,7 +185,7 @@ def test_whole_files_that_may_be_needed(tmp_path: Path, looks_us: int, size: int
 
 
 def test_who_writes_a_tenth_of_what_it_reads_needed_it(tmp_path: Path) -> None:
-    """20 files of 4 MiB are read whole, then a table of 8 MiB is written from all of them."""
+    """20 files of 4 MiB are read completely, then a table of 8 MiB is written from all of them."""
 
     def write(log: Trace) -> None:
         for number in range(20):

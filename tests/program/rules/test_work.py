@@ -1,4 +1,4 @@
-"""The work of programs around their I/O: what of it a finding promises to save."""
+"""A program's work around its I/O: how much of it a finding promises to save."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MIB = 1 << 20
 
 
 def saved(log: Trace, folder: Path, rule: str) -> tuple[float, float]:
-    """Seconds that the only finding of RULE saves, low and high."""
+    """Seconds that the only finding of RULE saves: lower and upper value."""
     (found,) = of_rule(diagnosed(log.imported(folder, 1)), rule)
     assert found.gain is not None
     return found.gain.low_seconds, found.gain.high_seconds
 
 
 def read_again(name: str, piece: int, pause_us: int, took_us: int = 2, write_share: float = 0.0) -> Trace:
-    """A file of 2 MiB that is read 40 times; each piece is followed by a pause."""
+    """A file of 2 MiB that is read 40 times, with a pause after each piece."""
     log = Trace()
     log.open(name)
     for _ in range(40):

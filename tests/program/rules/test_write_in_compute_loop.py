@@ -1,4 +1,4 @@
-"""`write-in-compute-loop`: when it speaks, what it counts and charges, what it leaves alone."""
+"""`write-in-compute-loop`: when it fires, what it counts, the cost it states, and when it stays silent."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def lines_into(folder: Path, name: str, compute_us: int) -> Path:
         ("/data/solver.dbg", 12, "write-in-compute-loop"),
         ("/data/debug/table.dat", 2, "small-requests"),
         ("/data/table.dat", 2, "small-requests"),
-        ("/data/debug.out", 1, "write-in-compute-loop"),  # the name says it
-        ("/data/solver.log", 1, "write-in-compute-loop"),  # so does this one: no step is too short
+        ("/data/debug.out", 1, "write-in-compute-loop"),  # its name matches
+        ("/data/solver.log", 1, "write-in-compute-loop"),  # its name matches, too: no step is too short
         ("/data/solver.log", 4, "write-in-compute-loop"),
         ("/data/solver.log", 2, "write-in-compute-loop"),  # a third of the run is computing
         ("/data/log/table.dat", 2, "small-requests"),

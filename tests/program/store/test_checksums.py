@@ -1,4 +1,4 @@
-"""Checksums of stores: what was damaged is found before it is read, whatever asks."""
+"""Checksums of stores: damage is found before the data are read, by every reader."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from recorded import IODOCK, live, record, wait_until
 READ = '7 1700000000.{n:06} read(3, "..."..., 4096) = {n} <0.000{d:03}>\n'
 OPEN = '7 1700000000.000000 openat(AT_FDCWD, "/data/a", O_WRONLY|O_APPEND) = 3 <0.020001>\n'
 TRIALS = 20
-"""Of each file of a store."""
+"""The checksum of each file of a store."""
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with tables that were made of events at import."""
+    """A store with tables that import derived from events."""
     folder = tmp_path_factory.mktemp("imported")
     with (folder / "log").open("w") as log:
         log.write(OPEN)
@@ -57,7 +57,7 @@ def files_of(store: Path) -> list[str]:
 
 
 def answers(path: Path) -> list[Any]:
-    """Of every table, and of those made at import."""
+    """For every table, including those derived at import."""
     with Store.open(path) as store:
         found = [store.rows(f'SELECT count(*), bit_xor(hash(t)) FROM "{table.name}" t') for table in TABLES]
         Profile(store).need(["durations", "opens", "slow_calls"])
@@ -70,7 +70,7 @@ def answers(path: Path) -> list[Any]:
 
 
 def flipped(store: Path, name: str, chance: random.Random) -> Iterator[tuple[int, int]]:
-    """Flips a bit of a file, time after time; each is put right again."""
+    """Flips one bit of a file at a time; each is restored."""
     path = store / name
     sound = path.read_bytes()
     for _ in range(TRIALS):
@@ -107,7 +107,7 @@ def test_a_flipped_bit_is_named_or_changes_nothing(
 
 
 def damage(path: Path) -> None:
-    """One number among the rows is another one."""
+    """One number in the rows differs."""
     content = bytearray(path.read_bytes())
     content[len(content) // 3] ^= 4
     path.write_bytes(content)
@@ -151,7 +151,7 @@ def test_tables_that_are_not_asked_are_not_read(recorded: Path, tmp_path: Path) 
         assert opened.rows("SELECT count(*) FROM files") == files
         with pytest.raises(IodockError, match=r"part-00000.parquet: is damaged"):
             opened.rows('SELECT count(*) FROM files JOIN "Call_Ends" ON file = name')
-        # It is damaged for the next question as well.
+        # It counts as damaged for the next query as well.
         with pytest.raises(IodockError, match=r"part-00000.parquet: is damaged"):
             opened.rows("SELECT 1 FROM events")
 
@@ -201,7 +201,7 @@ def test_a_manifest_changed_by_hand_is_read_without_its_own_checksum(imported: P
 
 
 def is_whole(store: Path) -> bool:
-    """Every table has a checksum, and all are right."""
+    """Every table has a checksum, and all are correct."""
     document = (store / "manifest.json").read_bytes()
     tables = {name for name in files_of(store) if name.endswith(".parquet")}
     checksums = json.loads(document)["checksums"]

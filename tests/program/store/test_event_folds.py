@@ -1,4 +1,4 @@
-"""Events folded outside the SQL engine are what SQL makes of the same events."""
+"""Tables folded from events outside of the SQL engine equal the results of SQL."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rows_of(store: Store, name: str) -> list[dict[str, Any]]:
 
 
 def both(path: Path, name: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The rows of the derived table NAME, folded and asked in SQL."""
+    """The rows of the derived table NAME, folded, and queried in SQL."""
     derived = DERIVED[name]
     with Store.open(path) as store:
         profile = Profile(store)
@@ -67,7 +67,7 @@ def assert_alike(path: Path) -> None:
 
 
 def rewritten(run: Path, folder: Path, change: Callable[[pa.Table], pa.Table], **options: Any) -> Path:
-    """A copy of RUN whose events were changed, and written by another writer."""
+    """A copy of RUN with changed events, written by another writer."""
     copy = folder / "copy.iodock"
     without_checksums(Path(shutil.copytree(run, copy)))
     (part,) = (copy / "events").iterdir()
@@ -101,7 +101,7 @@ def test_several_files(run: Path, tmp_path: Path) -> None:
 
 
 def scattered(events: pa.Table) -> pa.Table:
-    """The same columns, with nulls and numbers wherever they may be."""
+    """The same columns, with nulls and numbers anywhere."""
     chance = random.Random(7)
     columns: dict[str, pa.Array] = {}
     for field in events.schema:
@@ -251,7 +251,7 @@ def test_what_another_writer_made_is_asked_in_sql(run: Path, tmp_path: Path, com
 
 
 def damaged(run: Path, folder: Path, count: int, seed: int) -> Iterator[Path]:
-    """A copy of RUN, COUNT times, with a few bytes of its events changed, every other time in the footer."""
+    """COUNT copies of RUN with a few bytes of its events changed, every second time in the footer."""
     chance = random.Random(seed)
     copy = folder / "copy.iodock"
     without_checksums(Path(shutil.copytree(run, copy)))
@@ -268,7 +268,7 @@ def damaged(run: Path, folder: Path, count: int, seed: int) -> Iterator[Path]:
 
 
 def folded_alone(store: Path, name: str) -> bool:
-    """Whether the fold takes what is there."""
+    """Whether the fold accepts the file."""
     places = pa.table({"file_id": pa.array([0], pa.uint32()), "place": pa.array([0], pa.uint32())})
     try:
         list(
@@ -304,7 +304,7 @@ def test_damage_that_both_take_is_read_alike(run: Path, tmp_path: Path) -> None:
                 different += bool(
                     store.rows("SELECT 1 FROM (FROM folded_rows EXCEPT FROM asked_rows) LIMIT 1")
                 )
-    # Runs of numbers have no checksum: of one that is longer than it can be each reader makes something else.
+    # Runs of numbers have no checksum. If a run is longer than possible, readers differ in their results.
     assert taken > 20 and different <= 0.05 * taken
 
 

@@ -1,4 +1,4 @@
-"""Tables made of events at import are what SQL makes of the same events."""
+"""Tables that import derives from events equal the results of SQL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.program.store.anonymous import anonymous_copy
 
 FOLDED = {"durations": "stored_durations", "opens": "stored_openings", "slow_calls": "stored_slow_calls"}
 MANY = 280_000
-"""More lines than a run may have without such tables."""
+"""More lines than a run without such tables may have."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Time in I/O calls as import sums it up, against the same from the stored events."""
+"""Time in I/O calls as import sums it up, compared with the stored events."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ STAT = "100 5.000000 fstat(3, {st_mode=S_IFIFO|0600, st_size=0, ...}) = 0 <0.000
 
 
 def fifo_log(path: Path, reads: int) -> Path:
-    """READS of 1 µs from what is found to be a fifo only after them."""
+    """READS of 1 µs from a file that turns out to be a FIFO only after them."""
     lines = [OPEN, *(f'100 2.{read:06d} read(3, "a", 1) = 1 <0.000001>' for read in range(reads)), STAT]
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -81,7 +81,7 @@ def test_what_turns_out_to_be_a_fifo_was_always_waited_for(reads: int, tmp_path:
     found = io_time(store, select(store, EVERY_KIND))
     assert found is not None
     assert (found.any_ns, found.subset_ns) == (20_000 + reads * 1000, 20_000)
-    # Found too late for import, which then leaves it to the events.
+    # Found too late for import, which then leaves the computation to the events.
     assert ("io" in store.manifest.raw) == (reads == 2)
     assert store.rows("SELECT io_ns FROM processes") == [{"io_ns": 20_000 if reads == 2 else None}]
 

@@ -1,4 +1,4 @@
-"""Stores of an older version: they open, and give the numbers that this version gave itself."""
+"""Stores of an older version open, and give the numbers that the older version gave."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from in_process import iodock
 
 STORES = Path(__file__).parents[3] / "fixtures" / "stores" / "without-checksums.tar.xz"
-"""A loop that opens and closes its log for each line, and the same mended: recorded before stores had
+"""A loop that opens and closes its log for each line, and its corrected version, recorded before stores had
 checksums and a table of opens."""
 
 

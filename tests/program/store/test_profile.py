@@ -1,4 +1,4 @@
-"""The derived tables that rules read hold every event, once."""
+"""The derived tables that rules read contain every event once."""
 
 from __future__ import annotations
 

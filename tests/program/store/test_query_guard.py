@@ -1,4 +1,4 @@
-"""A query sees its store and nothing else, and says what the store lacks."""
+"""A query can access its store only, and reports what the store lacks."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ WELCOME = [
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A store, and what lies beside it."""
+    """A store, and other files next to it."""
     folder = tmp_path_factory.mktemp("guard")
     store = mixed_store(folder / "run.iodock")
     (folder / "secret.txt").write_text(f"{SECRET}\n")
@@ -188,7 +188,7 @@ def run(places: dict[str, str]) -> Iterator[Run]:
 
 
 def contents(folder: str) -> dict[str, str]:
-    """All that lies in a folder."""
+    """All files in a folder."""
     paths = [path for path in Path(folder).rglob("*") if path.is_file()]
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
@@ -201,7 +201,7 @@ def test_a_query_can_not_leave_its_store(run: Run, places: dict[str, str], attem
         run.query(attempt.format(**places))
     assert SECRET not in str(refused.value) and refused.value.hint
     assert contents(places["folder"]) == before
-    # It is the same store afterwards, and as closed.
+    # The store is unchanged and still restricted.
     assert run.query("SELECT count(*) AS n FROM events").to_pylist()[0]["n"] > 0
     with pytest.raises(QueryError):
         run.query(f"SELECT * FROM read_text('{places['file']}')")
@@ -213,7 +213,7 @@ def test_a_query_may_ask_the_store_anything(run: Run, question: str) -> None:
 
 
 def test_the_closed_engine_refuses_what_would_pass_the_look(run: Run, places: dict[str, str]) -> None:
-    # The second wall by itself: as if a reading function had gone unnoticed.
+    # Tests the second protection by itself, as if a reading function had been overlooked.
     for sql in ("FROM read_text('{file}')", "FROM '{table}'", "COPY events TO '{new}'", "ATTACH '{new}'"):
         with pytest.raises((QueryError, duckdb.Error)):
             run.store.engine.table(sql.format(**places))
@@ -264,7 +264,7 @@ def test_unsafe_opens_it(run: Run, places: dict[str, str], tmp_path: Path) -> No
     assert found.to_pylist() == [{"content": f"{SECRET}\n"}]
     run.query(f"COPY (SELECT count(*) FROM uses) TO '{tmp_path}/out.csv'", unsafe=True)
     assert (tmp_path / "out.csv").exists()
-    # The other door stays closed.
+    # The other way stays blocked.
     with pytest.raises(QueryError):
         run.query(f"FROM read_text('{places['file']}')")
 

@@ -1,4 +1,4 @@
-"""Stores in folders of any name, and stores whose files are not what they were: sound answers or errors."""
+"""Stores in folders of any name, and stores with changed files: correct answers or errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(imported: Path, tmp_path: Path) -> Path:
-    """One without checksums: nothing but the tables themselves can tell what is wrong with them."""
+    """A store without checksums: only the tables themselves can show the damage."""
     return without_checksums(Path(shutil.copytree(imported, tmp_path / "run.iodock")))
 
 
@@ -57,7 +57,7 @@ ODD = [os.fsdecode(b"euc\xc6\xfc"), "~", "http:", "year=2026", "a[b]*?"]
 def test_a_store_may_lie_anywhere(
     imported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, command: str
 ) -> None:
-    # A name that is no UTF-8 is that of the store, too.
+    # A name that is not UTF-8 works for a store, too.
     copy = Path(folder) / f"{folder}.iodock"
     shutil.copytree(imported, tmp_path / copy)
     monkeypatch.chdir(tmp_path)
@@ -92,7 +92,7 @@ def test_lost_rows_are_noticed(store: Path, table: str) -> None:
 def test_damaged_pages_are_named(store: Path, table: str) -> None:
     path = store / f"{table}.parquet"
     content = bytearray(path.read_bytes())
-    # The head of the first page.
+    # The header of the first page.
     content[4:24] = b"\xff" * 20
     path.write_bytes(content)
     with pytest.raises(IodockError) as caught, Store.open(store) as opened:

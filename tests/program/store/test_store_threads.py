@@ -1,4 +1,4 @@
-"""Several threads may ask one store side by side."""
+"""Several threads may query one store concurrently."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def elsewhere(work: Callable[[], Any]) -> Any:
-    """What WORK gives in another thread."""
+    """The result of WORK in another thread."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(work).result()
 
@@ -127,7 +127,7 @@ def test_who_is_interrupted_twice_waits_for_what_was_asked(
         presser.join()
     finally:
         signal.signal(signal.SIGINT, before)
-    # Nobody asks on.
+    # The remaining rows are not read.
     assert store.rows("SELECT 1 AS one") == [{"one": 1}]
     store.close()
 

@@ -1,4 +1,4 @@
-"""The union of intervals against brute force, in order, nearly in order and in no order."""
+"""The union of intervals compared with brute force, for sorted, nearly sorted and unsorted input."""
 
 from __future__ import annotations
 

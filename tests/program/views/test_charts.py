@@ -1,4 +1,4 @@
-"""Every chart in every format: something is drawn, nothing comes from outside, no name does harm."""
+"""Every chart in every format: it draws something, loads nothing from outside, and is safe with any names."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LITTLE = ChartOptions(scale=0.3)
 
 
 def coloured_pixels(data: bytes) -> int:
-    """Pixels of a PNG that are neither grey nor nearly so: marks, since axes and text are grey."""
+    """Number of PNG pixels that are clearly coloured. They belong to marks, since axes and text are grey."""
     width, rows = _png_rows(data)
     return sum(
         max(row[at : at + 3]) - min(row[at : at + 3]) > 50 for row in rows for at in range(0, width * 4, 4)
@@ -159,7 +159,7 @@ def test_unknown_names_are_refused() -> None:
 
 
 class Page(HTMLParser):
-    """What an HTML page holds: its elements with their attributes, and each script's text."""
+    """The content of an HTML page: its elements with their attributes, and the text of each script."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -1,4 +1,5 @@
-"""What a chart says: one unit for each axis, keys as drawn, labels apart, and what was left out."""
+"""The meaning of charts: one unit for each axis, keys that match the drawing, distinct labels, and a note on
+what was left out."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ EVERY = [(analysis, chart) for analysis in SMALL for chart in charts_for(analysi
 
 
 def _nodes(node: Any, name: str) -> Iterator[Any]:
-    """Every value called NAME in a specification, data left out."""
+    """All values with the key NAME in a specification, without data."""
     if isinstance(node, list):
         for one in node:
             yield from _nodes(one, name)
@@ -79,7 +80,7 @@ def test_volume_sets_actual_beside_expected() -> None:
 
 def test_the_key_of_a_grid_is_as_it_is_drawn() -> None:
     (opacity,) = _nodes(specification(accesses(3000), "offset"), "opacity")
-    # Of another scale vega-lite draws shades between the first two.
+    # With another scale, vega-lite draws shades between the first two.
     assert opacity["scale"]["type"] == "ordinal"
     assert len(opacity["scale"]["domain"]) == len(opacity["scale"]["range"])
 
@@ -99,7 +100,7 @@ def test_labels_alike_are_told_apart_by_their_folders() -> None:
     assert all(cells(label) <= 44 and label.endswith("output.dat") for label in (first, second))
     near = [f"/scratch/projects/{step}{'x' * 30}/{'y' * 20}/out.dat" for step in ("a", "b")]
     assert labels(near, 40)[0].startswith("…/axxxx")
-    # The same name twice has no folder to tell.
+    # For the same name twice, no folder distinguishes them.
     assert labels(["/d/x", "/d/x"]) == ["/d/x", "/d/x (2)"]
 
 

@@ -1,4 +1,4 @@
-"""The check-up in the terminal: what it says, and that it fits."""
+"""The check-up in the terminal: its content, and that it fits."""
 
 from __future__ import annotations
 

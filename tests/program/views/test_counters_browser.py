@@ -1,4 +1,4 @@
-"""The page of counters in a real browser: no complaints, no network, and nothing wider than the screen."""
+"""The page of counters in a real browser: no errors, no network access, nothing wider than the screen."""
 
 from __future__ import annotations
 

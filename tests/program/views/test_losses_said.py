@@ -1,4 +1,4 @@
-"""What is not in a store stands beside every result once, in a line; what hides calls in a sentence."""
+"""Losses of a store are shown once with every result, in a line. Losses that hide calls get a sentence."""
 
 from __future__ import annotations
 

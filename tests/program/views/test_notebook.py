@@ -1,4 +1,5 @@
-"""What Python and notebooks get: times as times, findings with their sentences, charts without network."""
+"""Results in Python and notebooks: times as times, findings with their sentences, charts without network
+access."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ HOW_TO = ROOT / "docs" / "how-to" / "notebook.md"
 
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run that opens and closes one file again and again."""
+    """A run that repeatedly opens and closes one file."""
     trace = Trace()
     for _ in range(2_000):
         trace.open("/data/a<b>.log", took_us=200, flags="O_WRONLY|O_APPEND")
@@ -104,7 +105,7 @@ def test_pandas_gets_times(mixed: Run) -> None:
     assert str(frame["dur"].dtype) == "timedelta64[ns]" and frame["dur"].isna().any()
     assert frame["ts"].min() >= pandas.Timestamp(START, tz="UTC")
     assert numbers["ts"].tolist() == shown.to_arrow()["ts"].to_pylist()
-    # No float between, which would lose the last digits.
+    # No float in between, which would lose the last digits.
     assert [None if one is pandas.NA else one for one in numbers["end_ts"].tolist()] == shown.to_arrow()[
         "end_ts"
     ].to_pylist()
@@ -282,7 +283,7 @@ def test_no_browser_for_terminals_is_started(tmp_path: Path, monkeypatch: pytest
 
 
 def under_limit(command: list[str]) -> subprocess.CompletedProcess[str]:
-    """A Python command with 32 GB of addresses, as login nodes have such limits."""
+    """A Python command with a 32 GB address space limit, as on login nodes."""
     limited = ["sh", "-c", 'ulimit -c 0; ulimit -v 32000000; exec "$@"', "sh", sys.executable, *command]
     return subprocess.run(limited, capture_output=True, text=True)
 
@@ -325,7 +326,7 @@ def test_a_notebook_does_not_get_the_text_line_by_line(faulty: Run, monkeypatch:
     from rich.console import Console
 
     said = repr(faulty.findings("en"))
-    # As rich looks for a notebook, where it shows lines itself in place of writing them.
+    # Simulates a notebook in the way that rich detects one, where it displays lines instead of writing them.
     kernel = type("ZMQInteractiveShell", (), {})()
     monkeypatch.setattr("builtins.get_ipython", lambda: kernel, raising=False)
     assert Console().is_jupyter
@@ -335,7 +336,7 @@ def test_a_notebook_does_not_get_the_text_line_by_line(faulty: Run, monkeypatch:
 def test_what_the_page_shows_runs(
     faulty: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each piece of Python of the how-to, one after the other."""
+    """Every Python example of the how-to, in order."""
     pieces = re.findall("```python\n(.*?)```", HOW_TO.read_text(), re.DOTALL)
     assert len(pieces) == 6
     shutil.copytree(faulty.store.path, tmp_path / "demo.iodock")

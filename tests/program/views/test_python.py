@@ -1,4 +1,4 @@
-"""The Python door: open, show, query, Arrow out, notebooks."""
+"""The Python interface: open, show, query, Arrow output, notebooks."""
 
 from __future__ import annotations
 

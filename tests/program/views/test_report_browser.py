@@ -1,4 +1,4 @@
-"""The report in a real browser: keyboard, sorting, drill-down, print, narrow screens, no network."""
+"""The report in a real browser: keyboard, sorting, drill-down, print, narrow screens, no network access."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def browser() -> Iterator[Any]:
 
 
 class Opened:
-    """A page, and what went wrong on it."""
+    """A page, and the errors on it."""
 
     def __init__(self, browser: Any, path: Path, width: int = 1280) -> None:
         self.page = browser.new_page(viewport={"width": width, "height": 900})
@@ -51,7 +51,7 @@ class Opened:
 
 
 def mapped() -> Report:
-    """The ordinary one, with a file that was read through a map."""
+    """The usual report, with a file that was read through a map."""
     touched = {
         "faults": 1_028,
         "major_faults": 1,

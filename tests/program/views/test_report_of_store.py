@@ -1,4 +1,4 @@
-"""Reports and check-ups of whole stores: the analyses' numbers arrive, and the page stays small."""
+"""Reports and check-ups of whole stores: they contain the analyses' numbers, and the page stays small."""
 
 from __future__ import annotations
 

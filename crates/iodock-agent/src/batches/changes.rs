@@ -1,5 +1,5 @@
-//! Which entries of a target changed since its last reading. Of each entry only its owner and a hash of its values
-//! stay between readings: a metadata server has 50,000 jobs.
+//! Finds the entries of a target that changed since its last reading. Between readings only the owner and a
+//! hash of the values of each entry are kept, since a metadata server has 50,000 jobs.
 
 use super::owners::{read_owner, write_owner};
 use super::Round;
@@ -8,22 +8,22 @@ use iodock_samples::batch::Part;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
-/// Of a piece, roughly, as it is sent: a reading's entries are in memory only until they are that many.
+/// Approximate size of a piece as it is sent. A reading keeps entries in memory up to this size.
 const PIECE_BYTES: usize = 128 << 10;
-/// Roughly, as they are sent and not compressed.
+/// Approximate size of an entry as it is sent, uncompressed.
 const ENTRY_BYTES: usize = 24;
 const VALUE_BYTES: usize = 10;
 
-/// What is known of a target between two readings.
+/// The state of a target between two readings.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// By the owner's bytes.
+    /// By the bytes of the owner.
     entries: HashMap<Box<[u8]>, Seen>,
-    /// Counts readings.
+    /// Number of readings so far.
     reading: u32,
-    /// How often a full reading had been wanted when the last one was made.
+    /// The number of requests for a full reading when the last one was made.
     pub full: u64,
-    /// Of the last reading.
+    /// The round of the last reading.
     pub round: u64,
     hashing: RandomState,
 }
@@ -34,32 +34,33 @@ struct Seen {
     reading: u32,
 }
 
-/// What became of a reading.
+/// The result of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Entries that could not be sent.
+    /// Number of entries that could not be sent.
     pub left_out: u64,
     /// All its pieces are in the round, or none was needed.
     pub is_taken: bool,
 }
 
-/// One reading of a target, compared with the last one. Gives its pieces to the round as they get ready.
+/// One reading of a target, compared with the previous one. Passes its pieces to the round as they become
+/// ready.
 pub struct Comparison {
     known: Known,
     round: Round,
-    /// What is said of all pieces.
+    /// The header that all pieces share.
     part: Part,
     weight: usize,
-    /// By the name's number: numbers are those of one reading.
+    /// By the number of the name. The numbers are valid for one reading.
     names: Vec<u64>,
     key: Vec<u8>,
     left_out: u64,
-    /// The round took all pieces.
+    /// The round accepted all pieces so far.
     is_taken: bool,
 }
 
 impl Comparison {
-    /// `part` says what is read, and when.
+    /// `part` contains what is read, and when.
     pub fn new(mut known: Known, round: Round, mut part: Part) -> Self {
         part.full = known.full < round.full;
         known.reading += 1;
@@ -72,7 +73,7 @@ impl Comparison {
         write_owner(&entry.owner, &mut self.key);
         let now = Seen { values: self.hash(entry, names), reading: self.known.reading };
         match self.known.entries.get_mut(&self.key[..]) {
-            // The second of one owner in a file: whoever adds them up would keep all of them.
+            // A second entry of the same owner in one file. Adding them up would need memory for all owners.
             Some(seen) if seen.reading == now.reading => {
                 self.left_out += 1;
                 return;
@@ -88,7 +89,7 @@ impl Comparison {
                 self.known.entries.insert(self.key.as_slice().into(), now);
             }
         }
-        // A damaged file's: no collector takes it.
+        // The entry comes from a damaged file, and no collector accepts it.
         if !entry.is_sound() {
             self.left_out += 1;
             return;
@@ -100,7 +101,7 @@ impl Comparison {
         }
     }
 
-    /// The target was read to its end, or not.
+    /// Ends the comparison. `is_complete`: the target was read to its end.
     pub fn end(mut self, names: &Names, is_complete: bool) -> Ended {
         if is_complete {
             self.find_gone(names);
@@ -111,7 +112,8 @@ impl Comparison {
         if is_complete && self.part.full {
             self.known.full = self.round.full;
         }
-        // Of what was not taken nothing is known there: the next reading must begin anew.
+        // The collector does not know what the round rejected, so the next reading must start from the
+        // beginning.
         if self.is_taken {
             self.round.put_back(&self.part, self.known);
         }
@@ -163,7 +165,7 @@ impl Comparison {
             hasher.write_u64(*value);
         }
         entry.start_time.hash(&mut hasher);
-        // Of a whole target it is the time of reading, which changes nothing.
+        // The entry of a whole target always has the time of reading, which is no change.
         if entry.owner.evidence != Evidence::Nobody {
             entry.updated.hash(&mut hasher);
         }

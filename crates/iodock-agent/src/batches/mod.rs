@@ -1,5 +1,5 @@
-//! Rounds as batches for the collector: of each target what changed, cut so that a busy server's first round never
-//! is in memory as a whole. `iodock_samples::batch` says what a batch is.
+//! Packs rounds into batches for the collector: the changes of each target. Batches are cut so that a busy
+//! server's first round is never in memory as a whole. `iodock_samples::batch` defines a batch.
 
 mod changes;
 mod owners;
@@ -16,11 +16,11 @@ use iodock_samples::frame;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Of a batch, roughly, before it is compressed.
+/// Approximate size of a batch before compression.
 const BATCH_BYTES: usize = 256 << 10;
-/// In a round: a damaged machine must not fill the spool with complaints.
+/// Limit for each round, so that a damaged machine does not fill the spool with losses.
 const MOST_LOSSES: usize = 100;
-/// Rounds after which a target that is not there any more is forgotten.
+/// Number of rounds after which a target that has disappeared is forgotten.
 const FORGOTTEN: u64 = 1000;
 
 /// Source, file system and target.
@@ -30,7 +30,7 @@ fn key(part: &Part) -> Key {
     (part.source.clone(), part.file_system.clone(), part.target.clone())
 }
 
-/// Makes batches of rounds and gives them to the spool.
+/// Makes batches from rounds and puts them into the spool.
 pub struct Batches {
     host: String,
     spool: Arc<Spool>,
@@ -39,7 +39,7 @@ pub struct Batches {
 
 #[derive(Default)]
 struct State {
-    /// Of the round that is open, or was last.
+    /// The number of the open round, or of the last one.
     number: u64,
     is_open: bool,
     time: i64,
@@ -47,16 +47,16 @@ struct State {
     parts: Vec<Part>,
     weight: usize,
     job_names: Vec<JobName>,
-    /// Not those that are being read: a source that hangs takes what is known of its target with it.
+    /// Targets that are being read are not in here. If a source hangs, the state of its target is lost.
     known: BTreeMap<Key, Known>,
 }
 
-/// A round that readings are made in.
+/// A round, to which readings are added.
 #[derive(Clone)]
 pub struct Round {
     batches: Arc<Batches>,
     number: u64,
-    /// How often a full round was wanted so far.
+    /// The number of requests for a full round so far.
     full: u64,
 }
 
@@ -77,7 +77,7 @@ impl Batches {
         Round { batches: Arc::clone(self), number: state.number, full }
     }
 
-    /// Ends the round. A round always makes a batch: that nothing changed must be known too.
+    /// Ends the round. A round always makes a batch, since the collector must also know if nothing changed.
     pub fn end(&self, mut losses: Vec<Loss>, events: Vec<Event>) {
         losses.truncate(MOST_LOSSES);
         let events = within_limit(events);
@@ -89,7 +89,7 @@ impl Batches {
         state.known.retain(|_, known| known.round + FORGOTTEN > number);
     }
 
-    /// Gives the batch's number.
+    /// Returns the batch's number.
     fn flush(&self, state: &mut State, losses: Vec<Loss>, events: Vec<Event>) -> u64 {
         let sequence = self.spool.number();
         let batch = Batch {
@@ -112,7 +112,7 @@ impl Batches {
     }
 }
 
-/// What is beyond the limit of a batch is one event, so that nothing goes without a count.
+/// Events beyond the limit of a batch are merged into one, so that all are counted.
 fn within_limit(mut events: Vec<Event>) -> Vec<Event> {
     let more = events.split_off(events.len().min(MOST_EVENTS - 1));
     if let Some(first) = more.first() {
@@ -125,7 +125,7 @@ fn within_limit(mut events: Vec<Event>) -> Vec<Event> {
 }
 
 impl Round {
-    /// Begins a reading of what `part` says; `None` if the round is over, or has one of it.
+    /// Begins a reading of `part`. `None` if the round is over or already has one.
     pub fn compare(&self, source: &str, place: (&str, &str), trend: Trend, time: i64) -> Option<Comparison> {
         let (source, (file_system, target)) = (source.to_owned(), place);
         let (file_system, target) = (file_system.to_owned(), target.to_owned());
@@ -143,12 +143,12 @@ impl Round {
         Some(Comparison::new(known, self.clone(), part))
     }
 
-    /// How often a full round was wanted so far.
+    /// The number of requests for a full round so far.
     pub fn full(&self) -> u64 {
         self.full
     }
 
-    /// What a job is called. False if the round is over, or its batch has as many names as it may.
+    /// Adds the name of a job. `false` if the round is over or its batch has the maximum of names.
     pub fn name(&self, name: JobName) -> bool {
         let mut state = self.batches.state();
         let is_taken = state.is_open && state.number == self.number && state.job_names.len() < MOST_JOB_NAMES;
@@ -158,17 +158,17 @@ impl Round {
         is_taken
     }
 
-    /// The number of the last batch that was made.
+    /// The number of the last batch made.
     pub fn made(&self) -> u64 {
         self.batches.spool.made()
     }
 
-    /// All batches up to that number are safe on the disk, or lost for good.
+    /// All batches up to this number are safe on the disk, or lost permanently.
     pub fn safe(&self) -> u64 {
         self.batches.spool.safe()
     }
 
-    /// False if the round is over.
+    /// `false` if the round is over.
     fn take(&self, part: Part, weight: usize) -> bool {
         let mut state = self.batches.state();
         let is_taken = state.is_open && state.number == self.number;

@@ -1,4 +1,4 @@
-//! Owners as few bytes, to be kept by the ten thousand.
+//! Encodes owners in few bytes, since tens of thousands are kept.
 
 use crate::sample::{Evidence, Owner};
 
@@ -11,7 +11,7 @@ const EVIDENCES: [Evidence; 6] = [
     Evidence::Scheduler,
 ];
 
-/// Another owner gives other bytes.
+/// Different owners have different bytes.
 pub fn write_owner(owner: &Owner, bytes: &mut Vec<u8>) {
     bytes.clear();
     bytes.push(owner.evidence as u8);
@@ -27,7 +27,7 @@ pub fn write_owner(owner: &Owner, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Of [`write_owner`]'s bytes.
+/// Decodes the bytes of [`write_owner`].
 pub fn read_owner(bytes: &[u8]) -> Owner {
     let (evidence, mut rest) = bytes.split_first().unwrap_or((&0, &[]));
     let mut id = || {

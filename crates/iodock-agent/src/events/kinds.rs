@@ -1,8 +1,8 @@
-//! Every kind of event: one line each. docs/reference/events.md is made of this table.
+//! All kinds of events, one line each. docs/reference/events.md is generated from this table.
 
 use iodock_samples::event::Severity::{self, Error, Note, Warning};
 
-/// Name, severity, and what it means.
+/// Name, severity and meaning.
 pub struct Kind {
     pub name: &'static str,
     pub severity: Severity,
@@ -94,7 +94,7 @@ impl Kind {
     }
 }
 
-/// Of a kind that is not listed a warning: it is a site's own.
+/// An unlisted kind comes from a site's own rule, and is a warning.
 pub fn severity(name: &str) -> Severity {
     Kind::named(name).map_or(Warning, |kind| kind.severity)
 }

@@ -1,4 +1,5 @@
-//! What was seen and read before, kept in a file beside the spool so that a new agent tells nothing twice.
+//! Remembers what was seen and read before. It is stored in a file next to the spool, so that a new agent
+//! does not report anything twice.
 
 use super::kinds::severity;
 use super::quiet::Quiet;
@@ -13,23 +14,24 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "seen.json";
-/// Things that are seen. No machine has as many; a damaged one invents them without end.
+/// Limit for remembered states. No healthy machine has that many, but a damaged one may produce them
+/// endlessly.
 const MOST_SEEN: usize = 10_000;
-/// Rounds without it after which a target is gone.
+/// A target is gone after it was missing for this number of rounds.
 const GONE: u32 = 3;
-/// Of the file: more is none of ours.
+/// A larger file was not written by iodock.
 const LONGEST_FILE: u64 = 32 << 20;
-/// Between the parts of a key and of a value: names are printable and have none.
+/// Separates the parts of keys and values. Names are printable, so they do not contain it.
 const APART: char = '\t';
 
-/// Of one machine.
+/// The memory of one machine.
 #[derive(Debug, Default)]
 pub struct Memory {
     path: Option<PathBuf>,
     kept: Kept,
-    /// As it is in the file.
+    /// The content of the file.
     written: Vec<u8>,
-    /// Targets that were seen before, and in how many rounds they have not been since.
+    /// Known targets that are missing, and for how many rounds.
     missing: BTreeMap<String, u32>,
 }
 
@@ -37,16 +39,16 @@ pub struct Memory {
 struct Kept {
     /// By source, file system, target and aspect: the last state, working parts, speed or count.
     seen: BTreeMap<String, String>,
-    /// Of logs.
+    /// Positions in logs.
     positions: BTreeMap<String, String>,
     quiet: Quiet,
 }
 
 impl Memory {
-    /// As the agent before left it in a folder. What is damaged is forgotten: things are told as if they were new.
+    /// Reads the file that the previous agent left in a folder. A damaged file is ignored, so everything is
+    /// reported as new.
     ///
-    /// # Errors
-    /// The file is there and can't be read.
+    /// # Errors The file exists but cannot be read.
     pub fn open(folder: &Path) -> io::Result<Memory> {
         let path = folder.join(FILE);
         let written = match fs::metadata(&path) {
@@ -59,12 +61,12 @@ impl Memory {
         Ok(Memory { path: Some(path), kept, written, ..Memory::default() })
     }
 
-    /// Up to where each log was read.
+    /// The position up to which each log was read.
     pub fn positions(&self) -> &BTreeMap<String, String> {
         &self.kept.positions
     }
 
-    /// What is to be told of that, as of `now` (ns since the epoch).
+    /// The event for an observation at `now` (ns since the epoch), if it should be reported.
     pub fn see(&mut self, seen: Seen, now: i64) -> Option<Event> {
         let Seen { source, file_system, target, aspect, sight } = seen;
         let key = [source, &file_system, &target, aspect].join(&APART.to_string());
@@ -95,8 +97,8 @@ impl Memory {
         }
     }
 
-    /// What is to be told after a round in which a source saw all that is there: targets that are gone. One round
-    /// without it is none, as devices are made anew when their tables change.
+    /// Events after a round in which a source saw all existing targets: targets that are gone. A target must
+    /// be missing for several rounds, because devices are created again when their tables change.
     pub fn end_round(&mut self, source: &str, seen: &BTreeSet<String>, now: i64) -> Vec<Event> {
         let begin = format!("{source}{APART}");
         let known =
@@ -117,22 +119,21 @@ impl Memory {
         events
     }
 
-    /// What is to be told of what was read of a log.
+    /// The events to report from a part of a log.
     pub fn read(&mut self, read: LogRead, now: i64) -> Vec<Event> {
         self.kept.positions.insert(read.log, read.position);
         read.events.into_iter().filter_map(|event| self.kept.quiet.take(event, now)).collect()
     }
 
-    /// What was kept quiet, and is told now.
+    /// Events that were held back and are reported now.
     pub fn due(&mut self, now: i64) -> Vec<Event> {
         self.kept.quiet.due(now)
     }
 
-    /// Writes it where it changed, in one step. To be done before what it knows as told is: whoever is killed in
-    /// between must not tell it twice.
+    /// Writes the file in one step if it changed. Call this before the events count as reported: an agent
+    /// that is killed in between must not report them twice.
     ///
-    /// # Errors
-    /// Those of writing. Then a new agent may tell things again.
+    /// # Errors The file cannot be written. Then a new agent may report events again.
     pub fn save(&mut self) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let now = serde_json::to_vec(&self.kept)?;
@@ -149,7 +150,7 @@ impl Memory {
     }
 }
 
-/// What of a key names the target.
+/// The part of a key that identifies the target.
 fn target_of(key: &str) -> Option<&str> {
     key.rsplit_once(APART).map(|(target, _)| target)
 }
@@ -167,7 +168,7 @@ fn gone(target: &str, now: i64) -> Option<Event> {
     Some(Event { first: now, last: now, kind, severity, source, file_system, target, count: 1, text })
 }
 
-/// A text of at most [`Event::LONGEST`] letters.
+/// Cuts a text to [`Event::LONGEST`] letters.
 pub fn shortened(text: &str) -> String {
     match text.char_indices().nth(Event::LONGEST - 1) {
         Some((end, letter)) if text.len() > end + letter.len_utf8() => format!("{}…", &text[..end]),
@@ -185,7 +186,7 @@ fn change(kind: &'static str, text: String) -> Option<Change> {
     Some(Change { kind, text, count: 1 })
 }
 
-/// What is to be remembered, what is to be told, and whether that comes in floods.
+/// The state to remember, the event to report, and whether such events come in floods.
 fn compared(before: Option<&str>, sight: Sight) -> (String, Option<Change>, bool) {
     match sight {
         Sight::State { level, kind, text, is_told_at_first } => {
@@ -205,7 +206,7 @@ fn compared(before: Option<&str>, sight: Sight) -> (String, Option<Change>, bool
             (value.to_string(), change, false)
         }
         Sight::Errors { kind, name, value, least } => {
-            // A smaller one began anew.
+            // A smaller value means that the counter started again.
             let was = before.and_then(|before| before.parse::<u64>().ok()).filter(|was| *was <= value);
             let grown = was.map_or(0, |was| value - was);
             let text = format!("{name}: {grown} more, {value} in all");
@@ -215,7 +216,7 @@ fn compared(before: Option<&str>, sight: Sight) -> (String, Option<Change>, bool
     }
 }
 
-/// Parts that stopped working are told before those that work again; those may follow in the next round.
+/// Parts that stopped working are reported before those that work again, which may follow in the next round.
 fn parts(
     before: Option<&str>,
     working: &BTreeSet<String>,
@@ -239,7 +240,7 @@ fn parts(
     match (gone.is_empty(), new.is_empty()) {
         (false, _) if working.is_empty() => change("all-paths-lost", gone.join(", ")),
         (false, _) => change(lost, format!("{}; {rest}", gone.join(", "))),
-        // Not well yet.
+        // Other parts still do not work.
         (true, false) if !others.is_empty() => change(lost, format!("{} again; {rest}", new.join(", "))),
         (true, false) => change(back, format!("{}; {rest}", new.join(", "))),
         (true, true) => None,

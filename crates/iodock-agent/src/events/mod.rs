@@ -1,5 +1,5 @@
-//! What happened since the round before. Sources say what they see ([`Seen`]); [`memory`] compares it with what was
-//! seen before, also by the agent before this one, and tells what changed, each change once.
+//! Detects events. Sources report what they see ([`Seen`]). [`memory`] compares it with earlier observations,
+//! including those of the previous agent, and reports each change once.
 
 mod kinds;
 pub mod memory;
@@ -16,41 +16,43 @@ pub struct Seen {
     /// See [`crate::sample::Sample`].
     pub file_system: String,
     pub target: String,
-    /// What of it: `members`, `link`. With source, file system and target it is one thing.
+    /// The property: `members`, `link`. Together with source, file system and target it identifies the
+    /// observation.
     pub aspect: &'static str,
     pub sight: Sight,
 }
 
-/// How it is now, and what it is called when that is new. Kinds are names of [`KINDS`].
+/// The current state, and the kind of event if it changed. Kinds are names in [`KINDS`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sight {
     /// One of several states.
     State {
-        /// Another one is another state.
+        /// A different level is a different state.
         level: String,
         kind: &'static str,
         text: String,
-        /// Also told where nobody knows what was before: an array that is degraded when the agent comes.
+        /// Is it also reported if the earlier state is unknown, such as an array that is degraded when the
+        /// agent starts?
         is_told_at_first: bool,
     },
-    /// The parts of a target that work, and those that don't, with what is said of each.
+    /// The parts of a target that work and those that do not, each with a description.
     Parts {
         working: BTreeSet<String>,
         others: BTreeMap<String, String>,
         lost: &'static str,
         back: &'static str,
     },
-    /// The more the better.
+    /// A speed, for which more is better.
     Speed { value: u64, unit: &'static str, slower: &'static str, faster: &'static str },
-    /// A counter of errors, `name`; growth of less than `least` between two rounds is none.
+    /// A counter of errors called `name`. Growth below `least` between two rounds is ignored.
     Errors { kind: &'static str, name: String, value: u64, least: u64 },
 }
 
-/// Events of a log, and up to where it is read now: both or none of them count.
+/// Events from a log, and the position up to which it was read. Both are recorded, or neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogRead {
     pub events: Vec<iodock_samples::event::Event>,
-    /// Which log, and the position in it.
+    /// The log, and the position in it.
     pub log: String,
     pub position: String,
 }

@@ -1,11 +1,12 @@
-//! Many alike are one: the first is told at once, those that follow within [`QUIET`] as one with their count.
+//! Merges similar events. The first is reported at once. Those that follow within [`QUIET`] are reported as
+//! one, with their count.
 
 use iodock_samples::event::Event;
 use serde::{Deserialize, Serialize};
 
 /// ns.
 pub const QUIET: i64 = 300 * 1_000_000_000;
-/// Kinds and targets that are kept apart; of the others the target is not told.
+/// Number of kinds and targets that are distinguished. Further ones are reported without their target.
 const MOST: usize = 200;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -15,15 +16,15 @@ pub struct Quiet {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
-    /// Like those that are kept quiet.
+    /// An event like those held back.
     like: Event,
-    /// Of this moment they are told, ns since the epoch.
+    /// Time at which they are reported, ns since the epoch.
     until: i64,
     waiting: Option<Event>,
 }
 
 impl Quiet {
-    /// What is to be told now of this one: it, or nothing.
+    /// The event to report now for this one, if any.
     pub fn take(&mut self, event: Event, now: i64) -> Option<Event> {
         let event = if self.has_room(&event) { event } else { Event { target: String::new(), ..event } };
         match self.kept.iter_mut().find(|kept| kept.like.is_like(&event)) {
@@ -41,11 +42,11 @@ impl Quiet {
         }
     }
 
-    /// Those whose time is over.
+    /// The events whose waiting time is over.
     pub fn due(&mut self, now: i64) -> Vec<Event> {
         let mut due = Vec::new();
         self.kept.retain_mut(|kept| {
-            // A clock that was set back must not keep anything for ever.
+            // If the clock was set back, nothing may be held back for ever.
             let is_over = kept.until <= now || kept.until > now.saturating_add(QUIET);
             match kept.waiting.take_if(|_| is_over) {
                 Some(event) => {
@@ -89,7 +90,7 @@ mod tests {
         assert!(quiet.due(QUIET - 1).is_empty());
         let due = quiet.due(QUIET);
         assert_eq!((due.len(), due[0].count, due[0].first, due[0].last), (1, 999, 1, 999));
-        // It goes on: told with its count again, and then it is over.
+        // It continues, so it is reported once more with its count. Then it is over.
         assert_eq!(quiet.take(event("a", QUIET + 1), QUIET + 1), None);
         assert_eq!(quiet.due(2 * QUIET).len(), 1);
         assert!(quiet.due(3 * QUIET).is_empty() && quiet.kept.is_empty());

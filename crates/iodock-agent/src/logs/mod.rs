@@ -1,5 +1,5 @@
-//! Lines of logs that are events: which ones ([`rules`], [`site`]), when they were written ([`times`]), and many
-//! alike as one ([`Sieve`]).
+//! Events from log lines: which lines are events ([`rules`], [`site`]), when they were written ([`times`]),
+//! and how similar ones are merged ([`Sieve`]).
 
 pub mod rules;
 pub mod site;
@@ -16,10 +16,10 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Logs to be read, what for, and what stays open between rounds.
+/// The logs to read, their rules, and the files that stay open between rounds.
 #[derive(Debug, Default)]
 pub struct Logs {
-    /// Of syslog; `None`: the first of the usual places that is there, else the journal.
+    /// Files of syslog. `None`: the first existing one of the usual places, else the journal.
     pub files: Option<Vec<PathBuf>>,
     pub rules: Rules,
     /// Stores of `iodock probe`.
@@ -30,17 +30,17 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// The kernel's log as the round before left it.
+    /// The kernel's log, open since the previous round.
     pub fn kernel(&self) -> Option<File> {
         self.kernel.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// For the next round.
+    /// Keeps the kernel's log open for the next round.
     pub fn keep_kernel(&self, file: File) {
         *self.kernel.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
     }
 
-    /// Whether the journal is to be asked now: that is dearer than a round.
+    /// Should the journal be read now? That costs more than a whole round, so it is done less often.
     pub fn is_journal_due(&self, every: Duration) -> bool {
         let mut asked = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = asked.is_none_or(|asked| asked.elapsed() >= every);
@@ -51,19 +51,20 @@ impl Logs {
     }
 }
 
-/// Of a round of a log: kinds and targets that are kept apart. Of the others the target is not told.
+/// Number of kinds and targets distinguished in one round of a log. Further ones are reported without their
+/// target.
 const MOST: usize = 100;
-/// Of a line: what is behind that is not looked at.
+/// Only this many bytes of a line are examined.
 pub const LONGEST_LINE: usize = 4096;
 
-/// Some of a log was not looked at: how often, and what.
+/// An event that says how often a part of a log was skipped.
 pub fn skipped(source: &'static str, count: u64, text: String) -> Event {
     let time = now();
     let (kind, severity) = ("log-skipped".into(), Severity::Note);
     Event { first: time, last: time, kind, severity, source: source.into(), count, text, ..Event::default() }
 }
 
-/// Takes lines and keeps events, each kind and target once with its count.
+/// Examines lines and collects events. Each kind and target has one event with a count.
 pub struct Sieve<'a> {
     rules: &'a Rules,
     source: &'static str,
@@ -76,7 +77,8 @@ impl<'a> Sieve<'a> {
         Sieve { rules, source, found: BTreeMap::new() }
     }
 
-    /// A line that was written at `time`, ns since the epoch, which is asked for only if it is an event.
+    /// Examines a line that was written at `time`, ns since the epoch. `time` is called only if the line is
+    /// an event.
     pub fn line(&mut self, line: &[u8], time: impl FnOnce() -> i64) {
         let line = &line[..line.len().min(LONGEST_LINE)];
         let Some(found) = self.rules.of(line) else { return };
@@ -102,7 +104,7 @@ impl<'a> Sieve<'a> {
         }
     }
 
-    /// In the order in which they began.
+    /// The events in the order of their first occurrence.
     pub fn events(self) -> Vec<Event> {
         let mut events: Vec<Event> = self.found.into_values().collect();
         events.sort_by_key(|event| event.first);

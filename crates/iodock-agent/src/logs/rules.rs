@@ -1,9 +1,9 @@
-//! Which lines of logs are events: one table. A line is of the first rule all of whose texts it has, as they are
-//! written here. Sites add their own (`--rules FILE`, [`super::site`]).
+//! Decides which lines of logs are events, by one table. The first rule applies all of whose texts appear in
+//! the line as written here. Sites add their own rules (`--rules FILE`, [`super::site`]).
 //!
-//! Texts are those of the programs' sources: Lustre 2.x (lustre/ptlrpc/client.c, lustre/ldlm, lustre/obdclass), Linux
-//! (fs/nfs, net/sunrpc/clnt.c, block/blk-core.c, drivers/{scsi,nvme,ata,md}, kernel/hung_task.c, fs/{ext4,xfs,btrfs}), and
-//! IBM's and Gluster's documentation of their messages.
+//! The texts come from the programs' sources: Lustre 2.x (lustre/ptlrpc/client.c, lustre/ldlm,
+//! lustre/obdclass), Linux (fs/nfs, net/sunrpc/clnt.c, block/blk-core.c, drivers/{scsi,nvme,ata,md},
+//! kernel/hung_task.c, fs/{ext4,xfs,btrfs}), and IBM's and Gluster's documentation of their messages.
 
 use crate::events::{Kind, KINDS};
 use aho_corasick::AhoCorasick;
@@ -13,26 +13,26 @@ use std::collections::BTreeMap;
 
 type Text = Cow<'static, str>;
 
-/// What a line is about.
+/// How to find the object that a line concerns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Subject {
     #[default]
     Nothing,
-    /// The word behind that text.
+    /// The word after this text.
     After(Text),
-    /// `lfs-OST0001`, wherever it is, and its file system.
+    /// `lfs-OST0001` at any position, and its file system.
     Lustre,
 }
 
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// Of [`KINDS`], or a site's own.
+    /// A kind in [`KINDS`], or a site's own.
     pub kind: Text,
     pub severity: Severity,
-    /// A line has all of them.
+    /// Texts that must all be in the line.
     pub texts: Vec<Text>,
     pub subject: Subject,
-    /// Where the rule itself says it.
+    /// The file system, if the rule names it.
     pub file_system: String,
 }
 
@@ -119,7 +119,7 @@ pub const RULES: &[(&str, &[&str], Subject)] = &[
     ("out-of-memory", &["Out of memory: Kill"], Nothing),
 ];
 
-/// What a line says.
+/// The event that a line reports.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Match<'a> {
     pub kind: &'a str,
@@ -128,19 +128,19 @@ pub struct Match<'a> {
     pub target: String,
 }
 
-/// Rules, all looked for in one pass over a line.
+/// A set of rules, which are all searched in one pass over a line.
 #[derive(Debug)]
 pub struct Rules {
     rules: Vec<Rule>,
     search: AhoCorasick,
-    /// For each text that is searched for: where it is in which rules.
+    /// For each searched text, the rules that contain it, and its position in them.
     places: Vec<Vec<(usize, usize)>>,
 }
 
 impl Default for Rules {
-    /// Ours.
+    /// Our own rules.
     fn default() -> Self {
-        // So few texts always fit.
+        // Our own table is small enough for this to succeed.
         Rules::new(Vec::new()).unwrap_or_else(|_| unreachable!("our own texts are few"))
     }
 }
@@ -149,10 +149,9 @@ impl Default for Rules {
 pub const MOST_TEXTS: usize = 8;
 
 impl Rules {
-    /// A site's own first, so that they may say more of a line than ours do.
+    /// Puts a site's own rules first, since they may be more specific than ours.
     ///
-    /// # Errors
-    /// There are too many.
+    /// # Errors There are too many.
     pub fn new(site: Vec<Rule>) -> Result<Rules, String> {
         let rules: Vec<Rule> = site.into_iter().chain(RULES.iter().map(built_in)).collect();
         let mut places: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
@@ -166,7 +165,7 @@ impl Rules {
         Ok(Rules { rules, search, places })
     }
 
-    /// What the line says by the first rule that it fits.
+    /// The result of the first rule that matches the line.
     pub fn of(&self, line: &[u8]) -> Option<Match<'_>> {
         let mut found: BTreeMap<usize, u8> = BTreeMap::new();
         for text in self.search.find_overlapping_iter(line) {
@@ -189,7 +188,7 @@ fn built_in((kind, texts, subject): &(&'static str, &'static [&'static str], Sub
     Rule { kind: Cow::Borrowed(kind), severity, texts, subject: subject.clone(), file_system: String::new() }
 }
 
-/// Of a name.
+/// Longest name in bytes.
 const LONGEST: usize = 64;
 
 fn subject(subject: &Subject, line: &[u8]) -> (String, String) {
@@ -208,7 +207,7 @@ fn word_after(line: &[u8], text: &[u8]) -> String {
     crate::sample::printable(word.strip_suffix(b":").or(word.strip_suffix(b".")).unwrap_or(word))
 }
 
-/// `lfs` and `lfs-OST0001` of `lfs-OST0001-osc-ffff8800:`.
+/// `lfs` and `lfs-OST0001` from `lfs-OST0001-osc-ffff8800:`.
 fn lustre(line: &[u8]) -> Option<(String, String)> {
     let kinds: [&[u8]; 2] = [b"-OST", b"-MDT"];
     let at = kinds.into_iter().filter_map(|kind| memchr::memmem::find(line, kind)).min()?;
@@ -221,7 +220,7 @@ fn lustre(line: &[u8]) -> Option<(String, String)> {
         .then(|| (crate::sample::printable(name), crate::sample::printable(&line[begin..end])))
 }
 
-/// Kinds that a site's rules may not have: they are of what is seen, not read.
+/// Kinds that a site's rules may not use, because they are observed, not read from logs.
 pub fn is_known(kind: &str) -> bool {
     KINDS.iter().any(|known| known.name == kind)
 }

@@ -14,9 +14,9 @@ use iodock_samples::event::Severity;
 use serde::Deserialize;
 use std::borrow::Cow;
 
-/// More are no rules that somebody wrote.
+/// A larger number of rules is probably a mistake.
 const MOST_RULES: usize = 1000;
-/// Of a text that is looked for, and of a name.
+/// Longest text to search for, and longest name.
 const LONGEST: usize = 500;
 const LONGEST_NAME: usize = 64;
 
@@ -37,10 +37,9 @@ struct Written {
     file_system: Option<String>,
 }
 
-/// The rules of a file's text.
+/// Parses the rules in a file's text.
 ///
-/// # Errors
-/// What is wrong, and with which rule or line.
+/// # Errors The mistake, with its rule or line.
 pub fn rules(text: &str) -> Result<Vec<Rule>, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().replace('\n', " "))?;
     if file.rule.len() > MOST_RULES {

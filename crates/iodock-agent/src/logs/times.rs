@@ -1,4 +1,4 @@
-//! When a line of a log was written, and what it says behind that.
+//! Finds the time at which a line of a log was written, and the text after it.
 
 use iodock_counters::numbers::whole;
 
@@ -10,13 +10,14 @@ const DAY: i64 = 86_400 * SECOND;
 #[derive(Debug, PartialEq, Eq)]
 pub struct Line<'a> {
     when: When,
-    /// Without its process number; empty where it does not say.
+    /// The program without its process number; empty if the line does not name it.
     pub program: &'a [u8],
-    /// From the program on; of the kernel only what it says itself, without `[ 1234.567890]`.
+    /// The text from the program on. For the kernel only its message, without `[ 1234.567890]`.
     pub text: &'a [u8],
 }
 
-/// As it is written: few lines are asked for their time, and what a local time is takes longer than all else.
+/// The time as written. Few lines need their time, and converting local time takes longer than all other
+/// steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
     Nothing,
@@ -27,12 +28,12 @@ enum When {
 }
 
 impl Line<'_> {
-    /// Without a zone and a part of a second.
+    /// It has no time zone and no fraction of a second.
     pub fn is_local(&self) -> bool {
         matches!(self.when, When::Local(_))
     }
 
-    /// ns since the epoch; `None`: it does not say, or nothing that can be. `now` is what no line is later than.
+    /// ns since the epoch; `None` if the line has no valid time. No line is later than `now`.
     pub fn time(&self, now: i64) -> Option<i64> {
         let time = match self.when {
             When::Nothing => None,
@@ -57,7 +58,7 @@ pub fn line(line: &[u8]) -> Line<'_> {
     Line { when, program, text }
 }
 
-/// Behind the `[ 1234.567890]` of printk.time.
+/// The text after the `[ 1234.567890]` of printk.time.
 fn without_stamp(text: &[u8]) -> &[u8] {
     let text = text.trim_ascii_start();
     let Some((stamp, rest)) =
@@ -97,7 +98,7 @@ fn rfc3339(line: &[u8]) -> Option<(i64, &[u8])> {
     Some((time, &line[end + 1..]))
 }
 
-/// `.123456` as nanoseconds, and what follows.
+/// `.123456` as nanoseconds, and the text after it.
 fn fraction(text: &[u8]) -> (i64, &[u8]) {
     let Some(digits) = text.strip_prefix(b".") else { return (0, text) };
     let end = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
@@ -131,7 +132,7 @@ fn rfc3164(line: &[u8]) -> Option<([i32; 5], &[u8])> {
     Some((parts, &line[16..]))
 }
 
-/// Without a year: the last such day. A clock may be a little ahead.
+/// The last such day, for a date without a year. The clock may be slightly ahead.
 fn last_such_day([month, day, hour, minute, second]: [i32; 5], now: i64) -> Option<i64> {
     let year = local_year(now);
     let at = |year| local(year, month, day, [hour, minute, second]);
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!((whole.program, whole.text), (&b"kernel"[..], &b"x"[..]));
         assert_eq!(read("2026-11-22T07:59:01Z oss1 mmfs[12]: x"), Some(NOW - 59 * SECOND));
         assert_eq!(read("2024-02-29T00:00:00-01:30 h p: x"), Some(1_709_170_200 * SECOND));
-        // Later than now, or nothing that is a day.
+        // Later than now, or not a valid day.
         for bad in [
             "2027-11-22T07:59:01Z h p: x",
             "9999-11-22T07:59:01Z h p: x",
@@ -191,7 +192,7 @@ mod tests {
     fn times_without_a_year_are_of_the_last_such_day() {
         let at = |text: &'static str| line(text.as_bytes()).time(NOW).expect("a time");
         let hours = |time: i64| (NOW - time) / (3600 * SECOND);
-        // Whatever the zone of the machine that tests.
+        // This holds in any time zone of the test machine.
         assert!(hours(at("Nov 20 08:00:00 oss1 kernel: x")) / 24 <= 3);
         assert!((355..=370).contains(&(hours(at("Nov 25 08:00:00 oss1 kernel: x")) / 24)));
         assert_eq!(line(b"Nov 22 08:00:0x oss1 kernel: x").time(NOW), None);

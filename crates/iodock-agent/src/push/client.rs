@@ -1,4 +1,5 @@
-//! One request to the collector. Redirects are not followed and proxies not asked: the token would go there.
+//! Sends one request to the collector. It does not follow redirects or use proxies, since they would receive
+//! the token.
 
 use super::{files, Push, Wrong};
 use crate::clock::now;
@@ -13,25 +14,26 @@ use ureq::{Agent, Body};
 
 const PATH: &str = "/api/v1/samples";
 const TYPE: &str = "application/x-iodock-samples";
-/// Of an answer; a receipt is some 40 bytes.
+/// Limit for an answer. A receipt has about 40 bytes.
 const LONGEST_ANSWER: u64 = 16 << 10;
 const LONGEST_COMPLAINT: usize = 200;
-/// A connection is used again for so long: the next round follows. Collectors keep them for 75 s.
+/// How long an idle connection is reused. It covers the time to the next round; collectors keep connections
+/// for 75 s.
 const IDLE: Duration = Duration::from_secs(65);
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Receipt(Receipt),
-    /// Who sends may not.
+    /// The sender is not authorised.
     Unauthorised(String),
-    /// What is sent will never be taken.
+    /// The batch will never be accepted.
     Refused(String),
-    /// Another time.
+    /// Try again later.
     Failed(String),
 }
 
-/// Knows where to, and as whom.
+/// A client with the collector's address and its own credentials.
 pub struct Client {
     agent: Agent,
     address: String,
@@ -39,10 +41,9 @@ pub struct Client {
 }
 
 impl Client {
-    /// An answer must be there, whole, within `patience`.
+    /// The complete answer must arrive within `patience`.
     ///
-    /// # Errors
-    /// Not an address, one that a token must not be sent to, or files that can't be used.
+    /// # Errors The address is invalid, the token must not be sent to it, or files cannot be used.
     pub fn new(push: &Push, patience: Duration) -> Result<Client, Wrong> {
         let url = push.url.as_deref().unwrap_or_default();
         let is_encrypted = check(url, push.is_insecure)?;
@@ -122,13 +123,13 @@ fn complaint(status: StatusCode, text: Result<Vec<u8>, ureq::Error>) -> String {
     }
 }
 
-/// As part of a line for people.
+/// Formats text for a line that people read.
 fn told(text: &str) -> String {
     let shown = printable(text.as_bytes());
     shown.chars().take(LONGEST_COMPLAINT).collect()
 }
 
-/// Whether it is encrypted.
+/// Returns whether the connection is encrypted.
 fn check(url: &str, is_insecure: bool) -> Result<bool, Wrong> {
     let example = "as https://monitor.example:9847";
     let wrong = |why: &str| Wrong::new(format!("--push {}: {why}", told(url)), example);

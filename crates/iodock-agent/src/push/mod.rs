@@ -1,5 +1,5 @@
-//! Sends what is in the spool to the collector, in a thread of its own: whatever the collector does, rounds go on
-//! and everything is kept meanwhile.
+//! Sends the spool's batches to the collector in a thread of its own. Rounds continue whatever the collector
+//! does, and the spool keeps everything until then.
 
 mod client;
 pub(crate) mod files;
@@ -12,17 +12,17 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Of a request, unless one frame is longer.
+/// Size of a request, unless a single frame is larger.
 pub(crate) const MOST_BYTES: usize = 4 << 20;
-/// Between attempts, at first and at most.
+/// Shortest and longest pause between attempts.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
-/// A request must be answered by then, whole.
+/// The complete answer must arrive within this time.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A collector that keeps so many more batches than there are means another sender.
+/// If the collector has this many more batches than the spool has made, another sender uses the same id.
 pub(crate) const ABSURD: u64 = 1 << 32;
 
-/// Where to, and as whom.
+/// The collector's address and the agent's credentials.
 #[derive(Clone, Debug, Default)]
 pub struct Push {
     pub url: Option<String>,
@@ -30,11 +30,11 @@ pub struct Push {
     pub authorities: Option<PathBuf>,
     pub certificate: Option<PathBuf>,
     pub key: Option<PathBuf>,
-    /// Without encryption to other machines too.
+    /// Allow unencrypted connections to other machines.
     pub is_insecure: bool,
 }
 
-/// Arguments that nothing can be sent with.
+/// Arguments with which nothing can be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     pub what: String,
@@ -47,14 +47,14 @@ impl Wrong {
     }
 }
 
-/// Sends for ever.
+/// Sends without end.
 pub struct Sender {
     push: Push,
     client: Client,
     say: Say,
-    /// Of the next request.
+    /// Limit for the next request.
     most: usize,
-    /// One after the other.
+    /// Number of consecutive failures.
     failures: u32,
     complaint: Option<String>,
 }
@@ -81,7 +81,7 @@ impl Sender {
         }
     }
 
-    /// How long to wait then.
+    /// Sends a load and returns how long to wait.
     fn send(&mut self, spool: &Spool, load: &Load) -> Duration {
         match self.client.post(&load.bytes) {
             Answer::Receipt(receipt) if receipt.kept < load.first => {
@@ -98,14 +98,14 @@ impl Sender {
                 Duration::ZERO
             }
             Answer::Refused(why) if load.frames > 1 => {
-                // One of them, or all together: fewer are tried.
+                // One frame, or their total size, may be the problem, so fewer are tried.
                 self.most = load.bytes.len() / 2;
                 self.complain(Some(format!("{why}; sent in smaller pieces")));
                 Duration::ZERO
             }
             Answer::Refused(why) => {
                 let place = spool.refuse(load);
-                // With a pause: should it refuse everything, the spool must not be emptied at once.
+                // With a pause: if the collector refuses everything, the spool must not be emptied at once.
                 self.fail(spool, format!("{why}; refused batches are set aside: {place}"))
             }
             Answer::Unauthorised(why) => {
@@ -120,7 +120,7 @@ impl Sender {
         spool.push_failed();
         self.failures = self.failures.saturating_add(1);
         self.complain(Some(why));
-        // Files may have been renewed: token, key, certificates.
+        // The files may have been renewed: token, key, certificates.
         if let Ok(client) = Client::new(&self.push, PATIENCE) {
             self.client = client;
         }
@@ -128,7 +128,7 @@ impl Sender {
         doubled.min(LONGEST).mul_f64(jitter())
     }
 
-    /// Once, until it changes.
+    /// Prints a complaint once, until it changes.
     fn complain(&mut self, complaint: Option<String>) {
         if self.complaint == complaint {
             return;
@@ -143,7 +143,7 @@ impl Sender {
     }
 }
 
-/// A half to 1: all agents lost the collector in the same moment.
+/// A random factor from 0.5 to 1, because all agents lose the collector at the same moment.
 fn jitter() -> f64 {
     let random = RandomState::new().hash_one(0) >> 11;
     0.5 + random as f64 / (1u64 << 54) as f64

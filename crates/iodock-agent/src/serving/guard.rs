@@ -1,5 +1,5 @@
-//! Who may ask: on the loopback interface whoever reaches it, unless a token or a certificate is wanted there too;
-//! elsewhere only who shows one of them, and only through TLS.
+//! Access control. On the loopback interface, every client is accepted unless a token or certificate is
+//! configured. On other addresses, clients must present one of them, and only over TLS.
 
 use crate::push::files::{content, own_files_belong_together, secret, token_of};
 use crate::push::Wrong;
@@ -17,15 +17,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 
-/// Files that say who may come.
+/// Files with the credentials.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
-    /// What who asks must show.
+    /// The token that clients must present.
     pub token: Option<PathBuf>,
-    /// The agent's own.
+    /// The agent's own certificate.
     pub certificate: Option<PathBuf>,
     pub key: Option<PathBuf>,
-    /// That must have signed the certificate of who asks.
+    /// The authority that must have signed the client's certificate.
     pub authority: Option<PathBuf>,
 }
 
@@ -37,8 +37,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// # Errors
-    /// Files that can't be used, that others may read, or of which one is missing.
+    /// # Errors Files are unusable or readable by others, or one is missing.
     pub fn new(keys: &Keys) -> Result<Guard, Wrong> {
         let token = keys.token.as_deref().map(|path| token_of("--listen-token-file", path)).transpose()?;
         let config = match (&keys.certificate, &keys.key) {
@@ -53,8 +52,7 @@ impl Guard {
         Ok(Guard { token: token.map(Arc::from), tls, asks_for_certificate: keys.authority.is_some() })
     }
 
-    /// # Errors
-    /// It must not be served at that address.
+    /// # Errors The address requires credentials that are not configured.
     pub fn check(&self, address: SocketAddr) -> Result<(), Wrong> {
         if address.ip().is_loopback() {
             return Ok(());
@@ -72,7 +70,7 @@ impl Guard {
         }
     }
 
-    /// Does it trust whoever comes?
+    /// Does it accept every client?
     pub fn is_open(&self) -> bool {
         self.token.is_none() && !self.asks_for_certificate
     }
@@ -81,7 +79,7 @@ impl Guard {
         self.tls.as_ref()
     }
 
-    /// Whether who sends this head shows the token, if there is one. Certificates were looked at before.
+    /// Does the request's head contain the token, if there is one? Certificates were checked earlier.
     pub fn lets_in(&self, head: &HeaderMap) -> bool {
         let Some(token) = &self.token else { return true };
         let shown = head.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
@@ -91,8 +89,8 @@ impl Guard {
         })
     }
 
-    /// Where nobody is asked who he is, a page in a browser on this machine must not ask in his name, by a name of
-    /// its own that leads here.
+    /// If clients need no credentials, a page in a browser on this machine must not be able to send requests
+    /// by using its own host name for this address.
     pub fn knows_name(&self, head: &HeaderMap) -> bool {
         let authority = head.get(HOST).and_then(|value| Authority::try_from(value.as_bytes()).ok());
         let name = authority.as_ref().map_or("", |authority| authority.host().trim_matches(['[', ']']));
@@ -101,7 +99,7 @@ impl Guard {
     }
 }
 
-/// In a time that says nothing of where they differ.
+/// Compares in constant time, so that timing does not show the position of a difference.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let differences = one.iter().zip(other).fold(0, |found, (one, other)| black_box(found | (one ^ other)));
     one.len() == other.len() && differences == 0

@@ -1,5 +1,5 @@
-//! `/metrics` for Prometheus and those who read its format: whoever asks gets a round of this moment, or the last
-//! one of those that are made at an interval. Beside it the spool, where a collector comes for it.
+//! Serves `/metrics` for Prometheus and other readers of its format. A request gets a new round, or the last
+//! of the rounds made at an interval. It also serves the spool, from which a collector can pull.
 
 mod guard;
 mod pulled;
@@ -35,20 +35,20 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::spawn_blocking;
 
-/// Who asks again sooner gets the same answer: asking must not load the machine.
+/// Requests within this time get the same answer, so that they do not load the machine.
 const FRESH: Duration = Duration::from_secs(1);
-/// A round that was made for the collector serves those who ask for so long: the machine is not read twice.
+/// A round made for the collector also answers requests for this time, so that the machine is not read twice.
 const RECENT: Duration = Duration::from_secs(15);
-/// For TLS to be set up, a request's head, and again its body; and for the whole of a connection.
+/// Time limits for the TLS handshake, for a request's head, for its body, and for the whole connection.
 const HEAD: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(60);
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Gets each round.
+/// Receives each round.
 pub type Tell = Box<dyn Fn(&[SourceRound]) + Send + Sync>;
 
-/// What is served.
+/// The served metrics.
 pub struct Metrics {
     options: Options,
     host: String,
@@ -57,7 +57,7 @@ pub struct Metrics {
     last: Mutex<Last>,
 }
 
-/// Where rounds are kept for the collector.
+/// The place of rounds for the collector.
 #[derive(Clone)]
 pub struct Spooling {
     pub batches: Arc<Batches>,
@@ -67,13 +67,13 @@ pub struct Spooling {
 #[derive(Default)]
 struct Last {
     collector: Collector,
-    /// Of the interval.
+    /// The last round made at the interval.
     rounds: Option<(Instant, Vec<SourceRound>)>,
     answer: Option<(Instant, Bytes)>,
 }
 
 impl Metrics {
-    /// `memory`: of events, where they are sent.
+    /// `memory`: remembered events, if they are sent.
     pub fn new(
         options: Options,
         host: String,
@@ -90,8 +90,8 @@ impl Metrics {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A round as OpenMetrics text, at most [`FRESH`] old, or [`RECENT`] if it was made at the interval. Takes as
-    /// long as the slowest source, at most the deadline.
+    /// A round as OpenMetrics text, at most [`FRESH`] old, or [`RECENT`] if it was made at the interval. It
+    /// takes as long as the slowest source, and at most until the deadline.
     pub fn text(&self) -> Bytes {
         let mut last = self.last();
         if let Some((_, text)) = last.answer.as_ref().filter(|(time, _)| time.elapsed() < FRESH) {
@@ -119,7 +119,7 @@ impl Metrics {
         Bytes::from(text)
     }
 
-    /// A round of the interval.
+    /// Makes a round at the interval.
     pub fn round(&self) {
         let Some(Spooling { batches, .. }) = &self.spooling else { return };
         let mut last = self.last();
@@ -148,7 +148,7 @@ fn losses(rounds: &[SourceRound]) -> Vec<Loss> {
     .collect()
 }
 
-/// All that is served, and to whom.
+/// All served data, and the access control.
 pub struct Served {
     pub metrics: Arc<Metrics>,
     pub pulled: Option<Pulled>,
@@ -157,8 +157,7 @@ pub struct Served {
 
 /// Serves until the process ends. `ready` gets the address of the metrics, whose port may have been 0.
 ///
-/// # Errors
-/// It must not be served at that address, or that is in use.
+/// # Errors The address may not be served, or it is in use.
 pub fn serve(served: Served, address: SocketAddr, ready: impl FnOnce(String)) -> Result<(), Wrong> {
     served.guard.check(address)?;
     let run = || {
@@ -182,27 +181,27 @@ async fn listen(listener: TcpListener, served: Arc<Served>) -> io::Result<()> {
         .run_until(async {
             loop {
                 let Ok((stream, address)) = listener.accept().await else {
-                    // No descriptors left: they come back when connections end.
+                    // There are no free descriptors. Some become free when connections end.
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 };
-                // Without a place the connection is closed: all others are being answered.
+                // Without a free slot the connection is closed: all other connections are being answered.
                 let Some(place) = places.enter(address.ip()) else { continue };
                 let (served, place) = (Arc::clone(&served), Rc::new(place));
                 let kept = Rc::clone(&place);
                 let connection = tokio::task::spawn_local(async move {
-                    // Whatever becomes of one connection is no other's business.
+                    // The end of one connection does not affect others.
                     let _ = tokio::time::timeout(LONGEST, follow(stream, served, kept)).await;
                 });
                 place.ended_by(connection.abort_handle());
-                // What was ended gives its descriptor back before the next comes.
+                // Let an aborted connection release its descriptor before the next one is accepted.
                 tokio::task::yield_now().await;
             }
         })
         .await
 }
 
-/// One connection. Who does not speak TLS where that is wanted, or shows no certificate, is not answered.
+/// Handles one connection. If TLS or a certificate is required and missing, it is not answered.
 async fn follow(stream: TcpStream, served: Arc<Served>, place: Rc<ConnectionSlot>) {
     match served.guard.tls().cloned() {
         None => requests(stream, served, place).await,
@@ -251,7 +250,7 @@ async fn answer(
     Ok(answer)
 }
 
-/// A pull.
+/// Answers a pull request.
 async fn samples(
     served: Arc<Served>,
     request: Request<Incoming>,
@@ -263,7 +262,7 @@ async fn samples(
     if !served.guard.knows_name(request.headers()) {
         return plain(StatusCode::FORBIDDEN, "ask for 127.0.0.1 or localhost\n");
     }
-    // A page in a browser can't send that without being asked first whether it may.
+    // A browser page cannot send this type without a preflight request.
     if request.headers().get(CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
         return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a pull is application/json\n");
     }
@@ -294,7 +293,7 @@ fn frames(found: pulled::Answer) -> Response<Full<Bytes>> {
         ("iodock-more", Ok(HeaderValue::from_static(more))),
         (TIME_HEADER, Ok(HeaderValue::from(clock::now()))),
     ] {
-        // A host's name is a line.
+        // The host's name must be one line.
         if let Ok(value) = value {
             answer.headers_mut().insert(HeaderName::from_static(name), value);
         }

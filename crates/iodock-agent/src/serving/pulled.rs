@@ -1,5 +1,5 @@
-//! The spool, for a collector that comes for it: `POST /api/v1/samples`. The request says what the collector keeps
-//! safely by now, as the answer to a push would; the answer has the batches that follow.
+//! Serves the spool to a pulling collector: `POST /api/v1/samples`. The request contains what the collector
+//! has stored so far, like the answer to a push. The answer contains the batches that follow.
 
 use crate::push::{ABSURD, MOST_BYTES};
 use crate::spool::{Load, Spool};
@@ -10,39 +10,39 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub const PATH: &str = "/api/v1/samples";
 pub const TYPE: &str = "application/x-iodock-samples";
-/// Of a request; what it says takes some 100 bytes.
+/// Limit for a request, which has about 100 bytes.
 pub const LONGEST_REQUEST: usize = 4096;
 
 /// A spool that is pulled.
 pub struct Pulled {
     host: String,
     spool: Arc<Spool>,
-    /// Where the last answer ended, without its bytes.
+    /// The end of the last answer, without its bytes.
     last: Mutex<Load>,
 }
 
-/// What the collector says first; `{}` if it knows nothing of this agent.
+/// The collector's request; `{}` if it does not know this agent.
 #[derive(Debug, Default, Deserialize)]
 pub struct Request {
-    /// Whose batches it keeps, in hexadecimal. What it says of another spool does not count.
+    /// The spool's id in hexadecimal. Information about another spool is ignored.
     #[serde(default)]
     spool: String,
-    /// All up to this one.
+    /// All batches up to this one are stored.
     #[serde(default)]
     kept: u64,
     /// The next round must be full.
     #[serde(default)]
     full: bool,
-    /// It will never take the batch that follows those.
+    /// The next batch will never be accepted.
     #[serde(default)]
     refused: bool,
 }
 
-/// Batches, and what the collector must know to answer.
+/// The batches, and the information that the collector's next request needs.
 pub struct Answer {
     pub host: String,
     pub spool: String,
-    /// More are waiting.
+    /// More batches are waiting.
     pub has_more: bool,
     pub frames: Bytes,
 }
@@ -54,8 +54,7 @@ impl Pulled {
 
     /// Reads from the disk.
     ///
-    /// # Errors
-    /// The request makes no sense; nothing is taken for kept.
+    /// # Errors The request is invalid, and no batch counts as stored.
     pub fn answer(&self, request: &Request) -> Result<Answer, &'static str> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let id = hexadecimal(&self.spool.id());
@@ -79,7 +78,7 @@ impl Pulled {
         }
         self.spool.keep(receipt.kept, receipt.full);
         let next = self.spool.load(last, 0).filter(|_| request.refused);
-        // Only what it was given it can refuse.
+        // The collector can refuse only what it received.
         if let Some(next) = next.filter(|next| next.first <= last.last) {
             self.spool.refuse(&next);
         }

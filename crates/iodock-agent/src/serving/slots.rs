@@ -1,5 +1,6 @@
-//! Places for connections. When all are taken, the connection that has waited for its client longest ends and the new one
-//! is taken: slow clients cost themselves only. One that is being answered never ends for another.
+//! Limits the number of connections. When all slots are taken, a new connection replaces the one that has
+//! waited longest for its client, so slow clients harm only themselves. A connection that is being answered
+//! is never replaced.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -7,7 +8,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use tokio::task::AbortHandle;
 
-/// In all, and of one address. Those who ask are a Prometheus and a collector, or a few of them.
+/// Limits in total and for one address. The usual clients are a Prometheus and a collector, or a few of them.
 const MOST: usize = 256;
 const MOST_OF_ONE: usize = 128;
 
@@ -19,26 +20,26 @@ pub struct ConnectionSlots {
 #[derive(Default)]
 struct Taken {
     next: u64,
-    /// The longest wait for its client first.
+    /// In order of waiting, the longest first.
     places: Vec<Entry>,
 }
 
 struct Entry {
     number: u64,
     address: IpAddr,
-    /// The client waits for the agent.
+    /// The client is waiting for the agent.
     is_answering: bool,
     end: Option<AbortHandle>,
 }
 
-/// Of one connection; given back when it is dropped.
+/// The slot of one connection, released when dropped.
 pub struct ConnectionSlot {
     number: u64,
     taken: Rc<RefCell<Taken>>,
 }
 
 impl ConnectionSlots {
-    /// None: all others are being answered.
+    /// `None` if all other connections are being answered.
     pub fn enter(&self, address: IpAddr) -> Option<ConnectionSlot> {
         let mut taken = self.taken.borrow_mut();
         let of_one = taken.places.iter().filter(|one| one.address == address).count();
@@ -67,14 +68,14 @@ impl Taken {
 }
 
 impl ConnectionSlot {
-    /// How to end the connection.
+    /// Sets how to abort the connection.
     pub fn ended_by(&self, end: AbortHandle) {
         if let Some(entry) = self.taken.borrow_mut().places.iter_mut().find(|one| one.number == self.number) {
             entry.end = Some(end);
         }
     }
 
-    /// While this is awaited, the client waits for the agent; then the agent waits for the client since now.
+    /// While this future runs, the client waits for the agent. Afterwards the agent waits for the client.
     pub async fn answering<T>(&self, answer: impl Future<Output = T>) -> T {
         self.mark(true);
         let answered = answer.await;
@@ -97,7 +98,7 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// Raises the soft limit of open files to the hard one, as far as that is allowed.
+/// Raises the soft limit of open files to the hard limit, as far as allowed.
 pub fn raise_open_files() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: both calls read or write the one struct, which lives until they return.

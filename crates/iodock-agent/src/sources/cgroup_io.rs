@@ -1,5 +1,5 @@
-//! Block I/O by cgroup (`io.stat` of cgroup v2). A cgroup's numbers include those below it, so each branch is
-//! counted at one place: at its job, else at its user, else at its service.
+//! Block I/O by cgroup (`io.stat` of cgroup v2). A cgroup's numbers include its descendants. So each branch
+//! is counted at one level: at its job, else at its user, else at its service.
 
 use super::{jobs, Reading};
 use crate::lines::Faults;
@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 const PLACES: [&str; 2] = ["sys/fs/cgroup", "sys/fs/cgroup/unified"];
-/// Folders deeper than this hold parts of a service.
+/// Folders deeper than this belong to parts of a service.
 const DEEPEST: usize = 8;
 
 const COUNTERS: [(&[u8], &str, Quantity); 6] = [
@@ -27,7 +27,7 @@ const COUNTERS: [(&[u8], &str, Quantity); 6] = [
 struct Found {
     names: Names,
     faults: Faults,
-    /// By device: a volume manager's device and the disks below it count the same bytes.
+    /// By device, since a volume manager's device and the disks below it count the same bytes.
     devices: BTreeMap<String, Vec<Entry>>,
 }
 
@@ -57,7 +57,7 @@ fn walk(reading: &Reading, folder: &Path, path: &[u8], depth: usize, found: &mut
     }
 }
 
-/// Whose a cgroup is; `None` if that is told further down.
+/// The owner of a cgroup; `None` if it is determined further down.
 fn owner(path: &[u8], name: &[u8]) -> Option<Owner> {
     if let Some(job) = jobs::of_path(path) {
         return Some(Owner { evidence: Evidence::Cgroup, job, ..Owner::default() });
@@ -71,7 +71,8 @@ fn owner(path: &[u8], name: &[u8]) -> Option<Owner> {
     }
 }
 
-/// A service, or a scope: a container of docker, podman or Kubernetes under systemd. Jobs lie below some.
+/// A service or a scope, such as a container of docker, podman or Kubernetes under systemd. Some contain
+/// jobs.
 fn is_service(name: &[u8]) -> bool {
     let is_unit = name.ends_with(b".service") || name.ends_with(b".scope");
     is_unit && name != b"pbs_jobs.service" && !name.ends_with(b"slurmstepd.scope")

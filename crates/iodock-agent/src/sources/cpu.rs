@@ -1,14 +1,14 @@
-//! Time of all processors together (/proc/stat, proc_stat(5)) and how long the machine has been up (/proc/uptime). Whether
-//! a file server works or waits shows in its processors: in a stall they are idle.
+//! Time of all processors together (/proc/stat, proc_stat(5)) and the machine's uptime (/proc/uptime). They
+//! show whether a file server works or waits: during a stall its processors are idle.
 
 use super::Reading;
 use crate::lines::Faults;
 use crate::sample::{Entry, Names, Quantity};
 use iodock_counters::numbers::{finite, whole, words};
 
-/// In the order of the line `cpu`; guests' time, which follows, is in `user` too.
+/// In the order of the line `cpu`. The times of guests follow, but are also included in `user`.
 const KINDS: [&[u8]; 8] = [b"user", b"nice", b"system", b"idle", b"iowait", b"irq", b"softirq", b"steal"];
-/// Of a tick: the kernel shows hundredths of a second everywhere (USER_HZ).
+/// Length of a tick: the kernel always counts hundredths of a second (USER_HZ).
 const TICK_US: u64 = 10_000;
 
 pub fn read(reading: &Reading) {
@@ -37,7 +37,7 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// Kernels before 2.6.11 have no `steal`: what is not there is not told.
+/// Kernels before 2.6.11 have no `steal`, so it is left out.
 fn times(line: &[u8], entry: &mut Entry, names: &mut Names) -> Option<()> {
     let ticks: Option<Vec<u64>> = words(line).skip(1).take(KINDS.len()).map(whole).collect();
     let ticks = ticks.filter(|ticks| ticks.len() >= 4)?;

@@ -4,7 +4,7 @@ use super::Reading;
 use crate::sample::{printable, Entry, Names, Quantity};
 use iodock_counters::diskstats::{self, SECTOR_BYTES};
 
-/// The fields' meanings in the file's order, and the factor to bytes or microseconds.
+/// The meaning of the fields in the file's order, and the factor to bytes or microseconds.
 const FIELDS: [(&str, Quantity, u64); diskstats::FIELDS] = [
     ("read", Quantity::Count, 1),
     ("read_merged", Quantity::Count, 1),
@@ -41,7 +41,7 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// `None` also if a number of sectors is more than any disk has in bytes.
+/// `None` also if a number of sectors exceeds the size of any disk.
 fn disk(line: &[u8], names: &mut Names) -> Option<(String, Entry)> {
     let line = diskstats::line(line)?;
     let mut entry = Entry::default();

@@ -1,5 +1,5 @@
-//! Environments of processes, read by threads of their own: the kernel takes a lock of the process's memory for
-//! it, and a process that hangs in a page fault of a dead file system holds that lock for ever.
+//! Reads environments of processes in separate threads. The kernel takes a memory lock of the process for
+//! that. A process that hangs in a page fault of a dead file system holds this lock for ever.
 
 use super::is_gone;
 use super::jobs::{self, Job};
@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// An environment of more than this is read in part.
+/// Only this much of a longer environment is read.
 const LONGEST_BYTES: u64 = 1 << 20;
-/// For one environment, where the deadline allows it.
+/// Time limit for one environment, within the deadline.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Each holds a thread until its process goes on; then the rest is not read.
+/// Each stuck read blocks a thread until its process continues. After this number, no more are read.
 const MOST_STUCK: usize = 4;
 
-/// What an environment says.
+/// The result of reading an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Said(Said),
@@ -26,7 +26,7 @@ pub enum Answer {
     Gone,
 }
 
-/// Of an environment that may not be read, nothing.
+/// Empty if the environment may not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
     pub job: Option<Job>,
@@ -34,17 +34,18 @@ pub struct Said {
     pub names: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What environments say.
+/// The results for all environments.
 #[derive(Debug, Default)]
 pub struct Answers {
-    /// In the order of the question, up to what was not read; nothing of a file that did not answer.
+    /// In the order of the request, up to the first that was not read. Files that did not answer have an
+    /// empty result.
     pub said: Vec<Answer>,
     pub stuck: Vec<PathBuf>,
-    /// No thread could be started.
+    /// Set if no thread could be started.
     pub error: Option<io::Error>,
 }
 
-/// Reads environments, at most for `budget`. One that hangs is left out.
+/// Reads environments for at most `budget`. One that hangs is skipped.
 pub fn ask(paths: &[PathBuf], budget: Duration) -> Answers {
     let until = Instant::now() + budget;
     let patience = PATIENCE.min(budget / (2 * MOST_STUCK as u32));
@@ -66,12 +67,13 @@ pub fn ask(paths: &[PathBuf], budget: Duration) -> Answers {
     answers
 }
 
-/// As many as answer, each within `patience`. Errors: no thread can be started.
+/// Reads those that answer within `patience` each. Errors: no thread can be started.
 fn read(paths: Vec<PathBuf>, patience: Duration, until: Instant) -> io::Result<Vec<Answer>> {
     let found: Arc<Mutex<Vec<Answer>>> = Arc::default();
     let (done, is_done) = channel::<()>();
     let answers = Arc::downgrade(&found);
-    // Never joined: it may hang for ever. Its end of the channel falls when it is through.
+    // The thread is never joined, since it may hang for ever. Its end of the channel is dropped when it
+    // finishes.
     let run = move || {
         let _done = done;
         answer(&paths, &answers);
@@ -88,7 +90,7 @@ fn read(paths: Vec<PathBuf>, patience: Duration, until: Instant) -> io::Result<V
     }
 }
 
-/// Ends when nobody wants the answers any more.
+/// Stops when the answers are no longer needed.
 fn answer(paths: &[PathBuf], answers: &Weak<Mutex<Vec<Answer>>>) {
     let mut buffer = Vec::new();
     for path in paths {

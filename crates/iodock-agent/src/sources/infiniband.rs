@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 const SOURCE: &str = "infiniband";
-/// port_xmit_data and its like count words of 4 bytes.
+/// port_xmit_data and similar counters count words of 4 bytes.
 const WORD_BYTES: u64 = 4;
 const DATA: [&str; 2] = ["port_rcv_data", "port_xmit_data"];
-/// What is an event when it grows.
+/// Counters whose growth is an event.
 const ERRORS: [(&str, &str); 6] = [
     ("symbol_error", "symbol-errors"),
     ("link_error_recovery", "link-errors"),
@@ -19,7 +19,7 @@ const ERRORS: [(&str, &str); 6] = [
     ("local_link_integrity_errors", "link-errors"),
     ("excessive_buffer_overrun_errors", "link-errors"),
 ];
-/// Counters of a port in both folders: some 60. A damaged tree has them without end.
+/// A port has about 60 counters in both folders. A damaged tree may have an endless number.
 const MOST_COUNTERS: usize = 256;
 
 pub fn read(reading: &Reading) {
@@ -35,7 +35,7 @@ fn port(reading: &Reading, target: String, folder: &Path) {
     let mut port = Link::new(reading, SOURCE, target);
     for path in counters(reading, folder) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        // Ports without performance counters have the files, and `N/A (no PMA)` in them.
+        // Ports without performance counters have these files with `N/A (no PMA)` in them.
         let Some(value) = reading.number(&path) else { continue };
         match DATA.contains(&name) {
             true => port.value(name, Quantity::Bytes, value.saturating_mul(WORD_BYTES)),
@@ -60,7 +60,7 @@ fn port(reading: &Reading, target: String, folder: &Path) {
 fn counters(reading: &Reading, folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         ["counters", "hw_counters"].into_iter().flat_map(|name| reading.files(&folder.join(name))).collect();
-    // `lifespan` says how long the driver keeps values, and may be written to.
+    // `lifespan` is how long the driver caches values. It is writable, and not a counter.
     found.retain(|path| path.file_name().is_some_and(|name| name != "lifespan"));
     found.truncate(MOST_COUNTERS);
     found

@@ -1,19 +1,20 @@
-//! What users call their jobs, as environments of the jobs' processes say. It is learnt once of each job and node, told
-//! to the collector, and told again with each full reading, as nobody knows what became of it.
+//! The names that users give their jobs, from the environments of the jobs' processes. Each name is read once
+//! for a job and node and sent to the collector. It is sent again with each full reading, since an earlier
+//! batch may have been lost.
 //!
-//! A name belongs to a job and the user of the process that said it: who writes another job's id into an environment of
-//! his own names nothing of anybody else.
+//! A name belongs to a job and to the user of the process. So a user who puts another job's id into an
+//! environment cannot name another user's job.
 
 use crate::batches::Round;
 use crate::sample::Owner;
 use iodock_samples::batch::JobName;
 use std::collections::BTreeMap;
 
-/// So many processes of a job are asked in a round.
+/// Number of processes of a job whose environment is read in a round.
 const ASKED: u32 = 2;
-/// In so many rounds; who has no name by then gets none.
+/// Number of rounds in which it is tried. A job without a name by then has none.
 const ROUNDS: u32 = 6;
-/// A job of which no process was seen in so many rounds is forgotten.
+/// A job is forgotten after this number of rounds without a process.
 const FORGOTTEN: u64 = 60;
 
 /// Job and user.
@@ -27,18 +28,18 @@ pub struct Naming {
 #[derive(Debug, Default)]
 struct Known {
     name: Option<Vec<u8>>,
-    /// Rounds in which it was asked for, and how often in the last of them.
+    /// Number of rounds in which it was tried, and number of tries in the last of them.
     rounds: u32,
     asked: u32,
-    /// The round that asked last, and the one that saw the job last.
+    /// The last round that tried, and the last round that saw the job.
     last_asked: u64,
     seen: u64,
-    /// The full reading that it was told with.
+    /// The full reading with which the name was sent.
     told: Option<u64>,
 }
 
 impl Naming {
-    /// Notes that a process of this owner is there, and says whether its environment is wanted.
+    /// Notes a process of this owner, and returns whether its environment should be read.
     pub fn wants(&mut self, owner: &Owner, round: u64) -> bool {
         if !owner.has_job() || owner.user.is_empty() {
             return false;
@@ -58,7 +59,7 @@ impl Naming {
         known.asked <= ASKED
     }
 
-    /// The first name of a job counts: what its own programs put into their environments comes later.
+    /// Keeps the first name of a job, because its programs may change their environments later.
     pub fn learn(&mut self, owner: &Owner, said: &[(Vec<u8>, Vec<u8>)], round: u64) {
         let Some((_, name)) = said.iter().find(|(job, _)| *job == owner.job) else { return };
         if !owner.has_job() || owner.user.is_empty() {
@@ -69,7 +70,7 @@ impl Naming {
         known.name.get_or_insert_with(|| name.clone());
     }
 
-    /// Tells what was not told yet. `number`: of the round.
+    /// Sends names that were not sent yet. `number`: of the round.
     pub fn tell(&mut self, number: u64, round: Option<&Round>) {
         self.jobs.retain(|_, known| known.seen + FORGOTTEN > number);
         let Some(round) = round else { return };
@@ -79,7 +80,7 @@ impl Naming {
             };
             let told = JobName { job: job.clone(), user: user.clone(), name: name.clone() };
             if !round.name(told) {
-                // No room in this round, or it is over: the next has these.
+                // The round has no room or is over, so the next one sends these.
                 return;
             }
             known.told = Some(round.full());

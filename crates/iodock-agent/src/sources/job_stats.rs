@@ -1,10 +1,10 @@
 //! Lustre `job_stats` of object servers (`obdfilter`) and metadata servers (`mdt`), releases 2.5 to 2.15
 //! (lustre/obdclass/lprocfs_jobstats.c).
 //!
-//! It looks like YAML and must not be read as such: `190:20:30` is an id there, and a number in base 60 for
-//! YAML. Units, minima and histograms, quoted ids and times came independently of each other, so each is read
-//! wherever it stands. Minimum, maximum and sum of squares since the beginning are not passed on: nothing can
-//! be subtracted from them.
+//! It looks like YAML but must not be parsed as such: `190:20:30` is an id here, and a number in base 60 in
+//! YAML. Units, minima, histograms, quoted ids and times were added independently in different releases, so
+//! each is accepted at any position. Minimum, maximum and sum of squares are not passed on, because no
+//! differences can be computed from them.
 
 use super::{lustre, Parsed, Reading};
 use crate::lines::{each_line, Faults};
@@ -12,11 +12,11 @@ use crate::sample::{Entry, Evidence, Metric, Name, Names, Quantity};
 use iodock_counters::numbers::{instant, leading};
 use std::io::{self, Read};
 
-/// Lustre itself keeps 32 bytes (LUSTRE_JOBID_SIZE); escaped, and with room for vendors'.
+/// Lustre itself uses 32 bytes (LUSTRE_JOBID_SIZE). The limit allows for escapes and for changes by vendors.
 const LONGEST_ID: usize = 256;
-/// Of one job; servers have about 20.
+/// Limit for one job; servers have about 20.
 const MOST_OPERATIONS: usize = 64;
-/// Of one operation's histogram; powers of two of a 64-bit number.
+/// Limit for one operation's histogram: the powers of two in a 64-bit number.
 const MOST_BUCKETS: usize = 64;
 
 pub fn read(reading: &Reading) {
@@ -27,7 +27,7 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// Every entry of a `job_stats` file. Errors: those of reading.
+/// Parses every entry of a `job_stats` file. Errors: the file cannot be read.
 pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     let mut reader = Reader::default();
     let Parsed { names, faults, entry: give } = parsed;
@@ -36,14 +36,14 @@ pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     Ok(())
 }
 
-/// Whose the next lines are.
+/// The owner of the next lines.
 #[derive(Default, PartialEq)]
 enum State {
     /// Before the first job.
     #[default]
     Before,
     Job,
-    /// The line is lost that says whose.
+    /// The line that names the owner is lost.
     Orphaned,
 }
 
@@ -51,7 +51,7 @@ enum State {
 struct Reader {
     entry: Entry,
     state: State,
-    /// Operations of the entry, also those that are zero.
+    /// Operations of the entry so far, including those that are zero.
     seen: Vec<Name>,
 }
 
@@ -82,7 +82,7 @@ impl Reader {
         }
     }
 
-    /// `None` if the line can't be read.
+    /// `None` if the line cannot be parsed.
     fn known_line(&mut self, line: &[u8], names: &mut Names, give: &mut Give) -> Option<()> {
         let colon = memchr::memchr(b':', line)?;
         let (name, value) = (line[..colon].trim_ascii_end(), line[colon + 1..].trim_ascii_start());
@@ -91,7 +91,7 @@ impl Reader {
         }
         let fields = value.strip_prefix(b"{")?.strip_suffix(b"}")?;
         let operation = names.intern(name)?;
-        // An operation that the entry has already is another job's, whose id is lost.
+        // A repeated operation belongs to another job, whose id line is lost.
         if self.seen.contains(&operation) {
             self.lose(names, give);
         }
@@ -126,7 +126,7 @@ impl Reader {
         self.state = State::Orphaned;
     }
 
-    /// Gives the entry that is complete now.
+    /// Passes on the entry, which is complete now.
     fn finish(&mut self, names: &Names, give: &mut Give) {
         if std::mem::take(&mut self.state) == State::Job {
             give(&self.entry, names);
@@ -136,8 +136,8 @@ impl Reader {
     }
 }
 
-/// ` job_id:  ":988:ds88"`; the colon after `job_id` may be missing. Ids are quoted where a byte is not one of
-/// `[alnum.@-_:/]`, and then other bytes may be written as `\xHH`.
+/// ` job_id:  ":988:ds88"`; the colon after `job_id` may be missing. Ids are quoted if they contain a byte
+/// outside of `[alnum.@-_:/]`. In quotes, such bytes may be written as `\xHH`.
 fn job_id(text: &[u8], id: &mut Vec<u8>) -> bool {
     id.clear();
     let Some(value) = text.trim_ascii_start().strip_prefix(b"job_id") else { return false };
@@ -178,7 +178,7 @@ fn unescape(mut text: &[u8], id: &mut Vec<u8>) {
     }
 }
 
-/// What the braces of an operation hold.
+/// The content of an operation's braces.
 #[derive(Default)]
 struct Fields {
     samples: Option<u64>,
@@ -192,7 +192,7 @@ impl Fields {
         self.unit.unwrap_or(lustre::Unit::REQUESTS)
     }
 
-    /// Reads the value of `key`, and gives what follows it.
+    /// Reads the value of `key`, and returns the text after it.
     fn read<'a>(
         &mut self,
         key: &[u8],
@@ -222,8 +222,8 @@ impl Fields {
     }
 }
 
-/// ` samples: 5, unit: bytes, min: 1, max: 2, sum: 7, sumsq: 11, hist: { 1: 2, 4K: 3 } `, each but the first
-/// optional.
+/// ` samples: 5, unit: bytes, min: 1, max: 2, sum: 7, sumsq: 11, hist: { 1: 2, 4K: 3 } `; all but the first
+/// are optional.
 fn counters(operation: Name, text: &[u8], entry: &mut Entry) -> Option<()> {
     let mut fields = Fields::default();
     let mut rest = text.trim_ascii();
@@ -242,7 +242,7 @@ fn counters(operation: Name, text: &[u8], entry: &mut Entry) -> Option<()> {
     Some(())
 }
 
-/// What follows the comma; `None` if there is neither comma nor end.
+/// The text after the comma; `None` if there is neither a comma nor the end.
 fn next(rest: &[u8]) -> Option<&[u8]> {
     match rest.trim_ascii_start() {
         [] => Some(&[]),
@@ -251,7 +251,7 @@ fn next(rest: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// `{ 1: 5, 512: 7, 4K: 1 }`, and what follows it. Bucket 2^n counts what is above 2^(n-1), up to 2^n.
+/// `{ 1: 5, 512: 7, 4K: 1 }`, and the text after it. Bucket 2^n counts values above 2^(n-1) and up to 2^n.
 fn histogram<'a>(operation: Name, unit: lustre::Unit, text: &'a [u8], entry: &mut Entry) -> Option<&'a [u8]> {
     let quantity = match unit.quantity {
         Quantity::Time => Quantity::ByLatency,

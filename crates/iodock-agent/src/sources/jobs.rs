@@ -1,10 +1,10 @@
-//! Which job a process belongs to: by its cgroup, which the scheduler made, or its environment, which a user
-//! can change. Paths: Slurm (cgroup/v1 and v2 plugins), OpenPBS and PBS Professional (pbs_cgroups hook), Torque;
-//! PJM by the form of the others, as no document tells its paths.
+//! Finds the job of a process: by its cgroup, which the scheduler created, or by its environment, which users
+//! can change. Paths: Slurm (cgroup/v1 and v2 plugins), OpenPBS and PBS Professional (pbs_cgroups hook),
+//! Torque. PJM's paths are guessed from the form of the others, since no document describes them.
 
 use iodock_samples::batch::LONGEST_JOB_NAME;
 
-/// What an id may be: it is shown, and given to other tools.
+/// Longest id. Ids are displayed and passed to other tools.
 const LONGEST_ID: usize = 128;
 
 fn is_id(text: &[u8]) -> bool {
@@ -13,15 +13,15 @@ fn is_id(text: &[u8]) -> bool {
         && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-[]@+".contains(byte))
 }
 
-/// Whose a process is.
+/// The job and step of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Job {
     pub id: Vec<u8>,
-    /// Of Slurm: `step_0`, `step_batch`, `step_extern`; else empty.
+    /// For Slurm: `step_0`, `step_batch`, `step_extern`; otherwise empty.
     pub step: Vec<u8>,
 }
 
-/// The job in /proc/PID/cgroup: any line (`0::/path`, `5:memory:/path`) may tell it.
+/// The job in /proc/PID/cgroup. Any line (`0::/path`, `5:memory:/path`) may contain it.
 pub fn of_cgroups(text: &[u8]) -> Option<Job> {
     text.split(|&byte| byte == b'\n').find_map(|line| {
         let path = line.splitn(3, |&byte| byte == b':').nth(2)?;
@@ -36,7 +36,7 @@ fn step_of_path(path: &[u8]) -> Vec<u8> {
     step.and_then(step_named).unwrap_or_default()
 }
 
-/// What a step is called here; `None` if it is no step's name. Numbers: slurm.h.
+/// The name of a step as used here; `None` if it is not a step's name. Numbers: slurm.h.
 pub fn step_named(name: &[u8]) -> Option<Vec<u8>> {
     let name: &[u8] = match name {
         b"4294967290" => b"interactive",
@@ -49,17 +49,17 @@ pub fn step_named(name: &[u8]) -> Option<Vec<u8>> {
         .then(|| [b"step_", name].concat())
 }
 
-/// The step that a slurmstepd has, of its command line: `slurmstepd: [123.batch]`.
+/// The step in the command line of a slurmstepd: `slurmstepd: [123.batch]`.
 pub fn of_title(title: &[u8]) -> Option<Job> {
     let rest = title.strip_prefix(b"slurmstepd: [")?;
     let name = &rest[..rest.iter().position(|&byte| byte == b']')?];
     let dot = name.iter().position(|&byte| byte == b'.')?;
-    // Of a heterogeneous job the part follows: `123.0+1`.
+    // In a heterogeneous job the part follows: `123.0+1`.
     let step = name[dot + 1..].split(|&byte| byte == b'+').next().and_then(step_named)?;
     is_id(&name[..dot]).then(|| Job { id: name[..dot].to_vec(), step })
 }
 
-/// The job that a cgroup's path names.
+/// The job in a cgroup's path.
 pub fn of_path(path: &[u8]) -> Option<Vec<u8>> {
     let parts: Vec<&[u8]> = path.split(|&byte| byte == b'/').collect();
     let is_slurm = |at: usize| parts[..at].iter().any(|part| contains(part, b"slurm"));
@@ -81,7 +81,8 @@ pub fn of_path(path: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The job that a mount point is made for: its last folder of the form `job_ID` or `job-ID`. Whoever mounts names it.
+/// The job that a mount point was made for: its last folder of the form `job_ID` or `job-ID`. Users who mount
+/// choose this name.
 pub fn of_mount_point(path: &[u8]) -> Option<Vec<u8>> {
     let of_part = |part: &[u8]| {
         let id = part.strip_prefix(b"job_").or_else(|| part.strip_prefix(b"job-"))?;
@@ -90,7 +91,7 @@ pub fn of_mount_point(path: &[u8]) -> Option<Vec<u8>> {
     path.rsplit(|&byte| byte == b'/').find_map(of_part)
 }
 
-/// `pjm/ID`, `PJM_ID`, `pjm-ID`, with `job` before the id or not.
+/// `pjm/ID`, `PJM_ID`, `pjm-ID`, with or without `job` before the id.
 fn of_pjm(part: &[u8], next: Option<&[u8]>) -> Option<Vec<u8>> {
     let rest = part.get(..3).filter(|begin| begin.eq_ignore_ascii_case(b"pjm")).map(|_| &part[3..])?;
     let id = match rest {
@@ -108,21 +109,21 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
-/// systemd writes bytes that it can't have in a unit's name as `\x2d`.
+/// systemd writes bytes that are not allowed in a unit's name as `\x2d`.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     String::from_utf8_lossy(text).replace("\\x2d", "-").into_bytes()
 }
 
-/// Which variable has a job's id, and which its name.
+/// Variables with a job's id, and the variables with its name.
 const VARIABLES: [(&[u8], &[u8]); 4] = [
     (b"SLURM_JOB_ID=", b"SLURM_JOB_NAME="),
     (b"PBS_JOBID=", b"PBS_JOBNAME="),
     (b"PJM_JOBID=", b"PJM_JOBNAME="),
     (b"SLURM_JOBID=", b"SLURM_JOB_NAME="),
 ];
-/// Of a heterogeneous job, so many are named.
+/// Number of parts of a heterogeneous job that get names.
 const MOST_PARTS: usize = 128;
-/// What stands at the end of a name that was too long.
+/// Marks the end of a name that was too long.
 const CUT: &[u8] = "…".as_bytes();
 
 fn value<'a>(text: &'a [u8], variable: &[u8]) -> Option<&'a [u8]> {
@@ -130,7 +131,7 @@ fn value<'a>(text: &'a [u8], variable: &[u8]) -> Option<&'a [u8]> {
     entries.find_map(|entry| entry.strip_prefix(variable))
 }
 
-/// Jobs and their names in /proc/PID/environ: one of each scheduler that has left its variables there.
+/// Jobs and their names in /proc/PID/environ: one for each scheduler whose variables are present.
 pub fn names_of_environment(text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let named = |(id, name): &(&[u8], &[u8])| {
         let id = value(text, id).filter(|id| is_id(id))?;
@@ -142,7 +143,7 @@ pub fn names_of_environment(text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     names
 }
 
-/// Of a heterogeneous job: each part has an id and a name of its own. `PACK` before Slurm 20.02.
+/// In a heterogeneous job each part has its own id and name. `PACK` before Slurm 20.02.
 fn names_of_parts(text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let whole = value(text, b"SLURM_JOB_NAME=").filter(|name| !name.is_empty());
     let named = |entry: &[u8]| {
@@ -157,7 +158,7 @@ fn names_of_parts(text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     text.split(|&byte| byte == 0).filter_map(named).take(MOST_PARTS).collect()
 }
 
-/// A name is whatever a user likes, a letter of several bytes stays whole.
+/// Names contain arbitrary text; multi-byte letters are not cut in two.
 fn cut(name: &[u8]) -> Vec<u8> {
     if name.len() <= LONGEST_JOB_NAME {
         return name.to_vec();
@@ -168,7 +169,7 @@ fn cut(name: &[u8]) -> Vec<u8> {
     [&name[..end], CUT].concat()
 }
 
-/// The job in /proc/PID/environ. What has a Slurm job and no step is its batch script's.
+/// The job in /proc/PID/environ. A process with a Slurm job and no step belongs to the batch script.
 pub fn of_environment(text: &[u8]) -> Option<Job> {
     let value = |variable: &[u8]| value(text, variable);
     VARIABLES.iter().find_map(|(variable, _)| {
@@ -274,7 +275,7 @@ mod tests {
             let text = String::from_utf8(name).expect("whole letters");
             assert!(text.ends_with('…') && (LONGEST_JOB_NAME - 3..=LONGEST_JOB_NAME).contains(&text.len()));
         }
-        // What is no text is cut, too.
+        // Bytes that are not text are cut, too.
         assert_eq!(cut(&[0x80; 4096]).len(), LONGEST_JOB_NAME);
     }
 

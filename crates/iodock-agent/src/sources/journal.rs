@@ -1,5 +1,6 @@
-//! The journal of systemd, where no file of syslog is read: `journalctl` tells what came since its cursor. It is asked
-//! once a minute, as starting it is dearer than a round; one that hangs is killed at the deadline.
+//! Reads systemd's journal if no syslog file is read: `journalctl` prints what is new since its cursor. It
+//! runs once a minute, because starting it costs more than a round. If it hangs, it is killed at the
+//! deadline.
 
 use super::{kernel_log, system_log, Reading};
 use crate::clock::now;
@@ -16,7 +17,7 @@ const SOURCE: &str = "journal";
 const PROGRAM: &str = "usr/bin/journalctl";
 const LOG: &str = "journal";
 const EVERY: Duration = Duration::from_secs(60);
-/// In a round.
+/// Limit for one round.
 const MOST_BYTES: usize = 64 << 20;
 const MARGIN: Duration = Duration::from_millis(500);
 const FIELDS: &str = "--output-fields=MESSAGE,_TRANSPORT,SYSLOG_IDENTIFIER";
@@ -36,7 +37,7 @@ pub fn read(reading: &Reading) {
         .stderr(Stdio::null());
     match cursor {
         Some(cursor) => command.arg(format!("--after-cursor={cursor}")),
-        // What is there before the first agent comes is no news.
+        // Messages from before the first agent's start are not new.
         None => command.arg("--lines=1"),
     };
     let started =
@@ -48,11 +49,12 @@ pub fn read(reading: &Reading) {
     };
     reading.announce(&program);
     take(reading, Patient { output, reading, left: MOST_BYTES }, cursor);
-    // Its status says nothing: it fails where a cursor is gone, and then begins anew with the next.
+    // The exit status is ignored. journalctl fails if a cursor no longer exists, and then continues after the
+    // next one.
     let _ = reading.tool().wait();
 }
 
-/// Ends early enough to be heard: what was not read comes the next time.
+/// Stops early enough to report its result. The rest is read next time.
 struct Patient<'a, R> {
     output: R,
     reading: &'a Reading,
@@ -93,13 +95,13 @@ fn take(reading: &Reading, mut output: impl Read, cursor: Option<&String>) {
         let text = "entries that are too long or cut";
         events.extend((faults.unreadable > 0).then(|| skipped(SOURCE, 1, text.into())));
     }
-    // An empty journal has no cursor: what comes is new.
+    // An empty journal has no cursor, so all later messages are new.
     if let Some(position) = last.or_else(|| cursor.cloned()) {
         reading.log(LogRead { events, log: LOG.into(), position });
     }
 }
 
-/// `s=0639...;i=4ece7;b=...`: nothing that journalctl could take for something else.
+/// `s=0639...;i=4ece7;b=...`: it contains no characters that journalctl could interpret differently.
 fn is_cursor(text: &str) -> bool {
     (1..300).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"=;".contains(&byte))
@@ -119,13 +121,13 @@ struct Entry {
     program: Option<Message>,
 }
 
-/// Text; or bytes, where they are no text.
+/// Text, or bytes if they are not valid text.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Message {
     Text(String),
     Bytes(Vec<u8>),
-    /// A field that is there several times.
+    /// A field that occurs several times.
     Other(IgnoredAny),
 }
 
@@ -140,7 +142,8 @@ impl Message {
 }
 
 impl Entry {
-    /// As a file of syslog has it: of the kernel only what it says, else with the program before.
+    /// Formats the message as in a syslog file: for the kernel only the text, for others with the program's
+    /// name first.
     fn line(&self) -> Vec<u8> {
         let message = self.message.as_ref().map_or(&b""[..], Message::bytes);
         match self.program.as_ref().filter(|_| self.transport.as_deref() != Some("kernel")) {

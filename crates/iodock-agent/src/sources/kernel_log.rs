@@ -1,5 +1,5 @@
-//! The kernel's messages: /dev/kmsg (Documentation/ABI/testing/dev-kmsg). It is read without waiting, and only as much as
-//! the kernel keeps: whatever a driver writes in a second, a round reads a megabyte or two.
+//! Reads the kernel's messages: /dev/kmsg (Documentation/ABI/testing/dev-kmsg). Reading does not wait, and is
+//! limited to the kernel's buffer. So a round reads at most a megabyte or two, however much a driver writes.
 
 use super::Reading;
 use crate::clock::now;
@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 
 pub const SOURCE: &str = "kernel-log";
 const LOG: &str = "kmsg";
-/// Of the kernel, CONSOLE_EXT_LOG_MAX; a shorter buffer makes reading fail.
+/// CONSOLE_EXT_LOG_MAX of the kernel; with a shorter buffer, reading fails.
 const RECORD: usize = 8192;
-/// In a round: the kernel's buffer has not as many. A file in its place may.
+/// Limit for one round. The kernel's buffer holds fewer records, but a file in its place may hold more.
 const MOST_RECORDS: u64 = 1_000_000;
 
-/// Where it is, for who wants to know whether it can be read.
+/// The path, for checking whether it is readable.
 pub fn path(root: &Path) -> PathBuf {
     root.join("dev/kmsg")
 }
@@ -34,7 +34,7 @@ pub fn read(reading: &Reading) {
     let Some(clock) = Clock::read(reading) else { return };
     let mut position =
         positions.get(LOG).map_or_else(|| Position::first(&clock), |text| Position::of(text, &clock));
-    // Opened anew it begins with all that the kernel keeps.
+    // A newly opened file starts with everything in the kernel's buffer.
     let Some(mut file) = logs.kernel().or_else(|| reading.opened(&path, open(&path))) else { return };
     reading.announce(&path);
     let mut sieve = Sieve::new(&logs.rules, SOURCE);
@@ -48,17 +48,17 @@ pub fn read(reading: &Reading) {
     } else if !reading.remaining().is_zero()
         && file.metadata().is_ok_and(|known| known.file_type().is_char_device())
     {
-        // After the deadline nobody has heard of what was read: it must be read again.
+        // After the deadline, the result was discarded, so it must be read again.
         logs.keep_kernel(file);
     }
     let mut events = sieve.events();
-    // The kernel says that messages were overwritten, not how many.
+    // The kernel reports that messages were overwritten, but not how many.
     let text = "messages of the kernel were overwritten before they were read";
     events.extend((lost > 0).then(|| skipped(SOURCE, lost, text.into())));
     reading.log(LogRead { events, log: LOG.into(), position: position.text(&clock) });
 }
 
-/// Gives each record, and `None` where some were overwritten. Errors: those of reading.
+/// Passes each record, and `None` where some were overwritten. Errors: the file cannot be read.
 fn records(file: &mut File, mut take: impl FnMut(Option<&[u8]>)) -> io::Result<()> {
     if !file.metadata()?.file_type().is_char_device() {
         return lines(file, |line| take(Some(line)));
@@ -77,13 +77,13 @@ fn records(file: &mut File, mut take: impl FnMut(Option<&[u8]>)) -> io::Result<(
     Ok(())
 }
 
-/// A copy of it, as a support case brings one.
+/// Reads a copy of the log, for example from a support case.
 fn lines(file: &mut File, mut take: impl FnMut(&[u8])) -> io::Result<()> {
     let mut faults = crate::lines::Faults::default();
     crate::lines::each_line(file, &mut faults, |line, _| take(line))
 }
 
-/// What the kernel's times begin with.
+/// The origin of the kernel's time stamps.
 struct Clock {
     boot: String,
     /// ns since the epoch.
@@ -103,19 +103,20 @@ impl Clock {
     }
 }
 
-/// What of a boot was read: up to a record's number, or when none was yet, what is not older than the agent.
+/// The position in the messages of a boot: the number of the last record read, or, before the first, the time
+/// of the agent's start.
 struct Position {
     next: u64,
     since_us: u64,
 }
 
 impl Position {
-    /// What was there before the first agent came is no news.
+    /// Messages from before the first agent's start are not new.
     fn first(clock: &Clock) -> Position {
         Position { next: 0, since_us: clock.now_us }
     }
 
-    /// Of another boot everything is new.
+    /// After another boot everything is new.
     fn of(text: &str, clock: &Clock) -> Position {
         let mut words = text.split(' ');
         let is_same_boot = words.next() == Some(&clock.boot);
@@ -128,7 +129,7 @@ impl Position {
         format!("{} {} {}", clock.boot, self.next, self.since_us)
     }
 
-    /// `6,339,5140900,-,caller=T1;text` and, on lines of their own, what devices it is about.
+    /// `6,339,5140900,-,caller=T1;text`, followed by lines that describe devices.
     fn take(&mut self, record: &[u8], clock: &Clock, sieve: &mut Sieve) {
         let Some(end) = memchr::memchr(b';', record) else { return };
         let mut fields = record[..end].split(|byte| *byte == b',').map(whole);

@@ -1,10 +1,10 @@
-//! What a network interface and a port of a fabric have in common: counters, a state, a speed.
+//! Code shared by network interfaces and fabric ports: counters, a state, a speed.
 
 use super::Reading;
 use crate::events::{Seen, Sight};
 use crate::sample::{Entry, Names, Quantity};
 
-/// A link while it is read.
+/// A link that is being read.
 pub struct Link<'a> {
     reading: &'a Reading,
     source: &'static str,
@@ -18,19 +18,19 @@ impl Link<'_> {
         Link { reading, source, target, names: Names::default(), entry: Entry::default() }
     }
 
-    /// What does not fit an entry is left out.
+    /// Values that do not fit into an entry are left out.
     pub fn value(&mut self, name: &str, quantity: Quantity, value: u64) {
         let name = self.names.intern(name.as_bytes());
         let _ = name.and_then(|name| self.entry.push(name, quantity, value));
     }
 
-    /// A counter whose growth by `least` and more is an event of `kind`.
+    /// A counter whose growth by `least` or more is an event of `kind`.
     pub fn errors(&self, aspect: &'static str, kind: &'static str, value: u64, least: u64) {
         self.see(aspect, Sight::Errors { kind, name: aspect.into(), value, least });
     }
 
-    /// Is it up? And what that is called: a level, an event's kind, and its text. One that was down when the agent came may have no cable:
-    /// that is no news.
+    /// Reports whether the link is up, with a level, a kind of event and its text. A link that is down when
+    /// the agent starts may have no cable, so it is not reported.
     pub fn state(&mut self, is_up: bool, (level, kind, text): (&str, &'static str, String)) {
         self.value("up", Quantity::Level, u64::from(is_up));
         self.see("link", Sight::State { level: level.into(), kind, text, is_told_at_first: false });
@@ -42,7 +42,7 @@ impl Link<'_> {
         self.see("speed", Sight::Speed { value: megabits, unit: "Mbit/s", slower, faster });
     }
 
-    /// It is read.
+    /// Reports the complete link.
     pub fn tell(self) {
         self.reading.entries(self.source, ("", &self.target), &self.names, [&self.entry]);
     }

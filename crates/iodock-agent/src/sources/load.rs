@@ -1,4 +1,4 @@
-//! Load: how many tasks run or wait, for a processor or for a disk (/proc/loadavg, proc_loadavg(5)).
+//! Load: the number of tasks that run or wait for a processor or a disk (/proc/loadavg, proc_loadavg(5)).
 
 use super::Reading;
 use crate::sample::{Entry, Names, Quantity};
@@ -17,7 +17,8 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// Of `0.20 0.18 0.12 1/80 11206` the mean of the last minute, in hundredths as sysstat's are kept, and how many run.
+/// From `0.20 0.18 0.12 1/80 11206`: the mean of the last minute, in hundredths like sysstat's, and the
+/// number of running tasks.
 fn levels(line: &[u8], entry: &mut Entry, names: &mut Names) -> Option<()> {
     let mut fields = words(line);
     let load = finite(fields.next()?).filter(|load| (0.0..1e9).contains(load))?;

@@ -1,4 +1,4 @@
-//! What Lustre's files share: where they are, how targets are named, units.
+//! Code shared by the readers of Lustre's files: paths, names of targets, units.
 
 use super::{Reading, Target};
 use crate::sample::{printable, Quantity};
@@ -22,25 +22,25 @@ pub fn targets(reading: &Reading, kind: &str, file: &str) -> Vec<Target> {
     found.into_values().collect()
 }
 
-/// `lfs` of `lfs-OST0001`, `lfs-MDT0000`, `lfs-OST0001-osc-ffff8800` and of llite's `lfs-ffff8800`.
+/// `lfs` from `lfs-OST0001`, `lfs-MDT0000`, `lfs-OST0001-osc-ffff8800`, and from llite's `lfs-ffff8800`.
 pub fn file_system(target: &str) -> &str {
     let end = target.find("-OST").or_else(|| target.find("-MDT")).or_else(|| target.rfind('-'));
     end.map_or(target, |end| &target[..end])
 }
 
-/// What a sum is in.
+/// The unit of a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
     pub quantity: Quantity,
-    /// To bytes or microseconds.
+    /// Factor to bytes or microseconds.
     pub factor: u64,
 }
 
 impl Unit {
     pub const REQUESTS: Unit = Unit { quantity: Quantity::Amount, factor: 1 };
 
-    /// `bytes`, `usec(s)`, `sec(s)`; `reqs`, `regs` (so written by some releases), `bufs`, `pages` and others
-    /// are amounts of themselves. `None` for what is no word.
+    /// `bytes`, `usec(s)`, `sec(s)`. Others are plain counts: `reqs`, `regs` (a spelling of some releases),
+    /// `bufs`, `pages`. `None` if it is not a word.
     pub fn named(text: &[u8]) -> Option<Unit> {
         let (quantity, factor) = match text {
             b"" => return None,
@@ -54,7 +54,7 @@ impl Unit {
     }
 }
 
-/// `512`, `4K`, `1M` and what follows.
+/// `512`, `4K`, `1M`, and the text after it.
 pub fn scaled(text: &[u8]) -> Option<(u64, &[u8])> {
     let (number, rest) = leading(text)?;
     let shift = match rest.first() {
@@ -67,7 +67,7 @@ pub fn scaled(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((number.checked_mul(1 << shift)?, &rest[1..]))
 }
 
-/// A line behind `mds.MDS.mdt.stats=`, as `lctl get_param` begins each file; others as they are.
+/// Removes `mds.MDS.mdt.stats=`, with which `lctl get_param` begins each file. Other lines are unchanged.
 pub fn without_parameter(line: &[u8]) -> &[u8] {
     match memchr::memchr(b'=', line) {
         Some(end) if line[..end].contains(&b'.') && !line[..end].iter().any(u8::is_ascii_whitespace) => {

@@ -1,9 +1,9 @@
 //! Lustre's `stats` files: `mdt.*.md_stats`, `mds.MDS.*.stats` (the services' queues), `llite.*.stats`,
-//! `mdc.*.stats` and `osc.*.stats` (clients; of the last two only how long requests waited for an answer). What they
-//! count is not by job.
+//! `mdc.*.stats` and `osc.*.stats` (clients; from the last two only the waiting time of requests). Their
+//! counts are not by job.
 //!
-//! The services' files count requests when they are handled: in a true stall their numbers stop growing, so a
-//! quiet file is no sign of health.
+//! The services' files count requests when they are handled. During a complete stall the numbers stop
+//! growing, so an unchanged file does not mean health.
 
 use super::{lustre, Parsed, Reading};
 use crate::lines::{each_line, Faults};
@@ -33,12 +33,12 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// One entry: all counters of the file. Errors: those of reading.
+/// All counters of the file as one entry. Errors: the file cannot be read.
 pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     parse_some(input, parsed, |_| true)
 }
 
-/// The same of all requests together, whatever they ask for. Errors: those of reading.
+/// The same for all requests together, of any kind. Errors: the file cannot be read.
 pub fn parse_requests(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     parse_some(input, parsed, |name| matches!(name, b"req_waittime" | b"req_active"))
 }

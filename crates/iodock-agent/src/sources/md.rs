@@ -1,4 +1,4 @@
-//! RAID arrays of the kernel: /proc/mdstat (md(4); drivers/md/md.c, md_seq_show).
+//! The kernel's RAID arrays: /proc/mdstat (md(4); drivers/md/md.c, md_seq_show).
 
 use super::Reading;
 use crate::events::{Seen, Sight};
@@ -15,24 +15,24 @@ pub struct Array {
     pub is_active: bool,
     pub failed: Vec<String>,
     pub spare: u64,
-    /// All members and those in use, as `[10/9]` has them; arrays without redundancy have none.
+    /// The number of members and of working members, from `[10/9]`. Arrays without redundancy have none.
     pub members: Option<(u64, u64)>,
     /// `[UUU_UUUUUU]`.
     pub map: String,
     pub sync: Option<Sync>,
 }
 
-/// A resynchronisation under way, or one that waits for another.
+/// A resynchronisation that is running or waiting for another one.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Sync {
     /// `recovery`, `resync`, `reshape`, `check`.
     pub what: String,
     /// `12.6 %`, or `delayed`.
     pub progress: String,
-    /// Of how many blocks of 1 KiB.
+    /// Blocks done and in total, of 1 KiB.
     pub blocks: Option<(u64, u64)>,
     pub speed_kib: Option<u64>,
-    /// As the kernel writes it: `127.5min`.
+    /// The remaining time as printed by the kernel: `127.5min`.
     pub finish: String,
 }
 
@@ -52,7 +52,7 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// The arrays of a whole file, for tests and tools.
+/// The arrays in a whole file, for tests and tools.
 pub fn arrays(content: &[u8]) -> (Vec<Array>, Faults) {
     let (mut arrays, mut faults) = (Vec::new(), Faults::default());
     // Reading from memory does not fail.
@@ -200,7 +200,7 @@ fn failed(array: &Array) -> String {
     }
 }
 
-/// The progress changes all the time and is no news.
+/// The progress changes all the time, which is not an event.
 fn activity(array: &Array) -> Sight {
     match &array.sync {
         Some(sync) => {

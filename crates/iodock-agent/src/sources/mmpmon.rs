@@ -1,4 +1,5 @@
-//! GPFS (Storage Scale) clients: `fs_io_s` by file system and `io_s` over all, as `mmpmon -p` prints them.
+//! GPFS (Storage Scale) clients: `fs_io_s` for each file system and `io_s` in total, as printed by `mmpmon
+//! -p`.
 
 use super::{News, Reading};
 use crate::lines::{each_line, Faults};
@@ -36,7 +37,7 @@ pub fn read(reading: &Reading) {
         Err(error) => return reading.refuse(&program, &error),
     };
     let complaint = complaint(errors);
-    // It may end without reading: then its output says so, not this.
+    // The tool may end without reading its input. Its output then shows the reason.
     let _ = input.map(|mut input| input.write_all(REQUESTS));
     let lines = output.map_or(0, |mut output| report(reading, &mut output));
     let complaint = complaint.recv().unwrap_or_default();
@@ -47,7 +48,7 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// The first line that a tool says on its error output, which is read to its end, so that it never waits.
+/// The first line of the tool's stderr. All of stderr is read, so that the tool never blocks.
 fn complaint(errors: Option<ChildStderr>) -> Receiver<String> {
     const LONGEST_BYTES: u64 = 300;
     let (sender, complaint) = channel();
@@ -59,12 +60,12 @@ fn complaint(errors: Option<ChildStderr>) -> Receiver<String> {
         let _ = sender.send(printable(line.unwrap_or(b"it says nothing")));
         let _ = io::copy(&mut errors, &mut io::sink());
     };
-    // Without a thread its errors are not known.
+    // If no thread can be started, the tool's errors are unknown.
     let _ = thread::Builder::new().name("mmpmon-errors".into()).spawn(read);
     complaint
 }
 
-/// How many lines there were.
+/// Returns the number of lines.
 fn report(reading: &Reading, output: &mut dyn Read) -> u64 {
     let (mut names, mut faults, mut found) = (Names::default(), Faults::default(), Vec::new());
     let read = each_line(output, &mut faults, |text, faults| match line(text, &mut names) {
@@ -87,7 +88,7 @@ fn report(reading: &Reading, output: &mut dyn Read) -> u64 {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {
     pub source: &'static str,
-    /// Empty for `io_s`, which is over all.
+    /// Empty for `io_s`, which covers all file systems.
     pub file_system: String,
     pub cluster: String,
     pub entry: Entry,
@@ -96,7 +97,7 @@ pub struct Counters {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     Counters(Box<Counters>),
-    /// Without counters: a nonzero `_rc_` (nothing is mounted), other answers.
+    /// A line without counters: a nonzero `_rc_` (nothing is mounted), or another answer.
     Other,
     Unreadable,
 }
@@ -118,7 +119,7 @@ pub fn line(text: &[u8], names: &mut Names) -> Line {
     }
 }
 
-/// What a line says besides its counters.
+/// The fields of a line except its counters.
 #[derive(Default)]
 struct Fields {
     seconds: Option<u64>,

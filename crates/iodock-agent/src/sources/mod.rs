@@ -1,5 +1,5 @@
 //! The sources, one file each. A source gets a [`Reading`], finds its files below the root and reports the
-//! entries of each target. To add one: its file here and its line in [`ALL`].
+//! entries of each target. To add a source, add its file here and its line to [`ALL`].
 
 pub mod cgroup_io;
 pub mod cpu;
@@ -43,7 +43,7 @@ use crate::sample::{Entry, Names, Sample, Trend};
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-/// A source's name and what reads it.
+/// A source's name and the function that reads it.
 pub type Source = (&'static str, fn(&Reading));
 
 pub const ALL: &[Source] = &[
@@ -71,15 +71,15 @@ pub const ALL: &[Source] = &[
     ("probe", probe::read),
 ];
 
-/// What a reader reads into.
+/// Where a reader puts its results.
 pub struct Parsed<'a> {
     pub names: &'a mut Names,
     pub faults: &'a mut Faults,
-    /// Takes each complete entry, and the names known by then.
+    /// Receives each complete entry, and the names known so far.
     pub entry: &'a mut dyn FnMut(&Entry, &Names),
 }
 
-/// Reads all of a file. Errors: those of reading.
+/// Reads a whole file. Errors: the file cannot be read.
 pub type Parse = fn(&mut dyn Read, &mut Parsed) -> io::Result<()>;
 
 /// One file of counters.
@@ -100,21 +100,22 @@ pub struct Report {
     pub names: Names,
     pub table: Table,
     pub trend: Trend,
-    /// Of a file with several targets, one report without a target has them, also if nothing could be read.
+    /// If a file has several targets, its faults are in a separate report without a target, even if no target
+    /// could be read.
     pub faults: Option<Faults>,
-    /// When it was read, ns since the epoch.
+    /// Time of reading, ns since the epoch.
     pub time: i64,
 }
 
 impl Report {
-    /// Without entries.
+    /// A report without entries.
     pub fn new(source: &'static str, time: i64) -> Self {
         let (file_system, target, names) = (String::new(), String::new(), Names::default());
         let (table, trend) = (Table::default(), Trend::Grows);
         Report { source, file_system, target, names, table, trend, faults: None, time }
     }
 
-    /// Every counter of the listed entries.
+    /// All counters of the listed entries.
     pub fn samples<'a>(&'a self, host: &'a str) -> impl Iterator<Item = Sample<'a>> {
         self.table.listed.iter().flat_map(move |entry| {
             entry.values.iter().map(move |&(metric, value)| Sample {
@@ -135,7 +136,7 @@ impl Report {
     }
 }
 
-/// Not there, or no longer: processes and mounts come and go.
+/// The file does not exist (any more): processes and mounts come and go.
 pub fn is_gone(error: &io::Error) -> bool {
     const NO_SUCH_PROCESS: i32 = 3;
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)

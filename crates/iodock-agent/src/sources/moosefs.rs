@@ -1,7 +1,8 @@
-//! MooseFS clients: `.stats` at the root of each mount, which mfsmount makes itself, and how many requests of the mount
-//! have no answer yet, as the kernel's FUSE knows it. Form: mfsmount 3.0.117.
+//! MooseFS clients: `.stats` at the root of each mount, which mfsmount provides, and the number of the
+//! mount's unanswered requests, from the kernel's FUSE. Form: mfsmount 3.0.117.
 //!
-//! Reading `.stats` is counted by mfsmount too: a handful of operations a reading, of which none goes to the master.
+//! mfsmount also counts the reading of `.stats`: a few operations each time, none of which reaches the
+//! master.
 
 use super::{Parsed, Reading};
 use crate::lines::{each_line, Faults};
@@ -15,9 +16,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 const SOURCE: &str = "mfs_mount";
-/// What a mount's source begins with: `mfs#10.0.0.1:9421`.
+/// How the source of a mount begins: `mfs#10.0.0.1:9421`.
 const PREFIX: &[u8] = b"mfs#";
-/// What is told under another name: who reads it must not know MooseFS.
+/// Counters that get a general name, so that readers need not know MooseFS.
 const RENAMED: [(&[u8], &[u8], Quantity); 6] = [
     (b"fuse_ops", b"operations", Quantity::Count),
     (b"master.packets_sent", b"requests", Quantity::Count),
@@ -26,7 +27,7 @@ const RENAMED: [(&[u8], &[u8], Quantity); 6] = [
     (b"master.bytes_received", b"answer_bytes", Quantity::Bytes),
     (b"master.reconnects", b"reconnects", Quantity::Count),
 ];
-/// Answered from a cache; the others are in the operations that they are of, too.
+/// Operations answered from a cache. The other cached ones are also counted under their own operation.
 const CACHED: [&[u8]; 3] = [b"lookup.cached", b"readlink.cached", b"getattr-cached"];
 
 /// One mount of MooseFS.
@@ -42,7 +43,7 @@ pub fn read(reading: &Reading) {
     let mut met = BTreeSet::new();
     let mut mounts = Vec::new();
     reading.lines(&reading.root().join("proc/self/mountinfo"), |line, _| {
-        // Bind mounts have one device.
+        // Bind mounts have the same device.
         mounts.extend(mount(line).filter(|mount| met.insert(mount.device)));
     });
     let mut all = Faults::default();
@@ -56,7 +57,7 @@ pub fn read(reading: &Reading) {
 
 fn one(reading: &Reading, mount: &Mount, all: &mut Faults) {
     let (mut names, mut entry, mut faults) = (Names::default(), Entry::default(), Faults::default());
-    // Never asks the file system.
+    // This does not access the file system itself.
     let connection = format!("sys/fs/fuse/connections/{}/waiting", mount.device.1);
     let waiting = reading.number(&reading.root().join(connection));
     let path = below(reading.root(), &mount.mount_point).join(".stats");
@@ -76,7 +77,7 @@ fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// For tools that read any format the same way. Errors: those of reading.
+/// For tools that read all formats in the same way. Errors: the file cannot be read.
 pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     let mut entry = Entry::default();
     values(input, &mut entry, parsed.names, parsed.faults)?;
@@ -90,12 +91,12 @@ fn values(input: &mut dyn Read, entry: &mut Entry, names: &mut Names, faults: &m
     })
 }
 
-/// `fuse_ops.lookup: 7`, or of a level `master.usec_ping: [238]`. `None` if it can't be read.
+/// `fuse_ops.lookup: 7`, or for a level `master.usec_ping: [238]`. `None` if it cannot be parsed.
 fn value(line: &[u8], entry: &mut Entry, names: &mut Names) -> Option<()> {
     let colon = line.windows(2).position(|pair| pair == b": ")?;
     let (key, text) = (&line[..colon], &line[colon + 2..]);
     let level = text.strip_prefix(b"[").and_then(|text| text.strip_suffix(b"]"));
-    // A difference of clocks may be below zero.
+    // A difference between clocks may be negative.
     let digits = level.and_then(|level| level.strip_prefix(b"-")).or(level).unwrap_or(text);
     let number = whole(digits)?;
     if key == b"master.usec_ping" && level.is_some() {
@@ -120,12 +121,12 @@ fn value(line: &[u8], entry: &mut Entry, names: &mut Names) -> Option<()> {
     entry.push(names.intern(&name)?, Quantity::Count, number)
 }
 
-/// `None` of mounts of something else.
+/// `None` for mounts of other file systems.
 pub fn mount(line: &[u8]) -> Option<Mount> {
     let found = mountinfo::line(line)?;
     let (device, source) = (mountinfo::number(found.device)?, mountinfo::unescaped(found.source));
     let server = source.strip_prefix(PREFIX)?;
-    // A folder of it may be mounted: `mfs#10.0.0.1:9421/projects`.
+    // A subfolder may be mounted: `mfs#10.0.0.1:9421/projects`.
     let server = &server[..server.iter().position(|&byte| byte == b'/').unwrap_or(server.len())];
     let mount_point = PathBuf::from(OsStr::from_bytes(&mountinfo::unescaped(found.point)));
     (!server.is_empty()).then(|| Mount { device, master: printable(server), mount_point })

@@ -1,9 +1,9 @@
-//! The master of MooseFS on this machine: what it is asked for by each mount, as it says itself; how long it takes to
-//! say so; and its process: time on the processor and since when it runs. It works in one thread, so that its share of one
-//! processor says how busy it is, and an answer waits behind the requests of the mounts.
+//! The MooseFS master on this machine: the requests of each mount, as the master reports them; how long that
+//! report takes; and the master's process, its processor time and start. The master has one thread. So its
+//! share of one processor shows how busy it is, and its answer waits behind the requests of the mounts.
 //!
-//! A master that is stopped or overloaded answers late or not at all. That is told, and costs the agent at most a part of
-//! its deadline. Everything but the answer is read from /proc.
+//! A stopped or overloaded master answers late or not at all. This is reported, and takes at most a part of
+//! the agent's deadline. Everything except the answer is read from /proc.
 
 use super::moosefs_sessions::{self as sessions, Session};
 use super::small_file::SmallFile;
@@ -23,20 +23,20 @@ use std::time::{Duration, Instant};
 const SERVICE: &str = "mfs_master";
 const SESSIONS: &str = "mfs_sessions";
 const PROGRAM: &[u8] = b"mfsmaster";
-/// Where clients come: MATOCL_LISTEN_PORT is this unless a site says otherwise.
+/// The port for clients: MATOCL_LISTEN_PORT, unless a site changes it.
 const PORT: u16 = 9421;
-/// Of the time that is left; the rest is for what follows, and others wait for the round.
+/// Share of the remaining time. The rest is needed for the steps after it.
 const PATIENCE: f64 = 0.8;
 const LONGEST: Duration = Duration::from_secs(2);
-/// The kernel shows hundredths of a second everywhere (USER_HZ).
+/// The kernel always counts hundredths of a second (USER_HZ).
 const TICK_US: u64 = 10_000;
 const TICKS_PER_SECOND: f64 = 100.0;
 
 pub fn read(reading: &Reading) {
     let Some(place) = place(reading) else { return };
-    // Of a late answer too: else it would count for the round that follows.
+    // The time before the question, also for a late answer. Otherwise it would count for the next round.
     let time = now();
-    // Another service may listen there, which is asked nothing.
+    // If another service listens there, it gets no request.
     let Some(process) = process(reading) else { return };
     let begin = Instant::now();
     let patience = reading.remaining().mul_f64(PATIENCE).min(LONGEST);
@@ -52,7 +52,7 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// Where the master listens, and what its clients call it.
+/// The address on which the master listens, and the name that its clients use.
 struct Place {
     asked: SocketAddrV4,
     file_system: String,
@@ -70,7 +70,7 @@ fn place(reading: &Reading) -> Option<Place> {
     });
     let listens: Ipv4Addr = listens?;
     let asked = if listens.is_unspecified() { Ipv4Addr::LOCALHOST } else { listens };
-    // One that listens everywhere is called as most of its clients call it.
+    // If it listens on all addresses, use the address of most clients.
     let most = known.into_iter().max_by_key(|(_, clients)| *clients).map(|(address, _)| address);
     let called = if listens.is_unspecified() { most? } else { listens };
     Some(Place { asked: SocketAddrV4::new(asked, PORT), file_system: format!("{called}:{PORT}") })
@@ -79,7 +79,7 @@ fn place(reading: &Reading) -> Option<Place> {
 const LISTENS: u64 = 0x0a;
 const CONNECTED: u64 = 0x01;
 
-/// Local address and state of a line of /proc/net/tcp.
+/// Local address and state from a line of /proc/net/tcp.
 fn socket(line: &[u8]) -> Option<(SocketAddrV4, u64)> {
     let mut fields = words(line).skip(1);
     let local = fields.next()?;
@@ -87,7 +87,7 @@ fn socket(line: &[u8]) -> Option<(SocketAddrV4, u64)> {
     let address = u32::try_from(hexadecimal(&local[..colon])?).ok()?;
     let port = u16::try_from(hexadecimal(&local[colon + 1..])?).ok()?;
     let state = hexadecimal(fields.nth(1)?)?;
-    // As it lies in memory.
+    // In memory byte order.
     Some((SocketAddrV4::new(Ipv4Addr::from(address.to_ne_bytes()), port), state))
 }
 
@@ -96,13 +96,13 @@ fn hexadecimal(text: &[u8]) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// Time on the processor, microseconds, and how long it runs.
+/// Processor time in microseconds, and running time.
 struct Process {
     time_us: u64,
     uptime_s: u64,
 }
 
-/// The master's own, not what it has started to write files.
+/// The master itself, not the children that it starts to write files.
 fn process(reading: &Reading) -> Option<Process> {
     let mut small = SmallFile::default();
     let mut found = BTreeMap::new();
@@ -154,7 +154,8 @@ fn listed(reading: &Reading, time: i64, place: &Place, answer: &[u8]) {
     }
 }
 
-/// Of a folder that was mounted again the newest session, if possible a connected one: the master keeps the old one.
+/// If a folder was mounted again, the master keeps the old session. Take the newest, preferably a connected
+/// one.
 fn by_mount(found: Vec<Session>) -> BTreeMap<String, Session> {
     let mut mounts = BTreeMap::<String, Session>::new();
     for session in found {
@@ -173,7 +174,7 @@ fn by_mount(found: Vec<Session>) -> BTreeMap<String, Session> {
     mounts
 }
 
-/// Of the job that the mount point names, else of nobody who is known.
+/// The owner is the job that the mount point names, else unknown.
 fn entry(session: &Session, names: &mut Names) -> Option<Entry> {
     let job = jobs::of_mount_point(&session.mount_point).unwrap_or_default();
     let owner = Owner { evidence: Evidence::Server, job, ..Owner::default() };
@@ -184,7 +185,7 @@ fn entry(session: &Session, names: &mut Names) -> Option<Entry> {
     Some(entry)
 }
 
-/// The answer's body. Errors: those of the connection, and `TimedOut` after `patience`.
+/// The body of the answer. Errors: those of the connection, and `TimedOut` after `patience`.
 fn ask(address: SocketAddrV4, patience: Duration) -> io::Result<Vec<u8>> {
     let deadline = Instant::now() + patience;
     let mut stream = TcpStream::connect_timeout(&address.into(), patience.max(Duration::from_millis(1)))?;
@@ -218,7 +219,7 @@ fn read_exact(stream: &mut TcpStream, buffer: &mut [u8], deadline: Instant) -> i
     Ok(())
 }
 
-/// A length that is not true costs no more memory than what comes.
+/// A false length needs no more memory than the data that arrive.
 fn read_all(stream: &mut TcpStream, body: &mut Vec<u8>, length: usize, deadline: Instant) -> io::Result<()> {
     let mut piece = [0; 16 << 10];
     while body.len() < length {

@@ -1,20 +1,21 @@
-//! The list of mounts that the master of MooseFS gives to whoever asks, as `mfscli -SMO` does: of each how often it asked
-//! for each operation since the hour began, by the master's clock. Form: `mfscli` and masters of 3.0.117; masters from
-//! 1.7.8 on know this question.
+//! The list of mounts that the MooseFS master sends to any client, as used by `mfscli -SMO`. For each mount
+//! it contains the number of each operation in the current hour of the master's clock. Form: `mfscli` and
+//! masters of 3.0.117; masters since
+//! 1.7.8 support this request.
 
 use crate::sample::printable;
 use std::net::Ipv4Addr;
 
 const ASKED: u32 = 508;
 const ANSWER: u32 = 509;
-/// The form of a session that is asked for.
+/// The requested form of a session.
 const FORM: u8 = 2;
-/// Type and length, and the form.
+/// Type, length and form.
 pub const QUESTION: [u8; 9] = [0, 0, (ASKED >> 8) as u8, ASKED as u8, 0, 0, 0, 1, FORM];
 pub const HEAD_BYTES: usize = 8;
-/// Some 50,000 mounts.
+/// About 50,000 mounts.
 const LONGEST_ANSWER: usize = 16 << 20;
-/// Of one mount: flags, numbers of users and groups, limits.
+/// Bytes for each mount: flags, user and group ids, limits.
 const SETTINGS_BYTES: usize = 27;
 const OPERATIONS: [&str; 16] = [
     "statfs",
@@ -31,7 +32,7 @@ const OPERATIONS: [&str; 16] = [
     "link",
     "readdir",
     "open",
-    // Where a part of a file lies, no read or write: those go to chunk servers.
+    // The operation looks up where a part of a file is. Reads and writes themselves go to chunk servers.
     "read_chunk",
     "write_chunk",
 ];
@@ -41,7 +42,7 @@ const OPERATIONS: [&str; 16] = [
 pub struct Session {
     pub number: u32,
     pub client: Ipv4Addr,
-    /// As the client says.
+    /// As reported by the client.
     pub mount_point: Vec<u8>,
     pub is_connected: bool,
     counts: Vec<u32>,
@@ -53,7 +54,7 @@ impl Session {
         format!("{}:{}", self.client, printable(&self.mount_point))
     }
 
-    /// Those that were asked for.
+    /// Operations with a count above zero.
     pub fn operations(&self) -> impl Iterator<Item = (String, u64)> + '_ {
         let name =
             |at: usize| OPERATIONS.get(at).map_or_else(|| format!("operation_{at}"), ToString::to_string);
@@ -62,16 +63,16 @@ impl Session {
     }
 }
 
-/// Whether that is the answer, and how long it is; `None` if nobody should wait for what follows.
+/// Whether it is the answer, and its length. `None` if the rest should not be awaited.
 pub fn head(head: [u8; HEAD_BYTES]) -> Option<(bool, usize)> {
     let mut rest = Bytes(&head);
     let (kind, length) = (rest.number()?, usize::try_from(rest.number()?).ok()?);
-    // A master may say between answers that it is there.
+    // Between answers, a master may send keep-alive messages.
     let is_sane = length <= LONGEST_ANSWER && (kind == ANSWER || (kind == 0 && length == 0));
     is_sane.then_some((kind == ANSWER, length))
 }
 
-/// All mounts; `None` if it is no such answer.
+/// All mounts; `None` if the answer is malformed.
 pub fn sessions(answer: &[u8]) -> Option<Vec<Session>> {
     let mut rest = Bytes(answer);
     let operations = usize::from(u16::from_be_bytes(rest.array()?));
@@ -111,7 +112,7 @@ impl<'a> Bytes<'a> {
         let _expires = self.number()?;
         let (mount_point, _folder) = (self.text()?.to_vec(), self.text()?);
         self.take(SETTINGS_BYTES)?;
-        // Of this hour, and of the one before.
+        // Counts of the current and of the previous hour.
         let counts = self.take(4 * operations)?;
         self.take(4 * operations)?;
         let counts =
@@ -139,7 +140,7 @@ mod tests {
     #[test]
     fn what_is_cut_is_no_answer() {
         for length in 0..REAL.len() {
-            // Cut between two mounts it is a shorter list, which the head's length would not fit.
+            // Cut between two mounts it is a shorter list, which contradicts the length in the head.
             let found = sessions(&REAL[..length]);
             assert!(found.is_none_or(|found| found.len() < 4), "{length}");
         }

@@ -1,5 +1,5 @@
-//! NFS mounts: /proc/self/mountstats. Bind mounts, and exports that the kernel keeps as one, show the same
-//! counters; they count once, as their device numbers in mountinfo are the same.
+//! NFS mounts: /proc/self/mountstats. Bind mounts, and exports that share a superblock in the kernel, show
+//! the same counters. They have the same device number in mountinfo, so they count once.
 
 use super::{Parsed, Reading};
 use crate::lines::{each_line, Faults};
@@ -38,7 +38,7 @@ fn devices(reading: &Reading) -> Devices {
     devices
 }
 
-/// For tools that read any format the same way. Errors: those of reading.
+/// For tools that read all formats in the same way. Errors: the file cannot be read.
 pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     let mut mounts = Mounts::default();
     each_line(input, parsed.faults, |line, faults| mounts.line(line, parsed.names, faults))?;
@@ -47,15 +47,15 @@ pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     Ok(())
 }
 
-/// Whose the next lines are.
+/// The mount to which the next lines belong.
 #[derive(Debug, Default)]
 enum Current {
     #[default]
     NotNfs,
-    /// A mount whose counters were read at another mount point.
+    /// A mount whose counters were already read at another mount point.
     Again,
     Mount(Box<Mount>, Meeting),
-    /// The line is lost that says whose.
+    /// The line that names the mount is lost.
     Orphaned,
 }
 
@@ -106,8 +106,8 @@ impl Mounts {
         }
     }
 
-    /// The mount that is complete now. Without mountinfo, two of one device with the same numbers are one; of
-    /// two at one place the upper one is what programs see there.
+    /// Stores the mount, which is complete now. Without mountinfo, two mounts of one device with equal
+    /// numbers count as one. Of two mounts at one place, programs see the upper one.
     fn keep(&mut self) {
         let Current::Mount(mount, meeting) = std::mem::take(&mut self.current) else { return };
         let is_known = |known: &Mount| known.device == mount.device && known.entry == mount.entry;
@@ -133,13 +133,13 @@ fn counters(line: Line, entry: &mut Entry, names: &mut Names) -> Option<()> {
     Some(())
 }
 
-/// `READ` gives how often, its total time, and as `READ/queue`, `READ/response` the parts of it.
+/// `READ` contains the count and the total time; `READ/queue` and `READ/response` contain its parts.
 fn one(operation: &Operation, entry: &mut Entry, names: &mut Names) -> Option<()> {
     let mut name = |suffix: &str| {
         let text = [operation.name.to_ascii_lowercase(), suffix.as_bytes().to_vec()].concat();
         names.intern(&text)
     };
-    // Not `read`, which the bytes line has in bytes: they are told apart by their quantity.
+    // The bytes line also has `read`, in bytes. The quantity distinguishes the two.
     let [count, sent, timeouts, .., queue, response, total, errors] = operation.numbers;
     let whole = name("")?;
     entry.push(whole, Quantity::Count, count)?;

@@ -1,6 +1,7 @@
-//! Devices with several paths (device mapper, multipath): which of them are there and run. Read from /sys, as
-//! `multipath -ll` may hang where paths do. A path's state is that of its SCSI device
-//! (Documentation/ABI/testing/sysfs-bus-scsi-devices; drivers/scsi/scsi_sysfs.c, sdev_states) or of its NVMe controller.
+//! Devices with several paths (device mapper, multipath): which paths exist and work. Read from /sys, because
+//! `multipath -ll` may hang together with a path. The state of a path is that of its SCSI device
+//! (Documentation/ABI/testing/sysfs-bus-scsi-devices; drivers/scsi/scsi_sysfs.c, sdev_states) or its NVMe
+//! controller.
 
 use super::Reading;
 use crate::events::{Seen, Sight};
@@ -10,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 const SOURCE: &str = "multipath";
-/// Of a SCSI device and of an NVMe controller that take requests.
+/// States in which a SCSI device or NVMe controller accepts requests.
 const WORKING: [&[u8]; 2] = [b"running", b"live"];
 
 pub fn read(reading: &Reading) {

@@ -1,4 +1,4 @@
-//! Network interfaces of hardware, and bonds of them: /sys/class/net (Documentation/ABI/testing/sysfs-class-net and
+//! Hardware network interfaces and bonds: /sys/class/net (Documentation/ABI/testing/sysfs-class-net and
 //! sysfs-class-net-statistics).
 
 use super::link::Link;
@@ -26,14 +26,15 @@ const COUNTERS: [(&str, Quantity); 16] = [
     ("tx_fifo_errors", Quantity::Count),
     ("collisions", Quantity::Count),
 ];
-/// Of those, what is an event when it grows. Not what is dropped: that happens wherever a packet is not for this machine.
+/// Counters whose growth is an event. Dropped packets are not: they also occur when a packet is meant for
+/// another machine.
 const ERRORS: [&str; 2] = ["rx_errors", "tx_errors"];
-/// Of /usr/include/linux/if.h: somebody switched the interface on.
+/// From /usr/include/linux/if.h: the interface was switched on.
 const IFF_UP: u64 = 1;
 
 pub fn read(reading: &Reading) {
     for (name, folder) in reading.folders(&reading.root().join("sys/class/net")) {
-        // Bridges, tunnels and those of containers have no device, and come and go.
+        // Bridges, tunnels and interfaces of containers have no device, and come and go.
         if reading.is_there(&folder.join("device")) || reading.is_there(&folder.join("bonding")) {
             interface(reading, printable(name.as_bytes()), &folder);
         }
@@ -57,7 +58,7 @@ fn interface(reading: &Reading, target: String, folder: &Path) {
     if let Some(is_up) = is_up {
         link.state(is_up, described(is_up, reading.word(&folder.join("flags")).as_deref()));
     }
-    // A link that is down has none, or -1.
+    // A link that is down has no speed, or -1.
     if let Some(value) = reading.number(&folder.join("speed")).filter(|_| is_up != Some(false)) {
         link.speed(value);
     }

@@ -1,5 +1,5 @@
-//! Results of `iodock probe`: the logs of its store (src/iodock/file_system/probe/store.py), from where they were read last.
-//! Response times are levels of the last round; whether the last round was well is a state.
+//! Results of `iodock probe`: the logs of its store (src/iodock/file_system/probe/store.py), from the last
+//! position on. The response times of the last round are levels; whether it was healthy is a state.
 
 pub mod records;
 
@@ -20,15 +20,16 @@ use std::time::Duration;
 const SOURCE: &str = "probe";
 const MARKER: &str = "iodock-probe-store";
 const VERSION: &[u8] = b"iodock probe store 1\n";
-/// Of a log in a round of the agent: what is before is not looked at. A month of a round a minute is 16 MB.
+/// Limit for a log in one round of the agent; earlier data are skipped. A month with a round per minute has
+/// 16 MB.
 const MOST_BYTES: u64 = 64 << 20;
 const PIECE_BYTES: u64 = 1 << 20;
 const LONGEST_RECORD: usize = 4 << 20;
-/// That are remembered, and files of them.
+/// Limits for remembered runs and for files of a run.
 const MOST_RUNS: usize = 1000;
 const MOST_FILES: usize = 1000;
 
-/// Where a store was read to, and which folder each run watches.
+/// The position in a store, and the folder that each run watches.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Position {
     files: BTreeMap<String, u64>,
@@ -47,7 +48,8 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// `before`: `None` if it was never read: then its rounds are old. Errors: it is no store, or can't be read.
+/// `before` is `None` if the store was never read; then its rounds are old. Errors: it is not a store, or
+/// cannot be read.
 fn store(
     reading: &Reading,
     folder: &Path,
@@ -95,7 +97,8 @@ fn logs_of(reading: &Reading, folder: &Path) -> Vec<PathBuf> {
     files.split_off(files.len().saturating_sub(MOST_FILES))
 }
 
-/// Gives the whole rounds behind the position with the folder that each watched, and how many records were damaged.
+/// Passes the complete rounds after the position, each with the folder it watched. Returns the number of
+/// damaged records.
 fn new_rounds(path: &Path, position: &mut Position, take: &mut dyn FnMut(&str, Round)) -> io::Result<u64> {
     let name = path.file_name().map(|name| printable(name.as_bytes())).unwrap_or_default();
     let mut file = File::open(path)?;
@@ -104,10 +107,10 @@ fn new_rounds(path: &Path, position: &mut Position, take: &mut dyn FnMut(&str, R
     let mut begin = known.unwrap_or(0).max(length.saturating_sub(MOST_BYTES));
     file.seek(SeekFrom::Start(begin))?;
     let (mut content, mut damaged) = (Vec::new(), 0);
-    // A piece at a time: a month of rounds is not kept in memory.
+    // Read in pieces, so that a month of rounds is not kept in memory.
     while begin < length {
         let read = file.by_ref().take(PIECE_BYTES).read_to_end(&mut content)?;
-        // What is being written is read when it is whole.
+        // A record that is being written is read once it is complete.
         let end = memchr::memrchr(b'\n', &content).map_or(0, |end| end + 1);
         damaged += piece(&content[..end], position, take);
         content.drain(..end);
@@ -116,7 +119,7 @@ fn new_rounds(path: &Path, position: &mut Position, take: &mut dyn FnMut(&str, R
             break;
         }
     }
-    // What is so long is no record.
+    // A longer piece is not a record.
     begin += if content.len() > LONGEST_RECORD { content.len() as u64 } else { 0 };
     position.files.insert(name, begin);
     Ok(damaged)
@@ -158,7 +161,7 @@ fn report(reading: &Reading, file_system: &str, target: &str, round: &Round, lim
     if let Some(limit) = limit {
         let _ = level("limit_us", u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
     }
-    // So that two alike rounds are two.
+    // Makes two equal rounds distinguishable.
     let _ = level("round", round.n);
     let target = printable(target.as_bytes());
     reading.entries(SOURCE, (file_system, &target), &names, [&entry]);
@@ -187,7 +190,7 @@ fn state(round: &Round, limit: Option<Duration>) -> Sight {
     Sight::State { level: kind.into(), kind, text, is_told_at_first: kind != "probe-well" }
 }
 
-/// Which file system a folder is of, by the name that other sources give it.
+/// Finds the file system of a folder, by the name that other sources use.
 struct Mounts(Vec<(Vec<u8>, String)>);
 
 impl Mounts {
@@ -198,7 +201,7 @@ impl Mounts {
         Mounts(lines.filter_map(mount).collect())
     }
 
-    /// Of two at one place the upper one, which is listed later.
+    /// Of two mounts at one place, the upper one is listed later.
     fn file_system(&self, folder: &str) -> String {
         let is_below = |point: &[u8]| {
             let rest = folder.as_bytes().strip_prefix(point);
@@ -209,7 +212,7 @@ impl Mounts {
     }
 }
 
-/// Mount point, and the name of the file system.
+/// Mount point and name of the file system.
 fn mount(line: &[u8]) -> Option<(Vec<u8>, String)> {
     let found = mountinfo::line(line)?;
     // `10.0.0.1@o2ib:/lfs`

@@ -1,15 +1,16 @@
-//! Processes' I/O accounting (/proc/PID/io), added up by job; outside jobs by user, session and command.
+//! I/O accounting of processes (/proc/PID/io), summed by job; outside of jobs by user, session and command.
 //!
-//! A live parent's counters include the children it has waited for, so the sum over live processes counts
-//! nothing twice at one moment. It is no counter that only grows: what ends without being waited for within
-//! its job leaves the sum.
+//! The counters of a process include the children that it has waited for. So at any moment, the sum over
+//! living processes counts nothing twice. The sum can fall: a process that ends without being waited for
+//! inside its job leaves it.
 //!
-//! slurmstepd waits for a step's processes, so what it has taken over from them is the step's: all but what its own
-//! threads did. A process below a slurmstepd belongs to that step, whatever its environment says: users change theirs,
-//! and in the second part of a heterogeneous job Slurm's own SLURM_JOB_ID is the first part's.
+//! slurmstepd waits for the processes of its step, so its counters belong to the step, except for what its
+//! own threads did. A process below a slurmstepd belongs to that step, whatever its environment contains:
+//! users change environments, and in the second part of a heterogeneous job, Slurm's own SLURM_JOB_ID is that
+//! of the first part.
 //!
-//! Between rounds it is remembered whose a process is, as finding out costs more than its counters: its start time,
-//! command and the place of its code tell whether it is the same program still.
+//! The owner of each process is remembered between rounds, since finding it costs more than reading counters.
+//! Start time, command and code address show whether it is still the same program.
 
 use super::environment::Answer;
 use super::job_names::Naming;
@@ -30,8 +31,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub type Values = [u64; FIELDS.len()];
 
-/// What [`FIELDS`] are here. `*_call` counts everything that read and write calls moved, cached data, pipes
-/// and sockets too; `*_device` what went to and from devices.
+/// The names of [`FIELDS`]. `*_call` counts all data moved by read and write calls, including cached data,
+/// pipes and sockets; `*_device` counts data to and from devices.
 const METRICS: [(&str, Quantity); FIELDS.len()] = [
     ("read_call", Quantity::Bytes),
     ("write_call", Quantity::Bytes),
@@ -42,17 +43,17 @@ const METRICS: [(&str, Quantity); FIELDS.len()] = [
     ("cancelled_write", Quantity::Bytes),
 ];
 
-/// A new process is asked whose it is in so many rounds: schedulers move it to its job's cgroup.
+/// Number of rounds in which the owner of a new process is checked: schedulers move it into its job's cgroup.
 const NEW_ROUNDS: u32 = 3;
-/// An older one every so many rounds, not all in the same.
+/// An older process is checked again after this number of rounds, different ones in different rounds.
 const ASKED_AGAIN: u64 = 6;
 const STEP_DAEMON: &[u8] = b"slurmstepd";
-/// Where Slurm's own `sleep` of root runs, and what a user's ssh session adopts.
+/// The step in which Slurm runs its own `sleep` as root. It also adopts users' ssh sessions.
 const EXTERN_STEP: &[u8] = b"step_extern";
-/// A tree of processes that is deeper is none.
+/// Limit for the depth of the process tree.
 const DEEPEST: usize = 64;
 
-/// Between rounds; a round that hangs has taken it with it.
+/// State between rounds. If a round hangs, its state is lost.
 pub type Remembered = Arc<Mutex<Memory>>;
 
 #[derive(Debug, Default)]
@@ -67,13 +68,13 @@ struct Known {
     life: Life,
     owner: Owner,
     values: Values,
-    /// In how many rounds it was seen.
+    /// Number of rounds in which it was seen.
     rounds: u32,
-    /// Its environment is known.
+    /// Its environment was read.
     is_asked: bool,
-    /// The process of Slurm that has started a step.
+    /// It is the process of Slurm that started a step.
     is_step_daemon: bool,
-    /// The step whose slurmstepd it descends from. It never changes, but its parents end.
+    /// The step whose slurmstepd is its ancestor. This never changes, but its parents may end.
     step: Option<Job>,
 }
 
@@ -97,16 +98,16 @@ pub fn read(reading: &Reading) {
     *memory() = Memory { round, processes, names };
 }
 
-/// One process that did something.
+/// One process with I/O.
 struct Process {
     number: u64,
     folder: PathBuf,
     known: Known,
-    /// Of its counters, what is not told.
+    /// The part of its counters that is not reported.
     own: Values,
-    /// Its environment is read in this round.
+    /// Its environment should be read in this round.
     is_wanted: bool,
-    /// Slurm's own, of a job whose user nobody knows yet: told once that is known.
+    /// It is Slurm's own process in a job whose user is still unknown. It is reported once the user is known.
     is_withheld: bool,
 }
 
@@ -119,7 +120,7 @@ struct Processes {
     small: SmallFile,
     faults: Faults,
     refused: u64,
-    /// Ended while they were read; another one may have their number now.
+    /// Number of processes that ended during reading. Their numbers may belong to other processes now.
     gone: u64,
 }
 
@@ -131,7 +132,7 @@ impl Processes {
             Err(error) => self.refused += u64::from(!is_gone(&error)),
         }
         self.faults.absorb(faults, &path);
-        // Kernel threads and processes that did nothing.
+        // Kernel threads and processes without I/O.
         if values.iter().all(|&value| value == 0) {
             return;
         }
@@ -144,20 +145,20 @@ impl Processes {
         }
     }
 
-    /// Whose it is, as far as its environment is not needed; `None` if it has ended.
+    /// Its owner, as far as it can be found without the environment; `None` if the process has ended.
     fn known(&mut self, number: u64, folder: &Path, values: Values) -> Option<Known> {
         let before = self.before.processes.remove(&number);
         let turn = (self.before.round + number).is_multiple_of(ASKED_AGAIN);
         let is_old = before.as_ref().is_some_and(|before| before.rounds >= NEW_ROUNDS);
         let before = match before {
-            // It did nothing, so what it did is whose it was.
+            // Its counters did not change, so its earlier owner is still right.
             Some(before) if is_old && !turn && before.values == values => return Some(before),
             other => other,
         };
         let stat = self.small.read(&folder.join("stat")).ok()?.to_vec();
         let life = Life::of(&stat);
         let is_same_process = |before: &&Known| life.start.is_some() && life.start == before.life.start;
-        // Also if it executes another program.
+        // This also holds if it executes another program.
         let step = before.as_ref().filter(is_same_process).and_then(|before| before.step.clone());
         let before = before.filter(|before| life.follows(&before.life));
         let Some(before) = before else {
@@ -169,7 +170,8 @@ impl Processes {
             return Some(Known { values, rounds, ..before });
         }
         let (owner, is_step_daemon) = self.owner(folder, &stat)?;
-        // What its environment said is so still, and whose the processes were that it has waited for.
+        // The content of its environment is still valid, and so are the owners of the processes that it has
+        // waited for.
         let is_said = before.owner.evidence == Evidence::Environment;
         let is_same_step = owner.job == before.owner.job && owner.session == before.owner.session;
         let owner = match owner.evidence {
@@ -180,7 +182,7 @@ impl Processes {
         Some(Known { owner, values, rounds, is_step_daemon, ..before })
     }
 
-    /// And whether it is a step's slurmstepd.
+    /// Also returns whether it is the slurmstepd of a step.
     fn owner(&mut self, folder: &Path, stat: &[u8]) -> Option<(Owner, bool)> {
         let status = self.small.read(&folder.join("status")).ok()?;
         let is_daemon = stat::command(stat) == STEP_DAEMON && users::is_root(status);
@@ -192,7 +194,7 @@ impl Processes {
             session: job.step,
             ..Owner::default()
         };
-        // Its cgroup may be the job's, as a whole.
+        // Its cgroup may belong to the job as a whole.
         let title = if is_daemon { self.small.content(&folder.join("cmdline")) } else { &[] };
         if let Some(job) = jobs::of_title(title) {
             return Some((owned(Evidence::Scheduler, job, Vec::new()), true));
@@ -205,19 +207,20 @@ impl Processes {
         Some((Owner { evidence: Evidence::Session, user, session, command, ..Owner::default() }, false))
     }
 
-    /// What a process's threads did. Read after the process's counters: too much is subtracted rather than too little.
+    /// The I/O of a process's threads. It is read after the process's counters, so that rather too much is
+    /// subtracted than too little.
     fn own(&mut self, folder: &Path) -> Values {
         let mut sum = Values::default();
         for thread in fs::read_dir(folder.join("task")).into_iter().flatten().flatten() {
             let mut values = Values::default();
-            // A thread that ends meanwhile is no fault, and a line that can't be read was counted already.
+            // A thread may end during reading, which is no fault. An unreadable line was already counted.
             read_values(self.small.content(&thread.path().join("io")), &mut values, &mut Faults::default());
             sum.iter_mut().zip(values).for_each(|(sum, value)| *sum = sum.saturating_add(value));
         }
         sum
     }
 
-    /// Of the slurmstepd above each process that is new, and whose cgroup does not say its step.
+    /// Finds the slurmstepd above each new process whose cgroup does not show its step.
     fn find_steps(&mut self, proc: &Path) {
         let places: HashMap<u64, usize> =
             self.found.iter().enumerate().map(|(at, process)| (process.number, at)).collect();
@@ -235,10 +238,10 @@ impl Processes {
         }
     }
 
-    /// The step of the first slurmstepd among a process's parents.
+    /// The step of the nearest slurmstepd among a process's ancestors.
     fn step_above(&mut self, mut life: Life, proc: &Path, places: &HashMap<u64, usize>) -> Option<Job> {
         for _ in 0..DEEPEST {
-            // Process 1 has the orphans.
+            // Process 1 adopts orphans.
             let number = life.parent.filter(|parent| *parent > 1)?;
             let parent = match places.get(&number) {
                 Some(&at) => {
@@ -270,8 +273,9 @@ impl Processes {
         None
     }
 
-    /// A slurmstepd is root's, but has one owner with the processes that it waits for: what they lose when they
-    /// end, and it gains, must be one sum. What root does in a job's extern step is Slurm's, and so it is the same there.
+    /// A slurmstepd runs as root, but gets the same owner as the processes that it waits for. When they end,
+    /// their counters move to it, and the sum must stay the same. In a job's extern step, I/O of root is
+    /// Slurm's own, so the same applies.
     fn give_steps_their_users(&mut self) {
         let root = self.users.of_number(b"0");
         let is_slurms = |process: &Process| {
@@ -310,7 +314,8 @@ impl Processes {
         }
     }
 
-    /// Of those without a job's cgroup, and of some of each job that has no name yet.
+    /// Reads the environments of processes without a job's cgroup, and of some processes of jobs that have no
+    /// name yet.
     fn ask_environments(&mut self, reading: &Reading) {
         let round = self.before.round + 1;
         for process in &mut self.found {
@@ -319,7 +324,7 @@ impl Processes {
         }
         let asked = self.found.iter().filter(|process| process.is_wanted);
         let paths: Vec<_> = asked.map(|process| process.folder.join("environ")).collect();
-        // The other half is for what follows.
+        // The other half of the time is for the steps that follow.
         let answers = environment::ask(&paths, reading.remaining() / 2);
         let unread = paths.len() - answers.said.len();
         self.take_answers(answers.said, round);
@@ -342,7 +347,7 @@ impl Processes {
         self.gone += (before - self.found.len()) as u64;
     }
 
-    /// Gives what is to be remembered.
+    /// Returns the state to remember.
     fn report(self, reading: &Reading) -> HashMap<u64, Known> {
         let (mut names, mut sums) = (Names::default(), BTreeMap::<Owner, Values>::new());
         for process in self.found.iter().filter(|process| !process.is_withheld) {
@@ -372,12 +377,12 @@ impl Processes {
 }
 
 impl Known {
-    /// Its owner as its step says.
+    /// Sets the owner from its step.
     fn take_step(&mut self) {
         let Some(step) = &self.step else { return };
         let owner = &mut self.owner;
         if owner.evidence == Evidence::Cgroup {
-            // The job's, as a whole.
+            // It already has the job as a whole.
             if owner.job == step.id {
                 owner.session.clone_from(&step.step);
             }
@@ -394,7 +399,8 @@ impl Process {
         self.known.owner.evidence == Evidence::Session && !self.known.is_asked
     }
 
-    /// What its environment says; whether it is still there. `learn` gets its owner and the names of jobs.
+    /// Applies the content of its environment; returns whether the process still exists. `learn` gets its
+    /// owner and the names of jobs.
     fn take(
         &mut self,
         answer: Option<Answer>,
@@ -404,7 +410,7 @@ impl Process {
         let is_known = !self.has_no_job_yet();
         let said = match answer {
             Some(Answer::Said(said)) => said,
-            // What it did is its job's all the same.
+            // Its I/O belongs to its job nevertheless.
             other => return is_known || other != Some(Answer::Gone),
         };
         self.known.is_asked |= !is_known;
@@ -418,7 +424,8 @@ impl Process {
         if !is_new && said.names.is_empty() {
             return true;
         }
-        // Another process that has its number since may have said it: its job must not get these bytes.
+        // The environment may be that of a later process with the same number, whose job must not get these
+        // bytes.
         let start = self.known.life.start;
         let is_same = small.read(&self.folder.join("stat")).is_ok_and(|stat| stat::start_time(stat) == start);
         if is_same {
@@ -428,7 +435,7 @@ impl Process {
     }
 }
 
-/// A last line without a newline is cut, maybe within its number.
+/// A last line without a newline is cut, perhaps within its number.
 fn read_values(text: &[u8], values: &mut Values, faults: &mut Faults) {
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         faults.lines += 1;
@@ -439,7 +446,7 @@ fn read_values(text: &[u8], values: &mut Values, faults: &mut Faults) {
     }
 }
 
-/// Of that owner, with those values in the order of [`FIELDS`].
+/// An entry for this owner, with the values in the order of [`FIELDS`].
 pub fn entry(owner: &Owner, values: &Values, names: &mut Names) -> Option<Entry> {
     let mut entry = Entry { owner: owner.clone(), ..Entry::default() };
     for ((operation, quantity), &value) in METRICS.iter().zip(values) {

@@ -1,4 +1,4 @@
-//! What a source gets to read with: files below the root, and an ear for what it says.
+//! The interface of sources: files below the root to read, and a channel for results.
 
 use super::process_io::Remembered;
 use super::slurm_step::Sent;
@@ -21,42 +21,42 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Of a small file.
+/// Limit for a small file.
 const LONGEST_WORD: u64 = 4096;
-/// EINVAL, ENODEV, ENODATA, EOPNOTSUPP: what drivers say of something that has no value now.
+/// EINVAL, ENODEV, ENODATA, EOPNOTSUPP: errors of drivers for something that has no value at present.
 const NOTHING_TO_SAY: [i32; 4] = [22, 19, 61, 95];
 
-/// What a source says while it reads.
+/// A message from a source.
 pub enum News {
     Report(Box<Report>),
-    /// A file that is there could not be read, or not to its end.
+    /// An existing file could not be read, or not to its end.
     Refused(PathBuf, String),
-    /// How something is now, to be compared with the round before.
+    /// A state, to be compared with the previous round.
     Seen(Seen),
-    /// What a log had, and up to where it is read.
+    /// The events of a log, and the position up to which it was read.
     Log(LogRead),
-    /// Something else to say, e.g. processes whose counters only root sees.
+    /// A remark, for example on processes whose counters only root may read.
     Remark(String),
 }
 
-/// What a source is about to read: named if it hangs. A place to look at and no message, as there are
-/// thousands in a round.
+/// The path that a source is about to read, which is reported if it hangs. It is a shared variable and not a
+/// message, since there are thousands in a round.
 pub type Opening = Arc<Mutex<PathBuf>>;
 
-/// How a round is read.
+/// How to read a round.
 #[derive(Clone)]
 pub struct Terms {
     pub root: PathBuf,
-    /// Entries listed for each target; the others are summed.
+    /// Number of entries listed for each target; the others are summed.
     pub limit: usize,
     pub deadline: Instant,
-    /// Where changes are kept for the collector.
+    /// Collects changes for the collector.
     pub round: Option<Round>,
-    /// Between rounds.
+    /// State of processes between rounds.
     pub processes: Remembered,
-    /// Up to where logs were read; `None` where nobody remembers it, and logs are not read.
+    /// Positions in logs; `None` if they are not remembered, and then logs are not read.
     pub positions: Option<Arc<BTreeMap<String, String>>>,
-    /// What else is read than what is known by its place.
+    /// Additional files to read, which are not at a known place.
     pub logs: Arc<Logs>,
     pub records: Sent,
 }
@@ -78,22 +78,22 @@ impl Reading {
         &self.terms.root
     }
 
-    /// Until the deadline.
+    /// Time until the deadline.
     pub fn remaining(&self) -> Duration {
         self.terms.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// What was learnt about processes in rounds before.
+    /// What earlier rounds learnt about processes.
     pub fn processes(&self) -> &Remembered {
         &self.terms.processes
     }
 
-    /// Records that rounds before have sent.
+    /// Records sent by earlier rounds.
     pub fn records(&self) -> &Sent {
         &self.terms.records
     }
 
-    /// Where changes are kept for the collector.
+    /// Collects changes for the collector.
     pub fn round(&self) -> Option<&Round> {
         self.terms.round.as_ref()
     }
@@ -102,7 +102,7 @@ impl Reading {
         &self.tool
     }
 
-    /// Logs and probe stores that are to be read; `None`: this round reads no logs.
+    /// Logs and probe stores to read; `None`: this round does not read logs.
     pub fn logs(&self) -> Option<(&Logs, &BTreeMap<String, String>)> {
         let positions = self.terms.positions.as_deref()?;
         Some((&self.terms.logs, positions))
@@ -113,37 +113,38 @@ impl Reading {
         self.judge(path, result)
     }
 
-    /// Says what was read of a log.
+    /// Reports what was read from a log.
     pub fn log(&self, read: LogRead) {
         self.say(News::Log(read));
     }
 
-    /// Says how something is, so that a change is told.
+    /// Reports a state, so that a change becomes an event.
     pub fn see(&self, seen: Seen) {
         self.say(News::Seen(seen));
     }
 
-    /// Nobody listens any more after the deadline: then it does not matter what is said.
+    /// After the deadline the receiver no longer exists, and messages are discarded.
     pub fn say(&self, news: News) {
         let _ = self.news.send(news);
     }
 
-    /// What is read next.
+    /// Announces the next path.
     pub fn announce(&self, path: &Path) {
         let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         opening.clear();
         opening.push(path);
     }
 
-    /// Says that a path can't be read, and names the part of it that is to blame: a folder that may not be
-    /// searched hides whether there is anything in it.
+    /// Reports that a path cannot be read, and names the responsible part of it: if a folder may not be
+    /// searched, its content is unknown.
     pub fn refuse(&self, path: &Path, error: &io::Error) {
         let is_seen = |path: &&Path| fs::symlink_metadata(path).is_ok();
         let blamed = path.ancestors().find(is_seen).unwrap_or(path);
         self.say(News::Refused(blamed.into(), error.to_string()));
     }
 
-    /// What worked; `None` if it is not there, or failed, which is reported.
+    /// The successful result. `None` if the file does not exist, or if the operation failed, which is
+    /// reported.
     fn judge<T>(&self, path: &Path, result: io::Result<T>) -> Option<T> {
         result
             .inspect_err(|error| {
@@ -154,19 +155,19 @@ impl Reading {
             .ok()
     }
 
-    /// Opens a file; `None` if it is not there, or can't be opened, which is reported.
+    /// Opens a file. `None` if it does not exist, or cannot be opened, which is reported.
     pub fn open(&self, path: &Path) -> Option<File> {
         self.announce(path);
         self.judge(path, File::open(path))
     }
 
-    /// False also if nobody may know, which is reported.
+    /// `false` also if it cannot be determined, which is reported.
     pub fn is_there(&self, path: &Path) -> bool {
         self.announce(path);
         self.judge(path, fs::metadata(path)).is_some()
     }
 
-    /// Names and paths of the folders (and links to some) in a folder, sorted.
+    /// Names and paths of the folders in a folder (including some links), sorted.
     pub fn folders(&self, path: &Path) -> Vec<(OsString, PathBuf)> {
         self.entries_in(path, false)
     }
@@ -188,8 +189,8 @@ impl Reading {
         found
     }
 
-    /// The one line of a small file of /sys, without blanks around it. `None` if it is not there, or if it has
-    /// nothing to say, as the speed of a link that is down.
+    /// The single line of a small file in /sys, without surrounding blanks. `None` if the file does not exist
+    /// or has no value, such as the speed of a link that is down.
     pub fn word(&self, path: &Path) -> Option<Vec<u8>> {
         self.announce(path);
         let mut content = Vec::new();
@@ -205,7 +206,7 @@ impl Reading {
         whole(&self.word(path)?)
     }
 
-    /// Gives each line of a file; `None` if it can't be opened.
+    /// Passes each line of a file; `None` if it cannot be opened.
     pub fn lines(&self, path: &Path, line: impl FnMut(&[u8], &mut Faults)) -> Option<Faults> {
         let mut faults = Faults::default();
         let mut file = self.open(path)?;
@@ -234,7 +235,7 @@ impl Reading {
         self.report(Report { source, file_system, target, names, table, trend, faults, time });
     }
 
-    /// Reports entries that were read already, of a file that holds several targets: see [`Reading::faults`].
+    /// Reports entries from a file with several targets, which was read already: see [`Reading::faults`].
     pub fn entries<'a>(
         &self,
         source: &'static str,
@@ -245,7 +246,7 @@ impl Reading {
         self.entries_of(now(), source, place, names, entries);
     }
 
-    /// See [`Reading::entries`]: as they were at that time.
+    /// Like [`Reading::entries`], for a given time.
     pub fn entries_of<'a>(
         &self,
         time: i64,
@@ -259,7 +260,8 @@ impl Reading {
         self.whole(report, names.clone(), entries);
     }
 
-    /// Reports sums over what is there now, which fall when it ends. Whether the round has taken them.
+    /// Reports sums over existing objects, which fall when an object ends. Returns whether the round accepted
+    /// them.
     pub fn sums(&self, source: &'static str, names: Names, entries: &[Entry], faults: Faults) -> bool {
         let report = Report { trend: Trend::Falls, faults: Some(faults), ..Report::new(source, now()) };
         self.whole(report, names, entries)
@@ -294,7 +296,7 @@ impl Reading {
         self.terms.round.as_ref()?.compare(source, place, trend, time)
     }
 
-    /// Whether the round has taken all of it.
+    /// Whether the round accepted all of it.
     fn compared(&self, comparison: Option<Comparison>, names: &Names, is_complete: bool) -> bool {
         let Some(comparison) = comparison else { return false };
         let Ended { left_out, is_taken } = comparison.end(names, is_complete);
@@ -305,7 +307,7 @@ impl Reading {
         is_taken
     }
 
-    /// Reports what could not be read of a source's files, also where nothing could.
+    /// Reports the unreadable parts of a source's files, even if nothing could be read.
     pub fn faults(&self, source: &'static str, faults: Faults) {
         self.report(Report { faults: Some(faults), ..Report::new(source, now()) });
     }
@@ -315,7 +317,7 @@ impl Reading {
     }
 }
 
-/// A job's steps are told apart for the collector only: they would be as many series as there are steps.
+/// Steps of a job are distinguished for the collector only. In metrics there would be a series for each step.
 fn without_step(entry: &Entry) -> Entry {
     let mut entry = entry.clone();
     if entry.owner.has_job() {

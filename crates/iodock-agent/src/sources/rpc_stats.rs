@@ -1,5 +1,5 @@
-//! `rpc_stats` of Lustre clients (`osc.*`, `mdc.*`): requests in flight now, and histograms of their pages,
-//! of how many were in flight, of offsets and (newer releases) of latency.
+//! `rpc_stats` of Lustre clients (`osc.*`, `mdc.*`): requests in flight, and histograms of their pages, their
+//! concurrency, their offsets and (in newer releases) their latency.
 
 use super::{lustre, Parsed, Reading};
 use crate::lines::each_line;
@@ -15,7 +15,7 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// One entry: all of the file. Errors: those of reading.
+/// The whole file as one entry. Errors: the file cannot be read.
 pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     let mut reader = Reader::default();
     let Parsed { names, faults, entry: give } = parsed;
@@ -32,13 +32,13 @@ pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
 #[derive(Default)]
 struct Reader {
     entry: Entry,
-    /// `read`, `write`, `modify`: above the columns.
+    /// The headings above the columns: `read`, `write`, `modify`.
     columns: Vec<Name>,
     quantity: Option<Quantity>,
 }
 
 impl Reader {
-    /// `None` if the line can't be read.
+    /// `None` if the line cannot be parsed.
     fn line(&mut self, line: &[u8], names: &mut Names) -> Option<()> {
         let Some(colon) = memchr::memchr(b':', line) else { return self.heading(line, names) };
         let (key, value) = (&line[..colon], line[colon + 1..].trim_ascii());
@@ -52,8 +52,8 @@ impl Reader {
         Some(())
     }
 
-    /// `read    write`, or the line below it that says what the rows are. Another line without a colon is junk,
-    /// and the table goes on.
+    /// `read    write`, or the line below it that describes the rows. Another line without a colon is junk,
+    /// and the table continues.
     fn heading(&mut self, line: &[u8], names: &mut Names) -> Option<()> {
         const COLUMNS: [&[u8]; 3] = [b"read", b"write", b"modify"];
         if words(line).all(|word| COLUMNS.contains(&word)) {
@@ -72,7 +72,7 @@ impl Reader {
         Some(())
     }
 
-    /// `16:   511  99 100   |   784   0 100`: number, share and sum of shares for each column.
+    /// `16:   511  99 100   |   784   0 100`: number, share and cumulative share for each column.
     fn bucket(&mut self, key: &[u8], value: &[u8]) -> Option<()> {
         let (bucket, rest) = lustre::scaled(key)?;
         let quantity = self.quantity.filter(|_| rest.is_empty())?;

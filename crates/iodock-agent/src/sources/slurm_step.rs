@@ -1,6 +1,6 @@
-//! Totals of Slurm's job steps: records that the plugin of integrations/slurm leaves at a step's end, one for each step
-//! and node. Which of them the collector counts already, it knows itself, so a record may be sent more than once;
-//! it is removed when a batch with it is safe in the spool.
+//! Totals of Slurm's job steps: records that the plugin of integrations/slurm writes at a step's end, one for
+//! each step and node. The collector knows which ones it has counted, so a record may be sent more than once.
+//! It is removed when the batch that contains it is safe in the spool.
 
 use super::jobs::step_named;
 use super::process_io::{entry, Values};
@@ -19,26 +19,27 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// On a tmpfs: neither a step's end nor a round waits for a disk.
+/// On a tmpfs, so that neither a step's end nor a round waits for a disk.
 const FOLDER: &str = "run/iodock-steps";
 const ENDING: &[u8] = b".step";
-/// Of damaged ones, which are set aside.
+/// Folder for damaged records.
 const DAMAGED: &str = "damaged";
-/// The plugin's have some 300.
+/// The plugin's records have about 300 bytes.
 const LONGEST_BYTES: u64 = 4096;
-/// The plugin stops there.
+/// The plugin writes no more records than this.
 const MOST: usize = 4096;
 const FIRST_LINE: &[u8] = b"iodock-step 1";
 const LAST_LINE: &[u8] = b"end";
 
-/// Between rounds: records that were sent, and the last batch that may have them; 0 while that is not known.
+/// State between rounds: records that were sent, and the last batch that may contain them; 0 until that is
+/// known.
 pub type Sent = Arc<Mutex<BTreeMap<OsString, u64>>>;
 
-/// What a step did on this node.
+/// The I/O of a step on this node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     pub job: Vec<u8>,
-    /// As [`step_named`] says it.
+    /// The step's name, from [`step_named`].
     pub step: Vec<u8>,
     pub user: Vec<u8>,
     /// ns since the epoch.
@@ -60,7 +61,7 @@ pub fn read(reading: &Reading) {
     report(reading, &folder, &left);
 }
 
-/// Of all files; `None` if there is no folder, or somebody else may write to it.
+/// Names of all files; `None` if the folder does not exist or other users may write to it.
 fn names(reading: &Reading, folder: &Path) -> Option<Vec<OsString>> {
     reading.announce(folder);
     match is_safe(folder) {
@@ -82,7 +83,7 @@ fn names(reading: &Reading, folder: &Path) -> Option<Vec<OsString>> {
     Some(names)
 }
 
-/// A folder of root or of who runs this, that nobody else may write to.
+/// The folder belongs to root or to the agent's user, and no other user may write to it.
 fn is_safe(folder: &Path) -> io::Result<bool> {
     let status = fs::symlink_metadata(folder)?;
     // SAFETY: has no preconditions.
@@ -90,13 +91,13 @@ fn is_safe(folder: &Path) -> io::Result<bool> {
     Ok(status.is_dir() && (status.uid() == 0 || status.uid() == own) && status.mode() & 0o022 == 0)
 }
 
-/// Removes what is safe in the spool; gives the others.
+/// Removes records that are safe in the spool; returns the others.
 fn remove_sent(reading: &Reading, folder: &Path, names: Vec<OsString>) -> Vec<OsString> {
     let Some(round) = reading.round() else { return names };
     let mut sent = reading.records().lock().unwrap_or_else(PoisonError::into_inner);
     let there: BTreeSet<&OsString> = names.iter().collect();
     sent.retain(|name, _| there.contains(name));
-    // The round that sent them is over: no later batch has them for the first time.
+    // The round that sent them is over, so no later batch contains them for the first time.
     sent.values_mut().filter(|last| **last == 0).for_each(|last| *last = round.made());
     let safe = round.safe();
     let mut left = Vec::new();
@@ -117,7 +118,8 @@ fn remove_sent(reading: &Reading, folder: &Path, names: Vec<OsString>) -> Vec<Os
     left
 }
 
-/// A step that ran twice (its job was requeued) has the first of its records told now, and the next in a later round.
+/// If a step ran twice (its job was requeued), the first record is reported now and the second in a later
+/// round.
 fn report(reading: &Reading, folder: &Path, files: &[OsString]) {
     let (mut names, mut faults, users) = (Names::default(), Faults::default(), Users::read(reading));
     let (mut told, mut entries) = (Vec::new(), BTreeMap::<Owner, Entry>::new());
@@ -154,10 +156,10 @@ fn report(reading: &Reading, folder: &Path, files: &[OsString]) {
     }
 }
 
-/// Of a plain file. Errors: those of reading, and what is no record.
+/// The content of a plain file. Errors: it cannot be read, or is not a record.
 fn content(path: &Path) -> io::Result<Vec<u8>> {
     let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
-    // A pipe must not hang the round, and a link may lead anywhere.
+    // A pipe must not block the round, and a link may point anywhere.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     if !file.metadata()?.is_file() {
@@ -171,7 +173,7 @@ fn content(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// So that it is told once. Only where records are removed as well.
+/// Sets a damaged record aside, so that it is reported only once. Done only where records are removed, too.
 fn set_aside(reading: &Reading, path: &Path) {
     if reading.round().is_none() {
         return;
@@ -194,13 +196,14 @@ fn of_record(record: &Record, users: &Users, names: &mut Names) -> Option<Entry>
     Some(Entry { start_time: Some(record.began), updated: Some(record.ended), ..entry })
 }
 
-/// A whole record; of a torn one or another form nothing, and the first line that is to blame is counted.
+/// A complete record. If it is torn or has another form, there is no result, and the first bad line is
+/// counted.
 pub fn record(text: &[u8], faults: &mut Faults) -> Option<Record> {
     let (mut record, mut known, mut lines) = (Record::default(), 0u32, Lines { rest: text, faults });
     lines.next().filter(|line| *line == FIRST_LINE).or_else(|| lines.refuse())?;
     while let Some(line) = lines.next() {
         if line == LAST_LINE {
-            // Each once, and nothing after the end.
+            // Each field once, and nothing after the end.
             let is_whole = known == (1 << (FIELDS.len() + 5)) - 1 && lines.rest.is_empty();
             return if is_whole { Some(record) } else { lines.refuse() };
         }
@@ -218,7 +221,7 @@ struct Lines<'a, 'b> {
 }
 
 impl<'a> Lines<'a, '_> {
-    /// Without its newline; one that has none was cut.
+    /// The next line without its newline. A line without one was cut.
     fn next(&mut self) -> Option<&'a [u8]> {
         let end = self.rest.iter().position(|&byte| byte == b'\n')?;
         let line = &self.rest[..end];
@@ -234,7 +237,7 @@ impl<'a> Lines<'a, '_> {
     }
 }
 
-/// Which field a line gave: the counters, and then the others.
+/// The index of the field in a line: first the counters, then the others.
 fn take(line: &[u8], record: &mut Record) -> Option<usize> {
     if let Some((field, value)) = process_io::line(line) {
         record.values[field] = value;

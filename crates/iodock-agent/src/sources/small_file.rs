@@ -1,10 +1,10 @@
-//! Files of /proc/PID, thousands in a round.
+//! Reads files of /proc/PID, of which there are thousands in a round.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Through one buffer.
+/// Uses one buffer for all files.
 pub struct SmallFile(Vec<u8>);
 
 impl Default for SmallFile {
@@ -14,10 +14,11 @@ impl Default for SmallFile {
 }
 
 impl SmallFile {
-    /// A read that gives less than this gave all: the kernel gives up to a page at a time.
+    /// A read that returns less than this returned everything, since the kernel returns up to a page at a
+    /// time.
     const SURELY_ALL: usize = 2048;
 
-    /// What fits of the file. Errors: those of opening and reading.
+    /// The content, up to the buffer's size. Errors: the file cannot be opened or read.
     pub fn read(&mut self, path: &Path) -> io::Result<&[u8]> {
         let mut file = File::open(path)?;
         let mut filled = 0;
@@ -30,7 +31,7 @@ impl SmallFile {
         }
     }
 
-    /// Empty if it can't be read: processes come and go.
+    /// Empty if it cannot be read, since processes come and go.
     pub fn content(&mut self, path: &Path) -> &[u8] {
         self.read(path).unwrap_or_default()
     }

@@ -1,8 +1,8 @@
-//! /proc/PID/stat (proc_pid_stat(5)): command, session, and when the process began.
+//! /proc/PID/stat (proc_pid_stat(5)): command, session, and start time.
 
 use iodock_counters::numbers::{whole, words};
 
-/// The command, which may hold blanks and parentheses itself, and what follows it.
+/// The command, which may contain blanks and parentheses, and the text after it.
 fn parts(stat: &[u8]) -> Option<(&[u8], &[u8])> {
     let begin = stat.iter().position(|&byte| byte == b'(')?;
     let end = stat.iter().rposition(|&byte| byte == b')').filter(|end| *end > begin)?;
@@ -13,13 +13,13 @@ pub fn command(stat: &[u8]) -> &[u8] {
     parts(stat).map_or(&[], |(command, _)| command)
 }
 
-/// Clock ticks since boot: with its number it tells a process from a later one.
+/// Clock ticks since boot. Together with its number, it distinguishes a process from a later one.
 pub fn start_time(stat: &[u8]) -> Option<u64> {
     // Field 22; the state, number 3, is the first after the command.
     words(parts(stat)?.1).nth(19).and_then(whole)
 }
 
-/// Clock ticks that the process's own threads had on processors, for its programs and in the kernel.
+/// Clock ticks that the process's own threads used processors, in programs and in the kernel.
 pub fn ticks(stat: &[u8]) -> Option<u64> {
     // Fields 14 and 15.
     let mut times = words(parts(stat)?.1).skip(11).map(whole);
@@ -32,10 +32,10 @@ pub struct Life {
     /// See [`start_time`].
     pub start: Option<u64>,
     pub command: Vec<u8>,
-    /// Where its code lies: another program that it executes lies elsewhere. 1 where nobody may know, 0 once it has
-    /// ended and nobody has waited for it yet.
+    /// The address of its code, which changes when it executes another program. 1 if it may not be read, 0 if
+    /// the process has ended and was not waited for.
     code: Option<u64>,
-    /// Its parent as it was when it was first read: a process whose parent ends gets another one.
+    /// Its parent when it was first read. A process whose parent ends gets another one.
     pub parent: Option<u64>,
 }
 
@@ -49,14 +49,15 @@ impl Life {
         Life { start, command: command(stat).to_vec(), code: numbers.nth(3).flatten(), parent }
     }
 
-    /// The same program, or what is left of it.
+    /// Is it the same program, or what remains of it?
     pub fn follows(&self, before: &Life) -> bool {
         let is_same_code = self.code == before.code || self.code == Some(0);
         self.start.is_some() && self.start == before.start && self.command == before.command && is_same_code
     }
 }
 
-/// The login session (audit's, which `sudo` and `su` keep), else `sid-` and the leader's process id.
+/// The login session (from audit, which `sudo` and `su` keep), else `sid-` and the session leader's process
+/// id.
 pub fn session(audit: &[u8], stat: &[u8]) -> Vec<u8> {
     const UNSET: &[u8] = b"4294967295";
     let audit = audit.trim_ascii();

@@ -1,5 +1,5 @@
-//! Files of syslog: those that are named (`--log`), else the first of the usual ones. Rotation (the old file is read to its
-//! end) and truncation are followed, and a flood is read only in part.
+//! Syslog files: those named with `--log`, else the first existing one of the usual places. Rotation (the old
+//! file is read to its end) and truncation are followed. Of a flood of messages only a part is read.
 
 use super::{is_gone, kernel_log, Reading};
 use crate::clock::now;
@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 
 pub const SOURCE: &str = "system-log";
 const USUAL: [&str; 2] = ["var/log/messages", "var/log/syslog"];
-/// Of a file in a round: 300,000 lines. What is before is skipped and said.
+/// Limit for a file in one round: 300,000 lines. Earlier lines are skipped, which is reported.
 const MOST_BYTES: u64 = 32 << 20;
-/// Read at once. A line that is longer is skipped.
+/// Bytes read at once. A longer line is skipped.
 const BUFFER: usize = 256 << 10;
 
 pub fn read(reading: &Reading) {
     let Some((logs, positions)) = reading.logs() else { return };
-    // What the kernel says is there twice then.
+    // If the kernel's log is read, the kernel's messages would appear twice.
     let has_kernel = kernel_log::open(&kernel_log::path(reading.root())).is_ok();
     for path in files(reading, logs.files.as_deref()) {
         let log = format!("file {}", printable(path.as_os_str().as_bytes()));
@@ -42,7 +42,7 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// The files that are read, there or not.
+/// The files to read, whether or not they exist.
 pub fn files(reading: &Reading, named: Option<&[PathBuf]>) -> Vec<PathBuf> {
     let below = |path: &Path| reading.root().join(path.strip_prefix("/").unwrap_or(path));
     match named {
@@ -56,14 +56,15 @@ pub fn files(reading: &Reading, named: Option<&[PathBuf]>) -> Vec<PathBuf> {
     }
 }
 
-/// When a line was written that began so: of a flood most lines are of one second, and times are dear.
+/// Caches the time of lines with the same beginning. In a flood most lines have the same second, and
+/// converting times is slow.
 #[derive(Default)]
 struct Moment {
     begin: [u8; STAMP],
     time: i64,
 }
 
-/// Of `Nov 22 08:00:01`.
+/// Length of `Nov 22 08:00:01`.
 const STAMP: usize = 15;
 
 impl Moment {
@@ -86,7 +87,7 @@ fn take(line: &[u8], has_kernel: bool, sieve: &mut Sieve, last: &mut Moment) {
     }
 }
 
-/// Which file, and up to where. All zero: it was not there.
+/// The file's identity and the position in it. All zero: the file did not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LogPosition {
     device: u64,
@@ -110,22 +111,22 @@ impl LogPosition {
     }
 }
 
-/// Gives the lines since `before` (`None`: nothing yet, as all in it is old), where it is now, and how many bytes were
-/// skipped. Errors: those of reading.
+/// Passes the lines after `before` (`None`: none, since all existing lines are old). Returns the new position
+/// and the number of bytes skipped. Errors: the file cannot be read.
 fn follow(
     path: &Path,
     before: Option<LogPosition>,
     line: &mut dyn FnMut(&[u8]),
 ) -> io::Result<(LogPosition, u64)> {
     let mut file = match fs::metadata(path) {
-        // It will be new when it comes, also if it gets the old one's number.
+        // When it appears it is new, even with the inode of the old one.
         Err(error) if is_gone(&error) => {
             let old = before.and_then(|before| Some((rotated(path, before)?, before.offset)));
             let skipped =
                 old.map_or(Ok(0), |(mut old, begin)| rest(&mut old, begin, line).map(|(_, more)| more));
             return Ok((LogPosition::default(), skipped?));
         }
-        // To open a pipe waits for who writes.
+        // Opening a pipe would wait for a writer.
         Ok(known) if !known.is_file() => return Err(io::Error::other("not a file")),
         known => known.and_then(|_| File::open(path))?,
     };
@@ -139,14 +140,14 @@ fn follow(
         }
         begin = 0;
     } else if known.len() < before.offset {
-        // Truncated: all in it is new.
+        // Truncated: everything in it is new.
         begin = 0;
     }
     let (end, more) = rest(&mut file, begin, line)?;
     Ok((here(end), skipped + more))
 }
 
-/// The file that had that place, under its new name.
+/// The file that was at this position, under its new name.
 fn rotated(path: &Path, before: LogPosition) -> Option<File> {
     let (folder, name) = (path.parent()?, path.file_name()?);
     let is_like = |entry: &fs::DirEntry| entry.file_name().as_bytes().starts_with(name.as_bytes());
@@ -155,13 +156,13 @@ fn rotated(path: &Path, before: LogPosition) -> Option<File> {
     File::open(old.path()).ok()
 }
 
-/// The whole lines from `begin` on: where the last ends, and how much was skipped.
+/// Passes the whole lines from `begin` on. Returns the end of the last line, and the number of bytes skipped.
 fn rest(file: &mut File, begin: u64, line: &mut dyn FnMut(&[u8])) -> io::Result<(u64, u64)> {
     let length = file.metadata()?.len();
     let from = begin.max(length.saturating_sub(MOST_BYTES));
     let skipped = from - begin.min(from);
     file.seek(SeekFrom::Start(from))?;
-    // Somewhere in a line, whose end is no line.
+    // The position is inside a line, whose end is not a line.
     let mut is_cut = skipped > 0;
     let (mut buffer, mut filled, mut end) = (vec![0; BUFFER], 0, from);
     loop {
@@ -180,7 +181,7 @@ fn rest(file: &mut File, begin: u64, line: &mut dyn FnMut(&[u8])) -> io::Result<
         end += at as u64;
         buffer.copy_within(at..filled, 0);
         filled -= at;
-        // Who writes as fast as this reads must not keep it for ever.
+        // A writer that is as fast as this reader must not keep it busy for ever.
         if read == 0 || end - from > MOST_BYTES {
             return Ok((end, skipped));
         }

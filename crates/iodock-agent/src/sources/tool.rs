@@ -1,4 +1,4 @@
-//! A tool that a source asks: whoever watches the deadline kills it and what it started.
+//! Runs a tool for a source. At the deadline, the tool and its children are killed.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How often is looked whether a tool that has closed its output has ended.
+/// Interval for checking whether a tool that has closed its output has ended.
 const PAUSE: Duration = Duration::from_millis(2);
 
 #[derive(Debug, Default)]
@@ -15,11 +15,11 @@ enum State {
     #[default]
     Free,
     Running(Child),
-    /// Nothing may be started any more.
+    /// No tool may be started any more.
     Closed,
 }
 
-/// A source's tool, as seen by the source and by whoever watches its deadline.
+/// A tool, shared between the source and the thread that watches its deadline.
 #[derive(Clone, Debug, Default)]
 pub struct Tool(Arc<Mutex<State>>);
 
@@ -28,7 +28,7 @@ impl Tool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts `command`; `take` gets the child for its pipes. Errors: those of starting, and that the deadline
+    /// Starts `command`; `take` gets the child for its pipes. Errors: it cannot be started, or the deadline
     /// is over.
     pub fn start<T>(&self, command: &mut Command, take: impl FnOnce(&mut Child) -> T) -> io::Result<T> {
         die_with_the_agent(command);
@@ -43,7 +43,7 @@ impl Tool {
         Ok(taken)
     }
 
-    /// How it ended; `None` if it was killed at the deadline. To be asked when its output has ended.
+    /// Its exit status; `None` if it was killed at the deadline. Call this after its output has ended.
     pub fn wait(&self) -> Option<ExitStatus> {
         loop {
             match self.status() {
@@ -54,7 +54,7 @@ impl Tool {
         }
     }
 
-    /// Errors: nothing runs.
+    /// Errors: no tool is running.
     fn status(&self) -> io::Result<Option<ExitStatus>> {
         let mut state = self.state();
         let State::Running(child) = &mut *state else { return Err(io::ErrorKind::NotFound.into()) };
@@ -65,32 +65,32 @@ impl Tool {
         Ok(status)
     }
 
-    /// At the end of the source's round: what still runs is killed, and what is started later too. Nobody waits
-    /// for it, as it may be beyond signals.
+    /// Called at the end of the source's round: kills a running tool, and prevents later starts. It does not
+    /// wait, since the tool may be unkillable.
     pub fn close(&self) {
         if let State::Running(mut child) = std::mem::replace(&mut *self.state(), State::Closed) {
-            // It may have ended and what it started not. Nobody has asked how it ended, so its number is no
-            // other's.
+            // It may have ended while its children still run. It was not waited for, so its number is not
+            // reused.
             kill(&mut child);
         }
     }
 }
 
-/// With what it has started.
+/// Kills it together with its children.
 fn kill(child: &mut Child) {
     // SAFETY: sends a signal to the group that the child leads, which is not waited for yet.
     unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
     let _ = child.try_wait();
 }
 
-/// An agent that ends while the tool is being started can't kill it.
+/// If the agent ends while the tool is being started, it cannot kill the tool.
 fn die_with_the_agent(command: &mut Command) {
     let parent = std::process::id();
     // SAFETY: between fork and exec only system calls that are safe there.
     unsafe {
         command.pre_exec(move || {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            // It may have ended before.
+            // The agent may have ended before.
             if libc::getppid() as u32 != parent {
                 libc::_exit(1);
             }

@@ -1,4 +1,4 @@
-//! Names of users. Those of a directory service keep their numbers.
+//! User names. Users of a directory service are shown by number.
 
 use super::{is_gone, News, Reading};
 use iodock_counters::numbers::words;
@@ -10,9 +10,9 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-/// A file of more than this is read in part.
+/// Only this much of a longer file is read.
 const LONGEST_BYTES: u64 = 4 << 20;
-/// At most, and at most a quarter of what remains of the round.
+/// Time limit, which is also limited to a quarter of the remaining round.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Names by number.
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 pub struct Users(BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl Users {
-    /// Of /etc/passwd, which must not cost the processes.
+    /// Reads /etc/passwd, leaving time for the processes.
     pub fn read(reading: &Reading) -> Users {
         let path = reading.root().join("etc/passwd");
         let (answer, answered) = channel();
@@ -38,7 +38,7 @@ impl Users {
         Users::default()
     }
 
-    /// Of two names for one number the first, as getpwuid(3) does.
+    /// If a number has two names, the first counts, as in getpwuid(3).
     fn of_passwd(text: &[u8]) -> Users {
         let mut users = Users::default();
         for line in text.split(|&byte| byte == b'\n') {
@@ -51,18 +51,18 @@ impl Users {
         users
     }
 
-    /// The real user's name in /proc/PID/status, else its number.
+    /// The real user's name from /proc/PID/status, else the number.
     pub fn of_status(&self, status: &[u8]) -> Vec<u8> {
         self.of_number(real(status))
     }
 
-    /// That user's name, else its number.
+    /// The name of this user, else the number.
     pub fn of_number(&self, number: &[u8]) -> Vec<u8> {
         self.0.get(number).map_or_else(|| number.to_vec(), Vec::clone)
     }
 }
 
-/// Whether a process, by its /proc/PID/status, is root's.
+/// Whether a process belongs to root, from its /proc/PID/status.
 pub fn is_root(status: &[u8]) -> bool {
     real(status) == b"0"
 }

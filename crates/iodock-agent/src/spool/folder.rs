@@ -1,4 +1,4 @@
-//! A spool's folder as it was found: one agent at a time, its id, what the agent before left in it.
+//! Opens a spool's folder: locks it for one agent, reads its id, and finds what the previous agent left.
 
 use super::segment::{read, Frames, Segment};
 use iodock_samples::batch::SpoolId;
@@ -8,37 +8,37 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// No file of ours is as long.
+/// Longer files were not written by iodock.
 const LONGEST_SEGMENT: u64 = 256 << 20;
 
 #[derive(Debug)]
 pub struct Folder {
     pub path: PathBuf,
     pub id: SpoolId,
-    /// The oldest first.
+    /// Oldest first.
     pub segments: VecDeque<Segment>,
     pub state: Saved,
-    /// Frames that were damaged or cut, and that no agent before has counted.
+    /// Damaged or cut frames that no earlier agent has counted.
     pub damaged: u64,
-    /// Held as long as the agent lives.
+    /// Held while the agent lives.
     pub lock: File,
 }
 
-/// What is kept besides frames. Lost or outdated it costs batches that are sent twice, and the count of lost ones.
+/// Saved state apart from frames. If it is lost or outdated, batches are sent twice and the count of lost
+/// ones is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Saved {
     pub kept: u64,
     pub lost: u64,
     pub next: u64,
-    /// Of each segment, by its first number, damaged places that `lost` has.
+    /// For each segment, by its first number: damaged places that are included in `lost`.
     pub damaged: BTreeMap<u64, u64>,
 }
 
 impl Folder {
-    /// Makes it where it is not there.
+    /// Opens the folder, and creates it if necessary.
     ///
-    /// # Errors
-    /// It can't be made or written to, others may write to it, or another agent has it.
+    /// # Errors It cannot be created or written, other users may write to it, or another agent uses it.
     pub fn open(path: &Path) -> io::Result<Folder> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         if fs::metadata(path)?.mode() & 0o022 != 0 {
@@ -55,7 +55,7 @@ impl Folder {
         Ok(Folder { path: path.into(), id, segments, state, damaged, lock })
     }
 
-    /// The number of the next batch: none that was used before.
+    /// The number of the next batch, which was never used before.
     pub fn next(&self) -> u64 {
         let used = self.segments.iter().map(|segment| segment.last.max(segment.first.saturating_sub(1)));
         let used = used.max().unwrap_or(0).max(self.state.kept);
@@ -67,7 +67,7 @@ fn file(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     how.read(true).write(true).mode(0o600).open(path)
 }
 
-/// Made once, as it says to the collector who sends.
+/// The id, created once. It identifies the sender to the collector.
 fn id(folder: &Path) -> io::Result<SpoolId> {
     let path = folder.join("id");
     let known = fs::read(&path).ok().and_then(|text| parse_id(&text));
@@ -88,7 +88,7 @@ fn parse_id(text: &[u8]) -> Option<SpoolId> {
     is_id.then(|| u128::from_str_radix(text, 16).ok()).flatten().map(u128::to_be_bytes)
 }
 
-/// In one step, and safe on the disk.
+/// Replaces a file in one step and syncs it.
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     let written = file(&new, OpenOptions::new().create(true).truncate(true))
@@ -102,20 +102,20 @@ fn segments(folder: &Path, saved: &Saved) -> io::Result<(VecDeque<Segment>, u64)
         let name = entry?.file_name();
         let Some(first) = name.to_str().and_then(Segment::named) else { continue };
         let (segment, torn) = scan(folder, first)?;
-        // What is damaged stays there until all of its file is kept.
+        // A damaged place stays in its file until all of the file is stored by the collector.
         let counted = saved.damaged.get(&first).copied().unwrap_or(0);
-        // The collector has what lay there, if it has what lies behind it.
+        // If the collector has the frames after it, it also has those before it.
         let is_kept = segment.frames > 0 && segment.last <= saved.kept;
         damaged += if is_kept { 0 } else { segment.damaged.saturating_sub(counted) };
         damaged += u64::from(torn);
         found.push(segment);
     }
     found.sort_by_key(|segment: &Segment| segment.first);
-    // Numbers are looked for from here on, also where none is left.
+    // Numbering continues here, even if no frame is left.
     Ok((found.into(), damaged))
 }
 
-/// And whether it ended within a frame.
+/// Also returns whether the file ended within a frame.
 fn scan(folder: &Path, first: u64) -> io::Result<(Segment, bool)> {
     let mut segment = Segment::empty(first);
     let path = segment.path(folder);
@@ -129,7 +129,7 @@ fn scan(folder: &Path, first: u64) -> io::Result<(Segment, bool)> {
     let torn = frames.torn;
     segment.damaged = frames.damaged;
     if let Some(end) = torn {
-        // The agent was killed while it wrote.
+        // The agent was killed while writing.
         segment.bytes = end as u64;
         file(&path, &mut OpenOptions::new())?.set_len(segment.bytes)?;
     }
@@ -153,7 +153,7 @@ impl Saved {
         saved
     }
 
-    /// What can't be written is not; the frames say most of it.
+    /// A write error is ignored, since the frames contain most of it.
     pub fn write(&self, folder: &Path) {
         let damaged = self.damaged.iter().map(|(first, damaged)| format!(" {first} {damaged}"));
         let damaged: String = damaged.collect();
@@ -162,7 +162,7 @@ impl Saved {
     }
 }
 
-/// A frame that the collector refused, for those who look why; at most so many of them.
+/// Saves a frame that the collector refused, for later examination. The number of such files is limited.
 pub fn set_aside(folder: &Path, sequence: u64, frame: &[u8]) -> io::Result<()> {
     const MOST: usize = 16;
     let mut others: Vec<PathBuf> = fs::read_dir(folder)?

@@ -1,6 +1,7 @@
-//! Batches on the local disk until the collector keeps them. They survive the agent's end at any moment, and the
-//! machine's but for the last rounds that were not synced yet; of a full disk and beyond the limit the oldest are
-//! dropped and counted. Whoever puts a batch in never waits for the disk.
+//! Keeps batches on the local disk until the collector has stored them. They survive the agent's end at any
+//! moment. They also survive the machine's, except for the last rounds that were not synced yet. If the disk
+//! is full or the limit is reached, the oldest are dropped and counted. Adding a batch never waits for the
+//! disk.
 
 mod folder;
 mod segment;
@@ -19,12 +20,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// In memory, while the disk can't be written to or does not answer.
+/// Limit for batches in memory, while the disk cannot be written or does not respond.
 const MOST_WAITING: usize = 8 << 20;
-/// A file is begun anew beyond that: what is dropped or sent is one of them, at most.
+/// A new file is started beyond this size. Dropping or sending affects at most one file.
 const SEGMENT_BYTES: u64 = 2 << 20;
 
-/// Gets notes for people.
+/// Receives notes for people.
 pub type Say = Box<dyn Fn(&str) + Send + Sync>;
 
 pub struct Spool {
@@ -32,9 +33,9 @@ pub struct Spool {
     id: SpoolId,
     limit: u64,
     shared: Mutex<Shared>,
-    /// There is something to write.
+    /// Signals that there is something to write.
     put: Condvar,
-    /// There is something to send.
+    /// Signals that there is something to send.
     written: Condvar,
     wish: Mutex<Wish>,
     say: Say,
@@ -45,59 +46,58 @@ pub struct Spool {
 struct Shared {
     waiting: VecDeque<(u64, Vec<u8>)>,
     waiting_bytes: usize,
-    /// The oldest first; the last is the one that is written.
+    /// Oldest first; the last one is being written.
     segments: VecDeque<Segment>,
-    /// Of batches; the next one's.
+    /// The number of the next batch.
     next: u64,
-    /// The collector keeps all up to this one.
+    /// The collector has stored all batches up to this one.
     kept: u64,
     lost: u64,
-    /// Some were lost, and the collector has not said anything since.
+    /// Batches were lost, and the collector has not answered since.
     is_gap_unknown: bool,
     state: State,
-    /// Counts what is written.
+    /// Number of writes.
     writes: u64,
 }
 
-/// Of a spool, as it is shown in /metrics.
+/// State of a spool, as shown in /metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// In files.
+    /// Bytes in files.
     pub bytes: u64,
-    /// Batches that the collector does not keep yet.
+    /// Batches that the collector has not stored yet.
     pub waiting: u64,
-    /// Since the spool was made: for lack of room, refused or damaged.
+    /// Lost since the spool was created: for lack of room, refused, or damaged.
     pub lost: u64,
-    /// Since the agent began.
+    /// Stored by the collector since the agent started.
     pub kept: u64,
     pub damaged: u64,
     pub refused: u64,
     pub push_failures: u64,
 }
 
-/// Frames to be sent, and where they lie.
+/// Frames to send, and their positions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     pub bytes: Vec<u8>,
     pub first: u64,
     pub last: u64,
     pub frames: u64,
-    /// Segment, and what follows the load in it.
+    /// Segment and offset of the text that follows the load.
     end: (u64, u64),
 }
 
 impl Load {
-    /// Only where it ended.
+    /// Only the end of the load.
     pub fn sent(self) -> Self {
         Load { bytes: Vec::new(), ..self }
     }
 }
 
 impl Spool {
-    /// Opens the spool, or makes it, and starts the thread that writes.
+    /// Opens or creates the spool, and starts the thread that writes.
     ///
-    /// # Errors
-    /// Those of [`Folder::open`].
+    /// # Errors Those of [`Folder::open`].
     pub fn open(path: &Path, limit: u64, say: Say) -> io::Result<Arc<Spool>> {
         let folder = Folder::open(path)?;
         let next = folder.next();
@@ -144,25 +144,25 @@ impl Spool {
         self.id
     }
 
-    /// For the next batch.
+    /// The number for the next batch.
     pub fn number(&self) -> u64 {
         let mut shared = self.shared();
         shared.next += 1;
         shared.next - 1
     }
 
-    /// The number of the last batch that was made.
+    /// The number of the last batch made.
     pub fn made(&self) -> u64 {
         self.shared().next - 1
     }
 
-    /// All batches up to that number are safe on the disk, kept by the collector, or lost and counted.
+    /// All batches up to this number are safe on the disk, stored by the collector, or lost and counted.
     pub fn safe(&self) -> u64 {
         let shared = self.shared();
         shared.segments.iter().map(|segment| segment.last).fold(shared.kept, u64::max)
     }
 
-    /// Batches that were lost since the spool was made.
+    /// Number of batches lost since the spool was created.
     pub fn lost(&self) -> u64 {
         self.shared().lost
     }
@@ -171,7 +171,7 @@ impl Spool {
         self.shared().lose(count);
     }
 
-    /// Takes a batch that is to be kept. Numbers must grow.
+    /// Adds a batch. Numbers must increase.
     pub fn put(&self, sequence: u64, frame: Vec<u8>) {
         let mut shared = self.shared();
         shared.waiting_bytes += frame.len();
@@ -195,8 +195,8 @@ impl Spool {
         }
     }
 
-    /// What is to be sent next, at most `most` bytes or one frame; `None` if the collector has all. `after` is the
-    /// load before: what is kept of it is not read again.
+    /// The next batches to send: at most `most` bytes, or one frame. `None` if the collector has everything.
+    /// `after` is the previous load; its stored part is not read again.
     pub fn load(&self, after: &Load, most: usize) -> Option<Load> {
         let (kept, segments) = {
             let shared = self.shared();
@@ -205,20 +205,20 @@ impl Spool {
         segments.iter().filter(|segment| segment.unkept(kept) > 0).find_map(|segment| {
             let is_behind = after.end.0 == segment.first && after.last <= kept;
             let begin = if is_behind { after.end.1 } else { 0 };
-            // It may have been dropped just now.
+            // The file may have been dropped just now.
             let bytes = read(&segment.path(&self.folder), begin, segment.bytes).ok()?;
             load(&bytes, segment.first, begin, kept, most)
         })
     }
 
-    /// Waits until something was written since `writes` was this function's answer.
+    /// Waits until something was written since this function returned `writes`.
     pub fn wait(&self, writes: u64) -> u64 {
         let shared = self.shared();
         let shared = self.written.wait_while(shared, |shared| shared.writes == writes);
         shared.unwrap_or_else(PoisonError::into_inner).writes
     }
 
-    /// The collector keeps all up to `kept`. What it need not be sent any more goes.
+    /// The collector has stored all batches up to `kept`. Files that need not be sent any more are removed.
     pub fn keep(&self, kept: u64, is_full_wanted: bool) {
         let is_gap_unknown = {
             let mut shared = self.shared();
@@ -226,20 +226,21 @@ impl Spool {
             shared.kept = shared.kept.max(kept);
             let after = shared.segments.iter().map(|segment| segment.unkept(shared.kept)).sum::<u64>();
             shared.state.kept += before - after;
-            // It keeps what this spool has not made yet: the disk went back to an older state.
+            // It has batches that this spool has not made yet: the disk returned to an older state.
             let is_ahead = kept >= shared.next;
             shared.next = shared.next.max(kept.saturating_add(1));
             shared.is_gap_unknown |= is_ahead;
             shared.is_gap_unknown
         };
-        // A full round that is on its way may be what was lost in part: then it is asked for once that is there.
+        // The lost data may belong to a full round that is still being sent. Another one is requested once
+        // that has arrived.
         if (is_full_wanted || is_gap_unknown) && self.wish().ask(kept) {
             self.shared().is_gap_unknown = false;
         }
         self.forget_kept();
     }
 
-    /// The first frame of a load is refused whatever is done: it is set aside. Gives where, or why not.
+    /// The first frame of a load is always refused, so it is set aside. Returns the path, or why it failed.
     pub fn refuse(&self, load: &Load) -> String {
         let Some(found) = Frames::of(&load.bytes).next() else { return String::new() };
         let aside = set_aside(&self.folder, found.sequence, &load.bytes[found.begin..found.end]);
@@ -257,7 +258,7 @@ impl Spool {
         self.shared().state.push_failures += 1;
     }
 
-    /// Removes files whose frames are all kept, but the one that is written.
+    /// Removes files whose frames are all stored, except the one being written.
     fn forget_kept(&self) {
         let mut removed = Vec::new();
         let mut shared = self.shared();
@@ -288,7 +289,7 @@ impl Shared {
     }
 }
 
-/// The frames of `bytes` after `kept`, which lie in a segment from `begin` on.
+/// The frames of `bytes` after `kept`; `bytes` begins at `begin` in the segment.
 fn load(bytes: &[u8], segment: u64, begin: u64, kept: u64, most: usize) -> Option<Load> {
     let mut load = Load::default();
     for found in Frames::of(bytes).filter(|found| found.sequence > kept) {

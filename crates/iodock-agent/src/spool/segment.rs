@@ -1,4 +1,4 @@
-//! A file of frames. What is damaged in it is skipped; after it the next frame is looked for.
+//! A file of frames. Damaged parts are skipped up to the next frame.
 
 use iodock_samples::frame::{self, Damage};
 use memchr::memmem;
@@ -7,14 +7,14 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Begins each frame.
+/// The first bytes of each frame.
 const MAGIC: &[u8] = b"IODOCS";
 const ENDING: &str = ".frames";
 
-/// What of a file is safe on the disk.
+/// The synced part of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// In its name: no frame has a smaller number.
+    /// Part of the file's name: no frame has a smaller number.
     pub first: u64,
     pub last: u64,
     pub frames: u64,
@@ -32,13 +32,13 @@ impl Segment {
         folder.join(format!("{:020}{ENDING}", self.first))
     }
 
-    /// The first number of a segment of that name.
+    /// The first number in a segment's name.
     pub fn named(name: &str) -> Option<u64> {
         let digits = name.strip_suffix(ENDING)?;
         (digits.len() == 20).then(|| digits.parse().ok())?
     }
 
-    /// How many frames lie after `kept`.
+    /// The number of frames after `kept`.
     pub fn unkept(&self, kept: u64) -> u64 {
         match self.frames {
             0 => 0,
@@ -48,7 +48,7 @@ impl Segment {
     }
 }
 
-/// A whole frame, its place in the bytes, and its number.
+/// A whole frame's position in the bytes, and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     pub begin: usize,
@@ -56,13 +56,13 @@ pub struct Found {
     pub sequence: u64,
 }
 
-/// The frames of a file's bytes.
+/// Iterates over the frames in a file's bytes.
 pub struct Frames<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Places where no frame was and another one followed, or none.
+    /// Places without a valid frame, followed by another frame or by nothing.
     pub damaged: u64,
-    /// The bytes end within a frame, here.
+    /// Position of an incomplete frame at the end of the bytes.
     pub torn: Option<usize>,
 }
 
@@ -90,7 +90,7 @@ impl Iterator for Frames<'_> {
                     return Some(Found { begin, end: self.at, sequence: header.sequence });
                 }
                 Err(Damage::Cut(_)) => {
-                    // A damaged length looks like it: then another frame follows.
+                    // A damaged length has the same effect, but then another frame follows.
                     let at = self.at;
                     self.skip();
                     if self.at == self.bytes.len() {
@@ -105,7 +105,7 @@ impl Iterator for Frames<'_> {
     }
 }
 
-/// The bytes from `begin` to `end` of a file. Errors: those of reading.
+/// The bytes from `begin` to `end` of a file. Errors: the file cannot be read.
 pub fn read(path: &Path, begin: u64, end: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(end.saturating_sub(begin)).unwrap_or(0)];
     File::open(path)?.read_exact_at(&mut bytes, begin)?;

@@ -1,6 +1,7 @@
-//! Whether the next round must be full: at the start, and when the collector misses something.
+//! Decides whether the next round must be full: at the start, and when the collector lacks data.
 
-/// Wishes and full rounds are counted, so that a round that is under way when one comes does not answer it.
+/// Requests and full rounds are counted, so that a round that was already running does not answer a new
+/// request.
 #[derive(Debug)]
 pub struct Wish {
     wanted: u64,
@@ -17,20 +18,20 @@ impl Default for Wish {
 }
 
 impl Wish {
-    /// A round begins: targets whose last full reading answered an older wish are read in full.
+    /// A round begins. Targets whose last full reading is older than the request are read in full.
     pub fn begin(&self) -> u64 {
         self.wanted
     }
 
-    /// The round that began with `wanted` ended with the batch `sequence`.
+    /// The round that began with `wanted` ended with batch `sequence`.
     pub fn end(&mut self, wanted: u64, sequence: u64) {
         if wanted > self.made {
             (self.made, self.sequence) = (wanted, sequence);
         }
     }
 
-    /// The collector, which keeps all up to `kept`, misses something. A full round that is on its way to it is the
-    /// answer, or each batch of a long backlog would ask for one: then false.
+    /// The collector, which has stored all batches up to `kept`, lacks data. If a full round is already on
+    /// its way, returns `false`: otherwise each batch of a long backlog would request one.
     pub fn ask(&mut self, kept: u64) -> bool {
         if self.wanted == self.made && kept >= self.sequence {
             self.wanted += 1;
@@ -53,7 +54,7 @@ mod tests {
         assert_eq!(wish.begin(), first);
         assert!(wish.ask(3));
         assert!(wish.begin() > first);
-        // Asked again before it is made.
+        // Requested again before it is made.
         assert!(wish.ask(9));
         let second = wish.begin();
         wish.end(second, 12);

@@ -1,4 +1,4 @@
-//! The thread that writes a spool's files. Only it waits for the disk.
+//! The thread that writes a spool's files. It is the only one that waits for the disk.
 
 use super::segment::Segment;
 use super::{Spool, SEGMENT_BYTES};
@@ -9,9 +9,9 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Until a disk that could not be written to is tried again.
+/// Pause before writing is tried again after an error.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A limit is so many files, so that what is dropped at once is little of it.
+/// Number of files within the limit, so that dropping one file removes only a small part.
 const SEGMENTS: u64 = 8;
 
 /// Never ends.
@@ -31,7 +31,7 @@ pub fn write(spool: &Arc<Spool>) {
 struct Writer<'a> {
     spool: &'a Spool,
     file: Option<File>,
-    /// With what is not synced yet.
+    /// The current file, including the part that is not synced yet.
     current: Segment,
     complaint: Option<String>,
 }
@@ -65,7 +65,8 @@ impl Writer<'_> {
         }
     }
 
-    /// False if it is longer than all the room there may be. Errors: those of writing that no room helps against.
+    /// `false` if the frame is longer than the whole limit. Errors: write errors that more room would not
+    /// avoid.
     fn append(&mut self, sequence: u64, frame: &[u8]) -> io::Result<bool> {
         self.notice_removal();
         let length = frame.len() as u64;
@@ -91,7 +92,7 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    /// What is written to a file that somebody has removed would be seen by nobody.
+    /// If the file was removed, written data would be invisible.
     fn notice_removal(&mut self) {
         let is_removed = |file: &File| file.metadata().is_ok_and(|metadata| metadata.nlink() == 0);
         if !self.file.as_ref().is_some_and(is_removed) {
@@ -108,12 +109,12 @@ impl Writer<'_> {
     fn write(&self, frame: &[u8]) -> io::Result<()> {
         let Some(file) = &self.file else { return Err(io::ErrorKind::NotFound.into()) };
         file.write_all_at(frame, self.current.bytes).inspect_err(|_| {
-            // What was written of it would be a torn frame; the next one is written over it in any case.
+            // The incompletely written part would be a torn frame. The next frame overwrites it in any case.
             let _ = file.set_len(self.current.bytes);
         })
     }
 
-    /// Below the limit. False if a frame is longer than that.
+    /// Makes room below the limit. `false` if a frame is longer than that.
     fn make_room(&mut self, sequence: u64, length: u64) -> io::Result<bool> {
         while self.total() + length > self.spool.limit {
             if self.drop_oldest() {
@@ -134,7 +135,7 @@ impl Writer<'_> {
         known - synced + self.current.bytes
     }
 
-    /// False if there is none but the one that is written.
+    /// `false` if only the current file exists.
     fn drop_oldest(&mut self) -> bool {
         let (oldest, saved) = {
             let mut shared = self.spool.shared();
@@ -151,12 +152,12 @@ impl Writer<'_> {
         true
     }
 
-    /// A new file, whose first frame is that one.
+    /// Starts a new file with that frame as its first.
     fn begin(&mut self, sequence: u64) -> io::Result<()> {
         self.sync();
         let segment = Segment::empty(sequence);
         let path = segment.path(&self.spool.folder);
-        // Somebody may have removed it.
+        // The folder may have been removed.
         DirBuilder::new().recursive(true).mode(0o700).create(&self.spool.folder)?;
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
         let mut shared = self.spool.shared();
@@ -165,20 +166,20 @@ impl Writer<'_> {
         shared.segments.push_back(segment);
         drop(shared);
         (self.file, self.current) = (Some(file), segment);
-        // Its name must not be lost by a power cut. If it can't be synced, the next one may.
+        // The file's name must survive a power failure. If syncing fails, the next attempt may succeed.
         let _ = File::open(&self.spool.folder).and_then(|folder| folder.sync_all());
         Ok(())
     }
 
-    /// Only what is safe on the disk is sent: else a machine that went down would use numbers again that the
-    /// collector knows already.
+    /// Only synced data are sent. Otherwise, a machine that crashed would reuse numbers that the collector
+    /// knows already.
     fn sync(&mut self) {
         let Some(file) = &self.file else { return };
         let is_known = self.spool.shared().segments.back() == Some(&self.current);
         if is_known {
             return;
         }
-        // The disk is failing: what it has may be readable all the same.
+        // The disk is failing, but its data may still be readable.
         if let Err(error) = file.sync_data() {
             (self.spool.say)(&format!("note: spool: {}: {error}", self.spool.folder.display()));
         }
@@ -190,7 +191,7 @@ impl Writer<'_> {
         self.spool.written.notify_all();
     }
 
-    /// Once, until it changes.
+    /// Prints a complaint once, until it changes.
     fn complain(&mut self, complaint: Option<String>) {
         if self.complaint == complaint {
             return;

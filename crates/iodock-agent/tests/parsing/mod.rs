@@ -1,4 +1,4 @@
-//! What a reader makes of a text.
+//! The result of a reader for a given text.
 
 use iodock_agent::lines::Faults;
 use iodock_agent::sample::{Entry, Names, Quantity};

@@ -1,4 +1,4 @@
-//! A collector for tests, which does what it is told.
+//! A collector for tests that behaves as configured.
 
 use super::frames;
 use iodock_samples::batch::{Batch, Receipt};
@@ -11,31 +11,31 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Conduct {
     Keep,
-    /// Keeps, and hangs up without saying so.
+    /// Stores the batches, then closes the connection without an answer.
     KeepOnce,
-    /// Answers with a status and further lines of the head.
+    /// Answers with a status and additional header lines.
     Status(u16, String),
     /// Refuses longer requests.
     AtMost(usize),
-    /// Refuses requests with that batch.
+    /// Refuses requests that contain this batch.
     Not(u64),
-    /// Keeps, and asks for a full round.
+    /// Stores the batches, and requests a full round.
     AskFull,
-    /// Says that it keeps all up to there.
+    /// Claims to have stored all batches up to this one.
     Says(u64),
     /// Never answers.
     Hang,
-    /// Answers without an end, a byte at a time, or all at once.
+    /// Answers endlessly, byte by byte or all at once.
     Drip,
     Flood,
 }
 
 #[derive(Default)]
 pub struct Seen {
-    /// Requests' heads.
+    /// Headers of the requests.
     pub heads: Vec<String>,
     pub lengths: Vec<usize>,
-    /// In the order they came, what was not kept too.
+    /// All batches in order of arrival, including those not stored.
     pub batches: Vec<Batch>,
     pub kept: Vec<Batch>,
 }
@@ -61,7 +61,7 @@ impl Collector {
         spawn(move || {
             for stream in listener.incoming().flatten() {
                 let serves = serves.clone();
-                // Who goes away in between is nobody's business.
+                // A client that disconnects does not matter.
                 spawn(move || drop(serves.connection(stream)));
             }
         });
@@ -81,7 +81,7 @@ impl Collector {
         self.seen.lock().expect("no panic")
     }
 
-    /// Numbers of the batches that are kept, in the order they came.
+    /// Numbers of the stored batches, in order of arrival.
     pub fn kept(&self) -> Vec<u64> {
         self.seen().kept.iter().map(|batch| batch.sequence).collect()
     }

@@ -1,4 +1,4 @@
-//! An agent that runs, what it says, and what lies in its spool.
+//! A running agent, its output, and its spool.
 
 // Each test program uses a part of it.
 #![allow(dead_code)]
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// What does not come about by then never does.
+/// An event that has not happened by then never will.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn wait_for<T>(what: &str, mut is_there: impl FnMut() -> Option<T>) -> T {
@@ -32,7 +32,7 @@ pub fn wait_for<T>(what: &str, mut is_there: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// A time as the agent says it: ns since the epoch.
+/// Checks a time that the agent reports, in ns since the epoch.
 pub fn assert_is_now(said: &str) {
     let said: i64 = said.trim().parse().expect("a number");
     assert!((iodock_agent::clock::now() - said).abs() < 600_000_000_000, "{said} is not now");
@@ -48,7 +48,7 @@ impl Agent {
         Agent::run(Command::new(env!("CARGO_BIN_EXE_iodock-agent")), tree, arguments)
     }
 
-    /// `command` is the agent, or what runs it.
+    /// `command` is the agent, or a program that runs it.
     pub fn run(mut command: Command, tree: &Tree, arguments: &[&str]) -> Self {
         let mut process = command
             .args(["run", "--listen", "127.0.0.1:0", "--root"])
@@ -75,7 +75,7 @@ impl Agent {
         wait_for(text, || self.said().contains(text).then_some(()));
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> String {
         wait_for("an address", || {
             let said = self.said();
@@ -142,14 +142,14 @@ pub fn frames(mut bytes: &[u8]) -> Vec<Batch> {
 
 pub fn write_opens(tree: &Tree, opens: u64) {
     let text = format!("job_stats:\n- job_id: 7\n  open: {{ samples: {opens}, unit: reqs }}\n");
-    // In one step: the agent must not read a half of it.
+    // In one step, so that the agent does not read half of it.
     let new = tree.write("new", text);
     let path = tree.0.join("proc/fs/lustre/mdt/lfs-MDT0000/job_stats");
     fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
     fs::rename(new, path).expect("renamed");
 }
 
-/// The values of that job in a batch.
+/// The values of this job in a batch.
 pub fn opens(batch: &Batch) -> Vec<u64> {
     let parts = batch.parts.iter().filter(|part| part.source == "mdt_job_stats");
     parts.flat_map(|part| &part.entries).flat_map(|entry| &entry.values).map(|(_, value)| *value).collect()

@@ -1,4 +1,4 @@
-//! An agent that pushes, with a tree and a spool of its own.
+//! A pushing agent with its own tree and spool.
 
 use super::collector::Collector;
 use super::{wait_for, write_opens, Agent};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub struct Site {
     pub tree: Tree,
     pub spool: PathBuf,
-    /// Of the agent.
+    /// Arguments of the agent.
     arguments: Vec<String>,
 }
 
@@ -19,14 +19,14 @@ impl Site {
         Site::spooling(name).with("--push", url)
     }
 
-    /// The collector comes for it.
+    /// A site whose collector pulls.
     pub fn pulled(name: &str) -> Self {
         let mut site = Site::spooling(name);
         site.arguments.push("--serve-spool".into());
         site
     }
 
-    /// For nobody yet.
+    /// A site without a collector.
     pub fn spooling(name: &str) -> Self {
         let tree = Tree::new(name);
         write_opens(&tree, 1);
@@ -41,7 +41,7 @@ impl Site {
         self
     }
 
-    /// A file that only we may read, or others too.
+    /// A file with the given mode.
     pub fn file(&self, name: &str, text: impl AsRef<[u8]>, mode: u32) -> String {
         let path = self.tree.write(name, text);
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
@@ -52,7 +52,7 @@ impl Site {
         Agent::start(&self.tree, &self.arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Its end with wrong arguments, and what it said.
+    /// Runs it with wrong arguments, and returns its messages.
     pub fn ends(&self) -> String {
         let mut agent = self.start();
         assert_eq!(wait_for("its end", || agent.process.try_wait().expect("it ran")).code(), Some(2));
@@ -65,12 +65,12 @@ pub fn has_kept(collector: &Collector, count: usize) {
     wait_for("a push", || (collector.kept().len() >= count).then_some(()));
 }
 
-/// In order, each once.
+/// Checks that the numbers are consecutive and unique.
 pub fn assert_all(kept: &[u64]) {
     assert!(kept.iter().copied().eq(1..=kept.len() as u64), "{kept:?}");
 }
 
-/// Of certificates.
+/// Path of a certificate fixture.
 pub fn fixture(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tls").join(name);
     path.to_str().expect("text").into()

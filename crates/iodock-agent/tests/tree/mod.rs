@@ -1,4 +1,4 @@
-//! A fake tree of files below which the agent looks, and what its output must be like.
+//! A fake tree of files for the agent, and checks of its output.
 
 // Each test program uses a part of it.
 #![allow(dead_code)]
@@ -52,7 +52,8 @@ impl Drop for Tree {
     }
 }
 
-/// What OpenMetrics asks for: an end, each family once and together, each series once, one line a sample.
+/// Checks the rules of OpenMetrics: an end mark, each family once and contiguous, each series once, one
+/// sample per line.
 pub fn check_form(text: &str) {
     assert!(text.ends_with("# EOF\n"));
     let (mut families, mut series, mut family) = (BTreeSet::new(), BTreeSet::new(), String::new());

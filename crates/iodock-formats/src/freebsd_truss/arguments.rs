@@ -1,4 +1,4 @@
-//! The arguments between a call's brackets, into the fields that its roles name.
+//! Reads the arguments between a call's brackets into the fields that their roles name.
 
 use crate::strace::{number, OTHER_COMMAND};
 use iodock_event::{
@@ -6,12 +6,12 @@ use iodock_event::{
     UNSHOWN_OFFSET,
 };
 
-/// No call has more arguments.
+/// The largest number of arguments of any call.
 const MOST: usize = 8;
 /// FreeBSD's AT_FDCWD.
 const FREEBSD_AT_FDCWD: i64 = -100;
 
-/// Fills `raw` from `text` (what stands between the brackets). `false` if it can't be taken apart.
+/// Fills `raw` from `text` (the text between the brackets). `false` if it cannot be split into arguments.
 pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> bool {
     let spec = raw.call.spec();
     let mut values = [&b""[..]; MOST];
@@ -22,14 +22,15 @@ pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> bool {
         }
         fill_one(role, values[index], spec, raw, batch);
     }
-    // Before FreeBSD 10 a gap in registers stands before a length of 64 bits.
+    // Before FreeBSD 10, 64-bit lengths are aligned to a register pair, so an unused register is printed
+    // before them.
     if spec.action == Action::Truncate && count == 3 {
         raw.argument = integer(values[2]);
     }
     true
 }
 
-/// The roles of a call whose arguments FreeBSD has in another order.
+/// The roles of calls whose arguments FreeBSD has in another order.
 fn roles(spec: &CallSpec) -> &'static [Role] {
     match spec.name {
         "sendfile" => &[Role::Fd, Role::Fd2, Role::Offset, Role::Size],
@@ -37,14 +38,14 @@ fn roles(spec: &CallSpec) -> &'static [Role] {
     }
 }
 
-/// Splits at the commas between arguments; `None` if a text or structure does not end.
+/// Splits the text at the commas between arguments; `None` if a string or structure is not closed.
 fn split<'a>(text: &'a [u8], spec: &CallSpec, values: &mut [&'a [u8]; MOST]) -> Option<usize> {
     let (mut at, mut count) = (0, 0);
     while at < text.len() && count < MOST {
         let end = value_end(text, at, spec)?;
         values[count] = &text[at..end];
         count += 1;
-        // The comma.
+        // Skip the comma.
         at = end + 1;
     }
     Some(count)
@@ -66,7 +67,7 @@ fn value_end(text: &[u8], at: usize, spec: &CallSpec) -> Option<usize> {
     }
 }
 
-/// Is only one of the call's arguments a text? Then the last quote ends it, whatever the text holds.
+/// Is only one of the arguments a string? Then the last quote ends it, whatever the string contains.
 fn only_text(spec: &CallSpec) -> bool {
     let names = spec.roles.iter().filter(|role| matches!(role, Role::Path | Role::Path2)).count();
     match spec.action {
@@ -76,7 +77,7 @@ fn only_text(spec: &CallSpec) -> bool {
     }
 }
 
-/// Behind the quote that ends the text at `at`, and the `...` of one that was cut.
+/// Position after the closing quote of the string at `at`, and after the `...` of a shortened string.
 fn text_end(text: &[u8], at: usize) -> Option<usize> {
     memchr::memchr_iter(b'"', &text[at + 1..]).find_map(|quote| closed(text, at + 1 + quote))
 }
@@ -85,14 +86,14 @@ fn last_text_end(text: &[u8], at: usize) -> Option<usize> {
     memchr::memrchr_iter(b'"', &text[at + 1..]).find_map(|quote| closed(text, at + 1 + quote))
 }
 
-/// Behind this quote and its `...`, if an argument can end there.
+/// Position after this quote and its `...`, if an argument can end there.
 fn closed(text: &[u8], quote: usize) -> Option<usize> {
     let cut = text[quote + 1..].starts_with(b"...");
     let end = quote + 1 + if cut { 3 } else { 0 };
     matches!(text.get(end), None | Some(b',' | b' ' | b'}' | b']')).then_some(end)
 }
 
-/// Behind the bracket that closes the one at `at`.
+/// Position after the bracket that closes the one at `at`.
 fn structure_end(text: &[u8], at: usize) -> Option<usize> {
     let (mut depth, mut at) = (0usize, at);
     loop {
@@ -112,7 +113,7 @@ fn structure_end(text: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Is the value of the kind that the role has? A structure or an address may stand for any.
+/// Does the value have the kind that the role needs? A structure or an address may replace any value.
 fn is_readable(role: Role, value: &[u8], spec: &CallSpec) -> bool {
     match role {
         Role::Fd | Role::Fd2 | Role::DirFd | Role::DirFd2 => value == b"AT_FDCWD" || number(value).is_some(),
@@ -141,7 +142,7 @@ fn fill_one(role: Role, value: &[u8], spec: &CallSpec, raw: &mut RawCall, batch:
             raw.flags = constants::value(value).unwrap_or(OTHER_COMMAND);
         }
         Role::Flags => raw.flags = flags(value, |number| number as u64),
-        // Of F_SETFL the flags of open.
+        // The open flags in an F_SETFL call.
         Role::Argument if spec.action == Action::Fcntl && raw.flags == constants::F_SETFL => {
             raw.argument = flags(value, open_flags) as i64;
         }
@@ -166,7 +167,7 @@ fn descriptor(value: &[u8]) -> i32 {
     }
 }
 
-/// truss shows only where an offset lies, and 0 where there is none; newer ones `{ 0x200 }`.
+/// truss shows only the address of an offset, or 0 if there is none; newer versions show `{ 0x200 }`.
 fn pointed(value: &[u8]) -> i64 {
     if let Some(inner) = value.strip_prefix(b"{ ").and_then(|inner| inner.strip_suffix(b" }")) {
         return integer(inner);
@@ -177,13 +178,13 @@ fn pointed(value: &[u8]) -> i64 {
     }
 }
 
-/// A name as it stands between its quotes; none where truss could only print the address.
+/// A name as it is printed between its quotes; empty where truss could only print the address.
 fn name(value: &[u8], batch: &mut Batch) -> Text {
     let inner = value.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\""));
     inner.map_or(Text::NONE, |inner| batch.push_text(inner))
 }
 
-/// The sum of the lengths in `[{"abc",3},{0x7ff,10}]`; unknown if not all are shown.
+/// The sum of the lengths in `[{"abc",3},{0x7ff,10}]`; unknown if some are not shown.
 fn vector(value: &[u8]) -> i64 {
     let Some(mut rest) = value.strip_prefix(b"[") else { return UNKNOWN };
     let mut sum = 0i64;
@@ -201,7 +202,7 @@ fn vector(value: &[u8]) -> i64 {
     }
 }
 
-/// What names and numbers in `A|B|0x4` sum up to, as Linux numbers. `freebsd` translates a number.
+/// The value of the names and numbers in `A|B|0x4`, as a Linux number. `freebsd` translates a FreeBSD number.
 fn flags(value: &[u8], freebsd: fn(i64) -> u64) -> u64 {
     let one = |word: &[u8]| match number(word) {
         Some(number) => freebsd(number),
@@ -211,7 +212,7 @@ fn flags(value: &[u8], freebsd: fn(i64) -> u64) -> u64 {
     value.split(|&byte| byte == b'|').map(one).fold(0, |sum, flag| sum | flag)
 }
 
-/// FreeBSD's open flags (sys/fcntl.h) in Linux' numbers.
+/// Translates FreeBSD's open flags (sys/fcntl.h) into Linux's.
 fn open_flags(number: i64) -> u64 {
     const FLAGS: &[(i64, u64)] = &[
         (0x1, constants::O_WRONLY),
@@ -233,7 +234,8 @@ fn open_flags(number: i64) -> u64 {
     FLAGS.iter().filter(|&&(freebsd, _)| number & freebsd != 0).fold(0, |sum, &(_, flag)| sum | flag)
 }
 
-/// The command of fcntl: a name, or (before FreeBSD 7) FreeBSD's number, of which the first five are Linux's.
+/// The fcntl command: a name, or (before FreeBSD 7) FreeBSD's number. The first five numbers are the same in
+/// Linux.
 fn command(value: &[u8]) -> u64 {
     match value {
         b"F_DUP2FD_CLOEXEC" => constants::F_DUP2FD,
@@ -247,7 +249,7 @@ fn command(value: &[u8]) -> u64 {
     }
 }
 
-/// `[ "ls", "-l" ]` as NUL-separated bytes; without `-a` an address.
+/// `[ "ls", "-l" ]` as NUL-separated bytes. Without `-a` truss prints an address.
 fn words(value: &[u8], batch: &mut Batch) -> Text {
     let Some(mut rest) = value.strip_prefix(b"[ ") else { return Text::NONE };
     let start = batch.bytes.len();
@@ -263,7 +265,7 @@ fn words(value: &[u8], batch: &mut Batch) -> Text {
     Text { start: start as u32, length: (batch.bytes.len() - start) as u32 }
 }
 
-/// `{ 3, 4 }` of pipe; of pipe2 truss shows an address.
+/// `{ 3, 4 }` for pipe. For pipe2 truss shows an address.
 fn new_pair(value: &[u8], raw: &mut RawCall) {
     let inner = value.strip_prefix(b"{ ").and_then(|inner| inner.strip_suffix(b" }"));
     let Some((inner, comma)) = inner.and_then(|inner| Some((inner, memchr::memchr(b',', inner)?))) else {
@@ -273,7 +275,7 @@ fn new_pair(value: &[u8], raw: &mut RawCall) {
     raw.fd2 = descriptor(inner[comma + 1..].trim_ascii());
 }
 
-/// `{ mode=-rw-r--r-- ,inode=5,size=35,blksize=32768 }`: the mode is as ls prints it.
+/// `{ mode=-rw-r--r-- ,inode=5,size=35,blksize=32768 }`: the mode is printed as by ls.
 fn stat(value: &[u8], raw: &mut RawCall) {
     let Some(rest) = value.strip_prefix(b"{ mode=") else { return };
     raw.stat_type = match rest.first() {

@@ -1,4 +1,4 @@
-//! FreeBSD's numbers of errors (sys/errno.h). The first 34 are Linux's, but for 11.
+//! FreeBSD's error numbers (sys/errno.h). The first 34 are the same as Linux's, except 11.
 
 use iodock_event::ErrnoId;
 
@@ -70,7 +70,7 @@ const FROM_35: &[&str] = &[
     "EINTEGRITY",
 ];
 
-/// What the first of them are called (lib/libc/gen/errlst.c).
+/// The texts of the first errors (lib/libc/gen/errlst.c).
 const TEXTS: &[&str] = &[
     "Operation not permitted",
     "No such file or directory",
@@ -144,16 +144,17 @@ const TEXTS: &[&str] = &[
     "Stale NFS file handle",
 ];
 
-/// Is this the text of another error? Versions differ in the words of a few, so one that is not known tells nothing.
+/// Does the text belong to another error? Versions differ in the wording of a few texts, so an unknown text
+/// decides nothing.
 pub fn is_of_other(number: i64, text: &[u8]) -> bool {
     let place = TEXTS.iter().position(|known| known.as_bytes() == text);
     place.is_some_and(|place| i64::try_from(place + 1) != Ok(number))
 }
 
-/// The error of that number; `None` when the table of names is full.
+/// The error with that number; `None` when the table of names is full.
 pub fn error(number: i64) -> Option<ErrnoId> {
     match number {
-        // Inside the kernel: the call begins again.
+        // Used inside the kernel only: the call is restarted.
         -1 => ErrnoId::intern(b"ERESTART"),
         11 => ErrnoId::intern(b"EDEADLK"),
         1..=LAST_SHARED => Some(ErrnoId::from_linux(number as i32)),

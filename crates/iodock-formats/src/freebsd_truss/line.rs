@@ -1,28 +1,28 @@
-//! One line: who, when, and what.
+//! Parses one line: thread, time and meaning.
 
 use super::errors;
 use crate::strace::number;
 
 /// Nanoseconds in a second.
 const SECOND: i64 = 1_000_000_000;
-/// Ids of threads begin above those of processes (sys/proc.h: PID_MAX).
+/// Thread ids are larger than any process id (sys/proc.h: PID_MAX).
 const LAST_PID: u32 = 99_999;
 
-/// What stands before the call.
+/// The columns before the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prefix {
     /// `-f`
     pub pid: Option<u32>,
     /// `-H`
     pub tid: Option<u32>,
-    /// ns, `columns` of them.
+    /// Times in ns; the first `columns` are filled.
     pub stamps: [i64; 2],
     pub columns: usize,
-    /// Where the rest begins.
+    /// Offset of the text after the prefix.
     pub body: usize,
 }
 
-/// A line's meaning.
+/// The meaning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     Call(Call<'a>),
@@ -35,36 +35,37 @@ pub enum Body<'a> {
     },
     /// `<thread 100123 exited>`
     ThreadExited,
-    /// `SIGNAL 20 (SIGCHLD) code=CLD_EXITED ...`: what stands in the brackets, else the number.
+    /// `SIGNAL 20 (SIGCHLD) code=CLD_EXITED ...`: the name in the brackets, or the number.
     Signal(&'a [u8]),
-    /// Known, and nothing to count.
+    /// A known line that is not counted.
     Known,
     Unreadable,
 }
 
-/// A call as it stands there.
+/// A call as printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call<'a> {
     pub name: &'a [u8],
-    /// Between the brackets.
+    /// The text between the brackets.
     pub arguments: &'a [u8],
     pub ending: Ending,
 }
 
-/// What stands behind a call's brackets.
+/// The text after a call's brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// `= 3 (0x3)`
     Result(i64),
-    /// `ERR#2 'No such file or directory'`, `ERESTART`: FreeBSD's number.
+    /// `ERR#2 'No such file or directory'`, `ERESTART`: FreeBSD's error number.
     Error(i64),
-    /// `EJUSTRETURN`: it succeeded, and returns nowhere (sigreturn).
+    /// `EJUSTRETURN`: the call succeeded and does not return to its caller (sigreturn).
     JustReturned,
-    /// The thread ended in it.
+    /// The thread ended during the call.
     Nothing,
 }
 
-/// Reads the prefix of `line`: `  739: `, `  739 100123: `, `100123: `, then up to two columns `0.001234567 `.
+/// Parses the prefix of `line`: `  739: `, `  739 100123: `, `100123: `, then up to two columns such as
+/// `0.001234567 `.
 pub fn prefix(line: &[u8]) -> Prefix {
     let mut prefix = Prefix::default();
     let mut at = owner(line, &mut prefix);
@@ -78,7 +79,7 @@ pub fn prefix(line: &[u8]) -> Prefix {
     prefix
 }
 
-/// Fills in the numbers before the colon; gives what comes behind, or 0.
+/// Stores the numbers before the colon; returns the offset after it, or 0.
 fn owner(line: &[u8], prefix: &mut Prefix) -> usize {
     let Some((first, end)) = digits(line, blanks(line, 0)) else { return 0 };
     let second = digits(line, blanks(line, end)).filter(|_| end < blanks(line, end));
@@ -104,7 +105,7 @@ fn blanks(line: &[u8], from: usize) -> usize {
     from + line[from..].iter().take_while(|&&byte| byte == b' ').count()
 }
 
-/// `0.001234567 `, of nine decimals.
+/// `0.001234567 `, with nine decimals.
 fn column(line: &[u8], at: usize) -> Option<(i64, usize)> {
     let (seconds, point) = digits(line, at)?;
     let (part, end) = digits(line, point + usize::from(line.get(point) == Some(&b'.')))?;
@@ -112,7 +113,7 @@ fn column(line: &[u8], at: usize) -> Option<(i64, usize)> {
     whole.then_some((i64::from(seconds) * SECOND + i64::from(part), end + 1))
 }
 
-/// Reads what stands behind the prefix.
+/// Parses the text after the prefix.
 pub fn body(text: &[u8]) -> Body<'_> {
     if let Some(call) = name_length(text).and_then(|open| call(text, open)) {
         return Body::Call(call);
@@ -120,7 +121,8 @@ pub fn body(text: &[u8]) -> Body<'_> {
     other(text)
 }
 
-/// The length of the name at the beginning, if a bracket opens right behind it. `compat11.stat`, `#482`.
+/// The length of the call's name at the beginning, if a bracket follows at once. Examples: `compat11.stat`,
+/// `#482`.
 fn name_length(text: &[u8]) -> Option<usize> {
     let length =
         text.iter().position(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'#')))?;
@@ -133,7 +135,7 @@ fn call(text: &[u8], open: usize) -> Option<Call<'_>> {
         let close = memchr::memrchr(b')', text.get(open + 1..end)?)? + open + 1;
         let tail = text[close + 1..].trim_ascii();
         let name = &text[..open];
-        // Of Linux programs the number is Linux' own.
+        // For programs in Linux emulation the number is already Linux's.
         let linux = name.starts_with(b"linux_");
         if let Some(ending) = ending(tail, linux).filter(|&one| one != Ending::Nothing || ends_a_thread(name))
         {
@@ -143,7 +145,7 @@ fn call(text: &[u8], open: usize) -> Option<Call<'_>> {
     }
 }
 
-/// Calls that may stand without a result.
+/// Calls that may be printed without a result.
 fn ends_a_thread(name: &[u8]) -> bool {
     matches!(name, b"exit" | b"_exit" | b"sys_exit" | b"thr_exit" | b"linux_exit" | b"linux_exit_group")
 }
@@ -167,7 +169,7 @@ fn ending(tail: &[u8], linux: bool) -> Option<Ending> {
     let inner = rest[blank + 1..].strip_prefix(b"(0x")?.strip_suffix(b")")?;
     let hexadecimal =
         std::str::from_utf8(inner).ok().and_then(|digits| u64::from_str_radix(digits, 16).ok())?;
-    // Old versions print the low 32 bits of a negative number.
+    // Old versions print only the low 32 bits of a negative number.
     let same = |value: &i64| *value as u64 == hexadecimal || u64::from(*value as u32) == hexadecimal;
     number(&rest[..blank]).filter(same).map(Ending::Result)
 }
@@ -197,7 +199,7 @@ fn other(text: &[u8]) -> Body<'_> {
     Body::Unreadable
 }
 
-/// `20 (SIGCHLD) code=...`; before FreeBSD 7 only `20`.
+/// `20 (SIGCHLD) code=...`; only `20` before FreeBSD 7.
 fn signal(text: &[u8]) -> Body<'_> {
     let end = memchr::memchr(b' ', text).unwrap_or(text.len());
     if number(&text[..end]).is_none() {
@@ -207,7 +209,7 @@ fn signal(text: &[u8]) -> Body<'_> {
     Body::Signal(inner.unwrap_or(&text[..end]))
 }
 
-/// A line of the table that `-c` prints.
+/// Is this a line of the table that `-c` prints?
 fn is_table(text: &[u8]) -> bool {
     let mut words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let last: Vec<&[u8]> = words.by_ref().collect();

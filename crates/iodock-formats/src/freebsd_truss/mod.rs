@@ -1,8 +1,10 @@
-//! truss of FreeBSD (`truss -f -H -a -d -D -o LOG COMMAND`, and any of its options that keep a line per call).
+//! truss of FreeBSD (`truss -f -H -a -d -D -o LOG COMMAND`, and any of its options that keep a line per
+//! call).
 //!
-//! Source of the format: usr.bin/truss of FreeBSD 5 to 14 (syscalls.c, setup.c, main.c) and truss(1). A line is printed when a
-//! call ends: `-d` shows when, in seconds from the start of truss, and `-D` how long the call took (from its beginning to its
-//! end, whatever truss(1) says). Names of files are printed as they are, so a name with `",` in it can't be told from two.
+//! Source of the format: usr.bin/truss of FreeBSD 5 to 14 (syscalls.c, setup.c, main.c) and truss(1). A line
+//! is printed when a call ends: `-d` shows that time, in seconds since truss started, and `-D` the duration
+//! of the call (from its beginning to its end, although truss(1) describes it differently). File names are
+//! printed unescaped, so a name that contains `",` looks like two.
 
 mod arguments;
 mod errors;
@@ -18,10 +20,10 @@ use line::{body, prefix, Body, Ending};
 use reader::{Columns, FreebsdTrussReader};
 use std::sync::Arc;
 
-/// Lines of the head that are looked at.
+/// Number of lines of the head that are examined.
 const LOOKED_AT: usize = 400;
 
-/// The format.
+/// The format's entry in the registry.
 pub struct FreebsdTruss;
 
 impl LogFormat for FreebsdTruss {
@@ -55,7 +57,7 @@ impl LogFormat for FreebsdTruss {
 
 #[derive(Default)]
 struct Evidence {
-    /// Lines that only this truss prints.
+    /// Lines that only FreeBSD's truss prints.
     own: usize,
     table: bool,
     lines: usize,
@@ -74,12 +76,12 @@ impl Evidence {
     }
 }
 
-/// The title of the table of `-c`, whose columns are wider than those of other trusses.
+/// The header of the table of `-c`. Its columns are wider than those of other versions of truss.
 fn is_title(line: &[u8]) -> bool {
     line.starts_with(b"syscall                     seconds   calls  errors")
 }
 
-/// Is this a call as only this truss prints it?
+/// Does this call have a form that only FreeBSD's truss prints?
 pub(crate) fn is_own_line(line: &[u8]) -> bool {
     match body(&line[prefix(line).body..]) {
         Body::Call(call) => !matches!(call.ending, Ending::Nothing),

@@ -1,4 +1,4 @@
-//! From lines to records.
+//! Converts lines to records.
 
 use super::arguments::fill;
 use super::errors::error;
@@ -13,29 +13,30 @@ use iodock_event::{
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// One truss prints all lines, each when it is done.
+/// One truss process writes all lines, each when its call is complete, so they are in order.
 const ORDER: Order = Order { by_thread: false, jitter: 1_000_000 };
-/// The process where the log names none.
+/// Process number for logs that show none.
 const ONLY_PROCESS: u32 = 1;
-/// What FreeBSD puts before the names of calls of other systems and of its own older versions.
+/// Prefixes that FreeBSD puts before names of calls of other systems and of its own older versions.
 const BEFORE_NAMES: &[&[u8]] = &[b"linux_new", b"linux_", b"freebsd32_", b"compat11.", b"freebsd11_"];
 
-/// Fewer rows do not show whether a column grows: durations may do so by chance.
+/// With fewer rows, durations could increase by chance and look like time stamps.
 const FEWEST: usize = 8;
 
-/// What the columns of seconds mean: truss doesn't say.
+/// The meaning of the columns of seconds. truss does not print it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
-    /// Where the stamp of `-d` stands.
+    /// Column of the `-d` time stamp.
     pub stamp: Option<usize>,
-    /// Where the duration of `-D` stands.
+    /// Column of the `-D` duration.
     pub duration: Option<usize>,
-    /// Do calls show their process or thread? Before FreeBSD 7 ends of processes don't, even so.
+    /// Do calls show their process or thread? Before FreeBSD 7 the ends of processes don't, even with `-f`.
     pub numbered: bool,
 }
 
 impl Columns {
-    /// One column is that of `-d` if it grows: here and there another log begins, or a digit is damaged.
+    /// A single column is that of `-d` if its values grow. A few exceptions are allowed: another log may
+    /// begin, or a digit may be damaged.
     pub fn find(head: &[u8]) -> Columns {
         let all = || head.split(|&byte| byte == b'\n').map(prefix);
         let numbered = all().any(|row| row.pid.is_some() || row.tid.is_some());
@@ -57,13 +58,13 @@ impl Columns {
     }
 }
 
-/// Reads one log.
+/// Reader of one log.
 pub struct FreebsdTrussReader {
     pub columns: Columns,
     pub file: Arc<str>,
 }
 
-/// What a chunk tells the in-order step.
+/// What a chunk passes to the in-order step.
 #[derive(Default)]
 pub struct Notes {
     pub appeared: Vec<Appeared>,
@@ -117,7 +118,7 @@ impl LogReader for FreebsdTrussReader {
 }
 
 impl FreebsdTrussReader {
-    /// Takes one line in; `false` if it can't be read.
+    /// Reads one line; `false` if it cannot be parsed.
     fn line(&self, line: &[u8], chunk: &mut Chunk<Notes>) -> bool {
         let start = prefix(line);
         let (pid, time) = (start.pid.unwrap_or(ONLY_PROCESS), Columns::value(self.columns.stamp, &start));
@@ -179,8 +180,8 @@ impl FreebsdTrussReader {
         true
     }
 
-    /// The stamp is the call's end, and the duration what lies between its beginning and that. `false` if the call
-    /// would have begun before truss did.
+    /// The stamp is the time of the end; the beginning is that minus the duration. `false` if the call would
+    /// have begun before truss did.
     fn time(&self, start: &Prefix, raw: &mut RawCall) -> bool {
         let end = Columns::value(self.columns.stamp, start);
         raw.duration = Columns::value(self.columns.duration, start);
@@ -196,7 +197,7 @@ impl FreebsdTrussReader {
         true
     }
 
-    /// Notes a thread's first line of the chunk.
+    /// Notes the first line of a thread in the chunk.
     fn appear(&self, pid: u32, tid: u32, chunk: &mut Chunk<Notes>) {
         if tid != pid && chunk.notes.known.insert(tid) {
             let index = chunk.batch.records.len();
@@ -204,7 +205,7 @@ impl FreebsdTrussReader {
         }
     }
 
-    /// The process is gone; if one of its numbers comes again, it is another one.
+    /// The process has ended. If its number appears again, it belongs to another process.
     fn end(&self, end: TaskEnd, chunk: &mut Chunk<Notes>) {
         chunk.batch.records.push(Record::End(end));
         chunk.notes.known.clear();
@@ -213,19 +214,20 @@ impl FreebsdTrussReader {
     }
 }
 
-/// The call of that name, or of the name that it has on its own system.
+/// The call with that name, or with the name that another system gives it.
 fn call_id(name: &[u8]) -> Option<CallId> {
     let own = BEFORE_NAMES.iter().filter_map(|before| name.strip_prefix(*before));
     own.filter_map(known_call).next().or_else(|| CallId::intern(name))
 }
 
-/// Before FreeBSD 10 what wait(2) gives is printed, with the code in its second byte.
+/// Before FreeBSD 10, truss prints the status of wait(2) as the result, with the exit code in its second
+/// byte.
 fn exit_code(value: i64) -> Option<i32> {
     let code = if value > 0xff { value >> 8 } else { value };
     i32::try_from(code).ok().map(|code| code & 0xff)
 }
 
-/// FreeBSD's numbers of signals, as far as they are those of endings.
+/// FreeBSD's numbers of the signals that end processes.
 fn signal_name(number: i64) -> String {
     const NAMES: &[&str] = &[
         "",
@@ -274,7 +276,7 @@ fn count_signal(name: &[u8], chunk: &mut Chunk<Notes>) {
     *chunk.batch.counts.signals.entry(name).or_default() += 1;
 }
 
-/// Fills in what stands behind the brackets.
+/// Fills in the result and error after the brackets.
 fn ended(call: &Call<'_>, raw: &mut RawCall, chunk: &mut Chunk<Notes>) {
     let batch = &mut chunk.batch;
     match call.ending {

@@ -1,23 +1,23 @@
-//! Threads, in the log's order. The first of a process that is seen has the process's number, as on Linux.
+//! Orders thread starts in the log. The first thread of a process gets the process's number, as on Linux.
 
 use crate::runs::Runs;
 use iodock_event::{Batch, Record, Start};
 use rustc_hash::FxHashMap;
 
-/// A thread's first line of a chunk, or the end of a process.
+/// The first line of a thread in a chunk, or the end of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Appeared {
-    /// The record before which it happens.
+    /// Index of the record before which it happens.
     pub index: usize,
     pub pid: u32,
     /// `None`: the process has ended.
     pub tid: Option<u32>,
 }
 
-/// What is carried from chunk to chunk.
+/// State that is carried from chunk to chunk.
 #[derive(Default)]
 pub struct State {
-    /// Processes of threads that were seen, by thread.
+    /// Process of each thread that was seen.
     threads: FxHashMap<u32, u32>,
     /// The first thread of each process.
     firsts: FxHashMap<u32, u32>,
@@ -26,7 +26,7 @@ pub struct State {
     pub untimed: u64,
 }
 
-/// Puts in the starts of new threads, and gives first threads the numbers of their processes.
+/// Inserts the starts of new threads, and gives first threads the numbers of their processes.
 pub fn settle(state: &mut State, appeared: &[Appeared], batch: &mut Batch) {
     if state.firsts.is_empty() && appeared.iter().all(|one| one.tid.is_none()) {
         return;
@@ -68,7 +68,7 @@ impl State {
     }
 }
 
-/// The record under the thread's number. The end of a first thread is not that of its process.
+/// Assigns the record to the thread's number. The end of a first thread does not end its process.
 fn with_number(record: Record, renamed: &FxHashMap<u32, u32>) -> Option<Record> {
     match record {
         Record::Call(mut raw) => {

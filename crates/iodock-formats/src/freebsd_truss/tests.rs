@@ -1,4 +1,4 @@
-//! Fixtures written from the sources of truss, and single lines of its versions.
+//! Fixtures written from the sources of truss, and single lines of different versions.
 
 use super::*;
 use iodock_event::{
@@ -40,7 +40,7 @@ fn calls(batches: &[Batch]) -> Vec<(RawCall, String, String)> {
     batches.iter().flat_map(of).collect()
 }
 
-/// The only call of a log of one line.
+/// Parses a log of one line and returns its only call.
 fn one(line: &str) -> RawCall {
     calls(&read_text(&format!("{line}\n")))[0].0
 }
@@ -134,7 +134,7 @@ fn logs_of_freebsd_5() {
     );
 }
 
-/// Lines whose only column shows these numbers.
+/// A log whose only time column has these values.
 fn rows(numbers: &[u64]) -> String {
     let line = |number: &u64| {
         format!("{}.{:09} close(3)\t\t\t = 0 (0x0)\n", number / 1000, number % 1000 * 1_000_000)
@@ -151,7 +151,7 @@ fn one_column_is_a_stamp_if_it_grows() {
     let stamps: Vec<u64> = (10..30).collect();
     assert_eq!(columns(&stamps), (Some(0), None));
     assert_eq!(columns(&[3, 1, 9, 2, 6, 4, 4, 8, 1, 3]), (None, Some(0)));
-    // Durations grow by chance.
+    // Durations that increase by chance.
     assert_eq!(columns(&[1, 2, 3]), (None, None));
     let damaged: Vec<u64> = stamps.iter().map(|&at| if at == 17 { 7017 } else { at }).collect();
     assert_eq!(columns(&damaged), (Some(0), None));
@@ -202,7 +202,7 @@ fn damaged_values_are_not_taken_for_others() {
         let lost: usize = batches.iter().map(|batch| batch.losses.counts.len()).sum();
         assert_eq!((calls(&batches).len(), lost), (2, 0), "{line}");
     }
-    // Longer than truss has run.
+    // The duration is longer than truss has run.
     let batches = read_text("0.000000007 0.000000009 close(3)\t\t\t = 0 (0x0)\n");
     let raw = calls(&batches)[0].0;
     assert_eq!((raw.start, raw.end, raw.duration), (UNKNOWN, 7, UNKNOWN));

@@ -1,4 +1,4 @@
-//! The arguments between a call's brackets, into the fields that its roles name.
+//! Reads the arguments between a call's brackets into the fields that their roles name.
 
 use crate::strace::number;
 use crate::Chunk;
@@ -7,19 +7,19 @@ use iodock_event::{
 };
 use std::sync::Arc;
 
-/// No call has more arguments.
+/// The largest number of arguments of any call.
 const MOST: usize = 6;
-/// ltrace prints so many of a call that its configuration does not describe.
+/// Number of arguments that ltrace prints for calls missing from its configuration.
 const OF_UNDESCRIBED: usize = 4;
-/// mmap2's offsets are in pages of this size.
+/// Page size in which mmap2 counts offsets.
 const MAP_UNIT: i64 = 4096;
 
-/// What a call's arguments did not show.
+/// What the printed arguments lack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unshown {
-    /// A name of a file: there is only its address.
+    /// A file name: only its address is printed.
     pub name: bool,
-    /// A descriptor, a size or an offset behind the fourth argument.
+    /// A descriptor, size or offset after the fourth argument.
     pub argument: bool,
 }
 
@@ -34,7 +34,7 @@ impl Unshown {
     }
 }
 
-/// Fills `raw` from `text` (what stands between the brackets). `None` if it can't be taken apart.
+/// Fills `raw` from `text` (the text between the brackets). `None` if it cannot be split into arguments.
 pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<Unshown> {
     let mut unreadable = 0;
     let unshown = fill_counting(text, raw, batch, &mut unreadable);
@@ -42,7 +42,7 @@ pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<Unshown
     unshown
 }
 
-/// As [`fill`], of a call whose other arguments may come in a later line: nothing is missed.
+/// Like [`fill`], for a call whose other arguments may follow in a later line: missing ones are not counted.
 pub fn fill_begun(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<()> {
     fill_counting(text, raw, batch, &mut 0).map(|_| ())
 }
@@ -56,7 +56,7 @@ fn fill_counting(text: &[u8], raw: &mut RawCall, batch: &mut Batch, unreadable: 
         let Some(value) = values[..count].get(index) else {
             let missed = is_missed(role, raw);
             unshown.argument |= missed && count >= OF_UNDESCRIBED;
-            // Of fewer some are gone.
+            // Fewer arguments than this mean that some were lost.
             *unreadable += u64::from(missed && count < OF_UNDESCRIBED);
             continue;
         };
@@ -66,16 +66,16 @@ fn fill_counting(text: &[u8], raw: &mut RawCall, batch: &mut Batch, unreadable: 
     Some(unshown)
 }
 
-/// The roles of the arguments as the kernel takes them.
+/// The roles of the arguments in the order in which the kernel takes them.
 fn roles(spec: &CallSpec) -> &'static [Role] {
     match spec.name {
-        // The offset is in two halves, and where it ends up in memory.
+        // The offset is passed in two halves, and its place in memory follows.
         "_llseek" => &[Role::Fd],
         _ => spec.registers(),
     }
 }
 
-/// Is an argument that is not shown one that counts? A map of memory has no descriptor.
+/// Does a missing argument matter? An anonymous map has no descriptor, for example.
 fn is_missed(role: Role, raw: &RawCall) -> bool {
     let of_memory = raw.call.spec().action == Action::Map && raw.flags & constants::MAP_ANONYMOUS != 0;
     match role {
@@ -85,7 +85,7 @@ fn is_missed(role: Role, raw: &RawCall) -> bool {
     }
 }
 
-/// Has the call one text at most? Then the last quotation mark ends it, whatever it holds.
+/// Does the call have at most one string? Then the last quotation mark ends it, whatever the string contains.
 fn has_one_text(spec: &CallSpec) -> bool {
     match spec.action {
         Action::TwoNames | Action::Symlink | Action::Readlink => false,
@@ -94,7 +94,7 @@ fn has_one_text(spec: &CallSpec) -> bool {
     }
 }
 
-/// Splits at the commas between arguments; `None` if one is none that ltrace prints.
+/// Splits the text at the commas between arguments; `None` if one has a form that ltrace does not print.
 fn split<'a>(text: &'a [u8], one_text: bool, values: &mut [&'a [u8]; MOST]) -> Option<usize> {
     let (mut rest, mut count) = (text, 0);
     while !rest.is_empty() && count < MOST {
@@ -115,12 +115,12 @@ fn value_length(text: &[u8], one_text: bool) -> Option<usize> {
         b'{' | b'[' => structure_length(text)?,
         _ => memchr::memmem::find(text, b", ").unwrap_or(text.len()),
     };
-    // Brackets outside of texts: two lines that ran together.
+    // Brackets outside of strings mean that two lines ran together.
     let is_whole = !text[..end].iter().any(|byte| matches!(byte, b'(' | b')' | b'=' | b'"'));
     (is_whole && end > 0).then_some(end)
 }
 
-/// Behind the quotation mark that ends the text, and the `...` of one that was cut.
+/// Position after the closing quotation mark, and after the `...` of a shortened string.
 fn text_length(text: &[u8], one_text: bool) -> Option<usize> {
     let closed = |quote: usize| {
         let end = quote + 1 + if text[quote + 1..].starts_with(b"...") { 3 } else { 0 };
@@ -134,7 +134,7 @@ fn text_length(text: &[u8], one_text: bool) -> Option<usize> {
     }
 }
 
-/// `{ 1, 2 }`, brackets and all.
+/// `{ 1, 2 }`, including the brackets.
 fn structure_length(text: &[u8]) -> Option<usize> {
     let mut depth = 0usize;
     for (at, byte) in text.iter().enumerate() {
@@ -150,7 +150,7 @@ fn structure_length(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Is the value of the kind that the role has?
+/// Does the value have the kind that the role needs?
 fn is_readable(role: Role, value: &[u8]) -> bool {
     match role {
         Role::Fd | Role::Fd2 | Role::DirFd | Role::DirFd2 => descriptor(value).is_some(),
@@ -159,7 +159,7 @@ fn is_readable(role: Role, value: &[u8]) -> bool {
     }
 }
 
-/// `false` if this is a name that is not shown.
+/// `false` if the name is not shown.
 fn fill_one(role: Role, value: &[u8], spec: &CallSpec, raw: &mut RawCall, batch: &mut Batch) -> bool {
     match role {
         Role::Fd | Role::DirFd => raw.fd = descriptor(value).unwrap_or(NO_FD),
@@ -173,7 +173,7 @@ fn fill_one(role: Role, value: &[u8], spec: &CallSpec, raw: &mut RawCall, batch:
         Role::OffsetPointer2 => raw.offset2 = pointed(value),
         Role::Argument => raw.argument = integer(value),
         Role::Flags => raw.flags = number(value).map_or(0, |flags| flags as u64),
-        // clone3 has them in memory, which ltrace does not show.
+        // clone3 has its flags in memory, which ltrace does not show.
         Role::CloneFlags if spec.name != "clone3" => {
             raw.flags = number(value).map_or(0, |flags| flags as u64)
         }
@@ -182,7 +182,7 @@ fn fill_one(role: Role, value: &[u8], spec: &CallSpec, raw: &mut RawCall, batch:
     true
 }
 
-/// `3`, `AT_FDCWD`, `-100`; of undescribed calls 0xffffff9c, as the register holds it.
+/// `3`, `AT_FDCWD`, `-100`; calls without a description show the register's value, 0xffffff9c.
 fn descriptor(value: &[u8]) -> Option<i32> {
     if value == b"AT_FDCWD" {
         return Some(iodock_event::AT_FDCWD);
@@ -196,7 +196,7 @@ fn integer(value: &[u8]) -> i64 {
     number(value).unwrap_or(UNKNOWN)
 }
 
-/// There is only the address of an offset, and `nil` or 0 where there is none.
+/// ltrace shows only the address of an offset, and `nil` or 0 where there is none.
 fn pointed(value: &[u8]) -> i64 {
     match number(value) {
         Some(0) | None => UNKNOWN,
@@ -204,10 +204,10 @@ fn pointed(value: &[u8]) -> i64 {
     }
 }
 
-/// A name's bytes; `false` if only its address is there.
+/// The bytes of a name; `false` if only its address is shown.
 fn name(value: &[u8], name: &mut Text, cut: &mut bool, batch: &mut Batch) -> bool {
     let Some(inner) = value.strip_prefix(b"\"") else {
-        // No name at all: `nil` (utimensat of a descriptor).
+        // `nil`: there is no name (utimensat on a descriptor).
         return number(value).is_none_or(|address| address == 0);
     };
     *cut |= inner.ends_with(b"\"...");
@@ -218,7 +218,7 @@ fn name(value: &[u8], name: &mut Text, cut: &mut bool, batch: &mut Batch) -> boo
     true
 }
 
-/// Appends what a text's escapes stand for. Sources: print_char of ltrace.
+/// Appends the string with its escapes resolved. Source: print_char of ltrace.
 fn unescape(text: &[u8], into: &mut Vec<u8>) {
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'\\', rest) {

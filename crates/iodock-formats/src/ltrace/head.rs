@@ -1,13 +1,13 @@
-//! What the first lines of a log say about the rest.
+//! Finds the layout of a log from its first lines.
 
 use super::line::{read, Body, Start};
 use crate::strace;
 use iodock_event::Clock;
 
-/// Lines of the head that are looked at.
+/// Number of lines of the head that are examined.
 const LOOKED_AT: usize = 1000;
 
-/// Functions that no kernel has a call of, and that most programs call.
+/// Library functions that most programs call and that are not system calls.
 #[rustfmt::skip]
 const LIBRARY: &[&[u8]] = &[
     b"__libc_start_main", b"malloc", b"free", b"calloc", b"realloc", b"strlen", b"strcmp", b"strncmp", b"strcpy", b"strcat",
@@ -17,30 +17,30 @@ const LIBRARY: &[&[u8]] = &[
     b"readdir64", b"closedir", b"getopt_long",
 ];
 
-/// How a log's lines are laid out.
+/// The layout of a log's lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub clock: Clock,
-    /// ns of a stamp's last digit.
+    /// Resolution of the time stamps in ns.
     pub resolution: Option<i64>,
-    /// Are numbers of calls those of x86-64?
+    /// Are the call numbers those of x86-64?
     pub x86_64: bool,
-    /// Are calls `read@SYS`, so that their ends are called as those of libraries?
+    /// Are calls printed as `read@SYS`? Then their ends cannot be distinguished from ends of library calls.
     pub suffixed: bool,
 }
 
-/// The first lines, counted.
+/// Counts over the first lines.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Lines of system calls.
+    /// Lines with system calls.
     pub system: usize,
-    /// Lines that only a log of library calls has.
+    /// Lines that appear only in logs of library calls.
     pub library: usize,
-    /// The title of a table of `-c`.
+    /// The header of a table of `-c`.
     pub table: Option<u64>,
-    /// Ends of processes and programs, as only ltrace prints them.
+    /// Ends of processes and programs in ltrace's own wording.
     events: usize,
-    /// Lines that strace could have written, a library's call among them.
+    /// Lines that strace could also have written, library calls included.
     as_strace: usize,
     /// Lines that only strace writes.
     of_strace: usize,
@@ -85,7 +85,7 @@ impl Survey {
 
     fn system_call(&mut self, start: &Start, name: &[u8]) {
         self.system += 1;
-        // The dynamic linker's first calls on x86-64, and on no machine with other numbers.
+        // The first system calls of the dynamic linker on x86-64. Their numbers differ on all other machines.
         self.x86_64 |= name == b"arch_prctl";
         let Some(stamp) = start.stamp else {
             self.unstamped += 1;
@@ -100,7 +100,7 @@ impl Survey {
         }
     }
 
-    /// 0 to 100. A program under strace may print such lines on the same terminal.
+    /// Confidence from 0 to 100. A program under strace may print such lines on the same terminal.
     pub fn confidence(&self) -> u8 {
         let own = self.system + self.library + self.events;
         let others = if self.system > 0 { self.of_strace } else { self.as_strace };
@@ -125,7 +125,7 @@ impl Survey {
     }
 }
 
-/// `malloc(`, `libc.so.6->puts(`, `puts@libc.so.6(` behind what stands before a call.
+/// Library calls: `malloc(`, `libc.so.6->puts(`, `puts@libc.so.6(`, after the columns before the call.
 fn is_of_library(line: &[u8]) -> bool {
     let Some(open) = memchr::memchr(b'(', line) else { return false };
     let before = &line[..open];
@@ -136,13 +136,14 @@ fn is_of_library(line: &[u8]) -> bool {
     LIBRARY.contains(&name) || fortified || of_libc || has(b"->") || has(b"@")
 }
 
-/// `= -1 ENOENT (...)`, `= ?`, `+++ exited with 0 +++`, `--- SIGCHLD {...} ---`: ltrace says these in other words.
+/// `= -1 ENOENT (...)`, `= ?`, `+++ exited with 0 +++`, `--- SIGCHLD {...} ---`: ltrace prints these
+/// differently.
 fn is_of_strace(line: &[u8]) -> bool {
     let has = |sign: &[u8]| memchr::memmem::find(line, sign).is_some();
     has(b" = -1 E") || has(b" = ?") || has(b"+++ exited with ") || (has(b"--- SIG") && has(b" {"))
 }
 
-/// The title of the table that `-c` prints.
+/// The header of the table that `-c` prints.
 fn is_title(line: &[u8]) -> bool {
     let words = [&b"%"[..], b"time", b"seconds", b"usecs/call", b"calls", b"function"];
     line.starts_with(b"% time") && line.split(|&byte| byte == b' ').filter(|word| !word.is_empty()).eq(words)

@@ -1,9 +1,9 @@
-//! One line: who, when, and what.
+//! Parses one line: thread, time and meaning.
 
 use super::stamps::{self, Stamp};
 use crate::strace::number;
 
-/// What stands before the call.
+/// The columns before the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Start {
     /// `None` without `-f` and `-p`.
@@ -11,48 +11,48 @@ pub struct Start {
     pub stamp: Option<Stamp>,
 }
 
-/// A line's meaning.
+/// The meaning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     /// A system call with its result.
     Call(Call<'a>),
-    /// `SYS_read(3 <unfinished ...>`: another line comes before its end. ltrace also writes `<no return ...>` for that.
+    /// `SYS_read(3 <unfinished ...>`: the end is on a later line. ltrace also writes `<no return ...>`.
     Begun { name: &'a [u8], arguments: &'a [u8] },
     /// `<... SYS_read resumed> , "abc", 3) = 3`
     Resumed(Call<'a>),
-    /// `<... read resumed> ) = 3`, of a system call (from 0.7.91 on) or of a library's.
+    /// `<... read resumed> ) = 3`, of a system call (since 0.7.91) or a library call.
     Either(Call<'a>),
-    /// `--- Called exec() ---`: the thread's execve was successful, and has no other end.
+    /// `--- Called exec() ---`: the thread's execve succeeded. It has no other line for its end.
     Executed,
     /// `+++ exited (status 3) +++`
     Exited(i32),
     /// `+++ killed by SIGKILL +++`
     Killed(&'a [u8]),
-    /// A call of a library, whole or in part.
+    /// A library call, whole or in part.
     Library,
     /// `--- SIGCHLD (Child exited) ---`
     Signal(&'a [u8]),
-    /// Frames of `-w`, empty lines.
+    /// Stack frames of `-w` and empty lines.
     Known,
 }
 
-/// A call that has returned, as it stands there.
+/// A completed call, as printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call<'a> {
-    /// Without `SYS_` or `@SYS`.
+    /// The name without `SYS_` or `@SYS`.
     pub name: &'a [u8],
     pub arguments: &'a [u8],
     pub result: i64,
-    /// ns; `None` without `-T`.
+    /// Duration in ns; `None` without `-T`.
     pub duration: Option<i64>,
 }
 
-/// Is this a line of a system call?
+/// Does this line show a system call?
 pub fn is_system_call(line: &[u8]) -> bool {
     matches!(read(line), Some((_, Body::Call(_) | Body::Begun { .. } | Body::Resumed(_))))
 }
 
-/// Takes a line apart; `None` if ltrace prints no such line.
+/// Parses a line; `None` if ltrace does not print such lines.
 pub fn read(line: &[u8]) -> Option<(Start, Body<'_>)> {
     if line.trim_ascii().is_empty() || is_frame(line) {
         return Some((Start::default(), Body::Known));
@@ -61,7 +61,7 @@ pub fn read(line: &[u8]) -> Option<(Start, Body<'_>)> {
     Some((start, body(rest.trim_ascii_end())?))
 }
 
-/// `1234 ` or `[pid 1234] `, times of `-r` and `-t`, the address of `-i`, the indentation of `-n`.
+/// Skips `1234 ` or `[pid 1234] `, times of `-r` and `-t`, the address of `-i`, the indentation of `-n`.
 fn prefix(line: &[u8]) -> (Start, &[u8]) {
     let mut start = Start::default();
     let mut rest = line;
@@ -85,7 +85,7 @@ fn thread(text: &[u8]) -> Option<(u32, &[u8])> {
     Some((tid, digits[length..].strip_prefix(after)?))
 }
 
-/// What follows the address of `-i`: `[0x7f07a7371d07] `.
+/// The text after the address of `-i`: `[0x7f07a7371d07] `.
 fn address(text: &[u8]) -> &[u8] {
     let inner = text.strip_prefix(b"[0x").or_else(|| text.strip_prefix(b"["));
     let Some(inner) = inner else { return text };
@@ -102,7 +102,7 @@ fn body(text: &[u8]) -> Option<Body<'_>> {
     }
 }
 
-/// A line that begins a call.
+/// Parses a line that begins a call.
 fn begins(text: &[u8]) -> Option<Body<'_>> {
     let open = memchr::memchr(b'(', text).filter(|&open| open > 0)?;
     let system = system_name(&text[..open]);
@@ -116,7 +116,7 @@ fn begins(text: &[u8]) -> Option<Body<'_>> {
     ended(name, arguments).map(Body::Call)
 }
 
-/// `SYS_read`, `read@SYS`; `SYS_435@SYS` where ltrace knows no name.
+/// `SYS_read`, `read@SYS`; `SYS_435@SYS` for calls that ltrace cannot name.
 fn system_name(text: &[u8]) -> Option<&[u8]> {
     let name = text.strip_suffix(b"@SYS").or_else(|| text.strip_prefix(b"SYS_"))?;
     is_word(name).then_some(name)
@@ -136,12 +136,12 @@ fn is_library_name(text: &[u8]) -> bool {
     text.iter().all(|&byte| plain(byte)) || (demangled() && text.iter().all(|&byte| of_demangled(byte)))
 }
 
-/// What stands before the words that say that another line comes first.
+/// The text before the words that mark an unfinished call.
 fn cut(text: &[u8]) -> Option<&[u8]> {
     text.strip_suffix(b" <unfinished ...>").or_else(|| text.strip_suffix(b" <no return ...>"))
 }
 
-/// Behind `<... `: `SYS_read resumed> , "abc", 3) = 3`.
+/// Parses the text after `<... `: `SYS_read resumed> , "abc", 3) = 3`.
 fn resumed(text: &[u8]) -> Option<Body<'_>> {
     let end = memchr::memmem::find(text, b" resumed> ")?;
     let (name, rest) = (&text[..end], &text[end + b" resumed> ".len()..]);
@@ -153,7 +153,7 @@ fn resumed(text: &[u8]) -> Option<Body<'_>> {
     }
 }
 
-/// Where the arguments end, and what stands behind ` = `. A result holds neither.
+/// Finds the end of the arguments and the text after ` = `. A result contains neither.
 fn split(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let equals = memchr::memmem::rfind(text, b" = ")?;
     let arguments = text[..equals].trim_ascii_end().strip_suffix(b")")?;
@@ -161,11 +161,11 @@ fn split(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 fn has_result(text: &[u8]) -> bool {
-    // Of a result that ltrace could not find out nothing stands there.
+    // Nothing follows ` = ` if ltrace could not read the result.
     split(text).is_some() || text.ends_with(b" =")
 }
 
-/// A call with a number as its result.
+/// Parses a call whose result is a number.
 fn ended<'a>(name: &'a [u8], text: &'a [u8]) -> Option<Call<'a>> {
     let (arguments, result) = split(text)?;
     let (result, duration) = match memchr::memchr(b' ', result) {
@@ -176,7 +176,7 @@ fn ended<'a>(name: &'a [u8], text: &'a [u8]) -> Option<Call<'a>> {
     Some(Call { name, arguments, result, duration })
 }
 
-/// Lines about a process: `+++ ... +++`, `--- ... ---`.
+/// Parses lines about a process: `+++ ... +++`, `--- ... ---`.
 fn event(text: &[u8]) -> Option<Body<'_>> {
     if let Some(inner) = text.strip_prefix(b"--- ") {
         let inner = inner.strip_suffix(b" ---")?;
@@ -195,7 +195,8 @@ fn event(text: &[u8]) -> Option<Body<'_>> {
     inner.strip_prefix(b"killed by ").filter(|name| is_word(name)).map(Body::Killed)
 }
 
-/// A frame of `-w`: ` > /bin/a(main+0x1d) [401136]` and `\ta.c:12`, before 0.7.91 `\t\t\tmain (ip = 0x401136)`.
+/// Is this a stack frame of `-w`? ` > /bin/a(main+0x1d) [401136]` and `\ta.c:12`, before 0.7.91 `\t\t\tmain
+/// (ip = 0x401136)`.
 fn is_frame(line: &[u8]) -> bool {
     if let Some(frame) = line.strip_prefix(b"\t") {
         let last = frame.rsplit(|&byte| byte == b':').next().unwrap_or_default();

@@ -1,10 +1,11 @@
-//! ltrace of Linux with system calls (`ltrace -S -f -tt -T -o LOG COMMAND`), of versions 0.7 to 0.8.
+//! ltrace of Linux with system calls (`ltrace -S -f -tt -T -o LOG COMMAND`), versions 0.7 to 0.8.
 //!
-//! Source of the format: output.c, handle_event.c and lens_default.c of ltrace 0.7.3 and 0.7.91, and logs of 0.7.3. System
-//! calls are `SYS_read(...)`, from 0.7.91 on `read@SYS(...)`; the others are calls of libraries, which are passed over. A line
-//! begins when its call does, and says what the call returned unless another line came in between. Errors are negative
-//! results, as the kernel gives them. Calls that ltrace's configuration does not describe show four arguments, none of them a
-//! text: names of files are addresses then. Quotation marks in texts are printed as they are.
+//! Source of the format: output.c, handle_event.c and lens_default.c of ltrace 0.7.3 and 0.7.91, and logs of
+//! 0.7.3. System calls are `SYS_read(...)`, since 0.7.91 `read@SYS(...)`. All other calls are library calls,
+//! which are skipped. A line begins with the start of its call and ends with the result, unless another line
+//! came in between. Errors are negative results, as the kernel returns them. Calls without a description in
+//! ltrace's configuration show four arguments as numbers, so file names are shown as addresses. Quotation
+//! marks in strings are not escaped.
 
 mod arguments;
 mod head;
@@ -22,7 +23,7 @@ use iodock_event::SourceError;
 use reader::LtraceReader;
 use std::sync::Arc;
 
-/// The format.
+/// The format's entry in the registry.
 pub struct Ltrace;
 
 impl LogFormat for Ltrace {

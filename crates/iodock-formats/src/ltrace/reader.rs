@@ -1,4 +1,4 @@
-//! From lines to records.
+//! Converts lines to records.
 
 use super::arguments::{fill, fill_begun};
 use super::head::Layout;
@@ -11,13 +11,13 @@ use iodock_event::{
 };
 use std::sync::Arc;
 
-/// Errors are results from -4095 on (include/linux/err.h).
+/// Results from -4095 to -1 are errors (include/linux/err.h).
 const LAST_ERRNO: i64 = 4095;
-/// Errors inside the kernel (include/linux/errno.h), which ltrace shows as they are.
+/// Error numbers inside the kernel (include/linux/errno.h), which ltrace does not translate.
 const OF_KERNEL: [(i64, &str); 4] =
     [(512, "ERESTARTSYS"), (513, "ERESTARTNOINTR"), (514, "ERESTARTNOHAND"), (516, "ERESTART_RESTARTBLOCK")];
 
-/// Reads one log.
+/// Reader of one log.
 pub struct LtraceReader {
     pub layout: Layout,
     pub file: Arc<str>,
@@ -59,7 +59,7 @@ impl LogReader for LtraceReader {
     }
 }
 
-/// One line, and where what it says goes.
+/// One line, and the chunk that receives its records.
 struct Parser<'a> {
     layout: &'a Layout,
     file: &'a Arc<str>,
@@ -68,10 +68,10 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// Takes the line in; `false` if it can't be read.
+    /// Reads the line; `false` if it cannot be parsed.
     fn take(&mut self, text: &[u8], is_cut: bool) -> bool {
         let Some((start, body)) = read(text) else { return false };
-        // Digits of the result may be gone.
+        // Digits of the result may have been cut off.
         if is_cut && matches!(body, Body::Call(call) | Body::Resumed(call) if call.duration.is_none()) {
             return false;
         }
@@ -100,7 +100,7 @@ impl Parser<'_> {
         true
     }
 
-    /// The call of this name; `None` is a loss that was counted.
+    /// The call with this name; `None` after a loss was counted.
     fn id(&mut self, name: &[u8]) -> Option<CallId> {
         let id = names::call(name, self.layout.x86_64);
         if id.is_none() {
@@ -109,7 +109,7 @@ impl Parser<'_> {
         id
     }
 
-    /// The thread makes this call. Gives whether a call of it may be open.
+    /// Notes that the thread makes this call. Returns whether another call of the thread may be open.
     fn meet(&mut self, tid: u32, call: CallId) -> bool {
         let mut is_open = false;
         let thread = self.chunk.notes.threads.entry(tid).or_insert_with(|| {
@@ -128,7 +128,7 @@ impl Parser<'_> {
             self.chunk.batch.bytes.truncate(bytes);
             return false;
         };
-        // A fork's return in the child.
+        // The return of a fork in the child.
         if forks(id) && call.result == 0 {
             return true;
         }
@@ -158,7 +158,7 @@ impl Parser<'_> {
         let record = self.chunk.batch.records.len();
         let may_be_open = self.meet(tid, id);
         if id.spec().action == Action::Exit {
-            // It never returns: this is all of it.
+            // The call never returns, so this line is all of it.
             raw.phase = Phase::Whole;
             if may_be_open {
                 self.chunk.notes.crossings.push(Crossing::Seen { tid, record });
@@ -209,14 +209,14 @@ impl Parser<'_> {
         let tid = start.tid.unwrap_or(BARE);
         let record = self.chunk.batch.records.len();
         self.chunk.notes.crossings.push(Crossing::Seen { tid, record });
-        // Its number may come again.
+        // Its number may be used again.
         self.chunk.notes.threads.remove(&tid);
         let end = TaskEnd { tid, time, exit_code, signal, core_dumped: false, superseded_by: None };
         self.chunk.batch.records.push(Record::End(end));
     }
 }
 
-/// Fills in result and duration.
+/// Fills in the result and the duration.
 fn returned(call: &Call<'_>, raw: &mut RawCall) {
     raw.duration = call.duration.unwrap_or(UNKNOWN);
     let Some(number) = errno(call.result, raw.call.spec().action) else {
@@ -231,8 +231,8 @@ fn returned(call: &Call<'_>, raw: &mut RawCall) {
     };
 }
 
-/// The error that a result stands for. Of 32-bit programs it is printed without a sign where ltrace's configuration says so:
-/// no read is as long, and no map as high.
+/// The error that a result means. For 32-bit programs some are printed unsigned, depending on ltrace's
+/// configuration. No read is that long and no map that high, so such numbers are errors.
 fn errno(result: i64, action: Action) -> Option<i64> {
     let unsigned = matches!(
         action,

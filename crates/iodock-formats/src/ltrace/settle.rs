@@ -1,4 +1,4 @@
-//! What crosses lines and chunks, in the log's order.
+//! Joins what crosses lines and chunks, in the log's order.
 
 use super::arguments::{fill, fill_begun};
 use super::stamps::{Timeline, Times};
@@ -9,41 +9,44 @@ use iodock_event::{Action, Batch, CallId, Clock, Fork, LossKind, Outcome, Phase,
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// One ltrace prints all lines. It measures a call's time a little beside the times before lines.
+/// One ltrace process prints all lines. It measures durations and the times before lines at slightly
+/// different moments.
 const ORDER: Order = Order { by_thread: false, jitter: 10_000_000 };
-/// The thread of lines that show none.
+/// Thread number for lines that show none.
 pub const BARE: u32 = 0;
 const THREAD: u64 = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_THREAD;
-/// What a thread of glibc does first, and no other child of clone3.
+/// The first call of a new glibc thread. Other children of clone3 do not begin with it.
 const FIRST_OF_THREAD: [&str; 2] = ["rseq", "set_robust_list"];
 
-/// What a chunk tells the in-order step.
+/// What a chunk passes to the in-order step.
 #[derive(Default)]
 pub struct Notes {
     pub crossings: Vec<Crossing>,
-    /// First call of each thread in this chunk, and whether a call of it is open.
+    /// The first call of each thread in this chunk, and whether a call is still open.
     pub threads: FxHashMap<u32, Thread>,
-    /// Records of clone3, whose flags are not shown.
+    /// Records of clone3. Its flags are not shown.
     pub without_flags: Vec<usize>,
     pub times: Times,
     pub places: RecordLines,
 }
 
-/// What a chunk says of a thread.
+/// What a chunk says about a thread.
 pub struct Thread {
     pub first: CallId,
     pub is_open: bool,
 }
 
-/// A line that needs, or is, another one.
+/// A line that belongs together with another line.
 pub enum Crossing {
-    /// The record of a call's beginning, and its arguments' text.
+    /// The record of a call's beginning and the text of its arguments.
     Begun { record: usize, text: Box<[u8]>, line: u64 },
-    /// The record of a call's end, and the rest of its arguments. `certain`: it is of a system call, not of a library's.
+    /// The record of a call's end and the rest of its arguments. `certain`: it is a system call, not a
+    /// library call.
     Ended { record: usize, text: Box<[u8]>, line: u64, certain: bool },
-    /// The thread goes on: a call that it was in has no end in the log. `record`: where that call is put.
+    /// The thread continues, so its open call has no end in the log. `record`: index at which that call is
+    /// inserted.
     Seen { tid: u32, record: usize },
-    /// The thread's execve was successful.
+    /// The thread's execve succeeded.
     Executed { tid: u32, record: usize, time: i64 },
 }
 
@@ -55,11 +58,11 @@ struct Open {
     line: u64,
 }
 
-/// Carried from chunk to chunk.
+/// State that is carried from chunk to chunk.
 #[derive(Default)]
 pub struct State {
     open: FxHashMap<u32, Open>,
-    /// First call of each thread of which no clone3 has told yet.
+    /// First call of each thread whose clone3 has not appeared yet.
     first: FxHashMap<u32, CallId>,
     timeline: Timeline,
     pub runs: Runs,
@@ -67,10 +70,10 @@ pub struct State {
     untimed: u64,
 }
 
-/// Changes to a chunk's records, made when their places are no longer needed.
+/// Changes to a chunk's records, made after all record indexes have been used.
 #[derive(Default)]
 struct Changes {
-    /// Calls, and the records before which they come. Ascending.
+    /// Calls to insert, with the index of the record that follows each. Ascending.
     added: Vec<(usize, RawCall)>,
     dropped: FxHashSet<usize>,
 }
@@ -135,7 +138,8 @@ impl State {
         }
     }
 
-    /// Gives the record of a `resumed` line what its beginning said. `false` if it is not one of a system call.
+    /// Completes the record of a `resumed` line with the arguments from its first line. `false` if it is not
+    /// a system call.
     fn end(
         &mut self,
         record: usize,
@@ -167,7 +171,7 @@ impl State {
         }
         let whole = [&open.text[..], text].concat();
         let mut raw = RawCall { phase: Phase::Exit, start: open.start, ..ended };
-        // Its time says when it ended.
+        // The line's time shows when the call ended.
         raw.end = if raw.duration == UNKNOWN { ended.end } else { UNKNOWN };
         match fill(&whole, &mut raw, &mut chunk.batch) {
             None => chunk.lose_at(LossKind::UnreadableLines, file, line, text),
@@ -179,7 +183,7 @@ impl State {
         true
     }
 
-    /// After the last chunk: what has not returned, and what the log lacks altogether.
+    /// After the last chunk: unfinished calls, and losses that concern the whole log.
     pub fn finish(&mut self, clock: Clock, file: &Arc<str>, chunk: &mut Chunk<Notes>) {
         let mut open: Vec<(u32, Open)> = self.open.drain().collect();
         open.sort_by_key(|(_, open)| open.line);
@@ -234,7 +238,7 @@ pub fn forks(call: CallId) -> bool {
     matches!(call.spec().action, Action::Fork | Action::Vfork | Action::Clone)
 }
 
-/// Tells the tracker of a new process or thread.
+/// Announces a new process or thread to the tracker.
 pub fn note_fork(raw: &RawCall, batch: &mut Batch) {
     if !forks(raw.call) || raw.outcome != Outcome::Succeeded {
         return;
@@ -244,13 +248,14 @@ pub fn note_fork(raw: &RawCall, batch: &mut Batch) {
     }
 }
 
-/// clone3 has its flags in memory, which ltrace does not show. What the child does first tells a thread from a process.
+/// clone3 has its flags in memory, which ltrace does not show. The child's first call shows whether it is a
+/// thread or a process.
 fn flags_from_child(record: usize, first: &mut FxHashMap<u32, CallId>, batch: &mut Batch) {
     let Some(Record::Call(raw)) = batch.records.get_mut(record) else { return };
     let Some(child) = u32::try_from(raw.result).ok().filter(|&child| child > 0) else { return };
     let of_thread = |call: CallId| {
         let name = call.name();
-        // Where numbers may be another machine's, rseq is one.
+        // If the numbers may be another machine's, only rseq is certain.
         FIRST_OF_THREAD.contains(&name.as_str()) || name.starts_with("syscall_0x")
     };
     let flags = match first.remove(&child).is_none_or(of_thread) {

@@ -1,24 +1,24 @@
-//! Times before lines, and behind them.
+//! Times before and after the calls in a line.
 
 use iodock_event::{Clock, Record, UNKNOWN};
 
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400 * SECOND;
 const HALF_DAY: i64 = DAY / 2;
-/// No time between two lines is as long; seconds since the epoch have been since 1973.
+/// No pause between two lines is that long, but seconds since the epoch have been larger since 1973.
 const FIRST_EPOCH_SECOND: i64 = 100_000_000;
 
 /// A time column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     pub clock: Clock,
-    /// ns since the epoch, midnight or the line before.
+    /// ns since the epoch, since midnight or since the previous line.
     pub ns: i64,
-    /// ns of its last digit.
+    /// Resolution in ns.
     pub resolution: i64,
 }
 
-/// `16:42:49 `, `16:42:49.903645 `, `1795968169.903645 `, `  0.000093 `; gives what follows.
+/// `16:42:49 `, `16:42:49.903645 `, `1795968169.903645 `, `  0.000093 `; returns the text after it.
 pub fn read(text: &[u8]) -> Option<(Stamp, &[u8])> {
     let text = text.trim_ascii_start();
     let (first, rest) = digits(text)?;
@@ -43,7 +43,7 @@ pub fn read(text: &[u8]) -> Option<(Stamp, &[u8])> {
     Some((Stamp { clock, ns, resolution }, rest.strip_prefix(b" ")?))
 }
 
-/// Of two columns that which needs no line before.
+/// Of two columns, take the one that does not depend on the previous line.
 pub fn better(one: Option<Stamp>, other: Stamp) -> Stamp {
     one.filter(|one| one.clock != Clock::Relative).unwrap_or(other)
 }
@@ -73,18 +73,19 @@ fn micros(text: &[u8]) -> Option<(i64, &[u8])> {
     (text.len() - rest.len() == 7).then_some((number * 1000, rest))
 }
 
-/// A chunk's own time: days and sums count from its first line, until [`Timeline::settle`] adds what came before.
+/// Time within one chunk: days and sums count from its first line, until [`Timeline::settle`] adds the
+/// preceding chunks.
 #[derive(Debug, Default)]
 pub struct Times {
-    /// Of the first and last line, as of their day.
+    /// Times of the first and last line, within their day.
     first: Option<i64>,
     last: Option<i64>,
-    /// Midnights, or the sum of times between lines, ns.
+    /// Midnights so far, or the sum of the times between lines, in ns.
     base: i64,
 }
 
 impl Times {
-    /// The time of a line; [`UNKNOWN`] if it shows another kind of stamp than the log does.
+    /// The time of a line; [`UNKNOWN`] if its stamp has another form than the log's.
     pub fn time(&mut self, clock: Clock, stamp: Option<Stamp>) -> i64 {
         let Some(stamp) = stamp.filter(|stamp| stamp.clock == clock) else { return UNKNOWN };
         match clock {
@@ -106,7 +107,7 @@ impl Times {
     }
 }
 
-/// The log's time over all chunks so far.
+/// Time over all chunks so far.
 #[derive(Debug, Default)]
 pub struct Timeline {
     last: Option<i64>,
@@ -115,7 +116,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Moves a chunk's times behind those of the chunks before it.
+    /// Moves a chunk's times after those of the chunks before it.
     pub fn settle(&mut self, times: &Times, records: &mut [Record]) {
         if self.last.zip(times.first).is_some_and(|(last, first)| first + HALF_DAY < last) {
             self.base = self.base.saturating_add(DAY);
@@ -135,7 +136,7 @@ impl Timeline {
         self.last = times.last.or(self.last);
     }
 
-    /// A time of the chunk that was settled last.
+    /// Converts a time of the last settled chunk.
     pub fn of_chunk(&self, time: i64) -> i64 {
         moved(time, self.chunk_base)
     }

@@ -1,4 +1,4 @@
-//! Reads a log as strace wrote it.
+//! A reader that restores a log as strace wrote it.
 
 use super::shape::{Beginning, Lead};
 use super::{text, Pasted};
@@ -8,33 +8,33 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 const BLOCK: usize = 256 << 10;
-/// What stands before a line, and a character or entity, must be seen whole: all are shorter than this.
+/// Prefixes, characters and entities must not be cut. All of them are shorter than this.
 const AHEAD: usize = 4096;
 
-/// Where in a line the next byte is.
+/// The state of the current line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Start,
-    /// In one that is longer than a block.
+    /// The line is longer than a block.
     Inside,
-    /// In one that is left out.
+    /// The line is being left out.
     LeftOut,
 }
 
-/// Undoes what was done to a log. Lines stay lines, so that their numbers stay.
+/// Removes what other tools added to a log. The number of lines stays the same, so line numbers stay valid.
 pub struct Cleaned<R> {
     inner: R,
     pasted: Pasted,
     file: Arc<str>,
     losses: Arc<Mutex<Losses>>,
-    /// Read and not cleaned.
+    /// Bytes that were read and not cleaned yet.
     raw: Vec<u8>,
-    /// Cleaned and not handed out from `given` on.
+    /// Cleaned bytes. Those from `given` on were not returned yet.
     out: Vec<u8>,
     given: usize,
     line: u64,
     at: At,
-    /// Does the line at hand go on in the next one, and those of how many lines were joined to it so far?
+    /// Does the current line continue in the next one? The number counts the lines joined to it so far.
     goes_on: bool,
     joined: usize,
     ended: bool,
@@ -42,7 +42,7 @@ pub struct Cleaned<R> {
 }
 
 impl<R: Read> Cleaned<R> {
-    /// `line`: number of the first one. `losses` gets the lines that are left out.
+    /// `line`: number of the first line. `losses` counts the lines that are left out.
     pub fn new(inner: R, pasted: Pasted, file: Arc<str>, line: u64, losses: Arc<Mutex<Losses>>) -> Self {
         Cleaned {
             inner,
@@ -71,7 +71,7 @@ impl<R: Read> Cleaned<R> {
         Ok(())
     }
 
-    /// Cleans whole lines, and what is long enough of a line without an end.
+    /// Cleans whole lines, and also a line without an end once it is long enough.
     fn clean(&mut self) {
         let raw = std::mem::take(&mut self.raw);
         let mut at = 0;
@@ -84,14 +84,14 @@ impl<R: Read> Cleaned<R> {
                     (at, self.line, self.at) = (end + 1, self.line + 1, At::Start);
                 }
                 None if self.ended || raw.len() - at > 2 * AHEAD => {
-                    // A character or entity must not be cut in two.
+                    // Do not cut a character or an entity in two.
                     let end = if self.ended { raw.len() } else { safe_end(&raw[..raw.len() - AHEAD]) };
                     self.piece(&raw[at..end]);
                     at = end;
                     if !self.ended {
                         break;
                     }
-                    // A line that is left out counts, also without its end.
+                    // A line that is left out is counted even if its end is missing.
                     if self.at == At::LeftOut {
                         self.out.push(b'\n');
                     }
@@ -103,7 +103,8 @@ impl<R: Read> Cleaned<R> {
         self.raw.drain(..at);
     }
 
-    /// Ends a line, or leaves it open for its next piece. Those that were joined stay as empty lines, for the numbers.
+    /// Ends a line, or leaves it open for its next piece. Joined lines are replaced by empty ones, so that
+    /// line numbers stay valid.
     fn end_line(&mut self) {
         if self.goes_on {
             self.joined += 1;
@@ -113,7 +114,7 @@ impl<R: Read> Cleaned<R> {
         self.out.resize(self.out.len() + lines, b'\n');
     }
 
-    /// Cleans a line without its newline, or a piece of a long one.
+    /// Cleans a line without its newline, or a piece of a long line.
     fn piece(&mut self, raw: &[u8]) {
         if self.at == At::LeftOut {
             return;
@@ -157,7 +158,7 @@ impl<R: Read> Cleaned<R> {
     }
 }
 
-/// Where a text can be cut: not in a character or an entity.
+/// A position at which the text can be cut without cutting a character or an entity.
 fn safe_end(text: &[u8]) -> usize {
     let tail = text.len().saturating_sub(text::LONGEST);
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b' ';

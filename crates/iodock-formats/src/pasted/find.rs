@@ -1,23 +1,23 @@
-//! Finds where a log's own lines begin, and what all lines have before that.
+//! Finds where the log's own lines begin, and the text that all lines have before that position.
 
 use super::shape::{self, Shape, Token};
 use super::sources::{is_time, returns};
 use crate::{strace, LogFormat};
 use rustc_hash::FxHashMap;
 
-/// Bytes of a line in which strace's own may begin.
+/// Number of bytes of a line within which strace's own text may begin.
 const LONGEST_LEAD: usize = 512;
-/// Places in a line that are tried.
+/// Number of positions tried in each line.
 const MOST_TRIED: usize = 16;
 
-/// A place in a line where strace's own line could begin.
+/// A position at which strace's own line could begin.
 struct Start {
     at: usize,
-    /// The number here as a thread, if it could also be one of a date.
+    /// The number here, if it could be a thread or part of a date.
     dated: Option<u64>,
 }
 
-/// The text before strace's line: its pieces, and whether there are spaces only.
+/// The text before strace's line: its pieces, and whether it consists of spaces only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Key {
     tokens: Vec<Token>,
@@ -27,20 +27,20 @@ struct Key {
 #[derive(Default)]
 struct Votes {
     lines: usize,
-    /// Numbers of dates that stand where threads would.
+    /// Numbers of dates at the position of threads.
     dated: Vec<u64>,
 }
 
-/// What stands before the calls of a log.
+/// The text before the calls of a log.
 pub enum Found {
-    /// Nothing, or there are no calls.
+    /// There is none, or the log has no calls.
     Nothing,
     Shape(Shape),
-    /// Something, but no shape is that of nearly all lines: two examples.
+    /// There is some, but no shape fits nearly all lines. Holds two examples.
     Uncommon(Vec<Vec<u8>>),
 }
 
-/// What `lines` have before strace's own.
+/// Finds the text that `lines` have before strace's own.
 pub fn lead(lines: &[&[u8]]) -> Found {
     if is_numbered(lines) {
         return numbered(lines);
@@ -56,13 +56,13 @@ pub fn lead(lines: &[&[u8]]) -> Found {
     }
     let Some((key, votes)) = most_voted(lines, &places) else { return Found::Nothing };
     if votes * 10 < with_call * 9 {
-        // A program's output may stand before some lines of a log on a terminal.
+        // In a log from a terminal, a program's output may precede some lines.
         return match plain * 5 > with_call {
             true => Found::Nothing,
             false => Found::Uncommon(examples(lines, &places)),
         };
     }
-    // Behind a quotation mark strace's own are escaped: the lines are in JSON or the like.
+    // After a quotation mark, strace's own quotation marks are escaped: the lines are JSON or similar.
     let is_quoted = key.tokens.contains(&Token::Byte(b'"'));
     match is_quoted || (key.tokens.is_empty() && !key.indented) {
         true => Found::Nothing,
@@ -70,7 +70,8 @@ pub fn lead(lines: &[&[u8]]) -> Found {
     }
 }
 
-/// What nearly all lines of `format` have before them; `None` if nothing, or no shape is that of nearly all.
+/// The text that nearly all lines of `format` have before them; `None` if there is none or no shape fits
+/// nearly all lines.
 pub fn lead_of(format: &dyn LogFormat, lines: &[&[u8]]) -> Option<Shape> {
     let mut votes: FxHashMap<Vec<Token>, usize> = FxHashMap::default();
     let mut with_call = 0;
@@ -87,7 +88,7 @@ pub fn lead_of(format: &dyn LogFormat, lines: &[&[u8]]) -> Option<Shape> {
     (!tokens.is_empty() && !is_quoted && count > 1).then(|| Shape { tokens, ..Shape::default() })
 }
 
-/// The places in a line where a line of `format` could begin.
+/// The positions at which a line of `format` could begin.
 fn places_of(format: &dyn LogFormat, line: &[u8]) -> Vec<usize> {
     let near = line.len().min(LONGEST_LEAD);
     let begins = |&at: &usize| {
@@ -97,7 +98,7 @@ fn places_of(format: &dyn LogFormat, line: &[u8]) -> Vec<usize> {
     (0..near).filter(begins).take(MOST_TRIED).filter(|&at| format.owns(&line[at..])).collect()
 }
 
-/// The shape that most lines have; the shortest of several.
+/// The shape that most lines have. If several are equally frequent, the shortest.
 fn most_voted(lines: &[&[u8]], places: &[Vec<Start>]) -> Option<(Key, usize)> {
     let mut votes: FxHashMap<Key, Votes> = FxHashMap::default();
     for (line, starts) in lines.iter().zip(places) {
@@ -110,14 +111,14 @@ fn most_voted(lines: &[&[u8]], places: &[Vec<Start>]) -> Option<(Key, usize)> {
             votes.dated.extend(start.dated);
         }
     }
-    // A day or a year goes on; threads take turns.
+    // Days and years increase, while threads alternate.
     let is_taken = |votes: &Votes| votes.dated.is_empty() || returns(&votes.dated);
     let all = votes.into_iter().filter(|(_, votes)| is_taken(votes));
     let key = |(key, votes): &(Key, Votes)| (votes.lines, std::cmp::Reverse(key.tokens.len()));
     all.max_by_key(key).map(|(key, votes)| (key, votes.lines))
 }
 
-/// The text before the first call, and the text before the first call where it has another shape.
+/// The text before the first call, and the text before the first call whose shape differs.
 fn examples(lines: &[&[u8]], places: &[Vec<Start>]) -> Vec<Vec<u8>> {
     let mut shown: Vec<Vec<u8>> = Vec::new();
     for (line, starts) in lines.iter().zip(places) {
@@ -131,7 +132,7 @@ fn examples(lines: &[&[u8]], places: &[Vec<Start>]) -> Vec<Vec<u8>> {
     shown
 }
 
-/// The places where strace's line could begin: each column that belongs to it, then the call.
+/// The positions at which strace's line could begin: each of its columns, then the call.
 fn starts(line: &[u8]) -> Vec<Start> {
     let Some(call) = first_call(line) else { return Vec::new() };
     let mut found: Vec<Start> = Vec::new();
@@ -144,10 +145,10 @@ fn starts(line: &[u8]) -> Vec<Start> {
     found
 }
 
-/// What the other lines of strace begin with.
+/// How strace's other lines begin.
 const EVENTS: [&[u8]; 3] = [b"+++ ", b"--- ", b"<... "];
 
-/// Where the first call of a line stands that can be read to its end.
+/// Position of the first call in a line that can be parsed to its end.
 fn first_call(line: &[u8]) -> Option<usize> {
     let near = &line[..line.len().min(LONGEST_LEAD)];
     let mut tried = 0;
@@ -167,14 +168,14 @@ fn first_call(line: &[u8]) -> Option<usize> {
     None
 }
 
-/// May a column of strace begin here?
+/// May one of strace's columns begin here?
 fn may_begin(line: &[u8], at: usize) -> bool {
     const BEFORE: &[u8] = b" \t:|>])};=#+\"'";
     match line[at] {
         b'[' => true,
         b'0'..=b'9' => {
             let word = line[..at].rsplit(|&byte| matches!(byte, b' ' | b'\t')).next().unwrap_or(b"");
-            // A minus sign stands within dates, and alone in what diff writes.
+            // Minus signs appear in dates, and alone in the output of diff.
             let ends = word.last().is_none_or(|byte| BEFORE.contains(byte)) || line[..at] == *b"-";
             ends && !is_time(word) && is_column(&line[at..])
         }
@@ -182,7 +183,8 @@ fn may_begin(line: &[u8], at: usize) -> bool {
     }
 }
 
-/// Is this number one that strace would put there: no `00`, and not two threads (or seconds of `-r`) in a row?
+/// Could strace have printed this number here? It prints no `00`, and not two threads (or seconds of `-r`) in
+/// a row.
 fn is_column(text: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let first = digits(text);
@@ -209,7 +211,7 @@ fn dated(line: &[u8], at: usize) -> Option<u64> {
     (is_day || is_year).then_some(number)
 }
 
-/// Are the first columns the lines' numbers: 1, 2, 3 ...?
+/// Are the first columns line numbers: 1, 2, 3 ...?
 fn is_numbered(lines: &[&[u8]]) -> bool {
     let mut next = 1;
     for line in lines {
@@ -225,7 +227,7 @@ fn is_numbered(lines: &[&[u8]]) -> bool {
     next > 3
 }
 
-/// The shape of numbered lines, with what stands behind the numbers.
+/// The shape of numbered lines, including the text after the numbers.
 fn numbered(lines: &[&[u8]]) -> Found {
     let number = Shape { tokens: vec![Token::Digits, Token::Spaces], ..Shape::default() };
     let rests: Vec<&[u8]> =
@@ -238,32 +240,32 @@ fn numbered(lines: &[&[u8]]) -> Found {
             let tokens = number.tokens.into_iter().chain(behind.tokens).collect();
             Found::Shape(Shape { tokens, ..Shape::default() })
         }
-        // strace's own lines stand behind the numbers, or nothing of the kind.
+        // Either strace's own lines follow the numbers, or the columns are something else.
         Found::Nothing if rests.iter().any(|rest| strace::is_own_line(rest)) => Found::Shape(number),
         other => other,
     }
 }
 
-/// Does each line begin with the same spaces, of which the thread's number would be read as seconds (`-r`)?
+/// Does each line begin with the same spaces, so that the thread's number would be read as seconds (`-r`)?
 fn is_indented(lines: &[&[u8]]) -> bool {
     let indent = |line: &[u8]| line.len() - line.trim_ascii_start().len();
     let width = lines.first().map_or(0, |line| indent(line));
     let is_own = |line: &&&[u8]| strace::is_own_line(line.trim_ascii_start());
     let mut numbers: Vec<u64> = lines.iter().filter(is_own).filter_map(|line| whole_number(line)).collect();
     numbers.sort_unstable();
-    // Between most lines less than two seconds pass.
+    // Most pairs of lines are less than two seconds apart.
     let threads = numbers.get(numbers.len() / 2).is_some_and(|&middle| middle >= 2);
     width > 0 && threads && lines.iter().all(|line| indent(line) == width)
 }
 
-/// The number that is a line's first word.
+/// The number at the start of a line.
 fn whole_number(line: &[u8]) -> Option<u64> {
     let word = line.trim_ascii_start().split(|&byte| byte == b' ').next()?;
     let digits = word.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(word).ok().filter(|_| digits)?.parse().ok()
 }
 
-/// Does a line hold a call of strace, wherever it begins?
+/// Does a line contain a call as strace prints it, at any position?
 pub fn holds_call(line: &[u8]) -> bool {
     first_call(line).is_some()
 }

@@ -1,7 +1,8 @@
-//! Logs as people have them: out of a journal, a container's log, a mail, a web page.
+//! Logs that were copied from a journal, a container's log, a mail or a web page.
 //!
-//! What was put before each line is found by its shape, not by the tool that put it there: nearly all lines that hold a call
-//! have it. What was put for quotation marks and the like is put back. [`Cleaned`] does both while reading.
+//! The text that another tool put before each line is found by its shape: nearly all lines with a call have
+//! it. Which tool it was does not matter. Typographic quotation marks and similar characters are replaced by
+//! the original ones. [`Cleaned`] does both during reading.
 
 mod cleaned;
 mod find;
@@ -16,12 +17,12 @@ use iodock_event::SourceError;
 use shape::{Shape, Token};
 use text::Rewritten;
 
-/// Lines of the head that are looked at.
+/// Number of lines of the head that are examined.
 const LOOKED_AT: usize = 400;
-/// Bytes of a line that is looked at: a longer one shows nothing that shorter ones do not.
+/// Longer lines are not examined. They show nothing that shorter lines do not.
 const LONGEST: usize = 64 << 10;
 
-/// What was done to a log.
+/// How a log was changed by other tools.
 #[derive(Clone, Debug, Default)]
 pub struct Pasted {
     rewritten: Rewritten,
@@ -29,10 +30,10 @@ pub struct Pasted {
 }
 
 impl Pasted {
-    /// What was put before the lines of one of `formats` in the log that begins with `head`; `None` if nothing.
+    /// The text before the lines of a log in one of `formats`; `head` is the log's beginning. `None` if there
+    /// is none.
     ///
-    /// # Errors
-    /// Its lines are of several logs.
+    /// # Errors The lines belong to several logs.
     pub fn before(formats: &[&dyn LogFormat], head: &Head<'_>) -> Result<Option<Pasted>, SourceError> {
         let lines = first_lines(head.bytes);
         let found = formats.iter().find_map(|format| Some((format, find::lead_of(*format, &lines)?)));
@@ -41,10 +42,9 @@ impl Pasted {
         Ok(Some(Pasted { shape, ..Pasted::default() }))
     }
 
-    /// What was done to the log of strace that begins with `head`; `None` if nothing.
+    /// How the strace log that begins with `head` was changed; `None` if it was not.
     ///
-    /// # Errors
-    /// Its lines are of several logs, or have different things before them.
+    /// # Errors The lines belong to several logs, or different lines have different prefixes.
     pub fn of(head: &Head<'_>) -> Result<Option<Pasted>, SourceError> {
         let lines = first_lines(head.bytes);
         let rewritten = rewritten(&lines);
@@ -75,13 +75,13 @@ fn put_back(rewritten: Rewritten, line: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What was put for strace's own characters. Only lines that are read as strace's with them count: other text may have
-/// any.
+/// Finds the characters that replace strace's own. Only lines that become readable by undoing this count,
+/// since other text may contain any character.
 fn rewritten(lines: &[&[u8]]) -> Rewritten {
     let all = Rewritten { entities: true, typography: true };
     let mut found = Rewritten::default();
     for line in lines {
-        // Strings between typographic marks are strings too.
+        // Text between typographic quotation marks is a string, too.
         let quoted = put_back(Rewritten { entities: false, typography: true }, line);
         let mut here = text::rewritten_outside(line);
         here.entities = text::rewritten_outside(&quoted).entities;
@@ -93,7 +93,7 @@ fn rewritten(lines: &[&[u8]]) -> Rewritten {
     found
 }
 
-/// The shape with what it says of its lines. `is_own`: is a line one of the log?
+/// The shape, completed with what it shows about its lines. `is_own`: does a line belong to the log?
 fn named(
     mut shape: Shape,
     is_own: impl Fn(&[u8]) -> bool,
@@ -107,13 +107,14 @@ fn named(
     Ok(shape)
 }
 
-/// What stands behind the shape.
+/// The text after the prefix.
 fn rest<'a>(shape: &Shape, line: &'a [u8]) -> Option<&'a [u8]> {
     let ranges = shape.ranges(line)?;
     Some(ranges.last().map_or(line.trim_ascii_start(), |last| &line[last.end..]))
 }
 
-/// The number of `trace.4123:`, as grep names the files of `strace -ff`, whose lines show no thread themselves.
+/// The number in `trace.4123:`. grep prints the file names of `strace -ff` so, and those lines show no thread
+/// of their own.
 fn file_of_thread(shape: &Shape, lines: &[&[u8]]) -> Option<usize> {
     const COLON: Token = Token::Byte(b':');
     let tokens = shape.tokens.strip_suffix(&[Token::Spaces]).unwrap_or(&shape.tokens);

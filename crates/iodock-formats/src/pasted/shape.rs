@@ -1,4 +1,5 @@
-//! What stands before strace's lines, as a shape: words and numbers may differ from line to line, the rest may not.
+//! The shape of the text before strace's lines: words and numbers may differ from line to line, other
+//! characters may not.
 
 use std::ops::Range;
 
@@ -6,15 +7,15 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Token {
     Digits,
-    /// Letters, of any alphabet.
+    /// Letters of any alphabet.
     Letters,
     /// Spaces and tabs.
     Spaces,
-    /// Any other byte, as it is.
+    /// Any other byte, which must be the same in all lines.
     Byte(u8),
 }
 
-/// The pieces of `text`. Spaces before the first one are not among them: numbers may be aligned to the right.
+/// Splits `text` into pieces. Leading spaces are ignored, since numbers may be aligned to the right.
 pub fn tokens(text: &[u8]) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut at = spaces(text);
@@ -35,10 +36,10 @@ fn token_of(byte: u8) -> Token {
     }
 }
 
-/// How long the run of `token` is that `text` begins with.
+/// The length of the run of `token` at the beginning of `text`.
 fn length(token: Token, text: &[u8]) -> usize {
     match token {
-        // grep puts `-` instead of `:` on the lines around those that it found.
+        // grep prints `-` instead of `:` on context lines.
         Token::Byte(b':') => usize::from(matches!(text.first(), Some(b':' | b'-'))),
         Token::Byte(byte) => usize::from(text.first() == Some(&byte)),
         token => text.iter().take_while(|&&byte| token_of(byte) == token).count(),
@@ -49,33 +50,34 @@ fn spaces(text: &[u8]) -> usize {
     length(Token::Spaces, text)
 }
 
-/// What stands before each line of a log.
+/// The prefix that another tool put before each line of a log.
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
     pub tokens: Vec<Token>,
-    /// Words (by their number, from 0) that say whose the line is: the same in all lines of the log.
+    /// Positions (from 0) of the words that name the line's source: they are the same in all lines of the
+    /// log.
     pub fixed: Vec<(usize, Vec<u8>)>,
-    /// The token that is the line's thread: the ending of the name of a file of `strace -ff`.
+    /// The token that is the line's thread, from the end of a file name of `strace -ff`.
     pub tid: Option<usize>,
-    /// The word that says whether the line goes on in the next one: `P`, or `F` of the last piece, as a container's log
-    /// has it behind the name of the stream.
+    /// The word that shows whether the line continues in the next one. In a container's log it follows the
+    /// name of the stream: `P`, or `F` for the last piece.
     pub piece: Option<usize>,
 }
 
-/// The beginning of a line of this shape.
+/// The prefix of one line, matched against this shape.
 pub struct Lead {
-    /// Bytes.
+    /// Its length in bytes.
     pub length: usize,
-    /// Where the thread's number stands.
+    /// Position of the thread's number.
     pub tid: Option<Range<usize>>,
-    /// Does the line go on in the next one?
+    /// Does the line continue in the next one?
     pub goes_on: bool,
 }
 
-/// What a line begins with.
+/// The result of matching a line's beginning.
 pub enum Beginning {
     Lead(Lead),
-    /// Of the same shape, but of something else: another container, host or process.
+    /// The shape matches, but the line comes from another container, host or process.
     Other,
     Lacking,
 }
@@ -96,13 +98,13 @@ impl Shape {
         Beginning::Lead(Lead { length, tid, goes_on: piece == Some(b"P") })
     }
 
-    /// Where each token stands in the line.
+    /// Position of each token in the line.
     pub fn ranges(&self, line: &[u8]) -> Option<Vec<Range<usize>>> {
         let mut at = spaces(line);
         let mut ranges = Vec::with_capacity(self.tokens.len());
         for (index, &token) in self.tokens.iter().enumerate() {
             let length = length(token, &line[at..]);
-            // A space at the end of a line may be cut off, the zeros at the end of a fraction too.
+            // A space at the end of a line may have been cut off, and so may zeros at the end of a fraction.
             let may_lack = match token {
                 Token::Spaces => at == line.len(),
                 _ => self.is_fraction(index) || (index > 0 && self.is_fraction(index - 1)),
@@ -116,7 +118,7 @@ impl Shape {
         Some(ranges)
     }
 
-    /// Is this the point of `00.123`?
+    /// Is this the decimal point in `00.123`?
     fn is_fraction(&self, index: usize) -> bool {
         let is = |at: Option<usize>, token| at.and_then(|at| self.tokens.get(at)) == Some(&token);
         matches!(self.tokens[index], Token::Byte(b'.' | b','))
@@ -125,8 +127,8 @@ impl Shape {
             && is(Some(index + 1), Token::Digits)
     }
 
-    /// The words of a line, without the number of a thread and what follows it. A colon behind a name ends a word too:
-    /// `run.log:12:`.
+    /// The words of a line without the thread's number and the text after it. A colon after a name ends a
+    /// word, too: `run.log:12:`.
     pub fn words(&self, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
         let end = self.tid.unwrap_or(self.tokens.len());
         let mut words: Vec<Range<usize>> = Vec::new();

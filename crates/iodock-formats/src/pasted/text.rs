@@ -1,18 +1,19 @@
-//! Characters that word processors, mail programs and web pages put for strace's own.
+//! Restores characters that word processors, mail programs and web pages replaced.
 
-/// What was put for what.
+/// The kinds of replacement that a log contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rewritten {
     /// `&quot;`, `&lt;`, `&#34;`.
     pub entities: bool,
-    /// `“`, `…`, `–`, spaces that don't break.
+    /// `“`, `…`, `–`, non-breaking spaces.
     pub typography: bool,
 }
 
-/// Bytes of the longest entity or character that is put back.
+/// Length in bytes of the longest entity or character that is restored.
 pub const LONGEST: usize = 10;
 
-/// Named entities. Source: the HTML standard, of the characters that strace prints and the typographic ones.
+/// Named entities for the characters that strace prints and their typographic forms. Source: the HTML
+/// standard.
 const ENTITIES: &[(&[u8], &str)] = &[
     (b"quot", "\""),
     (b"lt", "<"),
@@ -34,7 +35,7 @@ const ENTITIES: &[(&[u8], &str)] = &[
     (b"rarr", "\u{2192}"),
 ];
 
-/// What a typographic character stands for; `None` of any other.
+/// The character that a typographic one replaces; `None` for all others.
 fn plain(character: char) -> Option<&'static str> {
     Some(match character {
         '\u{201c}'..='\u{201f}' | '\u{ab}' | '\u{bb}' | '\u{2033}' | '\u{ff02}' => "\"",
@@ -42,7 +43,7 @@ fn plain(character: char) -> Option<&'static str> {
         '\u{a0}' | '\u{2002}'..='\u{200a}' | '\u{202f}' | '\u{3000}' => " ",
         '\u{200b}' | '\u{2060}' | '\u{feff}' => "",
         '\u{2010}'..='\u{2013}' | '\u{2212}' => "-",
-        // `---` around a signal.
+        // `---` before and after a signal.
         '\u{2014}' => "---",
         '\u{2026}' => "...",
         '\u{2192}' => "->",
@@ -56,7 +57,7 @@ impl Rewritten {
         self == Rewritten::default()
     }
 
-    /// Appends `text` with strace's own characters put back. Nothing grows: a line stays as long or gets shorter.
+    /// Appends `text` with strace's own characters restored. The line does not become longer.
     pub fn put_back(self, text: &[u8], out: &mut Vec<u8>) {
         let mut at = 0;
         while at < text.len() {
@@ -68,7 +69,7 @@ impl Rewritten {
         out.extend_from_slice(&text[at.min(text.len())..]);
     }
 
-    /// Appends what stands first in `text`, `&` or a character beyond ASCII; says how many bytes that took.
+    /// Appends the first character of `text`, which is `&` or not ASCII. Returns the number of bytes read.
     fn one(self, text: &[u8], out: &mut Vec<u8>) -> usize {
         let entity = if self.entities { entity(text) } else { None };
         let (character, length) = match entity {
@@ -97,7 +98,8 @@ impl Rewritten {
     }
 }
 
-/// Puts a quotation mark. French ones have a space inside, which goes with them; says how long that is.
+/// Appends a quotation mark. French ones have a space inside, which is removed with them. Returns the number
+/// of bytes read.
 fn quote(character: char, after: &[u8], out: &mut Vec<u8>) -> usize {
     const SPACES: [&str; 2] = ["\u{a0}", "\u{202f}"];
     if character == '\u{bb}' && out.last() == Some(&b' ') {
@@ -108,7 +110,7 @@ fn quote(character: char, after: &[u8], out: &mut Vec<u8>) -> usize {
     space.filter(|_| character == '\u{ab}').map_or(0, |space| space.len())
 }
 
-/// `&lt;`, `&#60;`, `&#x3c;`: its character and how long it is.
+/// The character that `&lt;`, `&#60;` or `&#x3c;` means, and the entity's length.
 fn entity(text: &[u8]) -> Option<(char, usize)> {
     let end = text.iter().take(LONGEST).position(|&byte| byte == b';').filter(|_| text[0] == b'&')?;
     let name = &text[1..end];
@@ -119,7 +121,7 @@ fn entity(text: &[u8]) -> Option<(char, usize)> {
     Some((character, end + 1))
 }
 
-/// A control character is none that a page would have.
+/// Web pages do not contain control characters.
 fn numbered(number: &[u8]) -> Option<char> {
     let text = std::str::from_utf8(number).ok()?;
     let code = match text.strip_prefix(['x', 'X']) {
@@ -138,11 +140,11 @@ fn first_character(text: &[u8]) -> Option<char> {
     valid.chars().next()
 }
 
-/// What of this text, outside of plain strings and the names of descriptors, was put for something else.
+/// Finds replaced characters in this text, outside of plain strings and descriptor names.
 pub fn rewritten_outside(text: &[u8]) -> Rewritten {
     let mut found = Rewritten::default();
     let mut at = 0;
-    // Where one is not closed, none behind it is: each is looked for once.
+    // If one of these is not closed, no later one is. Remembering that avoids searching again.
     let (mut strings, mut names) = (true, true);
     while at < text.len() {
         match text[at] {
@@ -165,13 +167,13 @@ pub fn rewritten_outside(text: &[u8]) -> Rewritten {
     found
 }
 
-/// 1 where it is not closed, which is noted.
+/// 1 if it is not closed, which is remembered.
 fn length_of(closed: Option<usize>, are_closed: &mut bool) -> usize {
     *are_closed &= closed.is_some();
     closed.unwrap_or(1)
 }
 
-/// Of `"..."`, if it is closed.
+/// The length of `"..."`, if it is closed.
 fn string_length(text: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -183,7 +185,7 @@ fn string_length(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Of `</path>`, if it is closed.
+/// The length of `</path>`, if it is closed.
 fn name_length(text: &[u8]) -> Option<usize> {
     memchr::memchr(b'>', text).map(|end| end + 1)
 }
@@ -231,7 +233,7 @@ mod tests {
     fn what_is_not_closed_hides_nothing() {
         let found = rewritten_outside("a<b \"c &lt; d \\\" “".as_bytes());
         assert_eq!(found, Rewritten { entities: true, typography: true });
-        // Each of these was looked for to the end of the line: hours.
+        // Searching to the end of the line for each of these would take hours.
         for part in ["<", "\\\"", "\"\\"] {
             assert_eq!(rewritten_outside(part.repeat(1 << 20).as_bytes()), Rewritten::default());
         }

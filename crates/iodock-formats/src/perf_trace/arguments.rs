@@ -1,4 +1,4 @@
-//! Named arguments into the fields that a call's roles name.
+//! Reads named arguments into the fields that a call's roles name.
 
 use super::names::is_argument;
 use crate::strace::{number, OTHER_COMMAND};
@@ -7,12 +7,12 @@ use iodock_event::{
     UNSHOWN_OFFSET,
 };
 
-/// No call has more arguments.
+/// The largest number of arguments of any call.
 const MOST: usize = 6;
-/// mmap2's offsets are in pages of this size.
+/// Page size in which mmap2 counts offsets.
 const MAP_UNIT: i64 = 4096;
 
-/// The arguments that a line shows. Those that are 0 are left out.
+/// The arguments that a line shows. perf leaves out those that are 0.
 #[derive(Clone, Copy, Default)]
 struct Shown<'a> {
     pairs: [(&'a [u8], &'a [u8]); MOST],
@@ -20,7 +20,7 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// `fd: 3</a>, buf: 0x7f, count: 10`. `None` if it is no list of them.
+    /// Parses `fd: 3</a>, buf: 0x7f, count: 10`. `None` if it is not a list of arguments.
     fn read(text: &'a [u8]) -> Option<Shown<'a>> {
         let mut shown = Shown::default();
         let mut rest = text;
@@ -38,25 +38,25 @@ impl<'a> Shown<'a> {
         Some(shown)
     }
 
-    /// The value of the first of `names` that is shown.
+    /// The value of the first of `names` that the line shows.
     fn value(&self, names: &[&[u8]]) -> Option<&'a [u8]> {
         let pairs = &self.pairs[..self.count];
         names.iter().find_map(|name| pairs.iter().find(|pair| pair.0 == *name).map(|pair| pair.1))
     }
 }
 
-/// The length of the name before a `: `.
+/// The length of the name before `: `.
 fn name_length(text: &[u8]) -> Option<usize> {
     let length = text.iter().position(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_'))?;
     (length > 0 && text[length..].starts_with(b": ")).then_some(length)
 }
 
-/// Does another argument, or the end, follow?
+/// Does another argument follow, or the end?
 fn ends(rest: &[u8]) -> bool {
     rest.is_empty() || rest.strip_prefix(b", ").is_some_and(|rest| name_length(rest).is_some())
 }
 
-/// Where a value ends. Names in it are printed as they are, so only what follows tells.
+/// The end of a value. Names in it are not escaped, so only the text that follows marks its end.
 fn value_length(value: &[u8]) -> usize {
     let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let close = match (value.first(), value.get(digits)) {
@@ -69,7 +69,7 @@ fn value_length(value: &[u8]) -> usize {
         Some(_) => digits + 1,
         None => 0,
     };
-    // `"abc"...` of a text that perf cut.
+    // `"abc"...`, a string that perf shortened.
     let closed = |at: usize| match close {
         Some(byte) => value[from..at].strip_suffix(b"...").unwrap_or(&value[from..at]).ends_with(&[byte]),
         None => true,
@@ -77,7 +77,7 @@ fn value_length(value: &[u8]) -> usize {
     (from..=value.len()).find(|&at| ends(&value[at..]) && closed(at)).unwrap_or(value.len())
 }
 
-/// `{ .family: INET, port: 53 }`, brackets and all.
+/// `{ .family: INET, port: 53 }`, including the brackets.
 fn structure_length(value: &[u8]) -> usize {
     let mut depth = 0usize;
     for (at, byte) in value.iter().enumerate() {
@@ -93,7 +93,8 @@ fn structure_length(value: &[u8]) -> usize {
     value.len()
 }
 
-/// Fills `raw`. `None` if the arguments can't be taken apart; `Some(false)` if a name was not shown, only its address.
+/// Fills `raw`. `None` if the arguments cannot be parsed; `Some(false)` if only the address of a name is
+/// shown.
 pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<bool> {
     let shown = Shown::read(text)?;
     let spec = raw.call.spec();
@@ -101,7 +102,7 @@ pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<bool> {
     let mut named = true;
     for &role in spec.roles {
         let value = shown.value(names_of(role, spec.action));
-        // Under a name that is damaged it may be anything, and not 0.
+        // If a name is damaged, its argument may have any value, so a missing argument is not 0 for certain.
         if strange && value.is_none() && !names_of(role, spec.action).is_empty() {
             return None;
         }
@@ -113,7 +114,7 @@ pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<bool> {
     Some(named)
 }
 
-/// Is the value of the kind that the role has?
+/// Does the value have the kind that the role needs?
 fn is_readable(role: Role, value: &[u8], spec: &CallSpec) -> bool {
     match role {
         Role::Fd | Role::Fd2 | Role::DirFd | Role::DirFd2 => {
@@ -128,7 +129,7 @@ fn is_readable(role: Role, value: &[u8], spec: &CallSpec) -> bool {
     }
 }
 
-/// `false` if this is a name that is not shown.
+/// `false` if the name is not shown.
 fn fill_one(role: Role, shown: &Shown<'_>, spec: &CallSpec, raw: &mut RawCall, batch: &mut Batch) -> bool {
     let action = spec.action;
     let value = shown.value(names_of(role, action));
@@ -155,7 +156,7 @@ fn fill_one(role: Role, shown: &Shown<'_>, spec: &CallSpec, raw: &mut RawCall, b
     true
 }
 
-/// The kernel's names of the arguments (SYSCALL_DEFINE in its sources), which perf prints.
+/// The kernel's argument names (SYSCALL_DEFINE in its sources), which perf prints.
 fn names_of(role: Role, action: Action) -> &'static [&'static [u8]] {
     match (role, action) {
         (Role::Fd, _) => &[
@@ -210,7 +211,7 @@ fn names_of(role: Role, action: Action) -> &'static [&'static [u8]] {
     }
 }
 
-/// `3`, `3</a>`, `CWD`; left out: 0.
+/// `3`, `3</a>`, `CWD`; 0 if it is left out.
 fn descriptor(value: Option<&[u8]>, batch: &mut Batch) -> (i32, Text) {
     let Some(value) = value else { return (0, Text::NONE) };
     if matches!(value, b"CWD" | b"AT_FDCWD") {
@@ -222,7 +223,7 @@ fn descriptor(value: Option<&[u8]>, batch: &mut Batch) -> (i32, Text) {
     (fd, name.filter(|name| !name.is_empty()).map_or(Text::NONE, |name| batch.push_text(name)))
 }
 
-/// A name in quotes, or (old versions) without; `false` if there is only its address.
+/// A name in quotes, or (in old versions) without; `false` if only its address is shown.
 fn path(value: Option<&[u8]>, path: &mut Text, batch: &mut Batch) -> bool {
     let Some(value) = value else { return true };
     if let Some(inner) = value.strip_prefix(b"\"") {
@@ -241,7 +242,7 @@ fn integer(value: Option<&[u8]>) -> i64 {
     value.map_or(0, |value| number(value).unwrap_or(UNKNOWN))
 }
 
-/// `RDONLY|CLOEXEC|0x8`: names without what all of their kind begin with, or with it (`trace.show_prefix`).
+/// `RDONLY|CLOEXEC|0x8`: names without their common prefix, or with it (`trace.show_prefix`).
 fn flags(value: &[u8], action: Action) -> u64 {
     let beginning: &[&[u8]] = match action {
         Action::Map => &[b"MAP_"],
@@ -265,13 +266,14 @@ fn named(word: &[u8], beginnings: &[&[u8]]) -> Option<u64> {
     constants::value(word).or_else(|| beginnings.iter().find_map(with))
 }
 
-/// The command of fcntl, the request of ioctl.
+/// The fcntl command or ioctl request.
 fn command(value: &[u8], action: Action) -> u64 {
     let beginning: &[&[u8]] = if action == Action::Fcntl { &[b"F_"] } else { &[] };
     number(value).map(|number| number as u64).or_else(|| named(value, beginning)).unwrap_or(OTHER_COMMAND)
 }
 
-/// `VM|FS`, or those of a structure: `{ .flags: RDONLY, ...}`, `{.flags = (__u64)4001536,}`; of an address nothing is known.
+/// `VM|FS`, or the flags in a structure: `{ .flags: RDONLY, ...}`, `{.flags = (__u64)4001536,}`. An address
+/// shows nothing.
 fn inner_flags(value: &[u8], action: Action) -> u64 {
     if value.starts_with(b"0x") {
         return if action == Action::Unshare { flags(value, action) } else { 0 };

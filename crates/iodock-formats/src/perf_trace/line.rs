@@ -1,28 +1,28 @@
-//! One line: when, who, and what.
+//! Parses one line: time, thread and meaning.
 
 /// Nanoseconds in a millisecond.
 const MILLISECOND: i64 = 1_000_000;
 /// perf prints at most 14 bytes of a program's name.
 const LONGEST_COMM: usize = 16;
 
-/// What stands before the call.
+/// The columns before the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// ns; `None` for `?`: perf did not see the call begin.
+    /// ns; `None` for `?`, which means that perf did not see the call begin.
     pub time: Option<i64>,
-    /// ns; `None` where the call has not ended, or where `wrapped`.
+    /// ns; `None` if the call has not ended, or if `wrapped`.
     pub duration: Option<i64>,
-    /// perf computed a negative duration, and printed it without a sign: `18446744073707.914 ms`.
+    /// perf computed a negative duration and printed it as an unsigned number: `18446744073707.914 ms`.
     pub wrapped: bool,
-    /// 0 where the line shows no thread.
+    /// 0 if the line shows no thread.
     pub tid: u32,
 }
 
-/// A line's meaning.
+/// The meaning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     Call(Call<'a>),
-    /// `name(arguments) ...`: another thread's line comes before its end.
+    /// `name(arguments) ...`: another thread's line precedes its end.
     Begun(Call<'a>),
     /// `... [continued]: name()) = 3`
     Continued(Call<'a>),
@@ -30,16 +30,16 @@ pub enum Body<'a> {
     Event,
 }
 
-/// A call as it stands there.
+/// A call as printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call<'a> {
     pub name: &'a [u8],
     pub arguments: &'a [u8],
-    /// What stands behind ` = `; empty where perf prints nothing, `None` where there is no `=`.
+    /// The text after ` = `; empty if perf prints nothing there, `None` without `=`.
     pub result: Option<&'a [u8]>,
 }
 
-/// Takes a line apart; `None` if it has no time and duration, as every line of a call has.
+/// Parses a line; `None` if it lacks the time and duration that every call has.
 pub fn read(line: &[u8]) -> Option<(Start, Body<'_>)> {
     let text = line.trim_ascii_start();
     let (time, rest) = match text.strip_prefix(b"? (") {
@@ -64,7 +64,7 @@ pub fn read(line: &[u8]) -> Option<(Start, Body<'_>)> {
     Some((Start { time, duration, wrapped, tid }, body(rest)?))
 }
 
-/// `12.345` in ns (`None` if that is more than 63 bits hold), and its length.
+/// `12.345` in ns (`None` if it exceeds 63 bits), and its length.
 fn milliseconds(text: &[u8]) -> Option<(Option<i64>, usize)> {
     let digits = |from: usize| text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let whole = digits(0);
@@ -77,7 +77,7 @@ fn milliseconds(text: &[u8]) -> Option<(Option<i64>, usize)> {
     Some((ns, whole + 4))
 }
 
-/// `cat/1261 `, `1261 ` or nothing. The name may hold anything.
+/// `cat/1261 `, `1261 ` or nothing. The name may contain any character.
 fn thread(text: &[u8]) -> (u32, &[u8]) {
     let mut from = 0;
     loop {
@@ -120,7 +120,8 @@ fn name_length(text: &[u8]) -> Option<usize> {
     (length > 0 && text[length] == b'(' && !text[0].is_ascii_digit()).then_some(length)
 }
 
-/// Where the arguments end, and what stands behind ` = `. A result holds neither `)` before ` = `, nor `= ` after it.
+/// Finds the end of the arguments and the text after ` = `. A result contains no `)` before ` = ` and no `= `
+/// after it.
 fn ending(text: &[u8]) -> (usize, Option<&[u8]>) {
     let mut end = text.len();
     while let Some(equals) = memchr::memrchr(b'=', &text[..end]) {
@@ -141,7 +142,7 @@ fn is_event(text: &[u8]) -> bool {
     matches!(word, b"maj" | b"min" | b"majfault" | b"minfault") || memchr::memchr(b':', word).is_some()
 }
 
-/// Lines that perf prints besides calls: the summary of `-S`, call chains, remarks.
+/// Lines that perf prints besides calls: the summary of `-S`, call chains, messages.
 pub fn is_known(line: &[u8]) -> bool {
     const REMARKS: &[&[u8]] = &[
         b"Summary of events:",

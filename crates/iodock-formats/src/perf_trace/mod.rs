@@ -1,10 +1,11 @@
-//! perf trace of Linux (`perf trace -o LOG COMMAND`), of kernels 3.17 to 6.x.
+//! perf trace of Linux (`perf trace -o LOG COMMAND`), kernels 3.17 to 6.x.
 //!
-//! Source of the format: tools/perf/builtin-trace.c of Linux. A line is printed when a call ends, with the time at which it
-//! began; where another thread comes in between, its beginning ends with `...` and its end says `... [continued]: name()`.
-//! Arguments have names, and those that are 0 are left out. Names of files are shown only by a perf that was built with BPF
-//! (or with the probe vfs_getname); those behind descriptors (`3</tmp/a>`) perf looks up when it prints, perhaps too late,
-//! so they count only for descriptors that the log does not show being opened.
+//! Source of the format: tools/perf/builtin-trace.c of Linux. A line is printed when a call ends, and shows
+//! the time at which it began. If another thread's line comes in between, the first part ends with `...` and
+//! the second begins with `... [continued]: name()`. Arguments have names, and those that are 0 are left out.
+//! File names are shown only by a perf that was built with BPF (or uses the probe vfs_getname). perf looks up
+//! names after descriptors (`3</tmp/a>`) when it prints, which may be too late. They are therefore used only
+//! for descriptors whose open call is not in the log.
 
 mod arguments;
 mod line;
@@ -19,10 +20,10 @@ use iodock_event::SourceError;
 use line::{read, Body};
 use reader::PerfTraceReader;
 
-/// Lines of the head that are looked at.
+/// Number of lines of the head that are examined.
 const LOOKED_AT: usize = 400;
 
-/// The format.
+/// The format's entry in the registry.
 pub struct PerfTrace;
 
 impl LogFormat for PerfTrace {

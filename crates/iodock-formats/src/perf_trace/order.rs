@@ -1,27 +1,28 @@
-//! Puts records in the order in which calls end: perf reads the buffer of one CPU after the other.
+//! Sorts records by the time at which calls end. perf reads the buffers of the CPUs one after the other, so
+//! its lines are not sorted.
 
 use iodock_event::{Batch, RawCall, Record, UNKNOWN};
 use rustc_hash::FxHashMap;
 
-/// ns by which a line may stand too late: perf looks at all buffers at least ten times a second.
+/// ns by which a line may be late: perf reads all buffers at least ten times a second.
 const WINDOW: i64 = 200_000_000;
-/// Records that are held back at most: one buffer holds about as many (512 KiB, 130 bytes a call).
+/// The largest number of records held back. One buffer holds about that many (512 KiB, 130 bytes per call).
 const HELD: usize = 4096;
-/// ns: perf rounds when a call began and how long it took, each to a microsecond.
+/// ns: perf rounds the beginning and the duration of a call to a microsecond each.
 const ROUNDING: i64 = 2000;
 
-/// Carries the newest records of a chunk over to the next one.
+/// Carries the newest records of a chunk into the next one.
 #[derive(Default)]
 pub struct Sorter {
     held: Batch,
-    /// When each held record ended, ns.
+    /// The time at which each held record ended, in ns.
     times: Vec<i64>,
     latest: i64,
     latest_of_thread: FxHashMap<u32, i64>,
 }
 
 impl Sorter {
-    /// Sorts the batch with what was held back; `last` holds nothing back.
+    /// Sorts the batch together with the records held back. With `last`, no record is held back.
     pub fn sort(&mut self, batch: &mut Batch, last: bool) {
         let mut times = std::mem::take(&mut self.times);
         let fresh = std::mem::take(&mut batch.records);
@@ -44,7 +45,7 @@ impl Sorter {
         batch.records = out.iter().map(|&index| batch.records[index]).collect();
     }
 
-    /// When the call ended; where that is not shown, when the thread's line before it did.
+    /// The time at which the call ended. If it is not shown, the time of the thread's previous line.
     fn time_of(&mut self, record: &Record) -> i64 {
         let (tid, time) = match record {
             Record::Call(raw) => (raw.tid, end_of(raw)),
@@ -64,7 +65,7 @@ impl Sorter {
     }
 }
 
-/// When the call ended, or began where its end is not shown.
+/// The time at which the call ended, or began if the end is not shown.
 fn end_of(raw: &RawCall) -> i64 {
     match raw.end_time() {
         UNKNOWN => raw.start,

@@ -1,4 +1,4 @@
-//! From lines to records.
+//! Converts lines to records.
 
 use super::arguments::fill;
 use super::line::{is_known, lost, read, Body, Call, Start};
@@ -14,42 +14,43 @@ use iodock_event::{
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// ns of a stamp's last digit.
+/// Resolution of the time stamps in ns.
 const RESOLUTION: i64 = 1000;
 const THREAD: u64 = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_THREAD;
-/// What a thread of glibc does first, and no other child.
+/// The first call of a new glibc thread. Other children do not begin with it.
 const FIRST_OF_THREAD: [&[u8]; 2] = [b"rseq", b"set_robust_list"];
 
-/// A thread's lines stand in order. Before perf 5.0 those of a thread that changes its CPU may cross.
+/// The lines of one thread are in order. Before perf 5.0, lines of a thread that moves to another CPU may be
+/// exchanged.
 const ORDER: Order = Order { by_thread: true, jitter: 10_000_000 };
-/// The thread of lines that show none.
+/// Thread number for lines that show none.
 const BARE: u32 = 0;
 
-/// Reads one log of perf trace.
+/// Reader of one log of perf trace.
 pub struct PerfTraceReader {
     pub file: Arc<str>,
 }
 
-/// What a chunk tells the in-order step.
+/// What a chunk passes to the in-order step.
 #[derive(Default)]
 pub struct Notes {
     crossings: Vec<Crossing>,
-    /// First call of each thread in this chunk.
+    /// The first call of each thread in this chunk.
     first: FxHashMap<u32, CallId>,
-    /// Line of the last whole call of each thread in this chunk.
+    /// Line of each thread's last complete call in this chunk.
     whole: FxHashMap<u32, u64>,
     /// Records of clone3 whose flags are not shown.
     without_flags: Vec<usize>,
     places: RecordLines,
 }
 
-/// A line that needs, or is, another one.
+/// A line that belongs together with another line.
 enum Crossing {
     Begun { tid: u32, open: Open },
     Ended { tid: u32, record: usize, line: u64, text: Box<[u8]> },
 }
 
-/// A call that has begun, with its arguments' text.
+/// A call that has begun, and the text of its arguments.
 struct Open {
     call: CallId,
     start: i64,
@@ -57,15 +58,15 @@ struct Open {
     line: u64,
 }
 
-/// Carried from chunk to chunk.
+/// State that is carried from chunk to chunk.
 #[derive(Default)]
 pub struct State {
     open: FxHashMap<u32, Open>,
-    /// Calls that perf dropped the end of: their thread went on.
+    /// Calls whose end perf dropped: their thread continued.
     endless: Vec<(u32, Open)>,
-    /// First call of each thread of which no clone3 has told yet.
+    /// First call of each thread whose clone3 has not appeared yet.
     first: FxHashMap<u32, CallId>,
-    /// Line of the last whole call of each thread.
+    /// Line of each thread's last complete call.
     whole: FxHashMap<u32, u64>,
     runs: Runs,
     sorter: Sorter,
@@ -148,7 +149,7 @@ impl PerfTraceReader {
 }
 
 impl State {
-    /// Gives the record of a `[continued]` line what its beginning said.
+    /// Completes the record of a `[continued]` line with the arguments from its first part.
     fn end(
         &mut self,
         tid: u32,
@@ -173,7 +174,7 @@ impl State {
     }
 }
 
-/// Takes one line in; `false` if it can't be read.
+/// Reads one line; `false` if it cannot be parsed.
 fn take(line: &[u8], number: u64, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) -> bool {
     let Some((start, body)) = read(line) else {
         if let Some(count) = lost(line) {
@@ -209,7 +210,7 @@ fn take(line: &[u8], number: u64, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) -
         Some(_) => {}
     }
     if phase == Phase::Orphan {
-        // None of its arguments is shown, so none of them is 0.
+        // No argument is shown at all, so a missing one does not mean 0.
         raw = RawCall { phase, start: raw.start, ..RawCall::new(id, start.tid) };
     } else {
         chunk.notes.first.entry(start.tid).or_insert(id);
@@ -224,7 +225,7 @@ fn take(line: &[u8], number: u64, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) -
     true
 }
 
-/// Is there a result that perf could have printed? The line of a call without one is cut, or lost its `=`.
+/// Could perf have printed this result? If there is none, the line was cut or its `=` is lost.
 fn has_result(call: &Call<'_>, action: Action) -> bool {
     let Some(result) = call.result else { return action == Action::Exit };
     let word = result.split(|byte| matches!(byte, b' ' | b'<')).next().unwrap_or_default();
@@ -266,7 +267,8 @@ fn push(raw: RawCall, call: &Call<'_>, line: u64, text: &[u8], chunk: &mut Chunk
     }
 }
 
-/// Fills in result and duration. `false` if this is no call of its own: a fork's return in the child.
+/// Fills in the result and the duration. `false` if this is the return of a fork in the child, which is no
+/// call of its own.
 fn ended(call: &Call<'_>, start: &Start, raw: &mut RawCall, batch: &mut Batch) -> bool {
     if let Some(duration) = start.duration {
         raw.duration = duration;
@@ -293,7 +295,7 @@ fn ended(call: &Call<'_>, start: &Start, raw: &mut RawCall, batch: &mut Batch) -
             raw.errno = ErrnoId::intern(name).unwrap_or(ErrnoId::NONE);
         }
         Some(value) => raw.result = value,
-        // Names of flags, or nothing: it succeeded, and that is all that is shown.
+        // Names of flags, or nothing: the call succeeded, and its value is not shown.
         None => raw.result = UNKNOWN,
     }
     if let Some(name) = result[word.len()..].strip_prefix(b"<").and_then(|name| name.strip_suffix(b">")) {
@@ -312,7 +314,8 @@ fn note_fork(raw: &RawCall, batch: &mut Batch) {
     }
 }
 
-/// clone3 has its flags in memory, which perf does not show. What the child does first tells a thread from a process.
+/// clone3 has its flags in memory, which perf does not show. The child's first call shows whether it is a
+/// thread or a process.
 fn flags_from_child(record: usize, first: &mut FxHashMap<u32, CallId>, batch: &mut Batch) {
     let Some(Record::Call(raw)) = batch.records.get_mut(record) else { return };
     let Some(child) = u32::try_from(raw.result).ok().filter(|&child| child > 0) else { return };

@@ -1,4 +1,4 @@
-//! Lines of perf 4.x to 6.x: of the perf of this machine, and as tools/perf/builtin-trace.c prints them.
+//! Lines of perf 4.x to 6.x: of the perf on this machine, and written from tools/perf/builtin-trace.c.
 
 use super::line::{is_known, read, Body};
 use super::*;
@@ -13,7 +13,7 @@ fn open(text: &str, chunk_size: usize) -> Result<Box<dyn LogSource>, SourceError
     PerfTrace.open(input, &ReadOptions { workers: 0, chunk_size, ..ReadOptions::default() })
 }
 
-/// All batches as one.
+/// Merges all batches into one.
 fn whole(text: &str) -> Batch {
     in_chunks(text, ReadOptions::default().chunk_size)
 }
@@ -30,7 +30,7 @@ fn in_chunks(text: &str, chunk_size: usize) -> Batch {
     all
 }
 
-/// The only call of a log of one line.
+/// Parses a log of one line and returns its only call.
 fn one(line: &str) -> (RawCall, Batch) {
     let batch = whole(&format!("{line}\n"));
     let Some(Record::Call(raw)) = batch.records.first().copied() else { panic!("no call: {line}") };

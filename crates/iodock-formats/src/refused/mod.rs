@@ -1,7 +1,8 @@
-//! Logs of tools that iodock does not read. They are recognised only to say so: what they are, and what to do.
+//! Recognises logs of tools that iodock does not read, so that a message can name the tool and say what to
+//! do.
 //!
-//! A tool is an entry in [`SIGNATURES`]: two lines of a log that match are enough. The formats that are read are not asked
-//! then, so that no such log is half-read as one of them.
+//! A tool is an entry in [`SIGNATURES`]. Two matching lines of a log are enough. This check comes before the
+//! formats that iodock reads, so that none of them reads half of such a log.
 
 mod signatures;
 #[cfg(test)]
@@ -13,25 +14,25 @@ use regex::bytes::{RegexSet, RegexSetBuilder};
 pub use signatures::SIGNATURES;
 use std::sync::OnceLock;
 
-/// How to recognise a tool's logs. Patterns are regular expressions on a line, without Unicode classes.
+/// How to recognise a tool's logs. Patterns are regular expressions for one line, without Unicode classes.
 #[derive(Debug)]
 pub struct Signature {
-    /// What `--format` calls it.
+    /// Its name for `--format`.
     pub name: &'static str,
-    /// Completes "is ..., which iodock does not read".
+    /// Completes the sentence "is ..., which iodock does not read".
     pub what: &'static str,
     pub hint: &'static str,
-    /// Lines that no other log has: titles of columns, banners. One is enough.
+    /// Lines that no other log has, such as column titles and banners. One is enough.
     pub title: &'static [&'static str],
-    /// Lines of the log. Two are enough.
+    /// Typical lines of the log. Two are enough.
     pub lines: &'static [&'static str],
-    /// Bytes that the file begins with, of binary recordings.
+    /// First bytes of the file, for binary recordings.
     pub magic: &'static [&'static [u8]],
 }
 
-/// Lines of the head that are looked at.
+/// Number of lines of the head that are examined.
 const LOOKED_AT: usize = 200;
-/// Bytes of a line that are looked at: enough for any prefix and most results.
+/// Number of bytes of a line that are examined: enough for any prefix and most results.
 const LONGEST: usize = 4096;
 
 /// The signature called `name`.
@@ -39,7 +40,7 @@ pub fn named(name: &str) -> Option<&'static Signature> {
     SIGNATURES.iter().find(|signature| signature.name == name)
 }
 
-/// Whose log this is, if it is one that iodock does not read.
+/// The signature that matches this log, if it is one that iodock does not read.
 pub fn recognised(head: &Head<'_>) -> Option<&'static Signature> {
     let binary =
         SIGNATURES.iter().find(|known| known.magic.iter().any(|magic| head.bytes.starts_with(magic)));
@@ -47,7 +48,7 @@ pub fn recognised(head: &Head<'_>) -> Option<&'static Signature> {
 }
 
 impl Signature {
-    /// The error that a log of this kind ends with.
+    /// The error for a log of this kind.
     pub fn error(&self, file: &str) -> SourceError {
         SourceError {
             file: file.into(),
@@ -58,7 +59,7 @@ impl Signature {
     }
 }
 
-/// All patterns in one automaton, and what each of them stands for: a signature, and whether it is a title.
+/// All patterns in one automaton. Each has its signature and whether it is a title.
 struct Patterns {
     set: RegexSet,
     meanings: Vec<(usize, bool)>,
@@ -70,7 +71,7 @@ fn patterns() -> Option<&'static Patterns> {
 }
 
 impl Patterns {
-    /// `None` if a pattern is wrong, which a test rules out.
+    /// `None` if a pattern is invalid, which a test excludes.
     fn new() -> Option<Patterns> {
         let (mut texts, mut meanings) = (Vec::<&str>::new(), Vec::new());
         for (index, signature) in SIGNATURES.iter().enumerate() {
@@ -94,7 +95,7 @@ fn of_lines(head: &[u8]) -> Option<&'static Signature> {
         if !matches.matched_any() {
             others.push(line);
         }
-        // A line counts once for a tool.
+        // A line counts only once for each tool.
         let mut last = None;
         for pattern in matches.iter() {
             let (signature, is_title) = patterns.meanings[pattern];

@@ -1,4 +1,5 @@
-//! The tools whose logs are known and not read. Where the lines of two look alike, the first one counts.
+//! The tools whose logs iodock recognises but does not read. If the lines of two tools look alike, the first
+//! one wins.
 
 use super::Signature;
 
@@ -11,11 +12,11 @@ const fn of(name: &'static str, what: &'static str, hint: &'static str) -> Signa
     Signature { name, what, hint, title: &[], lines: &[], magic: &[] }
 }
 
-/// Every tool. Written from what is documented of their output; a real log was at hand for dtruss only.
+/// All tools. Written from the documentation of their output; a real log was available for dtruss only.
 pub static SIGNATURES: &[Signature] = &[
     Signature {
         title: &[r"^\s*((PID/[A-Z]+|RELATIVE|ELAPSD|CPU)\s+)*SYSCALL\(args\)"],
-        // The error number stands behind the result: `= 3 0`, `= -1 Err#2`.
+        // The error number follows the result: `= 3 0`, `= -1 Err#2`.
         lines: &[r"^[\s0-9a-fx/:]*[A-Za-z_]\w*\(.*\)\s*= -?(0x)?[0-9A-Fa-f]+ (Err#)?\d+$"],
         ..of("dtruss", "output of dtruss (macOS, DTrace)", READ)
     },
@@ -30,7 +31,7 @@ pub static SIGNATURES: &[Signature] = &[
         ..of("dtrace", "output of DTrace", READ)
     },
     Signature {
-        // A thread id or a time stamp may stand between; program names may have spaces.
+        // A thread id or a time stamp may come between; program names may contain spaces.
         lines: &[r#"^\s*\d+\s[^("=]*\s(CALL|RET|NAMI|GIO|STRU|PSIG|CSW)\s+\S"#],
         magic: &[b"\x00\x00\x00\x00kTrAcE"],
         ..of("kdump", "output of kdump (ktrace of a BSD system)", ON_FREEBSD)
@@ -45,7 +46,7 @@ pub static SIGNATURES: &[Signature] = &[
         ..of("aix-truss", "a truss log of AIX", READ)
     },
     Signature {
-        // tusc of HP-UX pads with points.
+        // tusc of HP-UX pads columns with dots.
         lines: &[
             r"^(\[?\d[\d.:\s\]\[{}]*)?\( Attached to process",
             r"^[\[\]\d.:{}\s<>]*\w+\(.*\) \.{2,} ?(=|\[|ERR#)",
@@ -113,7 +114,7 @@ pub static SIGNATURES: &[Signature] = &[
         ..of("valgrind", "output of valgrind --trace-syscalls=yes", ON_LINUX)
     },
     Signature {
-        // No space behind commas, and errors by number.
+        // No space after commas, and errors as numbers.
         lines: &[
             r"^(\d+ )?\w+\(.*\) = -1 errno=\d+ \(",
             r#"^\d+ [a-z_0-9]+\(([^ "<{\[(]|"([^"\\]|\\.)*")+,\S.*\) = (0x[0-9a-f]+|\d+)$"#,

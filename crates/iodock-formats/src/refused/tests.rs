@@ -1,10 +1,10 @@
-//! Each tool's lines are its own, and no log that is read is taken for one.
+//! Each tool's lines match that tool only, and logs that iodock reads match none.
 
 use super::*;
 use crate::{open_log, ReadOptions, FORMATS};
 use std::path::Path;
 
-/// Lines as the tools' manual pages, sources and users show them.
+/// Lines from the tools' manual pages and sources, and from users.
 const SAMPLES: &[(&str, &str)] = &[
     ("aix-truss", "execve(\"/usr/bin/ls\", 0x2FF22B28, 0x2FF22B30)\t argc: 1\n\
       163910:\tkioctl(1, 22528, 0x00000000, 0x00000000)\t= 0\nkwrite(1, \" a b c\\n\", 4)\t= 4\n\
@@ -92,7 +92,7 @@ fn the_message_says_what_and_what_to_do() {
 fn fixtures(folder: &str) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(folder)];
-    // Not every format has a folder of its own name.
+    // Some formats share a folder, so their names differ.
     folders.retain(|folder| folder.is_dir());
     while let Some(folder) = folders.pop() {
         for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {

@@ -1,14 +1,14 @@
-//! Times of logs whose lines stand in the order in which calls end.
+//! Detects clocks that were set back, in logs whose lines are in the order in which calls end.
 
 use iodock_event::{Batch, Phase, RawCall, Record, UNKNOWN};
 use rustc_hash::FxHashMap;
 
-/// What a log's lines stand in order of.
+/// The order of a log's lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
     /// Only the lines of one thread are in order.
     pub by_thread: bool,
-    /// ns by which a line may lie before the last one.
+    /// ns by which a line may precede the one before it.
     pub jitter: i64,
 }
 
@@ -17,7 +17,7 @@ pub struct Order {
 pub struct Clocked {
     first: Option<i64>,
     latest: i64,
-    /// What the clock was set back by.
+    /// The amount by which the clock was set back.
     pub base: i64,
     seen: FxHashMap<u32, i64>,
 }
@@ -25,14 +25,14 @@ pub struct Clocked {
 /// A place where the clock was set back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The first record behind it.
+    /// The first record after it.
     pub record: usize,
-    /// Does the time begin again where the log began? Then another log begins.
+    /// Does the time return to the log's beginning? Then another log begins.
     pub anew: bool,
 }
 
 impl Clocked {
-    /// Moves what stands behind such a place behind all before it; says where they are.
+    /// Moves the records after each such place behind all earlier ones, and returns the places.
     pub fn follow(&mut self, order: Order, batch: &mut Batch) -> Vec<Step> {
         let mut steps = Vec::new();
         for (index, record) in batch.records.iter_mut().enumerate() {
@@ -61,7 +61,7 @@ impl Clocked {
         steps
     }
 
-    /// Whether a line lies too far back, and if so, whether it begins anew.
+    /// Whether a line's time is too early, and if so, whether another log begins.
     fn is_back(&self, order: Order, tid: u32, time: i64) -> Option<bool> {
         let first = self.first?;
         let anew = time <= first && self.latest.saturating_sub(first) > order.jitter.max(ANEW);
@@ -71,10 +71,10 @@ impl Clocked {
     }
 }
 
-/// ns: a log that has not lasted so long does not show whether another one begins.
+/// ns: a log must have lasted this long before a new beginning can be recognised.
 const ANEW: i64 = 1_000_000;
 
-/// When the line was printed.
+/// The time at which the line was printed.
 fn time_of(raw: &RawCall) -> i64 {
     match raw.phase {
         _ if raw.end != UNKNOWN => raw.end,

@@ -1,62 +1,64 @@
-//! Where one file holds several logs, one behind the other: pasted, or appended.
+//! Finds the places where one log ends and the next begins in a file of several logs, pasted or appended.
 //!
-//! A log of lines without a process is over with the end of its process. One whose lines show processes is over when all
-//! have ended; only an execve of a process that none of them made begins another one, and only where the log shows
-//! calls of exit: with a filter on calls, forks may be missing. Prompts and Markdown's fences stand between logs too.
+//! A log without process ids ends with the end of its process. A log with process ids ends when all its
+//! processes have ended. A new log then begins only with an execve of a process that none of them created,
+//! and only if the log shows calls of exit: with a filter on calls, forks may be missing. Prompts and
+//! Markdown's fences also separate logs.
 
 use iodock_event::{Action, Batch, Outcome, RawCall, Record};
 use rustc_hash::FxHashSet;
 
-/// Lines remembered at which logs begin.
+/// The largest number of such lines that are remembered.
 const MOST: usize = 1000;
 
-/// A place in a chunk that may lie between two logs.
+/// A place in a chunk that may separate two logs.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
-    /// The record that it is, or that comes behind it.
+    /// The record here, or the one that follows.
     pub record: usize,
     pub line: u64,
     pub sign: Sign,
 }
 
-/// What stands there.
+/// What is at this place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// A record that may be its log's last one.
+    /// A record that may be the last of its log.
     Last,
     /// A prompt or fence.
     Between,
-    /// A record whose time begins again where the log's began.
+    /// A record at which the time returns to the log's beginning.
     Anew,
-    /// The header of a table of `strace -c`, which belongs to the log above it (`-C`) unless something stands between.
+    /// The header of a table of `strace -c`. It belongs to the log above it (`-C`) unless a prompt or fence
+    /// separates them.
     Table,
 }
 
 /// Follows a file from log to log.
 #[derive(Debug, Default)]
 pub struct Divider {
-    /// Lines at which logs begin, but for the first one.
+    /// Lines at which logs begin, except the first.
     pub beginnings: Vec<u64>,
     /// Processes of this log that have not ended.
     live: FxHashSet<u32>,
-    /// Processes that others of it made.
+    /// Processes that other processes of the log created.
     children: FxHashSet<u32>,
     /// The process of the last call.
     last: Option<u32>,
     /// Does no line show a process?
     bare: bool,
-    /// Was a call of exit shown?
+    /// Has the log shown a call of exit?
     exits: bool,
-    /// The log may be over since this line.
+    /// The log may have ended at this line.
     over: Option<u64>,
-    /// A prompt or fence stood there, behind calls or a table.
+    /// A prompt or fence was found there, after calls or a table.
     separated: Option<u64>,
-    /// Has it a table?
+    /// Does the log have a table?
     tabled: bool,
 }
 
 impl Divider {
-    /// Follows a chunk's records. `bare`: the process of lines that show none, if there are only such.
+    /// Processes the records of a chunk. `bare`: the process of lines without one, if all lines lack it.
     pub fn follow(&mut self, batch: &Batch, marks: &[Mark], bare: Option<u32>) {
         self.children.extend(batch.forks.iter().map(|fork| fork.child_tid));
         let mut marks = marks.iter().peekable();
@@ -115,7 +117,7 @@ impl Divider {
         }
     }
 
-    /// The log was over: is this the first call of another one?
+    /// The log had ended: is this the first call of another one?
     fn is_new(&self, raw: &RawCall, bare: Option<u32>) -> bool {
         let of_bare = self.bare && bare == Some(raw.tid);
         let is_first = raw.call.spec().action == Action::Exec && !self.children.contains(&raw.tid);

@@ -1,4 +1,5 @@
-//! Where one run ends in a file and another one begins: lines between them, ends of processes, clocks that start again.
+//! Finds where one run ends in a file and another begins, from lines between them, ends of processes, and
+//! clocks that start again.
 
 mod clock;
 mod divide;
@@ -10,12 +11,12 @@ pub use divide::{Divider, Mark, Sign};
 use iodock_event::{LossKind, Outcome, Record, UNKNOWN};
 use std::sync::Arc;
 
-/// Bytes of the longest prompt.
+/// Length in bytes of the longest prompt.
 const LONGEST_PROMPT: usize = 200;
-/// Words that wikis and pages put around a log, between brackets.
+/// Bracketed words that wikis and web pages put around a log.
 const WIKI_FENCES: [&[u8]; 6] = [b"{code", b"{noformat", b"<pre", b"</pre", b"<code", b"</code"];
 
-/// What people copy with a log: the terminal's prompt, what `script` puts around it, marks of Markdown.
+/// Text that people copy with a log: the terminal's prompt, the lines of `script`, Markdown marks.
 pub fn is_of_terminal(text: &[u8]) -> bool {
     text.starts_with(b"Script started on ")
         || text.starts_with(b"Script done on ")
@@ -23,14 +24,14 @@ pub fn is_of_terminal(text: &[u8]) -> bool {
         || prompted(text).is_some()
 }
 
-/// Does such a line stand between two logs?
+/// Does such a line separate two logs?
 #[cold]
 pub fn separates_logs(line: &[u8]) -> bool {
     let text = line.trim_ascii();
     text.starts_with(b"Script started on ") || is_fence(text) || prompted(text).is_some_and(runs_tracer)
 }
 
-/// ```` ``` ```` or `~~~`, with a language behind the first one of a pair; `{code:bash}`, `<pre>`, `.. code-block::`.
+/// ```` ``` ```` or `~~~`, the opening one with a language; `{code:bash}`, `<pre>`, `.. code-block::`.
 fn is_fence(text: &[u8]) -> bool {
     let rest = text.strip_prefix(b"```").or_else(|| text.strip_prefix(b"~~~"));
     let markdown =
@@ -41,8 +42,8 @@ fn is_fence(text: &[u8]) -> bool {
     markdown || of_sphinx || (closed && matches!(behind, Some(b'}' | b':' | b'>' | b' ')))
 }
 
-/// The command behind a prompt: `$ strace ls`, `[user@host ~]$ exit`, `user@host:/a b# truss -p 7`. Of a prompt
-/// without a name only a tracer shows that it is one.
+/// The command after a prompt: `$ strace ls`, `[user@host ~]$ exit`, `user@host:/a b# truss -p 7`. A prompt
+/// without a name is recognised only if a tracer follows.
 fn prompted(text: &[u8]) -> Option<&[u8]> {
     let near = &text[..text.len().min(LONGEST_PROMPT)];
     let ends = near.iter().enumerate().filter(|(_, byte)| matches!(byte, b'$' | b'#' | b'%' | b'>'));
@@ -68,16 +69,16 @@ fn runs_tracer(command: &[u8]) -> bool {
         || words.windows(2).any(|pair| named(pair[0], b"perf") && pair[1] == b"trace")
 }
 
-/// Where the records of a chunk stand, for logs in which each line with a record is whole.
+/// Position of each line's records, for logs in which every line with a record is complete.
 #[derive(Debug, Default)]
 pub struct RecordLines {
-    /// Of each record.
+    /// One entry for each record.
     lines: Vec<u64>,
     marks: Vec<Mark>,
 }
 
 impl RecordLines {
-    /// Notes a line after what it says was taken into the chunk's records.
+    /// Notes a line after its records were added to the chunk.
     pub fn note(&mut self, line: u64, records: &[Record]) {
         for (index, record) in records.iter().enumerate().skip(self.lines.len()) {
             let is_last = match record {
@@ -91,7 +92,7 @@ impl RecordLines {
         }
     }
 
-    /// Takes in a line that is none of the tracer's, if it is one of the terminal or around logs.
+    /// Accepts a line that the tracer did not print, if it comes from the terminal or surrounds a log.
     pub fn of_terminal(&mut self, text: &[u8], line: u64) -> bool {
         if separates_logs(text) {
             self.between(line);
@@ -99,7 +100,7 @@ impl RecordLines {
         is_of_terminal(text.trim_ascii())
     }
 
-    /// Another log may begin behind this line.
+    /// Another log may begin after this line.
     pub fn between(&mut self, line: u64) {
         self.marks.push(Mark { record: self.lines.len(), line, sign: Sign::Between });
     }
@@ -118,7 +119,7 @@ impl Runs {
         &self.divider.beginnings
     }
 
-    /// A time as it was moved at the log's end.
+    /// A time, moved in the same way as the log's last one.
     pub fn moved(&self, time: i64) -> i64 {
         if time == UNKNOWN {
             time
@@ -127,8 +128,8 @@ impl Runs {
         }
     }
 
-    /// `bare`: the process of lines that show none. Of a log with times in `order`, those behind a clock that was set
-    /// back are moved.
+    /// `bare`: the process of lines that show none. If times are in `order`, records after a clock that was
+    /// set back are moved.
     pub fn follow<N>(
         &mut self,
         mut places: RecordLines,

@@ -1,15 +1,15 @@
-//! A call's arguments into the fields of a record, by their roles.
+//! Reads a call's arguments into the fields of a record, by their roles.
 
 use super::lexer::{Lexer, Quoted};
 use super::structures;
 use super::values::{descriptor, flags, open_flags, push_unescaped, whole_value};
 use iodock_event::{constants, Action, Batch, CallId, LossKind, RawCall, Role, Text, NO_FD, UNSHOWN_OFFSET};
 
-/// The command of an fcntl or ioctl that tracking need not know. 0 would be `F_DUPFD`.
+/// An fcntl or ioctl command that tracking does not use. It must not be 0, which is `F_DUPFD`.
 pub const OTHER_COMMAND: u64 = u64::MAX;
 
-/// Reads the arguments from behind the opening bracket on; leaves `lexer` at the closing one. `false`
-/// if the text ends before: what was there is filled in.
+/// Reads the arguments after the opening bracket and leaves `lexer` at the closing one. `false` if the text
+/// ends before it; the arguments up to there are filled in.
 #[inline]
 pub fn read(lexer: &mut Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) -> bool {
     let spec = raw.call.spec();
@@ -82,7 +82,7 @@ fn path(lexer: &mut Lexer<'_>, path: &mut Text, cut: &mut bool, batch: &mut Batc
     }
 }
 
-/// An address, NULL, or a name whose quotation marks are others than strace's.
+/// An address, NULL, or a name whose quotation marks strace did not write.
 #[cold]
 fn unquoted(lexer: &Lexer<'_>, batch: &mut Batch) {
     if matches!(lexer.peek(), b'&' | 0x80..) {
@@ -90,11 +90,11 @@ fn unquoted(lexer: &Lexer<'_>, batch: &mut Batch) {
     }
 }
 
-/// Bytes in a page of mmap2's offsets, whatever the machine's pages are (mmap2(2)).
+/// Page size in which mmap2 counts offsets, on every machine (mmap2(2)).
 const MAP_UNIT: i64 = 4096;
 
-/// The offset of a map. strace before 4.8 printed mmap2's in pages, as the kernel takes it; one in bytes is a multiple of
-/// a page.
+/// The offset of a map. strace before 4.8 printed mmap2's offset in pages, as the kernel takes it. An offset
+/// in bytes is a multiple of the page size.
 fn map_offset(lexer: &mut Lexer<'_>, call: CallId) -> Option<i64> {
     let offset = lexer.integer()?;
     let in_pages = offset % MAP_UNIT != 0 && call.spec().name == "mmap2";
@@ -105,7 +105,7 @@ fn map_offset(lexer: &mut Lexer<'_>, call: CallId) -> Option<i64> {
 fn pointed(lexer: &mut Lexer<'_>) -> Option<i64> {
     if lexer.eat(b'[') {
         let number = lexer.integer();
-        // Back inside the bracket, `next_argument` would stop at its end.
+        // Go back inside the bracket, since `next_argument` would stop at its end.
         while !lexer.at_end() && !lexer.eat(b']') {
             lexer.at += 1;
         }
@@ -114,7 +114,8 @@ fn pointed(lexer: &mut Lexer<'_>) -> Option<i64> {
     None
 }
 
-/// An address instead (`-e verbose=none`) is an offset too, of which nothing is shown. `NULL` is none.
+/// With `-e verbose=none` an address is printed. Then there is an offset whose value is not known. `NULL`
+/// means no offset.
 fn pointed_offset(lexer: &mut Lexer<'_>) -> Option<i64> {
     pointed(lexer).or_else(|| lexer.peek().is_ascii_digit().then_some(UNSHOWN_OFFSET))
 }
@@ -128,7 +129,7 @@ fn number_or_names(lexer: &mut Lexer<'_>) -> Option<i64> {
     }
 }
 
-/// The command of fcntl, the request of ioctl.
+/// The fcntl command or ioctl request.
 fn command(lexer: &mut Lexer<'_>) -> u64 {
     if lexer.peek().is_ascii_digit() {
         return lexer.integer().map_or(OTHER_COMMAND, |number| number as u64);

@@ -1,4 +1,4 @@
-//! Lines that are not whole: torn by a program's output, by strace's own messages or options, by damage.
+//! Lines that are incomplete because of a program's output, strace's own messages or options, or damage.
 
 use super::join;
 use super::line::{self, UNFINISHED};
@@ -6,8 +6,8 @@ use super::reader::{Dangling, Pass};
 use iodock_event::{LossKind, RawCall, Record, UNKNOWN};
 use memchr::{memchr, memmem, memrchr};
 
-/// On a terminal strace says `strace: Process 12 attached` in the middle of a clone's line, which goes on
-/// in the next.
+/// On a terminal strace prints `strace: Process 12 attached` in the middle of a clone's line. The rest of the
+/// clone is on the next line.
 fn without_message(text: &[u8]) -> &[u8] {
     let message = text.ends_with(b" attached").then(|| memmem::rfind(text, b"Process ")).flatten();
     let head = message.map_or(text, |at| &text[..at]);
@@ -15,7 +15,7 @@ fn without_message(text: &[u8]) -> &[u8] {
 }
 
 impl<'a> Pass<'a> {
-    /// The bare rest of the call that `tid` has just begun.
+    /// The rest of the call that `tid` has just begun, without a prefix.
     pub fn end_of(&mut self, tid: u32, text: &[u8]) -> bool {
         let Some(begun) = self.threads.meet(tid).0.take() else { return false };
         let mut raw = RawCall::new(begun.call, tid);
@@ -30,18 +30,18 @@ impl<'a> Pass<'a> {
         true
     }
 
-    /// Keeps a call's line without its end: the end may come alone.
+    /// Keeps the line of a call without its end, which may follow alone.
     pub fn dangle(&mut self, mut dangling: Dangling<'a>, cut: bool) {
         self.drop_dangling();
         dangling.text = without_message(dangling.text);
-        // Only a line whose strings are closed can be broken by a program's own output.
+        // A program's output can break a line only where all strings are closed.
         let quotes = memmem::find_iter(dangling.text, b"\"").count();
         if !cut && quotes % 2 == 0 && memchr(0, dangling.text).is_none() {
             self.dangling = Some(dangling);
         }
     }
 
-    /// The rest of a dangling call, alone on its line. `false` if `text` is none.
+    /// The rest of an incomplete call, alone on its line. `false` if `text` is not that.
     pub fn tail(&mut self, text: &'a [u8]) -> bool {
         let Some(Dangling { name, text: first, tid, start, .. }) = self.dangling else { return false };
         let Some(id) = self.id(name) else { return false };
@@ -72,12 +72,12 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Counts a line that can't be read, after a look for a readable line inside it.
+    /// Looks for a readable line inside a line that cannot be read, and counts the line.
     pub fn unreadable(&mut self, line: &'a [u8], cut: bool) {
         if let Some(nul) = memrchr(0, line) {
             self.lose(LossKind::NulBytes, self.line, line);
-            // A file that was emptied while strace wrote on: whole lines follow the hole. Behind any other
-            // hole stands the end of a line, which could pass for a line of another thread.
+            // If a file was emptied while strace kept writing, whole lines follow the hole. After any other
+            // hole comes the end of a line, which could be taken for a line of another thread.
             if line[0] == 0 {
                 self.one(&line[nul + 1..], cut);
             }

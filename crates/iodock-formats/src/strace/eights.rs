@@ -1,41 +1,41 @@
-//! Eight bytes of a line at a time, as one number: looking at them one by one costs a wrong guess of the processor
-//! wherever the number of digits changes.
+//! Examines eight bytes of a line at a time, as one number. A loop over single bytes costs a mispredicted
+//! branch wherever the number of digits changes.
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x80 * ONES;
 const ZEROS: u64 = b'0' as u64 * ONES;
 
-/// The eight bytes from `at` on, the first lowest; `None` where fewer are left.
+/// The eight bytes from `at` on, the first in the lowest byte; `None` if fewer are left.
 #[inline(always)]
 pub fn eight(text: &[u8], at: usize) -> Option<u64> {
     text.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The values of eight characters that should be digits: 0 to 9, or more where one is none.
+/// The values of eight characters that should be digits: 0 to 9, or more for other characters.
 #[inline(always)]
 pub fn values(word: u64) -> u64 {
     word ^ ZEROS
 }
 
-/// The high bit of each byte that is more than 9.
+/// The high bit of each byte that is larger than 9.
 #[inline(always)]
 fn others(values: u64) -> u64 {
     (((values & !HIGH) + (0x7f - 9) * ONES) | values) & HIGH
 }
 
-/// Are all eight 0 to 9?
+/// Are all eight from 0 to 9?
 #[inline(always)]
 pub fn are_digits(values: u64) -> bool {
     others(values) == 0
 }
 
-/// How many 0 to 9 come first.
+/// How many of the first bytes are from 0 to 9.
 #[inline(always)]
 pub fn leading_digits(values: u64) -> u32 {
     others(values).trailing_zeros() / 8
 }
 
-/// How many lower-case letters and digits come first.
+/// How many of the first bytes are lower-case letters or digits.
 #[inline(always)]
 pub fn leading_letters(word: u64) -> usize {
     let low = word & !HIGH;
@@ -47,13 +47,13 @@ pub fn leading_letters(word: u64) -> usize {
     (others & HIGH).trailing_zeros() as usize / 8
 }
 
-/// Each two neighbours as a number below 100: at the places of the first, the third...
+/// Combines neighbouring digits to numbers below 100, at the positions of the first, the third...
 #[inline(always)]
 pub fn pairs(values: u64) -> u64 {
     values.wrapping_mul(10).wrapping_add(values >> 8)
 }
 
-/// The number that eight digits make.
+/// The number that eight digits form.
 #[inline(always)]
 pub fn number(values: u64) -> u64 {
     const PAIR: u64 = 0x0000_00ff_0000_00ff;
@@ -64,7 +64,7 @@ pub fn number(values: u64) -> u64 {
     first.wrapping_mul(FIRST).wrapping_add(second.wrapping_mul(SECOND)) >> 32
 }
 
-/// The number that the first `count` digits make, 1 to 8.
+/// The number that the first `count` digits form, `count` from 1 to 8.
 #[inline(always)]
 pub fn leading_number(values: u64, count: u32) -> u64 {
     number(values << (64 - 8 * count))

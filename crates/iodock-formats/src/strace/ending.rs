@@ -1,4 +1,4 @@
-//! What stands behind a call's closing bracket: result, error, duration.
+//! Parses the text after a call's closing bracket: result, error, duration.
 
 use super::eights;
 use super::lexer::Lexer;
@@ -8,10 +8,10 @@ use iodock_event::{Batch, ErrnoId, Outcome, RawCall, Text, UNKNOWN};
 use memchr::{memmem, memrchr};
 
 const SECOND: i64 = 1_000_000_000;
-/// More than `<18446744073709551615.999999999>`.
+/// Longer than `<18446744073709551615.999999999>`.
 const LONGEST_DURATION: usize = 34;
 
-/// Reads `) = 3</path> <0.000012>` from its bracket on. `None` if that is not what stands there.
+/// Parses `) = 3</path> <0.000012>` from its bracket on. `None` if the text is different.
 #[inline(always)]
 pub fn read(lexer: &mut Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) -> Option<()> {
     if !lexer.eat(b')') {
@@ -34,7 +34,7 @@ pub fn read(lexer: &mut Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) -> Opti
     match lexer.peek() {
         0 if lexer.at_end() => {}
         b'<' => raw.result_text = result_name(lexer, batch),
-        // Two lines that ran together: neither result nor duration is to be trusted.
+        // Two lines ran together, so neither the result nor the duration can be trusted.
         b' ' if memmem::find(lexer.rest(), b") = ").is_some() => return None,
         b' ' => after_number(lexer, raw),
         _ => return None,
@@ -42,7 +42,7 @@ pub fn read(lexer: &mut Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) -> Opti
     Some(())
 }
 
-/// Reads `512 <0.000012>`, as most calls end. False, and nothing read, if it is anything else.
+/// Parses `512 <0.000012>`, the ending of most calls. `false` for any other text, without consuming it.
 #[inline(always)]
 fn usual(lexer: &mut Lexer<'_>, raw: &mut RawCall) -> bool {
     let start = lexer.at;
@@ -74,7 +74,7 @@ fn usual_duration(time: &[u8]) -> Option<i64> {
     eights::are_digits(values).then(|| seconds as i64 * SECOND + micros as i64 * 1000)
 }
 
-/// Takes ` <0.000012>` off the end of the text.
+/// Removes ` <0.000012>` from the end of the text.
 #[inline]
 fn take_duration(lexer: &mut Lexer<'_>, raw: &mut RawCall) {
     let text = lexer.text;
@@ -82,7 +82,7 @@ fn take_duration(lexer: &mut Lexer<'_>, raw: &mut RawCall) {
         return;
     }
     let Some((at, duration)) = last_duration(text, lexer.at) else { return };
-    // A name may look like that: `= 3</tmp/a <1.0>`. Then its bracket is missing without it.
+    // A name may look like a duration: `= 3</tmp/a <1.0>`. Without this text its bracket would not be closed.
     let rest = text[lexer.at..at - 1].trim_ascii_end();
     let bracket = rest.iter().take(22).position(|&byte| byte == b'<');
     let named = bracket.is_some_and(|at| at > 0 && rest[at - 1].is_ascii_digit());
@@ -93,7 +93,7 @@ fn take_duration(lexer: &mut Lexer<'_>, raw: &mut RawCall) {
     lexer.text = &text[..lexer.at + rest.len()];
 }
 
-/// Where the ` <0.000012>` at the text's end begins with its `<`, and its ns.
+/// Position of the `<` of a ` <0.000012>` at the text's end, and its value in ns.
 #[inline]
 fn last_duration(text: &[u8], start: usize) -> Option<(usize, i64)> {
     let usual = text.len().checked_sub(10).filter(|&at| at > start && text[at] == b'<');
@@ -126,7 +126,7 @@ fn without_number(lexer: &mut Lexer<'_>, raw: &mut RawCall) -> Option<()> {
     Some(())
 }
 
-/// The name of a returned descriptor: everything up to the last `>`.
+/// The name of a returned descriptor: all text up to the last `>`.
 fn result_name(lexer: &mut Lexer<'_>, batch: &mut Batch) -> Text {
     match memrchr(b'>', lexer.rest()) {
         Some(_) if lexer.rest().ends_with(b">") => {

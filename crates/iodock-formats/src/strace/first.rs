@@ -1,4 +1,5 @@
-//! Which process wrote the first lines of a log on a terminal: strace shows no process until there are two.
+//! Finds the process that wrote the first lines of a log from a terminal. strace shows no process until there
+//! are two.
 
 use super::line::Kind;
 use super::prefix::Prefix;
@@ -7,30 +8,30 @@ use iodock_event::{lwp, Action, Outcome, RawCall};
 use memchr::memmem;
 use rustc_hash::FxHashSet;
 
-/// Process ids are given in ascending order and start again at 32,768 or 4,194,304. A child is
-/// further from its parent than this only where they have started again.
+/// Process ids are assigned in ascending order and start again at 32,768 or 4,194,304. A child's id is
+/// further from its parent's only after they have started again.
 const ONE_ROUND: u32 = 1 << 14;
 
-/// What the first lines say of their process.
+/// What the first lines show about their process.
 #[derive(Debug, Default)]
 pub struct First {
-    /// Processes attached before anything else (`strace -p`).
+    /// Processes attached before any other line (`strace -p`).
     attached: Vec<u32>,
-    /// Processes that tags show.
+    /// Processes shown in tags.
     tags: FxHashSet<u32>,
-    /// Processes that another one in the log made.
+    /// Processes that another process in the log created.
     children: FxHashSet<u32>,
-    /// Of both, those that have not ended.
+    /// The processes of both lists that have not ended.
     live: FxHashSet<u32>,
-    /// Processes inside a call.
+    /// Processes that are inside a call.
     inside: FxHashSet<u32>,
-    /// The call that the untagged lines end with, if it has only begun.
+    /// The unfinished call at the end of the untagged lines, if there is one.
     begun: Option<Vec<u8>>,
-    /// The number that the first process got from the kernel.
+    /// The process id that a call of the first process returned.
     told: Option<u32>,
     proven: Option<u32>,
     bare: bool,
-    /// At the first line without a tag behind others: had all that tags show ended?
+    /// At the first untagged line after tagged ones: had all tagged processes ended?
     outlived: Option<bool>,
 }
 
@@ -43,7 +44,7 @@ impl First {
         self.attached.len() == 1
     }
 
-    /// The one process that strace was attached to.
+    /// The only process that strace was attached to.
     pub fn attached(&self) -> Option<u32> {
         self.attached.first().copied().filter(|_| self.is_attached())
     }
@@ -59,7 +60,7 @@ impl First {
         others.sort_unstable();
         let unknown = Owner { tid: lwp::UNNUMBERED + 1, ambiguous: true };
         match others[..] {
-            // All tags are of its descendants.
+            // All tags belong to its descendants.
             [] => known(0),
             _ if self.outlived == Some(true) => unknown,
             // The first process has the lowest number.
@@ -104,7 +105,7 @@ impl First {
             Kind::Begun { .. } => {
                 self.inside.insert(tid);
             }
-            // Of the others, each was shown to enter the call.
+            // All others were seen entering the call.
             Kind::Resumed { name, .. } if !self.inside.remove(&tid) => {
                 let its_own = self.begun.take_if(|begun| begun == name);
                 self.proven = its_own.map(|_| tid).or(self.proven);
@@ -136,7 +137,7 @@ impl First {
         }
     }
 
-    /// What a call returned.
+    /// The result of a call.
     pub fn returned(&mut self, prefix: &Prefix, raw: &RawCall) {
         let Some(number) = u32::try_from(raw.result).ok().filter(|&number| number > 0) else { return };
         if raw.outcome != Outcome::Succeeded {

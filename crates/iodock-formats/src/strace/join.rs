@@ -1,9 +1,10 @@
-//! A call in two lines, `<unfinished ...>` and `resumed>`, read as the one line it would have been.
+//! Reads a call that is split into `<unfinished ...>` and `resumed>` as if it were one line.
 
 use super::line;
 use iodock_event::{Batch, Outcome, Phase, RawCall, UNKNOWN};
 
-/// Fills `raw` (thread, call and start set) from both lines. `ended`: the second line's time.
+/// Fills `raw` (thread, call and start are set already) from both lines. `ended`: the time of the second
+/// line.
 pub fn ended_call(
     begun: &[u8],
     rest: &[u8],
@@ -14,7 +15,7 @@ pub fn ended_call(
 ) -> Option<()> {
     scratch.clear();
     scratch.extend_from_slice(begun.trim_ascii_end());
-    // Before the first argument no space stands, between others one does.
+    // There is no space before the first argument, but there is one between others.
     if !scratch.is_empty() {
         scratch.push(b' ');
     }
@@ -27,7 +28,7 @@ pub fn ended_call(
     Some(())
 }
 
-/// The end of a call that never returned, as a record: its thread died, or the log ends.
+/// The record of a call that never returned because its thread died or the log ended.
 pub fn without_result(begun: &[u8], mut raw: RawCall, batch: &mut Batch) -> RawCall {
     line::begun_call(begun, &mut raw, batch);
     raw.phase = Phase::Exit;

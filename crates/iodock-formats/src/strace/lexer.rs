@@ -1,32 +1,31 @@
-//! The pieces of strace's notation: numbers, quoted strings, words, brackets, descriptor names.
+//! Reads the parts of strace's notation: numbers, quoted strings, words, brackets, descriptor names.
 
 use super::eights;
 use memchr::{memchr, memchr2, memmem};
 
-/// A position in a line. Bytes, never text: names in logs need not be UTF-8.
+/// A position in a line. It works on bytes, since names in logs need not be UTF-8.
 #[derive(Clone, Copy)]
 pub struct Lexer<'a> {
     pub text: &'a [u8],
     pub at: usize,
-    /// A `<` was not closed: later ones are not either, and looking again and again would take for ever
-    /// in a long line.
+    /// A `<` was not closed, so no later one is. Searching again for each would take too long in a long line.
     unclosed: bool,
 }
 
-/// Bytes of the longest name of a descriptor: every byte of the longest path as `\377`.
+/// Length in bytes of the longest descriptor name: every byte of the longest path as `\377`.
 const LONGEST_NAME: usize = 4 * 4096 + 256;
 
-/// A `"..."` as it stands there.
+/// A `"..."` as printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quoted<'a> {
-    /// Between the quotes, escapes as printed.
+    /// The text between the quotes, with its escapes.
     pub inner: &'a [u8],
     pub escaped: bool,
     /// strace printed only the beginning (`"..."...`).
     pub cut: bool,
 }
 
-/// Bytes at which skipping a value has to think.
+/// Bytes that need attention when a value is skipped.
 static SPECIAL: [bool; 256] = {
     let mut table = [false; 256];
     let bytes = b"\"[]{}()<,/";
@@ -43,7 +42,7 @@ impl<'a> Lexer<'a> {
         Lexer { text, at: 0, unclosed: false }
     }
 
-    /// The byte here; NUL at the end (strace prints none).
+    /// The byte here; NUL at the end (strace never prints NUL).
     #[inline(always)]
     pub fn peek(&self) -> u8 {
         self.text.get(self.at).copied().unwrap_or(0)
@@ -66,7 +65,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Consumes `byte` if it is next.
+    /// Consumes `byte` if it comes next.
     #[inline(always)]
     pub fn eat(&mut self, byte: u8) -> bool {
         let found = self.at < self.text.len() && self.text[self.at] == byte;
@@ -74,7 +73,7 @@ impl<'a> Lexer<'a> {
         found
     }
 
-    /// Consumes `word` if it is next.
+    /// Consumes `word` if it comes next.
     #[inline]
     pub fn eat_word(&mut self, word: &[u8]) -> bool {
         let found = self.rest().starts_with(word);
@@ -84,7 +83,7 @@ impl<'a> Lexer<'a> {
         found
     }
 
-    /// Decimal digits, as far as they go. Wraps beyond 64 bits.
+    /// Reads all decimal digits here. Wraps beyond 64 bits.
     #[inline(always)]
     pub fn digits(&mut self) -> Option<u64> {
         let Some(word) = eights::eight(self.text, self.at) else { return self.digits_singly() };
@@ -99,7 +98,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Many digits, or ones at the end of the text. `None` also if they are no number of 64 bits.
+    /// Many digits, or digits at the end of the text. `None` if they do not form a number of 64 bits.
     fn digits_singly(&mut self) -> Option<u64> {
         let start = self.at;
         let mut value = Some(0u64);
@@ -110,8 +109,8 @@ impl<'a> Lexer<'a> {
         value.filter(|_| self.at > start)
     }
 
-    /// A number: decimal, `0x` hexadecimal, `0` octal, with a sign. Unsigned 64-bit values come out as
-    /// their two's complement.
+    /// A number: decimal, `0x` hexadecimal, `0` octal, with a sign. The result is the two's complement of
+    /// unsigned 64-bit values.
     #[inline]
     pub fn integer(&mut self) -> Option<i64> {
         let negative = self.eat(b'-');
@@ -152,7 +151,7 @@ impl<'a> Lexer<'a> {
         &self.text[start..self.at]
     }
 
-    /// The string that begins here with `"`; `None` if it is not closed.
+    /// The string whose opening `"` is here; `None` if it is not closed.
     #[inline]
     pub fn string(&mut self) -> Option<Quoted<'a>> {
         let start = self.at + 1;
@@ -162,8 +161,8 @@ impl<'a> Lexer<'a> {
         Some(Quoted { inner: &self.text[start..end], escaped, cut })
     }
 
-    /// The name of a descriptor that begins here with `<`, without the brackets. Old versions print `>`
-    /// in names as it is, so the name ends at a `>` after which an argument can end.
+    /// The descriptor name whose opening `<` is here, without the brackets. Old versions do not escape `>` in
+    /// names, so the name ends at a `>` after which an argument can end.
     pub fn bracketed(&mut self) -> Option<&'a [u8]> {
         let name = self.unnoted_name();
         self.unclosed |= name.is_none();
@@ -177,7 +176,7 @@ impl<'a> Lexer<'a> {
         loop {
             at += memchr(b'>', self.text.get(at..limit)?)?;
             let after = self.text.get(at + 1).copied().unwrap_or(0);
-            // `3</a>(deleted)`; a line in two (`3</a> ) = 0`).
+            // `3</a>(deleted)`; a line that was split (`3</a> ) = 0`).
             let ends = matches!(after, b',' | b')' | b']' | b'}' | b'(' | 0);
             if ends || matches!(self.text[at + 1..], [b' ', b'<' | b')', ..]) {
                 self.at = at + 1;
@@ -188,8 +187,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Skips to the `,` or closing bracket that ends the value here. `false` if the text ends first or a
-    /// string is not closed.
+    /// Skips to the `,` or closing bracket that ends this value. `false` if the text ends first or a string
+    /// is not closed.
     #[inline]
     pub fn skip_value(&mut self) -> bool {
         let mut depth = 0usize;
@@ -205,7 +204,8 @@ impl<'a> Lexer<'a> {
                 b'"' => {
                     let Some((end, _)) = closing_quote(self.text, self.at + 1) else { return false };
                     self.at = end + 1;
-                    // Whole or cut, a string is followed by what goes on, which is looked at above.
+                    // A string, whole or shortened, is followed by the rest of the value, which the loop
+                    // examines.
                     self.eat_word(b"...");
                     continue;
                 }
@@ -228,7 +228,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A `<...>`, or the two bytes of a shift (`1<<3`), or the bracket alone.
+    /// A `<...>`, or the two bytes of a shift (`1<<3`), or a bracket alone.
     fn skip_brackets(&mut self) {
         let here = self.at;
         if self.text.get(here + 1) == Some(&b'<') {
@@ -238,8 +238,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Goes on to the next argument; `false` if there is none: `at` is then at the closing bracket, or
-    /// at the end of the text if it is missing.
+    /// Moves to the next argument; `false` if there is none. `at` is then at the closing bracket, or at the
+    /// end of the text if there is no bracket.
     #[inline(always)]
     pub fn next_argument(&mut self) -> bool {
         if self.peek() != b',' && !(self.skip_value() && self.peek() == b',') {
@@ -251,14 +251,14 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Where the string that begins at `start` is closed, and whether it has escapes.
+/// Position of the closing quote of the string that begins at `start`, and whether the string has escapes.
 #[inline]
 fn closing_quote(text: &[u8], start: usize) -> Option<(usize, bool)> {
     let at = start + memchr2(b'"', b'\\', text.get(start..)?)?;
     if text[at] == b'"' {
         return Some((at, false));
     }
-    // Escapes come in crowds: from the first one on, byte by byte.
+    // Escapes often follow each other, so the text after the first one is read byte by byte.
     let mut at = at;
     while let Some(&byte) = text.get(at) {
         match byte {
@@ -270,7 +270,7 @@ fn closing_quote(text: &[u8], start: usize) -> Option<(usize, bool)> {
     None
 }
 
-/// Appends what a string's escapes stand for.
+/// Appends a string with its escapes resolved.
 pub fn unescape(inner: &[u8], into: &mut Vec<u8>) {
     let mut at = 0;
     while at < inner.len() {
@@ -284,7 +284,7 @@ pub fn unescape(inner: &[u8], into: &mut Vec<u8>) {
     }
 }
 
-/// What stands after a backslash; says how many bytes it took.
+/// Resolves the text after a backslash; returns the number of bytes read.
 fn unescape_one(rest: &[u8], into: &mut Vec<u8>) -> usize {
     let Some(&first) = rest.first() else {
         into.push(b'\\');

@@ -1,4 +1,4 @@
-//! One line: a call, part of one, an event of a process, or nothing of the kind.
+//! Classifies one line: a call, part of one, an event of a process, or neither.
 
 use super::eights;
 use super::lexer::Lexer;
@@ -13,20 +13,20 @@ pub const UNFINISHED: &[u8] = b"<unfinished ...>";
 const DETACHED: &[u8] = b"<detached ...>";
 const PID_CHANGED: &[u8] = b"<pid changed to ";
 
-/// A line, its prefix read. Texts go from the first byte after what names the kind to the end.
+/// A line after its prefix. Texts start after the part that identifies the kind, and end at the line's end.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind<'a> {
-    /// `name(`...: the text begins behind the bracket.
+    /// `name(`...: the text after the bracket.
     Call {
         name: &'a [u8],
         text: &'a [u8],
     },
-    /// `name(`... `<unfinished ...>`, which the text no longer has.
+    /// `name(`... `<unfinished ...>`: the text between them.
     Begun {
         name: &'a [u8],
         text: &'a [u8],
     },
-    /// `<... name resumed>`...: what follows.
+    /// `<... name resumed>`...: the text that follows.
     Resumed {
         name: &'a [u8],
         text: &'a [u8],
@@ -35,18 +35,18 @@ pub enum Kind<'a> {
     End {
         text: &'a [u8],
     },
-    /// `--- SIGCHLD {...} ---`, `--- stopped by SIGSTOP ---`: as it is counted.
+    /// `--- SIGCHLD {...} ---`, `--- stopped by SIGSTOP ---`: the kind that is counted.
     Signal {
         name: &'a [u8],
     },
-    /// Known and without meaning here: titles of tables, stacks, contents (`-e read`), messages of strace.
+    /// Known lines without meaning here: table headers, stacks, contents (`-e read`), messages of strace.
     Noise,
-    /// A row or rule of a table, if it stands in one.
+    /// A row or a rule of a table, if it is inside one.
     Row,
     Unknown,
 }
 
-/// Takes a line (without its newline) apart. Inlined, as handing its result over took a tenth of its time.
+/// Parses a line without its newline. Inlined, because passing the result took a tenth of the time.
 #[inline(always)]
 pub fn read(line: &[u8]) -> (Prefix, Kind<'_>) {
     let mut lexer = Lexer::new(line);
@@ -72,15 +72,15 @@ fn call(mut lexer: Lexer<'_>) -> Kind<'_> {
         return Kind::Unknown;
     }
     let text = lexer.rest();
-    // Most lines end with a duration or a digit: two bytes tell.
+    // Most lines end with a duration or a digit, so two bytes suffice for most.
     match text.ends_with(b".>").then(|| begun_length(text)).flatten() {
         Some(length) => Kind::Begun { name, text: text[..length].trim_ascii_end() },
         None => Kind::Call { name, text },
     }
 }
 
-/// How much of a line comes before `<unfinished ...>`, or before `<pid changed to 7 ...>`: so ends, with a
-/// filter on calls, the execve of a thread that goes on under its leader's id.
+/// The length of the text before `<unfinished ...>`, or before `<pid changed to 7 ...>`. With a filter on
+/// calls, the second ends the execve of a thread that continues under its leader's id.
 fn begun_length(text: &[u8]) -> Option<usize> {
     if text.ends_with(UNFINISHED) {
         return Some(text.len() - UNFINISHED.len());
@@ -90,7 +90,8 @@ fn begun_length(text: &[u8]) -> Option<usize> {
     numbered[..numbered.len() - digits].strip_suffix(PID_CHANGED).map(<[u8]>::len)
 }
 
-/// Lower case, digits, `_`; `????` where strace does not know it; `#64` of x32. Empty if it is no name.
+/// The name of a call: lower case, digits, `_`; `????` if strace does not know it; `#64` for x32. Empty if it
+/// is not a name.
 #[inline(always)]
 fn call_name<'a>(lexer: &mut Lexer<'a>) -> &'a [u8] {
     let start = lexer.at;
@@ -133,7 +134,7 @@ fn signal(mut lexer: Lexer<'_>) -> Kind<'_> {
     }
 }
 
-/// Lines of strace that are neither calls nor damage.
+/// Lines of strace that are neither calls nor damaged.
 fn is_noise(line: &[u8]) -> bool {
     let text = line.trim_ascii();
     text.is_empty()
@@ -155,7 +156,7 @@ fn is_message(text: &[u8]) -> bool {
     digits > 0 && NUMBERED.iter().any(|&what| rest[digits..].starts_with(what))
 }
 
-/// What stands above the tables of `-c` and `-C`, whatever columns they have.
+/// The header of the tables of `-c` and `-C`, with any columns.
 pub fn is_title(text: &[u8]) -> bool {
     text.starts_with(b"System call usage summary") || strace_table::is_header(text)
 }
@@ -164,13 +165,13 @@ fn is_row(text: &[u8]) -> bool {
     strace_table::is_row(text) || strace_table::is_rule(text)
 }
 
-/// Fills `raw` from the text of a whole call. `None` if that is not what it is: a cut or garbled line.
+/// Fills `raw` from the text of a whole call. `None` if the line was cut or garbled.
 #[inline(always)]
 pub fn whole_call(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<()> {
     let mut lexer = Lexer::new(text);
     let closed = arguments::read(&mut lexer, raw, batch);
     if !closed {
-        // strace left while the call lasted.
+        // strace detached during the call.
         return text.ends_with(DETACHED).then(|| raw.outcome = Outcome::NoResult);
     }
     ending::read(&mut lexer, raw, batch)?;
@@ -183,11 +184,11 @@ pub fn begun_call(text: &[u8], raw: &mut RawCall, batch: &mut Batch) {
     arguments::read(&mut Lexer::new(text), raw, batch);
 }
 
-/// Fills result and duration from what follows a `resumed>` whose beginning is lost.
+/// Fills the result and duration from the text after a `resumed>` whose beginning is lost.
 pub fn orphaned_end(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<()> {
     let mut lexer = Lexer::new(text);
     while lexer.next_argument() {}
-    // Brackets that were opened before the cut are closed here.
+    // Brackets that were opened in the lost part are closed here.
     while matches!(lexer.peek(), b']' | b'}') {
         lexer.at += 1;
         while lexer.next_argument() {}

@@ -1,8 +1,8 @@
 //! strace, versions 4 to 6, with any of its options that keep a line per call.
 //!
-//! A line is taken apart from left to right ([`prefix`], [`line`], [`arguments`], [`ending`]), so that a
-//! name may hold anything, also what looks like a result. Formats: the manual page and the output of
-//! the versions of Debian 8 to 13.
+//! A line is parsed from left to right ([`prefix`], [`line`], [`arguments`], [`ending`]), so a name may
+//! contain any text, even text that looks like a result. Sources of the format: the manual page and the
+//! output of the versions of Debian 8 to 13.
 
 mod arguments;
 mod broken;
@@ -37,13 +37,13 @@ pub(crate) use survey::is_own_line;
 use survey::Survey;
 use untagged::Untagged;
 
-/// How far ahead the first `[pid N]` is looked for, bytes. On a terminal strace shows no thread until there
-/// are two, so the lines before belong to a process whose number stands only later.
+/// Number of bytes in which the first `[pid N]` is searched. On a terminal strace shows no thread until there
+/// are two, so the process of the first lines is known only from later ones.
 const LONG_HEAD: usize = 16 << 20;
-/// ... and how far the other threads are looked for then.
+/// Number of bytes after that in which the other threads are searched.
 const TAGGED_HEAD: usize = 2 << 20;
 
-/// The format.
+/// The format's entry in the registry.
 pub struct Strace;
 
 impl LogFormat for Strace {
@@ -80,24 +80,24 @@ impl LogFormat for Strace {
     }
 }
 
-/// Bytes of strace's own columns that `text` begins with: thread, time, number of the call.
+/// Length in bytes of strace's own columns at the beginning of `text`: thread, time, number of the call.
 pub(crate) fn column_length(text: &[u8]) -> usize {
     let mut lexer = lexer::Lexer::new(text);
     prefix::read(&mut lexer);
     lexer.at
 }
 
-/// Does the line say whose it is?
+/// Does the line show its thread?
 pub(crate) fn shows_thread(line: &[u8]) -> bool {
     prefix::read(&mut lexer::Lexer::new(line)).tid.is_some()
 }
 
-/// Is this a line of strace without a call or event?
+/// Is this a line of strace that is neither a call nor an event?
 pub(crate) fn is_noise_line(line: &[u8]) -> bool {
     matches!(line::read(line).1, line::Kind::Noise | line::Kind::Row)
 }
 
-/// A whole text as a number, decimal or `0x`.
+/// Reads the whole text as a number, decimal or `0x`.
 pub(crate) fn number(text: &[u8]) -> Option<i64> {
     let mut lexer = lexer::Lexer::new(text);
     lexer.integer().filter(|_| lexer.at_end())

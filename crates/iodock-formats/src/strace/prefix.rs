@@ -1,17 +1,17 @@
-//! What stands before a call: thread, time, system call number (`-n`), instruction pointer (`-i`).
+//! Parses the columns before a call: thread, time, system call number (`-n`), instruction pointer (`-i`).
 
 use super::eights;
 use super::lexer::Lexer;
 use iodock_event::{Clock, UNKNOWN};
 
 const SECOND: i64 = 1_000_000_000;
-/// No process id and no uptime is as large; seconds since the epoch have been since 1973.
+/// No process id and no uptime is that large, but seconds since the epoch have been larger since 1973.
 const FIRST_EPOCH_SECOND: u64 = 100_000_000;
 
 /// A line's leading columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
-    /// `None` where the line shows no thread.
+    /// `None` if the line shows no thread.
     pub tid: Option<u32>,
     /// Was it `[pid N]`, as on a terminal?
     pub bracketed: bool,
@@ -22,15 +22,15 @@ pub struct Prefix {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     pub clock: Clock,
-    /// ns since the epoch, midnight or the previous line; [`UNKNOWN`] for [`Clock::None`].
+    /// ns since the epoch, since midnight or since the previous line; [`UNKNOWN`] for [`Clock::None`].
     pub ns: i64,
-    /// ns of its last digit.
+    /// Resolution in ns.
     pub resolution: i64,
 }
 
 const NO_STAMP: Stamp = Stamp { clock: Clock::None, ns: UNKNOWN, resolution: 0 };
 
-/// Reads the prefix and leaves `lexer` at what follows.
+/// Parses the prefix and leaves `lexer` after it.
 #[inline(always)]
 pub fn read(lexer: &mut Lexer<'_>) -> Prefix {
     let mut prefix = Prefix { tid: None, bracketed: false, stamp: NO_STAMP };
@@ -53,7 +53,8 @@ pub fn read(lexer: &mut Lexer<'_>) -> Prefix {
 /// `1234 ` or `1234<comm> `.
 #[inline(always)]
 fn plain_tid(lexer: &mut Lexer<'_>) -> Option<u32> {
-    // Not the whole lexer: reading together what was just written in parts makes the processor wait.
+    // Not the whole lexer: reading all fields at once after writing them one by one would stall the
+    // processor.
     let start = lexer.at;
     let tid = lexer.digits()?;
     let named = lexer.peek() == b'<' && skip_comm(lexer);
@@ -81,7 +82,7 @@ fn bracketed_tid(lexer: &mut Lexer<'_>) -> Option<u32> {
     None
 }
 
-/// `<comm>`: up to 15 bytes, which may be any, so the last `>` in reach that ends a column counts.
+/// `<comm>`: up to 15 arbitrary bytes. It ends at the last `>` in reach that ends a column.
 fn skip_comm(lexer: &mut Lexer<'_>) -> bool {
     let rest = lexer.rest();
     let end =
@@ -127,7 +128,7 @@ fn stamp(lexer: &mut Lexer<'_>) -> Stamp {
     Stamp { clock, ns, resolution }
 }
 
-/// `HH:MM:SS.ffffff ` and `SSSSSSSSSS.ffffff `, as nearly all logs have them, without a loop.
+/// `HH:MM:SS.ffffff ` and `SSSSSSSSSS.ffffff `, the forms of nearly all logs, without a loop.
 #[inline(always)]
 fn usual_stamp(lexer: &mut Lexer<'_>) -> Option<Stamp> {
     let first = eights::values(eights::eight(lexer.text, lexer.at)?);
@@ -141,7 +142,7 @@ fn usual_stamp(lexer: &mut Lexer<'_>) -> Option<Stamp> {
     Some(Stamp { clock, ns: seconds as i64 * SECOND + micros as i64 * 1000, resolution: 1000 })
 }
 
-/// Ten digits, of which these are the first eight.
+/// Seconds have ten digits; these are the first eight.
 fn epoch_seconds(lexer: &Lexer<'_>, first: u64) -> Option<u64> {
     let [tens, ones] = *lexer.text.get(lexer.at + 8..)?.first_chunk()?;
     let seconds = eights::number(first) * 100 + u64::from(tens.wrapping_sub(b'0')) * 10;
@@ -149,12 +150,12 @@ fn epoch_seconds(lexer: &Lexer<'_>, first: u64) -> Option<u64> {
     (tens.is_ascii_digit() && ones.is_ascii_digit() && seconds >= FIRST_EPOCH_SECOND).then_some(seconds)
 }
 
-/// `HH:MM:SS`, as [`eights::values`] has it.
+/// `HH:MM:SS`, as returned by [`eights::values`].
 #[inline(always)]
 fn day_seconds(values: u64) -> Option<u64> {
     const COLON: u64 = (b':' ^ b'0') as u64;
     const COLONS: u64 = COLON << 16 | COLON << 40;
-    // Colons become zeros, so that all eight must be digits.
+    // Colons become zeros, so that all eight characters must be digits.
     let values = values ^ COLONS;
     let pairs = eights::pairs(values);
     let pair = |at: u32| pairs >> (8 * at) & 0xff;
@@ -171,7 +172,7 @@ fn micros(word: u64) -> Option<u64> {
     if word & ENDS != u64::from(b' ') << 56 | u64::from(b'.') {
         return None;
     }
-    // Two zeros before the six digits.
+    // Two zeros are put before the six digits.
     let values = (eights::values(word) & !ENDS) << 8;
     eights::are_digits(values).then(|| eights::number(values))
 }
@@ -193,7 +194,7 @@ fn clock_seconds(lexer: &mut Lexer<'_>, hours: u64) -> Option<u64> {
     Some(hours * 3600 + minutes * 60 + seconds)
 }
 
-/// `.123456` in ns, and ns of its last digit.
+/// `.123456` in ns, and its resolution in ns.
 #[inline]
 pub fn fraction(lexer: &mut Lexer<'_>) -> (i64, i64) {
     if lexer.peek() != b'.' {

@@ -1,4 +1,4 @@
-//! The parallel step: a chunk's lines to records.
+//! The parallel step: parses the lines of a chunk into records.
 
 use super::frames::{Stack, FRAME};
 use super::join;
@@ -17,13 +17,13 @@ use memchr::memchr;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Lines between two rows of a table: one may be damaged.
+/// Number of other lines allowed between two rows of a table, since one may be damaged.
 const TABLE_GAP: u64 = 2;
 
-/// Reads one strace log.
+/// Reader of one strace log.
 pub struct StraceReader {
     pub layout: Layout,
-    /// Of a log with `[pid N]` on some of its lines.
+    /// For logs with `[pid N]` on some of their lines.
     pub untagged: Option<Mutex<Untagged>>,
     pub file: Arc<str>,
 }
@@ -85,7 +85,7 @@ impl LogReader for StraceReader {
     }
 }
 
-/// A call's line without its end.
+/// The line of a call without its end.
 #[derive(Clone, Copy)]
 pub struct Dangling<'a> {
     pub name: &'a [u8],
@@ -103,19 +103,20 @@ pub struct Pass<'a> {
     pub(super) threads: Threads,
     pub(super) times: Times,
     pub(super) scratch: Vec<u8>,
-    /// Number of the line at hand.
+    /// Number of the current line.
     pub(super) line: u64,
-    /// A call's line into which the program wrote a newline: its end may follow on a line of its own.
+    /// The line of a call into which the program wrote a newline. The call's end may follow on a separate
+    /// line.
     pub(super) dangling: Option<Dangling<'a>>,
-    /// The thread whose call began on the line before: with `-z` its end follows, without any prefix.
+    /// The thread whose call began on the previous line. With `-z` its end follows, without any prefix.
     pub(super) just_begun: Option<u32>,
     /// Place of the record that the line before has ended: the stack of its call may follow.
     pub(super) ended: Option<usize>,
     pub(super) stack: Stack<'a>,
-    /// Whose lines without a thread are.
+    /// The owners of lines without a thread.
     owner: Owner,
     owners: std::vec::IntoIter<Change>,
-    /// The line of the next of `owners`.
+    /// The first line of the next entry in `owners`.
     next_owner: u64,
 }
 
@@ -171,7 +172,7 @@ impl<'a> Pass<'a> {
         self.next_owner = self.owners.as_slice().first().map_or(u64::MAX, |change| change.line);
     }
 
-    /// Reads a line; `false` if it can't be read.
+    /// Reads a line; `false` if it cannot be parsed.
     #[inline]
     pub(super) fn one(&mut self, line: &'a [u8], cut: bool) -> bool {
         let (prefix, kind) = line::read(line);
@@ -185,7 +186,7 @@ impl<'a> Pass<'a> {
             Kind::Resumed { name, text } => self.resumed(prefix, name, text, cut),
             Kind::End { text } => self.task_end(prefix, text),
             Kind::Signal { name } => {
-                // With -r the next line counts from this one.
+                // With -r, the next line's time counts from this one.
                 self.time(self.tid(&prefix), prefix.stamp);
                 self.signal(name);
                 if name == b"SIGSYS" {
@@ -194,7 +195,7 @@ impl<'a> Pass<'a> {
                 true
             }
             Kind::Noise => {
-                // A program may write such lines, in the middle of a call.
+                // A program may write such lines in the middle of a call.
                 if self.dangling.is_none() {
                     self.noise(line);
                 }
@@ -207,7 +208,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Follows what stands between logs, and tables.
+    /// Tracks separators between logs, and tables.
     #[cold]
     fn noise(&mut self, line: &[u8]) {
         if runs::separates_logs(line) {
@@ -218,7 +219,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Is this a row of a table, whose header stands above it?
+    /// Is this a row of a table whose header was seen?
     #[cold]
     fn row(&mut self, line: &[u8]) -> bool {
         let (first, table) = (self.chunk.notes.first_line, &mut self.chunk.notes.table);
@@ -274,7 +275,7 @@ impl<'a> Pass<'a> {
         let Some(id) = self.id(name) else { return true };
         let mut raw = RawCall::new(id, tid);
         if line::whole_call(text, &mut raw, &mut self.chunk.batch).is_none() {
-            // The end of a damaged log says nothing of the clock.
+            // The end of a damaged log is not used to judge the clock.
             let start = if cut { UNKNOWN } else { self.time(tid, prefix.stamp) };
             self.dangle(Dangling { name, text, tid, start, line: self.line }, cut);
             return self.dangling.is_some();
@@ -297,7 +298,7 @@ impl<'a> Pass<'a> {
         self.chunk.notes.marks.push(Mark { record, line: self.line, sign });
     }
 
-    /// Does the log's last line, which has no newline, lack its duration?
+    /// Is the duration missing in the log's last line, which has no newline?
     fn is_cut(&self, raw: &RawCall) -> bool {
         self.reader.layout.durations && raw.duration == UNKNOWN && raw.outcome != Outcome::NoResult
     }
@@ -310,7 +311,7 @@ impl<'a> Pass<'a> {
         self.chunk.batch.records.push(Record::Call(raw));
     }
 
-    /// A thread shows itself with anything but the end of a call: what it was in before has no result.
+    /// Any line of a thread except the end of a call shows that its earlier call has no result.
     #[inline]
     fn meet(&mut self, tid: u32) {
         let (open, new) = self.threads.meet(tid);
@@ -346,7 +347,7 @@ impl<'a> Pass<'a> {
         true
     }
 
-    /// A call whose end comes later: `raw` has thread, call and start.
+    /// A call whose end comes later. `raw` already has the thread, call and start.
     pub(super) fn begin(&mut self, mut raw: RawCall, text: &'a [u8]) {
         let tid = raw.tid;
         raw.phase = Phase::Enter;
@@ -360,7 +361,7 @@ impl<'a> Pass<'a> {
         self.chunk.batch.records.push(Record::Call(raw));
     }
 
-    /// Where a piece of the chunk's text lies in it.
+    /// Position of a piece of the chunk's text.
     fn range(&self, piece: &[u8]) -> Range<usize> {
         let start = piece.as_ptr() as usize - self.text.as_ptr() as usize;
         start..start + piece.len()
@@ -386,7 +387,7 @@ impl<'a> Pass<'a> {
             }
         };
         if read.is_none() || (cut && self.is_cut(&raw)) {
-            // The call goes on, as far as one can tell.
+            // As far as the log shows, the call continues.
             *self.threads.meet(tid).0 = begun;
             return false;
         }
@@ -409,7 +410,7 @@ impl<'a> Pass<'a> {
         self.mark(Sign::Last);
         self.chunk.batch.records.push(Record::End(end));
         if let Some(from) = end.superseded_by {
-            // The thread that called execve goes on under this one's id, and so does its call.
+            // The thread that called execve continues under this thread's id, and so does its call.
             match self.threads.meet(from).0.take() {
                 Some(begun) => *self.threads.meet(tid).0 = Some(begun),
                 None => self.chunk.notes.crossings.push(Crossing::Moved { from, to: tid }),
@@ -433,7 +434,7 @@ impl<'a> Pass<'a> {
         self.chunk.lose_at(kind, &self.reader.file, line, text);
     }
 
-    /// Hands over what the in-order step needs.
+    /// Collects what the in-order step needs.
     fn close(self) {
         self.chunk.notes.times = self.times;
         self.chunk.notes.spans = self.threads.spans();

@@ -1,15 +1,16 @@
-//! Calls that a seccomp filter of the program answers with a signal (`SECCOMP_RET_TRAP`). Their line comes first, with what
-//! the kernel left where the result would be: on x86-64 the call's number.
+//! Calls that a seccomp filter of the program answers with a signal (`SECCOMP_RET_TRAP`). Their line comes
+//! first. Its result is meaningless: on x86-64 it is the call's number, which the kernel left in the
+//! register.
 
 use super::reader::Pass;
 use iodock_event::{Batch, LossKind, Outcome, RawCall, Record, UNKNOWN};
 use memchr::memmem;
 
-/// How far back the call's line is looked for: other threads' lines may stand between.
+/// How many records back the call is searched. Lines of other threads may come in between.
 const LOOKED_AT: usize = 4096;
 
 impl Pass<'_> {
-    /// Takes in `--- SIGSYS {si_signo=SIGSYS, si_code=SYS_SECCOMP, ..., si_syscall=__NR_pread64, ...} ---`.
+    /// Handles `--- SIGSYS {si_signo=SIGSYS, si_code=SYS_SECCOMP, ..., si_syscall=__NR_pread64, ...} ---`.
     #[cold]
     pub fn refused(&mut self, tid: u32, line: &[u8]) {
         let Some(name) = refused_call(line) else { return };
@@ -17,7 +18,7 @@ impl Pass<'_> {
         let mut calls = records.iter().enumerate().rev().take(LOOKED_AT).filter_map(call_of(tid));
         match calls.next() {
             Some((index, raw)) if raw.call.name().as_bytes() == name => self.chunk.notes.refused.push(index),
-            // Another call: the log does not show the refused one (-e trace).
+            // It is a different call, so the log does not show the refused one (-e trace).
             Some(_) => {}
             None => self.lose(LossKind::LateRefusals, self.line, line),
         }
@@ -31,7 +32,7 @@ fn call_of(tid: u32) -> impl Fn((usize, &Record)) -> Option<(usize, &RawCall)> {
     }
 }
 
-/// The call's name, if a filter sent the signal.
+/// The name of the call, if a filter sent the signal.
 fn refused_call(line: &[u8]) -> Option<&[u8]> {
     const NAME: &[u8] = b"si_syscall=__NR_";
     memmem::find(line, b"si_code=SYS_SECCOMP")?;
@@ -40,7 +41,7 @@ fn refused_call(line: &[u8]) -> Option<&[u8]> {
     Some(&name[..end])
 }
 
-/// Takes back what the lines of refused calls say of results, in a chunk whose calls are joined.
+/// Removes the results of refused calls, in a chunk whose calls are joined.
 pub fn take_back(refused: &[usize], batch: &mut Batch) {
     for &index in refused {
         let Some(Record::Call(raw)) = batch.records.get_mut(index) else { continue };

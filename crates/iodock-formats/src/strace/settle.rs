@@ -11,48 +11,48 @@ use iodock_event::{Action, Batch, CallId, LossKind, RawCall, Record, UNKNOWN};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What the parallel step says about a chunk.
+/// What the parallel step passes on about a chunk.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// Whose the untagged lines are, for the parallel step.
+    /// The owners of untagged lines, for the parallel step.
     pub owners: Vec<Change>,
-    /// Where another log may begin.
+    /// Places where another log may begin.
     pub marks: Vec<Mark>,
     pub times: Times,
     pub spans: Vec<Span>,
-    /// The chunk's first line.
+    /// The first line of the chunk.
     pub first_line: u64,
-    /// What concerns calls begun in earlier chunks, in the order of lines.
+    /// Events that concern calls from earlier chunks, in the order of lines.
     pub crossings: Vec<Crossing>,
     /// Records of calls that a seccomp filter refused.
     pub refused: Vec<usize>,
-    /// Calls open at the chunk's end.
+    /// Calls that are open at the chunk's end.
     pub open: Vec<(u32, Open)>,
     pub table: Table,
 }
 
-/// Rows of a table of `-C`: only below its header they are what they look like.
+/// Rows of a table of `-C`. They count as rows only below a header.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// The last line that belongs to one.
+    /// The last line that belongs to a table.
     pub last: u64,
-    /// Rows that the chunk begins with: the header may stand in the chunk before.
+    /// Rows at the beginning of the chunk, whose header may be in the previous chunk.
     pub headless: Vec<(u64, Box<[u8]>)>,
 }
 
-/// Something that happens to a call begun before the chunk.
+/// An event of a call that began before the chunk.
 #[derive(Debug)]
 pub enum Crossing {
-    /// A `resumed` line: its record, and its text.
+    /// A `resumed` line: its record and its text.
     Ended { tid: u32, record: usize, text: Box<[u8]>, line: u64 },
-    /// The thread's first line here is no `resumed` one, so a call it was in has no result. `record`:
-    /// the place before which that call ends.
+    /// The thread's first line here is not a `resumed` line, so its open call has no result. `record`: index
+    /// before which that call is inserted.
     Seen { tid: u32, record: usize },
-    /// `superseded by execve in pid FROM`: what that thread was in goes on under `to`.
+    /// `superseded by execve in pid FROM`: the call of that thread continues under `to`.
     Moved { from: u32, to: u32 },
 }
 
-/// A call that has begun, with its text.
+/// A call that has begun, and its text.
 #[derive(Debug)]
 pub struct Open {
     pub call: CallId,
@@ -61,7 +61,7 @@ pub struct Open {
     pub line: u64,
 }
 
-/// Carried from chunk to chunk.
+/// State that is carried from chunk to chunk.
 #[derive(Debug, Default)]
 pub struct State {
     timeline: Timeline,
@@ -80,7 +80,7 @@ impl State {
         &self.divider.beginnings
     }
 
-    /// `bare`: the process of the log's lines, if none shows one.
+    /// `bare`: the process of the log's lines, if none of them shows one.
     pub fn settle(&mut self, file: &Arc<str>, bare: Option<u32>, chunk: &mut Chunk<Notes>) {
         let notes = std::mem::take(&mut chunk.notes);
         self.divider.follow(&chunk.batch, &notes.marks, bare);
@@ -119,7 +119,7 @@ impl State {
         self.untimed += chunk.batch.counts.untimed;
     }
 
-    /// Counts what looks like rows of a table, and stands in none.
+    /// Counts lines that look like rows of a table but are not inside one.
     fn rows(&mut self, table: &Table, file: &Arc<str>, chunk: &mut Chunk<Notes>) {
         if let Some((first, _)) = table.headless.first().filter(|(first, _)| self.table + 1 == *first) {
             self.table = first + table.headless.len() as u64 - 1;
@@ -156,7 +156,7 @@ impl State {
     fn joined(&mut self, tid: u32, text: &[u8], orphan: &RawCall, batch: &mut Batch) -> Option<RawCall> {
         let open = self.open.get(&tid).filter(|open| open.call == orphan.call)?;
         if matches!(orphan.call.spec().action, Action::Fork | Action::Vfork | Action::Clone) {
-            // Noted without its flags.
+            // The call was noted without its flags.
             let child = orphan.result;
             batch.forks.retain(|fork| fork.parent_tid != tid || i64::from(fork.child_tid) != child);
         }
@@ -166,7 +166,7 @@ impl State {
         Some(raw)
     }
 
-    /// After the last chunk: calls that never returned, and what the log lacks altogether.
+    /// After the last chunk: calls that never returned, and losses that concern the whole log.
     pub fn finish(&mut self, file: &Arc<str>, stamped: bool, chunk: &mut Chunk<Notes>) {
         let mut open: Vec<(u32, Open)> = self.open.drain().collect();
         open.sort_by_key(|(_, open)| open.line);
@@ -192,7 +192,7 @@ impl Open {
     }
 }
 
-/// Puts each call before the record at its place. Places ascend.
+/// Inserts each call before the record at its index. Indexes ascend.
 fn insert_all(records: &mut Vec<Record>, calls: Vec<(usize, RawCall)>) {
     if calls.is_empty() {
         return;

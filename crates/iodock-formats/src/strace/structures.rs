@@ -1,17 +1,17 @@
-//! Arguments with an inside: vectors, stat buffers, control blocks.
+//! Structured arguments: vectors, stat buffers, control blocks.
 
 use super::lexer::{Lexer, Quoted};
 use super::values::{descriptor, flags, push_unescaped};
 use iodock_event::{constants, AsyncItem, Batch, Items, LossKind, RawCall, Text, NO_FD, UNKNOWN};
 use memchr::memmem;
 
-/// A field of a structure: its name (empty where old versions print none), and the lexer at its value.
+/// A field of a structure: its name (empty if an old version prints none), and the lexer at its value.
 struct Field<'a> {
     name: &'a [u8],
     value: Lexer<'a>,
 }
 
-/// Calls `visit` with each field of the `{...}` at `lexer`, and goes behind it. `false` if it is none or
+/// Calls `visit` for each field of the `{...}` at `lexer`, and moves past it. `false` if there is none or it
 /// is not closed.
 fn each_field<'a>(lexer: &mut Lexer<'a>, mut visit: impl FnMut(Field<'a>)) -> bool {
     if !lexer.eat(b'{') {
@@ -20,7 +20,7 @@ fn each_field<'a>(lexer: &mut Lexer<'a>, mut visit: impl FnMut(Field<'a>)) -> bo
     loop {
         let start = *lexer;
         let mut name = lexer.word();
-        // Very old: `msg_name(0)=NULL`.
+        // Very old versions print `msg_name(0)=NULL`.
         if lexer.peek() == b'(' && !name.is_empty() {
             lexer.at += 1;
             lexer.digits();
@@ -41,8 +41,8 @@ fn each_field<'a>(lexer: &mut Lexer<'a>, mut visit: impl FnMut(Field<'a>)) -> bo
     }
 }
 
-/// Calls `visit` with the lexer at each element of the `[...]` at `lexer`; it must go behind the element
-/// and say whether it could. `true` if all were there: not an address instead, not cut by `...`.
+/// Calls `visit` with the lexer at each element of the `[...]` at `lexer`. `visit` must move past the element
+/// and return whether it could. `true` if all elements were shown: no address instead, no `...`.
 fn each_element<'a>(lexer: &mut Lexer<'a>, mut visit: impl FnMut(&mut Lexer<'a>) -> bool) -> bool {
     // Versions before 4.10 print arrays of structures as `{{...}, {...}}`.
     let close = match lexer.peek() {
@@ -65,7 +65,7 @@ fn each_element<'a>(lexer: &mut Lexer<'a>, mut visit: impl FnMut(&mut Lexer<'a>)
     }
 }
 
-/// Sum of the lengths of an iovec array; `None` if strace did not show all.
+/// Sum of the lengths in an iovec array; `None` if strace did not show all of them.
 pub fn vector(mut lexer: Lexer<'_>) -> Option<i64> {
     let mut sum = 0i64;
     let mut known = true;
@@ -83,7 +83,7 @@ pub fn vector(mut lexer: Lexer<'_>) -> Option<i64> {
     (complete && known).then_some(sum)
 }
 
-/// The sum of the lengths of a message's vector, and the descriptors that go with it.
+/// The sum of the lengths in a message's vector, and the descriptors that are passed with it.
 pub fn message(mut lexer: Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) {
     let start = batch.items.len();
     each_field(&mut lexer, |Field { name, value }| match name {
@@ -94,7 +94,8 @@ pub fn message(mut lexer: Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) {
     raw.items = items_from(start, batch);
 }
 
-/// sendmmsg's and recvmmsg's `[{msg_hdr={...}, msg_len=42}, ...]`: what each moved, and their descriptors.
+/// sendmmsg's and recvmmsg's `[{msg_hdr={...}, msg_len=42}, ...]`: the bytes of each message, and their
+/// descriptors.
 pub fn messages(mut lexer: Lexer<'_>, batch: &mut Batch) -> Items {
     let start = batch.items.len();
     each_element(&mut lexer, |element| {
@@ -113,7 +114,7 @@ pub fn messages(mut lexer: Lexer<'_>, batch: &mut Batch) -> Items {
     items_from(start, batch)
 }
 
-/// `[{cmsg_len=20, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, cmsg_data=[3]}]`; versions before 4.12 show
+/// `[{cmsg_len=20, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, cmsg_data=[3]}]`. Versions before 4.12 print
 /// one without the outer brackets, and its data as `{3}` without a name.
 fn control(mut lexer: Lexer<'_>, batch: &mut Batch) {
     if lexer.rest().starts_with(b"{cmsg_len") {
@@ -142,18 +143,18 @@ fn items_from(start: usize, batch: &Batch) -> Items {
     Items { start: start as u32, count: (batch.items.len() - start) as u32 }
 }
 
-/// The flags of clone (`..., flags=...`), clone3 and openat2 (`{flags=...}`), or the plain ones of
-/// unshare. None of these calls shows a string before them, except names of files in brackets.
+/// The flags of clone (`..., flags=...`), clone3 and openat2 (`{flags=...}`), or the bare flags of unshare.
+/// Apart from file names in brackets, these calls show no string before their flags.
 pub fn named_flags(mut lexer: Lexer<'_>) -> u64 {
     if let Some(at) = memmem::find(lexer.rest(), b"flags=") {
         lexer.at += at + b"flags=".len();
         return flags(&mut lexer);
     }
-    // With `-e verbose=none` clone3 shows the address of its structure: no flags.
+    // With `-e verbose=none`, clone3 shows only the address of its structure and no flags.
     Some(flags(&mut lexer)).filter(|&flags| flags <= u64::from(u32::MAX)).unwrap_or(0)
 }
 
-/// The new descriptor of a clone with `CLONE_PIDFD`: `parent_tid=[5]`, clone3's `=> {pidfd=[5]}`.
+/// The new descriptor of a clone with `CLONE_PIDFD`: `parent_tid=[5]`, or clone3's `=> {pidfd=[5]}`.
 pub fn pidfd(mut lexer: Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) {
     if raw.flags & constants::CLONE_PIDFD == 0 {
         return;
@@ -186,13 +187,13 @@ pub fn arguments(lexer: &mut Lexer<'_>, batch: &mut Batch) -> Text {
         }
         lexer.skip_spaces();
     }
-    // Behind `]`, past `...` or elements that strace could not read.
+    // After `]`, skipping `...` or elements that strace could not read.
     while lexer.skip_value() && lexer.eat(b',') {}
     lexer.eat(b']');
     Text { start: start as u32, length: (batch.bytes.len() - start) as u32 }
 }
 
-/// `[3, 4]`, `[3<pipe:[1]>, 4<pipe:[1]>]`; with `-s 0` or `-s 1` strace leaves out what it made.
+/// `[3, 4]`, `[3<pipe:[1]>, 4<pipe:[1]>]`. With `-s 0` or `-s 1` strace leaves out the new descriptors.
 pub fn new_pair(mut lexer: Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) {
     if !lexer.eat(b'[') {
         return;
@@ -207,7 +208,7 @@ pub fn new_pair(mut lexer: Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) {
     }
 }
 
-/// `{st_mode=S_IFREG|0644, st_size=46599, ...}`, also statx's `stx_`.
+/// `{st_mode=S_IFREG|0644, st_size=46599, ...}`, and statx's `stx_` fields.
 pub fn stat(mut lexer: Lexer<'_>, raw: &mut RawCall) {
     each_field(&mut lexer, |Field { name, mut value }| match name {
         b"st_mode" | b"stx_mode" => raw.stat_type = file_type(&mut value),
@@ -224,7 +225,7 @@ fn file_type(lexer: &mut Lexer<'_>) -> u8 {
     constants::stat_type(lexer.word()).unwrap_or(0)
 }
 
-/// io_submit's `[{aio_data=0, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=3, aio_nbytes=4096, ...}]`, in old
+/// io_submit's `[{aio_data=0, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=3, aio_nbytes=4096, ...}]`; in old
 /// versions `[{data=0, pread, fildes=3, nbytes=4096, offset=0}]`.
 pub fn control_blocks(mut lexer: Lexer<'_>, batch: &mut Batch) -> Items {
     let start = batch.items.len() as u32;

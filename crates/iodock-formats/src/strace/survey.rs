@@ -1,4 +1,4 @@
-//! What the first lines of a log say about the rest.
+//! Finds the layout of a log from its first lines.
 
 use super::first::First;
 use super::line::{self, Kind};
@@ -8,31 +8,31 @@ use super::untagged::Owner;
 use crate::Head;
 use iodock_event::{Batch, Clock, RawCall, UNKNOWN};
 
-/// Lines looked at.
+/// Number of lines examined.
 const LOOKED_AT: usize = 1000;
-/// ... from the first `[pid N]` on.
+/// Number of lines examined from the first `[pid N]` on.
 const TAGGED_LOOKED_AT: usize = 20_000;
 
-/// How a log's lines are laid out.
+/// The layout of a log's lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub clock: Clock,
-    /// ns of a stamp's last digit.
+    /// Resolution of the time stamps in ns.
     pub resolution: Option<i64>,
-    /// Was it made with `-T`?
+    /// Was the log made with `-T`?
     pub durations: bool,
-    /// The thread of lines that show none.
+    /// Thread number for lines that show none.
     pub bare_tid: u32,
-    /// Does no line show one?
+    /// Does no line show a thread?
     pub bare: bool,
 }
 
-/// The first lines, counted.
+/// Counts over the first lines.
 #[derive(Debug, Default)]
 pub struct Survey {
     /// Calls that strace knows, whole or in part.
     pub calls: u32,
-    /// Ends of tasks, signals, messages.
+    /// Ends of tasks, signals and messages.
     pub events: u32,
     pub tables: u32,
     pub unknown: u32,
@@ -61,17 +61,17 @@ impl Survey {
         survey
     }
 
-    /// Does no line so far show its thread?
+    /// Has no line so far shown its thread?
     pub fn is_bare(&self) -> bool {
         self.bare > 0 && self.with_tid == 0 && !self.first.is_attached()
     }
 
-    /// Has the log lines with `[pid N]`? Then others may have none.
+    /// Does the log have lines with `[pid N]`? Then other lines may have no tag.
     pub fn is_tagged(&self) -> bool {
         self.first.is_tagged()
     }
 
-    /// Reads on in a longer `head`, to see which threads it shows behind lines that show none.
+    /// Reads on in a longer `head`, to find the threads that it shows after lines without one.
     pub fn find_first_thread(&mut self, head: &[u8]) {
         let mut batch = Batch::default();
         let whole_lines = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..=end]);
@@ -86,7 +86,7 @@ impl Survey {
         }
     }
 
-    /// The process that wrote the first lines, where tags show others.
+    /// The process that wrote the first lines, if other lines have tags.
     pub fn first_owner(&self) -> Option<Owner> {
         self.is_tagged().then(|| self.first.owner())
     }
@@ -151,7 +151,8 @@ impl Survey {
         }
     }
 
-    /// 0 to 100: is this a log of strace? Logs on a terminal have a program's output in between.
+    /// Confidence from 0 to 100 that this is a log of strace. Logs from a terminal contain the output of
+    /// programs.
     pub fn confidence(&self) -> u8 {
         let good = self.calls + self.events.min(self.calls.max(4)) + u32::from(self.tables > 2) * self.tables;
         let all = good + self.unknown;
@@ -186,7 +187,8 @@ impl Survey {
     }
 }
 
-/// truss puts tabs before the result; FreeBSD's shows it twice, `= 3 (0x3)`. perf trace names arguments, `fd: 3`.
+/// truss puts tabs before the result. FreeBSD's truss shows it twice, `= 3 (0x3)`. perf trace names its
+/// arguments, `fd: 3`.
 fn other_tracer(text: &[u8]) -> bool {
     let name = text.iter().take_while(|&&byte| byte.is_ascii_alphanumeric() || byte == b'_').count();
     if name > 0 && text[name..].starts_with(b": ") {
@@ -211,7 +213,7 @@ pub fn is_own_line(line: &[u8]) -> bool {
     }
 }
 
-/// The 1234 of `log.1234` and `log.1234.gz`.
+/// The number in `log.1234` and `log.1234.gz`.
 pub fn tid_in_name(file: &str) -> Option<u32> {
     let base = file.rsplit('/').next()?;
     let base = [".gz", ".xz", ".zst"].iter().find_map(|ending| base.strip_suffix(ending)).unwrap_or(base);

@@ -1,4 +1,4 @@
-//! What each thread of a chunk is in the middle of, and when it was seen.
+//! The open call of each thread in a chunk, and the times at which threads were seen.
 
 use iodock_event::{CallId, UNKNOWN};
 use rustc_hash::FxHashMap;
@@ -8,14 +8,14 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub struct Begun {
     pub call: CallId,
-    /// ns, as in its `Enter` record.
+    /// ns, the same as in its `Enter` record.
     pub start: i64,
-    /// Its arguments so far, in the chunk's text.
+    /// The text of its arguments so far, as a position in the chunk.
     pub text: Range<usize>,
     pub line: u64,
 }
 
-/// Times of a thread's first and last line in a chunk, ns.
+/// Times of a thread's first and last line in a chunk, in ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     pub tid: u32,
@@ -24,25 +24,25 @@ pub struct Span {
 }
 
 struct Thread {
-    /// Both times [`UNKNOWN`] before its first line with a time.
+    /// Both are [`UNKNOWN`] before the thread's first line with a time.
     span: Span,
     open: Option<Begun>,
     met: bool,
 }
 
-/// Threads seen in a chunk, with their open calls.
+/// Threads seen in a chunk, and their open calls.
 #[derive(Default)]
 pub struct Threads {
     slots: FxHashMap<u32, u32>,
     all: Vec<Thread>,
-    /// Slots + 1 of threads met lately, 0 for none: a few take turns in most logs.
+    /// Slots + 1 of recently seen threads, 0 for none. In most logs a few threads alternate.
     recent: [u32; RECENT],
 }
 
 const RECENT: usize = 32;
 
 impl Threads {
-    /// The thread's open call, and whether it was never met in the chunk before.
+    /// The thread's open call, and whether this is the thread's first appearance in the chunk.
     #[inline]
     pub fn meet(&mut self, tid: u32) -> (&mut Option<Begun>, bool) {
         let thread = self.thread(tid);
@@ -50,7 +50,8 @@ impl Threads {
         (&mut thread.open, new)
     }
 
-    /// The thread has a line of this time; gives that of its line before, [`UNKNOWN`] if there is none.
+    /// Notes that the thread has a line at this time. Returns the time of its previous line, [`UNKNOWN`] if
+    /// there is none.
     #[inline]
     pub fn seen(&mut self, tid: u32, time: i64) -> i64 {
         let span = &mut self.thread(tid).span;
@@ -80,12 +81,12 @@ impl Threads {
         &mut self.all[slot as usize]
     }
 
-    /// When threads were seen: those of which a time is known.
+    /// The times at which threads were seen, for threads with a known time.
     pub fn spans(&self) -> Vec<Span> {
         self.all.iter().map(|thread| thread.span).filter(|span| span.first != UNKNOWN).collect()
     }
 
-    /// The calls still open, with their threads.
+    /// The calls that are still open, and their threads.
     pub fn into_open(self) -> impl Iterator<Item = (u32, Begun)> {
         self.all.into_iter().filter_map(|thread| thread.open.map(|begun| (thread.span.tid, begun)))
     }

@@ -1,5 +1,5 @@
-//! From the stamps that lines show to times that only grow: clocks that start again at midnight, clocks
-//! that are set back while a program runs, differences to the previous line.
+//! Converts the stamps of lines into times that never decrease. Handles clocks that start again at midnight,
+//! clocks that are set back while a program runs, and differences to the previous line.
 
 use super::prefix::Stamp;
 use super::threads::Span;
@@ -8,25 +8,25 @@ use rustc_hash::FxHashMap;
 
 const DAY: i64 = 86_400 * 1_000_000_000;
 const HALF_DAY: i64 = DAY / 2;
-/// A thread's lines are in order, so one that lies further back than this shows that the clock was set.
-/// Of different threads that is not so: a log may be put together of several.
+/// The lines of one thread are in order. If one is earlier than the previous by more than this, the clock was
+/// set back. Lines of different threads do not show that, since a log may be merged from several.
 const JITTER: i64 = 1_000_000;
 
-/// A chunk's own time: days and sums count from its first line, until [`Timeline::settle`] adds what
-/// came before.
+/// Time within one chunk: days and sums count from its first line, until [`Timeline::settle`] adds the
+/// preceding chunks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
-    // Stamps of the first and last line, as of their day; only for clocks without a date.
+    // Stamps of the first and last line, within their day; only for clocks without a date.
     first: Option<i64>,
     last: Option<i64>,
-    /// Midnights so far, what the clock was set back by, or the sum of differences, in ns.
+    /// Midnights so far, the amount by which the clock was set back, or the sum of differences, in ns.
     base: i64,
     /// The latest time of all lines and ends of calls; 0 before the first.
     latest: i64,
 }
 
 impl Times {
-    /// The time of a line; [`UNKNOWN`] if it shows another kind of stamp than the log does.
+    /// The time of a line; [`UNKNOWN`] if its stamp has another form than the log's.
     #[inline(always)]
     pub fn time(&mut self, clock: Clock, stamp: Stamp) -> i64 {
         if stamp.clock != clock {
@@ -43,8 +43,8 @@ impl Times {
         }
     }
 
-    /// The time of a thread's line that had `last` before: where the clock was set back in between, all
-    /// that follows is moved behind the latest line.
+    /// The time of a line of a thread whose previous line was at `last`. If the clock was set back in
+    /// between, all following times are moved after the latest line.
     #[inline(always)]
     pub fn in_order(&mut self, time: i64, last: i64) -> Option<i64> {
         if last != UNKNOWN && time < last.saturating_sub(JITTER) {
@@ -55,7 +55,8 @@ impl Times {
         None
     }
 
-    /// A call that began at `start` took so long: nothing is moved into it. A duration of days may be damage.
+    /// Notes the end of a call that began at `start`, without moving any time. Ignores durations of days,
+    /// which may be damaged.
     #[inline(always)]
     pub fn lasted(&mut self, start: i64, duration: i64) {
         if start != UNKNOWN && (0..DAY).contains(&duration) {
@@ -75,19 +76,19 @@ impl Times {
     }
 }
 
-/// The log's time over all chunks so far.
+/// Time over all chunks so far.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     last: Option<i64>,
     base: i64,
     latest: i64,
-    /// Of each thread the time of its last line.
+    /// The time of each thread's last line.
     seen: FxHashMap<u32, i64>,
 }
 
 impl Timeline {
-    /// Moves a chunk's times behind those of the chunks before it; says by how much, and whether that is since
-    /// the clock was set back between them.
+    /// Moves a chunk's times after those of the chunks before it. Returns the amount, and whether the clock
+    /// was set back between them.
     pub fn settle(&mut self, times: &Times, spans: &[Span], batch: &mut Batch) -> (i64, bool) {
         if let (Some(last), Some(first)) = (self.last, times.first) {
             if first + HALF_DAY < last {
@@ -110,7 +111,7 @@ impl Timeline {
         (moved_by, was_set_back)
     }
 
-    /// Whether a thread goes on before where it was; if so, moves the base.
+    /// Whether a thread continues at an earlier time than before; if so, moves the base.
     fn set_back(&mut self, spans: &[Span]) -> bool {
         let first = |span: &Span| span.first.saturating_add(self.base);
         let is_back = |span: &Span| {

@@ -1,8 +1,8 @@
-//! Whose the lines without `[pid N]` are, where other lines have one.
+//! Finds the owner of each line without `[pid N]`, in logs where other lines have that tag.
 //!
-//! On a terminal strace prints the tag only while more than one process is traced (`nprocs > 1` in
-//! its `printleader`). So a line without a tag belongs to the one process that is left. Who that is
-//! follows from tags, ends, forks and the messages of strace, read here in the log's order.
+//! On a terminal strace prints the tag only while more than one process is traced (`nprocs > 1` in its
+//! `printleader`). So a line without a tag belongs to the only process that is left. Tags, ends, forks and
+//! strace's messages, read here in the log's order, show which process that is.
 
 use super::line::{self, Kind};
 use super::names::known_call;
@@ -10,11 +10,11 @@ use iodock_event::{lwp, Action, Batch, Outcome, RawCall};
 use memchr::memmem;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Whose an untagged line is.
+/// The owner of an untagged line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub tid: u32,
-    /// Could the line be of several processes? Then `tid` is that of a process of its own, without a number.
+    /// Could the line belong to several processes? Then `tid` is a separate process without a number.
     pub ambiguous: bool,
 }
 
@@ -30,25 +30,25 @@ pub struct Change {
 pub struct Untagged {
     /// Processes that are traced, as far as the log shows.
     live: FxHashSet<u32>,
-    /// Children that forks returned and no line has shown yet.
+    /// Children that a fork returned and that have had no line yet.
     expected: Vec<u32>,
-    /// Processes that called exit: their end need not be in the log (`-qq`).
+    /// Processes that called exit. The log need not show their end (`-qq`).
     leaving: FxHashSet<u32>,
-    /// Calls begun and not ended, by process.
+    /// Calls that have begun and not ended, by process.
     open: FxHashMap<u32, Vec<u8>>,
-    /// Whose the untagged lines are until the next tag; `None` where that is to be found out.
+    /// The owner of untagged lines until the next tag; `None` if it has to be determined.
     owner: Option<Owner>,
-    /// Whose the last untagged line was.
+    /// The owner of the last untagged line.
     last: Owner,
     first: Owner,
-    /// A line of a process was seen.
+    /// Has a line of a process been seen?
     begun: bool,
     /// The last id given to a process without a number.
     unnumbered: u32,
     batch: Batch,
 }
 
-/// What a line does to the processes.
+/// The effect of a line on the processes.
 enum Step {
     Nothing,
     Line,
@@ -57,12 +57,12 @@ enum Step {
     Forked(u32),
     Leaving,
     Ended,
-    /// By execve of this thread.
+    /// By an execve of this thread.
     Superseded(u32),
 }
 
 impl Untagged {
-    /// `first`: the process that the log begins with.
+    /// `first`: the process at the beginning of the log.
     pub fn new(first: Owner) -> Untagged {
         Untagged {
             live: FxHashSet::from_iter([first.tid]),
@@ -79,7 +79,7 @@ impl Untagged {
         }
     }
 
-    /// Adds the changes in `text`, whose first line is `first_line`; the first of them is at that line.
+    /// Adds the changes in `text`, whose first line is `first_line`. The first change is at that line.
     pub fn scan(&mut self, text: &[u8], first_line: u64, changes: &mut Vec<Change>) {
         changes.push(Change { line: first_line, owner: self.last });
         for (index, line) in text.split(|&byte| byte == b'\n').enumerate() {
@@ -96,7 +96,7 @@ impl Untagged {
     fn line(&mut self, line: &[u8]) {
         let (mut prefix, mut kind) = line::read(line);
         if matches!(kind, Kind::Unknown) {
-            // The program's own output may stand before a line.
+            // The program's own output may precede a line.
             let Some(at) = memmem::rfind(line, b"[pid ") else { return };
             (prefix, kind) = line::read(&line[at..]);
         }
@@ -115,7 +115,7 @@ impl Untagged {
         self.begun = true;
     }
 
-    /// What a line says of processes at its end, behind a call or alone.
+    /// The information about processes at the end of a line, after a call or alone.
     fn after(&mut self, line: &[u8]) {
         if let Some(to) = line.strip_suffix(b" ...>").and_then(changed_to) {
             let bracketed = line::read(line).0.tid;
@@ -142,7 +142,7 @@ impl Untagged {
 
     fn attached(&mut self, tid: u32) {
         if !self.begun {
-            // `strace -p`: the log begins with it.
+            // `strace -p`: the log begins with this message.
             self.live.remove(&0);
         }
         self.show(tid);
@@ -153,7 +153,7 @@ impl Untagged {
     fn bare(&mut self, step: Step) {
         let owner = self.owner.unwrap_or_else(|| self.survivor(&step));
         if self.owner.is_none() {
-            // No other process is traced any more, whether the log shows its end or not.
+            // No other process is traced any more, whether or not the log shows its end.
             self.live.clear();
             self.leaving.clear();
             self.live.insert(owner.tid);
@@ -163,13 +163,13 @@ impl Untagged {
         let ended = matches!(step, Step::Ended);
         self.take(owner.tid, step);
         if ended {
-            // It was the last one.
+            // It was the last process.
             self.owner = None;
             self.expected.clear();
         }
     }
 
-    /// The one process that is left; one without a number where that can't be told.
+    /// The only process that is left; a process without a number if it cannot be determined.
     fn survivor(&mut self, step: &Step) -> Owner {
         let known = self.only_one(step);
         let several = self.live.len() > 1 || !self.expected.is_empty();
@@ -265,9 +265,9 @@ impl Untagged {
         child.map_or(Step::Line, Step::Forked)
     }
 
-    /// The end of a call of those that matter here.
+    /// The end of a call that creates or ends a process.
     fn ended_call(&mut self, name: &[u8], text: &[u8], resumed: bool) -> Option<RawCall> {
-        // Few names have these ends: a look at the table for each line would double the cost.
+        // Few names have these ends. A table lookup for each line would double the cost.
         if !(name.ends_with(b"fork") || name.starts_with(b"clone") || is_exit(name)) {
             return None;
         }
@@ -281,13 +281,13 @@ impl Untagged {
     }
 }
 
-/// The 7 of `<pid changed to 7`: the execve of a thread goes on under its leader's id.
+/// The 7 in `<pid changed to 7`: the execve of a thread continues under its leader's id.
 fn changed_to(line: &[u8]) -> Option<u32> {
     let at = memmem::rfind(line, b"<pid changed to ")?;
     number(&line[at + 16..])
 }
 
-/// The process that strace says it attached, or left (`false`).
+/// The process that strace's message says it attached to, or detached from (`false`).
 pub fn message(line: &[u8]) -> Option<(u32, bool)> {
     let at = memmem::rfind(line, b"Process ")?;
     let rest = &line[at + 8..];

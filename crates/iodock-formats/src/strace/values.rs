@@ -1,4 +1,4 @@
-//! Values that stand alone or inside structures alike: descriptors, texts, flags.
+//! Values that appear both alone and inside structures: descriptors, strings, flags.
 
 use super::lexer::{unescape, Lexer};
 use iodock_event::{constants, Batch, LossKind, Text, AT_FDCWD, NO_FD};
@@ -10,7 +10,7 @@ pub fn descriptor(lexer: &mut Lexer<'_>, batch: &mut Batch) -> (i32, Text) {
         AT_FDCWD
     } else {
         match lexer.integer() {
-            // Negative numbers print as unsigned in some places (0xffffffff).
+            // Some negative numbers are printed as unsigned (0xffffffff).
             Some(number) => number as i32,
             None => {
                 whole_value(lexer, batch);
@@ -25,7 +25,7 @@ pub fn descriptor(lexer: &mut Lexer<'_>, batch: &mut Batch) -> (i32, Text) {
     (fd, descriptor_name(lexer, batch))
 }
 
-/// Counts a loss unless the value that was read ends here: a number with letters in it is none.
+/// Counts a loss unless the value ends here. A number followed by letters is not a number.
 #[inline]
 pub fn whole_value(lexer: &Lexer<'_>, batch: &mut Batch) {
     if lexer.peek().is_ascii_alphanumeric() {
@@ -38,7 +38,7 @@ fn unreadable(batch: &mut Batch) {
     batch.losses.add(LossKind::UnreadableArguments, 1);
 }
 
-/// The flags of open, of which each must be one that there is: without it a file is open in another way.
+/// The flags of open. Each must be known, since an unknown one could change how the file is open.
 pub fn open_flags(lexer: &mut Lexer<'_>, batch: &mut Batch) -> u64 {
     let mut words = *lexer;
     loop {
@@ -65,7 +65,7 @@ pub fn descriptor_name(lexer: &mut Lexer<'_>, batch: &mut Batch) -> Text {
     }
 }
 
-/// Stores a text, its escapes resolved.
+/// Stores a string with its escapes resolved.
 #[inline]
 pub fn push_unescaped(inner: &[u8], escaped: bool, batch: &mut Batch) -> Text {
     if !escaped {
@@ -76,7 +76,7 @@ pub fn push_unescaped(inner: &[u8], escaped: bool, batch: &mut Batch) -> Text {
     Text { start: start as u32, length: (batch.bytes.len() - start) as u32 }
 }
 
-/// `O_RDONLY|O_CLOEXEC|0x8`; names without influence on tracking count 0.
+/// `O_RDONLY|O_CLOEXEC|0x8`; names that do not influence tracking count as 0.
 #[inline]
 pub fn flags(lexer: &mut Lexer<'_>) -> u64 {
     let mut flags = 0;

@@ -1,6 +1,6 @@
-//! The columns that a table has, from its two first lines.
+//! Finds the columns of a table from its first two lines.
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     Percent,
@@ -32,7 +32,7 @@ const TITLES: &[(&str, Column)] = &[
     ("wall-avg", Column::WallAverage),
 ];
 
-/// The columns that a line names; `None` if it is no header.
+/// The columns that a line names; `None` if it is not a header.
 pub fn header(line: &[u8]) -> Option<Vec<Column>> {
     let mut columns = Vec::new();
     let mut rest = line.trim_ascii();
@@ -55,7 +55,7 @@ pub fn is_header(line: &[u8]) -> bool {
     header(line).is_some()
 }
 
-/// The places of the columns, as `------ -----------` shows them.
+/// The positions of the columns, from `------ -----------`.
 pub fn rule(line: &[u8]) -> Option<Vec<std::ops::Range<usize>>> {
     let mut places = Vec::new();
     let mut at = 0;

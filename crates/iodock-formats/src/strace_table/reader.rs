@@ -1,4 +1,4 @@
-//! A file of one table, or of one for each kind of program (64 bit, 32 bit) in a run.
+//! Reads a file with one table, or with one table for each kind of program (64 bit, 32 bit) in a run.
 
 use super::columns::{header, rule};
 use super::rows::{is_sums, Layout, Row};
@@ -11,13 +11,14 @@ use std::io::Read;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-/// A table has a row for each call that there is: no file of one is longer.
+/// A table has at most one row for each call that exists, so no file with a table is longer than this.
 const LONGEST: usize = 16 << 20;
-/// strace prints seconds with six decimals: ns by which each may be off.
+/// strace prints seconds with six decimals: the possible error of each in ns.
 const ROUNDED: i64 = 500;
-/// What all rows together may have: more than any run, and sums of it stay whole numbers also as floating-point ones.
+/// Limit for the sum of all rows. It is larger than in any run, and sums up to it stay exact as
+/// floating-point numbers.
 const MOST_CALLS: i64 = 1 << 53;
-/// ns: 36 years of all threads.
+/// ns: 36 years of all threads together.
 const MOST_TIME: i64 = 1 << 60;
 
 /// The totals of a table, as one batch without records.
@@ -83,33 +84,33 @@ impl LogSource for TableSource {
     }
 }
 
-/// What the lines so far say.
+/// The result of the lines so far.
 struct Tables<'a> {
     file: &'a Arc<str>,
     wall_clock: bool,
     batch: Batch,
-    /// Tables that are not titled as one of several of a run.
+    /// Tables without the title that marks one of several tables of a run.
     runs: usize,
     second_run: u64,
-    /// Was the line above a title of one of several tables of a run?
+    /// Was the previous line the title of one of several tables of a run?
     titled: bool,
-    /// Titles of this run: it has one table of each kind of program.
+    /// Titles in this run, which has one table for each kind of program.
     titles: FxHashSet<Vec<u8>>,
-    /// What further rows may have.
+    /// What further rows may add before the limit.
     calls_left: i64,
     time_left: i64,
     table: Option<Table>,
 }
 
-/// The table at hand.
+/// The current table.
 struct Table {
     layout: Layout,
     rows: Vec<Row>,
     first_line: u64,
     last_line: u64,
-    /// Calls of the rows.
+    /// Calls in the rows so far.
     names: FxHashSet<Vec<u8>>,
-    /// Was the rule above the sums met?
+    /// Has the rule above the sums been seen?
     summed: bool,
 }
 
@@ -168,7 +169,7 @@ impl<'a> Tables<'a> {
         self.table = Some(table);
     }
 
-    /// A row without its newline, perhaps cut in its name. Sums tell by themselves.
+    /// A row without its newline may be cut in its name. Sums are recognised without it.
     fn cut_line(&mut self, line: &[u8], number: u64) {
         match &mut self.table {
             Some(table) => table.last_line = number,
@@ -204,7 +205,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Holds the rows against the table's last line.
+    /// Compares the rows with the table's last line.
     fn check(&mut self, sums: &Row, number: u64, line: &[u8]) {
         let Some(table) = self.table.take() else { return };
         let sum =
@@ -226,7 +227,7 @@ impl<'a> Tables<'a> {
         self.take(&table);
     }
 
-    /// A table that ends without its last line was cut.
+    /// A table without its last line was cut.
     fn end_table(&mut self) {
         if let Some(table) = self.table.take() {
             self.lose(LossKind::CutLines, table.last_line, b"");
@@ -246,7 +247,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Takes numbers that no run has as not known: also what they sum up to must be a number.
+    /// Treats numbers that no run can reach as unknown, since their sums must fit into a number, too.
     fn make_credible(&mut self, total: &mut CallTotal) {
         let counts = [&mut total.calls, &mut total.errors];
         let times = [
@@ -273,12 +274,13 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Is this the name of a call? strace has one for each that it knows, and numbers the others.
+/// Is this the name of a call? strace names all calls that it knows, and prints numbers for others.
 fn is_call(name: &[u8]) -> bool {
     name.starts_with(b"syscall_") || known_call(name).is_some()
 }
 
-/// Takes a number from what is `left`; if that is not enough, it is not known. Gives how many are not.
+/// Subtracts a number from `left`. A number that is larger than `left` becomes unknown. Returns how many
+/// became unknown.
 fn spend(number: &mut Option<i64>, left: &mut i64) -> u64 {
     match number {
         Some(value) if *value > *left => {

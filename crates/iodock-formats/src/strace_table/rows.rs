@@ -1,16 +1,16 @@
-//! A table's rows.
+//! Parses the rows of a table.
 
 use super::columns::Column;
 use std::ops::Range;
 
-/// The columns of a table, and where they stand.
+/// The columns of a table, and their positions.
 #[derive(Debug)]
 pub struct Layout {
     pub columns: Vec<Column>,
     pub places: Vec<Range<usize>>,
 }
 
-/// One row. What the table has no column for is `None`.
+/// One row. `None` for values that have no column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     pub name: Vec<u8>,
@@ -26,9 +26,9 @@ pub struct Row {
 }
 
 impl Layout {
-    /// Reads a line of the table; `None` if it is none of its rows.
+    /// Parses a line of the table; `None` if it is not one of its rows.
     pub fn row(&self, line: &[u8]) -> Option<Row> {
-        // strace leaves the place of no errors blank.
+        // strace leaves the column of errors blank if there are none.
         let errors = self.columns.contains(&Column::Errors).then_some(0);
         let mut row = Row { errors, ..Row::default() };
         for (column, word) in self.assigned(line)? {
@@ -39,13 +39,13 @@ impl Layout {
         (!row.name.is_empty() && counted && possible).then_some(row)
     }
 
-    /// The words with their columns: in order if none is missing, else by where they stand.
+    /// Assigns the words to columns: in order if none is missing, else by their positions.
     fn assigned<'a>(&self, line: &'a [u8]) -> Option<Vec<(Column, &'a [u8])>> {
         let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty()).collect();
         if words.len() == self.columns.len() {
             return Some(self.columns.iter().copied().zip(words).collect());
         }
-        // Only this one may be blank, wherever numbers that are too wide have moved the others to.
+        // Only this column may be blank, even if wide numbers have shifted the others.
         if words.len() + 1 == self.columns.len() && !is_total(&words) {
             let others = self.columns.iter().copied().filter(|&column| column != Column::Errors);
             return Some(others.zip(words).collect());
@@ -53,7 +53,7 @@ impl Layout {
         words.iter().map(|word| Some((self.column_of(line, word)?, *word))).collect()
     }
 
-    /// The column of a word: numbers end where it ends, names begin where it begins.
+    /// The column of a word. Numbers are aligned with the column's end, names with its beginning.
     fn column_of(&self, line: &[u8], word: &[u8]) -> Option<Column> {
         let start = word.as_ptr() as usize - line.as_ptr() as usize;
         let places = self.columns.iter().zip(&self.places);
@@ -98,7 +98,7 @@ fn count(word: &[u8]) -> Option<i64> {
     word.iter().all(u8::is_ascii_digit).then(|| std::str::from_utf8(word).ok()?.parse().ok())?
 }
 
-/// `12.34`; of a table whose times are all 0 old versions print `nan`.
+/// `12.34`; old versions print `nan` in a table whose times are all 0.
 fn percent(word: &[u8]) -> Option<()> {
     matches!(word, b"nan" | b"-nan").then_some(()).or_else(|| decimal(word).map(drop))
 }
@@ -123,7 +123,7 @@ pub fn is_sums(line: &[u8]) -> bool {
     is_total(&words)
 }
 
-/// Could this line be a row of any table: a call's name, or `total`, among numbers?
+/// Could this line be a row of any table, that is numbers and a call's name or `total`?
 pub fn is_row(line: &[u8]) -> bool {
     let words = || line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let is_number = |word: &[u8]| count(word).is_some() || percent(word).is_some();

@@ -1,4 +1,4 @@
-//! Tables of strace 6.1, and as versions 4.5 to 7 print them.
+//! Tables of strace 6.1, and tables as versions 4.5 to 7 print them.
 
 use super::*;
 use iodock_event::{Batch, CallTotal, LossKind, RecordSource};
@@ -76,7 +76,7 @@ fn columns_of_any_choice_and_order() {
     );
 }
 
-/// 4.5 prints no average in the last line, `nan` where no time passed, and moves columns for large numbers.
+/// 4.5 prints no average in the last line, `nan` where no time passed, and shifts columns for large numbers.
 #[test]
 fn tables_of_old_versions() {
     let text = format!("{HEADER}   nan    0.000000           0        14         4 open\n  -nan    0.000000           0         3           brk\n{RULE}100.00    0.000000                    17         4 total\n");
@@ -135,7 +135,7 @@ fn tables_of_several_kinds_of_programs_are_one_run() {
 #[test]
 fn numbers_that_no_run_has() {
     let table = |row: &str| read(&format!("{HEADER}{row}\n{RULE}"));
-    // More errors than calls.
+    // The number of errors is larger than the number of calls.
     let batch = table("100.00    0.000014          14        10        12 read\n  0.00    0.000000           0         1           write");
     assert_eq!((batch.totals.len(), batch.losses.count(LossKind::UnreadableLines)), (1, 1));
     let huge = "100.00    0.000014          14 9223372036854775807           read\n";
@@ -193,7 +193,7 @@ fn whose_a_table_is() {
     assert!(!confidence(freebsd).iter().any(|&(name, _)| name == "strace-c"), "{:?}", confidence(freebsd));
 }
 
-/// With `-C` the table stands behind the log, whatever its columns are: no line of it is damage.
+/// With `-C` the table follows the log. Whatever its columns are, none of its lines counts as damaged.
 #[test]
 fn a_table_behind_a_log_is_no_junk() {
     for text in [fixture("columns.table"), fixture("default.table").replacen("ls: junk\n", "", 1)] {

@@ -1,4 +1,4 @@
-//! The arguments between a call's brackets, into the fields that its roles name.
+//! Reads the arguments between a call's brackets into the fields that their roles name.
 
 use super::values::{
     closing_buffer_quote, closing_quote, fcntl_command, flags, integer, open_flags, same, unescape,
@@ -7,10 +7,10 @@ use iodock_event::{
     constants, Action, Batch, CallSpec, LossKind, RawCall, Role, Text, AT_FDCWD, UNKNOWN, UNSHOWN_OFFSET,
 };
 
-/// Solaris' AT_FDCWD, which old versions print as a number.
+/// Solaris's AT_FDCWD, which old versions print as a number.
 const SOLARIS_AT_FDCWD: i64 = -3_041_965;
 
-/// Fills `raw` from `text` (what stands between the brackets). `false` if it can't be taken apart.
+/// Fills `raw` from `text` (the text between the brackets). `false` if it cannot be split into arguments.
 pub fn arguments(text: &[u8], spec: &CallSpec, raw: &mut RawCall, batch: &mut Batch) -> bool {
     let mut at = 0;
     for &role in spec.roles {
@@ -23,7 +23,7 @@ pub fn arguments(text: &[u8], spec: &CallSpec, raw: &mut RawCall, batch: &mut Ba
         }
         fill(role, &text[at..end], spec, raw, batch);
         at = end;
-        // The comma and the space after it.
+        // Skip the comma and the space after it.
         if at < text.len() {
             if text[at] != b',' {
                 return false;
@@ -37,7 +37,7 @@ pub fn arguments(text: &[u8], spec: &CallSpec, raw: &mut RawCall, batch: &mut Ba
     true
 }
 
-/// Where the value that begins at `at` ends: at a comma, or the end.
+/// The end of the value that begins at `at`: a comma, or the end of the text.
 #[inline]
 fn value_end(text: &[u8], at: usize, action: Action, role: Role) -> Option<usize> {
     if text[at] == b'"' {
@@ -63,7 +63,7 @@ fn value_end(text: &[u8], at: usize, action: Action, role: Role) -> Option<usize
     Some(memchr::memchr(b',', &text[at..]).map_or(text.len(), |comma| at + comma))
 }
 
-/// Is the value of the kind that the role has?
+/// Does the value have the kind that the role needs?
 #[inline]
 fn is_readable(role: Role, value: &[u8], spec: &CallSpec) -> bool {
     let is_number = |text: &[u8]| integer(text).is_some_and(|(_, length)| length == text.len());
@@ -124,7 +124,7 @@ fn set_number(field: &mut i64, value: &[u8]) {
     }
 }
 
-/// truss shows only where an offset lies, and 0 where there is none.
+/// truss shows only the address of an offset, and 0 if there is none.
 fn pointed_offset(value: &[u8]) -> i64 {
     match integer(value) {
         Some((0, _)) | None => UNKNOWN,
@@ -132,7 +132,7 @@ fn pointed_offset(value: &[u8]) -> i64 {
     }
 }
 
-/// A number, or the value of names (whence; FD_CLOEXEC).
+/// A number, or the value of a name (whence; FD_CLOEXEC).
 fn argument(value: &[u8]) -> i64 {
     match integer(value) {
         Some((number, length)) if length == value.len() => number,
@@ -140,7 +140,7 @@ fn argument(value: &[u8]) -> i64 {
     }
 }
 
-/// A name's bytes; none where truss could only print the address.
+/// The bytes of a name; empty where truss could only print the address.
 fn name(value: &[u8], batch: &mut Batch) -> Text {
     let Some(inner) = value.strip_prefix(b"\"") else { return Text::NONE };
     let inner = inner.strip_suffix(b"\"..").or_else(|| inner.strip_suffix(b"\"")).unwrap_or(inner);
@@ -149,7 +149,7 @@ fn name(value: &[u8], batch: &mut Batch) -> Text {
     Text { start: start as u32, length: (batch.bytes.len() - start) as u32 }
 }
 
-/// `[3, 4]` of newer versions' pipe.
+/// `[3, 4]` of pipe, in newer versions.
 fn new_pair(value: &[u8], raw: &mut RawCall) {
     let inner = value.strip_prefix(b"[").and_then(|inner| inner.strip_suffix(b"]"));
     let Some(comma) = inner.and_then(|inner| memchr::memchr(b',', inner)) else { return };

@@ -7,7 +7,8 @@ use super::values::integer;
 use iodock_event::{Action, Record, Text};
 
 impl Parser<'_> {
-    /// A line after `argv:` or `envp:` that only they explain. (A value may hold anything, newlines too.)
+    /// A line after `argv:` or `envp:` that must be part of them. (A value may contain any text, newlines
+    /// too.)
     pub fn wrapped(&mut self, meaning: &Body<'_>, text: &[u8], start: &Prefix) -> Option<bool> {
         match meaning {
             Body::Continuation if self.above.environment => Some(true),
@@ -26,7 +27,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Adds words to the arguments of the exec above.
+    /// Adds words to the arguments of the exec call above.
     pub fn add_arguments(&mut self, text: &[u8]) {
         let batch = &mut self.chunk.batch;
         let Some(Record::Call(raw)) = self.above.call.and_then(|index| batch.records.get_mut(index)) else {
@@ -39,7 +40,7 @@ impl Parser<'_> {
         if !raw.argv.is_some() {
             raw.argv = Text { start: batch.bytes.len() as u32, length: 0 };
         }
-        // Nothing but these lines comes between, so the arguments stand at the end.
+        // Only these lines follow the call, so its arguments are the last ones stored.
         for word in words {
             if raw.argv.length > 0 {
                 batch.bytes.push(0);

@@ -1,4 +1,4 @@
-//! What a log's columns mean: found from its head, since truss doesn't say.
+//! Finds the meaning of a log's columns from its head, since truss does not print it.
 
 use super::line::{body, Body, Call, Ending};
 use super::prefix::{base_stamp, prefix, Prefix};
@@ -9,13 +9,13 @@ use rustc_hash::FxHashMap;
 pub enum Column {
     /// `-d`: since the base time stamp.
     Stamp,
-    /// `-D`: since the thread's last event; its first one counts from the base.
+    /// `-D`: since the thread's previous event; the first one counts from the base.
     Delta,
     /// `-E`: system CPU time in the call.
     SystemTime,
 }
 
-/// How a log is laid out.
+/// The layout of a log's lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     /// 1/10,000 s since the epoch.
@@ -24,7 +24,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Where the time stands, if it stands anywhere.
+    /// The column of the time, if there is one.
     pub fn position(&self, column: Column) -> Option<usize> {
         self.columns.iter().position(|&other| other == column)
     }
@@ -61,7 +61,8 @@ fn columns(rows: &[Prefix], count: usize, has_base: bool) -> Vec<Column> {
     }
 }
 
-/// Stamps only grow, but for threads whose lines cross by a hair; and they do grow.
+/// Stamps must grow over the log. They never decrease, except slightly where lines of two threads are
+/// exchanged.
 fn never_falls(rows: &[Prefix]) -> bool {
     const CROSSING: i64 = 20;
     let falls = rows.windows(2).filter(|pair| pair[1].stamps[0] + CROSSING < pair[0].stamps[0]).count();
@@ -70,7 +71,7 @@ fn never_falls(rows: &[Prefix]) -> bool {
     falls == 0 && grows && steps * 4 <= rows.len()
 }
 
-/// Does the second column say how much the first grew since the thread's last line?
+/// Is the second column the growth of the first since the thread's previous line?
 fn second_is_difference(rows: &[Prefix]) -> bool {
     let mut last: FxHashMap<(Option<u32>, Option<u32>), i64> = FxHashMap::default();
     let (mut fits, mut moved, mut all) = (0, 0, 0);
@@ -85,26 +86,26 @@ fn second_is_difference(rows: &[Prefix]) -> bool {
     moved > 0 && fits * 10 >= all * 9
 }
 
-/// Time passes between any two events, but most calls take no measurable CPU time.
+/// Time passes between any two events, but most calls use no measurable CPU time.
 fn mostly_set(rows: &[Prefix]) -> bool {
     rows.iter().filter(|row| row.stamps[0] != 0).count() * 2 >= rows.len()
 }
 
-/// How many lines of a head speak for this format and how many against it.
+/// Counts lines of a head that support this format, and lines that contradict it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Evidence {
     /// Calls.
     pub calls: usize,
-    /// Calls (and other lines) as only this truss prints them.
+    /// Calls (and other lines) in a form that only Solaris's truss prints.
     pub own: usize,
-    /// Lines as only other tracers print them.
+    /// Lines in a form that only other tracers print.
     pub foreign: usize,
     /// Lines of the table of `-c`.
     pub table: usize,
     pub lines: usize,
 }
 
-/// Looks through the first lines.
+/// Examines the first lines.
 pub fn evidence(head: &[u8]) -> Evidence {
     const LOOKED_AT: usize = 400;
     let mut found = Evidence::default();
@@ -131,7 +132,7 @@ pub fn evidence(head: &[u8]) -> Evidence {
     found
 }
 
-/// Is this a call as this truss prints it?
+/// Does this call have the form that this truss prints?
 pub fn is_own_line(line: &[u8]) -> bool {
     let start = prefix(line);
     match body(&line[start.body..], start.indented, start.columns > 0) {
@@ -140,7 +141,7 @@ pub fn is_own_line(line: &[u8]) -> bool {
     }
 }
 
-/// Result columns after tabs, `Err#`, four decimals, hexadecimal numbers in capitals.
+/// Result after tabs, `Err#`, four decimals, hexadecimal numbers in capitals.
 fn is_own(line: &[u8], start: &Prefix, call: &Call<'_>) -> bool {
     let remark = matches!(
         call.ending,
@@ -154,7 +155,7 @@ fn is_own(line: &[u8], start: &Prefix, call: &Call<'_>) -> bool {
     remark || tabbed || capitals || start.columns > 0 || start.lwp.is_some()
 }
 
-/// As strace, truss of FreeBSD or AIX, ltrace and others print, and truss of Solaris doesn't.
+/// Forms of strace, truss of FreeBSD or AIX, ltrace and others that truss of Solaris does not print.
 fn is_foreign(line: &[u8]) -> bool {
     const MARKS: &[&[u8]] = &[
         b" = -1 E",

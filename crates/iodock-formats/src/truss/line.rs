@@ -1,8 +1,8 @@
-//! What a line says, behind its prefix.
+//! The meaning of a line, after its prefix.
 
 use super::values::integer;
 
-/// A line's meaning.
+/// The meaning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     Call(Call<'a>),
@@ -13,45 +13,45 @@ pub enum Body<'a> {
     },
     /// `*** process killed ***`
     Killed,
-    /// ` argv: ls -l`, the text behind the colon.
+    /// ` argv: ls -l`: the text after the colon.
     Argv(&'a [u8]),
     Envp,
-    /// Belongs to the line above: buffers of -r and -w, structures of -v, wrapped arguments.
+    /// A line that belongs to the one above: buffers of -r and -w, structures of -v, wrapped arguments.
     Continuation,
-    /// Known, and nothing to count: library calls (-u), faults, stops, tables of -c, messages.
+    /// A known line that is not counted: library calls (-u), faults, stops, tables of -c, messages.
     Known,
     Unreadable,
 }
 
-/// A call as it stands there.
+/// A call as printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call<'a> {
     pub name: &'a [u8],
-    /// Between the brackets.
+    /// The text between the brackets.
     pub arguments: &'a [u8],
     pub ending: Ending<'a>,
 }
 
-/// What stands behind a call's brackets.
+/// The text after a call's brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending<'a> {
-    /// `= 3`, `= 3 [4]`; the value is unknown where truss prints a name (`= SIGINT`).
+    /// `= 3`, `= 3 [4]`; the value is unknown if truss prints a name (`= SIGINT`).
     Result { value: Option<i64>, second: Option<i64> },
-    /// `Err#2 ENOENT`: the name, empty where truss knows none, and the number.
+    /// `Err#2 ENOENT`: the name (empty if truss does not know it) and the number.
     Error { name: &'a [u8], number: i64 },
-    /// `(sleeping...)`, `(waiting for child to exit()/exec()...)`: the call is still going on.
+    /// `(sleeping...)`, `(waiting for child to exit()/exec()...)`: the call has not ended.
     Sleeping,
-    /// `(returning as child ...) = 28115`: the child's return of its parent's fork; the parent.
+    /// `(returning as child ...) = 28115`: the return of the parent's fork in the child, and the parent's id.
     AsChild(i64),
-    /// `(returning as new lwp ...)`: the new thread's return of lwp_create.
+    /// `(returning as new lwp ...)`: the return of lwp_create in the new thread.
     AsThread,
     /// `argc = 1`
     Executed,
-    /// Calls that don't return: `_exit(0)`.
+    /// Calls that do not return: `_exit(0)`.
     Nothing,
 }
 
-/// Reads what stands behind the prefix. `indented` as in `Prefix`; `stamped`: columns stood before it.
+/// Parses the text after the prefix. `indented` is as in `Prefix`; `stamped`: the line has time columns.
 #[inline]
 pub fn body<'a>(text: &'a [u8], indented: bool, stamped: bool) -> Body<'a> {
     if let Some(open) = name_length(text) {
@@ -65,7 +65,7 @@ pub fn body<'a>(text: &'a [u8], indented: bool, stamped: bool) -> Body<'a> {
     }
 }
 
-/// The length of the name at the beginning, if a bracket opens right behind it.
+/// The length of the call's name at the beginning, if a bracket follows at once.
 #[inline]
 fn name_length(text: &[u8]) -> Option<usize> {
     let end = text.iter().position(|&byte| !(byte.is_ascii_alphanumeric() || byte == b'_'))?;
@@ -92,7 +92,8 @@ fn call(text: &[u8], open: usize) -> Option<Call<'_>> {
     }
 }
 
-/// Does a call end within these arguments? Two lines ran together: truss prints a tab in a text as `\t`.
+/// Does another call end within these arguments? Then two lines ran together: truss prints a tab in a string
+/// as `\t`.
 fn holds_a_result(arguments: &[u8]) -> bool {
     memchr::memmem::find_iter(arguments, b")\t").any(|at| {
         let tail = arguments[at + 1..].trim_ascii_start();
@@ -111,7 +112,7 @@ fn asleep(text: &[u8]) -> Option<&[u8]> {
     Some(head.trim_ascii_end())
 }
 
-/// A fork's or lwp_create's return in the new process or thread, whose remark has brackets of its own.
+/// The return of fork or lwp_create in the new process or thread. Its remark contains brackets, too.
 fn turned(call: Call<'_>) -> Call<'_> {
     if !call.arguments.ends_with(b" ...") {
         return call;
@@ -144,7 +145,7 @@ fn ending<'a>(name: &[u8], tail: &'a [u8]) -> Option<Ending<'a>> {
     }
 }
 
-/// Calls that truss shows when they begin. (exec without `argc`: it lost control of the new program.)
+/// Calls that truss prints when they begin. (exec without `argc`: truss lost control of the new program.)
 fn ends_silently(name: &[u8]) -> bool {
     matches!(
         name,
@@ -179,7 +180,7 @@ fn result(text: &[u8]) -> Option<Ending<'_>> {
     whole.then_some(Ending::Result { value: Some(value), second: Some(second) })
 }
 
-/// `Err#13 EACCES [file_dac_read]`; the privilege that was missing stands in brackets.
+/// `Err#13 EACCES [file_dac_read]`; the missing privilege is in brackets.
 fn error(text: &[u8]) -> Option<Ending<'_>> {
     let rest = text.strip_prefix(b"Err#")?;
     let (number, length) = integer(rest)?;
@@ -191,7 +192,7 @@ fn error(text: &[u8]) -> Option<Ending<'_>> {
     (privilege && (name.is_empty() || name[0] == b'E')).then_some(Ending::Error { name, number })
 }
 
-/// Lines that are no calls.
+/// Lines that are not calls.
 fn other(text: &[u8]) -> Body<'_> {
     const KNOWN: &[&[u8]] = &[
         b"Base time stamp:",

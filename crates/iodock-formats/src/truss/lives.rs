@@ -1,4 +1,4 @@
-//! Threads that appear, processes that end, and signals.
+//! New threads, ends of processes, and signals.
 
 use super::line::Call;
 use super::prefix::Prefix;
@@ -8,7 +8,7 @@ use super::values::integer;
 use iodock_event::{RawCall, Record, TaskEnd, Text};
 
 impl Parser<'_> {
-    /// Notes a thread's first line of the chunk.
+    /// Notes the first line of a thread in the chunk.
     #[inline]
     pub fn appear(&mut self, tid: u32, pid: u32) {
         if tid != self.last_thread && self.chunk.notes.known.insert(tid) {
@@ -17,7 +17,7 @@ impl Parser<'_> {
         self.last_thread = tid;
     }
 
-    /// `_exit` ends the process, `lwp_exit` a thread that is not its process's first.
+    /// `_exit` ends the process. `lwp_exit` ends a thread, unless it is the first of its process.
     pub fn exit(&mut self, call: &Call<'_>, raw: &RawCall, pid: u32) {
         let code = match call.name {
             b"lwp_exit" => None,
@@ -33,7 +33,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The process is gone; if its number comes again, it is another one.
+    /// The process has ended. If its number appears again, it belongs to another process.
     fn forget(&mut self, pid: u32) {
         self.last_thread = ENDED;
         self.chunk.notes.known.clear();

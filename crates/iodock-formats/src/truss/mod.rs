@@ -19,7 +19,7 @@ pub(crate) use layout::is_own_line;
 use layout::{evidence, Evidence, Layout};
 use reader::TrussReader;
 
-/// The format.
+/// The format's entry in the registry.
 pub struct Truss;
 
 impl LogFormat for Truss {
@@ -46,7 +46,7 @@ impl LogFormat for Truss {
     }
 }
 
-/// Lines that only truss prints decide; calls that any tracer could have printed only hint.
+/// Lines that only truss prints decide. Calls that other tracers could also have printed count less.
 fn confidence(found: &Evidence) -> u8 {
     let spoken = found.calls + found.foreign;
     if found.table > 0 && spoken == 0 {

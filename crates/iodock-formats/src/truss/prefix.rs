@@ -1,28 +1,28 @@
-//! What stands before the call: process and lwp (`28115/7:`), and up to three columns of seconds.
+//! Parses the columns before the call: process and lwp (`28115/7:`), and up to three columns of seconds.
 
 /// The beginning of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prefix {
-    /// `-f`, or several processes.
+    /// Shown with `-f` or for several processes.
     pub pid: Option<u32>,
-    /// `-l`, or several threads.
+    /// Shown with `-l` or for several threads.
     pub lwp: Option<u32>,
-    /// Columns in 1/10,000 s, `columns` of them.
+    /// Columns in 1/10,000 s; the first `columns` are filled.
     pub stamps: [i64; 3],
     pub columns: usize,
-    /// Where the rest begins; white space before it is skipped.
+    /// Offset of the rest, with white space skipped.
     pub body: usize,
-    /// White space beyond what belongs to the prefix: how truss begins lines that belong to the one above.
+    /// Is there more white space than the prefix has? truss indents lines that belong to the one above.
     pub indented: bool,
 }
 
-/// Reads the prefix of `line`.
+/// Parses the prefix of `line`.
 #[inline]
 pub fn prefix(line: &[u8]) -> Prefix {
     let mut prefix = Prefix::default();
     let mut at = owner(line, &mut prefix);
     let owned = at > 0;
-    // After a name stand one or two tabs (spaces, if tabs were expanded).
+    // One or two tabs follow a name (spaces, if tabs were expanded).
     if owned {
         at += usize::from(line.get(at) == Some(&b'\t'));
         if prefix.pid.is_some() && prefix.lwp.is_some() && at < 9 {
@@ -42,7 +42,7 @@ pub fn prefix(line: &[u8]) -> Prefix {
     prefix
 }
 
-/// `PID:`, `PID/LWP:`, `/LWP:`, each with `@THREAD` where library calls are traced. The length.
+/// The length of `PID:`, `PID/LWP:` or `/LWP:`, each with `@THREAD` if library calls are traced.
 #[inline]
 fn owner(line: &[u8], prefix: &mut Prefix) -> usize {
     let (pid, mut at) = digits(line, 0);
@@ -65,7 +65,7 @@ fn owner(line: &[u8], prefix: &mut Prefix) -> usize {
     at + 1
 }
 
-/// Decimal digits from `at` on, if they make a 32-bit number, and where they end.
+/// The decimal digits from `at` on as a 32-bit number, and the position after them.
 #[inline]
 fn digits(line: &[u8], mut at: usize) -> (Option<u32>, usize) {
     let start = at;
@@ -86,7 +86,7 @@ fn skip_blanks(line: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// `12.3456` and a blank. truss writes four decimals; bytes of a buffer can't look like that, since a
+/// `12.3456` and a blank. truss prints four decimals. The bytes of a buffer cannot look like that, since a
 /// point there has a space before it.
 #[inline]
 fn column(line: &[u8], start: usize) -> Option<(i64, usize)> {
@@ -104,7 +104,7 @@ fn column(line: &[u8], start: usize) -> Option<(i64, usize)> {
     Some((if negative { -value } else { value }, end))
 }
 
-/// Seconds (1/10,000 each) of the `Base time stamp:` line, since the epoch.
+/// The time in the `Base time stamp:` line, in 1/10,000 s since the epoch.
 pub fn base_stamp(line: &[u8]) -> Option<i64> {
     let rest = line.strip_prefix(b"Base time stamp:")?;
     let start = skip_blanks(rest, 0);

@@ -1,4 +1,4 @@
-//! From lines to records.
+//! Converts lines to records.
 
 use super::arguments::arguments;
 use super::layout::{Column, Layout};
@@ -13,30 +13,30 @@ use iodock_event::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Each process has a truss of its own, and their lines cross by a hair.
+/// Each process is traced by a truss of its own, so lines may be slightly out of order.
 const ORDER: Order = Order { by_thread: false, jitter: 10_000_000 };
 /// Nanoseconds of the last printed decimal.
 const TICK: i64 = 100_000;
-/// The process where the log names none.
+/// Process number for logs that show none.
 pub(super) const ONLY_PROCESS: u32 = 1;
 
-/// Reads one truss log.
+/// Reader of one truss log.
 pub struct TrussReader {
     layout: Layout,
     file: Arc<str>,
-    /// Ids of threads whose numbers are too large to be written into one id.
+    /// Ids for threads whose process and lwp numbers do not fit into one id.
     large: Mutex<FxHashMap<(u32, u32), u32>>,
 }
 
-/// What a chunk tells the in-order step.
+/// What a chunk passes to the in-order step.
 #[derive(Default)]
 pub struct Notes {
-    /// Where threads appear first in the chunk and where processes end: record, thread, process.
+    /// Records at which threads first appear or processes end: record, thread, process.
     pub(super) appeared: Vec<(usize, u32, u32)>,
     pub(super) known: FxHashSet<u32>,
-    /// Sums of `-D` columns by thread.
+    /// Sums of the `-D` column by thread.
     elapsed: FxHashMap<u32, i64>,
-    /// Has the chunk `(sleeping...)` lines?
+    /// Does the chunk have `(sleeping...)` lines?
     sleeps: bool,
     /// Calls without any time.
     without_stamp: u64,
@@ -50,15 +50,15 @@ pub(super) struct Times {
     pub sys_cpu: i64,
 }
 
-/// The line that following lines may belong to.
+/// The line to which following lines may belong.
 #[derive(Default)]
 pub(super) struct Above {
     /// Index of the last call's record.
     pub call: Option<usize>,
-    /// In the lines of `argv:` or `envp:`.
+    /// Inside the lines of `argv:` or `envp:`.
     pub arguments: bool,
     pub environment: bool,
-    /// Last signal that was not caught, and its process.
+    /// The last signal that was not caught, and its process.
     pub signal: Option<(u32, Text)>,
 }
 
@@ -74,7 +74,7 @@ impl TrussReader {
         TrussReader { layout, file, large: Mutex::default() }
     }
 
-    /// The vocabulary's one number for a process and lwp.
+    /// The single number that identifies a process and lwp in records.
     #[inline]
     fn thread(&self, pid: u32, lwp: u32) -> u32 {
         lwp::thread_id(pid, lwp).unwrap_or_else(|| {
@@ -146,7 +146,7 @@ impl LogReader for TrussReader {
     }
 }
 
-/// Does a call with its result stand in a text, `write(4, " a", 1) = 1`? Structures have none.
+/// Does a string contain a call with its result, `write(4, " a", 1) = 1`? Structures do not.
 fn is_call(text: &[u8]) -> bool {
     let named = memchr::memchr(b'(', text)
         .is_some_and(|open| open > 0 && (text[open - 1].is_ascii_alphanumeric() || text[open - 1] == b'_'));
@@ -156,7 +156,7 @@ fn is_call(text: &[u8]) -> bool {
 }
 
 impl Parser<'_> {
-    /// Takes one line in; `false` if it can't be read.
+    /// Reads one line; `false` if it cannot be parsed.
     #[inline]
     fn line(&mut self, line: &[u8]) -> bool {
         let start = prefix(line);
@@ -177,10 +177,10 @@ impl Parser<'_> {
                 self.add_arguments(arguments);
             }
             Body::Envp => self.above.environment = true,
-            // Behind a time that can't be read.
+            // The line follows a time that cannot be parsed.
             Body::Continuation if is_call(text) => return false,
             Body::Continuation => self.structure(text),
-            // A call in the line of a message that lost its end.
+            // A call inside the line of a message whose end is lost.
             Body::Known if !text.starts_with(b"-> ") && !text.starts_with(b"<- ") && is_call(text) => {
                 return false
             }
@@ -224,7 +224,7 @@ impl Parser<'_> {
         true
     }
 
-    /// Fills what stands behind the brackets. `false` if the line is no call of its own.
+    /// Fills in the text after the brackets. `false` if the line is no call of its own.
     #[inline]
     fn ending(&mut self, call: &Call<'_>, raw: &mut RawCall) -> bool {
         match call.ending {
@@ -239,7 +239,7 @@ impl Parser<'_> {
                 self.chunk.notes.sleeps = true;
             }
             Ending::AsChild(parent) => {
-                // The parent's line counts the call; this one tells of the child.
+                // The parent's line counts as the call; this line introduces the child.
                 if let Ok(parent_tid) = u32::try_from(parent) {
                     let child_tid = raw.tid;
                     self.chunk.batch.forks.push(Fork { parent_tid, child_tid, flags: 0, call: raw.call });
@@ -253,7 +253,7 @@ impl Parser<'_> {
         true
     }
 
-    /// What the result of a successful call means for some actions.
+    /// The effect of a successful result, for some actions.
     #[inline]
     fn result(&mut self, raw: &mut RawCall, second: Option<i64>) {
         match raw.call.spec().action {
@@ -300,7 +300,7 @@ impl Parser<'_> {
         self.chunk.notes.without_stamp += u64::from(raw.end == UNKNOWN);
     }
 
-    /// The line's times. With `-D` alone, the sum of the thread's columns in this chunk so far.
+    /// The times of the line. With `-D` alone, the sum of the thread's columns in this chunk so far.
     #[inline]
     pub fn times(&mut self, start: &Prefix) -> Times {
         let mut times = Times { end: UNKNOWN, sys_cpu: UNKNOWN };

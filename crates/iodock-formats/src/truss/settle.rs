@@ -1,13 +1,13 @@
-//! What crosses chunk borders, in the log's order.
+//! Joins what crosses chunk borders, in the log's order.
 
 use crate::runs::Runs;
 use iodock_event::{lwp, Batch, CallId, Phase, Record, Start, UNKNOWN};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// In place of a thread: the process has ended, and its number may come again.
+/// Used in place of a thread: the process has ended, and its number may be used again.
 pub const ENDED: u32 = u32::MAX;
 
-/// What is carried from chunk to chunk.
+/// State that is carried from chunk to chunk.
 #[derive(Default)]
 pub struct State {
     pub known: FxHashSet<u32>,
@@ -17,8 +17,9 @@ pub struct State {
     pub runs: Runs,
 }
 
-/// Which threads' starts the tracker has to be told, and where. Threads of one process share their
-/// descriptors, so it must know the process even if its first thread never shows (attached, blocked).
+/// Starts of threads to announce to the tracker, and their positions. Threads of one process share their
+/// descriptors. So the tracker must know the process even if its first thread has no line (attached,
+/// blocked).
 pub fn new_threads(known: &mut FxHashSet<u32>, appeared: &[(usize, u32, u32)]) -> Vec<(usize, u32, u32)> {
     let mut new = Vec::new();
     for &(index, tid, pid) in appeared {
@@ -34,7 +35,7 @@ pub fn new_threads(known: &mut FxHashSet<u32>, appeared: &[(usize, u32, u32)]) -
     new
 }
 
-/// `-D` alone: a thread's time is the sum of its columns.
+/// With `-D` alone, a thread's time is the sum of its columns.
 pub fn add_elapsed(state: &mut State, sums: &FxHashMap<u32, i64>, batch: &mut Batch) {
     let before = |tid: u32| state.elapsed.get(&tid).copied().unwrap_or(0);
     for record in &mut batch.records {
@@ -50,8 +51,8 @@ pub fn add_elapsed(state: &mut State, sums: &FxHashMap<u32, i64>, batch: &mut Ba
     }
 }
 
-/// A `(sleeping...)` line and the later line with the result are one call. truss may say again that a
-/// call sleeps; only the first says something new.
+/// A `(sleeping...)` line and the later line with the result are one call. truss may print the first again;
+/// only the first of them counts.
 pub fn join_sleeping(state: &mut State, batch: &mut Batch, dropped: &mut FxHashSet<usize>) {
     for (index, record) in batch.records.iter_mut().enumerate() {
         let Record::Call(raw) = record else { continue };
@@ -66,7 +67,7 @@ pub fn join_sleeping(state: &mut State, batch: &mut Batch, dropped: &mut FxHashS
     }
 }
 
-/// The records with the new threads' starts put in their places, and without the dropped ones.
+/// The records with starts of new threads inserted, and with dropped records removed.
 pub fn rebuilt(
     records: &[Record],
     appeared: &[(usize, u32, u32)],

@@ -1,4 +1,4 @@
-//! Whole logs: what is read, and that each line is accounted for.
+//! Reads whole logs, and checks that each line is accounted for.
 
 use super::reader::TrussReader;
 use super::*;
@@ -72,7 +72,7 @@ fn ends(batches: &[Batch]) -> Vec<(u32, Option<i32>, String)> {
     out
 }
 
-/// Counts, errors, bytes and CPU time by call agree with the case's truth.
+/// Counts, errors, bytes and CPU time by call agree with the case's known truth.
 fn agrees_with_truth(name: &str) {
     let truth: serde_json::Value =
         serde_json::from_slice(&fixture(&format!("cases/truss/{name}.truth.json"))).unwrap();
@@ -340,7 +340,7 @@ fn damaged_logs_never_panic() {
     }
 }
 
-/// Each line alone is a record, known, or one loss.
+/// Each single line is a record, a known line, or one loss.
 #[test]
 fn every_line_is_accounted_for() {
     let junk = b"junk\n";
@@ -357,7 +357,7 @@ fn every_line_is_accounted_for() {
     assert_eq!(lost(&batches, LossKind::NulBytes), 1);
 }
 
-/// Cost of a line; run with `--release -- --ignored --nocapture`.
+/// Measures the cost of a line; run with `--release -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_a_line() {

@@ -1,8 +1,8 @@
-//! Values as truss prints them: numbers, quoted names, names of flags; and Solaris' numbers of flags.
+//! Values as truss prints them (numbers, quoted names, names of flags), and Solaris's numbers of flags.
 
 use iodock_event::constants as linux;
 
-/// A number of 64 bits and its length: decimal, `0x` hexadecimal, `0` octal, with a sign.
+/// A 64-bit number and its length in the text: decimal, `0x` hexadecimal, `0` octal, with a sign.
 #[inline]
 pub fn integer(text: &[u8]) -> Option<(i64, usize)> {
     let sign = usize::from(text.first() == Some(&b'-'));
@@ -25,14 +25,14 @@ pub fn integer(text: &[u8]) -> Option<(i64, usize)> {
     Some((value, sign + length))
 }
 
-/// The end of the name that begins after the quote before `start`: the closing quote. Old versions print
-/// quotes inside names as they are, so it must be followed by what can follow a name.
+/// The closing quote of the name that begins after the quote before `start`. Old versions do not escape
+/// quotes inside names, so the text after it must be one that can follow a name.
 pub fn closing_quote(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     loop {
         at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
         if text[at] == b'\\' {
-            // Backslashes themselves are not escaped: only `\"` means something here.
+            // Backslashes are not escaped, so only `\"` has a meaning here.
             at += if text.get(at + 1) == Some(&b'"') { 2 } else { 1 };
             continue;
         }
@@ -43,8 +43,8 @@ pub fn closing_quote(text: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// The end of a buffer's beginning (` T h e\n`): two characters a byte, so a quote that is the first of
-/// two ends it.
+/// The end of a buffer's beginning (` T h e\n`). Each byte has two characters, so a quote that is the first
+/// of two ends it.
 #[inline]
 pub fn closing_buffer_quote(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
@@ -54,7 +54,8 @@ pub fn closing_buffer_quote(text: &[u8], start: usize) -> Option<usize> {
     Some(at)
 }
 
-/// Appends a name's bytes: `\xNN` (which some versions sign-extend: `\xffffffe3`) and `\"` undone.
+/// Appends the bytes of a name, with `\xNN` (which some versions sign-extend: `\xffffffe3`) and `\"`
+/// resolved.
 pub fn unescape(name: &[u8], out: &mut Vec<u8>) {
     let mut rest = name;
     while let Some(at) = memchr::memchr(b'\\', rest) {
@@ -80,7 +81,7 @@ fn escape(text: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// What the names and numbers in `A|B|0x4` sum up to, as Linux numbers. `solaris` translates a number.
+/// The value of the names and numbers in `A|B|0x4`, as a Linux number. `solaris` translates a Solaris number.
 pub fn flags(text: &[u8], solaris: fn(i64) -> u64) -> u64 {
     let one = |word: &[u8]| match integer(word) {
         Some((number, length)) if length == word.len() => solaris(number),
@@ -89,7 +90,7 @@ pub fn flags(text: &[u8], solaris: fn(i64) -> u64) -> u64 {
     text.split(|&byte| byte == b'|').map(one).fold(0, |sum, flag| sum | flag)
 }
 
-/// Solaris' open flags (sys/fcntl.h) in Linux' numbers.
+/// Translates Solaris's open flags (sys/fcntl.h) into Linux's.
 pub fn open_flags(number: i64) -> u64 {
     const FLAGS: &[(i64, u64)] = &[
         (0x1, linux::O_WRONLY),
@@ -109,7 +110,7 @@ pub fn open_flags(number: i64) -> u64 {
     FLAGS.iter().filter(|&&(solaris, _)| number & solaris != 0).fold(0, |sum, &(_, flag)| sum | flag)
 }
 
-/// The command of fcntl; Solaris' numbers differ beyond the first five.
+/// The fcntl command. Beyond the first five, Solaris's numbers differ.
 pub fn fcntl_command(text: &[u8]) -> u64 {
     match text {
         b"F_DUP2FD_CLOEXEC" | b"36" => linux::F_DUP2FD,
@@ -117,13 +118,13 @@ pub fn fcntl_command(text: &[u8]) -> u64 {
         b"F_DUP2FD" | b"9" => linux::F_DUP2FD,
         _ => match integer(text) {
             Some((number @ 0..=4, length)) if length == text.len() => number as u64,
-            // No command of tracking's interest: F_GETFL.
+            // A command that tracking does not use: F_GETFL.
             _ => linux::value(text).unwrap_or(3),
         },
     }
 }
 
-/// A number that means the same on both systems.
+/// A number with the same meaning on both systems.
 pub fn same(number: i64) -> u64 {
     number as u64
 }

@@ -1,4 +1,4 @@
-//! Sums over a log's records that need no tracking, to hold against truths.
+//! Sums over a log's records that need no tracking, to compare with known truths.
 #![allow(dead_code)]
 
 pub mod strace_logs;
@@ -60,7 +60,7 @@ fn transferred(raw: &RawCall) -> (i64, i64) {
     }
 }
 
-/// Everything a log's records say in sum.
+/// The sums over all records of a log.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub calls: BTreeMap<String, CallTally>,
@@ -72,7 +72,7 @@ pub struct Tally {
     pub first: Option<i64>,
     pub last: Option<i64>,
     pub forks: Vec<(u32, u32)>,
-    /// Every record as text: to compare readings with each other.
+    /// Every record as text, to compare two readings.
     pub shown: Vec<String>,
 }
 
@@ -124,7 +124,7 @@ impl Tally {
     }
 }
 
-/// A record without the places in its batch, which depend on how the log was cut into chunks.
+/// A record without its positions in the batch, which depend on how the log was cut into chunks.
 pub fn shown(record: &Record, batch: &Batch) -> String {
     let Record::Call(raw) = record else { return format!("{:?}", without_texts(record, batch)) };
     let text = |text| String::from_utf8_lossy(batch.text(text)).into_owned();
@@ -159,7 +159,7 @@ pub fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/cases")
 }
 
-/// The bytes of a fixture, `.xz` or not.
+/// The bytes of a fixture, compressed with xz or not.
 pub fn bytes_of(path: &Path) -> Vec<u8> {
     let packed = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     if path.extension().is_none_or(|ending| ending != "xz") {
@@ -178,7 +178,7 @@ pub fn read_file(path: &Path, options: &ReadOptions) -> Result<Tally, SourceErro
     Tally::of(open_log(path.to_str().unwrap(), None, options)?.as_mut())
 }
 
-/// Reads `log` as strace, whatever it looks like.
+/// Reads `log` as strace, without detecting the format.
 pub fn read_strace(log: &[u8], options: &ReadOptions) -> Result<Tally, SourceError> {
     let input = Input::from_reader(Box::new(Cursor::new(log.to_vec())), "test.log", None)?;
     Tally::of(iodock_formats::strace::Strace.open(input, options)?.as_mut())
@@ -188,7 +188,7 @@ pub fn small_chunks(chunk_size: usize) -> ReadOptions {
     ReadOptions { chunk_size, ..ReadOptions::default() }
 }
 
-/// xorshift64*: the same damage in every run.
+/// xorshift64*: every run produces the same damage.
 pub struct Random(pub u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! Small logs of strace, and how tests read them.
+//! Small logs of strace, and functions to read them.
 
 use super::{small_chunks, Tally};
 use iodock_event::SourceError;
@@ -56,7 +56,7 @@ pub fn read(log: &str) -> Tally {
         .unwrap_or_else(|error| panic!("{error}: {}\n{log}", error.hint))
 }
 
-/// A log of many calls: an end would be that of the first of several logs.
+/// A log of many calls without an end: an end would mark the first of several logs.
 pub fn long(times: usize) -> String {
     BARE.lines().take(6).map(|line| format!("{line}\n")).collect::<String>().repeat(times)
 }

@@ -2,7 +2,7 @@
 
 use super::{columns::nanoseconds, columns::Columns, losses_of, moment, source_error};
 use crate::ImportError;
-use iodock_darshan::{Counted, Limits, Log, Module};
+use iodock_darshan::{Counted, Limits, Log, Module, Record};
 use iodock_event::Losses;
 use rustc_hash::FxHashSet;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub struct JobRow {
     /// By POSIX and C streams, which all others pass.
     pub read_bytes: Option<i64>,
     pub written_bytes: Option<i64>,
-    /// In these calls, of all processes together.
+    /// By MPI-IO, and in these calls on files that MPI-IO was not used for; of all processes together.
     pub io_time_ns: Option<i64>,
     /// Different files that were counted.
     pub files: Option<u64>,
@@ -45,23 +45,39 @@ pub fn job_of(path: &str) -> Result<JobRow, ImportError> {
         processes: job.map(|job| job.processes),
         start_ns: job.and_then(|job| moment(job.start)),
         run_time_ns: job.and_then(|job| nanoseconds(job.run_time_s())),
-        read_bytes: sum(&ground, |counts| counts.read_bytes),
-        written_bytes: sum(&ground, |counts| counts.written_bytes),
-        io_time_ns: sum(&ground, |counts| {
-            let times = [counts.read_time_ns?, counts.write_time_ns?, counts.meta_time_ns?];
-            times.into_iter().try_fold(0, i64::checked_add)
-        }),
+        read_bytes: sum(&ground, |_, _, counts| Some(counts.read_bytes)),
+        written_bytes: sum(&ground, |_, _, counts| Some(counts.written_bytes)),
+        io_time_ns: io_time(&log, &ground),
         files: (!log.counted.is_empty()).then(|| files(&log)),
         losses: losses_of(path, &log),
     })
 }
 
-/// Over all records. None: there are none, or one is unknown.
-fn sum(modules: &[&Counted], value: impl Fn(&iodock_store::Counts) -> Option<i64>) -> Option<i64> {
+/// Each file counts by the uppermost interface that it was used by, which has the time of those below it in its own.
+fn io_time(log: &Log, ground: &[&Counted]) -> Option<i64> {
+    let upper = log.module(Module::MPI_IO);
+    let passed: FxHashSet<u64> =
+        upper.iter().flat_map(|module| module.records()).map(|record| record.id()).collect();
+    let modules: Vec<&Counted> = ground.iter().copied().chain(upper).collect();
+    sum(&modules, |module, record, counts| {
+        let is_below = module.module != Module::MPI_IO && passed.contains(&record.id());
+        (!is_below).then(|| {
+            let times = [counts.read_time_ns?, counts.write_time_ns?, counts.meta_time_ns?];
+            times.into_iter().try_fold(0, i64::checked_add)
+        })
+    })
+}
+
+/// Over all records that have a VALUE. None: there are no records, or a value is unknown.
+fn sum(
+    modules: &[&Counted],
+    value: impl Fn(&Counted, Record, &iodock_store::Counts) -> Option<Option<i64>>,
+) -> Option<i64> {
     let mut records = modules.iter().filter_map(|module| Some((Columns::of(module)?, *module))).peekable();
     records.peek()?;
     records.try_fold(0, |sum: i64, (columns, module)| {
-        let mut values = module.records().map(|record| value(&columns.counts(module, record)));
+        let mut values =
+            module.records().filter_map(|record| value(module, record, &columns.counts(module, record)));
         values.try_fold(sum, |sum, value| sum.checked_add(value?))
     })
 }

@@ -1,11 +1,12 @@
-/* What a light recording is to count: `light many N`, `light threads N`, `light fork`, `light kill N`, `light positions`. Files lie in the working
- * directory. */
+/* What a light recording is to count: `light many N`, `light threads N`, `light fork`, `light kill N`, `light positions`, `light appends`. Files lie
+ * in the working directory. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,6 +87,24 @@ static void positions(void) {
 	check(rename("data", "renamed"), 0);
 }
 
+/* What a shell does for `program >> log`: the program finds the descriptor open. */
+static void appends(void) {
+	int fd = make("log", 0);
+	check(write(fd, block, 1000), 1000);
+	close(fd);
+	check(open("log", O_WRONLY | O_APPEND), fd);
+	execl("/proc/self/exe", "light", "appended", (char *)0);
+	abort();
+}
+
+static void appended(int fd) {
+	struct stat about;
+	check(fstat(fd, &about), 0);
+	check(lseek(fd, 0, SEEK_CUR), 0);
+	for (int i = 0; i < 5; i++)
+		check(write(fd, block, 10), 10);
+}
+
 int main(int count, char **told) {
 	long number = count > 2 ? atol(told[2]) : 0;
 	if (!strcmp(told[1], "many"))
@@ -96,6 +115,10 @@ int main(int count, char **told) {
 		children();
 	else if (!strcmp(told[1], "positions"))
 		positions();
+	else if (!strcmp(told[1], "appends"))
+		appends();
+	else if (!strcmp(told[1], "appended"))
+		appended(3);
 	else {
 		many(number);
 		kill(getpid(), SIGKILL);

@@ -1,9 +1,10 @@
-//! How many bytes of each access were read or written before, by its process and by any.
+//! Counts how many bytes of each access were read or written before, by the same process and by any process.
 //!
-//! Exact, by file name and byte: a file that is truncated or replaced keeps its history, as the same
-//! bytes of the same name are moved again. Sequential access costs a comparison: a set is one range until
-//! it is not. A process's own sets are those of all until a second process comes. What the sets hold is
-//! counted; past the budget the largest files lose theirs, and their later accesses stay unknown.
+//! The counts are exact, by file name and byte. A truncated or replaced file keeps its history, because the
+//! same bytes of the same name are moved again. Sequential access costs one comparison, since its set is a
+//! single range. A process has separate sets only after a second process uses the file. The memory of the
+//! sets is counted. When it exceeds the budget, the sets of the largest files are dropped, and their later
+//! accesses are unknown.
 
 mod ranges;
 mod regions;
@@ -13,33 +14,33 @@ use iodock_event::{Direction, EventColumns, LossKind, Losses, TaskRow, NONE};
 use rustc_hash::FxHashMap;
 use set::{Before, Both};
 
-/// What the sets may hold unless told otherwise.
+/// Default budget for the sets.
 pub const DEFAULT_COVERAGE_BYTES: usize = 64 << 20;
 
 /// Fills `own_read`, `any_read`, `own_written`, `any_written`.
 pub struct Coverage {
     budget: usize,
     used: usize,
-    /// Place in `histories` by file id, [`NONE`] for files never read or written.
+    /// Index into `histories` by file id, [`NONE`] for files that were never read or written.
     places: Vec<u32>,
     histories: Vec<History>,
     given_up: u64,
 }
 
-/// What was read and written of one file.
+/// The bytes read and written of one file.
 #[derive(Default)]
 struct History {
     any: Both,
     /// The only process so far.
     owner: u32,
-    /// Each process's own, once there are several.
+    /// The sets of each process, once there are several.
     own: Option<Box<FxHashMap<u32, Both>>>,
-    /// Bytes held, as [`Coverage::used`] counts them.
+    /// Bytes of memory, as counted in [`Coverage::used`].
     held: usize,
     given_up: bool,
 }
 
-/// Adds an access, and what that holds more to `held`.
+/// Adds an access, and adds the additional memory to `held`.
 fn add_counted(both: &mut Both, held: &mut usize, writes: bool, start: u64, end: u64) -> Option<Before> {
     let before = both.held();
     let result = both.add(writes, start, end);
@@ -48,12 +49,12 @@ fn add_counted(both: &mut Both, held: &mut usize, writes: bool, start: u64, end:
 }
 
 impl Coverage {
-    /// `budget`: bytes that the sets may hold.
+    /// `budget`: bytes of memory that the sets may use.
     pub fn new(budget: usize) -> Self {
         Coverage { budget, used: 0, places: Vec::new(), histories: Vec::new(), given_up: 0 }
     }
 
-    /// Fills in the rows from `from_row` on. `tasks` are the tracker's.
+    /// Fills in the rows from `from_row` on. `tasks` is the tracker's table.
     pub fn annotate(&mut self, events: &mut EventColumns, from_row: usize, tasks: &[TaskRow]) {
         for row in from_row..events.len() {
             let (direction, bytes, offset) = (events.direction[row], events.bytes[row], events.offset[row]);
@@ -75,7 +76,7 @@ impl Coverage {
         }
     }
 
-    /// Accesses of which this could not be kept.
+    /// The number of accesses whose coverage is unknown.
     pub fn losses(&self) -> Losses {
         let mut losses = Losses::default();
         losses.add(LossKind::CoverageMemory, self.given_up);
@@ -126,7 +127,7 @@ impl Coverage {
         *history = History { given_up: true, ..History::default() };
     }
 
-    /// Gives up the largest files, until a quarter of the budget is free again.
+    /// Drops the largest files until a quarter of the budget is free.
     fn shrink(&mut self) {
         let mut sizes: Vec<(usize, usize)> =
             self.histories.iter().enumerate().map(|(place, history)| (history.held, place)).collect();
@@ -138,7 +139,7 @@ impl Coverage {
     }
 }
 
-/// What a file costs that many processes share, for each of them.
+/// The memory for each process that shares a file.
 const OWN_BYTES: usize = 2 * std::mem::size_of::<Both>();
 
 impl History {

@@ -1,11 +1,11 @@
-//! A short sorted list of ranges that don't touch.
+//! A short sorted list of ranges that do not touch each other.
 
 use smallvec::SmallVec;
 
-/// Two ranges lie in place: most lists never hold more, and need no memory of their own.
+/// Two ranges are stored in place. Most lists hold no more and so allocate no memory.
 pub type Ranges<T> = SmallVec<[(T, T); 2]>;
 
-/// Numbers that ranges are made of.
+/// The number types that ranges can have.
 pub trait Bound: Copy + Ord {
     fn length(start: Self, end: Self) -> u64;
 }
@@ -22,7 +22,7 @@ impl Bound for u32 {
     }
 }
 
-/// Adds `start..end`; returns how much of it was there before.
+/// Adds `start..end`; returns the length of the part that was already in the list.
 pub fn add<T: Bound>(list: &mut Ranges<T>, start: T, end: T) -> u64 {
     let first = list.partition_point(|range| range.1 < start);
     let (mut low, mut high, mut before) = (start, end, 0);
@@ -44,7 +44,7 @@ pub fn add<T: Bound>(list: &mut Ranges<T>, start: T, end: T) -> u64 {
     before
 }
 
-/// How much of `start..end` is there.
+/// The length of the part of `start..end` that is in the list.
 pub fn covered<T: Bound>(list: &[(T, T)], start: T, end: T) -> u64 {
     let first = list.partition_point(|range| range.1 <= start);
     let touching = list[first..].iter().take_while(|range| range.0 < end);
@@ -60,7 +60,7 @@ pub fn overlap<T: Bound>(start: T, end: T, other_start: T, other_end: T) -> u64 
     }
 }
 
-/// Bytes of memory of its own.
+/// Bytes that the list has allocated.
 pub fn heap<T>(list: &Ranges<T>) -> usize {
     if list.spilled() {
         list.capacity() * std::mem::size_of::<(T, T)>()

@@ -1,24 +1,24 @@
-//! Many ranges of a file, by regions: random accesses meet a short list, found by hash, in place of one
-//! deep tree. What was read and what was written lie together, as each access asks for both.
+//! Many ranges of a file, divided into regions. A random access finds a short list by hash, instead of
+//! searching one deep tree. Ranges read and written are stored together, since each access needs both.
 
 use super::ranges::{self, Ranges};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::mem::size_of;
 
-/// Bytes of a region, as a power of two.
+/// Size of a region in bytes, as a power of two.
 const REGION_BITS: u32 = 20;
 const REGION: u64 = 1 << REGION_BITS;
-/// An access over more regions than this is not followed (64 GiB; Linux moves at most 2 GiB at a time).
+/// An access that spans more regions than this is not tracked (64 GiB; Linux moves at most 2 GiB at a time).
 const MOST_REGIONS: u64 = 1 << 16;
 
-/// Ways are numbers: 0 read, 1 written.
+/// Ways are numbered: 0 read, 1 written.
 #[derive(Clone, Default)]
 pub struct Regions {
-    /// Regions of which at least one way is neither empty nor full.
+    /// Regions in which at least one way is neither empty nor full.
     partial: FxHashMap<u64, Region>,
     full: [Runs; 2],
-    /// Bytes that the lists hold.
+    /// Bytes of memory of the lists.
     listed: usize,
 }
 
@@ -26,8 +26,8 @@ pub struct Regions {
 struct Region {
     /// Offsets within the region; empty where full.
     lists: [Ranges<u32>; 2],
-    /// A bit for each way that is full. One number, as two would be written apart and copied together, which
-    /// processors are slow at.
+    /// One bit for each full way. It is one number, because two that are written separately and copied
+    /// together stall the processor.
     full: u8,
 }
 
@@ -41,7 +41,7 @@ impl Region {
     }
 }
 
-/// Regions that are wholly there: first of a run -> the one after its last.
+/// Regions that are completely covered: first of a run -> the one after its last.
 #[derive(Clone, Default)]
 struct Runs(BTreeMap<u64, u64>);
 
@@ -50,7 +50,7 @@ impl Runs {
         !self.0.is_empty() && self.0.range(..=region).next_back().is_some_and(|(_, &end)| region < end)
     }
 
-    /// Adds regions that were not there, joined with their neighbours.
+    /// Adds regions that were not covered before, and joins them with their neighbours.
     fn add(&mut self, mut first: u64, mut end: u64) {
         if let Some(next) = self.0.remove(&end) {
             end = next;
@@ -72,8 +72,8 @@ impl Regions {
         self.partial.capacity() * entry * 8 / 7 + runs + self.listed
     }
 
-    /// Adds `start..end` to a way; returns how much of it that way and the other one had before. `None` if
-    /// that is too much to follow.
+    /// Adds `start..end` to a way. Returns how much of it that way and the other one already had. `None` if
+    /// it spans too many regions.
     pub fn add(&mut self, way: usize, start: u64, end: u64) -> Option<(u64, u64)> {
         if (end - start) >> REGION_BITS > MOST_REGIONS {
             return None;
@@ -109,7 +109,7 @@ impl Regions {
         (same, other)
     }
 
-    /// Adds to a region whose ways are both empty or full.
+    /// Adds to a region in which each way is either empty or full.
     fn add_to_whole(&mut self, way: usize, region: u64, low: u32, high: u32) -> (u64, u64) {
         let length = u64::from(high - low);
         let (is_full, other_full) = (self.full[way].contains(region), self.full[1 - way].contains(region));
@@ -127,7 +127,7 @@ impl Regions {
         (0, other)
     }
 
-    /// A way of a region became full.
+    /// Marks a way of a region as full.
     fn fill(&mut self, way: usize, region: u64) {
         self.full[way].add(region, region + 1);
         let Some(found) = self.partial.get_mut(&region) else { return };
@@ -139,7 +139,7 @@ impl Regions {
         }
     }
 
-    /// Adds a range that touches none of its way here, of any length.
+    /// Adds a range of any length that touches no other of its way.
     pub fn add_new(&mut self, way: usize, start: u64, end: u64) {
         let (first, last) = (start.div_ceil(REGION), end >> REGION_BITS);
         let (head, tail) = match first < last {
@@ -155,7 +155,7 @@ impl Regions {
         }
     }
 
-    /// Tells the regions that hold something of the other way.
+    /// Marks the way as full in the regions that hold something of the other way.
     fn note_full(&mut self, way: usize, first: u64, last: u64) {
         for (region, found) in &mut self.partial {
             if (first..last).contains(region) {
@@ -165,7 +165,7 @@ impl Regions {
     }
 }
 
-/// A range region by region: which, and where in it.
+/// Splits a range by region: the region, and the part inside it.
 fn pieces(start: u64, end: u64) -> impl Iterator<Item = (u64, u32, u32)> {
     let regions = start >> REGION_BITS..if start < end { ((end - 1) >> REGION_BITS) + 1 } else { 0 };
     regions.map(move |region| {

@@ -1,31 +1,31 @@
-//! The bytes of a file that were read, and those that were written: for each one range while that
-//! suffices, then a few, then both together by regions.
+//! The bytes of a file that were read, and those that were written. Each is one range as long as that
+//! suffices, then a few ranges, then both are stored together by regions.
 
 use super::ranges::{self, overlap, Ranges};
 use super::regions::Regions;
 use std::mem::size_of;
 
-/// So many ranges are kept in one list; more are spread over regions.
+/// Up to this number of ranges are kept in one list; more are divided into regions.
 const FEW: usize = 64;
 
-/// Bytes of an access that were read and written before.
+/// The bytes of an access that were read before, and those that were written before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Before {
     pub read: i64,
     pub written: i64,
 }
 
-/// What was read and what was written.
+/// The bytes that were read, and those that were written.
 #[derive(Clone, Default)]
 pub struct Both {
     read: Set,
     written: Set,
-    /// Takes over from the two sets for good.
+    /// Replaces the two sets permanently once it exists.
     regions: Option<Box<Regions>>,
 }
 
 impl Both {
-    /// Adds an access to `start..end`; `None` if that is too much to follow.
+    /// Adds an access to `start..end`; `None` if it spans too many regions.
     pub fn add(&mut self, writes: bool, start: u64, end: u64) -> Option<Before> {
         if let Some(regions) = &mut self.regions {
             let (moved, other) = regions.add(usize::from(writes), start, end)?;
@@ -54,7 +54,7 @@ impl Both {
         self.regions = Some(Box::new(regions));
     }
 
-    /// Bytes held beyond the value itself.
+    /// Bytes of memory beyond the value itself.
     pub fn held(&self) -> usize {
         let regions = self.regions.as_ref().map_or(0, |regions| size_of::<Regions>() + regions.held());
         self.read.held() + self.written.held() + regions
@@ -70,7 +70,7 @@ struct Set {
 }
 
 impl Set {
-    /// Adds `start..end`; returns how much of it was there before.
+    /// Adds `start..end`; returns the length of the part that was already there.
     fn add(&mut self, start: u64, end: u64) -> u64 {
         if let Some(list) = &mut self.few {
             let before = ranges::add(list, start, end);

@@ -1,7 +1,7 @@
-//! How long the run and each of its tasks were in I/O calls, and how long they only waited in them.
+//! Measures how long the run and each of its tasks were in I/O calls, and how long they only waited in them.
 //!
-//! The same as `src/iodock/program/relations/io_time.py` says in SQL, which stores without these numbers and filtered
-//! questions use; a test compares both.
+//! `src/iodock/program/relations/io_time.py` computes the same in SQL, for stores without these numbers and
+//! for filtered questions. A test compares both.
 
 mod union;
 
@@ -11,14 +11,14 @@ use iodock_event::{
 };
 use union::Union;
 
-/// What a call is to the time in I/O.
+/// How a call counts for the time in I/O.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sort {
-    /// An I/O call even without a file.
+    /// An I/O call even if it has no file.
     is_io: bool,
-    /// Waits, whatever its file.
+    /// The call waits, whatever its file is.
     waits: bool,
-    /// Waits if its file is a pipe or the like.
+    /// The call waits if its file is a pipe or similar.
     moves: bool,
 }
 
@@ -31,7 +31,7 @@ impl Sort {
     }
 }
 
-/// Does moving bytes on it wait for another process, for the network or for a person?
+/// Does a transfer on this kind of file wait for another process, the network or a person?
 fn is_waited_for(kind: FileKind, direction: u8) -> bool {
     use FileKind::*;
     match kind {
@@ -46,18 +46,18 @@ fn is_waited_for(kind: FileKind, direction: u8) -> bool {
 pub struct IoTimes {
     sorts: Vec<Sort>,
     any: Union,
-    /// Of calls that did not wait; `None` as long as none did, which makes both the same.
+    /// For calls that did not wait. `None` until a call has waited, since both sums are the same until then.
     file: Option<Union>,
     tasks: Vec<TaskIo>,
-    /// By file that a path names: bit 0, its data calls were taken as I/O; bit 1, as waiting. Such a file may
-    /// turn out to be a fifo only later.
+    /// For files that a path names, by file id. Bit 0: its data calls were counted as I/O. Bit 1: they were
+    /// counted as waiting. Such a file may turn out to be a FIFO later.
     taken: Vec<u8>,
     has_intervals: bool,
     has_durations: bool,
 }
 
 impl IoTimes {
-    /// Adds the rows. `files`: the tracker's.
+    /// Adds the rows. `files` is the tracker's table.
     pub fn add(&mut self, rows: &EventColumns, files: &[FileEntry]) {
         for (row, &dur) in rows.dur.iter().enumerate() {
             let is_again = [Side::Out as u8, Side::New as u8].contains(&rows.side[row]);
@@ -119,18 +119,18 @@ impl IoTimes {
         }
     }
 
-    /// Has it grown so that [`IoTimes::shrink`] is due?
+    /// Is it so large that [`IoTimes::shrink`] should be called?
     pub fn is_large(&self) -> bool {
         self.any.is_large() || self.file.as_ref().is_some_and(Union::is_large)
     }
 
-    /// Gives memory back. `begun`: when the calls began that have not ended, rising.
+    /// Frees memory. `begun`: start times of the calls that have not ended, ascending.
     pub fn shrink(&mut self, begun: &[i64]) {
         [Some(&mut self.any), self.file.as_mut()].into_iter().flatten().for_each(|union| union.shrink(begun));
     }
 
-    /// The run's and its tasks' times; `files` as known at the end. Nothing where no call has a duration, or
-    /// where it can't be told exactly: readers then go through the events.
+    /// The times of the run and its tasks; `files` as known at the end. `None` if no call has a duration or
+    /// the times cannot be computed exactly: readers then use the events.
     pub fn finish(mut self, files: &[FileEntry], tasks: usize) -> (Option<IoTime>, Vec<TaskIo>) {
         let turned = |(&taken, file): (&u8, &FileEntry)| {
             taken & !(1 << u8::from(is_waited_for(file.kind, Direction::Neither as u8))) != 0

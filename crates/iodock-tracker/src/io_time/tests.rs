@@ -5,7 +5,7 @@ use iodock_event::tables::TaskIo;
 use iodock_event::{CallId, Direction, EventColumns, FileEntry, FileKind, IoTime, Side, NONE};
 use proptest::prelude::*;
 
-/// Which nanoseconds are covered, one by one.
+/// Counts the covered nanoseconds one by one.
 fn brute(intervals: &[(i64, i64)]) -> i64 {
     let mut covered = std::collections::HashSet::new();
     for &(from, to) in intervals {
@@ -25,7 +25,7 @@ proptest! {
     }
 }
 
-/// Calls of 2 ns every 10 ns, while two go on that began at 5,000 and at 400,001.
+/// Calls of 2 ns every 10 ns, during two long calls that began at 5,000 and at 400,001.
 fn fill(union: &mut Union, count: i64, shrink: bool) {
     for call in 0..count {
         union.add(call * 10, call * 10 + 2);

@@ -1,6 +1,6 @@
-//! How long at least one of many intervals lasted: their union, added to as they come.
+//! The length of the union of many intervals, computed as they are added.
 
-/// Time that was covered: all of it, or, where several stretches were put together, `covered` ns of it.
+/// A stretch of time: covered completely or, where several stretches were merged, for `covered` ns.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     from: i64,
@@ -17,20 +17,21 @@ impl Stretch {
     }
 }
 
-/// Stretches at the end that stay apart: stamps of different threads may be some µs out of order.
+/// Number of stretches at the end that are not merged, since stamps of different threads may be some µs out
+/// of order.
 const RECENT: usize = 4096;
-/// Stretches beyond which it is worth putting the older ones together.
+/// Number of stretches from which merging the older ones is worthwhile.
 const MANY: usize = 1 << 16;
-/// How far out of order intervals may come in all: stretches moved beyond what each interval allows.
+/// Limit for intervals out of order: the total number of stretches moved beyond what each interval may move.
 const PATIENCE: i64 = 1 << 20;
 const ALLOWED: i64 = 8;
 
-/// Takes intervals, best in the order of their ends: each then costs O(1). Exact, or it gives none.
+/// Adds intervals, best in the order of their ends, for O(1) each. The result is exact, or there is none.
 #[derive(Clone, Debug)]
 pub struct Union {
-    /// In order, apart from each other.
+    /// Sorted, and separate from each other.
     stretches: Vec<Stretch>,
-    /// Those moved aside while one before them is added.
+    /// Stretches that are set aside while an earlier one is added.
     later: Vec<Stretch>,
     patience: i64,
     is_exact: bool,
@@ -59,7 +60,7 @@ impl Union {
         if from > last.to {
             return self.stretches.push(Stretch::whole(from, to));
         }
-        // Number by number: read together again, what was just written in parts makes the processor wait.
+        // Field by field: reading both at once after writing them separately would stall the processor.
         last.to = to.max(last.to);
         last.covered = last.to - last.from;
     }
@@ -72,7 +73,7 @@ impl Union {
         }
     }
 
-    /// Adds what begins before the last stretch does.
+    /// Adds an interval that begins before the last stretch.
     fn add_before(&mut self, mut from: i64, mut to: i64) {
         self.patience += ALLOWED;
         while let Some(last) = self.stretches.pop_if(|last| last.from >= to) {
@@ -82,7 +83,7 @@ impl Union {
         while let Some(&last) = self.stretches.last().filter(|last| last.to > from) {
             let is_within = from <= last.from && last.to <= to;
             if !is_within && !last.is_whole() {
-                // Which part of it is new can't be told any more.
+                // It is no longer known which part of the interval is new.
                 self.is_exact = false;
             }
             (from, to) = (from.min(last.from), to.max(last.to));
@@ -98,13 +99,13 @@ impl Union {
         }
     }
 
-    /// Is it time for [`Union::shrink`]?
+    /// Should [`Union::shrink`] be called?
     pub fn is_large(&self) -> bool {
         self.stretches.len() > self.many
     }
 
-    /// Puts older stretches together, so that memory stays small. `begun`: the moments, rising, at which
-    /// intervals began that are still to come; between two of them one number is enough.
+    /// Merges older stretches, so that memory stays small. `begun`: the start times, ascending, of intervals
+    /// that are still to come. Between two of them a single number suffices.
     pub fn shrink(&mut self, begun: &[i64]) {
         let older = self.stretches.len().saturating_sub(RECENT);
         let mut begun = begun.iter().copied().peekable();
@@ -126,7 +127,7 @@ impl Union {
         self.stretches = kept;
     }
 
-    /// ns; `None` where intervals came so late that it can't be told.
+    /// ns; `None` if intervals came too late for an exact result.
     pub fn total(&self) -> Option<i64> {
         self.is_exact.then(|| self.stretches.iter().map(|stretch| stretch.covered).sum())
     }

@@ -21,6 +21,7 @@ from iodock.shared.bounded.documents import DocumentError, from_json
 from iodock.shared.bounded.doubts import MOST_BYTES_PER_S, MOST_OPERATIONS_PER_S, NO_NUMBER, Doubts
 from iodock.shared.bounded.limits import SAR
 from iodock.shared.errors import RequestError
+from iodock.shared.units import number_text
 
 SECOND = 1_000_000_000
 _SADF_S = 300
@@ -239,10 +240,10 @@ class _Place:
             self.count(NO_NUMBER, f"{what} {str(value)[:40]}")
             return None
         if not found >= 0:
-            self.count(NO_NUMBER, f"{what} {found / factor:g}")
+            self.count(NO_NUMBER, f"{what} {number_text(found / factor, 6)}")
             return None
         if found > _MOST_PER_S[metric[1]]:
-            self.count(_IMPOSSIBLE, f"{what} {found / factor:g}")
+            self.count(_IMPOSSIBLE, f"{what} {number_text(found / factor, 6)}")
             return None
         return found
 

@@ -9,6 +9,7 @@ import time
 from urllib.parse import urlencode, urlsplit
 
 from iodock.shared.errors import AnswerError, RequestError
+from iodock.shared.units import number_text
 
 TYPE_CHECKING = False
 """As typing's, whose import takes as long as Python's own start."""
@@ -46,7 +47,9 @@ class Portal:
             finally:
                 connection.close()
         except TimeoutError:
-            raise AnswerError(f"{self.url} has not answered after {self.patience_s:g} s") from None
+            raise AnswerError(
+                f"{self.url} has not answered after {number_text(self.patience_s, 6)} s"
+            ) from None
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise AnswerError(f"{self.url} does not answer: {why}") from error

@@ -14,6 +14,7 @@ from iodock.file_system.health.quotas import Grace, Quotas, shares_used
 from iodock.shared.language import N_
 from iodock.shared.message import Message
 from iodock.shared.settings import FileSystem, FileSystemKind, kind_of
+from iodock.shared.units import number_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ def _memory_caches(mount: Mount, proc: Path) -> Iterator[Cache]:
             yield Cache(name, f"{value} %", meaning)
     age = _read(proc / "sys" / "vm" / "dirty_expire_centisecs")
     if age is not None and age.isdigit():
-        yield Cache("dirty_expire", f"{int(age) / 100:g} s", _DIRTY_AGE)
+        yield Cache("dirty_expire", f"{number_text(int(age) / 100, 6)} s", _DIRTY_AGE)
 
 
 def _read(path: Path) -> str | None:

@@ -8,7 +8,14 @@ from iodock.file_system.health import busy
 from iodock.file_system.health.measurements import Cache, Cell, Unit
 from iodock.shared.language import N_, Language
 from iodock.shared.text import visible
-from iodock.shared.units import BYTES, BYTES_PER_SECOND, COUNT_PER_SECOND, NANOSECONDS, share_text
+from iodock.shared.units import (
+    BYTES,
+    BYTES_PER_SECOND,
+    COUNT_PER_SECOND,
+    NANOSECONDS,
+    number_text,
+    share_text,
+)
 
 OPERATIONS = {
     "write": N_("write"),
@@ -82,7 +89,7 @@ def value_text(value: float | None, unit: Unit) -> str:
         return BYTES_PER_SECOND.text(value)
     if unit is Unit.OPERATIONS_PER_S:
         return COUNT_PER_SECOND.text(value)
-    return NANOSECONDS.text(value * 1e9) if unit is Unit.SECONDS else f"{value:,.4g}"
+    return NANOSECONDS.text(value * 1e9) if unit is Unit.SECONDS else number_text(value, 4)
 
 
 def size_text(size: int | None) -> str:

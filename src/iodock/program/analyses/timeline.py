@@ -11,6 +11,7 @@ from iodock.program.relations.spread import END, ended_sums, moved_sql, round_in
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column
 from iodock.shared.errors import RequestError
+from iodock.shared.units import number_text
 
 MOST_INTERVALS = 20_000_000
 _USUAL_INTERVALS = 60
@@ -97,7 +98,9 @@ FROM events e {selection.joins} {selection.and_where(f"{END} IS NOT NULL")}"""
     )
     if (row["intervals"] or 0) > MOST_INTERVALS:
         seconds = every / 1e9
-        message = f"{row['intervals']:,} intervals of {seconds:g} s are more than {MOST_INTERVALS:,}"
+        message = (
+            f"{row['intervals']:,} intervals of {number_text(seconds, 6)} s are more than {MOST_INTERVALS:,}"
+        )
         raise RequestError(message, "give a longer --every, or --since and --until")
 
 

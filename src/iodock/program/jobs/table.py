@@ -41,8 +41,9 @@ COLUMNS = (
         "float",
         None,
         "measure",
-        "of the run time in these calls: of counters the mean of its processes, of calls the time in which "
-        "at least one was in I/O; 0 to 1, more where threads of a process were in I/O side by side",
+        "of the run time in I/O: of counters the mean of its processes (POSIX, C streams; MPI-IO where a "
+        "file was used by it), of calls the time in which at least one was in I/O; 0 to 1, more where "
+        "threads of a process were in I/O side by side",
         own_heading="share in I/O",
     ),
     Column("files", "int", "files", "measure", "different files that were counted"),

@@ -10,6 +10,7 @@ from iodock.program.findings import IO_FINE, IO_HEAVY
 from iodock.program.ratio.record import Record, core_count, system_share, utilisation
 from iodock.shared.language import N_
 from iodock.shared.settings import Ratio
+from iodock.shared.units import number_text
 
 Verdict = Literal["I/O-heavy", "between", "compute", "unknown"]
 _ABOVE_ONE = 1.05
@@ -51,7 +52,7 @@ def _verdict_and_reason(
     if share is None:
         return "unknown", *_why_unknown(record)
     if share > _ABOVE_ONE:
-        why = f"user time is {share:.3g} times the elapsed time: it ran on several cores"
+        why = f"user time is {number_text(share)} times the elapsed time: it ran on several cores"
         missing = "say how many cores: --cores N" if not known else "check the number of cores"
         return "unknown", why, missing
     if record.io_share is not None:
@@ -59,8 +60,16 @@ def _verdict_and_reason(
     if share < limits.io_below:
         return "I/O-heavy", _why_low(system, limits), f"{STEP_2}, and compare bytes moved with file sizes"
     if share >= limits.compute_above:
-        return "compute", f"at least {limits.compute_above:g}: the CPU works", "I/O is not the problem here"
-    return "between", f"from {limits.io_below:g} to {limits.compute_above:g}", f"{STEP_2}, if the run matters"
+        return (
+            "compute",
+            f"at least {number_text(limits.compute_above, 6)}: the CPU works",
+            "I/O is not the problem here",
+        )
+    return (
+        "between",
+        f"from {number_text(limits.io_below, 6)} to {number_text(limits.compute_above, 6)}",
+        f"{STEP_2}, if the run matters",
+    )
 
 
 def _recorded_verdict_and_reason(
@@ -92,7 +101,7 @@ def _why_unknown(record: Record) -> tuple[str, str]:
 
 
 def _why_low(system: float | None, limits: Ratio) -> str:
-    low = f"below {limits.io_below:g}"
+    low = f"below {number_text(limits.io_below, 6)}"
     if system is not None and system >= _SYSTEM_HIGH:
         return f"{low}; the kernel worked {system:.0%} of the time: copies into caches, page faults or calls"
     return low

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from iodock.program.findings import REDUNDANT_FACTOR
 from iodock.program.ratio.judge import NOT_ONLY_IO, Judged
 from iodock.shared.answer import Answer, Column, Loss, Totals
+from iodock.shared.units import number_text
 
 if TYPE_CHECKING:
     from iodock.program.ratio.history import History
@@ -98,8 +99,8 @@ def _of_volume(table: pa.Table) -> list[str]:
     more = pc.sum(pc.greater_equal(table.column("io_factor"), REDUNDANT_FACTOR)).as_py()
     if more:
         notes.append(
-            f"rows that moved {REDUNDANT_FACTOR:g} times the expected volume or more: {more:,}: bytes may "
-            "move more than once; step 3, iodock record, shows which"
+            f"rows that moved {number_text(REDUNDANT_FACTOR)} times the expected volume or more: {more:,}: "
+            "bytes may move more than once; step 3, iodock record, shows which"
         )
     return notes
 
@@ -211,7 +212,10 @@ def _summary(history: History, limit: float) -> dict[str, Any]:
 def _left_out_notes(history: History, options: Mapping[str, Any]) -> Iterable[str]:
     if history.too_short:
         shortest = options["min_real"]
-        yield f"jobs shorter than {shortest:g} s are left out: {history.too_short:,}; --min-real 0 takes all"
+        yield (
+            f"jobs shorter than {number_text(shortest, 6)} s are left out: {history.too_short:,}; "
+            "--min-real 0 takes all"
+        )
     if history.without_ratio:
         yield f"jobs without a ratio are left out: {history.without_ratio:,}"
     if history.above_one:

@@ -14,6 +14,7 @@ from iodock.program.relations.times import instant_ns
 from iodock.program.store import Store
 from iodock.shared.engine.sql import quoted
 from iodock.shared.errors import RequestError, meant
+from iodock.shared.units import number_text
 
 CHOSEN_FILES = "chosen_files"
 SHARED_LIBRARY = r"(?s).*\.so(?:\.[0-9.]+)*"
@@ -115,7 +116,7 @@ def _time_conditions(store: Store, filters: Filters, notes: list[str]) -> Iterab
     if filters.since is not None:
         since = instant_ns(filters.since, run)
         if run.last_ts is not None and since > run.last_ts:
-            took = "" if run.wall_ns is None else f", it took {run.wall_ns / 1e9:.3g} s"
+            took = "" if run.wall_ns is None else f", it took {number_text(run.wall_ns / 1e9)} s"
             notes.append(f"the run was over before --since {filters.since}{took}")
         yield f"{stamp} >= {since}"
     if filters.until is not None:

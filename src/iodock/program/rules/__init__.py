@@ -1,4 +1,4 @@
-"""Every rule: the modules of this folder that declare one, and the entry points `iodock.rules`."""
+"""All rules: the modules in this folder that declare one, and the entry points `iodock.rules`."""
 
 from __future__ import annotations
 

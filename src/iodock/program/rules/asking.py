@@ -1,4 +1,4 @@
-"""Rules ask side by side: the engine plans a question with one thread, and most are small."""
+"""Runs the rules in parallel: the engine plans each query with one thread, and most are small."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AT_ONCE = 2
 
 
 def candidates_of(rules: Sequence[Rule], facts: Facts) -> list[list[Candidate]]:
-    """What each of RULES has found. Raises what one of them raises; none asks on then."""
+    """The findings of each of RULES. If one raises, its exception is raised, and no further query starts."""
     pool = ThreadPoolExecutor(AT_ONCE, "rules")
     answers: list[Future[list[Candidate]]] = []
     try:
@@ -44,7 +44,7 @@ def _candidates(rule: Rule, facts: Facts) -> list[Candidate]:
 
 
 def _stop(answers: Sequence[Future[list[Candidate]]], store: Store) -> None:
-    """Lets no rule ask on: the store is closed next."""
+    """Stops further queries of rules, since the store is about to be closed."""
     for answer in answers:
         answer.cancel()
     while wait(answers, timeout=0.02).not_done:
@@ -53,7 +53,8 @@ def _stop(answers: Sequence[Future[list[Candidate]]], store: Store) -> None:
 
 @contextmanager
 def _uninterrupted() -> Iterator[list[int]]:
-    """Holds Ctrl-C back while threads start, or end after an earlier Ctrl-C. Gives the signals that came."""
+    """Blocks Ctrl-C while threads start, or while they end after an earlier Ctrl-C. Yields the signals
+    received."""
     pressed: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield pressed

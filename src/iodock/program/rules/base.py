@@ -1,4 +1,4 @@
-"""What a rule is: a header that teaches, thresholds of its own, and a function from facts to candidates."""
+"""What a rule consists of: explaining texts, its own thresholds, and a function from facts to candidates."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["Candidate", "Facts", "Need", "Pieces", "Rule", "advise", "needs_of",
 
 
 class Pieces(enum.Enum):
-    """What the pieces at fault are. The work of the program's libraries for each goes with them, and counts
-    towards the gain (`iodock.program.rules.work`)."""
+    """The kind of the pieces at fault. The work of the program's libraries for each piece goes with it, and
+    counts towards the gain (`iodock.program.rules.work`)."""
 
     CALLS = "calls"
     """Single calls."""
@@ -28,12 +28,12 @@ class Pieces(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What a rule found in one place. Its severity, share and gain in seconds follow from its cost."""
+    """A rule's finding in one place. Its severity, share and gain in seconds follow from its cost."""
 
     message: Message
-    """What was seen, in one or two sentences with the numbers."""
+    """The observation, in one or two sentences with the numbers."""
     count: int
-    """Calls at fault."""
+    """Number of calls at fault."""
     time_ns: int | None
     """Time inside the calls at fault that better ones would save at most, summed over tasks; None without
     durations."""
@@ -41,87 +41,89 @@ class Candidate:
     query: str
     """SQL over the store's tables that shows the evidence."""
     files: tuple[str, ...] = ()
-    """All that are known by name, the costliest first: the finding shows some of them."""
+    """All known file names, the most expensive first; the finding shows some of them."""
     file_count: int | None = None
-    """None: as many as `files`."""
+    """None: the length of `files`."""
     call: str | None = None
     confidence: float = 0.8
     wall_seconds: float | None = None
-    """The cost in wall time, where it does not follow from `time_ns` (waiting ranks, say)."""
+    """The cost in wall time, if it does not follow from `time_ns` (for example with waiting ranks)."""
     gain: tuple[float, float] | None = (0.5, 1.0)
-    """What the change saves, least and most, as a share of what could go; most is at most three times least
-    where that is positive, and never more than 1. None: nothing is to be changed."""
+    """The lowest and highest saving of the change, as a share of what could be saved. The highest is at most
+    three times the lowest, if that is positive, and never more than 1. None: no change is needed."""
     work_ns: int = 0
-    """What of `time_ns` is no call's: text that is taken apart or put together, data that is looked at."""
+    """The part of `time_ns` outside of calls: for formatting or parsing text, or examining data."""
     goes_seconds: float | None = None
-    """Beside `wall_seconds`: wall time that could go, where that is not the cost."""
+    """In addition to `wall_seconds`: wall time that could be saved, if it differs from the cost."""
     pieces: Pieces | None = None
-    """What work of the program goes with the calls at fault; None: none."""
+    """The program's work that would be saved together with the calls at fault; None: none."""
     again: float = 1.0
-    """Of pieces that are listings: the share of them that is needless."""
+    """For listings: the share of them that is unnecessary."""
     at_most: Severity = Severity.HIGH
-    """However much it costs: `note` for what is expected and should be left alone."""
+    """Upper limit for the severity, whatever the cost: `note` for what is expected and should not be
+    changed."""
     title: str | None = None
     advice: tuple[Advice, ...] | None = None
-    """Both in place of the rule's own."""
+    """Both replace the rule's own."""
     authors: str | None = None
-    """SQL for `upid` and `count` of the processes whose programs are to be changed; None: those that made
+    """SQL for `upid` and `count` of the processes whose programs should be changed. None: those that made
     such calls on these files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One pattern that is looked for. Its texts are marked for translation."""
+    """One pattern that a diagnosis checks for. Its texts are marked for translation."""
 
     name: str
-    """The pattern, kebab-case."""
+    """The pattern's name in kebab case."""
     title: str
     looks_for: str
     why: str
-    """Why it hurts."""
+    """Why it costs time."""
     advice: tuple[Advice, ...]
-    """What to do, by language and library: what fits the programs that made the calls is shown."""
+    """What to do, by language and library. Only advice for the programs that made the calls is shown."""
     fine_when: str
     """When it is fine."""
     settings: type[Any]
     """Thresholds: a frozen dataclass, every field with a default and a docstring below it."""
     find: Callable[[Facts, Any], Iterable[Candidate]]
     needs: tuple[Need, ...] = ()
-    """What the source must be able to see; else the rule says so and stays silent."""
+    """What the source must be able to show. Otherwise the rule stays silent and says why."""
     counters: Callable[[Facts, Any], Iterable[Candidate]] | None = None
-    """The same question, asked of counters in place of calls; None: it needs single calls."""
+    """The same check on counters instead of calls; None: it needs single calls."""
     counters_need: tuple[Need, ...] = ()
-    """What these must show besides."""
+    """What counters must show in addition."""
     needs_for_some: tuple[Need, ...] = ()
-    """The same of files of which it can't be seen: these alone are left out, and the rule says so."""
+    """Needs of single files: files that lack them are left out, and the rule says so."""
     views: tuple[str, ...] = ()
-    """What `find` asks of the run beside the store's tables: names of files in
+    """The derived tables that `find` uses in addition to the store's: names of files in
     `iodock/program/relations/views/`."""
     yields_to: tuple[str, ...] = ()
-    """Rules that name the cause where this one only sees a symptom: on the same files, theirs is shown."""
+    """Rules that name the cause of which this one sees only a symptom. If both find the same files, theirs is
+    shown."""
     yields_at: float = 0.5
-    """Share of this one's cost that theirs must cover for that: less where this one's grows with what they do
-    not count."""
+    """The share of this rule's cost that theirs must cover for that. It is smaller if this rule's cost
+    includes what they do not count."""
     tells_hung_calls: bool = False
-    """It names single calls that took very long. What a rule that yields to it finds is judged without those
-    of them that are metadata calls, and what is left is no symptom of them."""
+    """This rule names single calls that took very long. Rules that yield to it are judged without those of
+    them that are metadata calls. What they still find then is not a symptom."""
     is_of_waiting: bool = False
-    """Its cost is waiting, in which a call that hung may be all there is."""
+    """Its cost is waiting time, which may come from a single call that hung."""
     case: str | None = None
     """The casebook's page."""
     comes_last: bool = False
-    """Its findings come after all others that are more than notes: it is the last thing to change."""
+    """Its findings come after all others except notes, since they should be changed last."""
 
 
 def needs_of(rule: Rule, facts: Facts) -> tuple[Need, ...]:
-    """What a rule needs of such a source."""
+    """What a rule needs its source to show."""
     if facts.has_calls:
         return rule.needs
     return (Need.EVENTS,) if rule.counters is None else rule.counters_need
 
 
 def not_of_calls(facts: Facts, settings: Any) -> Iterable[Candidate]:
-    """Nothing: for rules that are asked of counters only."""
+    """Nothing: for rules that check counters only."""
     return ()
 
 
@@ -148,4 +150,4 @@ LANGUAGES = {
     "administrator": "administrator",
 }
 LIBRARIES = {"numpy": "Python", "pandas": "Python", "zarr": "Python"}
-"""Libraries with advice of their own -> their language."""
+"""Library with its own advice -> its language."""

@@ -1,4 +1,4 @@
-"""What good calls would still need, and whether what remains is worth a word."""
+"""The time that efficient calls would still need, and whether the rest is worth reporting."""
 
 from __future__ import annotations
 
@@ -10,36 +10,37 @@ from iodock.program.rules.facts import Facts
 from iodock.program.rules.places import Faults
 
 PIECE_BYTES = 1 << 20
-"""What one large request moves."""
+"""Bytes moved by one large request."""
 READ_AHEAD_BYTES = 128 << 10
-"""Linux reads so much ahead of a file that is read from its beginning."""
+"""Linux reads this much ahead in a file that is read from its beginning."""
 READ_BYTES_PER_S = 5_000_000_000
-"""Large reads from memory: what is read again, or was read ahead."""
+"""Rate of large reads from memory: data that are read again, or were read ahead."""
 WRITE_BYTES_PER_S = 2_000_000_000
-"""Large writes into memory."""
+"""Rate of large writes into memory."""
 LEAST_CALL_NS = 100
-"""Of a transfer's time: entering the kernel, finding file and page. Fast memory makes it no shorter."""
+"""Part of a transfer's time for entering the kernel and finding file and page. Faster memory does not shorten
+it."""
 CALLS_GO = (0.6, 1.0)
-"""Gain where the change does away with calls, as a share of their cost: less where some of them stay."""
+"""Gain if the change removes calls, as a share of their cost; less if some of them remain."""
 TEXT_NS = 5
-"""Time to format or to parse a byte of text, at least: measured on one machine, strtod takes 9 ns, JSON.parse
-of node 14, str.split of Python 46, its json and C's printf 40 to 70. Who only searches takes less."""
+"""Minimum time to format or parse a byte of text, measured on one machine: strtod takes 9 ns, JSON.parse of
+node 14, str.split of Python 46, its json and C's printf 40 to 70. A mere search takes less."""
 HUNG_NS = 100_000_000
-"""A call of so long is told by `slow-call`, which takes it out of what others cost."""
+"""A call of this length is reported by `slow-call`, which removes it from the cost of others."""
 LEAST_SHARE = 0.001
-"""Of the run's wall time, or of its calls where times are not known."""
+"""Share of the run's wall time, or of its calls if times are unknown."""
 
 _TEXT = r"\.(json|jsonl|csv|tsv|txt|xml|ya?ml|toml|ini|cfg|conf|nml)$"
 
 
 def descriptors(place: str) -> str:
-    """SQL condition: PLACE is a descriptor that was opened by its name, as a shell's <(...) is read: mostly a
+    """SQL condition: PLACE is a descriptor that was opened by its name, as a shell's <(...) is; mostly a
     pipe."""
     return f"regexp_matches({place}.name, '^/(dev/fd|proc/(self|[0-9]+)/fd)/[0-9]+$|^/dev/stdin$')"
 
 
 def data_links(place: str) -> str:
-    """SQL condition: PLACE is a symbolic link, and not a part of the system or of a program."""
+    """SQL condition: PLACE is a symbolic link, and does not belong to the system or to a program."""
     not_data = f"^/(proc|sys|dev)/|{SYSTEM_NAMES}"
     return f"({place}.kind = 'symlink' AND NOT regexp_matches({place}.name, '{not_data}'))"
 
@@ -47,8 +48,8 @@ def data_links(place: str) -> str:
 def beyond_large(
     time_ns: int | None, count: int, moved: int, direction: int, read_rate: float = READ_BYTES_PER_S
 ) -> int | None:
-    """What of TIME_NS large requests would not need: they move MOVED bytes in few calls at memory's rate, or
-    at that which these calls themselves show where it is higher. None without durations."""
+    """The part of TIME_NS that large requests would save. They would move MOVED bytes in few calls, at
+    memory's rate or at the rate of these calls, whichever is higher. None without durations."""
     if time_ns is None or not count:
         return None
     rate = read_rate if direction == 1 else WRITE_BYTES_PER_S
@@ -58,9 +59,9 @@ def beyond_large(
 
 
 def repeated_ns(time_ns: str, calls: str, longest_ns: str) -> str:
-    """SQL: what all but one of CALLS cost, which take TIME_NS. The one that is needed is the longest:
-    the first waits for the disk, or for the server, and the others find what it brought. A call that hung
-    stays in."""
+    """SQL: the cost of all but one of CALLS, which take TIME_NS. The longest call counts as the necessary
+    one: the first call waits for the disk or server, and the others use what it loaded. A call that hung is
+    included."""
     return f"({time_ns} - greatest({time_ns} / {calls}, {unless_hung(longest_ns)}))"
 
 
@@ -70,9 +71,10 @@ def unless_hung(longest_ns: str) -> str:
 
 
 def text_ns(facts: Facts, faults: Faults, direction: int) -> int:
-    """What formatting (DIRECTION 2) or parsing (1) takes at least of bytes that are moved `again`, in files
-    whose names say that they hold text; ns. It is no call's time, but goes with the calls. At most what the
-    processes computed while they moved them, and 0 where that is not known or all is moved but twice."""
+    """Minimum time in ns for formatting (DIRECTION 2) or parsing (1) the bytes that are moved `again`, in
+    files whose names indicate text. It is outside of calls but would be saved with them. It is at most the
+    computing time of the processes while they moved the bytes, and 0 if that is unknown or if the data are
+    moved only twice."""
     text = [row for row in faults.rows if re.search(_TEXT, str(row["name"])) and _is_mostly_again(row)]
     if not text:
         return 0
@@ -93,13 +95,13 @@ FROM spans s JOIN busy b ON b.upid = s.upid LEFT JOIN called c ON c.upid = s.upi
     return min(TEXT_NS * Faults(text).total("again"), int(computed["ns"] or 0))
 
 
-# A second pass may be cheaper than to keep what the first one found.
+# A second pass may cost less than keeping the results of the first.
 def _is_mostly_again(row: dict[str, Any]) -> bool:
     return 3 * int(row["again"] or 0) >= 2 * int(row["bytes"] or 0)
 
 
 def worth_a_word(facts: Facts, time_ns: int | None, count: int) -> bool:
-    """Whether so much time, or without durations so many calls, matters in this run at all."""
+    """Whether this time, or without durations this number of calls, matters in this run at all."""
     cost = facts.wall_of(time_ns)
     if cost is not None and facts.wall_seconds:
         return cost >= LEAST_SHARE * facts.wall_seconds

@@ -1,4 +1,4 @@
-"""Questions that rules ask of counters, and what a finding of counters says."""
+"""Queries of rules on counters, and the texts of their findings."""
 
 from __future__ import annotations
 
@@ -13,33 +13,35 @@ from iodock.program.rules.places import Faults
 from iodock.shared.message import Message, Scalar
 
 LEAST_PART = 0.01
-"""Share of the job's time in I/O, or of its bytes: what takes less describes some file, and not the job."""
+"""Share of the job's time in I/O, or of its bytes. Below it, a file does not characterise the job."""
 LEAST_OF_DIRECTION = 0.1
-"""Share of the job's reads, or of its writes, or of the time in them: the same of a pattern."""
+"""The same for a pattern: share of the job's reads or writes, or of their time."""
 LEAST_BYTES = 1 << 16
-"""Less is what a job reads of its settings and writes of its log."""
+"""A job reads less than this from its settings, and writes less into its log."""
 IS_SYNCED = f"""file_id IN (SELECT file_id FROM counted_files WHERE syncs >= 20
   AND 20 * syncs >= transfers AND written_bytes < {PIECE_BYTES} * syncs)"""
-"""SQL: the file is synced after few writes each time. Syncs are timed as writes, and take most of it."""
+"""SQL: the file is synced after few writes each time. Syncs are timed as writes, and take most of the
+time."""
 DIRECTIONS = ((1, "read"), (2, "write"))
 
 
 def transfers(facts: Facts, where: str, *, together: bool = False) -> Faults:
-    """The files whose reads or writes are so, the costliest first. WHERE: SQL over `counted_transfers` as
-    `t`. TOGETHER: also files that were counted together, of which sums alone are known."""
+    """The files whose reads or writes fulfil WHERE, the most expensive first. WHERE: SQL over
+    `counted_transfers` as `t`. TOGETHER: includes files that were counted together, for which only sums are
+    known."""
     return _faults(facts, "FROM counted_transfers t", where, together)
 
 
 def totals(facts: Facts, where: str) -> dict[str, int]:
-    """`count`, `bytes` and `time_ns` of all reads or writes that are so."""
+    """`count`, `bytes` and `time_ns` of all reads or writes that fulfil it."""
     sums = ", ".join(f"sum({name}) AS {name}" for name in ("count", "bytes", "time_ns"))
     row = facts.one(f"SELECT {sums} FROM counted_transfers WHERE {where}")
     return {name: int(value or 0) for name, value in row.items()}
 
 
 def files(facts: Facts, where: str, *, together: bool = False) -> Faults:
-    """The files that are so, the costliest first. WHERE: SQL over `counted_files` as `t`. TOGETHER: as of
-    transfers."""
+    """The files that fulfil WHERE, the most expensive first. WHERE: SQL over `counted_files` as `t`.
+    TOGETHER: as for transfers."""
     return _faults(facts, "FROM counted_files t", where, together)
 
 
@@ -52,13 +54,13 @@ def _faults(facts: Facts, source: str, where: str, together: bool) -> Faults:
 
 
 def counted_together(facts: Facts) -> int:
-    """How many files were counted together, at least."""
+    """The minimum number of files that were counted together."""
     row = facts.one("SELECT sum(files) AS n FROM counted_files WHERE is_together")
     return int(row["n"] or 0)
 
 
 def main(faults: Faults) -> Faults:
-    """The files that move nearly all of the bytes, those that move most first."""
+    """The files that move nearly all of the bytes, the largest first."""
     rows, left = list[dict[str, Any]](), (1 - LEAST_PART) * faults.total("bytes")
     for row in sorted(faults.rows, key=lambda row: -int(row["bytes"] or 0)):
         if left > 0:
@@ -68,33 +70,34 @@ def main(faults: Faults) -> Faults:
 
 
 def matters(facts: Facts, time_ns: int | None, count: int) -> bool:
-    """Whether so much time, or where times are not known so many calls, is a part of the job's I/O."""
+    """Whether this time, or if times are unknown this number of calls, is a relevant part of the job's
+    I/O."""
     if time_ns is not None and facts.summed_io_ns:
         return time_ns >= LEAST_PART * facts.summed_io_ns
     return count > 0 and count >= LEAST_PART * facts.calls
 
 
 def is_much(facts: Facts, moved: int) -> bool:
-    """Whether so many bytes are a part of the job's, and more than settings and log lines."""
+    """Whether this number of bytes is a relevant part of the job's, and more than settings and log lines."""
     total = int(facts.one("SELECT sum(read_bytes + written_bytes) AS n FROM counted_files")["n"] or 0)
     return moved >= max(LEAST_BYTES, LEAST_PART * total)
 
 
 def processes(faults: Faults) -> int:
-    """How many processes the calls at fault are of: those of a shared file, or of several files."""
+    """The number of processes that made the calls at fault: those of a shared file, or of several files."""
     alone = {row["rank"] for row in faults.rows if row["rank"] is not None}
     return max(1, len(alone), *(int(row["ranks"]) for row in faults.rows))
 
 
 def threaded(facts: Facts) -> set[int]:
-    """Ranks, or processes, of several threads: their times are added up over these, and are no part of the
-    run's. Darshan doesn't tell, and leaves out what passes at the same time in a file."""
+    """Ranks or processes with several threads: their times are summed over threads, so they are not a part of
+    the run's time. Darshan does not show this, and leaves out simultaneous activity in a file."""
     rows = facts.rows(_THREADED_SQL) if facts.store.manifest.is_light else []
     return {row["worker"] for row in rows}
 
 
 def is_threaded(facts: Facts, faults: Faults) -> bool:
-    """Whether a process of several threads may have made the calls at fault."""
+    """Whether a process with several threads may have made the calls at fault."""
     known = threaded(facts)
     return bool(known) and any(row["rank"] is None or row["rank"] in known for row in faults.rows)
 
@@ -112,12 +115,12 @@ def candidate(
     at_most: Severity = Severity.HIGH,
     **evidence: Scalar,
 ) -> Candidate:
-    """A finding whose cost is COST_NS, shared by the processes whose calls are at fault. GAIN: None where
-    counters do not say what better calls would save; then none is called high."""
+    """A finding whose cost is COST_NS, divided among the processes with calls at fault. GAIN: None if
+    counters do not show what better calls would save; then its severity is never high."""
     each = None if cost_ns is None or not facts.durations else cost_ns / processes(faults) / 1e9
     time_ns = cost_ns
     if is_threaded(facts, faults):
-        # How many threads were in calls at the same time is not known: so neither is the wall time.
+        # The number of threads in calls at the same time is unknown, and so is the wall time.
         at_most = gains.severity_at_most(each, at_most, facts)
         time_ns = each = gain = None
     # Reads and writes of a file are two rows.
@@ -143,8 +146,8 @@ def candidate(
 def in_each_direction(
     facts: Facts, where: str, *, together: bool = False
 ) -> Iterator[tuple[int, str, Faults]]:
-    """Direction, its verb and the files of which WHERE holds, if they are a part of the job's I/O, and of its
-    calls in that direction."""
+    """Direction, its verb and the files that fulfil WHERE, if they are a relevant part of the job's I/O and
+    of its calls in that direction."""
     for direction, verb in DIRECTIONS:
         faults = transfers(facts, f"t.direction = {direction} AND {where}", together=together)
         if not faults or not matters(facts, faults.time_ns, faults.total("count")):
@@ -156,24 +159,24 @@ def in_each_direction(
 
 
 def _file_count(faults: Faults) -> int:
-    """Files, those of two rows once."""
+    """Files; those with two rows only once."""
     known = {(row["file_id"], row["name"]): int(row["file_count"]) for row in faults.rows}
     return sum(known.values())
 
 
 def gain_if_local(faults: Faults, gain: tuple[float, float]) -> tuple[float, float] | None:
-    """GAIN of calls that other ones would replace; None where files may lie on servers: how quick these are
-    with better calls, counters don't tell."""
+    """GAIN of replacing calls by better ones. None if files may be on servers, because counters do not show
+    how fast these are with better calls."""
     return None if any(row["is_remote"] for row in faults.rows) else gain
 
 
 def metadata(row: dict[str, Any]) -> int:
-    """Calls of a file that its time of metadata calls is of; each open has its close."""
+    """The calls that a file's metadata time covers; each open has a close."""
     return max(1, 2 * int(row["opens"]) + int(row["stats"]) + int(row["seeks"]))
 
 
 def mean_bytes(row: dict[str, Any]) -> float:
-    """Of a file's reads or writes."""
+    """For the reads or writes of a file."""
     return float(row["bytes"] or 0) / float(row["count"])
 
 

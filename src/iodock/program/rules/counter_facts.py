@@ -1,4 +1,4 @@
-"""What rules know of a run of which there are counters in place of calls."""
+"""The facts of a run that has counters instead of calls."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from iodock.shared.settings import Settings
 
 @dataclass(frozen=True)
 class CounterFacts(Facts):
-    """A run that was counted. Times are elapsed times that the processes took themselves: no tracer adds to
-    them."""
+    """A run that was counted. Times are elapsed times that the processes measured themselves, so no tracer
+    adds to them."""
 
     has_calls = False
 
     @property
     def durations(self) -> bool:
-        """Whether anything took time."""
+        """Whether any time was recorded."""
         return bool(self.summed_io_ns)
 
     @property
@@ -42,16 +42,16 @@ class CounterFacts(Facts):
         return dict.fromkeys(Need, False) | {
             Need.COUNTERS: True,
             Need.DURATIONS: self.durations,
-            # Processes of a light recording may be those of a script, one after the other.
+            # The processes of a light recording may be the commands of a script, one after the other.
             Need.RANKS: not self.store.manifest.is_light or self.ranks > 1,
-            # A light recording counts system calls alone.
+            # A light recording counts system calls only.
             Need.MPI_IO: not self.store.manifest.is_light,
             Need.LAYOUT: bool(self.rows("SELECT 1 FROM layouts LIMIT 1")),
         }
 
     @cached_property
     def ranks(self) -> int:
-        """Processes of the job, as the source says, or as were counted."""
+        """Number of processes of the job, as the source states it or as counted."""
         told = self.store.manifest.raw.get("ranks")
         worker = "rank" if self.store.manifest.is_light else "coalesce(rank, upid)"
         seen = self.one(f"SELECT max(ranks) AS most, count(DISTINCT {worker}) AS n FROM profiles")
@@ -59,7 +59,7 @@ class CounterFacts(Facts):
 
 
 def counter_facts_of(store: Store, settings: Settings) -> CounterFacts:
-    """What rules know of a store with counters."""
+    """The facts of a store with counters."""
     profile = Profile(store, settings)
     profile.need(["counted_files", "counted_work"])
     (calls,) = store.rows(_CALLS_SQL)
@@ -75,7 +75,7 @@ def counter_facts_of(store: Store, settings: Settings) -> CounterFacts:
 
 
 def _is_busiest_threaded(store: Store) -> bool:
-    """Whether the times of the process with most I/O are those of several threads, added up."""
+    """Whether the times of the process with most I/O are sums over several threads."""
     return store.manifest.is_light and bool(store.rows(_THREADED_SQL))
 
 
@@ -84,7 +84,8 @@ WHERE coalesce(p.rank, p.upid) = (SELECT worker FROM counted_work ORDER BY time_
 GROUP BY p.upid HAVING count(DISTINCT t.utid) > 1"""
 _CALLS_SQL = """SELECT CAST(coalesce(sum(opens + stats + seeks + syncs + transfers), 0) AS BIGINT) AS calls,
   CAST(coalesce(sum(time_ns), 0) AS BIGINT) AS time_ns FROM counted_files"""
-# How long several processes took side by side is not known: the time of the busiest one is, or nearly so.
+# It is unknown how long several processes ran in parallel; the time of the busiest one is known, at least
+# nearly.
 _TIMES_SQL = """SELECT CAST(coalesce(max(time_ns) FILTER (WHERE worker IS NOT NULL), 0)
   + coalesce(any_value(time_ns) FILTER (WHERE worker IS NULL), 0) AS BIGINT) AS busiest_ns
 FROM counted_work"""

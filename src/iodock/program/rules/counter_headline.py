@@ -1,4 +1,4 @@
-"""The verdict on a run of which there are counters in place of calls, and which step comes next."""
+"""The verdict on a run with counters instead of calls, and the next step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iodock.shared.message import Message
 
 
 def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
-    """The run in a few numbers, and what they say. FOUND: its findings and notes."""
+    """The run in a few numbers, and what they mean. FOUND: its findings and notes."""
     io, unseen = facts.io_ns, unseen_of(facts.store)
     worth = _worth(found)
     return Verdict(
@@ -31,7 +31,7 @@ def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
 
 
 def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
-    """To change something, to get what is missing, or to look at single calls."""
+    """Make a change, obtain what is missing, or record single calls."""
     if _worth(found):
         return Message(
             N_("Next: make the first change, run the job again, and compare the counters of both runs.")
@@ -49,7 +49,7 @@ def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
 
 
 def remarks_of(facts: Facts) -> tuple[Message, ...]:
-    """What the times mean, and what is not judged."""
+    """The meaning of the times, and what is not judged."""
     return tuple(_remarks(facts))
 
 
@@ -72,7 +72,7 @@ def _remarks(facts: Facts) -> Iterator[Message]:
 
 
 def spoken_by(facts: Facts) -> Iterator[str]:
-    """Languages and interfaces whose advice fits."""
+    """Languages and interfaces to which the advice applies."""
     rows = facts.rows("SELECT DISTINCT interface FROM profiles")
     used = {str(row["interface"]).split("-")[0] for row in rows}
     yield "administrator"

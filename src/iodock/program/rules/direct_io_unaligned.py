@@ -12,7 +12,7 @@ from iodock.shared.language import N_
 from iodock.shared.message import Message
 
 O_DIRECT = 0o40000
-"""Linux on x86 and on what shares its numbers; the store has all flags in these."""
+"""The value on Linux for x86 and for machines with the same numbers; stores always use it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Which rules can't find anything in a run, told by sums of its calls: they need not ask.
+"""Decides from sums of a run's calls which rules cannot find anything, so that they can be skipped.
 
-Each condition is necessary for what its rule finds, and cheaper than its question. It may be true for a run
-in which the rule finds nothing. tests/program/rules/test_excluded.py compares both on runs.
+Each condition is necessary for a finding of its rule, and cheaper than the rule's query. It may be true
+although the rule finds nothing. tests/program/rules/test_excluded.py compares both on runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MayFind = Callable[[Facts, Thresholds], bool]
 
 
 def may_find(name: str, facts: Facts, settings: Thresholds) -> bool:
-    """Whether the rule of that name may find something. Of stores without calls this is not known."""
+    """Whether the rule of that name may find something. Unknown for stores without calls."""
     if facts.store.manifest.profiles_only or facts.store.manifest.counts_only:
         return True
     condition = CONDITIONS.get(name)
@@ -34,11 +34,11 @@ def may_find(name: str, facts: Facts, settings: Thresholds) -> bool:
 
 
 def _worth(facts: Facts, of: Sums, more_ns: int = 0) -> bool:
-    """Whether these calls together are worth a word, or those of them without a time."""
+    """Whether these calls together, or those without a time, are worth reporting."""
     untimed = of.where(untimed=True).total()
     if untimed and costs.worth_a_word(facts, None, untimed):
         return True
-    # A geometric mean of times is that of times and one ns each, less one.
+    # A geometric mean of times is computed with one ns added to each, which is then subtracted.
     spent = None if of.time_ns is None else of.time_ns + 2 * of.total() + more_ns
     return costs.worth_a_word(facts, spent, of.total())
 
@@ -58,7 +58,7 @@ def _backward(facts: Facts, settings: Thresholds) -> bool:
 
 def _bytewise(facts: Facts, settings: Thresholds) -> bool:
     single = _moved(facts, direction=READS, pattern=(0, 1, 2), size_bin=0).total()
-    # A shell goes back after nine of ten reads.
+    # A shell seeks back after nine of ten reads.
     sought = _calls(facts, **{"class": "seek"}).total()
     return single >= settings.least_count or sought >= 0.9 * settings.least_count
 
@@ -236,7 +236,7 @@ def _whole_files(facts: Facts, settings: Thresholds) -> bool:
 def _small_writes(facts: Facts, settings: Thresholds) -> bool:
     writes = _calls(facts, direction=WRITES)
     moved = _moved(facts, direction=WRITES)
-    # Their mean is small only if one of them is, or moved nothing.
+    # Their mean is small only if one of them is small, or moved nothing.
     small = moved.where(size_bin=range(-1, (int(settings.most_bytes) - 1).bit_length() + 1)).total()
     are_small = small > 0 or writes.total() > moved.total()
     return are_small and moved.total("bytes") > 0 and _worth(facts, writes)
@@ -282,4 +282,4 @@ CONDITIONS: Mapping[str, MayFind] = {
     "whole-file-for-a-few-bytes": _whole_files,
     "write-in-compute-loop": _small_writes,
 }
-"""Rule -> condition. Rules that are not named, as those of other packages, ask always."""
+"""Rule -> condition. Rules without a condition, such as those of other packages, always run."""

@@ -1,4 +1,4 @@
-"""What rules know of a run as a whole, and how they ask for more."""
+"""The facts of a run as a whole, and how rules query more."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from iodock.shared.message import Message
 from iodock.shared.settings import FileSystemKind, Settings
 
 MOST_STRETCH = 10.0
-"""More than this a program sleeps, and is not kept waiting by others."""
+"""A program that pauses for longer is asleep, and is not waiting for a processor."""
 MOST_SAMPLED = 4_000_000
-"""So many calls of a longer run are looked at for their pauses, in slices of time all through it."""
+"""Number of calls examined for pauses in a longer run, in time slices throughout the run."""
 _SLICES = 16
-"""So many are looked at: who waits for a processor waits for many ms, and a pause ends with its slice."""
+"""Number of slices. Waiting for a processor takes many ms, and a pause ends with its slice."""
 LEAST_OWN = 0.95
-"""If less of a run's length is its own, the tracer's share is told."""
+"""If the program's own share of the run's length is below this, the tracer's share is reported."""
 LEAST_ALONE = 0.02
-"""So much of a recorded run is the program's own at least, however much tracing added."""
+"""At least this share of a recorded run is the program's own, however much tracing added."""
 
 
 class Need(enum.Enum):
-    """What a rule needs its source to see."""
+    """What a rule needs its source to show."""
 
     DURATIONS = N_("this source has no call durations")
     TIMES = N_("this source does not say when calls happened")
@@ -64,16 +64,16 @@ class Need(enum.Enum):
 
 @dataclass(frozen=True)
 class Facts:
-    """One run, as rules see it."""
+    """One run as rules see it."""
 
     store: Store
     settings: Settings
     profile: Profile
     overview: Mapping[str, Any]
-    """`io_time_ns` and `waiting_time_ns` (wall time), `summed_io_ns` (over all tasks, waiting left out) and
-    `calls`, as the analysis `overview` counts them."""
+    """`io_time_ns` and `waiting_time_ns` (wall time), `summed_io_ns` (over all tasks, without waiting) and
+    `calls`, as counted by the analysis `overview`."""
     has_calls = True
-    """Whether the source has calls; else it has counters in their place."""
+    """Whether the source has calls; otherwise it has counters."""
 
     @property
     def wall_ns(self) -> int | None:
@@ -87,19 +87,19 @@ class Facts:
 
     @property
     def io_ns(self) -> int | None:
-        """Wall time in which at least one thread was in an I/O call, waiting on pipes left out."""
+        """Wall time in which at least one thread was in an I/O call, without waiting on pipes."""
         found: int | None = self.overview.get("io_time_ns")
         return found
 
     @cached_property
     def summed_io_ns(self) -> int | None:
-        """Time inside I/O calls, summed over tasks, waiting left out."""
+        """Time inside I/O calls, summed over tasks, without waiting."""
         found: int | None = self.overview.get("summed_io_ns")
         return found
 
     @property
     def exit_status(self) -> int | None:
-        """What the program ended with; None where that is not known, or a signal ended it."""
+        """The program's exit status; None if it is unknown, or if a signal ended it."""
         found = (self.store.manifest.raw.get("captured") or {}).get("exit_status")
         return found if isinstance(found, int) else None
 
@@ -111,12 +111,12 @@ class Facts:
 
     @property
     def failed(self) -> bool:
-        """Whether the program is known to have failed: then not all of it may have run."""
+        """Whether the program is known to have failed, in which case a part of it may not have run."""
         return bool(self.exit_status or self.exit_signal)
 
     @property
     def calls(self) -> int:
-        """I/O calls of the run."""
+        """Number of I/O calls of the run."""
         return int(self.overview.get("calls") or 0)
 
     @property
@@ -125,8 +125,8 @@ class Facts:
         return self.store.manifest.durations
 
     def wall_of(self, time_ns: int | None) -> float | None:
-        """Seconds of wall time that TIME_NS, summed over tasks, stands for: tasks that are in I/O at the same
-        time share it."""
+        """Wall time in seconds that corresponds to TIME_NS, a sum over tasks: tasks that are in I/O at the
+        same time share it."""
         if time_ns is None or not self.durations:
             return None
         summed, union = self.summed_io_ns, self.io_ns
@@ -135,62 +135,63 @@ class Facts:
 
     @cached_property
     def tracing_ns(self) -> int:
-        """What tracing adds around each call of a live recording, beyond the call's own duration: see
-        `tracing.around_ns`."""
+        """The time that tracing adds around each call of a live recording, in addition to the call's own
+        duration: see `tracing.around_ns`."""
         return tracing.around_ns(self.store)
 
     @cached_property
     def within_ns(self) -> int:
-        """What tracing adds to each call's own duration: see `tracing.within_ns`."""
+        """The time that tracing adds to each call's own duration: see `tracing.within_ns`."""
         return tracing.within_ns(self.store)
 
     @cached_property
     def added_ns(self) -> int:
-        """What tracing adds to each pause between calls: see `tracing.between_ns`."""
+        """The time that tracing adds to each pause between calls: see `tracing.between_ns`."""
         return tracing.between_ns(self.store)
 
     @cached_property
     def is_tracer_unknown(self) -> bool:
-        """Whether a tracer may have added a good part of the times, and nothing shows how much."""
+        """Whether a tracer may have added much of the times by an unknown amount."""
         most = 2 * tracing.MOST_STOP_NS * self.all_calls
         return most > (1 - LEAST_OWN) * (self.wall_ns or 0) and tracing.is_unknown(self.store)
 
     @cached_property
     def is_traced(self) -> bool:
-        """Whether a tracer added, or may have added, a good part of the run's length."""
+        """Whether a tracer added, or may have added, much of the run's length."""
         wall, alone = self.wall_seconds, self.alone_seconds
         is_long = wall is not None and alone is not None and alone < LEAST_OWN * wall
         return is_long or self.is_tracer_unknown
 
     @property
     def all_calls(self) -> int:
-        """Calls of the run, also those that are no I/O."""
+        """Number of calls of the run, including those that are not I/O."""
         return max(self.calls, int(self.store.manifest.source.get("calls") or 0))
 
     @cached_property
     def alone_seconds(self) -> float | None:
-        """What the run takes without a tracer that stops it at each call, s; else its length."""
-        # A tracer stops the program twice for each call: one stop is in its duration, one in the pause.
+        """The run's duration in s without a tracer that stops it at each call; otherwise its length."""
+        # A tracer stops the program twice for each call: one stop is in the call's duration, one in the
+        # pause.
         each = self.within_ns + self.added_ns
         wall, added = self.wall_seconds, self.wall_of(self.all_calls * each)
         return wall if wall is None or not added else max(wall - added, LEAST_ALONE * wall)
 
     @cached_property
     def alone_io_seconds(self) -> float | None:
-        """What of `io_ns` is left without what a tracer adds to each call, s."""
+        """The part of `io_ns` without what a tracer adds to each call, in s."""
         if self.io_ns is None:
             return None
         spent, added = self.io_ns / 1e9, self.wall_of(self.calls * self.within_ns) or 0.0
-        # Of calls that take hardly longer than a stop only their number is known.
+        # For calls that take hardly longer than a stop, only their number is known.
         least = self.wall_of(self.calls * tracing.UNTRACED_NS) if added else None
         return max(spent - added, min(spent, least or 0.0))
 
     @cached_property
     def stretch(self) -> float:
-        """How many times longer everything takes as other programs use the processors too. The task that
-        computes most shows it twice: it lives so much longer than it computes, and few of its pauses make up
-        for most of their time. Who waits in calls shows the first alone, who computes the second. 1 where CPU
-        times are not known."""
+        """The factor by which everything takes longer because other programs use the processors, too. For the
+        task that computes most, two values show it: its lifetime compared with its computing time, and the
+        share of few long pauses in its total pause time. Tasks that wait in calls affect only the first,
+        tasks that compute only the second. 1 if CPU times are unknown."""
         task = self.one(_BUSIEST_SQL)
         if not task:
             return 1.0
@@ -199,7 +200,7 @@ class Facts:
         return min(MOST_STRETCH, max(1.0, found))
 
     def _uneven_sql(self, utid: int) -> str:
-        """Pauses between a task's calls: their sum, by their number times their geometric mean."""
+        """Pauses between a task's calls: their sum, estimated as their number times their geometric mean."""
         return f"""WITH seen AS (SELECT e.ts, e.dur, {self.slice_of} AS slice FROM events e
   WHERE e.utid = {utid} AND e.ts IS NOT NULL AND e.dur IS NOT NULL AND e.side IN (0, 1, 3)
     AND {self.is_in_sample}),
@@ -208,7 +209,7 @@ SELECT sum(ns) / nullif(count(ns) * exp(avg(ln(ns + 1))), 0) AS uneven FROM paus
 
     @property
     def slice_of(self) -> str:
-        """SQL: in which slice of the run the event `e` began."""
+        """SQL: the slice of the run in which the event `e` began."""
         if self._every_slice == 1 or not self.wall_ns:
             return "0"
         first, length = self.store.manifest.first_ts or 0, self.wall_ns // (_SLICES * self._every_slice)
@@ -216,7 +217,7 @@ SELECT sum(ns) / nullif(count(ns) * exp(avg(ln(ns + 1))), 0) AS uneven FROM paus
 
     @property
     def is_in_sample(self) -> str:
-        """SQL condition: the event `e` is one of those whose pauses are looked at."""
+        """SQL condition: the pauses before the event `e` are examined."""
         return f"{self.slice_of} % {self._every_slice} = 0"
 
     @property
@@ -224,29 +225,29 @@ SELECT sum(ns) / nullif(count(ns) * exp(avg(ln(ns + 1))), 0) AS uneven FROM paus
         return max(1, -(-self.all_calls // MOST_SAMPLED))
 
     def typical(self, typical_ns: int | None, time_ns: int | None) -> int | None:
-        """The time of calls without those few that waited for a disk: TYPICAL_NS, their number times their
-        geometric mean, at the pace at which the run had its processors; TIME_NS, their sum, at most."""
+        """The time of calls without the few that waited for a disk: TYPICAL_NS, their number times their
+        geometric mean, scaled by the run's share of processors; at most TIME_NS, their sum."""
         if typical_ns is None or time_ns is None:
             return typical_ns
         return max(typical_ns, min(time_ns, round(self.stretch * typical_ns)))
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """A small answer over the store's tables and views."""
+        """A small result of a query on the store's tables and views."""
         self.profile.need_for(sql)
         return self.store.rows(sql)
 
     def keep(self, name: str, sql: str) -> None:
-        """Keeps an answer under a name for later questions of the same rule."""
+        """Stores a result under a name for later queries of the same rule."""
         self.profile.need_for(sql)
         self.store.keep(name, sql)
 
     def one(self, sql: str) -> dict[str, Any]:
-        """The first row; an empty dict where there is none."""
+        """The first row; an empty dict if there is none."""
         rows = self.rows(sql)
         return rows[0] if rows else {}
 
     def sees(self, need: Need) -> bool:
-        """Whether the source can see what is needed."""
+        """Whether the source can show what is needed."""
         return self._seen[need]
 
     @cached_property
@@ -281,30 +282,30 @@ FROM processes"""
 
     @cached_property
     def opened_flags(self) -> int:
-        """All flags with which something was opened."""
+        """The union of all flags with which files were opened."""
         found = self.one(FLAGS_SQL)
         return int(found["flags"] or 0)
 
     @cached_property
     def is_still(self) -> bool:
-        """Whether the run has not a single transfer: then it has nothing to miss."""
+        """Whether the run has no transfer at all, so that losses among them do not matter."""
         return not self._any("direction IN (1, 2)")
 
     @property
     def only_starts(self) -> bool:
-        """Whether hardly more is known than that programs started, as of `true`."""
+        """Whether little more is known than that programs started, as for `true`."""
         return self.io_ns is None and self.calls <= self.processes and self.is_still
 
     def _any(self, condition: str) -> bool:
-        """Whether any event is so: one of `ASKED_OF_EVENTS`."""
+        """Whether an event fulfils the condition: one of `ASKED_OF_EVENTS`."""
         if self.store.rows_of("events") <= MOST_AT_ONCE:
             return self._are_any[condition]
-        # The first one found ends the search.
+        # The first match ends the search.
         return bool(self.rows(any_sql(condition)))
 
     @cached_property
     def _are_any(self) -> Mapping[str, bool]:
-        """The same of all conditions, of few events asked together."""
+        """The same for all conditions. If there are few events, all are checked together."""
         (found,) = self.rows(ANY_SQL)
         return dict(zip(ASKED_OF_EVENTS, found["found"], strict=True))
 
@@ -315,23 +316,23 @@ FROM processes"""
 
     @cached_property
     def ranks(self) -> int:
-        """MPI ranks seen; 0 for a program without."""
+        """Number of MPI ranks seen; 0 for a program without MPI."""
         return int(self.one("SELECT count(DISTINCT rank) AS n FROM processes")["n"])
 
     @cached_property
     def processes(self) -> int:
-        """Processes of the run, threads not counted."""
+        """Number of processes in the run, without threads."""
         return int(self.one("SELECT count(DISTINCT upid) AS n FROM processes")["n"])
 
     @cached_property
     def nodes(self) -> int | None:
-        """Nodes of the job: as its scheduler told, else the hosts seen."""
+        """Number of nodes of the job, from its scheduler, or else the number of hosts seen."""
         job, hosts = (self.store.manifest.raw.get(name) for name in ("job", "hosts"))
         return (job or {}).get("nodes") or len(hosts or ()) or None
 
     @cached_property
     def mount_kinds(self) -> Mapping[str, FileSystemKind]:
-        """Mount point -> local, network or parallel, of the mounts that files lie on."""
+        """Mount point -> local, network or parallel, for the mounts with files of the run."""
         return self.profile.facts.mount_kinds
 
 

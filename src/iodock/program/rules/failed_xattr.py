@@ -1,4 +1,4 @@
-"""Questions for extended attributes and access lists that the file system always answers with no."""
+"""Requests for extended attributes and access lists that the file system always rejects."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _is_a_tools_habit(faults: Faults, failed: int, settings: Settings) -> bool:
-    """Whether only tools asked, and were answered at once: nobody would change that."""
+    """Whether only tools made the requests and got fast answers, in which case no change is worthwhile."""
     quick = faults.time_ns is not None and faults.time_ns <= settings.quick_ns * failed
     return quick and faults.total("by_others") == 0
 

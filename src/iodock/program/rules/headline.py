@@ -1,4 +1,4 @@
-"""The one headline of a run, wherever it is shown: how much was I/O, and whether that pays to change."""
+"""The headline of a run, the same in all views: how much was I/O, and whether changing it is worthwhile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iodock.shared.message import Message
 
 
 def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
-    """The run in a few numbers, and what they say. FOUND: its findings and notes."""
+    """The run in a few numbers, and what they mean. FOUND: its findings and notes."""
     io, unseen = facts.io_ns, unseen_of(facts.store)
     waiting = facts.overview.get("waiting_time_ns")
     worth = _worth(found)
@@ -32,13 +32,13 @@ def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
 
 
 def remarks_of(facts: Facts) -> tuple[Message, ...]:
-    """What must be known to read the times: nothing beyond what each says."""
+    """What readers must know to interpret the times; empty if nothing."""
     return ()
 
 
 def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
-    """The method's next step (SS-ken report, 2.3): change and measure again, the administrator, or
-    nothing."""
+    """The next step of the method (SS-ken report, 2.3): change and measure again, contact the administrator,
+    or nothing."""
     share = _io_share(facts)
     if _worth(found):
         return Message(
@@ -113,7 +113,8 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
 
 
 def _beside_share(facts: Facts, worth: Sequence[Finding]) -> str:
-    """What goes with the calls may take longer than they do: then the share alone would deny the findings."""
+    """Work that goes with the calls may take longer than the calls, so the share alone would contradict the
+    findings."""
     if facts.is_traced:
         return N_(
             "I/O took {io_share} of the traced run (without the tracer it may be more or less). Things "

@@ -1,4 +1,4 @@
-"""Ranks ask for their pieces of a file each for itself, though they could ask together."""
+"""Each rank requests its pieces of a file separately, although collective calls could combine them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Settings:
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for reads and one for writes: files of MPI-IO, and those that ranks share without it in
-    pieces that lie between each other's. Pieces that are large and in order gain little: a note."""
+    """One candidate for reads and one for writes: files of MPI-IO, and files that ranks share without it in
+    interleaved pieces. Large pieces in order gain little, and are a note."""
     if facts.ranks < 2:
         return
     for direction, verb in counted.DIRECTIONS:

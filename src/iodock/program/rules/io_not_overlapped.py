@@ -1,4 +1,4 @@
-"""Computing and large I/O take strict turns, though one could go on during the other."""
+"""Computing and large I/O strictly alternate, although they could overlap."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for the thread that moves most of the bytes in large requests."""
+    """One candidate: the thread that moves most of the bytes in large requests."""
     row = facts.one(_TURNS_SQL)
     if not row or row["pause_ns"] is None:
         return
@@ -34,10 +34,10 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     read, written = int(row["read_bytes"]), int(row["written_bytes"])
     if turns < settings.least_turns or read + written < settings.least_turn_bytes * turns:
         return
-    # Who waits between its requests, say for others that compute, computes less than that itself. (Without
-    # times of the processor only a process of one thread is judged.)
+    # A thread that waits between its requests, for example for computing threads, computes less than its
+    # pauses. (Without processor times, only processes with a single thread are judged.)
     computing = pause if row["cpu_user_ns"] is None else min(pause, int(row["cpu_user_ns"]))
-    # What comes from memory, or goes there, waits for no device. A first read takes up to twice as long.
+    # Transfers from or to memory do not wait for a device. A first read takes up to twice as long.
     memory = 1e9 * (2 * read / READ_BYTES_PER_S + written / WRITE_BYTES_PER_S)
     if min(io, computing) < settings.least_share * int(row["whole_ns"]) or io < memory:
         return
@@ -98,9 +98,9 @@ RULE = Rule(
         *("read-after-write", "redundant-writes", "random-access", "backward-access"),
         *("copy-through-user-space", "whole-file-for-a-few-bytes"),
     ),
-    # Its cost is all I/O that could go on meanwhile, needed or not.
+    # Its cost is all I/O that could overlap, whether necessary or not.
     yields_at=0.2,
     is_of_waiting=True,
-    # There is less to hide once other faults are gone.
+    # Less can be overlapped once other faults are corrected.
     comes_last=True,
 )

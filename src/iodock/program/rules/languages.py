@@ -1,4 +1,4 @@
-"""In which languages a finding's advice is: those of the programs that made the calls at fault."""
+"""The languages of a finding's advice: those of the programs that made the calls at fault."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from iodock.shared.language import N_
 from iodock.shared.message import Message
 
 MOST_OF_CALLS = 0.8
-"""Programs that made so many of the calls at fault together are told how; those behind them are not."""
+"""Share of the calls at fault whose programs get advice; programs with fewer calls do not."""
 MOST_NAMES = 300
-"""So many of a candidate's files are looked at, the costliest first."""
+"""Number of a candidate's files that are examined, the most expensive first."""
 WRITTEN = frozenset({"C", "C++", "Fortran", "Python", "shell"})
-"""Languages that there is advice in."""
+"""Languages with advice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """What made a part of the calls at fault: programs of the same languages."""
+    """Programs of the same languages that made a part of the calls at fault."""
 
     program: str
-    """The one of them with the most calls; empty: not known."""
+    """The program with the most calls; empty if unknown."""
     languages: frozenset[str]
     libraries: frozenset[str]
     count: int
     is_unclear: bool
-    """Whether its file was read and tells of no language."""
+    """Whether its file was examined and shows no language."""
 
 
 def advice_for(advice: Sequence[Advice], candidate: Candidate, facts: Facts) -> tuple[Advice, ...]:
-    """What fits the programs that made the calls at fault, and the libraries that they use; C where no
-    language is known. Where programs of several languages share it, each is named."""
+    """The advice for the programs that made the calls at fault and for their libraries; C if no language is
+    known. If several languages share the calls, each is named."""
     authors = authors_of(candidate, facts)
     libraries = _libraries(frozenset().union(*(one.libraries for one in authors)), candidate)
     spoken = frozenset().union(*(one.languages for one in authors)) & WRITTEN
@@ -54,7 +54,7 @@ def advice_for(advice: Sequence[Advice], candidate: Candidate, facts: Facts) -> 
 
 
 def authors_of(candidate: Candidate, facts: Facts) -> list[Author]:
-    """Those that made most of the calls at fault, the busiest first."""
+    """The programs that made most of the calls at fault, the most active first."""
     rows = _rows(candidate, facts)
     made: dict[frozenset[str], list[dict[str, Any]]] = {}
     for row in rows:
@@ -85,7 +85,8 @@ def _author(languages: frozenset[str], rows: Sequence[dict[str, Any]], facts: Fa
 
 
 def _program(row: dict[str, Any], facts: Facts) -> str:
-    """What a user calls it: of an interpreter the script that it runs, if that is a file of the run."""
+    """The name that a user knows: for an interpreter, the script that it runs, if that is a file of the
+    run."""
     if row["path"] is None:
         return ""
     if row["is_interpreted"] and not row["is_script"]:
@@ -100,7 +101,8 @@ def _program(row: dict[str, Any], facts: Facts) -> str:
 
 
 def _rows(candidate: Candidate, facts: Facts) -> list[dict[str, Any]]:
-    """The programs' calls: those that the candidate names, else on its files, else on data of the run."""
+    """The calls of each program: those that the candidate names, else on its files, else on data of the
+    run."""
     if candidate.authors is not None:
         return facts.rows(_SQL.format(at_fault=_of_processes(candidate.authors)))
     ways = [_of_calls(candidate), _of_files(candidate), "u.direction > 0", "true"]
@@ -120,7 +122,7 @@ def _of_files(candidate: Candidate) -> str:
 
 
 def _of_calls(candidate: Candidate) -> str:
-    """Calls like the candidate's: of data all that go in the same direction, else of the same family."""
+    """Calls like the candidate's: for data, all in the same direction; else all of the same family."""
     if candidate.call is None:
         return ""
     like = f"""(SELECT k.id FROM calls k JOIN calls c ON c.name = {quoted(candidate.call)}
@@ -148,7 +150,8 @@ GROUP BY a.path, a.languages, a.is_unclear, a.is_script, a.is_interpreted"""
 
 
 def _libraries(used: frozenset[str], candidate: Candidate) -> frozenset[str]:
-    """Those whose advice fits. numpy comes with the others: it counts alone, and for files of its own."""
+    """Libraries with fitting advice. numpy is loaded by the others, so it counts only alone and for its own
+    files."""
     if "NetCDF" in used or "h5py" in used:
         used |= {"HDF5"}
     own = any(name.endswith((".npy", ".npz")) for name in candidate.files)

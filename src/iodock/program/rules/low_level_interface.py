@@ -1,4 +1,4 @@
-"""Much data goes through the C library's streams."""
+"""Much data is moved through the C library's streams."""
 
 from __future__ import annotations
 

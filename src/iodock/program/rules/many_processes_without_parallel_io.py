@@ -21,8 +21,8 @@ class Settings:
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate, a note: what it costs, if anything, other rules say. Files that one rank moves for all
-    are no work side by side."""
+    """One candidate, a note: other rules state its cost, if there is any. Files that one rank moves for all
+    are not parallel work."""
     faults = counted.transfers(facts, _WHERE, together=True)
     movers = counted.processes(faults)
     moved = faults.total("bytes")

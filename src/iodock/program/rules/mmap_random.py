@@ -1,4 +1,4 @@
-"""Maps of files that are gone through at random: a wait for each touch."""
+"""Memory-mapped files that are accessed at random: each access waits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iodock.shared.language import N_
 from iodock.shared.message import Message
 
 LONGEST_WAIT_NS = 20_000_000
-"""What lies further apart was computing, not waiting for one page."""
+"""Page faults further apart than this were separated by computing, not by waiting for one page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all files whose maps are touched at random, with waits."""
+    """One candidate: all files whose maps are accessed at random, with waiting."""
     found = Faults(facts.rows(_sql(settings)))
     count, cost = found.total("count"), found.time_ns
     if not count or not costs.worth_a_word(facts, cost, count):
@@ -50,7 +50,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         ),
         count=count,
         time_ns=cost,
-        # Page faults are no calls.
+        # Page faults are not calls.
         work_ns=cost or 0,
         evidence={
             "count": count,
@@ -69,8 +69,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-# A fault is noted when its page is there, so up to the task's fault before lies the wait for it, and what the
-# task computed. What it can't have waited: its CPU time, and the time in calls.
+# A page fault is recorded when its page is available. So the time since the task's previous page fault
+# contains the waiting and the task's computing. CPU time and time in calls are not waiting.
 def _sql(settings: Settings) -> str:
     stepped = faults.steps(where="WHERE is_major IS NOT NULL AND file_id IN (FROM data_files)")
     return f"""WITH stepped AS (SELECT *,

@@ -1,13 +1,13 @@
-"""Files that ranks opened by MPI-IO. Its own calls are not recorded: one rank may move what others asked for,
-in other pieces, so that the calls below say nothing of the ranks."""
+"""Files that ranks opened by MPI-IO. MPI-IO's own calls are not recorded. One rank may move what others
+requested, in other pieces, so the system calls do not show what each rank did."""
 
 from __future__ import annotations
 
-# MPI-IO asks for the type of the file system when it opens a file (fstype of ROMIO and of OMPIO), of the file
-# or of its folder, which other programs hardly do. MPI itself asks for that of its own files.
+# MPI-IO queries the type of the file system when it opens a file (fstype of ROMIO and of OMPIO), for the file
+# or its folder. Other programs hardly do that. MPI itself queries it for its own files.
 ASKED = """SELECT DISTINCT f.name, p.upid FROM uses u JOIN calls c ON c.id = u.call_id
   JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid WHERE c.family = 'statfs'"""
-"""SQL: the names of which a process asked for the type of the file system: `name upid`."""
+"""SQL: the names for which a process queried the type of the file system: `name upid`."""
 
 FILES = f"""SELECT DISTINCT u.file_id FROM uses u JOIN calls c ON c.id = u.call_id
   JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
@@ -15,4 +15,4 @@ FILES = f"""SELECT DISTINCT u.file_id FROM uses u JOIN calls c ON c.id = u.call_
 WHERE c.family = 'open' AND u.errno_id IS NULL AND p.rank IS NOT NULL
   AND f.kind IN ('file', 'regular', 'unknown')
   AND NOT regexp_matches(f.name, '^/(proc|sys|dev)/|/ompi[^/]*/')"""
-"""SQL: the files that ranks opened so: `file_id`. Needs the derived table `uses`."""
+"""SQL: the files that ranks opened in this way: `file_id`. Needs the derived table `uses`."""

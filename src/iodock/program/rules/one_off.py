@@ -1,4 +1,4 @@
-"""What a run does to make a cache that the next run finds: a font list, compiled modules, translated code."""
+"""Work for filling a cache that the next run uses: a font list, compiled modules, translated code."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from iodock.shared.language import N_
 _CACHE = "(^|/)(__pycache__|[.]?[A-Za-z_-]*[Cc]ache)/"
 _PROGRAMS = f"{SYSTEM_NAMES}|/(site|dist)-packages/|/node_modules/"
 LEAST_BEFORE = 0.7
-"""Share of the time with a candidate's files that must go to files of programs and caches, before the last
-write into a cache: something of them may be used in each run, too."""
+"""Share of the time with a candidate's files that must concern files of programs and caches before the last
+write into a cache: a part of these files may be used in each run, too."""
 TITLE = N_("A cache is made, which happens once")
 ADVICE = advise(
     any=N_(
@@ -25,7 +25,7 @@ ADVICE = advise(
 
 
 def judged(facts: Facts, candidate: Candidate) -> Candidate:
-    """The candidate; as a note where it is about files of programs and of caches, before a cache was
+    """The candidate, turned into a note if it concerns files of programs and caches before a cache was
     written."""
     if not candidate.files:
         return candidate

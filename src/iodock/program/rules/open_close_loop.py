@@ -1,4 +1,4 @@
-"""The same file opened, used a little and closed, again and again."""
+"""The same file is opened, used a little and closed, again and again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all files that a process opened too often. One open and close of each is free."""
+    """One candidate: all files that a process opened too often. One open and close of each is not counted."""
     faults = Faults(facts.rows(_sql(settings)))
     count = faults.total("count")
     if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
@@ -52,11 +52,11 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 _MOST_REST = 4
-"""Metadata calls of other kinds that go with an open: Go's runtime makes four of fcntl."""
+"""Metadata calls of other kinds for each open: Go's runtime makes four fcntl calls."""
 
 
-# What goes with an open goes with it: the close, and libraries' fstat, ioctl, fcntl and seeks before an
-# access. A buffer that lives on collects the small accesses, too.
+# Calls that are saved with an open: the close, and libraries' fstat, ioctl, fcntl and seeks before an access.
+# If the file stays open, its buffer also combines the small accesses.
 def _sql(settings: Settings) -> str:
     spared = "(w.opens - 1) / w.opens"
     with_it = " + ".join(
@@ -81,12 +81,13 @@ WHERE w.opens >= {settings.least_opens} AND (f.file_id IN (FROM plain_files) OR 
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
-# What a buffer that lives on moves in large pieces.
+# Time in which a buffer that stays would move the data in large pieces.
 _BUFFERED = f"""greatest(0, coalesce(w.read_ns, 0) + coalesce(w.write_ns, 0)
   - 1e9 * (w.read_bytes + w.written_bytes) / {costs.WRITE_BYTES_PER_S})"""
-# A database's journal is opened for each transaction; the database itself once for each connection.
+# A database opens its journal for each transaction, but the database itself once for each connection.
 _CONNECTED = """(f.file_id IN (FROM database_files) AND NOT regexp_matches(f.name, '-(journal|wal|shm)$'))"""
-# What the kernel tells of a process or of the machine is told anew to each read from the file's beginning.
+# The kernel's information on a process or the machine is generated again when the file is read from its
+# beginning.
 _KERNEL = "(f.kind IN ('file', 'regular', 'unknown') AND regexp_matches(f.name, '^/proc/'))"
 _QUERY = """SELECT file, pid, count(*) FILTER (WHERE family = 'open') AS opens,
   count(*) FILTER (WHERE direction IS NOT NULL) AS transfers, sum(bytes) AS bytes, sum(dur) AS time_ns
@@ -98,7 +99,7 @@ _MESSAGE = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """The same of counters: of the time of a file's metadata calls, what all opens but the first take."""
+    """The same for counters: the part of a file's metadata time for all opens except the first."""
     moved = "t.read_bytes + t.written_bytes"
     faults = counted.files(
         facts,
@@ -152,7 +153,7 @@ RULE = Rule(
     find=find,
     counters=in_counters,
     views=("file_work", "places", "database_files", "plain_files", "counted_files"),
-    # Who writes a file anew each time must empty it, too.
+    # A program that rewrites a file each time must also truncate it.
     yields_to=("shared-file-contention", "slow-call", "redundant-writes"),
     case="open-close",
 )

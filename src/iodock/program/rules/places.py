@@ -1,4 +1,4 @@
-"""Evidence that many rules share: transfers or calls that are at fault, added up by place."""
+"""Evidence that many rules share: transfers or calls at fault, summed by place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 
 class Where(TypedDict):
-    """Where faults are, as fields of a candidate."""
+    """The places of faults, as fields of a candidate."""
 
     files: tuple[str, ...]
     file_count: int
@@ -27,11 +27,11 @@ class Faults:
 
     @property
     def time_ns(self) -> int | None:
-        """Time inside the calls; None where no row has any."""
+        """Time inside the calls; None if no row has one."""
         return self.sum_of("time_ns")
 
     def sum_of(self, column: str) -> int | None:
-        """Sum of a column; None where no row has it."""
+        """Sum of a column; None if no row has a value."""
         known = [int(row[column]) for row in self.rows if row.get(column) is not None]
         return sum(known) if known else None
 
@@ -42,12 +42,12 @@ class Faults:
 
     @property
     def file_count(self) -> int:
-        """Files of all places."""
+        """Number of files in all places."""
         return sum(int(row.get("file_count") or 1) for row in self.rows)
 
     @property
     def where(self) -> Where:
-        """What a candidate says of them; the call is that of the first row."""
+        """The candidate's fields for them; the call is that of the first row."""
         return {"files": self.files, "file_count": self.file_count, "call": self.rows[0]["call"]}
 
     def __bool__(self) -> bool:

@@ -1,4 +1,4 @@
-"""Reads that find nothing: a file asked again and again whether it has grown."""
+"""Reads that find no data: a program repeatedly checks whether a file has grown."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 _GAIN = (0.0, 1.0)
-"""Nothing where the program must wait for its data anyway; a CPU and a server are spared even then."""
+"""There is no gain if the program must wait for its data anyway, but the CPU and the server are relieved."""
 
 
-# A stream reads on after its end only when it has been sought: these seeks go with the reads, one with each.
+# A stream reads beyond its end only after a seek, so one seek for each read is included.
 def _sql(settings: Settings) -> str:
     return f"""WITH empty AS (SELECT t.place, sum(t.count) AS reads, arg_max(c.name, t.count) AS call,
     sum(t.count) FILTER (WHERE t.size_bin = -1) AS nothing,

@@ -1,4 +1,4 @@
-"""Requests that jump to and fro in a file."""
+"""Requests that jump back and forth in a file."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _advice(facts: Facts, faults: Faults, settings: Settings, direction: int) -> tuple[Advice, ...]:
-    """What fits how much is needed of the files, and of each request."""
-    # The buffers of libraries are a page or more; what was used of them is not known.
+    """The advice that fits the needed share of the files and of each request."""
+    # Buffers of libraries have a page or more, and the used part of them is unknown.
     fills = direction == 1 and faults.total("bytes") >= PAGE_BYTES * faults.total("count")
     known = RULE.advice if _is_most_needed(facts, faults, settings) else _FEW_NEEDED
     return (*(_BUFFERED if fills else ()), *known)
 
 
 def _is_most_needed(facts: Facts, faults: Faults, settings: Settings) -> bool:
-    """Whether the requests ask for most of the files, or may: of some their size is not known."""
+    """Whether the requests cover most of the files, or may do so: the size of some is unknown."""
     places = ", ".join(str(row["place"]) for row in faults.rows)
     known = facts.one(
         f"""SELECT CAST(sum(size_bytes) AS BIGINT) AS bytes, sum(sized) = sum(file_count) AS are_known
@@ -81,7 +81,7 @@ def faults_of(facts: Facts, direction: int, settings: Settings) -> Faults:
     return Faults(facts.rows(_sql(direction, settings)))
 
 
-# What is written again, as a header is between records, is told by `redundant-writes`.
+# Data that are rewritten, such as a header between records, are reported by `redundant-writes`.
 def _sql(direction: int, settings: Settings) -> str:
     back = "sum(t.back) FILTER (WHERE t.pattern IN (4, 5, 6))"
     ahead = "sum(t.count - t.back) FILTER (WHERE t.pattern IN (3, 4))"
@@ -150,9 +150,9 @@ _FEW_NEEDED = advise(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Files of which most requests begin elsewhere than the one before ended. Where several ranks share the
-    file, the pieces between are others', so that the servers see all jumps; of one process that jumps ahead
-    only, it is no disorder."""
+    """Files in which most requests do not begin at the previous end. If several ranks share the file, the
+    pieces in between belong to others, so the servers see all jumps. If one process only jumps forward, it is
+    not random."""
     for direction, verb, faults in counted.in_each_direction(facts, _counted_sql(settings)):
         count, moved = faults.total("count"), faults.total("bytes")
         jumps = count - faults.total("consecutive")
@@ -171,7 +171,7 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         )  # fmt: skip
 
 
-# Half of the requests: with fewer the file is mostly read or written in order.
+# Half of the requests: with fewer, the file is mostly accessed in order.
 def _counted_sql(settings: Settings) -> str:
     return f"""t.interface = 'posix' AND 2 * (t.count - t.consecutive) >= t.count
   AND CASE WHEN t.movers > 1 AND t.rank IS NULL THEN t.count / t.movers ELSE t.count - t.forward END

@@ -1,4 +1,4 @@
-"""Some ranks do far more I/O than the others, who wait for them."""
+"""Some ranks do far more I/O than the others, which wait for them."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def _is_unequal(team: Team, busiest: Worker, ratio: float) -> bool:
 
 
 def _is_waited_for(team: Team, busiest: Worker, ratio: float) -> bool:
-    """Whether the other threads have nothing left to do: they may share the work by its kind, so that they
-    compute while one does the I/O. A runtime that lets one task wander from thread to thread spreads its I/O
-    unevenly, but over all the time."""
+    """Whether the other threads have nothing to do: threads may divide the work by kind, so that they compute
+    while one does the I/O. A runtime that moves one task from thread to thread distributes its I/O unevenly,
+    but over the whole time."""
     busy = [one.busy_ns for one in team.workers if one.busy_ns is not None]
     if busiest.busy_ns is None or len(busy) < len(team.workers):
         return False
@@ -105,7 +105,7 @@ _TITLE_THREADS = N_("Unequal I/O among the threads")
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """The same of counters. One that moves more, and does not need longer for it, is a note."""
+    """The same for counters. A rank that moves more but does not need longer is a note."""
     rows, ranks = facts.rows("FROM counted_work"), facts.ranks
     shared = next((row for row in rows if row["worker"] is None), {"bytes": 0, "time_ns": 0})
     own = [row for row in rows if row["worker"] is not None]

@@ -1,4 +1,4 @@
-"""A process that reads what it has written itself."""
+"""A process that reads data which it has written itself."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all places whose readers wrote them. Kept in memory, what they hold would not be written
-    again for each reading either."""
+    """One candidate: all places whose readers wrote them. If the data were kept in memory, they would not be
+    written for each reading either."""
     faults = _without_refills(facts, Faults(facts.rows(_sql(settings))))
     count, cost = faults.total("count"), faults.time_ns
     handed = Faults(facts.rows(_handed_sql(settings)))
@@ -56,8 +56,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _without_refills(facts: Facts, faults: Faults) -> Faults:
-    """The places without those where a library only fills its buffer anew when it comes back from a header
-    that is brought up to date: nobody asked for these bytes."""
+    """The places without those where a library only refills its buffer after updating a header: the program
+    did not request these bytes."""
     known = redundant_writes.headers_of(facts) if faults else Faults([])
     updates = {row["place"]: int(row["count"]) for row in known.rows}
     return Faults(
@@ -70,11 +70,11 @@ def _without_refills(facts: Facts, faults: Faults) -> Faults:
 
 
 _BUFFER = 65536
-"""No library's buffer for a file is larger, unless asked for."""
+"""Libraries use no larger buffers for a file, unless requested."""
 
 
-# What is deleted afterwards was made for the reading alone: writing, opening and deleting it go, too. Not
-# what sort and SQLite spill: their memory did not hold it.
+# Files deleted afterwards were made only for the reading: writing, opening and deleting would be saved, too.
+# This does not apply to files of sort and SQLite, whose data did not fit into memory.
 _SPILLED = "/(sort[A-Za-z0-9]{6}|etilqs_[0-9a-f]+)$"
 
 
@@ -95,8 +95,8 @@ WHERE NOT regexp_matches(f.name, '{_SPILLED}') AND w.file_id IN (
     )
 
 
-# What is read oftener than it was written is read again: `redundant-reads` says so. New to the reader is what
-# was written, and the piece around each range that was written anew.
+# Data read more often than written are reported by `redundant-reads`. New for the reader are the written data
+# and the piece around each range that was rewritten.
 def _sql(settings: Settings) -> str:
     own = "coalesce(t.own_written_bytes, 0)"
     read = "FILTER (WHERE t.direction = 1)"
@@ -117,7 +117,7 @@ def _sql(settings: Settings) -> str:
     )
 
 
-# Writes that a later one replaced, as many bytes of them as were read back.
+# Writes that a later one replaced, up to the number of bytes that were read back.
 def _handed_sql(settings: Settings) -> str:
     own = "coalesce(t.own_written_bytes, 0)"
     again = f"coalesce(sum({own}) FILTER (WHERE t.direction = 2), 0)"

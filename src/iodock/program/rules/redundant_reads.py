@@ -31,7 +31,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for what processes read again themselves, one for what each of many reads once."""
+    """One candidate for data that processes read again themselves, and one for data that many processes read
+    once each."""
     for shared in (False, True):
         found = _without_random(facts, Faults(facts.rows(_sql(shared, settings))), settings)
         faults = _read_alike(facts, found, settings.least_factor_shared if shared else 1)
@@ -71,7 +72,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _without_random(facts: Facts, faults: Faults, settings: Settings) -> Faults:
-    """The places without those of which parts are looked up here and there, none of them above all."""
+    """The places without those whose parts are accessed here and there with none being preferred."""
     jumping = {row["place"] for row in _jumping(facts)} if faults else set()
     places = ", ".join(str(row["place"]) for row in faults.rows if row["place"] in jumping)
     if not places:
@@ -93,9 +94,9 @@ def _jumping(facts: Facts) -> Iterator[dict[str, Any]]:
 
 
 def _read_alike(facts: Facts, faults: Faults, least: float) -> Faults:
-    """The places that so many processes of one program read, with the number of these. Compilers and build
-    tools don't count: these look at what they have made, to sign or to link it, and the user can't change
-    them."""
+    """The places that this number of processes of one program read, with the number of these. Compilers and
+    build tools do not count: they examine their own output, to sign or link it, and users cannot change
+    that."""
     if not faults:
         return faults
     places = ", ".join(str(row["place"]) for row in faults.rows)
@@ -121,7 +122,7 @@ def _sql(shared: bool, settings: Settings) -> str:
     in_order = "coalesce(sum(t.count) FILTER (WHERE t.pattern = 2), 0)"
     scanned = f"""(NOT p.place IN (FROM database_places)
   OR {in_order} >= {settings.least_scanned} * sum(t.count))"""
-    # The same place may be both; it is told once, as what each process does itself.
+    # A place may fulfil both conditions. It is reported once, as read repeatedly by each process.
     own = f"sum(coalesce(t.own_read_bytes, 0)) < {1 - 1 / settings.least_factor} * sum(t.bytes)"
     return transfers.by_place(
         transfers.again(again),
@@ -156,8 +157,8 @@ _ADVICE_MANY = advise(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Files of which more was read than lies up to the furthest byte that was read: by each process again, or
-    by each of many once."""
+    """Files from which more was read than lies before the furthest byte that was read: again by each process,
+    or once by each of many."""
     more = [f"t.bytes >= {settings.least_factor} * t.extent_bytes * t.movers"]
     more.append(f"t.bytes >= {settings.least_factor_shared} * t.extent_bytes AND NOT ({more[0]})")
     for text, condition in zip((_ONE, _MANY), more, strict=True):

@@ -24,9 +24,9 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all places whose ranges are rewritten. Who empties a file to write it anew opens and
-    closes it each time: that can take far longer than the writes, and goes with them, and so does formatting
-    of text."""
+    """One candidate: all places whose ranges are rewritten. A program that truncates a file to rewrite it
+    opens and closes it each time. That can take far longer than the writes, and is included, as is the
+    formatting of text."""
     away = {row["place"] for row in facts.rows(_AWAY_SQL)}
     whole = _without(Faults(facts.rows(_sql(settings))), away)
     headers = _without(headers_of(facts), away)
@@ -76,8 +76,8 @@ _AGAIN = "coalesce(t.any_written_bytes, 0)"
 
 
 def headers_of(facts: Facts) -> Faults:
-    """The places of which a few ranges are written again and again between other writes: `count` is that of
-    these writes, `bytes` those that went there, `again` all of them but the last."""
+    """The places with a few ranges that are rewritten repeatedly between other writes: `count` is the number
+    of these writes, `bytes` their bytes, `again` all of them except the last."""
     settings = facts.settings.of_rule("redundant-writes", Settings)
     if not facts.sees(Need.OFFSETS):
         return Faults([])
@@ -96,8 +96,8 @@ ORDER BY time_ns DESC NULLS LAST, p.name"""
     )
 
 
-# What got another name again and again was another file each time; what took the place of the last one is
-# told below.
+# A file that was renamed repeatedly to different names was a different file each time. Files that replaced
+# the previous one are handled below.
 _AWAY_SQL = """SELECT l.place FROM renamed_files m JOIN places l ON l.file_id = m.source
 GROUP BY l.place HAVING count(*) > 1 OR bool_or(m.target IN (SELECT file_id FROM replaced_files))"""
 
@@ -106,7 +106,7 @@ def _without(faults: Faults, places: set[int]) -> Faults:
     return Faults([row for row in faults.rows if row["place"] not in places])
 
 
-# What was written to be renamed to a name that stays, but the last time.
+# Files that were written in order to be renamed to a permanent name, except the last one.
 _REPLACED_SQL = """WITH written AS (SELECT DISTINCT m.target, m.source FROM renamed_files m)
 SELECT any_value(l.place) AS place, f.name, 1 AS file_count, 'rename' AS call,
   CAST(sum(w.writes) * (1 - 1 / any_value(r.turns)) AS BIGINT) AS count,
@@ -119,8 +119,8 @@ WHERE f.file_id IN (FROM plain_files) AND w.written_bytes > 0 GROUP BY f.file_id
 ORDER BY time_ns DESC NULLS LAST, f.name"""
 
 
-# Of files that are read less often than they are written anew: what is read in between, as an assembler does
-# a compiler's output, was needed. One of each call is needed, or hung: the longest.
+# For files that are read less often than rewritten. Files that are read in between, such as a compiler's
+# output by an assembler, were needed. One call of each kind is necessary or hung: the longest.
 def _opened(facts: Facts, faults: Faults) -> Faults:
     if not faults:
         return faults
@@ -148,7 +148,7 @@ _MESSAGE = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Files into which more was written than lies up to the furthest byte that was written."""
+    """Files into which more was written than lies before the furthest byte that was written."""
     more = f"t.bytes >= {settings.least_factor} * t.extent_bytes"
     if not facts.sees(Need.RANKS):
         # Commands of a script may append to a file one after the other, each from its own beginning.
@@ -197,6 +197,6 @@ RULE = Rule(
         *("renamed_files", "replaced_files", "rewritten_ranges", "counted_transfers"),
     ),
     yields_to=("synchronous-flags", "read-after-write"),
-    # What is written again is written before it can be read.
+    # Data written again are written before they can be read.
     yields_at=0.4,
 )

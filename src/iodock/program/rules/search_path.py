@@ -1,5 +1,5 @@
-"""What `failed-open-storm` says of search paths of many folders, along which a loader, an interpreter or a
-shell looks in vain."""
+"""The text of `failed-open-storm` for search paths of many folders, which a loader, an interpreter or a shell
+tries without success."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ADMINISTRATOR = N_(
 
 
 def advice(variable: str) -> tuple[Advice, ...]:
-    """What to do about a long search path, by the variable that has it."""
+    """What to do about a long search path, by the variable that contains it."""
     return (
         Advice("any", Message(_ANY, {"variable": variable})),
         Advice("any", Message(_OF_VARIABLE[variable])),

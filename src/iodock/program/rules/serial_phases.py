@@ -24,7 +24,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for each crew of which one alone works on some kinds of files, or on all of them."""
+    """One candidate for each crew in which a single process accesses some kinds of files, or all of them."""
     for row in facts.rows(_alone_sql(settings)):
         alone = _alone_ns(facts, row)
         if alone > 0:
@@ -61,8 +61,8 @@ def _candidate(facts: Facts, row: Mapping[str, Any], alone: int, settings: Setti
 
 
 def _alone_ns(facts: Facts, row: Mapping[str, Any]) -> int:
-    """How long one was in I/O beyond all others; of who leads, while none of them lived, or all of it where
-    they mostly waited for their pipes."""
+    """The time that one process was in I/O longer than all others. For a leader, the time when none of them
+    lived, or all of it if they mostly waited for their pipes."""
     time_ns, alone = int(row["time_ns"]), int(facts.one(_beside_sql(row))["time_ns"] or 0)
     if row["leads"] and 2 * int(facts.one(_waits_sql(row))["time_ns"] or 0) > time_ns - alone:
         return time_ns
@@ -70,9 +70,9 @@ def _alone_ns(facts: Facts, row: Mapping[str, Any]) -> int:
 
 
 def _collects(facts: Facts) -> bool:
-    """Whether one rank may have moved the others' data for them, as MPI-IO's collective calls do with the
-    ranks of a node: then all of them have its files open. A source that shows no question for the type of a
-    file system can't show MPI-IO's."""
+    """Whether one rank may have moved the others' data, as MPI-IO's collective calls do for the ranks of a
+    node: then all of them have the files open. A source that does not show queries of the file system's type
+    cannot show MPI-IO."""
     can_be = facts.mpi_io or not facts.one(_ASKED_SQL)["asked"]
     return can_be and (facts.nodes or 1) == 1 and bool(facts.one(_SHARED_SQL)["are_shared"])
 
@@ -97,7 +97,7 @@ WHERE crew = {row["crew"]} AND worker = {row["worker"]} AND NOT is_followed
 
 
 def _waits_sql(row: Mapping[str, Any]) -> str:
-    """How long each of the others waited for pipes, on average."""
+    """Average time that each of the others waited for pipes."""
     return f"""SELECT CAST(sum(u.time_ns) / {row["size"]} AS BIGINT) AS time_ns FROM crews c
   JOIN processes p ON p.upid = c.upid JOIN uses u ON u.utid = p.utid JOIN files f ON f.file_id = u.file_id
 WHERE c.crew = {row["crew"]} AND NOT c.leads AND u.direction = 1 AND f.kind IN ('pipe', 'fifo', 'socket')"""

@@ -1,4 +1,4 @@
-"""Several processes write one file in small pieces that lie between each other's."""
+"""Several processes write one file in small interleaved pieces."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def _candidate(facts: Facts, faults: Faults, call: str) -> Candidate:
     )
 
 
-# Workers that take turns on few processors write in groups, one after the other: between these nobody does.
-# Locks of the file belong to it: whoever shares a file by small pieces takes them. Small is less than what
-# one large request writes.
+# Workers that alternate on few processors write in groups, one after the other, with no writes in between.
+# Locks on the file are included, because processes that share a file in small pieces use them. Small means
+# less than one large request.
 def _written_sql(settings: Settings) -> str:
     return f"""WITH writers AS (SELECT *, write_ns + coalesce(metadata_ns, 0) - coalesce(open_ns, 0) AS ns,
     last_ts - greatest(first_ts, coalesce(max(last_ts) OVER (PARTITION BY file_id ORDER BY first_ts, last_ts
@@ -85,8 +85,8 @@ FROM shared s JOIN places p ON p.file_id = s.file_id WHERE p.place IN (FROM mixe
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
-# Who takes a lock that is free has it at once. A lock is given back at once in any case, which is half of the
-# calls: the quicker half of these says how long one takes that nobody waits for.
+# Taking a free lock is immediate, and so is releasing one, which is half of the calls. The faster half of the
+# calls therefore shows how long a lock takes without waiting.
 def _locked_sql(settings: Settings) -> str:
     return f"""WITH lockers AS (SELECT u.file_id FROM uses u JOIN calls c ON c.id = u.call_id
     JOIN processes q ON q.utid = u.utid
@@ -135,8 +135,8 @@ _MESSAGE_UNTIMED = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Files that several processes use. Whether they wait for each other counters don't tell: small pieces of
-    several writers let expect it, and all else is a note."""
+    """Files that several processes use. Counters do not show whether they wait for each other. Small pieces
+    of several writers make it likely; everything else is a note."""
     faults = counted.transfers(facts, _COUNTED_SQL)
     count, moved = faults.total("count"), faults.total("bytes")
     if not faults or not counted.is_much(facts, moved):
@@ -159,7 +159,7 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     yield found if small else replace(found, title=_TITLE_SHARED)
 
 
-# Of MPI-IO's files a few ranks may move what all of them asked for.
+# In MPI-IO's files a few ranks may move what all of them requested.
 _COUNTED_SQL = """t.interface <> 'mpi-io' AND t.bytes > 0
   AND t.file_id IN (SELECT file_id FROM counted_transfers WHERE movers > 1)"""
 _TITLE_SHARED = N_("Several processes share a file")

@@ -1,4 +1,4 @@
-"""Single calls that took far longer than their like: when, and what else ran then."""
+"""Single calls that took far longer than similar ones: when, and what else ran then."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from iodock.shared.message import Message, Scalar
 
 MOST_CANDIDATES = 3
 CROWDED_SHARE = 0.3
-"""Share of the time in which something waited for a processor, from which on processors were short."""
+"""If a task waited for a processor during this share of the time, processors were short."""
 LEAST_LIKE = 20
-"""Fewer calls than this say nothing about what is usual."""
+"""Fewer calls than this do not show what is usual."""
 ORDINARY_BIN = 20
-"""A call of which a run has too few like it should take no longer than 2^20 ns, a millisecond."""
+"""If a run has too few similar calls, a call should take no longer than 2^20 ns, about a millisecond."""
 LONG_NS = 300_000_000
-"""No scheduler keeps a call waiting for so long."""
+"""No scheduler delays a call for so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Outliers put together by call and file, the costliest first, dated by the longest of them."""
+    """Outliers combined by call and file, the most expensive first, dated by the longest of them."""
     for row in facts.rows(_sql(settings))[:MOST_CANDIDATES]:
         yield _candidate(facts, row)
 
@@ -77,7 +77,7 @@ def _candidate(facts: Facts, row: dict[str, Any]) -> Candidate:
 
 
 def _usual_ns(facts: Facts, row: dict[str, Any]) -> int | None:
-    """The median of the other calls of that name on the file, or else on any file; None where it is the only
+    """The median of the other calls of that name on the file, or else on any file; None if it is the only
     one."""
     of_file = f"e.file_id = {row['file_id']} AND e.dur < {row['shortest_ns']}"
     for others in (of_file, f"e.dur < {row['shortest_ns']}"):
@@ -91,7 +91,7 @@ WHERE e.call_id = {row["call_id"]} AND e.side IN (0, 1, 3) AND {others}"""
 
 
 def _advice(facts: Facts, row: dict[str, Any]) -> tuple[Advice, ...] | None:
-    """Who opens a file once waits for one open and one close at most."""
+    """A program that opens a file once waits for at most one open and one close."""
     if row["family"] not in ("open", "close"):
         return None
     opens = facts.one(f"SELECT max(opens) AS most FROM file_work WHERE file_id = {row['file_id']}")["most"]
@@ -99,9 +99,9 @@ def _advice(facts: Facts, row: dict[str, Any]) -> tuple[Advice, ...] | None:
 
 
 def _sql(settings: Settings) -> str:
-    """Calls far above the median of their own name, or, where these are few, of all metadata or data calls,
-    or, where a short run has few of these either, above a millisecond.
-    A time that the bytes account for is no outlier, and many of them are none either."""
+    """Calls far above the median of their own name. If these are few, the median is that of all metadata or
+    data calls; if a short run has few of these, too, the limit is a millisecond. A time that the bytes
+    explain is no outlier, and neither are many such calls."""
     needed = (
         "least(s.dur, coalesce(s.bytes, CASE WHEN k.class = 'sync' OR k.family = 'close' THEN w.bytes END, 0)"
     )
@@ -137,7 +137,7 @@ GROUP BY o.call, f.name, o.file_id ORDER BY time_ns DESC, o.call, f.name"""
 
 
 def _others(facts: Facts, began: int, ended: int, row: dict[str, Any]) -> int:
-    """Calls of other tasks that began in that time."""
+    """Number of calls of other tasks that began in that time."""
     found = facts.one(
         f"""SELECT count(*) AS n FROM events WHERE ts BETWEEN {began} AND {ended} AND utid <> {row["utid"]}
   AND file_id IS NOT NULL AND side IN (0, 1, 3)"""
@@ -146,8 +146,8 @@ def _others(facts: Facts, began: int, ended: int, row: dict[str, Any]) -> int:
 
 
 def _machine(facts: Facts, began: int, ended: int) -> dict[str, float]:
-    """The machine's load, and the share of time in which something waited for I/O or for a processor, at
-    that time, where they were sampled."""
+    """The machine's load, and the share of time in which a task waited for I/O or for a processor, if they
+    were sampled at that time."""
     margin = 2_000_000_000
     (row,) = facts.rows(
         f"""SELECT max(value) FILTER (WHERE source = 'loadavg' AND metric = 'load_1min') AS load,
@@ -161,7 +161,7 @@ FROM samples WHERE ts BETWEEN {began - margin} AND {ended + margin}"""
 
 
 def _ceiling(longest: int, machine: dict[str, float]) -> Severity:
-    """Where processors were short, any call may have waited for one: nothing is concluded from it."""
+    """If processors were short, any call may have waited for one, so nothing is concluded from it."""
     crowded = machine.get("processor_share", 0.0) >= CROWDED_SHARE
     return Severity.NOTE if crowded and longest < LONG_NS else Severity.HIGH
 
@@ -191,7 +191,7 @@ _MESSAGES = {
         "{io_share} of the time, and for a processor in {processor_share}."
     ),
 }
-"""By whether other such calls are known, and the machine's load."""
+"""Depends on whether other such calls are known, and on the machine's load."""
 
 RULE = Rule(
     name="slow-call",

@@ -1,4 +1,5 @@
-"""Close takes most of the I/O time: the file system writes out then. Explained, so that nobody hunts it."""
+"""Close takes most of the I/O time, because the file system then writes out the data. This is explained, so
+that no one searches for a fault."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate, never more than a note."""
+    """One candidate, which is always a note."""
     faults = Faults(facts.rows(_sql(settings)))
     spent = faults.time_ns
     if not spent or not facts.summed_io_ns or spent < settings.least_share * facts.summed_io_ns:

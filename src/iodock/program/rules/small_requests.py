@@ -63,7 +63,7 @@ def _sql(direction: int, settings: Settings, facts: Facts) -> str:
     )
 
 
-# MPI-IO may have cut or put together what the ranks asked for.
+# MPI-IO may have split or combined what the ranks requested.
 _MPI_IO_SQL = f"SELECT place FROM places WHERE file_id IN ({mpi_io.FILES})"
 
 
@@ -81,8 +81,8 @@ _MESSAGES = {
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """The same of files whose requests are mostly small, in whatever order: bins tell sizes, not which
-    request follows which."""
+    """The same for files whose requests are mostly small, in any order: histograms show sizes, but not the
+    order of requests."""
     for direction, verb, faults in counted.in_each_direction(facts, _counted_sql(settings), together=True):
         count, moved = faults.total("count"), faults.total("bytes")
         if count < settings.least_counted:
@@ -97,7 +97,7 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         )  # fmt: skip
 
 
-# Of a bin that the limit lies in, the file's mean says on which side its requests are.
+# If the limit is inside a bin, the file's mean decides to which side its requests belong.
 def _counted_sql(settings: Settings) -> str:
     limit = f"CASE WHEN t.is_remote THEN {settings.below_bytes_remote} ELSE {settings.below_bytes} END"
     return f"""t.interface = 'posix' AND NOT (t.direction = 2 AND coalesce(t.{counted.IS_SYNCED}, false))

@@ -28,8 +28,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all places with many syncs and little written for each; one for databases that commit a
-    little again and again and do hardly anything else."""
+    """One candidate: all places with many syncs and little written for each. One more for databases that
+    repeatedly commit a little and do hardly anything else."""
     rows = facts.rows(_SQL)
     plain = Faults([row for row in rows if not row["is_kept"]])
     if plain.total("count") >= settings.least_count and _is_worth(facts, plain):
@@ -64,8 +64,8 @@ def _candidate(
     )
 
 
-# A folder is synced so that a new name in it is safe; databases do that too. msync and sync name no file. Of
-# several syncs of a file the last one is needed. Little is less than what one large request writes.
+# A folder is synced so that a new name in it is safe; databases do that, too. msync and sync name no file. Of
+# several syncs of a file, the last one is needed. Little means less than one large request.
 _SQL = f"""WITH kept AS (SELECT file_id FROM files WHERE file_id IN (FROM database_files)
   OR name IN (SELECT rtrim(folder, '/') FROM files WHERE file_id IN (FROM database_files))),
 written AS (SELECT file_id, sum(written_bytes) AS bytes FROM file_work GROUP BY file_id),
@@ -101,8 +101,8 @@ _COMMITS_ADVICE = advise(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Files that were synced often, with little written for each. Their time is counted among
-    that of writes: where these are many for a sync, what syncs cost is not known."""
+    """Files that were synced often, with little written for each. Their time is included in that of writes.
+    If there are many writes for each sync, the cost of syncs is unknown."""
     faults = counted.files(facts, f"t.syncs > 1 AND t.written_bytes < {costs.PIECE_BYTES} * t.syncs")
     count = faults.total("syncs")
     if count < settings.least_count:

@@ -12,7 +12,7 @@ from iodock.shared.language import N_
 from iodock.shared.message import Message
 
 O_DSYNC = 0o10000
-"""Linux; O_SYNC contains it."""
+"""On Linux; O_SYNC contains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-# pwritev2 has a flag for each write; only runs with such calls are searched for them.
+# pwritev2 has flags for each write; only runs with such calls are searched for them.
 _HAS_FLAGGED = """SELECT 1 FROM uses WHERE direction = 2 AND call_id IN
   (SELECT id FROM calls WHERE name IN ('pwritev2', 'pwritev64v2')) LIMIT 1"""
 
 
-# What is written into a folder goes into a file without a name that was made there (O_TMPFILE).
+# Data written into a folder go into a file without a name that was created there (O_TMPFILE).
 def _sql(has_flagged: bool) -> str:
     flagged = f"""UNION ALL SELECT file_id, call_id, count(*), sum(coalesce(dur, sys_cpu_ns)), sum(bytes)
     FROM events WHERE direction = 2 AND errno_id IS NULL AND flags & {O_DSYNC} <> 0

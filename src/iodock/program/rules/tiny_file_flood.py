@@ -1,4 +1,4 @@
-"""Thousands of small files, each created or read with an open of its own."""
+"""Thousands of small files, each created or read with its own open."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: the numbered small files of all places. Source trees, whose files have names of their
-    own, and tools that go through trees are left out."""
+    """One candidate: the numbered small files of all places. Source trees, whose files have individual names,
+    and tools that traverse trees are left out."""
     faults = Faults(facts.rows(_sql(settings, _of_workers(facts, settings))))
     if faults.file_count < settings.least_files:
         return
@@ -56,8 +56,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _of_workers(facts: Facts, settings: Settings) -> str:
-    """SQL list of the patterns of names that are many only because workers are: `file-per-process` names
-    them."""
+    """SQL list of the name patterns that are numerous only because there are many workers: `file-per-process`
+    reports them."""
     chosen = facts.settings.of_rule("file-per-process", file_per_process.Settings)
     few = [
         str(row["name"])
@@ -67,9 +67,9 @@ def _of_workers(facts: Facts, settings: Settings) -> str:
     return ", ".join(quoted(name) for name in few) or "NULL"
 
 
-# Files of one folder with names of one length are numbered too, if by letters, as `split` does it; and so are
-# those of numbered folders that are named alike.
-# In one file the small pieces would be buffered: their calls go too, though not all of their time.
+# Files of one folder with names of equal length count as numbered, even if the numbers are letters, as from
+# `split`; so do files in numbered folders with similar names. In a single file the small pieces would be
+# buffered, so their calls would be saved, too, but not all of their time.
 def _sql(settings: Settings, of_workers: str) -> str:
     return f"""WITH lengths AS (SELECT file_id, count(*) OVER (PARTITION BY length(name), {_FOLDER}) AS alike
   FROM files f WHERE f.file_id IN (FROM plain_files)),
@@ -95,8 +95,8 @@ FROM small s JOIN places p ON p.file_id = s.file_id JOIN files f ON f.file_id = 
 GROUP BY p.place, p.name ORDER BY file_count DESC, time_ns DESC NULLS LAST, p.name"""
 
 
-# Nobody reads ahead from one file into the next, so each waits for its device anew; data in one file would
-# come at the device's rate, which is no less than this. What comes from memory is faster.
+# There is no read-ahead from one file to the next, so each waits for its device again. Data in one file would
+# come at the device's rate, which is at least this. Data from memory are faster.
 _DEVICE_BYTES_PER_S = 200_000_000
 _FETCHING = f"greatest(0, coalesce(w.read_ns, 0) - 1e9 * w.read_bytes / {_DEVICE_BYTES_PER_S})"
 _NUMBERED = r"regexp_matches(f.name, '[0-9][^/]*$')"
@@ -112,7 +112,7 @@ _MESSAGE = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """The same of counters: files of which little is moved for each open, many of them."""
+    """The same for counters: many files with few bytes moved for each open."""
     moved = "t.read_bytes + t.written_bytes"
     few = f"t.opens BETWEEN 1 AND {settings.most_opens} * t.ranks * t.files"
     faults = counted.files(facts, f"{few} AND {moved} <= {settings.most_bytes} * t.opens", together=True)

@@ -1,4 +1,5 @@
-"""A run beside what is typical of a site's file systems: rates of small calls, and how many asked at once."""
+"""A run compared with the typical values of a site's file systems: rates of small calls, and the number of
+simultaneous processes."""
 
 from __future__ import annotations
 
@@ -17,18 +18,19 @@ Work = Literal["metadata", "small reads", "small writes"]
 SMALL_BIN = 12
 """Requests of up to 4 KiB."""
 LEAST_CALLS = 200
-"""Fewer calls say nothing about a file system."""
+"""Fewer calls do not characterise a file system."""
 SLOW_SHARE = 0.5
-"""Below this share of the typical rate the file system was slower than usual."""
+"""Below this share of the typical rate, the file system was slower than usual."""
 FAST_FACTOR = 3.0
-"""Above this multiple of the typical rate the file system was not what answered."""
+"""Above this multiple of the typical rate, the answers did not come from the file system."""
 SMALL_SHARE = 0.25
-"""At most this share of one stream: small requests are what holds the program up."""
+"""At or below this share of one stream, small requests limit the program."""
 KNEE_SHARE = 0.75
-"""At most this share of one stream: what is below the knee was held up by its size, and no cache took it."""
+"""At or below this share of one stream, requests below the knee were slowed by their size and not served by a
+cache."""
 SURER, LESS_SURE = 0.1, -0.2
-"""Confidence in a cost: more where the rate was as usual, less where it was the server that was slow. A rate
-far above it says nothing."""
+"""Confidence in a cost: higher if the rate was as usual, lower if the server was slow. A rate far above the
+usual one shows nothing."""
 OF_RULES: dict[str, tuple[Work, ...]] = {
     "stat-storm": ("metadata",),
     "metadata-heavy": ("metadata",),
@@ -38,12 +40,12 @@ OF_RULES: dict[str, tuple[Work, ...]] = {
     "file-per-process": ("metadata",),
     "small-requests": ("small reads", "small writes"),
 }
-"""Which rates a rule's cost depends on."""
+"""The rates on which a rule's cost depends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How quick one kind of call was on one file system, and how quick it usually is. Calls a second of one
+    """The rate of one kind of call on one file system, and its usual rate, in calls per second of one
     process."""
 
     mount_point: str
@@ -59,13 +61,13 @@ class Pace:
 
     @property
     def is_fast(self) -> bool:
-        """Whether it was far quicker than the file system can be: a cache, or a wrong typical value."""
+        """Whether it was far faster than the file system can be: a cache, or a wrong typical value."""
         return self.measured > FAST_FACTOR * self.typical
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """More processes at once than the metadata server serves without becoming slower."""
+    """More simultaneous processes than the metadata server serves without slowing down."""
 
     mount_point: str
     processes: int
@@ -74,7 +76,7 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Small requests beside what one stream of large ones reaches."""
+    """Small requests compared with the rate of one stream of large ones."""
 
     mount_point: str
     work: Work
@@ -96,7 +98,7 @@ class BelowKnee:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A run beside the site's typical values; empty where it gives none."""
+    """A run compared with the site's typical values; empty if there are none."""
 
     paces: tuple[Pace, ...] = ()
     crowds: tuple[Crowd, ...] = ()
@@ -104,7 +106,7 @@ class Comparison:
     below_knee: tuple[BelowKnee, ...] = ()
 
     def change_of_confidence(self, rule: str, files: Sequence[str]) -> float:
-        """What the rates say about a rule's finding on FILES; 0 where nothing is known."""
+        """What the rates mean for a rule's finding on FILES; 0 if nothing is known."""
         mounts = sorted({one.mount_point for one in self.paces}, key=len, reverse=True)
         of_files = {next((mount for mount in mounts if _below(name, mount)), None) for name in files}
         chosen = [
@@ -117,7 +119,7 @@ class Comparison:
         return 0.0 if any(one.is_fast for one in chosen) else SURER
 
     def remarks(self) -> Iterator[Message]:
-        """What a reader is told of it."""
+        """The text for readers."""
         for pace in self.paces:
             yield Message(
                 (_SLOW if pace.is_slow else _FAST if pace.is_fast else _USUAL)[pace.work],
@@ -154,7 +156,7 @@ class Comparison:
 
 
 def compare(facts: Facts) -> Comparison:
-    """The run beside the settings' values. Asks nothing of the store where there are none."""
+    """The run compared with the settings' values. Makes no query if there are none."""
     known = {mount: one for mount, one in facts.settings.file_systems.items() if _has_values(one)}
     if not known:
         return Comparison()
@@ -174,12 +176,12 @@ def _has_values(one: FileSystem) -> bool:
 
 
 def _rates(facts: Facts) -> list[dict[str, Any]]:
-    """Calls, time and bytes of each kind of work on each mount; nothing where calls have no durations."""
+    """Calls, time and bytes of each kind of work on each mount; empty if calls have no durations."""
     return _rows(facts, _RATES_SQL, ("file_work", "transfers", "place_names")) if facts.durations else []
 
 
 def _streams(facts: Facts, known: dict[str, FileSystem], rates: list[dict[str, Any]]) -> Iterator[Stream]:
-    """Where small requests cost something and reach a small part of the stream."""
+    """Mounts on which small requests cost time and reach only a small part of the stream's rate."""
     for row in rates:
         one, work = known.get(str(row["mount_point"])), row["work"]
         calls, moved = int(row["calls"] or 0), int(row["bytes"] or 0)
@@ -204,14 +206,14 @@ def _paces(facts: Facts, known: dict[str, FileSystem], rates: list[dict[str, Any
             "small reads": one.small_read_per_s,
             "small writes": one.small_write_per_s,
         }[work]
-        # Stops of a live recording are in the durations too, and say nothing about the file system.
+        # In a live recording, durations include stops, which do not characterise the file system.
         spent = int(row["time_ns"] or 0) - calls * facts.tracing_ns
         if typical and spent > 0:
             yield Pace(str(row["mount_point"]), work, calls, calls * 1e9 / spent, typical)
 
 
 def _below_knees(facts: Facts, known: dict[str, FileSystem]) -> Iterator[BelowKnee]:
-    """Where requests below the knee cost something, and are slower than one stream where that is known."""
+    """Mounts on which requests below the knee cost time, and are slower than one stream if that is known."""
     if not facts.durations or not any(one.read_knee_bytes or one.write_knee_bytes for one in known.values()):
         return
     rows = _rows(facts, _SIZES_SQL, ("transfers", "place_names"))
@@ -220,7 +222,7 @@ def _below_knees(facts: Facts, known: dict[str, FileSystem]) -> Iterator[BelowKn
             (True, one.read_knee_bytes, one.read_bytes_per_s),
             (False, one.write_knee_bytes, one.write_bytes_per_s),
         ):
-            # A bin ends with a power of two: all that are below the knee as a whole.
+            # A bin ends with a power of two: take all bins that are completely below the knee.
             chosen = [
                 row
                 for row in rows

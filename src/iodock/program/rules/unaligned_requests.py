@@ -1,4 +1,4 @@
-"""Requests that begin within a page or block, so that they touch one more than they must."""
+"""Requests that begin inside a page or block, so that they affect one more than necessary."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Settings:
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for reads and one for writes: all places with mostly unaligned requests of a page or
-    more. Of each request's time the share of the page that an aligned one would not touch is the cost."""
+    more. The cost is, for each request, the share of its time for the page that an aligned request would not
+    affect."""
     for direction, verb in ((1, "read"), (2, "write")):
         faults = Faults(facts.rows(_sql(direction, settings)))
         count, cost = faults.total("count"), faults.sum_of("extra_ns")
@@ -47,15 +48,14 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _by_tools(direction: int) -> str:
-    """Places whose blocks are those of a tool that was asked to go through them: who runs it can't change
-    them."""
+    """Places that tools access in blocks chosen by the tool, which users cannot change."""
     moved = "reads" if direction == 1 else "writes"
     return f"""SELECT l.place FROM file_work w JOIN programs g ON g.upid = w.upid
     JOIN places l ON l.file_id = w.file_id WHERE g.is_tool AND w.{moved} > 0"""
 
 
-# What is read without a gap comes from memory, whatever its edges, and what is written so waits for the page
-# at an edge only if it holds something already, or the file system is shared.
+# Contiguous reads come from memory, whatever their edges. Contiguous writes wait for the page at an edge only
+# if it already contains data, or if the file system is shared.
 def _sql(direction: int, settings: Settings) -> str:
     odd = f"""(t.pattern IN (3, 4, 5, 6, 7) OR t.direction = 2
     AND (p.place IN (FROM remote_places) OR p.place IN ({_OVERWRITTEN})))"""
@@ -74,7 +74,7 @@ def _sql(direction: int, settings: Settings) -> str:
     )
 
 
-# Opened for writing, neither made nor emptied: O_ACCMODE, O_CREAT and O_TRUNC of Linux.
+# Opened for writing, but neither created nor truncated: O_ACCMODE, O_CREAT and O_TRUNC of Linux.
 _OVERWRITTEN = """SELECT l.place FROM opens o JOIN places l ON l.file_id = o.file_id
     WHERE o.flags & 3 <> 0 AND o.flags & 576 = 0 AND o.errno_id IS NULL
       AND o.call_id IN (SELECT id FROM calls WHERE family = 'open')"""
@@ -100,8 +100,8 @@ _MESSAGES = {
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """The same of the blocks or stripes that the source knows. Requests smaller than these mostly begin
-    within one: then nothing says what that costs."""
+    """The same with the blocks or stripes that the source knows. Smaller requests mostly begin inside a
+    block, so their cost is unknown."""
     for _, verb, faults in counted.in_each_direction(facts, _counted_sql(settings)):
         count = faults.total("unaligned")
         block = max(int(row["alignment_bytes"] or PAGE_BYTES) for row in faults.rows)

@@ -1,4 +1,5 @@
-"""Several processes write one file, and their pieces meet in blocks, which go to and fro between them."""
+"""Several processes write one file, and their pieces meet inside blocks, which then move back and forth
+between them."""
 
 from __future__ import annotations
 
@@ -30,9 +31,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Files that several processes wrote by turns, in pieces of a block or more that meet in blocks: one
-    candidate for those where the run shows what that cost, and one for the others on file systems of several
-    nodes."""
+    """Files that several processes wrote in turns, in pieces of a block or more that meet inside blocks: one
+    candidate for files where the run shows the cost, and one for others on file systems of several nodes."""
     rows = facts.rows(_sql(settings))
     shown = [row for row in rows if float(row["slower"] or 0) >= settings.least_slower]
     remote = [row for row in rows if row not in shown and row["is_remote"] and facts.nodes != 1]
@@ -43,12 +43,12 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _waited_ns(row: dict[str, Any]) -> int:
-    """What pieces that came to a block after another process's took longer than the others."""
+    """The additional time of pieces in a block that another process wrote before."""
     return round(int(row["late_ns"]) * (1 - 1 / float(row["slower"])))
 
 
 def _most_ns(row: dict[str, Any]) -> int | None:
-    """The writes without what moving their bytes takes; how much of it is waiting is not known."""
+    """The time of the writes without moving their bytes; the waiting part of it is unknown."""
     if row["time_ns"] is None:
         return None
     return max(0, int(row["time_ns"]) - round(int(row["bytes"]) / costs.WRITE_BYTES_PER_S * 1e9))
@@ -78,8 +78,8 @@ def _candidate(faults: Faults, settings: Settings, gain: tuple[float, float]) ->
     )
 
 
-# Processes of a node share its client and its pages. Where one writes bytes that another one has written,
-# both mean the same place, and blocks don't matter.
+# Processes of a node share its client and its pages. If one overwrites bytes of another, both mean the same
+# place, and blocks do not matter.
 def _sql(settings: Settings) -> str:
     block = settings.block_bytes
     return f"""WITH pieces AS (SELECT e.file_id, e.ts, e.dur, e.bytes, q.upid,
@@ -124,8 +124,8 @@ _MESSAGE_UNKNOWN = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Files whose stripes are known, and which several processes wrote in pieces that begin within them: what
-    a stripe holds is then several processes'."""
+    """Files with known stripes that several processes wrote in pieces beginning inside stripes, so that a
+    stripe is shared by several processes."""
     faults = counted.transfers(facts, _COUNTED_SQL)
     count = faults.total("unaligned")
     cost = Faults([{**row, "extra_ns": _most_ns(row)} for row in faults.rows]).sum_of("extra_ns")

@@ -1,4 +1,5 @@
-"""The work of a program and its libraries around the pieces of I/O at fault: what of it goes with them."""
+"""The work of a program and its libraries around the I/O at fault, and how much of it would be saved
+together."""
 
 from __future__ import annotations
 
@@ -9,13 +10,14 @@ from iodock.program.rules.facts import Facts
 from iodock.shared.engine.sql import quoted
 
 MOST_CALL_NS = 1500
-"""What a library may do around one call, so that it goes with the call: flush a buffer, cross into native
-code. Who takes longer computes."""
+"""A library's maximum work around one call, which is saved with the call: flushing a buffer, switching to
+native code. Longer pauses are computing."""
 MOST_PAUSE_NS = 250_000
 """The same between two calls on a file that is opened for each piece: a library reads a header, builds its
-objects, encodes a chunk. It takes tens of microseconds in Python and Java, hundreds in HDF5 or pandas."""
+objects, encodes a chunk. That takes tens of microseconds in Python and Java, and hundreds in HDF5 or
+pandas."""
 MOST_NAME_BYTE_NS = 10
-"""The same for a byte of a folder's listing: Python takes 7 to build its names and to sort them."""
+"""The same for a byte of a folder's listing: Python takes 7 to build and sort its names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +25,15 @@ class Work:
     """Seconds of wall time around the calls of a candidate, without what a tracer adds."""
 
     inside: float = 0.0
-    """Between the calls of a piece that is opened and closed for itself: as good as all is the library's."""
+    """Between the calls of a piece that is opened and closed separately: nearly all of it is the
+    library's."""
     between: float = 0.0
-    """Before a piece begins: the library's, or the program's own. In all threads: a library may hand pieces
-    on."""
+    """Before a piece begins: the library's or the program's own, in all threads, since a library may pass
+    pieces on."""
 
 
 def around(candidate: Candidate, facts: Facts) -> Work:
-    """What could go with the pieces of a candidate. Nothing where times or files are not known."""
+    """What could be saved together with the pieces of a candidate. Nothing if times or files are unknown."""
     if candidate.pieces is None or not candidate.files or not facts.durations:
         return Work()
     if candidate.pieces is Pieces.LISTINGS:
@@ -50,14 +53,14 @@ def around(candidate: Candidate, facts: Facts) -> Work:
 
 
 def _shared_ns(row: dict[str, float], facts: Facts) -> float:
-    """All pauses, though single ones count up to a limit only: who shares the processors is stopped in some
-    of them for long, and for more than that."""
+    """All pauses, where each counts up to a limit only. A task that shares processors is stopped for long in
+    some of them, and beyond the limit."""
     return min(float(row["pause_ns"] or 0), facts.stretch * float(row["least_ns"] or 0))
 
 
 def _sorting(candidate: Candidate, facts: Facts) -> float:
-    """Seconds in which names that were listed before are handled again: at most what passes between a call on
-    the folders and the next one, and what such work takes."""
+    """Seconds in which names that were listed before are processed again: at most the time between a call on
+    the folders and the next one, and at most the time of such work."""
     row = facts.one(_listings_sql(candidate, facts))
     if not row or not row["looked"]:
         return 0.0
@@ -67,7 +70,7 @@ def _sorting(candidate: Candidate, facts: Facts) -> float:
 
 
 def _sql(candidate: Candidate, facts: Facts, most_ns: int) -> str:
-    """Pauses before calls on the files at fault; of pieces that are opened those within them only."""
+    """Pauses before calls on the files at fault; for pieces that are opened, only those inside them."""
     begins = "coalesce(opens OR closed_before OR NOT at_fault_before, true)"
     counted = "true" if candidate.pieces is Pieces.CALLS else "NOT begins"
     return f"""{_seen_sql(candidate, facts)},
@@ -84,7 +87,7 @@ FROM pauses, whole"""
 
 
 def _listings_sql(candidate: Candidate, facts: Facts) -> str:
-    """Pauses behind calls on the folders at fault, and bytes of their listings."""
+    """Pauses after calls on the folders at fault, and bytes of their listings."""
     return f"""{_seen_sql(candidate, facts)},
 steps AS (SELECT *, lead(ts) OVER (PARTITION BY utid, slice ORDER BY ts) AS next_ts FROM seen)
 SELECT sum(greatest(0, next_ts - ended - {facts.added_ns})) AS pause_ns, sum(listed) AS listed,

@@ -1,4 +1,4 @@
-"""What the ranks of a job, or processes side by side, did each: for rules that compare them."""
+"""The I/O of each rank of a job, or of parallel processes, for rules that compare them."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ class Worker:
     """One rank or process: its I/O on the user's files."""
 
     number: int
-    """Rank, or the process's number in the store."""
+    """The rank, or the process's number in the store."""
     calls: int
     bytes: int
     time_ns: int
-    """In I/O calls; 0 where the source has no durations."""
+    """Time in I/O calls; 0 if the source has no durations."""
     first_ts: int | None
     last_ts: int | None
     busy_ns: int | None = None
-    """Of a thread: its CPU time, and what its I/O waited; None where not known."""
+    """For a thread: its CPU time, and the time its I/O waited; None if unknown."""
     longest_ns: int = 0
-    """In the longest of its calls; 0 for threads and where the source has no durations."""
+    """Time in the longest of its calls; 0 for threads and if the source has no durations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """Workers that were there at the same time."""
+    """Workers that existed at the same time."""
 
     are_ranks: bool
     workers: tuple[Worker, ...]
     are_threads: bool = False
 
     def most(self, measure: Callable[[Worker], int]) -> Worker:
-        """The worker with the most of something."""
+        """The worker with the largest value."""
         return max(self.workers, key=lambda one: (measure(one), -one.number))
 
     def mean(self, measure: Callable[[Worker], int]) -> float:
@@ -66,8 +66,8 @@ def teams(facts: Facts) -> list[Team]:
 
 
 def thread_teams(facts: Facts) -> list[Team]:
-    """Threads that one thread started, that lived at the same time and did I/O, at least three of them. Needs
-    the derived table `thread_io`."""
+    """At least three threads that were started by one thread, lived at the same time and did I/O. Needs the
+    derived table `thread_io`."""
     found = []
     for _, members in groupby(facts.rows(_THREADS_SQL), key=lambda row: (row["upid"], row["parent_utid"])):
         rows = list(members)

@@ -1,4 +1,4 @@
-"""Small writes all through a long computation: debug output left in."""
+"""Small writes throughout a long computation: debug output that was left in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iodock.shared.language import N_
 from iodock.shared.message import Message, Scalar
 
 COARSE = 8
-"""Moments of the profile that are one here."""
+"""Number of the profile's moments that are combined into one here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all files that are written so, by processes that mainly compute."""
+    """One candidate: all files that are written in this way by processes that mainly compute."""
     faults = Faults(facts.rows(_sql(facts, settings)))
     count = faults.total("count")
     if not faults or not costs.worth_a_word(facts, faults.time_ns, count):
@@ -59,9 +59,9 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-# Charged is typical time: a few writes that waited, or were interrupted, don't make all of them dear.
-# Of other calls those count that fell into the time of the writes: another step of the run is no part of it.
-# What tracing adds to a call is no computing: as little is known of less than it adds.
+# The cost is the typical time, so that a few writes that waited or were interrupted do not make all of them
+# expensive. Other calls count only if they fall into the time of the writes, since other steps of the run are
+# separate. What tracing adds to a call is not computing, so pauses shorter than that show nothing.
 def _sql(facts: Facts, settings: Settings) -> str:
     first, step = facts.store.manifest.first_ts or 0, max(1, (facts.wall_ns or 0) // MOMENTS)
     return f"""WITH chosen AS (SELECT w.*, (w.first_ts - {first}) // {step} AS since,
@@ -132,7 +132,7 @@ RULE = Rule(
     views=("file_work", "places", "transfers", "moments", "plain_files"),
     yields_to=(
         *("open-close-loop", "sync-heavy", "synchronous-flags", "shared-file-contention"),
-        "stdout-unbuffered",  # the same writes, and how to keep the lines at no cost
+        "stdout-unbuffered",  # the same writes, and how to keep the lines without cost
     ),
     case="debug-output",
 )

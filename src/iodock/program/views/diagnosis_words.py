@@ -9,7 +9,7 @@ from iodock.program.findings import Advice, Finding, Gain, Location, Severity, V
 from iodock.shared.language import N_, Language
 from iodock.shared.sentences import say
 from iodock.shared.text import visible
-from iodock.shared.units import NANOSECONDS, share_text
+from iodock.shared.units import NANOSECONDS, number_text, share_text
 
 SEVERITIES = {
     Severity.HIGH: N_("high"),
@@ -113,7 +113,7 @@ def range_text(gain: Gain, text: Language) -> str:
     size, unit = NANOSECONDS.step(gain.high_seconds * 1e9)
     high = _two_digits(gain.high_seconds * 1e9 / size, math.floor)
     low = min(high, _two_digits(gain.low_seconds * 1e9 / size, round))
-    ends = [f"{end:,.10g}" for end in (low, high)]
+    ends = [number_text(end, 10) for end in (low, high)]
     if low == high:
         return f"{ends[1]} {unit}"
     if low <= 0:

@@ -9,7 +9,7 @@ from iodock.program.comparison.data import Change, Comparison, FindingChange, Ro
 from iodock.program.views.diagnosis_words import SEVERITIES
 from iodock.shared.language import N_, Language
 from iodock.shared.text import visible
-from iodock.shared.units import BYTES, COUNT, NANOSECONDS, Unit, share_text
+from iodock.shared.units import BYTES, COUNT, NANOSECONDS, Unit, number_text, share_text
 
 TOTALS = {
     "wall_time_ns": N_("wall time"),
@@ -218,7 +218,8 @@ def per_words(comparison: Comparison, text: Language) -> str:
     if work is None:
         return ""
     before, after = (
-        text.listed(f"{unit:,.6g}" for unit in dict.fromkeys(side)) for side in (work.before, work.after)
+        text.listed(number_text(unit, 6) for unit in dict.fromkeys(side))
+        for side in (work.before, work.after)
     )
     said: Mapping[str, str] = {"unit": visible(work.name), "before": before, "after": after}
     return text.gettext(

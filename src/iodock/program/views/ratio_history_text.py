@@ -8,6 +8,7 @@ from typing import Any
 from iodock.program.views.ratio_text import ENGLISH, WIDTH_WITHOUT_TERMINAL, share_text
 from iodock.shared.answer import Answer
 from iodock.shared.language import N_, Language
+from iodock.shared.units import number_text
 
 _BARS = 20
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -74,7 +75,7 @@ def _proposal(total: Mapping[str, Any], colour: bool, text: Language) -> list[st
     in_use = N_("in use: I/O-heavy below {limit}: {shares}")
     proposed = N_("proposed: {limit}: {shares}")
     return [
-        text.gettext(in_use, limit=f"{total['io_below']:g}", shares=now),
+        text.gettext(in_use, limit=number_text(total["io_below"], 6), shares=now),
         _strong(text.gettext(proposed, limit=f"{total['proposed_io_below']:.2f}", shares=then), colour),
         text.gettext(N_("why: {reason}"), reason=text.told(total["reason"])),
         text.gettext(N_("for the settings file:")),

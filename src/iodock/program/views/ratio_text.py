@@ -16,7 +16,7 @@ from iodock.shared.answer import Answer
 from iodock.shared.language import N_, Language, language_in
 from iodock.shared.lines import print_sentence, wrapped
 from iodock.shared.text import shorten, visible
-from iodock.shared.units import BYTES, NANOSECONDS
+from iodock.shared.units import BYTES, NANOSECONDS, number_text
 
 ENGLISH = language_in("en")
 MOST_ROWS = 1_000
@@ -125,11 +125,13 @@ def _cell(row: Row, name: str) -> str:
     if name == "utilisation":
         return share_text(row["utilisation"]) + ("*" if row["basis"] == "user+system" else "")
     if name == "cores":
-        return "" if row["cores"] is None else f"{row['cores']:,.4g}" + ("" if row["cores_known"] else "?")
+        return (
+            "" if row["cores"] is None else number_text(row["cores"], 4) + ("" if row["cores_known"] else "?")
+        )
     if name == "moved":
         return "" if row["io_bytes"] is None else BYTES.text(row["io_bytes"])
     if name == "expected":
-        return "" if row["io_factor"] is None else f"{row['io_factor']:.3g} x"
+        return "" if row["io_factor"] is None else f"{number_text(row['io_factor'])} x"
     if name == "count":
         return f"{row['count']:,}"
     return visible(row[name] or "")
@@ -147,7 +149,7 @@ def _seconds(value: float | None) -> str:
 
 def share_text(value: float | None) -> str:
     """A utilisation to three significant digits: `0.000479`, `0.927`; `-` where there is none."""
-    return "-" if value is None else f"{value:.3g}"
+    return "-" if value is None else number_text(value)
 
 
 def _reasons(answer: Answer) -> list[tuple[str, str, str, int]]:

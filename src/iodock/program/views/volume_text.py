@@ -12,7 +12,7 @@ from iodock.shared.language import N_, Language
 from iodock.shared.lines import wrapped
 from iodock.shared.sentences import say
 from iodock.shared.text import cells, visible
-from iodock.shared.units import BYTES, NANOSECONDS, share_text
+from iodock.shared.units import BYTES, NANOSECONDS, number_text, share_text
 
 _NAMES = {"processes": N_("process I/O"), "device": N_("devices"), "blocks": N_("blocks (rusage)")}
 
@@ -60,7 +60,7 @@ def _head(volume: Volume, reading: Reading, text: Language) -> str:
     else:
         said = text.gettext(
             N_("{actual} moved in {wall}: {factor} times the {expected} that the files hold."),
-            actual=actual, wall=wall, factor=f"{reading.factor:.3g}", expected=expected)  # fmt: skip
+            actual=actual, wall=wall, factor=number_text(reading.factor), expected=expected)  # fmt: skip
     if reading.utilisation is None:
         return said
     used = text.gettext(N_("CPU utilisation (user / real): {share}."), share=share_text(reading.utilisation))

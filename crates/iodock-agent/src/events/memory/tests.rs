@@ -56,7 +56,7 @@ fn a_new_agent_tells_nothing_twice_and_what_happened_meanwhile() {
     assert_eq!(memory.see(state("[U_]", true), 2), None);
     let grown = memory.see(errors(12), 2).expect("it grew");
     assert_eq!((grown.count, grown.text.as_str()), (7, "rx_errors: 7 more, 12 in all"));
-    // What is kept quiet is not forgotten either.
+    // Repeated errors that are not reported are counted nevertheless.
     assert!(memory.see(errors(13), 3).is_none());
     memory.save().expect("saved");
     let mut memory = Memory::open(&folder).expect("opened again");
@@ -133,7 +133,7 @@ fn a_target_that_is_gone_is_told_after_some_rounds_and_is_new_when_it_comes_back
     let (here, nothing) = (BTreeSet::from([target_key(&state("", true))]), BTreeSet::new());
     assert!(memory.end_round("md", &here, 1).is_empty());
     assert!(memory.end_round("md", &nothing, 2).is_empty() && memory.end_round("md", &nothing, 3).is_empty());
-    // There again before it was given up.
+    // It reappears before it is reported as gone.
     assert!(memory.end_round("md", &here, 4).is_empty() && memory.end_round("md", &nothing, 5).is_empty());
     assert!(memory.end_round("multipath", &nothing, 5).is_empty());
     assert!(memory.end_round("md", &nothing, 6).is_empty());

@@ -1,10 +1,10 @@
-//! Records of a probe store: a record separator (0x1E), the CRC-32 of its JSON, the JSON, a newline (RFC 7464 with a
-//! checksum). What is damaged costs only itself.
+//! Records of a probe store: a record separator (0x1E), the CRC-32 of the JSON, the JSON, a newline (RFC 7464
+//! with a checksum). Damage affects only the record it is in.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What is of use here.
+/// The records that the agent uses.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Record {
     Run { run: String, target: String },
@@ -22,7 +22,7 @@ pub struct Round {
     pub operations: BTreeMap<String, Outcome>,
 }
 
-/// Of one operation.
+/// The answer of one operation.
 #[derive(Debug, Deserialize, PartialEq, Eq)]
 #[serde(from = "Written")]
 pub struct Outcome {
@@ -32,7 +32,7 @@ pub struct Outcome {
     pub detail: Option<String>,
 }
 
-/// A number of an answer, else a list.
+/// A number for an answer, otherwise a list.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {
@@ -56,7 +56,7 @@ impl Outcome {
 }
 
 impl Round {
-    /// Of all operations that were tried; of those without an answer as long as somebody waited.
+    /// The sum over all operations that were tried. For those without an answer, the time waited.
     pub fn response_ns(&self) -> u64 {
         let times =
             self.operations.iter().filter(|(name, _)| *name != "df").filter_map(|(_, outcome)| outcome.ns);
@@ -84,7 +84,8 @@ struct EndRecord {
     run: String,
 }
 
-/// The records of whole lines, and how many pieces are none. Kinds that are of no use here are left out.
+/// The records in whole lines, and the number of unreadable pieces. Kinds that the agent does not use are
+/// left out.
 pub fn records(content: &[u8]) -> (Vec<Record>, u64) {
     let (mut found, mut damaged) = (Vec::new(), 0);
     let mut pieces = content.split(|byte| *byte == 0x1e);

@@ -70,7 +70,7 @@ fn rotation_and_truncation_are_followed() {
     fs::copy(log.path(), log.folder.join("messages.1")).expect("copied");
     fs::write(log.path(), "new\n").expect("truncated");
     assert_eq!(log.round(), lines(&["new"]));
-    // Gone, and the old file with it; and there again.
+    // The file and its rotated copy are gone; then the file is back.
     fs::remove_file(log.path()).expect("removed");
     assert_eq!(log.round(), lines(&[]));
     log.add("again\n");

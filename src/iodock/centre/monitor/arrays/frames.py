@@ -13,6 +13,7 @@ from iodock.centre.monitor.arrays.mapping import Declared, Mapped
 from iodock.centre.monitor.arrays.readings import SECOND, Reading, Value, readings
 from iodock.shared.bounded.doubts import MOST_BYTES_PER_S, MOST_OPERATIONS_PER_S, TOO_FAST, Doubts
 from iodock.shared.errors import RequestError
+from iodock.shared.units import number_text
 
 SOURCE = "array"
 RESTARTED = "a counter that fell: it began anew, and what it counted in between is lost"
@@ -96,7 +97,7 @@ def _take(state: _State, value: Value, seconds: float, one: Reading, doubts: Dou
         return
     growth = _growth(state, declared, key, (said, wraps), seconds, one, doubts)
     if growth > _MOST_PER_S[key[2]] * max(seconds, 1.0):
-        doubts.count(TOO_FAST, f"{declared.name} {growth:g}", one.where)
+        doubts.count(TOO_FAST, f"{declared.name} {number_text(growth, 6)}", one.where)
         growth = 0.0
     state.grown[key] += growth
 
@@ -117,7 +118,9 @@ def _growth(
     # A counter of 32 bits that was near its end ran over; one that was far from it began anew.
     if wraps and before >= _WRAP * declared.factor / 2:
         return over
-    doubts.count(RESTARTED, f"{declared.name} from {before:g} to {value:g}", one.where)
+    doubts.count(
+        RESTARTED, f"{declared.name} from {number_text(before, 6)} to {number_text(value, 6)}", one.where
+    )
     return 0.0
 
 

@@ -22,6 +22,7 @@ from iodock.shared.bounded.doubts import (
     TOO_FAST,
     Doubts,
 )
+from iodock.shared.units import number_text
 
 MOST_WHOLE = (1 << 63) - 1
 MOST_PROCESSES = 1 << 31
@@ -34,6 +35,11 @@ class Fault(NamedTuple):
 
     value: str
     why: str
+
+
+def _as_there(value: float, digits: int = 3) -> str:
+    """Without commas: as a file has it, so that it is found there."""
+    return number_text(value, digits).replace(",", "")
 
 
 def credible_cells(cells: Iterable[Cell], doubts: Doubts) -> tuple[Cell, ...]:
@@ -54,16 +60,16 @@ def fault_of(value: float, unit: Unit, seconds: float | None = None) -> Fault | 
     """Why a value in UNIT, taken over SECONDS, can't have been measured; None where it can."""
     if seconds is not None and not 0 <= seconds < MOST_SECONDS:
         why = DATE if seconds >= MOST_SECONDS else "a duration below 0 or no number"
-        return Fault(f"{seconds:.12g} s", f"{why}, so its rate is wrong too")
+        return Fault(f"{_as_there(seconds, 12)} s", f"{why}, so its rate is wrong too")
     if not math.isfinite(value) or value < 0:
-        return Fault(f"{value:g}", NO_NUMBER)
+        return Fault(f"{_as_there(value, 6)}", NO_NUMBER)
     if unit is Unit.SECONDS and value >= MOST_SECONDS:
-        return Fault(f"{value:.12g} s", DATE)
+        return Fault(f"{_as_there(value, 12)} s", DATE)
     if unit in _RATES and value == 0:
         return Fault("0", "a rate of 0: nothing was measured, or too little for the digits printed")
     most = {Unit.BYTES_PER_S: MOST_BYTES_PER_S, Unit.OPERATIONS_PER_S: MOST_OPERATIONS_PER_S}.get(unit)
     if most is not None and value > most:
-        return Fault(f"{value:.3g}/s", TOO_FAST)
+        return Fault(f"{_as_there(value)}/s", TOO_FAST)
     return None
 
 
@@ -74,7 +80,7 @@ def _trimmed(cell: Cell, doubts: Doubts) -> Cell:
     wrong += [name for name in ("processes", "nodes") if (getattr(cell, name) or 0) > MOST_PROCESSES]
     wrong += ["spread"] if cell.spread is not None and not math.isfinite(cell.spread) else []
     for name in wrong:
-        what = f"{cell.test} {cell.operation}: {name} {getattr(cell, name):.6g}"
+        what = f"{cell.test} {cell.operation}: {name} {_as_there(getattr(cell, name), 6)}"
         doubts.count(TOO_LARGE, what, cell.source)
     unknown: dict[str, Any] = dict.fromkeys(wrong)
     latency = _credible_latency(cell, doubts)
@@ -99,7 +105,7 @@ def _credible_latency(cell: Cell, doubts: Doubts) -> Latency | None:
     ]
     wrong += ["count"] if (latency.count or 0) > MOST_WHOLE else []
     for name in wrong:
-        what = f"{cell.test} {cell.operation}: latency {name} {getattr(latency, name):.6g}"
+        what = f"{cell.test} {cell.operation}: latency {name} {_as_there(getattr(latency, name), 6)}"
         doubts.count(TOO_LARGE, what, cell.source)
     unknown: dict[str, Any] = dict.fromkeys(wrong)
     return replace(latency, **unknown) if unknown else latency

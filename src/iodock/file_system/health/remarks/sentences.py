@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from iodock.file_system.health.measurements import Cell, Unit
 from iodock.shared.language import N_
+from iodock.shared.units import number_text
 
 
 class Kind(StrEnum):
@@ -34,9 +35,9 @@ _PREFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 def rate(cell: Cell) -> str:
     """`64 MiB/s`, `12,000/s`: the same in all languages."""
     if cell.unit is not Unit.BYTES_PER_S:
-        return f"{float(f'{cell.value:.3g}'):,.6g}/s"
+        return f"{number_text(float(f'{cell.value:.3g}'), 6)}/s"
     power = min(max(int(cell.value).bit_length() - 1, 0) // 10, len(_PREFIXES) - 1)
-    return f"{float(f'{cell.value / (1 << (10 * power)):.3g}'):g} {_PREFIXES[power]}B/s"
+    return f"{number_text(float(f'{cell.value / (1 << (10 * power)):.3g}'), 6)} {_PREFIXES[power]}B/s"
 
 
 LEVELS_OFF = N_(

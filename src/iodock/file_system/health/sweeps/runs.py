@@ -27,6 +27,7 @@ from iodock.file_system.health.sweeps.plan import RunCell, Sweep, SweepError, ma
 from iodock.shared.bounded import files
 from iodock.shared.bounded.doubts import Doubts
 from iodock.shared.bounded.limits import NOTE
+from iodock.shared.units import number_text
 
 Progress = Callable[[int, int | None, int], None]
 _CARRIED = ("stripe_bytes", "stripe_count", "collective_buffering")
@@ -157,7 +158,9 @@ def _make(sweep: Sweep, run: Run, program: str, kept: Path) -> None:
 
 
 def _ended(status: int | None, sweep: Sweep) -> str:
-    return f"ended after {sweep.limit_seconds:g} s" if status is None else f"exit status {status}"
+    return (
+        f"ended after {number_text(sweep.limit_seconds, 6)} s" if status is None else f"exit status {status}"
+    )
 
 
 def _wait(process: subprocess.Popen[bytes], limit: float) -> int | None:

@@ -6,14 +6,18 @@ from typing import Any
 
 from iodock.program.analyses.base import Request, answered
 from iodock.program.relations.profiled import operations
-from iodock.program.relations.profiled.chosen import GROUND, choose
+from iodock.program.relations.profiled.chosen import CHOSEN, GROUND, choose
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column, Totals
 
 _GROUND = f"o.interface IN ({', '.join(repr(one) for one in GROUND)})"
+# Of each file the uppermost interface, which has the time of those below it in its own.
+_UPPERMOST = f"""(o.interface = 'mpi-io' OR {_GROUND} AND coalesce(o.file_id NOT IN
+  (SELECT file_id FROM {CHOSEN} WHERE interface = 'mpi-io' AND file_id IS NOT NULL), true))"""
 _NOTE = (
     "rows are of posix and stdio alone, as what other interfaces move passes these; the time in which at "
-    "least one process was in I/O does not follow from counters: totals have the mean of each rank instead"
+    "least one process was in I/O does not follow from counters: totals have the mean of each rank instead, "
+    "of files that MPI-IO was used for the time in MPI-IO"
 )
 
 
@@ -40,7 +44,8 @@ def _facts(store: Store) -> dict[str, Any]:
 FROM {operations.OPERATIONS} o WHERE {_GROUND}"""
     )
     wall, ranks = store.manifest.wall_ns, store.manifest.raw.get("ranks")
-    mean = sums["total_time_ns"] / ranks if sums["total_time_ns"] is not None and ranks else None
+    (upper,) = store.rows(f"SELECT {operations.TIME} AS ns FROM {operations.OPERATIONS} o WHERE {_UPPERMOST}")
+    mean = upper["ns"] / ranks if upper["ns"] is not None and ranks else None
     return {
         "wall_time_ns": wall,
         "io_time_ns": None,

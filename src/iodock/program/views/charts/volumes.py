@@ -13,7 +13,7 @@ from iodock.shared.answer import Answer
 from iodock.shared.charts.frame import Picture, colour, theme_of, tips, values, x_measure, y_labels
 from iodock.shared.charts.options import ChartOptions
 from iodock.shared.text import TIP_CELLS, labels, shorten
-from iodock.shared.units import BYTES
+from iodock.shared.units import BYTES, number_text
 
 _MOST_FILES = 20
 _BAR_PIXELS = 11
@@ -82,5 +82,5 @@ def _bar(label: str, name: str, what: str, row: dict[str, Any], column: str) -> 
         "bytes": value or 0,
         "text": BYTES.text(value),
         "beside": BYTES.text(value) if value else "",
-        "factor": "not known" if factor is None else f"{factor:.3g} times",
+        "factor": "not known" if factor is None else f"{number_text(factor)} times",
     }

@@ -134,7 +134,7 @@ def _facts(store: Store, totals: Any) -> Sequence[tuple[str, str | None]]:
         (N_("Files"), _number(totals.get("files"))),
         (N_("Read by POSIX and stdio"), _bytes(totals.get("read_bytes"))),
         (N_("Written by POSIX and stdio"), _bytes(totals.get("written_bytes"))),
-        (N_("Time of a rank in these calls, on average"), _time(totals.get("mean_rank_time_ns"))),
+        (N_("Time of a rank in I/O, on average"), _time(totals.get("mean_rank_time_ns"))),
         (N_("of the run time"), None if share is None else share_text(share)),
     )
 

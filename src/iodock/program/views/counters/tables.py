@@ -11,11 +11,9 @@ from iodock.program.views.counters.data import Row
 from iodock.shared.labels import HEADINGS
 from iodock.shared.language import N_, Language
 from iodock.shared.pages.markup import Markup, file_name, join, tag
-from iodock.shared.units import BYTES, NANOSECONDS
+from iodock.shared.units import BYTES, NANOSECONDS, number_text
 
 _BAR = 100.0
-_WHOLE = 100
-"""From here on digits after the point tell nothing."""
 _WORDS = {
     "interface": N_("interface"),
     "lower_bytes": N_("from"),
@@ -94,7 +92,7 @@ def _shown(name: str, value: Any, text: Language) -> Markup:
     if name.endswith("_bytes"):
         return tag("span", BYTES.text(value), title=f"{value:,} B")
     if isinstance(value, float):
-        return join(f"{value:,.0f}" if value >= _WHOLE else f"{value:.3g}")
+        return join(number_text(value))
     if isinstance(value, int):
         return join(f"{value:,}")
     return join(text.gettext(_VALUES.get(str(value), str(value))))

@@ -1,0 +1,70 @@
+"""Numbers are shown as people write them: no exponents."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from iodock.shared.sentences import value_text
+from iodock.shared.units import COUNT, NANOSECONDS, number_text
+from places import SOURCE
+
+AS_WRITTEN = {
+    (0, 3): "0",
+    (1600.0, 2): "1,600",
+    (1643.2, 3): "1,643",
+    (-1643.2, 3): "-1,643",
+    (999.6, 3): "1,000",
+    (99.96, 3): "100",
+    (16.43, 3): "16.4",
+    (0.000012, 3): "0.000012",
+    (12345.67, 6): "12,345.7",
+    (1_048_576, 6): "1,048,576",
+    (1e20, 3): "1e+20",
+}
+ALLOWED = {"program/views/counters/heat.py", "centre/portal/charts.py"}
+"""Pictures: nobody reads their coordinates."""
+
+
+@pytest.mark.parametrize(("value", "digits"), AS_WRITTEN)
+def test_a_number_as_people_write_it(value: float, digits: int) -> None:
+    assert number_text(value, digits) == AS_WRITTEN[value, digits]
+
+
+def test_what_has_no_number_of_digits_is_shown() -> None:
+    assert number_text(float("inf")) == "inf"
+    assert number_text(float("nan")) == "nan"
+
+
+def test_messages_and_units() -> None:
+    assert value_text("count", 1643.0) == "1,643"
+    assert COUNT.text(0.00001) == "0.00001"
+    assert NANOSECONDS.text(0.00001) == "0.00001 ns"
+
+
+def _with_exponents(tree: ast.AST) -> Iterator[int]:
+    """Lines with a format of numbers that may have an exponent, where the text is not read as a number
+    again."""
+    again = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "float"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FormattedValue) and node not in again and node.format_spec is not None:
+            last = node.format_spec.values[-1] if isinstance(node.format_spec, ast.JoinedStr) else None
+            if isinstance(last, ast.Constant) and str(last.value)[-1:] in ("g", "e", "G", "E"):
+                yield node.lineno
+
+
+def test_every_text_for_people_has_its_numbers_written_so() -> None:
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        # Of a simulation and of pictures nobody reads the digits; the one place that writes them is units.
+        if name not in ALLOWED | {"shared/units.py"} and not name.startswith("simulation/"):
+            found += [f"{name}:{line}" for line in _with_exponents(ast.parse(path.read_text()))]
+    assert found == []
