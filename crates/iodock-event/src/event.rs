@@ -142,6 +142,8 @@ columns! {
     own_written: i64,
     /// ... that any process had written before.
     any_written: i64,
+    /// The call of an interface that the task was in.
+    interface_call: u32,
     /// Row of the sites table: the place in the program that is to be changed.
     site: u32,
     /// Its stack in the stacks table.
@@ -185,6 +187,7 @@ impl EventRow {
         any_read: crate::UNKNOWN,
         own_written: crate::UNKNOWN,
         any_written: crate::UNKNOWN,
+        interface_call: crate::NONE,
         site: crate::NONE,
         stack: crate::NONE,
     };

@@ -15,9 +15,10 @@ const LOG: &str = "\
 8 1.000300 <... read resumed>\"\", 9) = 0 <0.000200>
  > /home/u/a.out(work+0x3) [0x1300]
 7 1.000400 close(4) = 0 <0.000010>
-# no line of strace
+~~ no line of strace
  > /home/u/a.out(nobody+0x3) [0x9999]
 7 1.000500 exit_group(0) = ?
+8 1.000550 +++ exited with 0 +++
 7 1.000600 +++ exited with 0 +++
  > /usr/lib/libc.so.6(_exit+0x29) [0xd4409]
 ";

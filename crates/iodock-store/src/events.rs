@@ -275,6 +275,7 @@ columns! {
     any_read: i64 = Few Signed, Some(UNKNOWN);
     own_written: i64 = Few Signed, Some(UNKNOWN);
     any_written: i64 = Few Signed, Some(UNKNOWN);
+    interface_call: i32 = Delta Unsigned, Some(NONE);
     site: i32 = Ids Unsigned, Some(NONE);
     stack: i32 = Ids Unsigned, Some(NONE);
 }
@@ -306,6 +307,7 @@ mod tests {
             direction: narrow.clone(),
             fd: vec![NO_FD; rows],
             handle: ids.clone(),
+            interface_call: ids.clone(),
             flags: ids.clone(),
             pattern: narrow,
             gap: wide.clone(),

@@ -14,6 +14,7 @@ mod descriptors;
 mod effects;
 mod files;
 mod identities;
+mod interfaces;
 mod io_time;
 mod maps;
 mod messages;
@@ -96,6 +97,7 @@ pub struct Tracker {
     /// Present only if maps were requested.
     map_calls: Option<maps::MapCalls>,
     identities: Identities,
+    interfaces: interfaces::Interfaces,
     stacks: stacks::StackIds,
 }
 
@@ -120,6 +122,7 @@ impl Tracker {
             begun: Vec::new(),
             map_calls: None,
             identities: Identities::default(),
+            interfaces: Default::default(),
             stacks: stacks::StackIds::default(),
         };
         for space in options.spaces {
@@ -181,7 +184,7 @@ impl Tracker {
         match record {
             Record::Call(raw) => {
                 let first = out.len();
-                self.call(space, batch, raw, out);
+                self.call_within(space, batch, raw, out);
                 if raw.stack.is_some() {
                     self.place(batch.text(raw.stack), raw.call, &mut out[first..]);
                 }
@@ -190,6 +193,7 @@ impl Tracker {
             Record::Start(start) => self.task_start(space, batch, start),
             Record::Descriptor(snapshot) => self.snapshot(space, batch, snapshot),
             Record::Identity(identity) => self.identity(space, batch, identity),
+            Record::Interface(interface) => self.interface(space, batch, interface),
         }
     }
 
@@ -264,6 +268,16 @@ impl Tracker {
         Tracked { tables: self.tables, losses: self.losses, spaces: self.tasks.row_spaces }
     }
 
+    /// A call, and the interface's call that it belongs to.
+    fn call_within(&mut self, space: u16, batch: &Batch, raw: &RawCall, out: &mut Vec<EventRow>) {
+        let before = out.len();
+        self.call(space, batch, raw, out);
+        if self.interfaces.are_there() {
+            let within = self.interfaces.current(key(space, raw.tid));
+            out[before..].iter_mut().for_each(|row| row.interface_call = within);
+        }
+    }
+
     fn call(&mut self, space: u16, batch: &Batch, raw: &RawCall, out: &mut Vec<EventRow>) {
         let key = key(space, raw.tid);
         let live = match self.tasks.find(key) {
@@ -325,6 +339,7 @@ impl Tracker {
 
     fn task_end(&mut self, space: u16, batch: &Batch, end: &TaskEnd) {
         let key = key(space, end.tid);
+        self.interfaces.abandon(key);
         if let Some(thread) = end.superseded_by {
             return self.superseded(space, key, thread, end.time);
         }
