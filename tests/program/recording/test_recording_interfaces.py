@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -133,6 +134,13 @@ def test_calls_are_grouped_by_their_interface(recorded: Path) -> None:
     found = shown.stdout.splitlines()
     by_call = {line.split(",")[1].strip('"'): line.split(",")[0].strip('"') for line in found[1:]}
     assert by_call["MPI_File_write_at_all"] == by_call["MPI_File_write_at"] == "MPI-IO"
+
+
+def test_collective_buffering_is_named_and_not_blamed(recorded: Path) -> None:
+    shown = run([*IODOCK, "diagnose", "run.iodock", "--format", "json"], recorded).stdout
+    found = {one["rule"]: one for one in json.loads(shown)["findings"]}
+    assert found["two-phase"]["severity"] == "note"
+    assert not {"serial-phases", "rank-imbalance", "straggler"} & set(found)
 
 
 @needs_gcc
