@@ -15,7 +15,7 @@ typedef long word;
 #define likely(x) __builtin_expect(!!(x), 1)
 
 /* native/interfaces.c */
-enum part { BEGINS = 1, ENDS = 2 };
+enum part { BEGINS = 1, ENDS = 2, HINTS = 3 };
 enum { RESULT, HANDLE, BYTES, OFFSET_ASKED, IS_PLAIN_VIEW, FACTS };
 WEAK void iodock_interface(u32 part, u32 call, const word *facts, u32 count, const char *text);
 
@@ -38,6 +38,7 @@ static inline void ends(u32 number, const word *facts, const char *text) {
 	iodock_interface(ENDS, number, facts, FACTS, text);
 }
 
+void iodock_tell_hints(u32 number, word info, word file);
 void *iodock_find(const char *name), *iodock_look_for(const char *name, void **place);
 
 /* The function of that name that comes next, looked for once. */

@@ -112,6 +112,11 @@ static word bytes_of(word count, word type) {
 		HANDED_ON(name); \
 		if (is_told) { \
 			word facts[FACTS] = {(int)result, is_done ? *(word *)e : 0, UNKNOWN, UNKNOWN, 0}; \
+			if (is_done) { \
+				iodock_depth++; \
+				iodock_tell_hints(NUMBER_##name, d, *(word *)e); \
+				iodock_depth--; \
+			} \
 			ends(NUMBER_##name, facts, is_done ? (const char *)b : 0); \
 		} \
 		return result; \

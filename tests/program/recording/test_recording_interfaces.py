@@ -128,6 +128,20 @@ def test_show_interfaces_names_the_aggregators(recorded: Path) -> None:
     assert f"MPI_File_write_at_all -> pwrite64: {word}" in shown
 
 
+def test_hints_are_there_asked_for_and_taken(recorded: Path) -> None:
+    found = asked(
+        recorded,
+        """SELECT DISTINCT h.key, h.asked, h.taken FROM hints h
+        JOIN interface_calls k ON k.id = h.interface_call_id WHERE k.call = 'MPI_File_open'""",
+    )
+    by_key = {row["key"]: (row["asked"], row["taken"]) for row in found}
+    assert by_key["cb_buffer_size"][0] == "33554432" and by_key["no_such_hint"][0] == "7"
+    # (Open MPI gives back all that it was given, MPICH what it knows.)
+    assert by_key["cb_buffer_size"][1] == "33554432"
+    shown = run([*IODOCK, "show", "interfaces", "run.iodock", "--hints", "--format", "csv"], recorded).stdout
+    assert "cb_buffer_size" in shown and "no_such_hint" in shown
+
+
 def test_calls_are_grouped_by_their_interface(recorded: Path) -> None:
     asked_for = ["--file", "**/out.dat", "--by", "interface,interface-call", "--format", "csv"]
     shown = run([*IODOCK, "show", "summary", "run.iodock", *asked_for], recorded)
