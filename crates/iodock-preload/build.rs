@@ -4,14 +4,18 @@ use std::path::{Path, PathBuf};
 use std::{env, process::Command};
 
 fn main() {
-    // The folder and all that is in it.
+    // The folders and all that is in them.
     println!("cargo:rerun-if-changed=native");
+    println!("cargo:rerun-if-changed=interfaces");
     let target = env::var("TARGET").unwrap_or_default();
     let library = PathBuf::from(env::var("OUT_DIR").unwrap_or_default()).join("libiodock_preload.so");
     println!("cargo:rustc-env=IODOCK_PRELOAD_LIBRARY={}", library.display());
+    let interfaces = library.with_file_name("libiodock_interfaces.so");
+    println!("cargo:rustc-env=IODOCK_INTERFACES_LIBRARY={}", interfaces.display());
     if !target.starts_with("x86_64") || !target.contains("linux") {
         // Elsewhere the back end says that it is not there.
         std::fs::write(&library, b"").expect("OUT_DIR can be written");
+        std::fs::write(&interfaces, b"").expect("OUT_DIR can be written");
         return;
     }
     let mut compiler = cc::Build::new().opt_level(2).debug(false).get_compiler();
@@ -29,6 +33,23 @@ fn main() {
         .iter()
         .any(|options| has_made(&compiler, &sources, &library, options));
     assert!(is_made, "native/ does not compile");
+    assert!(has_made_interfaces(&compiler, &interfaces), "interfaces/ does not compile");
+}
+
+/// It needs no library either: what it asks of libc it looks for while it is loaded.
+fn has_made_interfaces(compiler: &cc::Tool, library: &Path) -> bool {
+    let mut command: Command = compiler.to_command();
+    command.args(["-shared", "-fPIC", "-O2", "-std=gnu11", "-ffreestanding", "-nostdlib"]);
+    command.args([
+        "-fvisibility=hidden",
+        "-fno-stack-protector",
+        "-fno-sanitize=undefined",
+        "-Wall",
+        "-Wextra",
+    ]);
+    command.args(["-Werror", "-Wl,-z,now", "-Wl,-z,noexecstack", "-Wl,-soname,libiodock_interfaces.so"]);
+    command.arg("interfaces/mpi_io.c").arg("-o").arg(library);
+    command.status().expect("the C compiler runs").success()
 }
 
 /// The stub, and all of C.

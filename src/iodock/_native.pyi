@@ -115,6 +115,7 @@ def record(
     page_faults: str = "auto",
     complete: bool = False,
     light: tuple[int, int] | None = None,
+    interfaces: str = "auto",
 ) -> RecordSummary: ...
 def begin_counting(
     store: str | os.PathLike[str], memory: int, first: int

@@ -139,6 +139,7 @@ impl Batch {
             Record::End(end) => &mut [&mut end.signal],
             Record::Start(start) => &mut [&mut start.working_directory, &mut start.command],
             Record::Descriptor(descriptor) => &mut [&mut descriptor.target],
+            Record::Interface(interface) => &mut [&mut interface.name],
             Record::Identity(_) => &mut [],
         };
         for text in texts.iter_mut().filter(|text| text.is_some()) {

@@ -142,6 +142,8 @@ columns! {
     own_written: i64,
     /// ... that any process had written before.
     any_written: i64,
+    /// The call of an interface that the task was in.
+    interface_call: u32,
 }
 
 impl EventColumns {
@@ -181,5 +183,6 @@ impl EventRow {
         any_read: crate::UNKNOWN,
         own_written: crate::UNKNOWN,
         any_written: crate::UNKNOWN,
+        interface_call: crate::NONE,
     };
 }

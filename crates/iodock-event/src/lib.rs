@@ -11,6 +11,7 @@ pub mod control;
 pub mod errnos;
 pub mod event;
 pub mod fault;
+pub mod interfaces;
 pub mod interner;
 pub mod loss;
 pub mod lwp;

@@ -1,5 +1,6 @@
 //! A source's output: one [`Record`] per call, process start or process end, in the source's order.
 
+use crate::interfaces::InterfaceRecord;
 use crate::{Batch, CallId, ErrnoId, Identity, NO_FD, UNKNOWN};
 
 /// A piece of [`Batch::bytes`]. Length 0 with start `u32::MAX` is "none"; an empty text is not none.
@@ -230,6 +231,7 @@ pub enum Record {
     Start(Start),
     Descriptor(DescriptorSnapshot),
     Identity(Identity),
+    Interface(InterfaceRecord),
 }
 
 /// One control block passed to io_submit (`bytes` requested), or one completion from io_getevents (`bytes`

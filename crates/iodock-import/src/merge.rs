@@ -156,6 +156,7 @@ fn record_time(record: &Record) -> i64 {
         Record::Call(call) => call.end_time(),
         Record::End(end) => end.time,
         Record::Start(start) => start.time,
+        Record::Interface(interface) => interface.time,
         Record::Descriptor(_) | Record::Identity(_) => UNKNOWN,
     }
 }

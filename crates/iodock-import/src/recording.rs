@@ -7,6 +7,7 @@ use crate::parts::{is_running, journals, streams_of, tracker_of, Part, Parts, St
 use crate::pipeline::{run, EventSink, Imported, Progress};
 use crate::ranks::name_ranks;
 use crate::{executables, pages, profiles, ImportError};
+use iodock_event::interfaces::InterfaceRow;
 use iodock_event::{shown, EventColumns, FirstLoss, LossKind, Losses, Mount, SourceError, TaskUsage};
 use iodock_store::{HostClock, InProgress, Job, Manifest, Recorder, State, StoreOptions, StoreWriter};
 use iodock_tracker::{Identities, Tracker, DEFAULT_COVERAGE_BYTES};
@@ -207,6 +208,13 @@ impl EventSink for RecordingSink<'_> {
             return Ok(columns);
         }
         Ok(self.writer.write_events(columns)?.unwrap_or_default())
+    }
+
+    fn interface_calls(&mut self, rows: &[InterfaceRow]) -> Result<(), ImportError> {
+        if self.is_light {
+            return Ok(());
+        }
+        Ok(self.writer.write_interface_calls(rows)?)
     }
 
     fn tracked(&mut self, tracker: &mut Tracker) -> Result<(), ImportError> {

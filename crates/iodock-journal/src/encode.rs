@@ -86,7 +86,7 @@ impl RecordEncoder {
             Record::Start(start) => self.push_start(start, batch),
             Record::Descriptor(descriptor) => self.push_descriptor(descriptor, batch),
             // Only where records are kept as the kernel gave them, beside the journal.
-            Record::Identity(_) => self.count -= 1,
+            Record::Identity(_) | Record::Interface(_) => self.count -= 1,
         }
     }
 

@@ -101,6 +101,7 @@ fn describe(batch: &Batch) -> Vec<String> {
             Record::Start(s) => vec![s.working_directory, s.command],
             Record::Descriptor(d) => vec![d.target],
             Record::Identity(i) => vec![i.name],
+            Record::Interface(i) => vec![i.name],
         }
         .into_iter()
         .map(|text| text.is_some().then(|| batch.text(text)))
@@ -118,6 +119,7 @@ fn describe(batch: &Batch) -> Vec<String> {
             Record::Start(s) => (s.working_directory, s.command) = (Text::NONE, Text::NONE),
             Record::Descriptor(d) => d.target = Text::NONE,
             Record::Identity(i) => i.name = Text::NONE,
+            Record::Interface(i) => i.name = Text::NONE,
         }
         format!("{bare:?} {texts:?} {items:?}")
     };

@@ -2,7 +2,7 @@
 //! and file; with MEMORY bytes for each process, and with QUIET only the program.
 
 use iodock_preload::light::{words, Light, Table};
-use iodock_preload::session::{self, Session};
+use iodock_preload::session::{self, Session, Wanted};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -12,7 +12,9 @@ fn main() {
     let folder = std::path::PathBuf::from(format!("/dev/shm/iodock-count-{}", std::process::id()));
     let memory = std::env::var("MEMORY").ok().and_then(|bytes| bytes.parse().ok());
     let light = Light { memory: memory.unwrap_or(Light::default().memory), ..Light::default() };
-    let session = Session::create_counting(&folder, &session::libraries(), Some(light)).expect("session");
+    let session =
+        Session::create_for(&folder, &session::libraries(), Wanted { light: Some(light), interfaces: false })
+            .expect("session");
     let status = Command::new(&program)
         .arg0(&program)
         .args(arguments)

@@ -71,9 +71,9 @@ static int are_there(struct environment *environment, const u64 *list, u64 count
 	return read_pieces(environment->bytes, pages, environment->pages, pages) == (long)pages;
 }
 
-/* Where our library stands in a list of libraries, -1 if it does not. */
+/* Where our library, and behind it that of interfaces where there is one, stands in a list of libraries, -1 if it does not. */
 long place_of_library(const u8 *value) {
-	u64 count = length((const u8 *)library, sizeof(session->library));
+	u64 count = length((const u8 *)library, sizeof(session->preloaded));
 	for (long at = 0;; at++) {
 		u8 behind = begins(value + at, library) ? value[at + (long)count] : 1;
 		if (behind == 0 || behind == ':' || behind == ' ')
@@ -133,17 +133,17 @@ static int is_readable_behind_exec(void) {
 	long user = kernel1(SYS_getuid, 0);
 	if (!user || user != kernel1(SYS_geteuid, 0))
 		return 1;
-	return kernel3(SYS_access, library, R_OK, 0) != -EACCES;
+	return kernel3(SYS_access, session->library, R_OK, 0) != -EACCES;
 }
 
 /* The dynamic linker complains of a library that it can't open: behind chroot or Landlock, with fewer rights, or when the recorder has gone. */
 static int can_be_loaded(void) {
-	long file = kernel3(SYS_open, library, O_CLOEXEC | O_NONBLOCK, 0);
+	long file = kernel3(SYS_open, session->library, O_CLOEXEC | O_NONBLOCK, 0);
 	if (!failed(file))
 		kernel1(SYS_close, file);
 	/* (Where there is no descriptor left it is asked for by name.) */
 	if (file == -EMFILE || file == -ENFILE)
-		file = kernel(SYS_faccessat2, AT_FDCWD, (long)library, R_OK, AT_EACCESS, 0, 0);
+		file = kernel(SYS_faccessat2, AT_FDCWD, (long)session->library, R_OK, AT_EACCESS, 0, 0);
 	return file != -ENOENT && file != -EACCES && file != -ENOTDIR && file != -EPERM && is_readable_behind_exec();
 }
 

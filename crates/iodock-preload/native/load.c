@@ -67,7 +67,7 @@ static int map_session(void) {
 	}
 	header_span = (struct span){(u64)session, (u64)session + session->head_bytes};
 	chunk_bytes = session->chunk_bytes;
-	library = session->library;
+	library = session->preloaded;
 	if (session->table_bytes)
 		iodock_stub = iodock_light;
 	return get_block(0) != 0 && (!session->table_bytes || begin_counting());

@@ -17,7 +17,7 @@ typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 typedef u64 __attribute__((may_alias)) aligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 13
+#define SESSION_VERSION 14
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 enum { CALL_NUMBERS = 512, MOST_ROLES = 6, BIRTHS = 1024, MODULES = 256, OFFERED = 64, MODULE_NAME = 247 };
@@ -105,6 +105,7 @@ struct header {
 	char library[1024]; /* of the preloaded library, NUL-terminated */
 	char session[1024]; /* of this file */
 	char texts[1024]; /* of the folder with the texts that have files of their own */
+	char preloaded[1024]; /* what LD_PRELOAD holds of ours: the library, and perhaps that of interfaces */
 	u32 born[BIRTHS] __attribute__((aligned(4096))); /* the last ones */
 	struct other others[MODULES] __attribute__((aligned(4096)));
 };
@@ -156,7 +157,7 @@ struct chunk {
 
 /* First byte of a record: a call's code, one of the heads in hot.h, 255 for those that are no calls. */
 #define CODE_CONTROL 255
-enum control { CONTROL_PROCESS = 1, CONTROL_TASK = 2, CONTROL_USAGE = 3, CONTROL_TRACED = 4, CONTROL_COUNTED = 5 };
+enum control { CONTROL_PROCESS = 1, CONTROL_TASK = 2, CONTROL_USAGE = 3, CONTROL_TRACED = 4, CONTROL_COUNTED = 5, CONTROL_INTERFACE = 6 };
 
 /* Second byte of a call's record, behind a code; its lowest bits are in hot.h. */
 #define HAS_OFFSET 8 /* less the end of the positioned call before */

@@ -6,7 +6,7 @@
 u32 iodock_stopped;
 /* A thread shares another one's thread-local storage, or its own has no room for `own`, which is not to be read any more. */
 static u32 has_strangers;
-static RARE char library_path[sizeof(session->library)];
+static RARE char library_path[sizeof(session->preloaded)];
 
 /* A stretch in which the library may make calls of its own; what end_own_calls() is to be given. A filter that another thread sets for all of them
  * (SECCOMP_FILTER_FLAG_TSYNC) waits for its end. */
@@ -48,7 +48,7 @@ void stop(void) {
 	if (!*(volatile u32 *)&stopped)
 		map_copy();
 	for (u32 i = 0; i < sizeof(library_path); i++)
-		library_path[i] = session->library[i];
+		library_path[i] = session->preloaded[i];
 	library = library_path;
 	if (!__atomic_exchange_n(&stopped, 1, __ATOMIC_SEQ_CST))
 		__atomic_fetch_add(&session->stopped_processes, 1, __ATOMIC_RELAXED);

@@ -61,7 +61,7 @@ int find_ours(struct given *given, const u64 *list) {
 
 /* LD_PRELOAD with the libraries but ours, which stands at `at` of them, and a separator. Returns its end. */
 u8 *put_other_libraries(u8 *to, const u8 *libraries, u64 at) {
-	u64 behind = at + length((const u8 *)library, sizeof(session->library));
+	u64 behind = at + length((const u8 *)library, sizeof(session->preloaded));
 	if (libraries[behind])
 		behind++;
 	else if (at)

@@ -1,6 +1,7 @@
 //! What is read back from the buffers: calls, programs, uses of the machine.
 
 use crate::format::chunk;
+use iodock_event::interfaces::InterfacePart;
 use iodock_event::{AsyncItem, CallId, NO_FD, UNKNOWN};
 
 /// Where in a call's life a record stands.
@@ -143,9 +144,25 @@ pub struct CountedRecord {
     pub waits: u64,
 }
 
+/// A call of an interface begins or ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceEntry {
+    pub tid: u32,
+    pub pid: u32,
+    pub time: u64,
+    pub part: InterfacePart,
+    /// Its place in `INTERFACE_CALLS`.
+    pub call: u16,
+    /// Result, handle, bytes, offset, and whether a view is plain (`interfaces/mpi_io.c`); UNKNOWN where it is not told.
+    pub facts: [i64; 8],
+    /// Of the file that it has opened.
+    pub name: Option<Vec<u8>>,
+}
+
 #[derive(Clone, Debug)]
 pub enum Entry {
     Call(Box<CallRecord>),
+    Interface(Box<InterfaceEntry>),
     Process(ProcessRecord),
     Usage(UsageRecord),
     Counted(CountedRecord),

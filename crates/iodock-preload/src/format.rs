@@ -1,7 +1,7 @@
 //! The session file's layout: native/session.h in Rust. All numbers little endian.
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"IODOCKR\n");
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 pub const CHUNK_MAGIC: u32 = 0x4b4e_4843;
 pub const CALL_NUMBERS: usize = 512;
 pub const ROLES: usize = 6;
@@ -53,6 +53,7 @@ pub mod header {
     pub const LIBRARY: usize = 8192;
     pub const SESSION: usize = 9216;
     pub const TEXTS: usize = 10240;
+    pub const PRELOADED: usize = 11264;
     pub const BORN: usize = 12288;
     pub const OTHERS: usize = 16384;
     pub const OTHER_BYTES: usize = 256;
@@ -177,6 +178,7 @@ pub const CONTROL_TASK: u8 = 2;
 pub const CONTROL_USAGE: u8 = 3;
 pub const CONTROL_TRACED: u8 = 4;
 pub const CONTROL_COUNTED: u8 = 5;
+pub const CONTROL_INTERFACE: u8 = 6;
 
 /// First bytes of the records of read, write, pread64 and pwrite64: what is added says which fields are there.
 pub const HEADS: [u8; 4] = [192, 200, 208, 228];

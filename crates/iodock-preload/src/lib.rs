@@ -34,6 +34,8 @@ mod unused;
 
 /// The preloaded library, as a file's bytes; empty on machines it is not written for.
 pub static LIBRARY: &[u8] = include_bytes!(env!("IODOCK_PRELOAD_LIBRARY"));
+/// The library of interfaces (interfaces/), which tells that one of their calls.
+pub static INTERFACES_LIBRARY: &[u8] = include_bytes!(env!("IODOCK_INTERFACES_LIBRARY"));
 
 #[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
 mod tests {
@@ -57,6 +59,16 @@ mod tests {
             }
         }
         assert!(seen > 1000);
+    }
+
+    /// The numbers in records are places in both lists.
+    #[test]
+    fn calls_of_interfaces_have_the_same_numbers_on_both_sides() {
+        let listed = include_str!("../interfaces/calls.h").lines().filter_map(|line| {
+            line.strip_prefix('\t')?.split_once('(')?.1.split_once(')').map(|(name, _)| name)
+        });
+        let known = iodock_event::interfaces::INTERFACE_CALLS.map(|call| call.name);
+        assert_eq!(listed.collect::<Vec<_>>(), known);
     }
 
     fn number(at: usize, bytes: usize) -> usize {

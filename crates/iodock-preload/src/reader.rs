@@ -5,6 +5,7 @@ pub use crate::entries::*;
 use crate::format::*;
 use crate::items;
 use crate::shapes::Shapes;
+use iodock_event::interfaces::{InterfacePart, INTERFACE_CALLS};
 use iodock_event::{NO_FD, UNKNOWN};
 
 /// A chunk's header.
@@ -212,6 +213,7 @@ impl ChunkReader {
                     [self.cursor.number()?, self.cursor.number()?, self.cursor.number()?];
                 Some(Entry::Counted(CountedRecord { tid, pid, time, by_thread, by_process, waits }))
             }
+            CONTROL_INTERFACE => self.interface(tid, pid, time),
             CONTROL_USAGE => {
                 let thread = self.cpu_time()?;
                 let process = if self.cursor.byte()? != 0 { Some(self.process_usage()?) } else { None };
@@ -219,6 +221,28 @@ impl ChunkReader {
             }
             _ => None,
         }
+    }
+
+    fn interface(&mut self, tid: u32, pid: u32, time: u64) -> Option<Entry> {
+        let part = match self.cursor.byte()? {
+            1 => InterfacePart::Begins,
+            2 => InterfacePart::Ends,
+            _ => return None,
+        };
+        let call = u16::try_from(self.cursor.number()?).ok()?;
+        if usize::from(call) >= INTERFACE_CALLS.len() {
+            return None;
+        }
+        let known = self.cursor.byte()?;
+        let mut facts = [UNKNOWN; 8];
+        for (place, fact) in facts.iter_mut().enumerate() {
+            if known & 1 << place != 0 {
+                *fact = self.cursor.signed()?;
+            }
+        }
+        let name = self.text()?;
+        let name = (!name.is_empty()).then_some(name);
+        Some(Entry::Interface(Box::new(InterfaceEntry { tid, pid, time, part, call, facts, name })))
     }
 
     fn cpu_time(&mut self) -> Option<CpuTime> {

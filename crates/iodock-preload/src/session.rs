@@ -7,7 +7,7 @@ use crate::light::Light;
 use crate::reader;
 use crate::shapes::Shapes;
 use crate::table::SessionOffsets;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
@@ -22,6 +22,7 @@ const CHUNK_BYTES: u64 = 64 << 10;
 const PAGE: u64 = 4096;
 /// The library's name in the session's folder.
 const LIBRARY_NAME: &str = "libiodock_preload.so";
+const INTERFACES_NAME: &str = "libiodock_interfaces.so";
 pub(crate) const SESSION_NAME: &str = "session";
 /// Bytes of a path in the header.
 const MOST_PATH: usize = 1023;
@@ -35,6 +36,15 @@ pub struct Session {
     pub time_shift: u32,
     /// Tells it from others that had the same name.
     pub number: u64,
+}
+
+/// What is recorded, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted {
+    /// Counters in place of records.
+    pub light: Option<Light>,
+    /// Also calls of interfaces, such as MPI-IO.
+    pub interfaces: bool,
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -51,18 +61,21 @@ pub fn ticks() -> u64 {
 impl Session {
     /// Makes `folder` with the library and the file in it, for programs that use `libraries`.
     pub fn create(folder: &Path, libraries: &[Library]) -> io::Result<Session> {
-        Session::create_counting(folder, libraries, None)
+        Session::create_for(folder, libraries, Wanted::default())
     }
 
-    /// The same; with `light` for counters in place of records.
-    pub fn create_counting(
+    /// The same, for what is wanted.
+    pub fn create_for(
         folder: &Path,
         libraries: &[Library],
-        light: Option<Light>,
+        Wanted { light, interfaces }: Wanted,
     ) -> io::Result<Session> {
         fs::create_dir(folder)?;
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
         fs::write(folder.join(LIBRARY_NAME), crate::LIBRARY)?;
+        if interfaces {
+            fs::write(folder.join(INTERFACES_NAME), crate::INTERFACES_LIBRARY)?;
+        }
         let sites_at = header::BYTES as u64;
         let layout = Layout::of(libraries, sites_at);
         let chunks_at = layout.end.next_multiple_of(CHUNK_BYTES);
@@ -97,8 +110,15 @@ impl Session {
         let path = folder.join(SESSION_NAME);
         let texts = libraries.iter().find_map(|library| Some(library.kept.as_ref()?.texts.folder()));
         let texts = texts.unwrap_or(Path::new(""));
-        for (at, path) in [(header::LIBRARY, &*library), (header::SESSION, &path), (header::TEXTS, texts)] {
-            let text = path.as_os_str().as_bytes();
+        let preloaded = preloaded(folder, interfaces);
+        let texts = [
+            (header::LIBRARY, library.as_os_str()),
+            (header::SESSION, path.as_os_str()),
+            (header::TEXTS, texts.as_os_str()),
+            (header::PRELOADED, &preloaded),
+        ];
+        for (at, text) in texts {
+            let text = text.as_bytes();
             if text.len() > MOST_PATH {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "the session's path is too long"));
             }
@@ -194,11 +214,16 @@ impl Session {
             let name = other[8..].split(|&byte| byte == 0).next().filter(|name| !name.is_empty())?;
             Some(PathBuf::from(OsStr::from_bytes(name)))
         });
-        Ok(names.filter(|path| *path != self.library()).collect())
+        Ok(names.filter(|path| path.parent() != Some(&self.folder)).collect())
     }
 
     pub fn library(&self) -> PathBuf {
         self.folder.join(LIBRARY_NAME)
+    }
+
+    /// What LD_PRELOAD has to hold.
+    pub fn preloaded(&self) -> OsString {
+        preloaded(&self.folder, self.folder.join(INTERFACES_NAME).exists())
     }
 
     pub fn path(&self) -> PathBuf {
@@ -262,6 +287,16 @@ impl Session {
         // SAFETY: a plain call on our own descriptor. Where the file system can't, the memory stays until the end.
         unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, bytes) };
     }
+}
+
+/// As LD_PRELOAD lists libraries: that of interfaces comes behind the one that it tells of them.
+fn preloaded(folder: &Path, interfaces: bool) -> OsString {
+    let mut list = folder.join(LIBRARY_NAME).into_os_string();
+    if interfaces {
+        list.push(":");
+        list.push(folder.join(INTERFACES_NAME));
+    }
+    list
 }
 
 /// Where in a session the chunk with this number lies.

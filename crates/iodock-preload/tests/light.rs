@@ -5,7 +5,7 @@ mod common;
 
 use common::{compiled, counts, same, Folder};
 use iodock_preload::light::{words, Light, Row, RowKind, Table};
-use iodock_preload::session::{self, Session};
+use iodock_preload::session::{self, Session, Wanted};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
@@ -20,7 +20,9 @@ fn counted(arguments: &[&str], memory: u64) -> Ran {
     let folder = Folder::new();
     let (program, place) = (compiled("light", &folder), folder.0.join("session"));
     let light = Light { memory, ..Light::default() };
-    let session = Session::create_counting(&place, &session::libraries(), Some(light)).expect("a session");
+    let session =
+        Session::create_for(&place, &session::libraries(), Wanted { light: Some(light), interfaces: false })
+            .expect("a session");
     let made = folder.0.join("made");
     std::fs::create_dir(&made).expect("a folder");
     let output = Command::new(program)

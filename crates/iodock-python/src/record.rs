@@ -4,7 +4,7 @@ use crate::doorway::{through, Door};
 use crate::errors::record_error;
 use iodock_record::backends::{Backend, ProgramExit, BACKENDS};
 use iodock_record::faults::Mode;
-use iodock_record::{AttachOptions, Light, RecordError, RecordOptions, RecordOutcome};
+use iodock_record::{AttachOptions, Interfaces, Light, RecordError, RecordOptions, RecordOutcome};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -32,7 +32,7 @@ impl StoreHold {
 /// program would have got them. Gives a dictionary: store, kept, elsewhere, made_folder, backend, reason, exit_code, exit_signal, must_finish, warnings, failure,
 /// written_bytes, killed, hold. Until the last one is released no other recorder replaces the store.
 #[pyfunction]
-#[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned(), complete=false, light=None))]
+#[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned(), complete=false, light=None, interfaces="auto".to_owned()))]
 #[allow(clippy::too_many_arguments)]
 fn record(
     py: Python<'_>,
@@ -43,12 +43,16 @@ fn record(
     page_faults: String,
     complete: bool,
     light: Option<(u64, u64)>,
+    interfaces: String,
 ) -> PyResult<Bound<'_, PyDict>> {
     let mut options = RecordOptions::new(command, store);
     options.backend = backend;
     options.force = force;
     options.page_faults = mode(&page_faults)?;
     options.complete = complete;
+    let unknown = || format!("interfaces is one of {}", Interfaces::NAMES.map(|(name, _)| name).join(", "));
+    options.interfaces =
+        Interfaces::from_name(&interfaces).ok_or_else(|| PyValueError::new_err(unknown()))?;
     options.light = light.map(|(memory, first)| Light { memory, first });
     run(py, |door| iodock_record::record(&options, door.cancel.clone()))
 }

@@ -12,7 +12,7 @@ use iodock_journal::{JournalError, JournalMeta};
 use iodock_preload::calls::{CallsWriter, ENDING};
 use iodock_preload::left;
 use iodock_preload::light::Light;
-use iodock_preload::session::{self, Session};
+use iodock_preload::session::{self, Session, Wanted};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,8 @@ fn begin(part: &Part, meta: &JournalMeta, light: Light) -> Result<Begun, RecordE
         let message = format!("{}: the shared buffers can't be made: {}", folder.display(), plain(&error));
         RecordError::Store(Refusal::new(message, "give another place with -o"))
     };
-    let session = Session::create_counting(&folder, &session::libraries(), Some(light)).map_err(refused)?;
+    let wanted = Wanted { light: Some(light), interfaces: false };
+    let session = Session::create_for(&folder, &session::libraries(), wanted).map_err(refused)?;
     let path = journal.path().with_extension(ENDING);
     let write = || {
         let mut file = CallsWriter::create(&path, &session, 0)?;

@@ -32,7 +32,7 @@ pub use doctor::{doctor, Fact};
 pub use error::{RecordError, Refusal};
 pub use iodock_preload::light::Light;
 pub use naming::Way;
-pub use options::{AttachOptions, RecordOptions, RecordOutcome};
+pub use options::{AttachOptions, Interfaces, RecordOptions, RecordOutcome};
 
 use backends::choice::{self, Choice};
 use backends::reason::Reason;
@@ -60,6 +60,11 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
     if options.light.is_some() {
         choice.allow_light()?;
     }
+    // (A tracer would show how that library is loaded; counters know no interfaces.)
+    program.interfaces = choice.backend.name() == "rewrite"
+        && !options.complete
+        && options.light.is_none()
+        && backends::interfaces::are_wanted(options.interfaces, &program);
     let command: Vec<Vec<u8>> = options.command.iter().map(|argument| bytes(argument)).collect();
     let meta_of = |choice: Choice| {
         let mut meta = meta(choice, command.clone());

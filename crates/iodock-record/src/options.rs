@@ -30,6 +30,27 @@ pub struct RecordOptions {
     pub complete: bool,
     /// Counters in place of calls.
     pub light: Option<Light>,
+    /// Are calls of interfaces, such as MPI-IO, recorded too?
+    pub interfaces: Interfaces,
+}
+
+/// When calls of interfaces are recorded, by the back end `rewrite`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interfaces {
+    /// Where the program has MPI, or starts programs that have it.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl Interfaces {
+    pub const NAMES: [(&'static str, Interfaces); 3] =
+        [("auto", Interfaces::Auto), ("always", Interfaces::Always), ("never", Interfaces::Never)];
+
+    pub fn from_name(name: &str) -> Option<Interfaces> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|&(_, how)| how)
+    }
 }
 
 impl RecordOptions {
@@ -43,6 +64,7 @@ impl RecordOptions {
             page_faults: Mode::default(),
             complete: false,
             light: None,
+            interfaces: Interfaces::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::error::{launch_error, RecordError, Refusal};
 use crate::process;
 use iodock_preload::light::Light;
+use std::cell::OnceCell;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -19,6 +20,10 @@ pub struct Program {
     pub complete: bool,
     /// Its calls are counted, not recorded.
     pub light: Option<Light>,
+    /// Calls of interfaces, such as MPI-IO, are recorded too.
+    pub interfaces: bool,
+    /// That it begins with, once they were asked for.
+    pub(crate) libraries: OnceCell<Option<Vec<PathBuf>>>,
     pub(crate) c_path: CString,
     pub(crate) c_arguments: Vec<CString>,
     pub(crate) c_environment: Vec<CString>,
@@ -51,6 +56,8 @@ impl Program {
             arguments: command.to_vec(),
             complete: false,
             light: None,
+            interfaces: false,
+            libraries: OnceCell::new(),
             mask: signal_mask(),
             ignores_children: ignores_children(),
             path,

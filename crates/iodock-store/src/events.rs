@@ -275,6 +275,7 @@ columns! {
     any_read: i64 = Few Signed, Some(UNKNOWN);
     own_written: i64 = Few Signed, Some(UNKNOWN);
     any_written: i64 = Few Signed, Some(UNKNOWN);
+    interface_call: i32 = Delta Unsigned, Some(NONE);
 }
 
 #[cfg(test)]
@@ -304,6 +305,7 @@ mod tests {
             direction: narrow.clone(),
             fd: vec![NO_FD; rows],
             handle: ids.clone(),
+            interface_call: ids.clone(),
             flags: ids,
             pattern: narrow,
             gap: wide.clone(),

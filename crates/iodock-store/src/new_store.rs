@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// What a finished store consists of, besides manifest and journal.
-pub(crate) const TABLES: [&str; 20] = [
+pub(crate) const TABLES: [&str; 21] = [
     "events",
     "faults",
     "pages",
@@ -22,6 +22,7 @@ pub(crate) const TABLES: [&str; 20] = [
     "errnos.parquet",
     "mounts.parquet",
     "executables.parquet",
+    "interface_calls.parquet",
     "call_totals.parquet",
     "profiles.parquet",
     "profile_counters.parquet",

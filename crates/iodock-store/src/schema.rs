@@ -32,6 +32,24 @@ pub const EVENTS: &str = "message events {
     optional int64 any_read_bytes;
     optional int64 own_written_bytes;
     optional int64 any_written_bytes;
+    optional int32 interface_call_id (INTEGER(32,false));
+}";
+
+pub const INTERFACE_CALLS: &str = "message interface_calls {
+    required int32 id (INTEGER(32,false));
+    required int32 utid (INTEGER(32,false));
+    required binary interface (STRING);
+    required binary call (STRING);
+    required boolean is_collective;
+    required int32 direction (INTEGER(8,false));
+    optional int32 file_id (INTEGER(32,false));
+    optional int32 handle_id (INTEGER(32,false));
+    required int64 ts;
+    optional int64 end_ts;
+    optional int64 dur;
+    optional int64 result;
+    optional int64 requested_bytes;
+    optional int64 offset_bytes;
 }";
 
 pub const FILES: &str = "message files {

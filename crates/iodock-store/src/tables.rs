@@ -4,7 +4,8 @@ use crate::contents::Contents;
 use crate::error::StoreError;
 use crate::schema;
 use crate::table::{Cell, TableWriter, Written};
-use iodock_event::{CallId, CallTotal, ErrnoId, FaultKind, Mount, PageCause, Sample, Tables, NONE};
+use iodock_event::interfaces::InterfaceRow;
+use iodock_event::{CallId, CallTotal, ErrnoId, FaultKind, Mount, PageCause, Sample, Tables, NONE, UNKNOWN};
 use std::borrow::Cow;
 use std::path::Path;
 
@@ -246,6 +247,32 @@ pub fn write_pages(table: &mut TableWriter, pages: &PagesRow) -> Result<()> {
         Cell::Wide(pages.offset),
         Cell::Wide(pages.bytes),
         is_written,
+    ])
+}
+
+pub fn create_interface_calls(folder: &Path) -> Result<TableWriter> {
+    TableWriter::create(&folder.join("interface_calls.parquet"), schema::INTERFACE_CALLS)
+}
+
+pub fn write_interface_call(table: &mut TableWriter, row: &InterfaceRow) -> Result<()> {
+    let spec = row.spec();
+    let id = |id: u32| if id == NONE { Cell::Null } else { Cell::id(id) };
+    let dur = if row.end == UNKNOWN { UNKNOWN } else { row.end - row.start };
+    table.row([
+        Cell::id(row.id),
+        Cell::id(row.utid),
+        Cell::text(spec.interface),
+        Cell::text(spec.name),
+        Cell::Bool(spec.is_collective),
+        Cell::Narrow(spec.direction as i32),
+        id(row.file),
+        id(row.handle),
+        Cell::Wide(row.start),
+        Cell::quantity(row.end),
+        Cell::quantity(dur),
+        Cell::quantity(row.result),
+        Cell::quantity(row.bytes),
+        Cell::quantity(row.offset),
     ])
 }
 

@@ -7,12 +7,15 @@ use crate::new_store::NewStore;
 use crate::profiles::ProfileTables;
 use crate::table::TableWriter;
 use crate::tables::{
-    create_executables, create_faults, create_mounts, create_pages, create_samples, create_totals,
+    create_executables, create_faults, create_interface_calls, create_mounts, create_pages, create_samples,
+    create_totals,
 };
 use crate::tables::{
-    write_executable, write_fault, write_mount, write_pages, write_sample, write_tables, write_total,
+    write_executable, write_fault, write_interface_call, write_mount, write_pages, write_sample,
+    write_tables, write_total,
 };
 use crate::tables::{ExecutableRow, FaultRow, PagesRow};
+use iodock_event::interfaces::InterfaceRow;
 use iodock_event::{CallTotal, EventColumns, Mount, Sample, Tables};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender};
@@ -41,6 +44,7 @@ pub struct StoreWriter {
     pages: Option<TableWriter>,
     totals: Option<TableWriter>,
     executables: Option<TableWriter>,
+    interface_calls: Option<TableWriter>,
     profiles: Option<ProfileTables>,
     // Last, so that its folder goes after everything in it was closed.
     place: NewStore,
@@ -68,6 +72,7 @@ impl StoreWriter {
             pages: None,
             totals: None,
             executables: None,
+            interface_calls: None,
             profiles: None,
             place,
         })
@@ -135,6 +140,18 @@ impl StoreWriter {
         rows.iter().try_for_each(|row| write_executable(table, row))
     }
 
+    /// Appends to the table of calls of interfaces.
+    pub fn write_interface_calls(&mut self, rows: &[InterfaceRow]) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let table = match &mut self.interface_calls {
+            Some(table) => table,
+            None => self.interface_calls.insert(create_interface_calls(self.place.folder())?),
+        };
+        rows.iter().try_for_each(|row| write_interface_call(table, row))
+    }
+
     /// Appends to the table of calls that are known only in sum.
     pub fn write_totals(&mut self, totals: &[CallTotal]) -> Result<()> {
         if totals.is_empty() {
@@ -171,6 +188,7 @@ impl StoreWriter {
             ("pages", &mut self.pages),
             ("call_totals", &mut self.totals),
             ("executables", &mut self.executables),
+            ("interface_calls", &mut self.interface_calls),
         ];
         for (name, table) in own.map(|(name, table)| (name, table.take())) {
             if let Some(table) = table {

@@ -1,6 +1,7 @@
 //! Round trips, empty stores, refusals, damage, a full disk.
 
 use iodock_event::event::EventRow;
+use iodock_event::interfaces::InterfaceRow;
 use iodock_event::tables::{FileEntry, MountPoint, TaskRow, NO_INDEX};
 use iodock_event::{
     EventColumns, FileKind, FirstLoss, LossKind, Losses, Mount, Sample, SampleKind, Tables, TaskOrigin, NONE,
@@ -74,6 +75,7 @@ fn full_row() -> EventRow {
         any_read: most,
         own_written: most,
         any_written: most,
+        interface_call: u32::MAX - 1,
     }
 }
 
@@ -197,6 +199,7 @@ fn expected(row: &EventRow) -> Vec<Field> {
         wide(row.any_read),
         wide(row.own_written),
         wide(row.any_written),
+        id(row.interface_call),
     ]
 }
 
@@ -279,6 +282,7 @@ impl Random {
             any_read: self.wide(),
             own_written: self.wide(),
             any_written: self.wide(),
+            interface_call: self.narrow(),
         }
     }
 }
@@ -408,6 +412,27 @@ fn side_tables_come_back() {
 }
 
 #[test]
+fn calls_of_interfaces_come_back() {
+    let folder = Folder::new("interfaces");
+    let mut writer = StoreWriter::create(folder.store(), NEW).unwrap();
+    let unknown = InterfaceRow::new(0, 3, 16, 10);
+    let known =
+        InterfaceRow { id: 1, file: 5, handle: 2, end: 30, result: 0, bytes: 8, offset: 9, ..unknown };
+    writer.write_interface_calls(&[known, unknown]).unwrap();
+    writer.finish(&Tables::default(), Manifest::default()).unwrap();
+    assert_eq!(StoreInfo::open(folder.store()).unwrap().manifest.tables["interface_calls"], 2);
+    let read = rows(&folder.store().join("interface_calls.parquet"));
+    let [interface, call] = ["MPI-IO", "MPI_File_write_at"].map(|text| Field::Str(text.into()));
+    let named = |id| vec![Field::UInt(id), Field::UInt(3), interface.clone(), call.clone()];
+    let plain = [Field::Bool(false), Field::UByte(2)];
+    let facts = [30, 20, 0, 8, 9].map(Field::Long);
+    let of_known = [named(1), plain.to_vec(), vec![Field::UInt(5), Field::UInt(2), Field::Long(10)]].concat();
+    assert_eq!(fields(&read[0]), [of_known, facts.to_vec()].concat());
+    let of_unknown = [named(0), plain.to_vec(), vec![Field::Null, Field::Null, Field::Long(10)]].concat();
+    assert_eq!(fields(&read[1]), [of_unknown, vec![Field::Null; 5]].concat());
+}
+
+#[test]
 fn samples_and_mounts_come_back() {
     let folder = Folder::new("samples");
     let mut writer = StoreWriter::create(folder.store(), NEW).unwrap();
@@ -439,7 +464,7 @@ fn an_empty_store_has_all_tables() {
     let info = StoreInfo::open(folder.store()).unwrap();
     assert_eq!((info.manifest.first_ts, info.manifest.last_ts), (None, None));
     let reader = SerializedFileReader::new(fs::File::open(&info.events[0]).unwrap()).unwrap();
-    assert_eq!(reader.metadata().file_metadata().schema_descr().num_columns(), 24);
+    assert_eq!(reader.metadata().file_metadata().schema_descr().num_columns(), 25);
     assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
     assert_eq!(info.tables.len(), 5);
 }

@@ -14,6 +14,7 @@ mod descriptors;
 mod effects;
 mod files;
 mod identities;
+mod interfaces;
 mod io_time;
 mod maps;
 mod messages;
@@ -95,6 +96,7 @@ pub struct Tracker {
     /// Present only if maps were requested.
     map_calls: Option<maps::MapCalls>,
     identities: Identities,
+    interfaces: interfaces::Interfaces,
 }
 
 impl Tracker {
@@ -118,6 +120,7 @@ impl Tracker {
             begun: Vec::new(),
             map_calls: None,
             identities: Identities::default(),
+            interfaces: Default::default(),
         };
         for space in options.spaces {
             tracker.add_space(space);
@@ -176,11 +179,12 @@ impl Tracker {
     fn rows_of(&mut self, space: u16, batch: &Batch, record: &Record, out: &mut Vec<EventRow>) {
         self.now += 1;
         match record {
-            Record::Call(raw) => self.call(space, batch, raw, out),
+            Record::Call(raw) => self.call_within(space, batch, raw, out),
             Record::End(end) => self.task_end(space, batch, end),
             Record::Start(start) => self.task_start(space, batch, start),
             Record::Descriptor(snapshot) => self.snapshot(space, batch, snapshot),
             Record::Identity(identity) => self.identity(space, batch, identity),
+            Record::Interface(interface) => self.interface(space, batch, interface),
         }
     }
 
@@ -241,6 +245,16 @@ impl Tracker {
         self.tables.tasks = self.tasks.rows;
         patterns::fill(&mut self.tables.files);
         Tracked { tables: self.tables, losses: self.losses, spaces: self.tasks.row_spaces }
+    }
+
+    /// A call, and the interface's call that it belongs to.
+    fn call_within(&mut self, space: u16, batch: &Batch, raw: &RawCall, out: &mut Vec<EventRow>) {
+        let before = out.len();
+        self.call(space, batch, raw, out);
+        if self.interfaces.are_there() {
+            let within = self.interfaces.current(key(space, raw.tid));
+            out[before..].iter_mut().for_each(|row| row.interface_call = within);
+        }
     }
 
     fn call(&mut self, space: u16, batch: &Batch, raw: &RawCall, out: &mut Vec<EventRow>) {
@@ -304,6 +318,7 @@ impl Tracker {
 
     fn task_end(&mut self, space: u16, batch: &Batch, end: &TaskEnd) {
         let key = key(space, end.tid);
+        self.interfaces.abandon(key);
         if let Some(thread) = end.superseded_by {
             return self.superseded(space, key, thread, end.time);
         }

@@ -9,7 +9,7 @@ import click
 from iodock.cli.options import examples, language, quiet
 from iodock.cli.recording import run
 from iodock.cli.sizes import size_bytes
-from iodock.program.recording import BACKENDS, LIGHT, PAGE_FAULTS, begin_counting
+from iodock.program.recording import BACKENDS, INTERFACES, LIGHT, PAGE_FAULTS, begin_counting
 from iodock.shared.errors import RequestError
 
 _LEAST_MEMORY, _MOST_MEMORY = 256 << 10, 64 << 20
@@ -49,6 +49,12 @@ _EXAMPLES = (
     default="auto",
     help="what mapped files show: auto (default): from the first map of a data file on; always: programs and "
     "libraries too; never",
+)
+@click.option(
+    "--interfaces",
+    type=click.Choice(INTERFACES),
+    default="auto",
+    help="calls of MPI-IO, which make the system's: auto (default): of programs that have MPI; always; never",
 )
 @click.option(
     "--complete",
@@ -101,6 +107,7 @@ def command(
     output: str | None,
     backend: str,
     page_faults: str,
+    interfaces: str,
     complete: bool,
     light: bool,
     light_memory: str | None,
@@ -128,7 +135,7 @@ def command(
         )
     return run(
         command=command, pids=pids, cgroup=cgroup, output=output, backend=backend, page_faults=page_faults,
-        complete=complete, force=force, live=live, quiet=quiet, lang=lang,
+        interfaces=interfaces, complete=complete, force=force, live=live, quiet=quiet, lang=lang,
         light=_light(light, light_memory, light_first, command),
     )  # fmt: skip
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         output: str | None
         backend: str
         page_faults: str
+        interfaces: str
         complete: bool
         force: bool
         live: bool
@@ -41,14 +42,14 @@ if TYPE_CHECKING:
 _FLAGS = {"-q": "quiet", "--quiet": "quiet", "--force": "force", "--complete": "complete", "--live": "live",
           "--light": "light"}  # fmt: skip
 _VALUES = {"-o": "output", "--output": "output", "--backend": "backend",
-           "--page-faults": "page_faults", "--lang": "lang"}  # fmt: skip
+           "--page-faults": "page_faults", "--interfaces": "interfaces", "--lang": "lang"}  # fmt: skip
 
 
 def plain(arguments: Sequence[str]) -> Asked | None:
     """What the arguments of `record` ask for, if they are plain: a command, and options in separate words.
     None for all else, which click understands or refuses."""
     flags = dict.fromkeys(_FLAGS.values(), False)
-    values = {"output": "", "backend": "auto", "page_faults": "auto", "lang": ""}
+    values = {"output": "", "backend": "auto", "page_faults": "auto", "interfaces": "auto", "lang": ""}
     at = 0
     while at < len(arguments) and arguments[at].startswith("-") and arguments[at] != "--":
         if name := _FLAGS.get(arguments[at]):
@@ -64,11 +65,13 @@ def plain(arguments: Sequence[str]) -> Asked | None:
         return None
     if values["page_faults"] not in recording.PAGE_FAULTS or values["lang"] not in ("", *LANGUAGES):
         return None
+    if values["interfaces"] not in recording.INTERFACES:
+        return None
     return {
         "command": command, "pids": (), "cgroup": None, "output": values["output"] or None,
         "backend": values["backend"], "page_faults": values["page_faults"],
-        "complete": flags["complete"], "force": flags["force"], "live": flags["live"],
-        "quiet": flags["quiet"], "lang": values["lang"] or None,
+        "interfaces": values["interfaces"], "complete": flags["complete"], "force": flags["force"],
+        "live": flags["live"], "quiet": flags["quiet"], "lang": values["lang"] or None,
         "light": recording.LIGHT if flags["light"] else None,
     }  # fmt: skip
 
@@ -81,6 +84,7 @@ def run(
     output: str | None,
     backend: str,
     page_faults: str,
+    interfaces: str,
     complete: bool,
     force: bool,
     live: bool,
@@ -105,6 +109,7 @@ def run(
                 backend=backend,
                 force=force,
                 page_faults=page_faults,
+                interfaces=interfaces,
                 complete=complete,
                 light=light,
             )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 BACKENDS = ("auto", "ptrace", "rewrite", "bpf")
 PAGE_FAULTS = ("auto", "always", "never")
+INTERFACES = ("auto", "always", "never")
 LIGHT = (1 << 20, 64)
 """What a light recording takes: bytes of counters a process, and accesses that are kept whole."""
 
@@ -45,10 +46,12 @@ def record(
     page_faults: str = "auto",
     complete: bool = False,
     light: tuple[int, int] | None = None,
+    interfaces: str = "auto",
 ) -> _native.RecordSummary:
     """Runs a command and records it; COMPLETE: also what is done before a recorder inside of a program is
-    there; LIGHT: calls are counted, in so many bytes a process, and its first so many accesses kept. What it
-    gives names the store, which need not be called as was asked. Raises RecordRefused."""
+    there; LIGHT: calls are counted, in so many bytes a process, and its first so many accesses kept;
+    INTERFACES: when calls of MPI-IO are recorded, too. What it gives names the store, which need not be
+    called as was asked. Raises RecordRefused."""
     _let_go(store)
     try:
         recorded = _native.record(
@@ -59,6 +62,7 @@ def record(
             page_faults=page_faults,
             complete=complete,
             light=light,
+            interfaces=interfaces,
         )
     except _native.NativeError as error:
         raise RecordRefused(error, _is_store(command[0])) from None

@@ -37,6 +37,7 @@ NEVER_FOUND = {
         "is asked of counters, and labelled runs are recordings of calls: test_counters.py",
     ),
     "cache-speed": "is at most a note, and a label counts what is more",
+    "two-phase": "is at most a note, and a label counts what is more",
     "slow-close": "closes wait on network file systems, and runs are recorded on a local one",
 }
 """Rules that no labelled run can show, with the reason."""

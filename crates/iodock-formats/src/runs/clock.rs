@@ -96,6 +96,6 @@ fn shift(record: &mut Record, by: i64) {
             add(&mut raw.end);
         }
         Record::End(end) => add(&mut end.time),
-        Record::Start(_) | Record::Descriptor(_) | Record::Identity(_) => {}
+        Record::Start(_) | Record::Descriptor(_) | Record::Identity(_) | Record::Interface(_) => {}
     }
 }

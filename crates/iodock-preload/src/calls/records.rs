@@ -5,8 +5,9 @@ use super::counted::Counted;
 use super::streams::Streams;
 use super::times::Times;
 use super::usages::Usages;
-use crate::reader::{CallRecord, Entry, Part, ProcessRecord};
+use crate::reader::{CallRecord, Entry, InterfaceEntry, Part, ProcessRecord};
 use iodock_event::constants::O_CLOEXEC;
+use iodock_event::interfaces::InterfaceRecord;
 use iodock_event::ranks::rank_among;
 use iodock_event::{
     Action, Batch, DescriptorSnapshot, ErrnoId, Items, LossKind, Outcome, Phase, RawCall, Record, Role,
@@ -113,7 +114,25 @@ impl Records {
             Entry::Usage(usage) => self.usages.add(&usage, self.last),
             Entry::Counted(counted) => self.counted.told(&counted),
             Entry::Call(call) => self.call(stream, *call, streams),
+            Entry::Interface(interface) => self.interface(&interface),
         }
+    }
+
+    fn interface(&mut self, entry: &InterfaceEntry) {
+        let [result, handle, bytes, offset, is_plain_view, ..] = entry.facts;
+        let name = entry.name.as_ref().map_or(Text::NONE, |name| self.batch.push_text(name));
+        self.batch.records.push(Record::Interface(InterfaceRecord {
+            tid: entry.tid,
+            time: self.times.ns(entry.time),
+            part: entry.part,
+            call: entry.call,
+            result,
+            handle,
+            bytes,
+            offset,
+            is_plain_view: is_plain_view == 1,
+            name,
+        }));
     }
 
     /// Is the thread known, and not of a process that has called exit?

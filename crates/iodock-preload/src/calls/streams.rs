@@ -97,6 +97,7 @@ pub fn time_of(entry: &Entry) -> u64 {
         Entry::Process(process) => process.time,
         Entry::Usage(usage) => usage.time,
         Entry::Counted(counted) => counted.time,
+        Entry::Interface(interface) => interface.time,
         Entry::Task { time, .. } | Entry::Traced { time, .. } => *time,
     }
 }

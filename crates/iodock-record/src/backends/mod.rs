@@ -2,6 +2,7 @@
 
 pub mod bpf;
 pub mod choice;
+pub mod interfaces;
 pub mod ptrace;
 mod reach;
 pub mod reason;

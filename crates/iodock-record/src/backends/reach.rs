@@ -44,7 +44,7 @@ pub struct PastLibc {
 /// The calls that the program, and the libraries it begins with, make themselves. What can't be read makes none.
 pub fn own_calls(program: &Program) -> PastLibc {
     let Some((path, linker)) = executable(&program.path) else { return PastLibc::default() };
-    let Some(libraries) = libraries(program, &path, &linker) else { return PastLibc::default() };
+    let Some(libraries) = libraries(program, &path, &linker).clone() else { return PastLibc::default() };
     let patched = session::patched();
     let is_libc = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"libc."));
     let without_libc = !libraries.iter().any(|path| patched.contains(path) && is_libc(path));
@@ -71,9 +71,20 @@ fn executable(path: &Path) -> Option<(PathBuf, PathBuf)> {
     None
 }
 
+/// The libraries that the program begins with; none where they are not known.
+pub fn loaded_libraries(program: &Program) -> &[PathBuf] {
+    let Some((path, linker)) = executable(&program.path) else { return &[] };
+    libraries(program, &path, &linker).as_deref().unwrap_or_default()
+}
+
+/// Asked once.
+fn libraries<'a>(program: &'a Program, path: &Path, linker: &Path) -> &'a Option<Vec<PathBuf>> {
+    program.libraries.get_or_init(|| listed_libraries(program, path, linker))
+}
+
 /// The libraries that the dynamic linker would load first, as it says itself: it knows where they lie. Nothing of the program is
 /// executed. `None` if it does not say.
-fn libraries(program: &Program, path: &Path, linker: &Path) -> Option<Vec<PathBuf>> {
+fn listed_libraries(program: &Program, path: &Path, linker: &Path) -> Option<Vec<PathBuf>> {
     let variables = [OsStr::new("LD_LIBRARY_PATH"), OsStr::new("LD_PRELOAD")];
     let given = variables.iter().filter_map(|name| {
         let value = program.variable(&name.to_string_lossy())?;

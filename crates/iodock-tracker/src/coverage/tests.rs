@@ -51,6 +51,7 @@ fn row(file: u32, utid: u32, writes: bool, offset: i64, bytes: i64) -> EventRow 
         any_read: UNKNOWN,
         own_written: UNKNOWN,
         any_written: UNKNOWN,
+        interface_call: iodock_event::NONE,
     }
 }
 

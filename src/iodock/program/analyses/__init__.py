@@ -26,6 +26,7 @@ _ORDER = (
     "accesses",
     "offsets",
     "files",
+    "interfaces",
     "profiles",
     "maps",
     "cache",

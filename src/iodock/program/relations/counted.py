@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from iodock.program.relations.filters import Filters
 from iodock.program.relations.grouping import GROUPS, Grouping
+from iodock.program.relations.keys import Key
 from iodock.program.store import Store
 from iodock.shared.errors import RequestError
 
-_ORIGINS = ("call", "constant")
+_ORIGIN = "call"
+_INTERFACE = "interface"
 
 
 def keep_counted(store: Store, grouping: Grouping, filters: Filters, ordered: tuple[str, ...]) -> None:
     """Keeps `call_groups` as `keep_groups` does. Raises RequestError for what counts by call can't tell."""
-    others = [key.name for key in grouping.keys if key.origin not in _ORIGINS]
+    others = [key.name for key in grouping.keys if key.origin != _ORIGIN and key.name != _INTERFACE]
     filtered = {**filters.given(), "kind": ()} != {"kind": ()} or filters.kind not in ((), ("all",))
     if others or filtered:
         what = f"by {others[0]}" if others else "by a filter"
@@ -20,7 +22,7 @@ def keep_counted(store: Store, grouping: Grouping, filters: Filters, ordered: tu
             f"{store.name}: holds counts by call only, and can't be taken apart {what}",
             "keys: call, family, class; for more record the program, or import a log with its calls",
         )
-    keys = ", ".join(f'{key.of("f")} AS "{key.name}"' for key in grouping.keys)
+    keys = ", ".join(f'{_expression(key)} AS "{key.name}"' for key in grouping.keys)
     numbers = ", ".join(str(at + 1) for at in range(len(grouping.keys)))
     names = [f'"{key.name}" NULLS LAST' for key in grouping.keys]
     store.keep(
@@ -38,8 +40,13 @@ def counted_row(store: Store, where: str = "true") -> dict[str, object]:
 
 def left_out(store: Store, grouping: Grouping, shown: int) -> dict[str, object]:
     """The measures of the rows below place SHOWN."""
-    same = " AND ".join(f'g."{key.name}" IS NOT DISTINCT FROM {key.of("f")}' for key in grouping.keys)
+    same = " AND ".join(f'g."{key.name}" IS NOT DISTINCT FROM {_expression(key)}' for key in grouping.keys)
     return counted_row(store, f"EXISTS (SELECT 1 FROM {GROUPS} g WHERE g.place > {shown} AND {same})")
+
+
+def _expression(key: Key) -> str:
+    """Calls that are counted are the system's."""
+    return "'POSIX'" if key.name == _INTERFACE else key.of("f")
 
 
 def _all_or_none(function: str, column: str) -> str:

@@ -18,6 +18,8 @@ from iodock.shared.answer import Column
 
 CELLS = "cells"
 GROUPS = "call_groups"
+INTERFACE_KINDS = "interface_kinds"
+INTERFACE_IDS = "interface_ids"
 COSTLIEST = ("total_time_ns DESC NULLS LAST", "sys_cpu_time_ns DESC NULLS LAST", "count DESC")
 
 MEASURES = (
@@ -104,6 +106,11 @@ class Grouping:
         return any(key.origin == "task" for key in self.keys)
 
     @property
+    def by_interface(self) -> bool:
+        """Whether rows depend on the call of an interface."""
+        return any(key.origin == "interface" for key in self.keys)
+
+    @property
     def counts_files(self) -> bool:
         """Whether rows say how many files they stand for."""
         return any(key.name in COUNTED_FILES for key in self.keys)
@@ -121,6 +128,8 @@ class Grouping:
             ids.append(("e.call_id", "call_id"))
         if self.by_task:
             ids.append(("e.utid", "utid"))
+        if self.by_interface:
+            ids.append(("k.interface_id", "interface_id"))
         if self.by_file:
             ids += [
                 ("e.file_id", "file_id"),
@@ -139,6 +148,8 @@ def cells_sql(grouping: Grouping, selection: Selection) -> str:
     """Events added up by ids."""
     ids = ", ".join(f"{expression} AS {name}" for expression, name in grouping.ids)
     numbers = ", ".join(str(at + 1) for at in range(len(grouping.ids) + 1))
+    kinds = f"LEFT JOIN {INTERFACE_IDS} k ON k.id = e.interface_call_id "
+    interfaces = kinds if grouping.by_interface else ""
     return f"""SELECT {ids}, {selection.again} AS again,
   count(*) AS calls, count(e.result) AS results,
   count(e.dur) AS timed, sum(e.dur) AS time, min(e.dur) AS shortest, max(e.dur) AS longest,
@@ -146,8 +157,23 @@ def cells_sql(grouping: Grouping, selection: Selection) -> str:
   sum(CASE WHEN e.direction = 1 THEN e.bytes END) AS read_bytes,
   sum(CASE WHEN e.direction = 2 THEN e.bytes END) AS written_bytes,
   count(e.bytes) AS transfers, min(e.bytes) AS smallest, max(e.bytes) AS largest
-{selection.from_events}
+FROM events e {interfaces}{selection.joins} {selection.where}
 GROUP BY {numbers}"""
+
+
+def keep_interfaces(store: Store) -> None:
+    """Keeps `interface_kinds`, each interface and call under a number, and `interface_ids`, the number of
+    each of their calls."""
+    store.keep(
+        INTERFACE_KINDS,
+        """SELECT interface, call, row_number() OVER (ORDER BY interface, call) AS interface_id
+FROM (SELECT DISTINCT interface, call FROM interface_calls) z""",
+    )
+    store.keep(
+        INTERFACE_IDS,
+        f"""SELECT c.id, k.interface_id
+FROM interface_calls c JOIN {INTERFACE_KINDS} k USING (interface, call)""",
+    )
 
 
 def _named_cells(grouping: Grouping) -> str:
@@ -156,6 +182,8 @@ def _named_cells(grouping: Grouping) -> str:
         joins.append("LEFT JOIN calls c ON c.id = i.call_id")
     if grouping.by_task:
         joins.append("LEFT JOIN processes p ON p.utid = i.utid")
+    if grouping.by_interface:
+        joins.append(f"LEFT JOIN {INTERFACE_KINDS} k ON k.interface_id = i.interface_id")
     if grouping.by_file:
         files = FILES if grouping.by_pattern else "files"
         joins.append(f"LEFT JOIN {files} f ON f.file_id = i.file_id")
@@ -231,6 +259,8 @@ def errnos_sql(grouping: Grouping) -> str:
 
 def keep_groups(store: Store, grouping: Grouping, selection: Selection, ordered: tuple[str, ...]) -> None:
     """Keeps `call_groups`: one row per key with all measures, and its `place` in an order."""
+    if grouping.by_interface:
+        keep_interfaces(store)
     store.keep(CELLS, cells_sql(grouping, selection))
     if grouping.by_pattern:
         keep_patterns(store)

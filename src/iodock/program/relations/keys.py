@@ -8,7 +8,7 @@ from typing import Literal
 from iodock.shared.answer import Column
 from iodock.shared.errors import RequestError, meant
 
-Origin = Literal["call", "file", "task", "errno", "constant"]
+Origin = Literal["call", "file", "task", "errno", "interface"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,19 @@ KEYS = {
         Key("class", "call", "c.class", "str", "classes", "data, metadata, seek, sync, map or other"),
         Key(
             "interface",
-            "constant",
-            "'POSIX'",
+            "interface",
+            "coalesce(k.interface, 'POSIX')",
             "str",
             "interfaces",
-            "through which the program asked: POSIX calls",
+            "through which the program asked: POSIX calls, or MPI-IO where it made them",
+        ),
+        Key(
+            "interface_call",
+            "interface",
+            "k.call",
+            "str",
+            "calls of interfaces",
+            "the call of MPI-IO that made it; null for calls that the program made itself",
         ),
         Key("file", "file", "{f}.name", "str", "files", "the file's name, or its kind where it has none"),
         Key(
@@ -107,6 +115,7 @@ COUNTED_FILES = ("pattern", "folder", "ending", "kind", "mount", "fs_type")
 
 def find_keys(names: tuple[str, ...]) -> tuple[Key, ...]:
     """The keys of these names. Raises RequestError."""
+    names = tuple(name.replace("-", "_") for name in names)
     for name in names:
         if name not in KEYS:
             raise RequestError(f"no such key: {name}", meant(name, KEYS, f"keys: {', '.join(KEYS)}"))

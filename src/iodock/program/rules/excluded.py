@@ -67,6 +67,10 @@ def _cache_speed(facts: Facts, settings: Thresholds) -> bool:
     return any(_moved(facts, direction=one).total("bytes") >= settings.least_bytes for one in (READS, WRITES))
 
 
+def _collects(facts: Facts, settings: Thresholds) -> bool:
+    return facts.collects is True
+
+
 def _copies(facts: Facts, settings: Thresholds) -> bool:
     reads, writes = (_calls(facts, direction=one) for one in (READS, WRITES))
     return writes.total("bytes") > 0 and _worth(facts, Sums([*reads.rows, *writes.rows]))
@@ -276,6 +280,7 @@ CONDITIONS: Mapping[str, MayFind] = {
     "sync-heavy": _syncs,
     "synchronous-flags": _synchronous,
     "tiny-file-flood": _flood,
+    "two-phase": _collects,
     "unaligned-requests": _unaligned,
     "unaligned-shared-file": _unaligned_shared,
     "unused-output": _unused,

@@ -45,7 +45,8 @@ class Need(enum.Enum):
     OFFSETS = N_("this source gives no offsets of reads and writes")
     COVERAGE = N_("which bytes had been read or written before is not known")
     RANKS_OWN = N_(
-        "ranks opened files by MPI-IO, whose calls are not recorded: which rank asked for what is not known"
+        "ranks moved data by collective calls of MPI-IO, or by calls that were not recorded: system calls do "
+        "not show which rank requested the data"
     )
     RANKS = N_("the ranks of a parallel job are not known")
     PROCESS_TIMES = N_("when processes started and ended is not known")
@@ -264,7 +265,7 @@ FROM processes"""
             Need.COVERAGE: still
             or self._any("own_read_bytes IS NOT NULL")
             or self._any("own_written_bytes IS NOT NULL"),
-            Need.RANKS_OWN: not self.mpi_io,
+            Need.RANKS_OWN: not (self.mpi_io if self.collects is None else self.collects),
             Need.RANKS: bool(tasks["ranks"]),
             Need.PROCESS_TIMES: bool(tasks["times"]),
             Need.PAGE_FAULTS: sees_page_faults(self.store),
@@ -313,6 +314,14 @@ FROM processes"""
     def mpi_io(self) -> bool:
         """Whether ranks opened files by MPI-IO."""
         return bool(self.rows(f"{mpi_io.FILES} LIMIT 1"))
+
+    @cached_property
+    def collects(self) -> bool | None:
+        """Whether ranks moved data by collective calls of MPI-IO; None where calls of
+        MPI-IO were not recorded."""
+        if not self.store.rows_of("interface_calls"):
+            return None
+        return bool(self.rows("SELECT 1 FROM interface_calls WHERE is_collective AND direction > 0 LIMIT 1"))
 
     @cached_property
     def ranks(self) -> int:

@@ -26,6 +26,8 @@ class Settings:
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for each crew in which a single process accesses some kinds of files, or all of them."""
     for row in facts.rows(_alone_sql(settings)):
+        if int(row["crew"]) < 0 and facts.collects and _is_aggregator(facts, row):
+            continue
         alone = _alone_ns(facts, row)
         if alone > 0:
             yield _candidate(facts, row, alone, settings)
@@ -72,9 +74,17 @@ def _alone_ns(facts: Facts, row: Mapping[str, Any]) -> int:
 def _collects(facts: Facts) -> bool:
     """Whether one rank may have moved the others' data, as MPI-IO's collective calls do for the ranks of a
     node: then all of them have the files open. A source that does not show queries of the file system's type
-    cannot show MPI-IO."""
+    cannot show MPI-IO. Where calls of MPI-IO are recorded, nothing has to be guessed."""
+    if facts.collects is not None:
+        return False
     can_be = facts.mpi_io or not facts.one(_ASKED_SQL)["asked"]
     return can_be and (facts.nodes or 1) == 1 and bool(facts.one(_SHARED_SQL)["are_shared"])
+
+
+def _is_aggregator(facts: Facts, row: Mapping[str, Any]) -> bool:
+    """Whether most of what the rank moved was moved in collective calls: `two-phase` names it then."""
+    moved = facts.one(f"SELECT sum(moved_bytes) AS n FROM collective_io WHERE rank = {row['worker']}")["n"]
+    return 2 * int(moved or 0) >= int(row["bytes"])
 
 
 def _is_alone(settings: Settings) -> str:
@@ -166,6 +176,9 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS,),
-    views=(*("crew_files", "crew_moments", "crews", "workers", "file_work", "uses", "data_files"),),
+    views=(
+        *("crew_files", "crew_moments", "crews", "workers", "file_work", "uses", "data_files"),
+        "collective_io",
+    ),
     yields_to=("pipe-bound",),
 )

@@ -63,6 +63,7 @@ EVENTS = StoreTable(
     any_read_bytes BIGINT bytes of this access that any process had read before
     own_written_bytes BIGINT bytes of this access that this process had written before
     any_written_bytes BIGINT bytes of this access that any process had written before
+    interface_call_id UINTEGER call of MPI-IO that made it: interface_calls.id, null for none
     """),
 )
 FILES = StoreTable(
@@ -152,6 +153,27 @@ ERRNOS = StoreTable(
     _columns("""
     id USMALLINT number of the error in this store
     name VARCHAR the error
+    """),
+)
+INTERFACE_CALLS = StoreTable(
+    "interface_calls",
+    "interface_calls.parquet",
+    "calls of interfaces above the system's (MPI-IO), in the order of their ends; where recorded by rewrite",
+    _columns("""
+    id UINTEGER number of the call in this store
+    utid UINTEGER which task: processes.utid
+    interface VARCHAR MPI-IO
+    call VARCHAR the call, as C names it
+    is_collective BOOLEAN whether all ranks that opened the file make it together
+    direction UTINYINT 0 none, 1 read, 2 write
+    file_id UINTEGER which file: files.file_id, null if not known
+    handle_id UINTEGER which open of the file in this process
+    ts BIGINT start, ns
+    end_ts BIGINT end, null if it never returned
+    dur BIGINT elapsed ns inside the call
+    result BIGINT what it returned: 0 is success
+    requested_bytes BIGINT bytes that the program asked for
+    offset_bytes BIGINT place in the file, null where the call or the view of the file does not tell
     """),
 )
 CALL_TOTALS = StoreTable(
@@ -344,6 +366,7 @@ HEATMAPS = StoreTable(
 )
 TABLES = (
     *(EVENTS, FILES, PROCESSES, COMMANDS, EXECUTABLES, CALLS, ERRNOS, MOUNTS, SAMPLES, FAULTS, PAGES),
+    INTERFACE_CALLS,
     CALL_TOTALS,
     *(PROFILES, PROFILE_COUNTERS, PROFILE_FIELDS, HISTOGRAMS, LAYOUTS, PROFILE_ACCESSES, HEATMAPS),
 )

@@ -21,7 +21,7 @@ use iodock_preload::asking::{Asking, WATCH};
 use iodock_preload::calls::{self, CallsWriter, Keeper};
 use iodock_preload::format::header;
 use iodock_preload::left;
-use iodock_preload::session::{self, Session};
+use iodock_preload::session::{self, Session, Wanted};
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -53,7 +53,8 @@ pub fn run(
         RecordError::Refused(Refusal::new(message, "choose --backend ptrace"))
     };
     let folder = Folder(room::place().map_err(RecordError::Refused)?);
-    let session = Session::create_counting(&folder.0, &session::libraries(), program.light)
+    let wanted = Wanted { light: program.light, interfaces: program.interfaces };
+    let session = Session::create_for(&folder.0, &session::libraries(), wanted)
         .map_err(|error| refused("the shared buffers can't be made", error))?;
     left::remove(Path::new(room::SHARED), SystemTime::now());
     root::prepare(&mut program, &session);

@@ -14,7 +14,7 @@ const SANITIZER_OPTION: &[u8] = b":verify_asan_link_order=0";
 
 /// What makes the program load the library.
 pub fn prepare(program: &mut Program, session: &Session) {
-    let mut preload = session.library().into_os_string().into_encoded_bytes();
+    let mut preload = session.preloaded().into_encoded_bytes();
     if let Some(others) = program.variable("LD_PRELOAD").filter(|others| !others.is_empty()) {
         preload.push(b':');
         preload.extend_from_slice(others);

@@ -1,0 +1,163 @@
+//! Calls of interfaces above the system's, such as MPI-IO, in which programs make their system calls.
+
+use crate::{Direction, Text, NONE, UNKNOWN};
+
+/// A call of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterfaceSpec {
+    pub name: &'static str,
+    pub interface: &'static str,
+    /// All processes that opened the file together make it.
+    pub is_collective: bool,
+    /// Which way it moves bytes. The end of a split call moves those that its beginning asked for.
+    pub direction: Direction,
+    pub effect: InterfaceEffect,
+}
+
+/// What a call does to the interface's files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InterfaceEffect {
+    Nothing,
+    Open,
+    Close,
+    /// It says which bytes of the file offsets mean.
+    View,
+}
+
+const MPI_IO: &str = "MPI-IO";
+
+const fn call(name: &'static str, is_collective: bool, direction: Direction) -> InterfaceSpec {
+    InterfaceSpec { name, interface: MPI_IO, is_collective, direction, effect: InterfaceEffect::Nothing }
+}
+
+const fn read(name: &'static str) -> InterfaceSpec {
+    call(name, false, Direction::Read)
+}
+
+const fn write(name: &'static str) -> InterfaceSpec {
+    call(name, false, Direction::Write)
+}
+
+const fn read_all(name: &'static str) -> InterfaceSpec {
+    call(name, true, Direction::Read)
+}
+
+const fn write_all(name: &'static str) -> InterfaceSpec {
+    call(name, true, Direction::Write)
+}
+
+const fn other(name: &'static str) -> InterfaceSpec {
+    call(name, false, Direction::Neither)
+}
+
+const fn together(name: &'static str, effect: InterfaceEffect) -> InterfaceSpec {
+    InterfaceSpec { effect, ..call(name, true, Direction::Neither) }
+}
+
+/// In the order of their numbers (`interfaces/calls.h` of iodock-preload).
+pub const INTERFACE_CALLS: [InterfaceSpec; 45] = [
+    together("MPI_File_open", InterfaceEffect::Open),
+    together("MPI_File_close", InterfaceEffect::Close),
+    together("MPI_File_set_view", InterfaceEffect::View),
+    together("MPI_File_set_size", InterfaceEffect::Nothing),
+    together("MPI_File_preallocate", InterfaceEffect::Nothing),
+    other("MPI_File_get_size"),
+    together("MPI_File_sync", InterfaceEffect::Nothing),
+    together("MPI_File_set_atomicity", InterfaceEffect::Nothing),
+    together("MPI_File_set_info", InterfaceEffect::Nothing),
+    other("MPI_File_seek"),
+    together("MPI_File_seek_shared", InterfaceEffect::Nothing),
+    read("MPI_File_read"),
+    write("MPI_File_write"),
+    read_all("MPI_File_read_all"),
+    write_all("MPI_File_write_all"),
+    read("MPI_File_read_at"),
+    write("MPI_File_write_at"),
+    read_all("MPI_File_read_at_all"),
+    write_all("MPI_File_write_at_all"),
+    read("MPI_File_read_shared"),
+    write("MPI_File_write_shared"),
+    read_all("MPI_File_read_ordered"),
+    write_all("MPI_File_write_ordered"),
+    read("MPI_File_iread"),
+    write("MPI_File_iwrite"),
+    read_all("MPI_File_iread_all"),
+    write_all("MPI_File_iwrite_all"),
+    read("MPI_File_iread_at"),
+    write("MPI_File_iwrite_at"),
+    read_all("MPI_File_iread_at_all"),
+    write_all("MPI_File_iwrite_at_all"),
+    read("MPI_File_iread_shared"),
+    write("MPI_File_iwrite_shared"),
+    read_all("MPI_File_read_all_begin"),
+    write_all("MPI_File_write_all_begin"),
+    together("MPI_File_read_all_end", InterfaceEffect::Nothing),
+    together("MPI_File_write_all_end", InterfaceEffect::Nothing),
+    read_all("MPI_File_read_at_all_begin"),
+    write_all("MPI_File_write_at_all_begin"),
+    together("MPI_File_read_at_all_end", InterfaceEffect::Nothing),
+    together("MPI_File_write_at_all_end", InterfaceEffect::Nothing),
+    read_all("MPI_File_read_ordered_begin"),
+    write_all("MPI_File_write_ordered_begin"),
+    together("MPI_File_read_ordered_end", InterfaceEffect::Nothing),
+    together("MPI_File_write_ordered_end", InterfaceEffect::Nothing),
+];
+
+/// Where in a call a record stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InterfacePart {
+    Begins,
+    Ends,
+}
+
+/// A task enters a call of an interface, or returns from it. All but call and time is known at the end only; what is not known is [`UNKNOWN`].
+#[derive(Clone, Copy, Debug)]
+pub struct InterfaceRecord {
+    pub tid: u32,
+    pub time: i64,
+    pub part: InterfacePart,
+    /// Its place in [`INTERFACE_CALLS`].
+    pub call: u16,
+    /// What it returned; 0 is success.
+    pub result: i64,
+    /// By which the program knows the file.
+    pub handle: i64,
+    /// Asked for. Of a view: the size of its elementary type.
+    pub bytes: i64,
+    /// As given, in elementary types of the view. Of a view: where it begins, in bytes.
+    pub offset: i64,
+    /// Of a view: it leaves nothing out, so that offsets are places in the file.
+    pub is_plain_view: bool,
+    /// Of an open that succeeded.
+    pub name: Text,
+}
+
+/// A call that is over, as the store has it. What is not known is [`UNKNOWN`] or [`NONE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterfaceRow {
+    pub id: u32,
+    pub utid: u32,
+    pub call: u16,
+    pub file: u32,
+    /// Of one open in one process.
+    pub handle: u32,
+    pub start: i64,
+    /// [`UNKNOWN`] where it never returned.
+    pub end: i64,
+    pub result: i64,
+    pub bytes: i64,
+    /// In the file, bytes.
+    pub offset: i64,
+}
+
+impl InterfaceRow {
+    pub fn new(id: u32, utid: u32, call: u16, start: i64) -> InterfaceRow {
+        let (file, handle) = (NONE, NONE);
+        let (end, result, bytes, offset) = (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN);
+        InterfaceRow { id, utid, call, file, handle, start, end, result, bytes, offset }
+    }
+
+    pub fn spec(&self) -> &'static InterfaceSpec {
+        &INTERFACE_CALLS[self.call as usize]
+    }
+}

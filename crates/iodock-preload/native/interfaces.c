@@ -1,0 +1,48 @@
+/* Calls of interfaces above the system's, MPI-IO for one: the library of interfaces (interfaces/) tells of their beginnings and ends. */
+
+#include "recorder.h"
+
+#define FACTS_MOST 8
+#define FACTS_BYTES (9 * FACTS_MOST + 32)
+
+/* Which of them are known, and these. */
+static u8 *put_facts(u8 *at, const u64 *facts, u32 count) {
+	u8 *known = at++;
+	*known = 0;
+	for (u32 i = 0; i < count; i++)
+		if (facts[i] != UNKNOWN) {
+			*known |= (u8)(1 << i);
+			at = put_signed(at, (s64)facts[i]);
+		}
+	return at;
+}
+
+static void write_interface(struct state *state, u32 part, u32 call, const u64 *facts, u32 count, const char *text, u64 now) {
+	struct place here;
+	u32 level = enter(state, &here);
+	u64 bytes = text ? length((const u8 *)text, PATH_LIMIT) : 0;
+	u8 *begin = room(state, level, FACTS_BYTES + bytes, now), *at = begin;
+	if (begin) {
+		at = put_control(at, state, CONTROL_INTERFACE, now);
+		*at++ = (u8)part;
+		at = put(at, call);
+		at = put_facts(at, facts, count);
+		at = put_bytes(put_fixed(at, bytes, 2), (const u8 *)text, bytes);
+		commit_control(state, level, begin, at, now);
+	}
+	leave(state, level, &here);
+}
+
+/* `part`: 1 it begins, 2 it has ended. In a program that is not recorded, or whose calls are counted only, it does nothing. */
+__attribute__((visibility("default"))) void iodock_interface(u32 part, u32 call, const u64 *facts, u32 count, const char *text) {
+	if (unlikely(!session || *(volatile u32 *)&stopped || session->table_bytes || count > FACTS_MOST))
+		return;
+	struct state *began_in = begin_own_calls(), *state;
+	/* (See iodock_record.) */
+	if (likely(!*(volatile u32 *)&stopped)) {
+		u64 now = ticks() >> TIME_SHIFT;
+		if (likely((state = mine(now, 0)) != 0))
+			write_interface(state, part, call, facts, count, text, now);
+	}
+	end_own_calls(began_in);
+}

@@ -1,0 +1,109 @@
+//! Which programs make calls of MPI-IO, or start programs that may: only these are given the library that takes them.
+
+use super::reach::loaded_libraries;
+use crate::options::Interfaces;
+use crate::program::Program;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Programs that start the ranks of another one, and what brings MPI to Python.
+const WORDS: [&str; 10] =
+    ["mpirun", "mpiexec", "orterun", "prterun", "prun", "srun", "aprun", "jsrun", "ibrun", "mpi4py"];
+/// What only launchers of MPI put into the environment of their programs. (Slurm's names stand in that of every job.)
+const OF_RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK"];
+/// Of a script.
+const MOST_READ: u64 = 1 << 20;
+
+pub fn are_wanted(how: Interfaces, program: &Program) -> bool {
+    match how {
+        Interfaces::Always => true,
+        Interfaces::Never => false,
+        Interfaces::Auto => {
+            OF_RANKS.iter().any(|name| program.variable(name).is_some())
+                || program.arguments.iter().any(|argument| mentions(argument.as_bytes()))
+                || is_script_with_mpi(program)
+                || is_python_with_mpi(program)
+                || loaded_libraries(program).iter().any(|library| is_of_mpi(library))
+        }
+    }
+}
+
+fn is_of_mpi(library: &Path) -> bool {
+    library.file_name().is_some_and(|name| name.as_bytes().starts_with(b"libmpi"))
+}
+
+/// One of the words, as a word: `/usr/bin/mpirun`, `mpiexec.hydra`, but not `trunk`.
+fn mentions(text: &[u8]) -> bool {
+    let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    WORDS.iter().any(|word| {
+        memchr::memmem::find_iter(text, word).any(|at| {
+            let before = at.checked_sub(1).and_then(|before| text.get(before));
+            !is_part(before) && !is_part(text.get(at + word.len()))
+        })
+    })
+}
+
+/// The program itself, or the first of its arguments that is a file: `bash job.sh`.
+fn is_script_with_mpi(program: &Program) -> bool {
+    let named = program.arguments.iter().skip(1).find(|name| !name.as_bytes().starts_with(b"-"));
+    [Some(program.path.as_os_str()), named.map(|name| name.as_os_str())].into_iter().flatten().any(|name| {
+        let mut text = Vec::new();
+        // (A pipe is not read: what is in it is the program's.)
+        let is_file = fs::metadata(name).is_ok_and(|about| about.is_file());
+        let read = |file: File| file.take(MOST_READ).read_to_end(&mut text).is_ok();
+        is_file && File::open(name).is_ok_and(read) && !text.starts_with(b"\x7fELF") && mentions(&text)
+    })
+}
+
+/// Python loads MPI when the module is imported, which no file says: it is enough that it is there.
+fn is_python_with_mpi(program: &Program) -> bool {
+    if !program.path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"python")) {
+        return false;
+    }
+    let real = fs::canonicalize(&program.path).ok();
+    let prefixes = [Some(program.path.as_path()), real.as_deref()].into_iter().flatten().filter_map(|path| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty())?;
+        Some(folder.join(".."))
+    });
+    let home = program.variable("HOME").map(|home| Path::new(OsStr::from_bytes(home)).join(".local"));
+    let prefixes = prefixes.chain(home).chain([PathBuf::from("/usr/local")]);
+    let installed = prefixes.flat_map(|prefix| folders_of_packages(&prefix.join("lib")));
+    let given = program.variable("PYTHONPATH").unwrap_or_default().split(|&byte| byte == b':');
+    let given =
+        given.filter(|folder| !folder.is_empty()).map(|folder| PathBuf::from(OsStr::from_bytes(folder)));
+    let mut folders = installed.chain(given);
+    folders.any(|folder| folder.join("mpi4py").is_dir())
+}
+
+/// `lib/python3.11/site-packages` and its like.
+fn folders_of_packages(lib: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(lib).into_iter().flatten().flatten();
+    let pythons = entries.filter(|entry| entry.file_name().as_bytes().starts_with(b"python3"));
+    let folders =
+        |entry: fs::DirEntry| ["site-packages", "dist-packages"].map(|name| entry.path().join(name));
+    pythons.flat_map(folders).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launchers_are_words() {
+        for text in ["/usr/bin/mpirun", "x; mpiexec.hydra -n 4", "srun", "from mpi4py import MPI"] {
+            assert!(mentions(text.as_bytes()), "{text}");
+        }
+        for text in ["trunk", "xsrun", "mpirunner", "my_mpirun", "compile"] {
+            assert!(!mentions(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn libraries_of_mpi_are_known_by_name() {
+        assert!(is_of_mpi(Path::new("/usr/lib/x86_64-linux-gnu/libmpich.so.12")));
+        assert!(!is_of_mpi(Path::new("/usr/lib/x86_64-linux-gnu/libm.so.6")));
+    }
+}

@@ -1,0 +1,186 @@
+"""Calls of interfaces above the system's, MPI-IO for one, and what the system calls inside of them moved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from iodock.program.analyses.base import Analysis, Request, answer, select
+from iodock.program.relations.keys import KEYS
+from iodock.program.relations.selection import Selection, as_events
+from iodock.program.store import Store
+from iodock.shared.answer import Answer, Column
+from iodock.shared.units import BYTES
+
+_CHOSEN = "chosen_interface_calls"
+_INSIDE = "inside_interface_calls"
+_MOST_NOTES = 5
+_COLUMNS = (
+    KEYS["interface"].column,
+    Column("call", "str", None, "key", "the call of the interface; empty: system calls outside of any"),
+    KEYS["file"].column,
+    Column("count", "int", "calls", "measure", "calls of all processes", importance="first"),
+    Column("failed", "int", "calls", "measure", "calls that returned an error", importance="last"),
+    Column("processes", "int", "processes", "measure", "processes (ranks) that made it"),
+    Column(
+        "requested_bytes",
+        "int",
+        "bytes",
+        "measure",
+        "bytes that the program asked for; empty for calls that ask for none",
+        importance="first",
+    ),
+    Column(
+        "total_time_ns",
+        "int",
+        "ns",
+        "measure",
+        "time inside the calls, added up over all processes",
+        importance="first",
+    ),
+    Column("system_calls", "int", "calls", "measure", "system calls on the file inside of them"),
+    Column("system_time_ns", "int", "ns", "measure", "time inside these system calls"),
+    Column(
+        "read_bytes", "int", "bytes", "measure", "bytes that system calls inside read", importance="first"
+    ),
+    Column(
+        "written_bytes", "int", "bytes", "measure", "bytes that system calls inside wrote", importance="first"
+    ),
+    Column(
+        "movers",
+        "int",
+        "processes",
+        "measure",
+        "processes whose system calls inside moved bytes: of collective calls the aggregators",
+        importance="first",
+    ),
+    Column("most_moved_bytes", "int", "bytes", "measure", "bytes that the busiest of them moved"),
+)
+_OUTSIDE = (
+    "rows without a call of an interface are system calls on the same files that no such call made: the "
+    "program's own, and those of helper threads"
+)
+_UNKNOWN = (
+    "no call of MPI-IO was recorded: the program made none, or was not recorded by the back end rewrite, or "
+    "with --light, --complete or --interfaces never"
+)
+
+
+def run(store: Store, asked: Request) -> Answer:
+    """One row per call of an interface and file, those with most time first."""
+    selection = select(store, asked.filters.without_calls())
+    store.keep(_CHOSEN, _chosen(selection))
+    store.keep(_INSIDE, _inside())
+    table = store.table(_rows(selection))
+    noted = replace(selection, notes=(*selection.notes, *_notes(store, table.to_pylist())))
+    return answer(
+        "interfaces",
+        "Calls of interfaces",
+        store,
+        asked,
+        table,
+        _COLUMNS,
+        noted,
+        keys=("interface", "call", "file"),
+    )
+
+
+def _chosen(selection: Selection) -> str:
+    return f"""SELECT e.id, e.interface, e.call, e.is_collective, e.direction, e.file_id, e.dur, e.result,
+  e.requested_bytes, coalesce(p.upid, e.utid) AS process
+FROM {as_events("interface_calls", "other_file_id")} e LEFT JOIN processes p ON p.utid = e.utid
+{selection.joins} {selection.where}"""
+
+
+def _inside() -> str:
+    """For each call, file and process, and each system call: what it did to the file. (Inside, ranks send
+    each other messages, too.)"""
+    return f"""SELECT c.interface, c.call, c.file_id, c.process, e.call_id, count(*) AS calls,
+  CAST(sum(e.dur) AS BIGINT) AS time_ns,
+  CAST(sum(e.bytes) FILTER (e.direction = 1) AS BIGINT) AS read_bytes,
+  CAST(sum(e.bytes) FILTER (e.direction = 2) AS BIGINT) AS written_bytes,
+  CAST(coalesce(sum(e.bytes), 0) AS BIGINT) AS moved
+FROM events e JOIN {_CHOSEN} c ON c.id = e.interface_call_id AND c.file_id = e.file_id
+WHERE e.side NOT IN (2, 4)
+GROUP BY ALL"""
+
+
+def _rows(selection: Selection) -> str:
+    outside = selection.and_where(
+        "e.interface_call_id IS NULL",
+        "e.direction > 0",
+        "e.side NOT IN (2, 4)",
+        f"e.file_id IN (SELECT file_id FROM {_CHOSEN})",
+    )
+    return f"""WITH made AS (SELECT interface, call, file_id, count(*) AS count,
+    count(*) FILTER (result <> 0) AS failed, count(DISTINCT process) AS processes,
+    CAST(sum(requested_bytes) AS BIGINT) AS requested_bytes, CAST(sum(dur) AS BIGINT) AS total_time_ns
+  FROM {_CHOSEN} GROUP BY ALL),
+each AS (SELECT interface, call, file_id, process, sum(calls) AS calls, sum(time_ns) AS time_ns,
+    sum(read_bytes) AS read_bytes, sum(written_bytes) AS written_bytes, sum(moved) AS moved
+  FROM {_INSIDE} GROUP BY ALL),
+moved AS (SELECT interface, call, file_id, CAST(sum(calls) AS BIGINT) AS system_calls,
+    CAST(sum(time_ns) AS BIGINT) AS system_time_ns, CAST(sum(read_bytes) AS BIGINT) AS read_bytes,
+    CAST(sum(written_bytes) AS BIGINT) AS written_bytes, count(*) FILTER (moved > 0) AS movers,
+    CAST(max(moved) AS BIGINT) AS most_moved_bytes
+  FROM each GROUP BY ALL),
+outside AS (SELECT e.file_id, coalesce(p.upid, e.utid) AS process,
+    count(*) AS calls, sum(e.dur) AS time_ns,
+    sum(e.bytes) FILTER (e.direction = 1) AS read_bytes,
+    sum(e.bytes) FILTER (e.direction = 2) AS written_bytes,
+    coalesce(sum(e.bytes), 0) AS moved
+  FROM events e LEFT JOIN processes p ON p.utid = e.utid {selection.joins} {outside} GROUP BY ALL)
+SELECT m.interface, m.call, f.name AS file, m.count, m.failed, m.processes, m.requested_bytes,
+  m.total_time_ns, coalesce(b.system_calls, 0) AS system_calls, b.system_time_ns, b.read_bytes,
+  b.written_bytes, coalesce(b.movers, 0) AS movers, b.most_moved_bytes
+FROM made m LEFT JOIN moved b ON b.interface = m.interface AND b.call = m.call
+  AND b.file_id IS NOT DISTINCT FROM m.file_id LEFT JOIN files f ON f.file_id = m.file_id
+UNION ALL
+SELECT 'POSIX', NULL, f.name, 0, 0, 0, NULL, NULL, CAST(sum(o.calls) AS BIGINT),
+  CAST(sum(o.time_ns) AS BIGINT), CAST(sum(o.read_bytes) AS BIGINT), CAST(sum(o.written_bytes) AS BIGINT),
+  count(*) FILTER (o.moved > 0), CAST(max(o.moved) AS BIGINT)
+FROM outside o JOIN files f ON f.file_id = o.file_id GROUP BY f.name
+ORDER BY 8 DESC NULLS LAST, 1, 2, 3"""
+
+
+def _notes(store: Store, rows: list[dict[str, Any]]) -> list[str]:
+    if not rows:
+        return [_UNKNOWN]
+    notes = [_chain_note(one) for one in store.rows(_chains())]
+    return [*notes, _OUTSIDE] if any(row["call"] is None for row in rows) else notes
+
+
+def _chains() -> str:
+    """Collective calls that moved bytes: by which system call mostly, and how many of the ranks did."""
+    return f"""WITH called AS (SELECT call, file_id, count(DISTINCT process) AS ranks FROM {_CHOSEN}
+  WHERE is_collective AND direction > 0 GROUP BY ALL),
+moved AS (SELECT i.call, i.file_id, i.process, i.call_id, sum(i.moved) AS bytes FROM {_INSIDE} i
+  WHERE i.moved > 0 GROUP BY ALL)
+SELECT m.call, arg_max(c.name, m.bytes) AS system_call, count(DISTINCT m.process) AS movers,
+  any_value(d.ranks) AS ranks, CAST(sum(m.bytes) AS BIGINT) AS bytes, any_value(f.name) AS file
+FROM moved m JOIN called d ON d.call = m.call AND d.file_id = m.file_id JOIN calls c ON c.id = m.call_id
+JOIN files f ON f.file_id = m.file_id GROUP BY m.call, m.file_id ORDER BY 5 DESC, 6 LIMIT {_MOST_NOTES}"""
+
+
+def _chain_note(one: dict[str, Any]) -> str:
+    call, system_call, file = one["call"], one["system_call"], one["file"]
+    movers, ranks, size = one["movers"], one["ranks"], BYTES.text(one["bytes"] / one["movers"])
+    if movers == ranks:
+        return f"{call} -> {system_call}: each of {ranks} ranks by itself, {size} each, {file}"
+    if movers == 1:
+        return f"{call} -> {system_call}: 1 aggregator of {ranks} ranks, {size}, {file}"
+    return f"{call} -> {system_call}: {movers} aggregators of {ranks} ranks, {size} each, {file}"
+
+
+ANALYSIS = Analysis(
+    name="interfaces",
+    title="Calls of interfaces",
+    doc="""Calls of MPI-IO with the bytes that the program asked for, beside the system calls that they made:
+how many, how long, how many bytes, and how many of the processes moved them. With collective buffering (two
+phases) few ranks, the aggregators, move the bytes of all. Bytes below may be more (data sieving) or fewer
+than those asked for. It needs a recording by the back end rewrite. Filters by call, direction, outcome and
+duration do not apply.""",
+    columns=_COLUMNS,
+    run=run,
+    examples=("iodock show interfaces run.iodock", "iodock show interfaces run.iodock --file '**/out.dat'"),
+)

@@ -1,0 +1,151 @@
+"""Calls of MPI-IO in recordings, beside a counter that takes them by MPI's own profiling interface."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recorded import IODOCK, PROGRAMS, live, needs_gcc, record, rows, run
+
+pytestmark = live
+RANKS, PIECE, SMALL, SMALLS = 4, 1 << 20, 1000, 4
+LAUNCHERS = {
+    "openmpi": ("--allow-run-as-root", "--oversubscribe", "--bind-to", "none"),
+    "mpich": (),
+}
+
+
+def needed(kind: str) -> None:
+    if not (shutil.which(f"mpirun.{kind}") and shutil.which(f"mpicc.{kind}")):
+        pytest.skip(f"{kind} is not installed")
+
+
+@pytest.fixture(scope="module", params=LAUNCHERS)
+def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the store of four ranks, the file that they wrote, and what the counter counted."""
+    kind = request.param
+    needed(kind)
+    folder = tmp_path_factory.mktemp(kind)
+    compiler = f"mpicc.{kind}"
+    subprocess.run([compiler, "-o", folder / "mpi_io", PROGRAMS / "mpi_io.c"], check=True)
+    shared = [compiler, "-shared", "-fPIC", "-o", folder / "counter.so", PROGRAMS / "mpi_io_counter.c"]
+    subprocess.run(shared, check=True)
+    launched = [f"mpirun.{kind}", *LAUNCHERS[kind], "-n", RANKS]
+    counting = ["env", f"LD_PRELOAD={folder / 'counter.so'}", f"COUNTED={folder / 'counted'}"]
+    done = record(folder, "--", *launched, *counting, folder / "mpi_io", folder / "out.dat")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def counted(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """Calls, failed calls and bytes by name, as the counter saw them."""
+    calls, failed, sizes = Counter[str](), Counter[str](), Counter[str]()
+    for file in folder.glob("counted.*"):
+        for line in file.read_text().splitlines():
+            name, has_failed, size = line.split()
+            calls[name] += 1
+            failed[name] += int(has_failed)
+            sizes[name] += int(size)
+    return {name: (calls[name], failed[name], sizes[name]) for name in calls}
+
+
+def asked(folder: Path, sql: str) -> list[dict[str, Any]]:
+    return rows(folder / "run.iodock", sql)
+
+
+def test_each_call_is_there_with_its_bytes(recorded: Path) -> None:
+    found = asked(
+        recorded,
+        """SELECT call, count(*) AS calls, count(*) FILTER (result <> 0) AS failed,
+        CAST(coalesce(sum(requested_bytes), 0) AS BIGINT) AS bytes
+        FROM interface_calls GROUP BY call""",
+    )
+    assert {row["call"]: (row["calls"], row["failed"], row["bytes"]) for row in found} == counted(recorded)
+    assert counted(recorded)["MPI_File_write_at_all"] == (RANKS, 0, RANKS * PIECE)
+    assert counted(recorded)["MPI_File_write_at"] == (RANKS * (SMALLS + 1), RANKS, RANKS * SMALLS * SMALL * 4)
+
+
+def test_the_file_is_what_the_program_writes(recorded: Path) -> None:
+    blocks = (recorded / "out.dat").read_bytes()
+    assert len(blocks) == RANKS * (PIECE + SMALLS * SMALL * 4)
+    assert blocks[: RANKS * 4096] == b"".join(bytes([ord("a") + rank]) * 4096 for rank in range(RANKS))
+
+
+def test_system_calls_belong_to_the_call_that_made_them(recorded: Path) -> None:
+    inside = asked(
+        recorded,
+        """SELECT count(*) AS calls, count(k.id) AS attributed,
+        count(*) FILTER (k.utid = e.utid AND k.ts <= e.ts AND e.ts + e.dur <= k.end_ts) AS nested,
+        CAST(sum(e.bytes) FILTER (e.direction = 2) AS BIGINT) AS written
+        FROM events e JOIN files f ON f.file_id = e.file_id
+        LEFT JOIN interface_calls k ON k.id = e.interface_call_id
+        WHERE f.name LIKE '%/out.dat' AND e.direction > 0""",
+    )[0]
+    assert inside["calls"] == inside["attributed"] == inside["nested"] > 0
+    assert inside["written"] == RANKS * (PIECE + SMALLS * SMALL * 4)
+
+
+def test_no_other_system_call_belongs_to_one(recorded: Path) -> None:
+    outside = asked(
+        recorded,
+        """SELECT count(*) AS calls FROM events e JOIN interface_calls k ON k.utid = e.utid
+        AND k.ts <= e.ts AND e.ts + e.dur <= k.end_ts WHERE e.interface_call_id IS DISTINCT FROM k.id""",
+    )[0]
+    assert outside["calls"] == 0
+
+
+def test_offsets_are_places_in_the_file(recorded: Path) -> None:
+    found = asked(
+        recorded,
+        """SELECT offset_bytes FROM interface_calls WHERE call = 'MPI_File_write_at' AND result = 0
+        ORDER BY offset_bytes""",
+    )
+    first = RANKS * PIECE
+    wanted = [first + at * SMALL * 4 for at in range(RANKS * SMALLS)]
+    assert [row["offset_bytes"] for row in found] == wanted
+    # Of a view that leaves places out it is not known.
+    views = asked(recorded, "SELECT offset_bytes FROM interface_calls WHERE call = 'MPI_File_write_at_all'")
+    assert [row["offset_bytes"] for row in views] == [None] * RANKS
+
+
+def test_show_interfaces_names_the_aggregators(recorded: Path) -> None:
+    shown = run([*IODOCK, "show", "interfaces", "run.iodock", "--format", "json"], recorded).stdout
+    movers = asked(
+        recorded,
+        """SELECT count(DISTINCT e.utid) AS movers FROM events e
+        JOIN interface_calls k ON k.id = e.interface_call_id AND k.file_id = e.file_id
+        WHERE k.call = 'MPI_File_write_at_all' AND e.bytes > 0""",
+    )[0]["movers"]
+    words = {1: "1 aggregator of 4 ranks", RANKS: "each of 4 ranks by itself"}
+    word = words.get(movers, f"{movers} aggregators of 4 ranks")
+    assert f"MPI_File_write_at_all -> pwrite64: {word}" in shown
+
+
+def test_calls_are_grouped_by_their_interface(recorded: Path) -> None:
+    asked_for = ["--file", "**/out.dat", "--by", "interface,interface-call", "--format", "csv"]
+    shown = run([*IODOCK, "show", "summary", "run.iodock", *asked_for], recorded)
+    found = shown.stdout.splitlines()
+    by_call = {line.split(",")[1].strip('"'): line.split(",")[0].strip('"') for line in found[1:]}
+    assert by_call["MPI_File_write_at_all"] == by_call["MPI_File_write_at"] == "MPI-IO"
+
+
+def test_collective_buffering_is_named_and_not_blamed(recorded: Path) -> None:
+    shown = run([*IODOCK, "diagnose", "run.iodock", "--format", "json"], recorded).stdout
+    found = {one["rule"]: one for one in json.loads(shown)["findings"]}
+    assert found["two-phase"]["severity"] == "note"
+    assert not {"serial-phases", "rank-imbalance", "straggler"} & set(found)
+
+
+@needs_gcc
+def test_a_program_without_mpi_is_not_given_the_library(tmp_path: Path) -> None:
+    program = ["sh", "-c", "echo $LD_PRELOAD > preloaded"]
+    for how, has_it in (("auto", False), ("never", False), ("always", True)):
+        record(tmp_path, "--force", "--interfaces", how, "--", *program, env={**os.environ, "LD_PRELOAD": ""})
+        assert ("libiodock_interfaces.so" in (tmp_path / "preloaded").read_text()) == has_it

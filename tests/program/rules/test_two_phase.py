@@ -1,0 +1,57 @@
+"""`two-phase`: collective buffering is named, and other rules do not take it for an imbalance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diagnosing import blamed, diagnosed, of_rule
+from interface_calls import WRITE, WRITE_ALL, with_calls_of_mpi_io
+from iodock.program.findings import Severity
+from metadata_log import Trace
+from rank_log import ranks, writes
+
+MIB = 1 << 20
+
+
+def one_writes(log: Trace, number: int, pid: int) -> None:
+    log.open("/data/shared.out", flags="O_WRONLY|O_CREAT", pid=pid)
+    for _ in range(0 if number else 40):
+        log.write(MIB, 10_000, pid=pid)
+    log.close(pid=pid)
+
+
+def test_one_rank_that_writes_for_all_is_the_aggregator(tmp_path: Path) -> None:
+    store = with_calls_of_mpi_io(ranks(one_writes, tmp_path), WRITE_ALL)
+    diagnosis = diagnosed(store)
+    (found,) = of_rule(diagnosis, "two-phase")
+    values = found.message.values
+    assert (values["aggregators"], values["ranks"], values["named"]) == (1, 4, "0")
+    assert values["moved_bytes"] == 40 * MIB
+    assert found.severity is Severity.NOTE and found.gain is None
+    assert not of_rule(diagnosis, "serial-phases") and not blamed(diagnosis)
+
+
+def test_one_rank_that_writes_by_itself_is_none(tmp_path: Path) -> None:
+    diagnosis = diagnosed(with_calls_of_mpi_io(ranks(one_writes, tmp_path), WRITE))
+    assert not of_rule(diagnosis, "two-phase")
+    (found,) = of_rule(diagnosis, "serial-phases")
+    assert found.severity is not Severity.NOTE
+
+
+def test_ranks_that_each_move_their_own_are_no_aggregators(tmp_path: Path) -> None:
+    store = ranks(lambda log, n, pid: writes(log, n, pid, 20, 10_000), tmp_path)
+    assert not of_rule(diagnosed(with_calls_of_mpi_io(store, WRITE)), "two-phase")
+
+
+@pytest.mark.parametrize(("call", "found"), [(WRITE, True), (WRITE_ALL, False)])
+def test_uneven_ranks_are_judged_where_each_asked_for_its_own(call: str, found: bool, tmp_path: Path) -> None:
+    def work(log: Trace, number: int, pid: int) -> None:
+        log.call('statfs("/data", {f_type=EXT2_SUPER_MAGIC, ...})', pid=pid)
+        writes(log, number, pid, 50 if number == 3 else 10, 10_000)
+
+    diagnosis = diagnosed(with_calls_of_mpi_io(ranks(work, tmp_path), call))
+    assert bool(of_rule(diagnosis, "rank-imbalance")) == found
+    silent = {one.rule for one in diagnosis.silent if "MPI-IO" in one.why.text}
+    assert ("rank-imbalance" in silent) != found
