@@ -135,6 +135,7 @@ impl Batch {
                 &mut raw.fd_text,
                 &mut raw.fd2_text,
                 &mut raw.result_text,
+                &mut raw.stack,
             ],
             Record::End(end) => &mut [&mut end.signal],
             Record::Start(start) => &mut [&mut start.working_directory, &mut start.command],

@@ -144,6 +144,10 @@ columns! {
     any_written: i64,
     /// The call of an interface that the task was in.
     interface_call: u32,
+    /// Row of the sites table: the place in the program that is to be changed.
+    site: u32,
+    /// Its stack in the stacks table.
+    stack: u32,
 }
 
 impl EventColumns {
@@ -184,5 +188,7 @@ impl EventRow {
         own_written: crate::UNKNOWN,
         any_written: crate::UNKNOWN,
         interface_call: crate::NONE,
+        site: crate::NONE,
+        stack: crate::NONE,
     };
 }

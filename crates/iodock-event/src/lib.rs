@@ -21,6 +21,7 @@ pub mod ranks;
 pub mod record;
 pub mod sample;
 pub mod signals;
+pub mod stacks;
 pub mod tables;
 
 pub use batch::{Batch, CallTotal, Fork, SourceCounts};
@@ -35,6 +36,7 @@ pub use record::{
     Start, TaskEnd, Text,
 };
 pub use sample::{Mount, Sample, SampleKind, TaskUsage};
+pub use stacks::{Frame, Site, Stacks};
 pub use tables::{
     shown, ByteArena, CommandRow, CommandTable, FileEntry, FileRow, FileTable, IoTime, MountPoint, Tables,
     TaskRow,

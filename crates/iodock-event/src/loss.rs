@@ -67,6 +67,7 @@ losses! {
     UnnamedPages "unnamed-pages" "these pages came into the page cache for files whose names are not known: no recorded process opened or mapped them, or it had ended before it was asked; start the recording with the program",
     FoldedFiles "folded-files" "more files than the memory of a light recording has room for: these are counted together, by pattern, by folder or in one row, and their sums are exact; raise --light-memory",
     UncountedRequests "uncounted-requests" "requests of an io_uring or of libaio, and messages of several packets, are not counted: record without --light",
+    OtherModules "other-modules" "these programs or libraries are not here, or not those that made the calls of the log: their lines are not known; import the log on the machine that it was made on, before they are built again",
     MissingRanks "missing-ranks" "some ranks' parts of this store are missing or were not closed",
     DarshanPartialModule "darshan-partial-module" "Darshan ran out of memory for this module's records, and further files were not counted: run again with a larger DARSHAN_MODMEM (MiB a process) and DARSHAN_NAMEMEM (names), or leave out files that don't matter (NAME_EXCLUDE in Darshan's configuration)",
     DarshanUnreadModule "darshan-unread-module" "iodock does not read this module of Darshan: darshan-parser shows its counters",

@@ -100,6 +100,8 @@ pub struct RawCall {
     pub fd_text: Text,
     pub fd2_text: Text,
     pub result_text: Text,
+    /// From where it was made: see [`crate::stacks`].
+    pub stack: Text,
     /// Control blocks of io_submit, completions of io_getevents, or the parts of messages (see
     /// [`AsyncItem`]).
     pub items: Items,
@@ -137,6 +139,7 @@ impl RawCall {
             fd_text: Text::NONE,
             fd2_text: Text::NONE,
             result_text: Text::NONE,
+            stack: Text::NONE,
             items: Items::default(),
             call,
             errno: ErrnoId::NONE,

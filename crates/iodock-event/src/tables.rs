@@ -1,7 +1,7 @@
 //! The side tables of a store: files, tasks, commands. Names are kept in one arena and rows are assembled on
 //! demand, so a million of them need little memory.
 
-use crate::{FileKind, TaskOrigin, NONE, UNKNOWN};
+use crate::{FileKind, Stacks, TaskOrigin, NONE, UNKNOWN};
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -14,6 +14,8 @@ pub struct Tables {
     /// Time in I/O calls, by utid; empty if not known.
     pub task_io: Vec<TaskIo>,
     pub commands: CommandTable,
+    /// Where calls were made, as far as the source shows it.
+    pub stacks: Stacks,
     /// Host names that [`TaskRow::host`] and [`FileEntry::host`] point at.
     pub hosts: Vec<String>,
     /// Signal names that [`TaskRow::exit_signal`] points at.

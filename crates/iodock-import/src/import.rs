@@ -3,6 +3,7 @@
 use crate::logs::{open_logs, LogOptions, Opened};
 use crate::pipeline::{run, EventSink, Imported, Progress};
 use crate::profiles::import_darshan;
+use crate::stacks::{look_up, Modules};
 use crate::ImportError;
 use iodock_event::{shown, EventColumns, Losses};
 use iodock_store::{Captured, HostClock, Io, LossEntry, Manifest, Source, State, StoreOptions, StoreWriter};
@@ -65,6 +66,8 @@ pub fn import(
     let mut imported =
         run(opened.streams, opened.tracker, options.coverage_bytes, &mut sink, progress, cancel)?;
     imported.losses.merge(&opened.losses);
+    let stacks = &imported.tracked.tables.stacks;
+    look_up(stacks, Modules::AsNamed, &mut sink.writer, &mut imported.losses);
     fill_manifest(&mut manifest, &imported);
     let totals: Vec<_> = imported.totals.values().copied().collect();
     sink.writer.write_totals(&totals)?;

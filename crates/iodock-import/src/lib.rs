@@ -19,6 +19,7 @@ mod places;
 mod profiles;
 mod ranks;
 mod recording;
+mod stacks;
 mod tasks;
 
 pub use error::ImportError;

@@ -6,6 +6,7 @@ use crate::mounts::place_files;
 use crate::parts::{is_running, journals, streams_of, tracker_of, Part, Parts, Standing};
 use crate::pipeline::{run, EventSink, Imported, Progress};
 use crate::ranks::name_ranks;
+use crate::stacks::{look_up, Modules};
 use crate::{executables, pages, profiles, ImportError};
 use iodock_event::interfaces::InterfaceRow;
 use iodock_event::{shown, EventColumns, FirstLoss, LossKind, Losses, Mount, SourceError, TaskUsage};
@@ -113,6 +114,8 @@ fn make_tables(
         }
     }
     writer.write_executables(&executables::rows(&imported.tracked.tables))?;
+    let stacks = &imported.tracked.tables.stacks;
+    look_up(stacks, Modules::AsRun, &mut writer, &mut imported.losses);
     complete(&mut manifest, &parts, hosts, &mut imported);
     if is_light {
         profiles::light::tell(&mut manifest, &parts.open);

@@ -276,6 +276,8 @@ columns! {
     own_written: i64 = Few Signed, Some(UNKNOWN);
     any_written: i64 = Few Signed, Some(UNKNOWN);
     interface_call: i32 = Delta Unsigned, Some(NONE);
+    site: i32 = Ids Unsigned, Some(NONE);
+    stack: i32 = Ids Unsigned, Some(NONE);
 }
 
 #[cfg(test)]
@@ -306,13 +308,15 @@ mod tests {
             fd: vec![NO_FD; rows],
             handle: ids.clone(),
             interface_call: ids.clone(),
-            flags: ids,
+            flags: ids.clone(),
             pattern: narrow,
             gap: wide.clone(),
             own_read: wide.clone(),
             any_read: wide.clone(),
             own_written: wide.clone(),
             any_written: wide,
+            site: ids.clone(),
+            stack: ids,
         }
     }
 

@@ -21,6 +21,7 @@ mod new_store;
 pub mod own;
 mod profiles;
 mod schema;
+mod stacks;
 mod table;
 mod tables;
 mod writer;
@@ -32,6 +33,7 @@ pub use manifest::{
     SCHEMA_VERSION,
 };
 pub use profiles::{AccessRow, BinRow, Counts, HeatRow, LayoutRow, ProfileRow, ProfileTables, RankShare};
+pub use stacks::SymbolRow;
 pub use table::{Cell, TableWriter, Written};
 pub use tables::{ExecutableRow, FaultRow, PagesRow};
 pub use writer::{StoreOptions, StoreWriter};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// What a finished store consists of, besides manifest and journal.
-pub(crate) const TABLES: [&str; 21] = [
+pub(crate) const TABLES: [&str; 24] = [
     "events",
     "faults",
     "pages",
@@ -24,6 +24,9 @@ pub(crate) const TABLES: [&str; 21] = [
     "executables.parquet",
     "interface_calls.parquet",
     "call_totals.parquet",
+    "sites.parquet",
+    "stacks.parquet",
+    "symbols.parquet",
     "profiles.parquet",
     "profile_counters.parquet",
     "profile_fields.parquet",

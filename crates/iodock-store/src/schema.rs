@@ -33,6 +33,8 @@ pub const EVENTS: &str = "message events {
     optional int64 own_written_bytes;
     optional int64 any_written_bytes;
     optional int32 interface_call_id (INTEGER(32,false));
+    optional int32 site_id (INTEGER(32,false));
+    optional int32 stack_id (INTEGER(32,false));
 }";
 
 pub const INTERFACE_CALLS: &str = "message interface_calls {
@@ -135,6 +137,28 @@ pub const EXECUTABLES: &str = "message executables {
     optional binary interpreter (STRING);
     required group languages (LIST) { repeated group list { required binary element (STRING); } }
     required group libraries (LIST) { repeated group list { required binary element (STRING); } }
+}";
+
+pub const SITES: &str = "message sites {
+    required int32 site_id (INTEGER(32,false));
+    optional binary module (STRING);
+    optional binary build_id (STRING);
+    optional int64 offset_bytes;
+    required boolean is_installed;
+}";
+
+pub const STACKS: &str = "message stacks {
+    required int32 stack_id (INTEGER(32,false));
+    required int32 depth (INTEGER(16,false));
+    required int32 site_id (INTEGER(32,false));
+}";
+
+pub const SYMBOLS: &str = "message symbols {
+    required int32 site_id (INTEGER(32,false));
+    required int32 level (INTEGER(16,false));
+    optional binary function (STRING);
+    optional binary file (STRING);
+    optional int32 line (INTEGER(32,false));
 }";
 
 pub const SAMPLES: &str = "message samples {

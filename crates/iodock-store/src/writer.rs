@@ -5,6 +5,7 @@ use crate::events::{EventTotals, EventWriter, Limits};
 use crate::manifest::Manifest;
 use crate::new_store::NewStore;
 use crate::profiles::ProfileTables;
+use crate::stacks::{write_stacks, SymbolRow};
 use crate::table::TableWriter;
 use crate::tables::{
     create_executables, create_faults, create_interface_calls, create_mounts, create_pages, create_samples,
@@ -46,6 +47,8 @@ pub struct StoreWriter {
     executables: Option<TableWriter>,
     interface_calls: Option<TableWriter>,
     profiles: Option<ProfileTables>,
+    build_ids: Vec<Option<String>>,
+    symbols: Vec<SymbolRow>,
     // Last, so that its folder goes after everything in it was closed.
     place: NewStore,
 }
@@ -74,6 +77,8 @@ impl StoreWriter {
             executables: None,
             interface_calls: None,
             profiles: None,
+            build_ids: Vec::new(),
+            symbols: Vec::new(),
             place,
         })
     }
@@ -164,6 +169,11 @@ impl StoreWriter {
         totals.iter().try_for_each(|total| write_total(table, total))
     }
 
+    /// What is known of the sites: the build ids of their modules, by site id, and the functions that they lie in.
+    pub fn set_symbols(&mut self, build_ids: Vec<Option<String>>, symbols: Vec<SymbolRow>) {
+        (self.build_ids, self.symbols) = (build_ids, symbols);
+    }
+
     /// The tables of profiles, which the store has from then on.
     pub fn profiles(&mut self) -> Result<&mut ProfileTables> {
         let tables = match self.profiles.take() {
@@ -181,6 +191,7 @@ impl StoreWriter {
         let mut contents = write_tables(store, tables)?;
         contents.rows.insert("events".into(), totals.rows);
         contents.extend(totals.contents);
+        write_stacks(store, &tables.stacks, &self.build_ids, &self.symbols, &mut contents)?;
         let own = [
             ("samples", &mut self.samples),
             ("mounts", &mut self.mounts),

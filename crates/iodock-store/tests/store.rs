@@ -4,10 +4,10 @@ use iodock_event::event::EventRow;
 use iodock_event::interfaces::InterfaceRow;
 use iodock_event::tables::{FileEntry, MountPoint, TaskRow, NO_INDEX};
 use iodock_event::{
-    EventColumns, FileKind, FirstLoss, LossKind, Losses, Mount, Sample, SampleKind, Tables, TaskOrigin, NONE,
-    NO_FD, UNKNOWN,
+    EventColumns, FileKind, FirstLoss, LossKind, Losses, Mount, Sample, SampleKind, Site, Tables, TaskOrigin,
+    NONE, NO_FD, UNKNOWN,
 };
-use iodock_store::{LossEntry, Manifest, State, StoreError, StoreInfo, StoreOptions, StoreWriter};
+use iodock_store::{LossEntry, Manifest, State, StoreError, StoreInfo, StoreOptions, StoreWriter, SymbolRow};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 use parquet::record::{Field, Row};
@@ -76,6 +76,8 @@ fn full_row() -> EventRow {
         own_written: most,
         any_written: most,
         interface_call: u32::MAX - 1,
+        site: u32::MAX - 1,
+        stack: u32::MAX - 1,
     }
 }
 
@@ -92,6 +94,8 @@ fn some_row(index: i64) -> EventRow {
         offset: sparse(3, -index),
         bytes: sparse(4, 4096),
         gap: sparse(1000, index),
+        site: if index % 7 == 0 { NONE } else { (index % 11) as u32 },
+        stack: if index % 7 == 0 { NONE } else { (index % 400) as u32 },
         ..null_row()
     }
 }
@@ -200,6 +204,8 @@ fn expected(row: &EventRow) -> Vec<Field> {
         wide(row.own_written),
         wide(row.any_written),
         id(row.interface_call),
+        id(row.site),
+        id(row.stack),
     ]
 }
 
@@ -283,6 +289,8 @@ impl Random {
             own_written: self.wide(),
             any_written: self.wide(),
             interface_call: self.narrow(),
+            site: self.narrow(),
+            stack: self.narrow(),
         }
     }
 }
@@ -457,6 +465,31 @@ fn samples_and_mounts_come_back() {
 }
 
 #[test]
+fn stacks_sites_and_symbols_come_back() {
+    let folder = Folder::new("stacks");
+    let mut writer = StoreWriter::create(folder.store(), NEW).unwrap();
+    let mut tables = Tables::default();
+    let site = |module: &[u8], offset| Site { module: module.into(), offset, ..Site::default() };
+    tables.stacks.sites = vec![site(b"/usr/lib/libc.so.6", Some(9)), site(b"", None)];
+    tables.stacks.stacks = vec![[0, 1].into(), [1].into()];
+    let symbol = SymbolRow { site: 1, level: 0, function: Some("f".into()), file: None, line: Some(7) };
+    writer.set_symbols(vec![Some("ab".into()), None], vec![symbol]);
+    let store = writer.finish(&tables, Manifest::default()).unwrap();
+    let all = |table: &str| rows(&store.join(table)).iter().map(fields).collect::<Vec<_>>();
+    let text = |text: &str| Field::Str(text.into());
+    assert_eq!(
+        all("sites.parquet"),
+        [
+            vec![id(0), text("/usr/lib/libc.so.6"), text("ab"), Field::Long(9), Field::Bool(true)],
+            vec![id(1), Field::Null, Field::Null, Field::Null, Field::Bool(false)],
+        ]
+    );
+    let row = |stack, depth, site| vec![id(stack), Field::UShort(depth), id(site)];
+    assert_eq!(all("stacks.parquet"), [row(0, 0, 0), row(0, 1, 1), row(1, 0, 1)]);
+    assert_eq!(all("symbols.parquet"), [vec![id(1), Field::UShort(0), text("f"), Field::Null, id(7)]]);
+}
+
+#[test]
 fn an_empty_store_has_all_tables() {
     let folder = Folder::new("empty");
     let writer = StoreWriter::create(folder.store(), NEW).unwrap();
@@ -464,7 +497,7 @@ fn an_empty_store_has_all_tables() {
     let info = StoreInfo::open(folder.store()).unwrap();
     assert_eq!((info.manifest.first_ts, info.manifest.last_ts), (None, None));
     let reader = SerializedFileReader::new(fs::File::open(&info.events[0]).unwrap()).unwrap();
-    assert_eq!(reader.metadata().file_metadata().schema_descr().num_columns(), 25);
+    assert_eq!(reader.metadata().file_metadata().schema_descr().num_columns(), 27);
     assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
     assert_eq!(info.tables.len(), 5);
 }

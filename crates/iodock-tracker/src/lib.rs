@@ -23,6 +23,7 @@ mod paths;
 mod patterns;
 mod rings;
 mod slab;
+mod stacks;
 mod tasks;
 mod transfers;
 mod two_ended;
@@ -97,6 +98,7 @@ pub struct Tracker {
     map_calls: Option<maps::MapCalls>,
     identities: Identities,
     interfaces: interfaces::Interfaces,
+    stacks: stacks::StackIds,
 }
 
 impl Tracker {
@@ -121,6 +123,7 @@ impl Tracker {
             map_calls: None,
             identities: Identities::default(),
             interfaces: Default::default(),
+            stacks: stacks::StackIds::default(),
         };
         for space in options.spaces {
             tracker.add_space(space);
@@ -179,12 +182,29 @@ impl Tracker {
     fn rows_of(&mut self, space: u16, batch: &Batch, record: &Record, out: &mut Vec<EventRow>) {
         self.now += 1;
         match record {
-            Record::Call(raw) => self.call_within(space, batch, raw, out),
+            Record::Call(raw) => {
+                let first = out.len();
+                self.call_within(space, batch, raw, out);
+                if raw.stack.is_some() {
+                    self.place(batch.text(raw.stack), raw.call, &mut out[first..]);
+                }
+            }
             Record::End(end) => self.task_end(space, batch, end),
             Record::Start(start) => self.task_start(space, batch, start),
             Record::Descriptor(snapshot) => self.snapshot(space, batch, snapshot),
             Record::Identity(identity) => self.identity(space, batch, identity),
             Record::Interface(interface) => self.interface(space, batch, interface),
+        }
+    }
+
+    /// Notes from where a call was made. (Requests that it has only shown were made elsewhere.)
+    fn place(&mut self, stack: &[u8], call: CallId, rows: &mut [EventRow]) {
+        if rows.is_empty() {
+            return;
+        }
+        let (stack, site) = self.stacks.of(stack);
+        for row in rows.iter_mut().filter(|row| row.call == call.0) {
+            (row.stack, row.site) = (stack, site);
         }
     }
 
@@ -243,6 +263,7 @@ impl Tracker {
         self.losses.add(LossKind::IoUringContents, unseen + self.in_rings.data_requests());
         self.tables.files = self.names.into_table();
         self.tables.tasks = self.tasks.rows;
+        self.tables.stacks = self.stacks.into_table();
         patterns::fill(&mut self.tables.files);
         Tracked { tables: self.tables, losses: self.losses, spaces: self.tasks.row_spaces }
     }

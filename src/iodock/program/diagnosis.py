@@ -11,6 +11,7 @@ from iodock.program.analyses.overview import PART
 from iodock.program.findings import MOST_FILES, Advice, Diagnosis, Finding, Gain, Severity, Silence
 from iodock.program.relations.filters import Filters
 from iodock.program.relations.io_time import IO_CALLS, io_time
+from iodock.program.relations.locations import locations_of
 from iodock.program.relations.patterns import PATTERNED, in_lines
 from iodock.program.relations.profile import Profile
 from iodock.program.relations.run_facts import LEAST_FILES
@@ -212,6 +213,7 @@ def _finding(rule: Rule, candidate: Candidate, facts: Facts, usual: typical.Comp
         advice=_advice(candidate.advice or rule.advice, candidate, facts),
         fine_when=Message(rule.fine_when),
         case=rule.case,
+        locations=locations_of(facts.store, candidate.call, candidate.files) if facts.has_calls else (),
     )
     return _Found(finding, frozenset(candidate.files), candidate, not facts.has_calls)
 

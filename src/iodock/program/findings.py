@@ -93,6 +93,23 @@ class Gain:
 
 
 @dataclass(frozen=True, slots=True)
+class Location:
+    """A line of the program from which calls of a finding came."""
+
+    place: str
+    """`solver.c:412`; without debug information the function, or the place in the file of code."""
+    function: str | None
+    module: str | None
+    """The file of the program or library."""
+    file: str | None
+    """The source file."""
+    line: int | None
+    calls: int
+    share: float
+    """Of the finding's calls, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that is wrong, what it costs, how that is known, and what to change."""
 
@@ -131,9 +148,12 @@ class Finding:
     meanwhile: tuple[Message, ...] = ()
     """Of single calls that hung: what their server did then, and who else used the machine's disks and
     mounts, as the site's monitor read it. Empty: no monitor was asked, or its times can't be joined."""
+    locations: tuple[Location, ...] = ()
+    """Where most of its calls were made, at most `MOST_LOCATIONS`. Empty: the source does not show it."""
 
 
 MOST_FILES = 5
+MOST_LOCATIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +204,8 @@ class Diagnosis:
     """What is not in the store: name, how many, cure."""
 
     def with_texts(self, change: Callable[[str], str], store: str) -> Diagnosis:
-        """The same of a store of another name, with every text that may hold names changed."""
+        """The same of a store of another name, with every text that may hold names changed, and without the
+        lines of its programs."""
 
         def scalars(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
             return {key: change(one) if isinstance(one, str) else one for key, one in values.items()}
@@ -202,6 +223,7 @@ class Diagnosis:
                 title=message(one.title),
                 message=message(one.message),
                 meanwhile=tuple(map(message, one.meanwhile)),
+                locations=(),
                 files=tuple(map(change, one.files)),
                 evidence=scalars(one.evidence),
                 query=change(one.query),

@@ -9,6 +9,7 @@ mod broken;
 mod eights;
 mod ending;
 mod first;
+mod frames;
 mod join;
 mod lexer;
 mod line;

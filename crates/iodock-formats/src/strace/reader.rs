@@ -1,5 +1,6 @@
 //! The parallel step: parses the lines of a chunk into records.
 
+use super::frames::{Stack, FRAME};
 use super::join;
 use super::line::{self, Kind};
 use super::names::call_id;
@@ -58,6 +59,8 @@ impl LogReader for StraceReader {
             line: lines.first_line,
             dangling: None,
             just_begun: None,
+            ended: None,
+            stack: Stack::default(),
             owner: Owner { tid: self.layout.bare_tid, ambiguous: false },
             owners,
             next_owner: u64::MAX,
@@ -107,6 +110,9 @@ pub struct Pass<'a> {
     pub(super) dangling: Option<Dangling<'a>>,
     /// The thread whose call began on the previous line. With `-z` its end follows, without any prefix.
     pub(super) just_begun: Option<u32>,
+    /// Place of the record that the line before has ended: the stack of its call may follow.
+    pub(super) ended: Option<usize>,
+    pub(super) stack: Stack<'a>,
     /// The owners of lines without a thread.
     owner: Owner,
     owners: std::vec::IntoIter<Change>,
@@ -130,13 +136,31 @@ impl<'a> Pass<'a> {
             if self.line >= self.next_owner {
                 self.change_owner();
             }
-            if (holed && memchr(0, line).is_some()) || !self.one(line, cut) {
-                self.unreadable(line, cut);
+            if !self.follow_stack(line) {
+                let records = self.chunk.batch.records.len();
+                if (holed && memchr(0, line).is_some()) || !self.one(line, cut) {
+                    self.unreadable(line, cut);
+                }
+                let now = self.chunk.batch.records.len();
+                self.ended = (now > records).then(|| now - 1);
             }
             start = end + 1;
             self.line += 1;
         }
+        self.follow_stack(b"");
         self.drop_dangling();
+    }
+
+    /// Follows the lines of a stack, which stand behind the line of their call.
+    #[inline]
+    fn follow_stack(&mut self, line: &[u8]) -> bool {
+        let is_frame = line.starts_with(FRAME) && (self.ended.is_some() || self.is_in_stack());
+        if is_frame {
+            self.frame(line);
+        } else if self.is_in_stack() {
+            self.end_stack();
+        }
+        is_frame
     }
 
     #[cold]

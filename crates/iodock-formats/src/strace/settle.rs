@@ -144,7 +144,7 @@ impl State {
         match self.joined(tid, text, &orphan, &mut chunk.batch) {
             Some(raw) => {
                 self.open.remove(&tid);
-                chunk.batch.records[record] = Record::Call(raw);
+                chunk.batch.records[record] = Record::Call(RawCall { stack: orphan.stack, ..raw });
             }
             None => {
                 chunk.batch.counts.orphans += 1;

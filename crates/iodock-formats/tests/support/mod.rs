@@ -131,11 +131,11 @@ pub fn shown(record: &Record, batch: &Batch) -> String {
     let items = &batch.items[raw.items.start as usize..(raw.items.start + raw.items.count) as usize];
     format!(
         "{} {} {:?} {:?} {} {} start {} end {} took {} asked {} at {} {} arg {} flags {:#x} fd {} {} stat {} {} \
-         [{}] [{}] [{}] [{}] [{}] [{}] cut {} items {:?}",
+         [{}] [{}] [{}] [{}] [{}] [{}] [{}] cut {} items {:?}",
         raw.tid, raw.call.name(), raw.phase, raw.outcome, raw.result, raw.errno.name(), raw.start, raw.end, raw.duration,
         raw.requested, raw.offset, raw.offset2, raw.argument, raw.flags, raw.fd, raw.fd2, raw.stat_type, raw.stat_size,
         text(raw.path), text(raw.path2), text(raw.argv), text(raw.fd_text), text(raw.fd2_text), text(raw.result_text),
-        raw.path_cut, items,
+        text(raw.stack), raw.path_cut, items,
     )
 }
 

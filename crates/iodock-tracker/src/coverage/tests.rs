@@ -50,6 +50,8 @@ fn row(file: u32, utid: u32, writes: bool, offset: i64, bytes: i64) -> EventRow 
         own_read: UNKNOWN,
         any_read: UNKNOWN,
         own_written: UNKNOWN,
+        site: iodock_event::NONE,
+        stack: iodock_event::NONE,
         any_written: UNKNOWN,
         interface_call: iodock_event::NONE,
     }

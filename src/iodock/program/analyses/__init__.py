@@ -33,6 +33,7 @@ _ORDER = (
     "processes",
     "errors",
     "machine",
+    "stacks",
 )
 _NOT_ANALYSES = {"base", "counters"}
 

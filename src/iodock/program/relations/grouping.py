@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from iodock.program.relations.keys import COUNTED_FILES, Key
 from iodock.program.relations.patterns import FILES, keep_patterns
 from iodock.program.relations.selection import Selection
+from iodock.program.relations.sites import FRAMES, LINES, keep_frames, keep_lines, need_sites
 from iodock.program.store import Store
 from iodock.shared.answer import Column
 
@@ -106,6 +107,16 @@ class Grouping:
         return any(key.origin == "task" for key in self.keys)
 
     @property
+    def by_site(self) -> bool:
+        """Whether rows depend on the line that a call was made from."""
+        return any(key.origin == "site" for key in self.keys)
+
+    @property
+    def by_stack(self) -> bool:
+        """Whether rows depend on the stack that a call was made through."""
+        return any(key.origin == "stack" for key in self.keys)
+
+    @property
     def by_interface(self) -> bool:
         """Whether rows depend on the call of an interface."""
         return any(key.origin == "interface" for key in self.keys)
@@ -130,6 +141,10 @@ class Grouping:
             ids.append(("e.utid", "utid"))
         if self.by_interface:
             ids.append(("k.interface_id", "interface_id"))
+        if self.by_site:
+            ids.append(("e.site_id", "site_id"))
+        if self.by_stack:
+            ids.append(("e.stack_id", "stack_id"))
         if self.by_file:
             ids += [
                 ("e.file_id", "file_id"),
@@ -184,6 +199,10 @@ def _named_cells(grouping: Grouping) -> str:
         joins.append("LEFT JOIN processes p ON p.utid = i.utid")
     if grouping.by_interface:
         joins.append(f"LEFT JOIN {INTERFACE_KINDS} k ON k.interface_id = i.interface_id")
+    if grouping.by_site:
+        joins.append(f"LEFT JOIN {LINES} l ON l.site_id = i.site_id")
+    if grouping.by_stack:
+        joins.append(f"LEFT JOIN {FRAMES} w ON w.stack_id = i.stack_id")
     if grouping.by_file:
         files = FILES if grouping.by_pattern else "files"
         joins.append(f"LEFT JOIN {files} f ON f.file_id = i.file_id")
@@ -261,6 +280,10 @@ def keep_groups(store: Store, grouping: Grouping, selection: Selection, ordered:
     """Keeps `call_groups`: one row per key with all measures, and its `place` in an order."""
     if grouping.by_interface:
         keep_interfaces(store)
+    if grouping.by_site or grouping.by_stack:
+        need_sites(store)
+        keep_lines(store)
+        keep_frames(store)
     store.keep(CELLS, cells_sql(grouping, selection))
     if grouping.by_pattern:
         keep_patterns(store)

@@ -8,7 +8,7 @@ from typing import Literal
 from iodock.shared.answer import Column
 from iodock.shared.errors import RequestError, meant
 
-Origin = Literal["call", "file", "task", "errno", "interface"]
+Origin = Literal["call", "file", "task", "errno", "interface", "site", "stack"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,25 @@ KEYS = {
         Key("tid", "task", "p.tid", "int", "threads", "thread id"),
         Key("rank", "task", "p.rank", "int", "ranks", "MPI rank, where known"),
         Key("host", "task", "p.host", "str", "hosts", "the host it ran on"),
+        Key(
+            "line",
+            "site",
+            "l.line",
+            "str",
+            "lines",
+            "the line of the program that the call was made from; without debug information the function, or "
+            "the place in the file",
+        ),
+        Key(
+            "function",
+            "site",
+            "l.function",
+            "str",
+            "functions",
+            "the function that this line is in, where known",
+        ),
+        Key("module", "site", "l.module", "str", "modules", "the program or library that this line is in"),
+        Key("stack", "stack", "w.stack", "str", "stacks", "the functions that the call was made through"),
         Key(
             "errno", "errno", "x.name", "str", "errors", "the error's name; null for calls that did not fail"
         ),

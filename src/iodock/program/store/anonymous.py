@@ -259,6 +259,12 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
         "path": names.path, "real_path": names.path, "interpreter": _each(names.path, str.split, " ".join),
         "libraries": _each(names.component, list, list),
     })  # fmt: skip
+    _rewrite(store, into, "sites.parquet", {"module": names.path, "build_id": _nothing})
+    _rewrite(store, into, "symbols.parquet", {
+        "function": lambda text: names.word(text, "function"), "file": names.path, "line": _nothing,
+    })  # fmt: skip
+    if (store / "stacks.parquet").is_file():
+        shutil.copy(store / "stacks.parquet", into / "stacks.parquet")
     _rewrite(store, into, "mounts.parquet", {"source": _nothing, "options": _nothing, "host": _host(names)})
     for part in sorted((store / "samples").glob("*.parquet")):
         _rewrite(store, into, f"samples/{part.name}", {"host": _host(names)})

@@ -64,6 +64,8 @@ EVENTS = StoreTable(
     own_written_bytes BIGINT bytes of this access that this process had written before
     any_written_bytes BIGINT bytes of this access that any process had written before
     interface_call_id UINTEGER call of MPI-IO that made it: interface_calls.id, null for none
+    site_id UINTEGER the place in the program that made it and is to be changed: sites.site_id
+    stack_id UINTEGER from where it was made: stacks.stack_id
     """),
 )
 FILES = StoreTable(
@@ -190,6 +192,40 @@ CALL_TOTALS = StoreTable(
     sys_cpu_ns BIGINT system CPU ns of the calls
     min_sys_cpu_ns BIGINT least system CPU ns of a call
     max_sys_cpu_ns BIGINT most system CPU ns of a call
+    """),
+)
+SITES = StoreTable(
+    "sites",
+    "sites.parquet",
+    "places in code that calls were made from",
+    _columns("""
+    site_id UINTEGER number of the place in this store
+    module VARCHAR file of the program or library; null for code that an interpreter runs
+    build_id VARCHAR the file's build id, hexadecimal, where it is known
+    offset_bytes BIGINT where in the file the call returns to
+    is_installed BOOLEAN whether it is a part of the system or of an installed library
+    """),
+)
+STACKS = StoreTable(
+    "stacks",
+    "stacks.parquet",
+    "one row per stack and frame, innermost first",
+    _columns("""
+    stack_id UINTEGER number of the stack in this store
+    depth USMALLINT 0 for the innermost frame
+    site_id UINTEGER where it is: sites.site_id
+    """),
+)
+SYMBOLS = StoreTable(
+    "symbols",
+    "symbols.parquet",
+    "what is known of sites: functions, and lines of source files",
+    _columns("""
+    site_id UINTEGER which site
+    level USMALLINT 0 for the innermost function; others are those that it was inlined into
+    function VARCHAR name of the function
+    file VARCHAR its source file
+    line UINTEGER the line there
     """),
 )
 MOUNTS = StoreTable(
@@ -368,6 +404,7 @@ TABLES = (
     *(EVENTS, FILES, PROCESSES, COMMANDS, EXECUTABLES, CALLS, ERRNOS, MOUNTS, SAMPLES, FAULTS, PAGES),
     INTERFACE_CALLS,
     CALL_TOTALS,
+    *(SITES, STACKS, SYMBOLS),
     *(PROFILES, PROFILE_COUNTERS, PROFILE_FIELDS, HISTOGRAMS, LAYOUTS, PROFILE_ACCESSES, HEATMAPS),
 )
 

@@ -15,7 +15,7 @@ from iodock.program.findings import IO_FINE, Diagnosis, Finding
 from iodock.program.unseen import hides_calls
 from iodock.program.views import verdict as words
 from iodock.program.views.diagnosis_text import advice_text, files_text
-from iodock.program.views.diagnosis_words import SEVERITIES, gain_text, headline
+from iodock.program.views.diagnosis_words import SEVERITIES, gain_text, headline, location_text
 from iodock.program.views.losses import print_losses
 from iodock.program.views.overview import overview_of
 from iodock.program.views.verdict import Overview
@@ -194,6 +194,8 @@ def _print_finding(number: int, finding: Finding, console: Console, text: Langua
         print_sentence(console, saves, indent=3)
     if finding.files:
         print_sentence(console, files_text(finding, 1, console.width, text), indent=3)
+    if finding.locations:
+        print_sentence(console, location_text(finding, text, 1), indent=3)
     for said in finding.meanwhile[:1]:
         print_sentence(console, say(said, text), indent=3)
     for advice in finding.advice[:1]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from iodock.program.findings import Advice, Diagnosis, Finding
@@ -56,6 +57,7 @@ def _finding(finding: Finding, text: Language) -> dict[str, Any]:
         "message": say(finding.message, text),
         "meanwhile": [say(one, text) for one in finding.meanwhile],
         "files": list(finding.files),
+        "locations": [asdict(one) for one in finding.locations],
         "file_count": finding.file_count,
         "call": finding.call,
         "evidence": dict(finding.evidence),

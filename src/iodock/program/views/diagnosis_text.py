@@ -12,6 +12,7 @@ from iodock.program.views.diagnosis_words import (
     has_pattern,
     headline,
     line_text,
+    location_text,
     meanwhile_text,
     whose_advice,
 )
@@ -93,6 +94,8 @@ def _print_finding(number: int, finding: Finding, console: Console, text: Langua
         print_sentence(console, saves, indent=3)
     if finding.files:
         print_sentence(console, files_text(finding, MOST_FILES_SHOWN, console.width, text), indent=3)
+    if finding.locations:
+        print_sentence(console, location_text(finding, text), indent=3)
     for advice in finding.advice:
         print_sentence(console, advice_text(advice, text), indent=3)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from iodock.program.findings import Advice, Finding, Gain, Severity, Verdict
+from iodock.program.findings import Advice, Finding, Gain, Location, Severity, Verdict
 from iodock.shared.language import N_, Language
 from iodock.shared.sentences import say
 from iodock.shared.text import visible
@@ -31,6 +31,24 @@ def whose_advice(advice: Advice, text: Language) -> str:
 def meanwhile_text(finding: Finding, text: Language) -> str:
     """What servers did while a call hung; empty where nobody was asked."""
     return " ".join(say(one, text) for one in finding.meanwhile)
+
+
+def location_text(finding: Finding, text: Language, most: int = 3) -> str:
+    """`at solver.c:412 in write_step (96 % of these calls)`; empty where lines are not known."""
+    places = [
+        text.gettext(
+            N_("{place} ({share} of these calls)"), place=_place(one, text), share=share_text(one.share)
+        )
+        for one in finding.locations[:most]
+    ]
+    return text.gettext(N_("at {places}"), places=text.listed(places)) if places else ""
+
+
+def _place(one: Location, text: Language) -> str:
+    place = visible(one.place)
+    if one.function is None or one.function == one.place:
+        return place
+    return text.gettext(N_("{place} in {function}"), place=place, function=visible(one.function))
 
 
 def line_text(finding: Finding, text: Language) -> str:

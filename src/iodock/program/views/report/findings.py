@@ -7,6 +7,7 @@ from iodock.program.views.diagnosis_words import (
     SEVERITIES,
     gain_text,
     line_text,
+    location_text,
     meanwhile_text,
     more_files,
     whose_advice,
@@ -52,6 +53,7 @@ def _finding(finding: Finding, text: Language) -> Markup:
         tag("p", meanwhile_text(finding, text)) if finding.meanwhile else None,
         tag("p", saves, class_="figures") if saves else None,
         _files(finding, text),
+        tag("p", location_text(finding, text)) if finding.locations else None,
         tag("p", tag("b", text.gettext(N_("How to change it")))),
         tag("ul", *advice, class_="advice"),
         tag(

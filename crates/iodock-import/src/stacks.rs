@@ -1,0 +1,95 @@
+//! What is known of the places that calls came from: functions, source files and lines, from the files of code.
+
+use iodock_event::{shown, FirstLoss, LossKind, Losses, Site, Stacks};
+use iodock_store::{StoreWriter, SymbolRow};
+use iodock_symbols::{DebugFolders, Module};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Are the files of code those that the program ran with?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Modules {
+    /// They were just run here.
+    AsRun,
+    /// A log may be of another machine, or older than they: what it names has to be found in them.
+    AsNamed,
+}
+
+/// Looks up all sites, and hands what is found to the store.
+pub fn look_up(stacks: &Stacks, modules: Modules, writer: &mut StoreWriter, losses: &mut Losses) {
+    if stacks.sites.is_empty() {
+        return;
+    }
+    let mut found =
+        Found { build_ids: vec![None; stacks.sites.len()], rows: vec![Vec::new(); stacks.sites.len()] };
+    for (module, sites) in by_module(stacks) {
+        found.look_up(module, &sites, modules, losses);
+    }
+    for (id, site) in stacks.sites.iter().enumerate() {
+        found.tell(id as u32, site);
+    }
+    writer.set_symbols(found.build_ids, found.rows.into_iter().flatten().collect());
+}
+
+fn by_module(stacks: &Stacks) -> BTreeMap<&[u8], Vec<(u32, &Site)>> {
+    let mut modules: BTreeMap<&[u8], Vec<(u32, &Site)>> = BTreeMap::new();
+    for (id, site) in stacks.sites.iter().enumerate() {
+        // Names in brackets are the kernel's; relative ones were written by hand.
+        if site.module.starts_with(b"/") && site.offset.is_some() {
+            modules.entry(&site.module).or_default().push((id as u32, site));
+        }
+    }
+    modules
+}
+
+struct Found {
+    build_ids: Vec<Option<String>>,
+    rows: Vec<Vec<SymbolRow>>,
+}
+
+impl Found {
+    fn look_up(&mut self, name: &[u8], sites: &[(u32, &Site)], modules: Modules, losses: &mut Losses) {
+        let path = Path::new(OsStr::from_bytes(name));
+        let Some(module) = Module::open(path, &DebugFolders::with_system(&[])) else { return };
+        if modules == Modules::AsNamed && !is_as_named(&module, sites) {
+            let first = || FirstLoss { file: shown(name).into_owned(), line: 0, sample: String::new() };
+            losses.add_at(LossKind::OtherModules, first);
+            return;
+        }
+        for &(id, site) in sites {
+            self.build_ids[id as usize] = module.build_id.clone();
+            let places = site.offset.map(|offset| module.places(offset)).unwrap_or_default();
+            let rows = places.into_iter().enumerate().map(|(level, place)| SymbolRow {
+                site: id,
+                level: level as u32,
+                function: place.function,
+                file: place.file,
+                line: place.line,
+            });
+            self.rows[id as usize] = rows.collect();
+        }
+    }
+
+    /// What the source itself says of a site, where the files say less.
+    fn tell(&mut self, id: u32, site: &Site) {
+        let text = |bytes: &[u8]| Some(shown(bytes).into_owned()).filter(|text| !text.is_empty());
+        let rows = &mut self.rows[id as usize];
+        let has_line = rows.iter().any(|row| row.line.is_some());
+        let has_function = rows.iter().any(|row| row.function.is_some());
+        if has_line || (site.line.is_none() && (has_function || site.function.is_empty())) {
+            return;
+        }
+        let function = text(&site.function).or_else(|| rows.pop().and_then(|row| row.function));
+        *rows = vec![SymbolRow { site: id, level: 0, function, file: text(&site.file), line: site.line }];
+    }
+}
+
+/// Does the file have the functions that the log names, each where it names it? A log that names none tells nothing.
+fn is_as_named(module: &Module, sites: &[(u32, &Site)]) -> bool {
+    let mut named =
+        sites.iter().filter_map(|(_, site)| Some((site, site.function_offset?, site.offset?))).peekable();
+    let tells = named.peek().is_some();
+    tells && named.all(|(site, before, offset)| module.has_function(&shown(&site.function), before, offset))
+}

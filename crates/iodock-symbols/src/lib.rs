@@ -1,0 +1,161 @@
+//! From a place in a file of code to function, source file and line.
+//!
+//! A [`Module`] is one file of code, a program or library, with its debug information: its own, or that of a file beside it
+//! or below `/usr/lib/debug`, found by build id or by `.gnu_debuglink`. Addresses are places in the file, as
+//! `/proc/PID/maps` and tracers give them.
+
+mod debug_files;
+
+pub use debug_files::DebugFolders;
+
+use addr2line::Loader;
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::read::ReadCache;
+use object::{elf, Object, ObjectSymbol};
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+
+/// A function that a place lies in, with the line there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourcePlace {
+    /// As its language writes it.
+    pub function: Option<String>,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+}
+
+/// A loaded piece of a module.
+struct Segment {
+    in_file: Range<u64>,
+    address: u64,
+}
+
+/// One file of code.
+pub struct Module {
+    /// Hexadecimal; `None` where the file has none.
+    pub build_id: Option<String>,
+    segments: Vec<Segment>,
+    /// Names and begins of its functions, to check a name that a tracer gave.
+    functions: Vec<(u64, String)>,
+    symbols: Loader,
+    /// Of a file with the debug information alone.
+    debug: Option<Loader>,
+}
+
+/// Larger files are not read.
+const MOST_BYTES: u64 = 8 << 30;
+
+impl Module {
+    /// `None`: there is no such file, or it is no program or library for 64 bits.
+    pub fn open(path: &Path, folders: &DebugFolders) -> Option<Module> {
+        let file = File::open(path).ok()?;
+        let metadata = file.metadata().ok()?;
+        if !metadata.is_file() || metadata.len() > MOST_BYTES {
+            return None;
+        }
+        let cache = ReadCache::new(file);
+        let parsed = object::File::parse(&cache).ok()?;
+        let build_id = parsed.build_id().ok().flatten().map(hexadecimal);
+        let has_debug = parsed.section_by_name(".debug_info").is_some();
+        let functions = functions_of(&parsed);
+        let debug = if has_debug {
+            None
+        } else {
+            folders.find(path, &parsed).and_then(|path| Loader::new(path).ok())
+        };
+        let segments = segments_of(&cache)?;
+        Some(Module { build_id, segments, functions, symbols: Loader::new(path).ok()?, debug })
+    }
+
+    /// Where the place in the file lies in the module's memory.
+    fn address(&self, offset: u64) -> Option<u64> {
+        let segment = self.segments.iter().find(|segment| segment.in_file.contains(&offset))?;
+        segment.address.checked_add(offset - segment.in_file.start)
+    }
+
+    /// Does a function of this name begin so far before the place in the file? A tracer that names it so has seen this
+    /// file, and no other version of it.
+    pub fn has_function(&self, name: &str, before: u64, offset: u64) -> bool {
+        let Some(begin) = self.address(offset).and_then(|address| address.checked_sub(before)) else {
+            return false;
+        };
+        let from = self.functions.partition_point(|(at, _)| *at < begin);
+        let named = self.functions[from..].iter().take_while(|(at, _)| *at == begin);
+        named
+            .map(|(_, function)| function)
+            .any(|function| function == name || addr2line::demangle_auto(function.into(), None) == name)
+    }
+
+    /// The functions that a call returns into at this place in the file: the innermost inlined one first, last the one that
+    /// was compiled. Empty where nothing is known.
+    pub fn places(&self, offset: u64) -> Vec<SourcePlace> {
+        // The call itself stands before.
+        let Some(address) = self.address(offset).and_then(|address| address.checked_sub(1)) else {
+            return Vec::new();
+        };
+        let mut found = places_in(self.debug.as_ref().unwrap_or(&self.symbols), address);
+        let unnamed = found.last().is_none_or(|outermost| outermost.function.is_none());
+        let symbol = || {
+            [self.debug.as_ref(), Some(&self.symbols)]
+                .into_iter()
+                .flatten()
+                .find_map(|one| one.find_symbol(address))
+        };
+        if let Some(symbol) = unnamed.then(symbol).flatten() {
+            let function = Some(addr2line::demangle_auto(symbol.into(), None).into_owned());
+            match found.last_mut() {
+                Some(outermost) => outermost.function = function,
+                None => found.push(SourcePlace { function, ..SourcePlace::default() }),
+            }
+        }
+        found
+    }
+}
+
+fn places_in(loader: &Loader, address: u64) -> Vec<SourcePlace> {
+    let Ok(mut frames) = loader.find_frames(address) else { return Vec::new() };
+    let mut found = Vec::new();
+    while let Ok(Some(frame)) = frames.next() {
+        let function =
+            frame.function.as_ref().and_then(|function| Some(function.demangle().ok()?.into_owned()));
+        let location = frame.location.as_ref();
+        found.push(SourcePlace {
+            function,
+            file: location.and_then(|location| location.file).map(str::to_string),
+            // (0 is a line that the compiler made.)
+            line: location.and_then(|location| location.line).filter(|&line| line > 0),
+        });
+    }
+    found
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn functions_of<'data>(parsed: &object::File<'data, &'data ReadCache<File>>) -> Vec<(u64, String)> {
+    let all = parsed.symbols().chain(parsed.dynamic_symbols());
+    let mut functions: Vec<(u64, String)> = all
+        .filter(|symbol| symbol.is_definition())
+        .filter_map(|symbol| Some((symbol.address(), symbol.name().ok()?.to_string())))
+        .collect();
+    functions.sort();
+    functions
+}
+
+fn segments_of(cache: &ReadCache<File>) -> Option<Vec<Segment>> {
+    let header = elf::FileHeader64::<object::Endianness>::parse(cache).ok()?;
+    let endian = header.endian().ok()?;
+    let loaded = header.program_headers(endian, cache).ok()?.iter();
+    let loaded = loaded.filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
+    Some(
+        loaded
+            .map(|segment| {
+                let start = segment.p_offset(endian);
+                let in_file = start..start.saturating_add(segment.p_filesz(endian));
+                Segment { in_file, address: segment.p_vaddr(endian) }
+            })
+            .collect(),
+    )
+}

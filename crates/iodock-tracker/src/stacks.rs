@@ -1,0 +1,82 @@
+//! Stacks of calls: each is kept once, and rows name it by its number.
+
+use iodock_event::stacks::{frames, Frame, Site, Stacks};
+use iodock_event::NONE;
+use rustc_hash::FxHashMap;
+
+/// The stacks met so far.
+#[derive(Debug, Default)]
+pub struct StackIds {
+    table: Stacks,
+    /// Each stack's number, and the site in it that is to be changed.
+    by_bytes: FxHashMap<Box<[u8]>, (u32, u32)>,
+    by_site: FxHashMap<Site, u32>,
+}
+
+impl StackIds {
+    /// The number of a stack, and of the site in it that is to be changed; [`NONE`] for one without frames.
+    pub fn of(&mut self, bytes: &[u8]) -> (u32, u32) {
+        if let Some(&known) = self.by_bytes.get(bytes) {
+            return known;
+        }
+        let sites: Box<[u32]> = frames(bytes).map(|frame| self.site(&frame)).collect();
+        if sites.is_empty() {
+            return (NONE, NONE);
+        }
+        let ids = (self.table.stacks.len() as u32, self.table.to_change(&sites));
+        self.table.stacks.push(sites);
+        self.by_bytes.insert(bytes.into(), ids);
+        ids
+    }
+
+    fn site(&mut self, frame: &Frame<'_>) -> u32 {
+        let site = Site::of(frame);
+        if let Some(&known) = self.by_site.get(&site) {
+            return known;
+        }
+        let id = self.table.sites.len() as u32;
+        self.table.sites.push(site.clone());
+        self.by_site.insert(site, id);
+        id
+    }
+
+    pub fn into_table(self) -> Stacks {
+        self.table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iodock_event::stacks::push_frame;
+
+    fn bytes(frames: &[(&str, u64)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for &(module, offset) in frames {
+            let frame = Frame { module: module.as_bytes(), offset: Some(offset), ..Frame::default() };
+            push_frame(&mut bytes, &frame);
+        }
+        bytes
+    }
+
+    const LIBC: (&str, u64) = ("/usr/lib/libc.so.6", 1);
+
+    #[test]
+    fn equal_stacks_are_one_and_share_sites() {
+        let mut ids = StackIds::default();
+        let (own, main) = (("/home/u/a.out", 2), ("/home/u/a.out", 3));
+        assert_eq!(ids.of(&bytes(&[LIBC, own, main])), (0, 1));
+        assert_eq!(ids.of(&bytes(&[LIBC, main])), (1, 2));
+        assert_eq!(ids.of(&bytes(&[LIBC, own, main])), (0, 1));
+        assert_eq!(ids.of(b""), (NONE, NONE));
+        let table = ids.into_table();
+        assert_eq!((table.sites.len(), table.stacks.len()), (3, 2));
+    }
+
+    #[test]
+    fn of_installed_code_the_program_is_to_be_changed() {
+        let mut ids = StackIds::default();
+        assert_eq!(ids.of(&bytes(&[LIBC, ("/usr/bin/cat", 2), LIBC])).1, 1);
+        assert_eq!(ids.of(&bytes(&[LIBC])).1, 0);
+    }
+}

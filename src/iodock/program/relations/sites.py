@@ -1,0 +1,48 @@
+"""Where calls were made: the line of each site, and the frames of each stack, with names in place of numbers.
+
+A site is a place in code. An inlined function has its site in the function that it was compiled into, so a
+site may have several functions and lines: the innermost one counts whose file is no header of the system.
+"""
+
+from __future__ import annotations
+
+from iodock.program.store import Store
+from iodock.shared.errors import RequestError
+
+LINES = "site_lines"
+FRAMES = "stack_frames"
+_HOW = "import a log of strace -k (or -kk)"
+
+_BASE = "regexp_extract({}, '[^/]*$')"
+_PLACE = f"concat({_BASE.format('s.module')}, '+0x', format('{{:x}}', s.offset_bytes))"
+_LINES = f"""WITH ranked AS (SELECT *, row_number() OVER (PARTITION BY site_id
+    ORDER BY file IS NULL OR starts_with(file, '/usr/'), level) AS place FROM symbols)
+SELECT s.site_id, s.is_installed, coalesce(s.module, y.file) AS module, y.function, y.file,
+  y.line AS source_line,
+  CASE WHEN y.file IS NOT NULL AND y.line IS NOT NULL THEN concat({_BASE.format("y.file")}, ':', y.line)
+    ELSE coalesce(y.function, {_PLACE}) END AS line
+FROM sites s LEFT JOIN ranked y ON y.site_id = s.site_id AND y.place = 1"""
+
+_NAMED = f"""coalesce(y.function, {_PLACE}, '?')
+  || CASE WHEN y.file IS NOT NULL AND y.line IS NOT NULL
+    THEN concat(' ', {_BASE.format("y.file")}, ':', y.line) ELSE '' END"""
+_FRAMES = f"""SELECT t.stack_id, array_agg({_NAMED} ORDER BY t.depth, y.level) AS frames,
+  string_agg(coalesce(y.function, {_PLACE}, '?'), ' < ' ORDER BY t.depth, y.level) AS stack
+FROM stacks t JOIN sites s ON s.site_id = t.site_id LEFT JOIN symbols y ON y.site_id = t.site_id
+GROUP BY 1"""
+
+
+def need_sites(store: Store) -> None:
+    """Raises RequestError if the store does not know where calls were made."""
+    if not store.rows_of("sites"):
+        raise RequestError(f"{store.name}: does not know from which lines its calls were made", _HOW)
+
+
+def keep_lines(store: Store) -> None:
+    """Keeps `site_lines`: of each site `line`, `function`, `module`, and source `file` and `source_line`."""
+    store.keep(LINES, _LINES)
+
+
+def keep_frames(store: Store) -> None:
+    """Keeps `stack_frames`: of each stack the functions with their lines, innermost first."""
+    store.keep(FRAMES, _FRAMES)

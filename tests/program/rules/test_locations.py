@@ -1,0 +1,66 @@
+"""The lines that a finding's calls came from: in the data, as text, and left out where names are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from in_process import printed
+from iodock.program.capture import import_logs
+from iodock.program.diagnosis import diagnose
+from iodock.program.store import Store
+
+LIBC = " > /usr/lib/libc.so.6(__write+0x14) [0xf78d4]\n"
+STEP = LIBC + " > /home/u/solver(write_step+0x20) [0x1176] /home/u/src/solver.c:412\n"
+LAST = LIBC + " > /home/u/solver(main+0x20) [0x1276] /home/u/src/solver.c:500\n"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of strace -kk in which one line writes 99 of 100 small pieces."""
+    folder, calls = tmp_path_factory.mktemp("located"), 4000
+    lines = ['7 1700000001.000000 openat(AT_FDCWD, "/data/out", O_WRONLY|O_CREAT, 0644) = 4 <0.000010>\n']
+    for number in range(calls):
+        lines.append(f'7 {1_700_000_001.001 + number * 0.001:.6f} write(4, "x"..., 16) = 16 <0.000900>\n')
+        lines.append(LAST if number % 100 == 99 else STEP)
+    (folder / "log").write_text("".join(lines))
+    return import_logs([str(folder / "log")], folder / "run.iodock").store
+
+
+def test_the_first_location_is_the_line_with_most_calls(store: Path) -> None:
+    found = json.loads(printed("diagnose", store, "--format", "json"))["findings"]
+    (small,) = [one for one in found if one["rule"] == "small-requests"]
+    step, last = small["locations"]
+    assert (step["place"], step["function"], step["module"]) == (
+        "solver.c:412",
+        "write_step",
+        "/home/u/solver",
+    )
+    assert (step["file"], step["line"], step["calls"]) == ("/home/u/src/solver.c", 412, 3960)
+    assert step["share"] == pytest.approx(0.99)
+    assert (last["place"], last["calls"]) == ("solver.c:500", 40)
+
+
+def test_the_line_stands_under_its_finding(store: Path) -> None:
+    assert "at solver.c:412 in write_step (99 % of these calls)" in " ".join(
+        printed("diagnose", store).split()
+    )
+    assert "write_step の solver.c:412" in "".join(printed("diagnose", store, "--lang", "ja").split("\n"))
+
+
+def test_names_that_are_changed_leave_no_lines(store: Path) -> None:
+    with Store.open(store) as opened:
+        found = diagnose(opened)
+    assert any(one.locations for one in found.findings)
+    changed = found.with_texts(lambda text: "x", "other")
+    assert not any(one.locations for one in changed.findings)
+
+
+def test_a_store_without_stacks_has_no_locations(store: Path, tmp_path: Path) -> None:
+    log = (store.parent / "log").read_text().replace(STEP, "").replace(LAST, "")
+    (tmp_path / "log").write_text(log)
+    with Store.open(import_logs([str(tmp_path / "log")], tmp_path / "run.iodock").store) as plain:
+        findings = diagnose(plain).findings
+    assert findings and not any(one.locations for one in findings)
