@@ -12,12 +12,14 @@ static void *key_count, *key_at, *value_of, *file_info, *info_free;
 struct hint { char key[KEY_MOST], asked[VALUE_MOST + 1], taken[VALUE_MOST + 1]; };
 
 enum implementation { NOT_ASKED, OPEN_MPI, MPICH, OTHER };
-static void *none_of_open_mpi;
+static void *none_of_open_mpi, *none_of_program;
 
 static enum implementation found(void) {
 	static enum implementation one;
 	if (one == NOT_ASKED) {
 		none_of_open_mpi = iodock_find("ompi_mpi_info_null");
+		/* A program that names a variable of a library has a copy of its own, which is what all use. */
+		none_of_program = dlsym ? dlsym(RTLD_DEFAULT, "ompi_mpi_info_null") : 0;
 		one = none_of_open_mpi ? OPEN_MPI : iodock_find("MPIR_Err_create_code") ? MPICH : OTHER;
 	}
 	return one;
@@ -25,7 +27,7 @@ static enum implementation found(void) {
 
 /* Of other implementations it is not known what stands for no info; to ask that for its keys would end the program. */
 static int is_info(word info) {
-	return found() == OPEN_MPI ? info != (word)none_of_open_mpi : (int)info != NONE_OF_MPICH;
+	return found() == OPEN_MPI ? info != (word)none_of_open_mpi && info != (word)none_of_program : (int)info != NONE_OF_MPICH;
 }
 
 static char *put(char *to, const char *text) {

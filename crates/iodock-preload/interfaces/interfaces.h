@@ -14,6 +14,9 @@ typedef long word;
 #define TAKEN __attribute__((visibility("default")))
 #define likely(x) __builtin_expect(!!(x), 1)
 
+#define RTLD_DEFAULT ((void *)0)
+WEAK void *dlsym(void *library, const char *name);
+
 /* native/interfaces.c */
 enum part { BEGINS = 1, ENDS = 2, HINTS = 3 };
 enum { RESULT, HANDLE, BYTES, OFFSET_ASKED, IS_PLAIN_VIEW, FACTS };

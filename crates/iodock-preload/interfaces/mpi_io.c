@@ -9,7 +9,6 @@ typedef word call(word, word, word, word, word, word);
 #define RTLD_NEXT ((void *)-1l)
 enum { RTLD_LAZY = 1, RTLD_NOLOAD = 4 };
 
-WEAK void *dlsym(void *library, const char *name);
 WEAK void *dlopen(const char *path, int how);
 WEAK int dlclose(void *library);
 /* Of struct dl_phdr_info only the beginning. */
