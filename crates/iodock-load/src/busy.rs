@@ -1,7 +1,7 @@
-//! What else the machine did during a step: load average, processors, other programs.
+//! Other activity on the machine during a step: load average, processors, other programs.
 //!
-//! Source: proc_loadavg(5), proc_stat(5), proc_pid_stat(5), proc_pid_io(5). It is read before the workers are forked
-//! and after they ended, so it costs no time that is measured.
+//! Source: proc_loadavg(5), proc_stat(5), proc_pid_stat(5), proc_pid_io(5). It is read before the workers are
+//! forked and after they ended, so it costs no measured time.
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -9,40 +9,41 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Programs that are named, of each kind.
+/// Number of programs named, of each kind.
 const NAMED: usize = 3;
 const MOST_PROCESSES: usize = 20_000;
-/// PF_KTHREAD in Linux's include/linux/sched.h: writing out and the like, which may be on our behalf.
+/// PF_KTHREAD in Linux's include/linux/sched.h: kernel threads, which may work for us, for example by writing
+/// out data.
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// Part of the command line of an engine, and so of its workers: other ranks of ours.
+/// Part of the command line of an engine and its workers: these are other ranks of this check-up.
 const ENGINE: &[u8] = b"load_engine";
 
-/// None is not known.
+/// None means unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Busy {
-    /// Over the last minute, at the end of the step.
+    /// Over the last minute, read at the end of the step.
     pub load_average: Option<f64>,
-    /// Of all processors' time: user and system time of other programs.
+    /// Share of all processors' time: user and system time of other programs.
     pub others_cpu_share: Option<f64>,
-    /// Of all processors' time: taken by the hypervisor for others.
+    /// Share of all processors' time that the hypervisor took for others.
     pub steal_share: Option<f64>,
-    /// Other programs, the busiest first; those that ended before the step did are not seen.
+    /// Other programs, the busiest first. Programs that ended before the step did are not seen.
     pub by_cpu: Option<Vec<CpuUser>>,
-    /// Of other users' programs only root may know it.
+    /// Only root can read this for programs of other users.
     pub by_io: Option<Vec<IoUser>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuUser {
     pub name: String,
-    /// 1 is one processor all the time.
+    /// 1 means one processor all the time.
     pub processors: f64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IoUser {
     pub name: String,
-    /// Read from and written to devices.
+    /// Bytes read from and written to devices.
     pub bytes_per_s: f64,
 }
 
@@ -59,7 +60,7 @@ struct Process {
     start: u64,
     name: String,
     ticks: u64,
-    /// With that of children that were waited for.
+    /// Includes children that were waited for.
     all_ticks: u64,
     io_bytes: Option<u64>,
     is_ours: bool,
@@ -93,7 +94,7 @@ impl Moment {
         }
     }
 
-    /// What others did since.
+    /// Activity of other programs since then.
     pub fn until_now(&self) -> Busy {
         let now = Moment::of(&self.proc);
         let seconds = now.at.duration_since(self.at).as_secs_f64();
@@ -112,7 +113,7 @@ impl Moment {
         for (number, process) in &now.processes {
             let before = self.processes.get(number).filter(|before| before.start == process.start);
             if before.is_none() && self.started_tick.is_some_and(|tick| process.start + 1 < tick) {
-                // It was there, but was not seen: what it did before is not ours to count.
+                // It existed but was not seen, so its earlier activity is unknown.
                 continue;
             }
             if process.is_ours || process.is_kernel {
@@ -148,7 +149,7 @@ impl Moment {
     }
 }
 
-/// The largest, from the largest on; without what did nothing.
+/// The largest users in descending order, without those that did nothing.
 fn most(users: impl Iterator<Item = (String, f64)>) -> impl Iterator<Item = (String, f64)> {
     let mut users: Vec<_> = users.filter(|user| user.1 > 0.0).collect();
     users.sort_by(|one, other| other.1.total_cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
@@ -156,7 +157,7 @@ fn most(users: impl Iterator<Item = (String, f64)>) -> impl Iterator<Item = (Str
 }
 
 impl Busy {
-    /// Of several ranks, or machines: the busiest.
+    /// For several ranks or machines, keeps the busiest.
     pub fn merge(&mut self, other: &Busy) {
         let larger = |one: Option<f64>, other: Option<f64>| match (one, other) {
             (Some(one), Some(other)) => Some(one.max(other)),
@@ -195,12 +196,12 @@ fn ticks_per_s() -> f64 {
     (unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).max(1) as f64
 }
 
-/// The first line of /proc/stat. Guests' time is in the user's; iowait is idle.
+/// The first line of /proc/stat. Guest time is included in user time; iowait counts as idle.
 fn processors_in(text: &str) -> Option<Processors> {
     let fields = text.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = fields.split_whitespace().map_while(|field| field.parse().ok()).collect();
     let [user, nice, system, ..] = ticks[..] else { return None };
-    // Interrupts are left out: much of them is ours.
+    // Interrupts are left out, since many of them are ours.
     Some(Processors {
         total: ticks.iter().take(8).fold(0, |sum, &one| sum.saturating_add(one)),
         programs: user.saturating_add(nice).saturating_add(system),
@@ -232,7 +233,7 @@ fn processes(proc: &Path) -> HashMap<u32, Process> {
         .collect()
 }
 
-/// One line of /proc/PID/stat. The name may have blanks and brackets: the last bracket ends it.
+/// One line of /proc/PID/stat. The name may contain blanks and brackets; it ends at the last bracket.
 fn process_in(line: &[u8]) -> Option<Process> {
     let open = line.iter().position(|&byte| byte == b'(')?;
     let close = line.iter().rposition(|&byte| byte == b')')?;
@@ -242,7 +243,7 @@ fn process_in(line: &[u8]) -> Option<Process> {
     // The first of them is field 3.
     let at = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
     let ticks = at(14)?.saturating_add(at(15)?);
-    // Signed in the kernel, and below 0 where a counter was damaged.
+    // Signed in the kernel, and negative if a counter was damaged.
     let children = at(16).unwrap_or(0).saturating_add(at(17).unwrap_or(0));
     Some(Process {
         start: at(22)?,
@@ -307,7 +308,7 @@ mod tests {
             vec![(1, process("cc1", 60, Some(3 << 20))), (2, ours), (3, kernel), (4, fresh)],
         );
         let busy = before.until(&now, 2.0);
-        // 160 ticks of programs, 40 of them ours, 10 of the kernel's threads.
+        // 160 ticks of programs, 40 of them ours and 10 of kernel threads.
         assert_eq!(busy.others_cpu_share, Some(110.0 / 400.0));
         assert_eq!(busy.steal_share, Some(0.05));
         let expected = 70.0 / ticks_per_s() / 2.0;

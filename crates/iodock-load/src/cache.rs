@@ -1,4 +1,4 @@
-//! Where a read came from and a write went to: memory, a device, or not known.
+//! Determines where a read came from and where a write went: memory, a device, or unknown.
 
 use crate::shared::Pages;
 use crate::under::Under;
@@ -10,35 +10,35 @@ use std::os::fd::RawFd;
 pub enum Cache {
     Cached,
     Uncached,
-    /// Past the page cache of the file system, but what lies under it may have a cache on this machine.
+    /// It bypassed the file system's page cache, but a lower layer may have a cache on this machine.
     MaybeCached,
-    /// A write that was not synced within its time: it went into the page cache.
+    /// A write that was not synced within the measured time: it went into the page cache.
     PageCache,
     Unknown,
 }
 
-/// How a kind of file system keeps what was read, by statfs's magic number (statfs(2)).
+/// Where a kind of file system caches data, by statfs's magic number (statfs(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keeps {
     /// In the kernel's page cache, which mincore shows.
     Pages,
-    /// Files have no other place than memory.
+    /// Files exist in memory only.
     Memory,
-    /// In a cache of its own on this machine, of this name, which nothing shows.
+    /// In its own cache on this machine, with this name, which no call shows.
     Elsewhere(&'static str),
-    /// As `Elsewhere`, but on another machine, where all clients share it.
+    /// Like `Elsewhere`, but on another machine, where all clients share it.
     Served(&'static str),
 }
 
-/// O_DIRECT goes past it.
+/// O_DIRECT bypasses it.
 const GPFS: &str = "GPFS's page pool";
 const NFS: i64 = 0x6969;
 
-/// Who wrote what is read.
+/// The process that wrote the data being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     Own,
-    /// On this machine, or nobody knows where.
+    /// A rank on this machine, or on an unknown one.
     OtherRank,
     OtherMachine,
 }
@@ -54,12 +54,12 @@ fn keeps(magic: i64) -> Keeps {
     }
 }
 
-/// Whether files of such a file system have no other place than memory.
+/// Whether files of such a file system exist in memory only.
 pub fn is_in_memory(magic: i64) -> bool {
     keeps(magic) == Keeps::Memory
 }
 
-/// Kind of file system, as statfs(2) numbers them; 0 if it does not say.
+/// Kind of file system, as numbered in statfs(2); 0 if unknown.
 pub fn magic_of(fd: RawFd) -> i64 {
     // SAFETY: zeroes are a valid statfs; the kernel fills it in.
     unsafe {
@@ -72,7 +72,8 @@ pub fn magic_of(fd: RawFd) -> i64 {
     }
 }
 
-/// Asks the kernel to forget the first `length` bytes of a file, then looks how many pages are in memory.
+/// Asks the kernel to drop the first `length` bytes of a file from memory, then counts the pages that are
+/// still there.
 pub fn drop_and_look(fd: RawFd, length: u64) -> Pages {
     let mut pages = Pages::default();
     for _ in 0..2 {
@@ -86,7 +87,7 @@ pub fn drop_and_look(fd: RawFd, length: u64) -> Pages {
     pages
 }
 
-/// How many pages of the first `length` bytes are in memory. Nothing looked at where that can't be told.
+/// The number of pages of the first `length` bytes in memory. Empty if it cannot be determined.
 pub fn look(fd: RawFd, length: u64) -> Pages {
     const WINDOW: u64 = 256 << 20;
     // SAFETY: no memory is involved.
@@ -116,7 +117,7 @@ pub fn look(fd: RawFd, length: u64) -> Pages {
     pages
 }
 
-/// What to call a read before which `pages` were found so, and why.
+/// The label for a read, given the `pages` found before it, and the reason.
 pub fn label(magic: i64, under: &Under, pages: Pages, origin: Origin) -> (Cache, String) {
     let share = pages.in_memory as f64 / pages.looked_at.max(1) as f64;
     let written = match origin {
@@ -171,7 +172,8 @@ fn why_of(under: &Under) -> String {
     }
 }
 
-/// What to call a write, and why. `synced`: fsync is within its time. None where it went as far as can be asked for.
+/// The label for a write, and the reason. `synced`: the time includes fsync. None if the data went as far as
+/// can be requested.
 pub fn label_of_write(magic: i64, under: &Under, synced: bool, direct: bool) -> (Option<Cache>, String) {
     if keeps(magic) == Keeps::Memory {
         return (Some(Cache::Cached), "this file system keeps its files in memory".into());
@@ -183,7 +185,7 @@ pub fn label_of_write(magic: i64, under: &Under, synced: bool, direct: bool) -> 
             (Some(Cache::MaybeCached), format!("O_DIRECT without fsync, but {why}"))
         }
         _ if direct => (None, "O_DIRECT".into()),
-        // nfs(5): data is sent before close returns, and close is within the time.
+        // nfs(5): data are sent before close returns, and the time includes close.
         _ if magic & 0xffff_ffff == NFS => (None, "sent to the server by close".into()),
         _ => (Some(Cache::PageCache), "no fsync within the time: written into the page cache".into()),
     }
@@ -208,7 +210,7 @@ mod tests {
         assert_eq!(own(EXT4, pages(0, 0, 1)), Cache::Uncached);
         assert_eq!(own(0x0102_1994, pages(0, 0, 1)), Cache::Cached);
         assert_eq!(own(0x6573_5546, pages(1000, 0, 0)), Cache::Unknown);
-        // A server on this machine, or the host, may have it.
+        // A server on this machine, or the host, may have it cached.
         assert_eq!(own(0x6573_5546, pages(0, 0, 1)), Cache::MaybeCached);
         assert_eq!(own(0x0102_1997, pages(0, 0, 1)), Cache::MaybeCached);
         assert_eq!(own(0x2fc1_2fc1, pages(0, 0, 1)), Cache::MaybeCached);
@@ -251,7 +253,7 @@ mod tests {
         assert_eq!(label(GPFS, &Under::Devices, pages(0, 0), Origin::OtherRank).0, Cache::Unknown);
         assert_eq!(far(EXT4, pages(0, 0)).0, Cache::Uncached);
         assert!(far(EXT4, pages(1000, 0)).1.starts_with("written on another node; dropped"));
-        // What mincore shows is there, however it came.
+        // Pages that mincore shows are in memory, however they got there.
         assert_eq!(far(EXT4, pages(1000, 500)).0, Cache::Unknown);
         assert_eq!(far(0x0102_1997, pages(0, 0)).0, Cache::Unknown);
     }

@@ -1,4 +1,4 @@
-//! System calls on a worker's files, and the names that these have.
+//! System calls on a worker's files, and the files' names.
 
 use crate::shared::Record;
 use crate::{cache, folders};
@@ -6,31 +6,31 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-/// Why a worker ends early.
+/// Why a worker ended early.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Somebody asked to.
+    /// It was asked to stop.
     Stopped,
-    /// A system call failed: errno and what it was for.
+    /// A system call failed: errno and purpose.
     Failed(i32, &'static str),
 }
 
-/// The last system call's error.
+/// The error of the last system call.
 pub fn failed(what: &'static str) -> Ended {
     Ended::Failed(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO), what)
 }
 
-/// An error of the standard library's calls.
+/// An error of the standard library.
 pub fn failed_of(error: &io::Error, what: &'static str) -> Ended {
     Ended::Failed(error.raw_os_error().unwrap_or(libc::EIO), what)
 }
 
-/// `f17` and the like, as a C string.
+/// A name such as `f17` as a C string.
 pub fn numbered(letter: u8, number: u64) -> CString {
     CString::new(format!("{}{number}", letter as char)).expect("no NUL")
 }
 
-/// The same without memory of its own, for hot paths.
+/// The same without allocation, for hot paths.
 pub struct Name {
     bytes: [u8; 24],
     start: usize,
@@ -65,13 +65,14 @@ impl Default for Name {
     }
 }
 
-/// Opens for the hot path, where no descriptor outlives an exec and nobody else writes in the folder.
+/// Opens a file in the hot path, where no descriptor survives an exec and no other process writes to the
+/// folder.
 #[inline]
 pub fn open(folder: RawFd, name: &CStr, flags: i32, what: &'static str) -> Result<OwnedFd, Ended> {
     folders::open_at(folder, name, flags).map_err(|error| failed_of(&error, what))
 }
 
-/// All of `bytes` at `offset`.
+/// Writes all of `bytes` at `offset`.
 #[inline]
 pub fn write_all(fd: RawFd, mut bytes: &[u8], mut offset: u64) -> Result<(), Ended> {
     while !bytes.is_empty() {
@@ -80,7 +81,7 @@ pub fn write_all(fd: RawFd, mut bytes: &[u8], mut offset: u64) -> Result<(), End
         match done {
             -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
             -1 => return Err(failed("write")),
-            // Nothing written and no error: not foreseen, and not to be tried for ever.
+            // Nothing was written without an error. That is unexpected, and must not be repeated for ever.
             0 => return Err(Ended::Failed(libc::ENOSPC, "write")),
             done => {
                 bytes = &bytes[done as usize..];
@@ -91,7 +92,7 @@ pub fn write_all(fd: RawFd, mut bytes: &[u8], mut offset: u64) -> Result<(), End
     Ok(())
 }
 
-/// Up to `buffer.len()` bytes at `offset`: fewer only at the end of the file.
+/// Reads up to `buffer.len()` bytes at `offset`; fewer only at the end of the file.
 #[inline]
 pub fn read_full(fd: RawFd, buffer: &mut [u8], offset: u64) -> Result<usize, Ended> {
     let mut filled = 0;
@@ -117,7 +118,7 @@ pub fn sync(fd: &OwnedFd) -> Result<(), Ended> {
     Ok(())
 }
 
-/// Closes and looks at the result: some file systems tell of a lack of space only then.
+/// Closes and checks the result, because some file systems report a lack of space only then.
 pub fn close(fd: OwnedFd) -> Result<(), Ended> {
     // SAFETY: owned, and given away here.
     if unsafe { libc::close(std::os::fd::IntoRawFd::into_raw_fd(fd)) } != 0 {
@@ -141,7 +142,7 @@ pub fn size_of_file(fd: &OwnedFd) -> Result<u64, Ended> {
         .map_err(|error| failed_of(&error, "fstat"))
 }
 
-/// Looks at the cache and adds what it found to `record`. `forget`: drops the file from it first.
+/// Examines the cache and adds the result to `record`. `forget`: drops the file from it first.
 pub fn look_at_cache(fd: &OwnedFd, length: u64, forget: bool, record: &mut Record) {
     let look = if forget { cache::drop_and_look } else { cache::look };
     let pages = look(fd.as_raw_fd(), length);

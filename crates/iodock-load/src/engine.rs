@@ -1,6 +1,7 @@
-//! Carries out a plan: makes the tree, forks workers for each step, starts them together, gathers what they did.
+//! Executes a plan: creates the tree, forks workers for each step, starts them together, and collects their
+//! results.
 //!
-//! Runs in a process of its own that has one thread, so that forking is safe, and that ends with its work.
+//! Runs in its own process with a single thread, so that forking is safe. The process ends with its work.
 
 use crate::busy::Moment;
 use crate::error::{Kind, LoadError};
@@ -17,15 +18,16 @@ use crate::{cache, signals};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How long a worker that was asked to stop may go on before it is killed.
+/// How long a worker may continue after a stop request before it is killed.
 const GRACE: Duration = Duration::from_millis(300);
-/// How long a killed worker is waited for: one that hangs in the kernel does not end.
+/// How long to wait for a killed worker: one that hangs in the kernel does not end.
 const MOURNING: Duration = Duration::from_secs(60);
 const TURN: Duration = Duration::from_millis(10);
-/// More than what file systems compress at a time, less than a core's own cache: reading what is written costs nothing.
+/// More than file systems compress at a time, and less than a core's own cache, so that reading the source
+/// costs nothing.
 const SOURCE_SLACK: usize = 256 << 10;
 
-/// What the steps of a plan may need at one time, over all its ranks.
+/// The resources that the steps of a plan may need at one time, over all its ranks.
 pub fn need_of(plan: &Plan) -> Need {
     let ranks = plan.job.as_ref().map_or(1, |job| u64::from(job.size));
     let of = |step: &Step| {
@@ -39,7 +41,7 @@ pub fn need_of(plan: &Plan) -> Need {
     })
 }
 
-/// Carries out `plan`, telling what happens. However it ends, the tree is removed.
+/// Executes `plan` and reports events. However it ends, the tree is removed.
 pub fn run(plan: &Plan, tell: &mut dyn FnMut(&Event)) {
     signals::watch();
     let mut left = Vec::new();
@@ -81,7 +83,7 @@ fn prepared(plan: &Plan, tell: &mut dyn FnMut(&Event), left: &mut Vec<String>) -
 
 fn place_of(tree: &Tree) -> RankHost {
     let (boot, host) = (tree::boot_id(), tree::host_name());
-    // Where a container hides the boot, its own name must do.
+    // If a container hides the boot id, its host name is used.
     let machine = if boot.is_empty() { host.clone() } else { boot };
     let under = Roots::default().under(tree.path());
     RankHost { machine, host, magic: cache::magic_of(tree.fd()), under }
@@ -137,7 +139,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What all ranks did in a step; None on ranks that are not the first.
+    /// The results of all ranks in a step; None on all ranks but the first.
     fn gathered(
         &mut self,
         step: &Step,
@@ -180,7 +182,7 @@ impl Engine {
             shared.control().stop();
         }
         children.end(done.is_err())?;
-        // What a worker met is the cause of whatever the engine saw of it.
+        // A worker's own error is the cause of whatever the engine saw of it.
         if let Some(error) = (0..step.processes as usize).find_map(|worker| self.error_of(&shared, worker)) {
             return Err(error);
         }
@@ -218,7 +220,7 @@ impl Engine {
                         let Ok(buffer) = map_anonymous(length, libc::MAP_PRIVATE) else { return false };
                         // SAFETY: a mapping of that length of its own, kept until the process ends.
                         let buffer = unsafe { std::slice::from_raw_parts_mut(buffer, length) };
-                        // So that the first reads do not pay for the kernel's pages.
+                        // So that the first reads do not include the kernel's page allocation.
                         buffer.fill(1);
                         let tree = self.tree.fd();
                         let task = Task {
@@ -242,7 +244,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Lets all workers of all ranks begin each phase together.
+    /// Starts each phase for all workers of all ranks together.
     fn phases(
         &mut self,
         step: &Step,
@@ -278,7 +280,7 @@ impl Engine {
         Some(LoadError::system(what, &io::Error::from_raw_os_error(slot.error)))
     }
 
-    /// Removes the tree, or leaves that to rank 0; gives what had to stay.
+    /// Removes the tree, or leaves that to rank 0; returns what had to stay.
     fn end(self, well: bool) -> Vec<String> {
         match self.meeting {
             None => self.tree.remove(),
@@ -295,10 +297,9 @@ impl Engine {
 }
 
 impl Children {
-    /// Takes note of those that ended.
+    /// Notes which ones have ended.
     ///
-    /// # Errors
-    /// One ended that should not have: it was killed, or met an error that stands in its slot.
+    /// # Errors One ended unexpectedly: it was killed, or has an error in its slot.
     fn check(&mut self, shared: &Shared) -> Result<(), LoadError> {
         let mut broken = None;
         self.0.retain(|&child| {
@@ -329,8 +330,7 @@ impl Children {
 
     /// Waits for all; `soon`: kills those that take long.
     ///
-    /// # Errors
-    /// One does not end although killed.
+    /// # Errors One does not end even when killed.
     fn end(&mut self, soon: bool) -> Result<(), LoadError> {
         let start = Instant::now();
         let mut killed = false;
@@ -361,7 +361,7 @@ impl Children {
     }
 }
 
-/// Bytes that no file system can compress, shared with all workers that are forked later.
+/// Incompressible bytes, shared with all workers that are forked later.
 fn random_bytes(length: usize) -> Result<&'static [u8], LoadError> {
     let refused = |error: io::Error| LoadError::system("memory for what is written", &error);
     let base = map_anonymous(length, libc::MAP_PRIVATE).map_err(refused)?;

@@ -1,22 +1,22 @@
-//! Why a check-up could not be made or go on, and what to do about it.
+//! Why a check-up failed, and what to do about it.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 
-/// What kind of thing went wrong: callers decide by it, people read the message.
+/// The kind of the error: callers use the kind, people read the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// No room left: bytes, inodes or quota.
+    /// No room: bytes, inodes or quota.
     NoSpace,
-    /// Someone asked to stop.
+    /// A stop was requested.
     Stopped,
-    /// Something is there that is not ours, or of a run that may be alive.
+    /// There are files that are not ours, or that belong to a run that may be in progress.
     Taken,
-    /// A plan that can't be carried out as it stands.
+    /// A plan that cannot be executed.
     Plan,
-    /// Whatever else the system refused.
+    /// Any other error of the system.
     System,
 }
 
@@ -32,7 +32,7 @@ impl LoadError {
         LoadError { kind, message: message.into(), hint: hint.into() }
     }
 
-    /// A failed system call: `what` says on which file.
+    /// A failed system call: `what` names the file.
     pub fn system(what: impl fmt::Display, error: &io::Error) -> Self {
         let code = error.raw_os_error().unwrap_or(0);
         if code == libc::ENOSPC || code == libc::EDQUOT {

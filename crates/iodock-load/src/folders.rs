@@ -1,4 +1,4 @@
-//! Files by name within an open folder: what lies there is never reached through a link.
+//! Accesses files by name inside an open folder, so that links are never followed.
 
 use std::ffi::CStr;
 use std::io;

@@ -1,8 +1,8 @@
-//! How long operations took: log-linear buckets, so that any latency from 1 us to 1 h is known within 1 %.
+//! Latencies of operations in log-linear buckets, so that any latency from 1 us to 1 h is known within 1 %.
 //!
-//! Below 128 ns a bucket holds one value. Above, each power of two is cut into 64 buckets; the middle of a bucket
-//! is at most 1/128 away from anything in it. Shorter than 1 us is kept as exactly, longer than the last bucket is
-//! counted there. Least, most and sum are exact.
+//! Below 128 ns a bucket holds one value. Above, each power of two is divided into 64 buckets, and the middle
+//! of a bucket is at most 1/128 from any value in it. Latencies below 1 us are equally precise. Those beyond
+//! the last bucket count in it. Minimum, maximum and sum are exact.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub fn bucket_of(ns: u64) -> usize {
     (LINEAR as usize + ((octave as usize) << SUB_BITS) + within as usize).min(BUCKETS - 1)
 }
 
-/// Least and one past the most nanoseconds of a bucket.
+/// The minimum of a bucket in nanoseconds, and one past its maximum.
 pub fn bounds_of(bucket: usize) -> (u64, u64) {
     if (bucket as u64) < LINEAR {
         return (bucket as u64, bucket as u64 + 1);
@@ -35,14 +35,14 @@ pub fn bounds_of(bucket: usize) -> (u64, u64) {
     (low, low + width)
 }
 
-/// Counts of a fixed size, fit for memory that processes share: all zero is empty.
+/// Counts of a fixed size, suitable for shared memory: all zeros means empty.
 #[repr(C)]
 pub struct Histogram {
     counts: [u64; BUCKETS],
     count: u64,
     sum_ns: u64,
     max_ns: u64,
-    /// Complement of the least, so that zeroed memory is an empty histogram.
+    /// Complement of the minimum, so that zeroed memory is an empty histogram.
     min_inverse_ns: u64,
 }
 
@@ -74,14 +74,14 @@ impl Histogram {
     }
 }
 
-/// The same, with the empty buckets left out: to be sent, stored and merged.
+/// The same without empty buckets, for sending, storing and merging.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latencies {
-    /// Bucket and count, by rising bucket.
+    /// Bucket and count, in ascending order of buckets.
     pub buckets: Vec<(u32, u64)>,
     pub count: u64,
     pub sum_ns: u64,
-    /// Without meaning where nothing was counted.
+    /// Meaningless if nothing was counted.
     pub min_ns: u64,
     pub max_ns: u64,
 }
@@ -102,7 +102,8 @@ impl Latencies {
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
     }
 
-    /// The latency that a share `quantile` (0 to 1) of all operations does not exceed, within 1 %; None of nothing.
+    /// The latency that the share `quantile` (0 to 1) of all operations does not exceed, within 1 %; None if
+    /// there are none.
     pub fn quantile(&self, quantile: f64) -> Option<f64> {
         let wanted = ((quantile * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;
@@ -123,7 +124,7 @@ mod tests {
     use super::*;
 
     fn spread_values() -> impl Iterator<Item = u64> {
-        // A multiplicative walk from 1 ns to an hour, 3 steps in a thousandth.
+        // A geometric series from 1 ns to an hour, in steps of 0.3 %.
         std::iter::successors(Some(1u64), |&ns| Some((ns + 1).max(ns + ns / 3000)))
             .take_while(|&ns| ns <= 3_600_000_000_000)
     }

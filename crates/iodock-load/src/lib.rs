@@ -1,8 +1,8 @@
-//! The benchmark engine: plans of I/O patterns in, what each operation moved and how long it took out.
+//! The benchmark engine. Input: plans of I/O patterns. Output: bytes and latencies of each operation.
 //!
-//! Workers are processes, forked for each step by an engine that has a process of its own, started together by a
-//! barrier, each timing every operation into a histogram. All happens in a tree that the engine makes, tags, and
-//! removes however the run ends.
+//! Workers are processes that the engine, a process of its own, forks for each step. A barrier starts them
+//! together, and each records every operation in a histogram. All files are in a tree that the engine
+//! creates, tags, and removes however the run ends.
 
 mod busy;
 mod cache;

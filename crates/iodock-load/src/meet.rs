@@ -1,10 +1,10 @@
-//! How ranks that mpirun or srun started work in step: through small files in the tree, wherever they run, or
-//! through whoever started us, who has MPI.
+//! Synchronises ranks that mpirun or srun started: by small files in the tree, on any machines, or through
+//! the calling process, which has MPI.
 //!
-//! Rank 0 makes the tree, a state file for each rank and one of its own, `go`. A rank that comes to a barrier
-//! writes the barrier's number into its state; once all have, rank 0 writes it into `go`. Files are opened anew for
-//! each look, which on NFS brings what others wrote (close-to-open consistency); all exist before anyone looks, as
-//! clients remember for long that a file is not there.
+//! Rank 0 creates the tree, a state file for each rank, and its own file `go`. A rank that reaches a barrier
+//! writes the barrier's number into its state. Once all have, rank 0 writes it into `go`. Files are opened
+//! again for each check, which on NFS fetches what others wrote (close-to-open consistency). All files are
+//! created before any rank checks them, because clients cache for long that a file does not exist.
 
 use crate::error::{Kind, LoadError};
 use crate::plan::{Job, Plan};
@@ -15,24 +15,24 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long a rank is waited for that does not come: a hung job ends by itself.
+/// How long to wait for a missing rank, so that a hung job ends by itself.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// The same at the beginning, where ranks that find different things installed wait in different places. Thousands of
-/// ranks that start Python from one slow file system are minutes apart, too.
+/// The same at the start, where ranks with different installations would wait in different places. It allows
+/// for thousands of ranks that start Python from one slow file system, which may be minutes apart.
 const PATIENCE_AT_START: Duration = Duration::from_secs(300);
 const AT_START: &str =
     "are the folder, iodock and mpi4py the same on all nodes? --meet files does without mpi4py";
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LAST_PAUSE: Duration = Duration::from_millis(20);
-/// Between two looks whether another rank has stopped, where its coming does not show in files.
+/// Interval for checking whether another rank has stopped, if files do not show its arrival.
 const LOOK: Duration = Duration::from_millis(250);
 const FAREWELL: Duration = Duration::from_secs(20);
 const AWAY: &str = "0 away";
 const STOPPED: &str = "0 stopped";
 
-/// What the tree of a job is called: the same on every rank.
+/// The name of a job's tree: the same on every rank.
 pub fn token_of(job: &Job) -> String {
-    // FNV-1a: a name, no secret.
+    // FNV-1a: a name, not a secret.
     let hash = job
         .key
         .bytes()
@@ -40,7 +40,7 @@ pub fn token_of(job: &Job) -> String {
     format!("{hash:016x}")
 }
 
-/// A rank's place among all.
+/// The position of a rank among all.
 pub struct Meeting {
     folder: PathBuf,
     pub rank: u32,
@@ -50,10 +50,9 @@ pub struct Meeting {
 }
 
 impl Meeting {
-    /// Rank 0: makes the files by which all meet; the plan last, which says that they are there.
+    /// Rank 0: creates the files for synchronising. The plan comes last, and shows that they exist.
     ///
-    /// # Errors
-    /// The folder can't be written to.
+    /// # Errors The folder cannot be written.
     pub fn open(tree: &Tree, job: &Job, plan: &Plan) -> Result<Self, LoadError> {
         let meeting = Meeting::of(job, tree.path().join("meet"));
         let made = fs::create_dir(&meeting.folder)
@@ -69,10 +68,9 @@ impl Meeting {
         Meeting { folder, rank: job.rank, size: job.size, met_outside: job.met_outside, barriers: 0 }
     }
 
-    /// Other ranks: waits for rank 0's tree; gives its plan too. `on` is asked at every turn.
+    /// Other ranks: waits for rank 0's tree and returns its plan. `on` is called at every turn.
     ///
-    /// # Errors
-    /// It did not come, or `on` says to stop.
+    /// # Errors It did not appear, or `on` requests a stop.
     pub fn join(
         plan: &Plan,
         job: &Job,
@@ -83,7 +81,7 @@ impl Meeting {
             on()?;
             if let Ok(tree) = Tree::join(&plan.directory, &token_of(job)) {
                 let folder = tree.path().join("meet");
-                // Listing asks the server anew, where looking up a name may be answered from memory.
+                // Listing a folder queries the server, while looking up a name may be answered from a cache.
                 let there =
                     fs::read_dir(&folder).is_ok_and(|all| all.flatten().any(|one| one.file_name() == "plan"));
                 let text = if there { fs::read(folder.join("plan")).ok() } else { None };
@@ -103,17 +101,18 @@ impl Meeting {
         fs::write(self.folder.join(name), text)
     }
 
-    /// The barrier that a rank (or `go`) has come to, and its state.
+    /// The barrier that a rank (or `go`) has reached, and its state.
     fn read(&self, name: &str) -> Option<(u64, String)> {
         let text = fs::read_to_string(self.folder.join(name)).ok()?;
         let (number, state) = text.split_once(' ')?;
         Some((number.parse().ok()?, state.to_owned()))
     }
 
-    /// Waits until all ranks are here. `on` is asked at every turn; `tell` lets the outside know that we wait.
+    /// Waits until all ranks are here. `on` is called at every turn; `tell` reports the waiting to the
+    /// outside.
     ///
-    /// # Errors
-    /// A rank stopped, did not come within ten minutes (the first time five), or `on` says to stop.
+    /// # Errors A rank stopped, did not arrive within ten minutes (five the first time), or `on` requests a
+    /// stop.
     pub fn barrier(
         &mut self,
         tell: &mut dyn FnMut(&Event),
@@ -153,8 +152,7 @@ impl Meeting {
         Ok(())
     }
 
-    /// # Errors
-    /// One that would have to come has left.
+    /// # Errors A rank that is still needed has left.
     fn check_others(&self) -> Result<(), LoadError> {
         let names = if self.rank == 0 {
             (1..self.size).map(|rank| format!("r{rank}")).collect()
@@ -193,19 +191,17 @@ impl Meeting {
         }
     }
 
-    /// Leaves what this rank found for rank 0, before the barrier at which that collects.
+    /// Stores this rank's results for rank 0, before the barrier at which rank 0 collects them.
     ///
-    /// # Errors
-    /// It can't be written.
+    /// # Errors They cannot be written.
     pub fn hand_in(&self, step: u64, text: &str) -> Result<(), LoadError> {
         let name = format!("s{step}.{}", self.rank);
         self.write(&name, text).map_err(|error| LoadError::system(self.folder.join(name).display(), &error))
     }
 
-    /// Rank 0, behind that barrier: what the other ranks found.
+    /// Rank 0, after that barrier: the results of the other ranks.
     ///
-    /// # Errors
-    /// A file that was handed in is not there.
+    /// # Errors A file with results is missing.
     pub fn collect(&self, step: u64) -> Result<Vec<String>, LoadError> {
         let mut texts = Vec::new();
         for rank in 1..self.size {
@@ -216,8 +212,8 @@ impl Meeting {
         Ok(texts)
     }
 
-    /// Says that this rank uses the tree no more; rank 0 waits for the others, some seconds at most, and gives how
-    /// many did not answer.
+    /// Reports that this rank no longer uses the tree. Rank 0 waits a few seconds for the others, and returns
+    /// the number that did not answer.
     pub fn leave(&self, well: bool) -> u32 {
         if self.rank > 0 {
             let _ = self.write(&format!("r{}", self.rank), AWAY);

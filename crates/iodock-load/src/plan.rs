@@ -1,14 +1,14 @@
-//! What is to be measured: steps, each a pattern of I/O that so many processes carry out in phases.
+//! A plan: steps, each of which is an I/O pattern that a number of processes execute in phases.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Everything the engine is asked to do.
+/// A complete plan for the engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
-    /// The folder in which a tree of our own is made.
+    /// The folder in which the engine creates its tree.
     pub directory: PathBuf,
-    /// The ranks that carry out the plan together; None where it is one process's own.
+    /// The ranks that execute the plan together; None for a single process.
     #[serde(default)]
     pub job: Option<Job>,
     pub steps: Vec<Step>,
@@ -19,12 +19,12 @@ pub struct Plan {
 pub struct Job {
     pub rank: u32,
     pub size: u32,
-    /// The same for all ranks of the job, and for no other job that runs at the time.
+    /// Equal for all ranks of the job, and different for any other current job.
     pub key: String,
-    /// Ranks on one machine: what is read was written so many ranks further on.
+    /// Ranks on one machine: each rank reads what the rank this number further on wrote.
     #[serde(default = "one")]
     pub per_node: u32,
-    /// Whoever started the engine lets the ranks meet, through MPI: see `Event::Barrier`.
+    /// The calling process synchronises the ranks through MPI: see `Event::Barrier`.
     #[serde(default)]
     pub met_outside: bool,
 }
@@ -35,11 +35,11 @@ fn one() -> u32 {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Step {
-    /// Given back with the result.
+    /// Returned with the result.
     pub id: u64,
     /// On each rank.
     pub processes: u32,
-    /// After so long a phase ends with what was done so far.
+    /// After this time a phase ends, with what was done so far.
     pub limit_seconds: f64,
     pub pattern: Pattern,
 }
@@ -55,20 +55,20 @@ pub enum Pattern {
 /// Files written and read from start to end: phases write, read, reread.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Data {
-    /// Of each process.
+    /// For each process.
     pub files: u64,
     pub file_bytes: u64,
     pub request_bytes: u64,
-    /// Past the client's cache.
+    /// Bypasses the client's cache.
     #[serde(default)]
     pub direct: bool,
-    /// fsync before each close, within the time of writing.
+    /// fsync before each close, included in the time of writing.
     #[serde(default = "yes")]
     pub sync: bool,
-    /// One file for all processes, each writing a block of its own.
+    /// One file for all processes, each of which writes its own block.
     #[serde(default)]
     pub shared: bool,
-    /// Read a second time, out of the cache.
+    /// Read a second time, from the cache.
     #[serde(default)]
     pub reread: bool,
 }
@@ -77,36 +77,36 @@ fn yes() -> bool {
     true
 }
 
-/// Directories and empty files made, looked at and removed, each process in a folder of its own.
+/// Directories and empty files are created, examined and removed, each process in its own folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Metadata {
     /// Files, and directories, of each process.
     pub items: u64,
-    /// Directories too, and not only files.
+    /// Directories too, not only files.
     #[serde(default = "yes")]
     pub directories: bool,
 }
 
-/// Whole-file operations in a random order on files of its own.
+/// Operations on whole files in a random order, on the process's own files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Mixed {
-    /// Files of each process that are there at the start.
+    /// Files of each process at the start.
     pub files: u64,
     /// Each file has one of these sizes.
     pub sizes_bytes: Vec<u64>,
     pub request_bytes: u64,
-    /// What an append adds.
+    /// Bytes that an append adds.
     pub append_bytes: u64,
     /// Operations of each process.
     pub operations: u64,
     pub seed: u64,
     pub weights: Weights,
-    /// fsync before the close of what was written.
+    /// fsync before closing a written file.
     #[serde(default)]
     pub sync: bool,
 }
 
-/// How often each operation is chosen, relative to the others.
+/// Relative frequency of each operation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Weights {
@@ -124,12 +124,12 @@ impl Weights {
     }
 }
 
-/// One phase of a pattern: between two barriers.
+/// One phase of a pattern, between two barriers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// What it is called in results; None is not measured.
+    /// Its name in results; None if it is not measured.
     pub operation: Option<&'static str>,
-    /// Whether data is moved, so that it is said from or to where.
+    /// Whether data are moved, so that their source or destination is reported.
     pub moves: Moves,
 }
 
@@ -144,7 +144,7 @@ const fn phase(operation: &'static str, moves: Moves) -> Phase {
     Phase { operation: Some(operation), moves }
 }
 
-/// Only a barrier: what others wrote is looked at, and dropped, when all of it is there.
+/// Only a barrier: when all data are written, those of other ranks are examined and dropped from the cache.
 const WRITTEN: Phase = Phase { operation: None, moves: Moves::Nothing };
 const REMOVING: Phase = Phase { operation: None, moves: Moves::Nothing };
 
@@ -157,11 +157,11 @@ pub const MIXED_OPERATIONS: [Phase; 6] = [
     phase("stat", Moves::Nothing),
 ];
 
-/// The most phases that a pattern has.
+/// The largest number of phases of a pattern.
 pub const MOST_PHASES: usize = 8;
 
 impl Pattern {
-    /// In order. Those of a mixed workload come from one phase: its operations are measured apart.
+    /// In order. A mixed workload has one phase, whose operations are measured separately.
     pub fn phases(&self) -> Vec<Phase> {
         match self {
             Pattern::Data(data) => {
@@ -180,7 +180,7 @@ impl Pattern {
         }
     }
 
-    /// Bytes and inodes that one process may use at once.
+    /// Bytes and inodes that one process may use at one time.
     pub fn need(&self) -> (u64, u64) {
         match self {
             Pattern::Data(data) => {
@@ -198,7 +198,7 @@ impl Pattern {
         }
     }
 
-    /// Whether what is written is synced within its time, and whether it goes past the page cache.
+    /// Whether written data are synced within the measured time, and whether they bypass the page cache.
     pub fn writes(&self) -> (bool, bool) {
         match self {
             Pattern::Data(data) => (data.sync, data.direct),
@@ -216,7 +216,7 @@ impl Pattern {
         }
     }
 
-    /// Why it can't be carried out as it stands.
+    /// Why the plan cannot be executed.
     pub fn fault(&self) -> Option<&'static str> {
         match self {
             Pattern::Data(data) if data.request_bytes == 0 || data.file_bytes == 0 || data.files == 0 => {

@@ -1,4 +1,4 @@
-//! Removing a tree: what has one of our own names goes, everything else stays and is told.
+//! Removes a tree: files with our own names are removed, all others stay and are reported.
 
 use crate::folders::{open_directory, status_of};
 use std::ffi::{CStr, CString, OsStr};
@@ -8,12 +8,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The file that says whose a tree is.
+/// The file that names the owner of a tree.
 pub const TAG: &CStr = c"tag";
-/// How long what is ours may keep others waiting.
+/// How long the removal may delay others.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Removes all that is ours in a tree, and the tree; gives what had to stay.
+/// Removes all our files in a tree, and the tree itself; returns what had to stay.
 pub fn remove_tree(path: &Path, root: &OwnedFd) -> Vec<String> {
     let start = Instant::now();
     let mut foreign;
@@ -22,14 +22,14 @@ pub fn remove_tree(path: &Path, root: &OwnedFd) -> Vec<String> {
         let device = status_of(root.as_raw_fd()).map(|status| status.st_dev).unwrap_or(0);
         empty(root, path, device, true, &mut foreign);
         if foreign.is_empty() {
-            // The tag goes last: what is left of a removal that is cut short can be removed later.
+            // The tag is removed last, so that the rest of an interrupted removal can be removed later.
             // SAFETY: the descriptor is open, the name a C string.
             unsafe { libc::unlinkat(root.as_raw_fd(), TAG.as_ptr(), 0) };
         }
         match std::fs::remove_dir(path) {
             Ok(()) => return Vec::new(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
-            // A server may still hear of an earlier creation, and NFS keeps removed files that are open.
+            // A server may still process an earlier creation, and NFS keeps removed files that are open.
             Err(_) if foreign.is_empty() && start.elapsed() < PATIENCE => {
                 std::thread::sleep(Duration::from_millis(20));
             }
@@ -42,7 +42,7 @@ pub fn remove_tree(path: &Path, root: &OwnedFd) -> Vec<String> {
     foreign
 }
 
-/// Removes what is ours in a folder, but for the tag; notes what is not.
+/// Removes our files in a folder except the tag; notes all others.
 fn empty(folder: &OwnedFd, path: &Path, device: libc::dev_t, is_root: bool, foreign: &mut Vec<String>) {
     let Ok(names) = entries(folder) else { return foreign.push(path.display().to_string()) };
     for name in names {
@@ -79,7 +79,7 @@ enum Own {
     Folder,
 }
 
-/// What a name of ours stands for; None if it is none.
+/// The kind of object that one of our names means; None for other names.
 fn kind_of(name: &[u8]) -> Option<Own> {
     let numbered =
         |rest: &[u8]| !rest.is_empty() && rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
@@ -87,7 +87,7 @@ fn kind_of(name: &[u8]) -> Option<Own> {
         b"meet" => Some(Own::Folder),
         b"plan" | b"plan.new" | b"go" => Some(Own::File),
         [b'w' | b'd', rest @ ..] if numbered(rest) => Some(Own::Folder),
-        // Files of workers, ranks' states, and their results.
+        // Files of workers, states of ranks, and their results.
         [b'f' | b'r' | b's' | b'n', rest @ ..] if numbered(rest) => Some(Own::File),
         _ => None,
     }
@@ -95,7 +95,7 @@ fn kind_of(name: &[u8]) -> Option<Own> {
 
 /// Names in a folder, without `.` and `..`.
 pub fn entries(folder: &OwnedFd) -> io::Result<Vec<CString>> {
-    // A descriptor of its own, as the stream closes it, and reading starts at the beginning.
+    // A separate descriptor, because the stream closes it and reading starts at the beginning.
     let own = open_directory(folder.as_raw_fd(), c".")?;
     // SAFETY: fdopendir takes the descriptor over; names are copied before the next readdir.
     unsafe {

@@ -1,4 +1,4 @@
-//! What a step gave: each operation's work, time and latencies, of all processes together.
+//! The result of a step: work, time and latencies of each operation, over all processes.
 
 use crate::busy::Busy;
 use crate::cache::{self, Cache, Origin};
@@ -10,7 +10,7 @@ use crate::under::Under;
 use crate::worker::Position;
 use serde::{Deserialize, Serialize};
 
-/// What the engine tells while it works.
+/// Events that the engine reports during its work.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
@@ -19,19 +19,19 @@ pub enum Event {
         machine: String,
     },
     Step(StepResult),
-    /// This rank waits for all others: `go` and a newline on standard input say that they are here. Only where the
-    /// job says that it is met outside.
+    /// This rank waits for all others: `go` and a newline on standard input mean that they have arrived. Only
+    /// if the job is synchronised from outside.
     Barrier {
         number: u64,
     },
     Failed(LoadError),
-    /// The last one: what could not be removed.
+    /// The last event: what could not be removed.
     Ended {
         left: Vec<String>,
     },
 }
 
-/// First start and last end on one machine, on its own clock.
+/// First start and last end on one machine, by its own clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     pub machine: String,
@@ -43,17 +43,17 @@ pub struct Span {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Done {
     pub operation: String,
-    /// Between the barrier and the last process's end: the longest of all machines.
+    /// From the barrier to the end of the last process: the longest of all machines.
     pub seconds: f64,
     pub operations: u64,
     pub bytes: u64,
-    /// Of the process that took longest, from its own start: without what others started later.
+    /// Time of the slowest process from its own start, so that later starts of others do not count.
     #[serde(default)]
     pub longest_process_seconds: f64,
     /// User and system time of all processes in this phase.
     pub cpu_seconds: f64,
     pub processes: u32,
-    /// Processes that the time limit ended.
+    /// Number of processes that the time limit ended.
     pub limited: u32,
     pub cache: Option<Cache>,
     pub cache_reason: Option<String>,
@@ -62,15 +62,15 @@ pub struct Done {
     pub pages: Pages,
 }
 
-/// Where a rank works.
+/// Where a rank runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RankHost {
-    /// Names a boot of a machine, and so its clock and its memory.
+    /// Identifies a boot of a machine, and so its clock and its memory.
     pub machine: String,
     pub host: String,
-    /// The file system's kind there, as statfs(2) numbers it.
+    /// The kind of file system there, as numbered in statfs(2).
     pub magic: i64,
-    /// What the file system lies on there.
+    /// The device under the file system there.
     #[serde(default)]
     pub under: Under,
 }
@@ -80,15 +80,15 @@ pub struct StepResult {
     pub id: u64,
     pub processes: u32,
     pub machines: u32,
-    /// Names of the hosts that worked, each once, sorted.
+    /// Names of the hosts that took part, each once, sorted.
     pub hosts: Vec<String>,
     pub done: Vec<Done>,
-    /// What else the machines did meanwhile.
+    /// Other activity on the machines during the step.
     #[serde(default)]
     pub busy: Busy,
 }
 
-/// Folds the slots of this rank's workers.
+/// Combines the slots of this rank's workers.
 pub fn of_rank(step: &Step, shared: &Shared, place: &RankHost, several_ranks: bool) -> StepResult {
     let records =
         |at: usize| (0..step.processes as usize).map(move |worker| &shared.slot(worker).records[at]);
@@ -119,7 +119,7 @@ pub fn of_rank(step: &Step, shared: &Shared, place: &RankHost, several_ranks: bo
     }
 }
 
-/// Records of work, each with the one that has its times.
+/// Records of work, each with the record that has its times.
 fn folded<'a>(
     phase: &Phase,
     records: impl Iterator<Item = (&'a Record, &'a Record)>,
@@ -180,7 +180,7 @@ fn labelled(mut done: Done, phase: &Phase, place: &RankHost, several_ranks: bool
     done
 }
 
-/// The phase that reads what another rank wrote, where there are several.
+/// The phase that reads another rank's data, if there are several ranks.
 const FIRST_READ: &str = "read";
 
 impl Pages {
@@ -191,7 +191,8 @@ impl Pages {
     }
 }
 
-/// One result of all ranks, which come in their order: that says whose files each read. None of none.
+/// Combines the results of all ranks, in the order of ranks, which determines whose files each read. None if
+/// there are none.
 pub fn together(
     step: &Step,
     ranks_per_node: u32,
@@ -216,7 +217,7 @@ pub fn together(
 }
 
 impl StepResult {
-    /// Labels what was read, once it is known that all of it was written on another machine.
+    /// Labels the reads, once it is known that all data were written on another machine.
     pub fn read_from_afar(&mut self, place: &RankHost) {
         for done in self.done.iter_mut().filter(|done| done.operation == FIRST_READ && done.cache.is_some()) {
             let (label, why) = cache::label(place.magic, &place.under, done.pages, Origin::OtherMachine);
@@ -224,7 +225,7 @@ impl StepResult {
         }
     }
 
-    /// Adds what another rank did in the same step.
+    /// Adds the results of another rank in the same step.
     pub fn merge(&mut self, other: &StepResult) {
         self.processes += other.processes;
         self.busy.merge(&other.busy);
@@ -276,7 +277,7 @@ mod tests {
 
     const GPFS: i64 = 0x4750_4653;
 
-    /// What each rank of a step found: 2 s on a clock of its own machine, one operation of `latency_ns`.
+    /// The results of each rank in a step: 2 s by the clock of its machine, one operation of `latency_ns`.
     fn rank(machine: &str, clock_ns: u64, latency_ns: u64) -> (RankHost, StepResult) {
         let mut latencies = crate::histogram::Histogram::default();
         latencies.record(latency_ns);
@@ -359,12 +360,12 @@ mod tests {
         let (cache, why) = label(2, &["a", "a", "b", "b"]);
         assert_eq!(cache, Cache::Uncached);
         assert!(why.starts_with("written on another node"), "{why}");
-        // The launcher dealt ranks out in turn: each reads what was written beside it.
+        // The launcher distributed ranks in turn, so each reads data that were written on its own machine.
         let (cache, why) = label(2, &["a", "b", "a", "b"]);
         assert_eq!(cache, Cache::Unknown);
         assert!(why.starts_with("written by another rank"), "{why}");
         assert_eq!(label(2, &["a", "a"]).0, Cache::Unknown);
-        // One of three reads beside it: nothing is said of all.
+        // One of three reads data from its own machine, so there is no label for all.
         assert_eq!(label(1, &["a", "a", "b"]).0, Cache::Unknown);
     }
 }

@@ -1,4 +1,4 @@
-//! Memory that the engine shares with its workers: a start barrier, a request to stop, and each one's results.
+//! Memory that the engine shares with its workers: a start barrier, a stop request, and the results of each.
 
 use crate::histogram::Histogram;
 use crate::plan::MOST_PHASES;
@@ -7,19 +7,19 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// What all look at. Zeroed memory is its start.
+/// State that all processes read. Zeroed memory is its initial value.
 #[repr(C, align(64))]
 pub struct Control {
     /// The first `go` phases may run; `STOP` ends everything.
     go: AtomicU32,
-    /// Arrivals at barriers, of all workers and phases together.
+    /// Arrivals at barriers, over all workers and phases.
     arrived: AtomicU32,
     stop: AtomicU32,
 }
 
 const STOP: u32 = u32::MAX;
 
-/// How a worker found the cache before it read.
+/// The state of the cache before a worker read.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Pages {
@@ -28,7 +28,7 @@ pub struct Pages {
     pub direct: u64,
 }
 
-/// What one worker did in one phase.
+/// The work of one worker in one phase.
 #[repr(C)]
 pub struct Record {
     pub start_ns: u64,
@@ -36,23 +36,23 @@ pub struct Record {
     pub operations: u64,
     pub bytes: u64,
     pub cpu_ns: u64,
-    /// 1 where the time limit ended it.
+    /// 1 if the time limit ended it.
     pub limited: u64,
     pub pages: Pages,
     pub histogram: Histogram,
 }
 
-/// A worker's own part; nobody else writes to it.
+/// A worker's own part, to which no other process writes.
 #[repr(C, align(64))]
 pub struct Slot {
-    /// errno of what failed, 0 if nothing did.
+    /// errno of a failure, 0 if there was none.
     pub error: i32,
-    /// What failed, in words.
+    /// The failure in words.
     pub what: [u8; 64],
     pub records: [Record; MOST_PHASES],
 }
 
-/// The whole mapping; forked processes have the same one.
+/// The whole mapping, which forked processes share.
 pub struct Shared {
     base: *mut u8,
     length: usize,
@@ -60,8 +60,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// # Errors
-    /// No memory for so many workers.
+    /// # Errors There is not enough memory for the workers.
     pub fn new(workers: usize) -> io::Result<Self> {
         let length = size_of::<Control>() + workers * size_of::<Slot>();
         let base = map_anonymous(length, libc::MAP_SHARED)?;
@@ -79,7 +78,7 @@ impl Shared {
         unsafe { self.base.add(size_of::<Control>()).cast::<Slot>().add(worker) }
     }
 
-    /// A worker's part, to read once it has ended or arrived at the next barrier.
+    /// A worker's part, to be read once it has ended or reached the next barrier.
     pub fn slot(&self, worker: usize) -> &Slot {
         // SAFETY: zeroes are a valid slot; the barrier or the process's end orders its writes before this.
         unsafe { &*self.slot_pointer(worker) }
@@ -113,7 +112,7 @@ pub fn map_anonymous(length: usize, sharing: i32) -> io::Result<*mut u8> {
 }
 
 impl Control {
-    /// A worker is ready for phase `phase`; false if it is to stop instead.
+    /// A worker is ready for phase `phase`; `false` if it must stop instead.
     pub fn arrive_and_wait(&self, phase: u32, workers: u32) -> bool {
         let arrived = self.arrived.fetch_add(1, Ordering::AcqRel) + 1;
         if arrived == workers * (phase + 1) {
@@ -131,7 +130,7 @@ impl Control {
         }
     }
 
-    /// Waits at most `patience` for all to be ready for `phase`; whether they are.
+    /// Waits at most `patience` for all to be ready for `phase`; returns whether they are.
     pub fn all_arrived(&self, phase: u32, workers: u32, patience: Duration) -> bool {
         let arrived = self.arrived.load(Ordering::Acquire);
         if arrived >= workers * (phase + 1) {
@@ -146,7 +145,7 @@ impl Control {
         wake(&self.go);
     }
 
-    /// Everybody ends at the next operation.
+    /// All workers end at their next operation.
     pub fn stop(&self) {
         self.stop.store(1, Ordering::Release);
         self.go.store(STOP, Ordering::Release);

@@ -1,4 +1,4 @@
-//! Signals that ask to end, and the process that started us: both are looked at between steps of waiting.
+//! Signals that request the end, and the calling process: both are checked while waiting.
 
 use crate::error::LoadError;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 static ASKED: AtomicI32 = AtomicI32::new(0);
 static LET_GO: AtomicBool = AtomicBool::new(false);
-/// What is sent to us when all ranks have come to a barrier.
+/// Sent to us when all ranks have reached a barrier.
 const GO: &[u8] = b"go\n";
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
@@ -23,7 +23,7 @@ fn handle(signal: i32, handler: libc::sighandler_t) {
     }
 }
 
-/// From now on signals that ask to end are noted; they are let through, whatever the caller blocked.
+/// From now on signals that request the end are noted. They are unblocked, even if the caller blocked them.
 pub fn watch() {
     ENDING.iter().for_each(|&signal| handle(signal, note as *const () as libc::sighandler_t));
     handle(libc::SIGPIPE, libc::SIG_IGN);
@@ -35,13 +35,13 @@ pub fn watch() {
     }
 }
 
-/// In a worker: the engine says when to end, and with it the worker ends.
+/// In a worker: the engine decides when to end, and a worker ends with its engine.
 ///
-/// A worker has a session of its own. With autogroup (sched(7)) all processes of a session share one part of the
-/// processors: a build in the terminal of the check-up would halve what is measured.
+/// A worker has its own session. With autogroup (sched(7)) all processes of a session share one part of the
+/// processors, so a build in the check-up's terminal would halve the results.
 pub fn leave_to_engine(engine: libc::pid_t) {
     ENDING.iter().for_each(|&signal| handle(signal, libc::SIG_IGN));
-    // Beyond a limit of file size, write says EFBIG instead.
+    // Beyond a file size limit, write then returns EFBIG.
     handle(libc::SIGXFSZ, libc::SIG_IGN);
     // SAFETY: plain calls; a parent that was gone before is seen by its number.
     unsafe {
@@ -53,8 +53,7 @@ pub fn leave_to_engine(engine: libc::pid_t) {
     }
 }
 
-/// # Errors
-/// A signal came, or whoever holds the other end of standard input is gone.
+/// # Errors A signal arrived, or the process at the other end of standard input is gone.
 pub fn check() -> Result<(), LoadError> {
     match ASKED.load(Ordering::SeqCst) {
         0 => {}
@@ -65,7 +64,7 @@ pub fn check() -> Result<(), LoadError> {
     hear(Duration::ZERO)
 }
 
-/// Waits so long for word from whoever started us.
+/// Waits this long for input from the calling process.
 fn hear(patience: Duration) -> Result<(), LoadError> {
     let mut input = libc::pollfd { fd: 0, events: libc::POLLIN, revents: 0 };
     // SAFETY: one struct.
@@ -82,10 +81,9 @@ fn hear(patience: Duration) -> Result<(), LoadError> {
     Err(LoadError::stopped("asked to end"))
 }
 
-/// Whether we were let go since this was last asked; waits so long for it.
+/// Whether a start was allowed since the last call; waits this long for it.
 ///
-/// # Errors
-/// As `check`.
+/// # Errors Those of `check`.
 pub fn let_go(patience: Duration) -> Result<bool, LoadError> {
     if !LET_GO.load(Ordering::SeqCst) {
         hear(patience)?;

@@ -1,4 +1,4 @@
-//! What is free: bytes, inodes, and the user's quota, looked at before anything is written.
+//! Free space: bytes, inodes and the user's quota, checked before anything is written.
 
 use crate::cache;
 use crate::error::{Kind, LoadError};
@@ -6,14 +6,14 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a run may need at most at one time.
+/// The maximum that a run may need at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Need {
     pub bytes: u64,
     pub inodes: u64,
 }
 
-/// None where the file system has no such limit.
+/// None if the file system has no such limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Free {
     pub bytes: Option<u64>,
@@ -31,24 +31,24 @@ pub fn free(fd: RawFd) -> io::Result<Free> {
         }
         status
     };
-    // A tmpfs without a size says zero blocks.
+    // A tmpfs without a size reports zero blocks.
     let blocks = (status.f_blocks > 0).then(|| status.f_bavail.saturating_mul(status.f_frsize));
     let memory = if cache::is_in_memory(cache::magic_of(fd)) { memory_left() } else { None };
     Ok(Free {
         bytes: [blocks, memory].into_iter().flatten().min(),
-        // btrfs, NFS servers and others that make inodes as needed say zero.
+        // btrfs, NFS servers and others that create inodes as needed report zero.
         inodes: (status.f_files > 0).then_some(status.f_favail),
     })
 }
 
-/// Bytes that files in memory may take before programs have to go: a tmpfs promises more than there is. None where
-/// /proc does not tell.
+/// Bytes that files in memory may use before programs would be killed: a tmpfs promises more than there is.
+/// None if /proc does not show it.
 fn memory_left() -> Option<u64> {
     let said = std::fs::read_to_string("/proc/meminfo").ok()?;
     Some(memory_in(&said)?.saturating_mul(1024) / 4 * 3)
 }
 
-/// KiB of memory and swap that /proc/meminfo (proc(5)) tells to be free.
+/// KiB of free memory and swap in /proc/meminfo (proc(5)).
 fn memory_in(said: &str) -> Option<u64> {
     let of = |name: &str| {
         let line = said.lines().find_map(|line| line.strip_prefix(name))?;
@@ -75,8 +75,9 @@ struct Quota {
 const Q_GETQUOTA: i32 = 0x80_0007;
 const SYS_QUOTACTL_FD: libc::c_long = 443;
 
-/// What the quotas of this user, and of the group that new files there get, leave; None where there is none, or the
-/// file system does not say. Of a folder's project `free` tells: ordinary users may not ask for its quota.
+/// The remaining quota of this user, and of the group that new files there get. None if there is no quota or
+/// the file system does not report it. A folder's project quota is included in `free`; ordinary users may not
+/// query it.
 pub fn quota(fd: RawFd) -> Free {
     // SAFETY: no arguments, can't fail.
     let user = unsafe { libc::geteuid() };
@@ -85,7 +86,7 @@ pub fn quota(fd: RawFd) -> Free {
     Free { bytes: least(|free| free.bytes), inodes: least(|free| free.inodes) }
 }
 
-/// A folder with the set-group-ID bit hands its group on.
+/// A folder with the set-group-ID bit passes its group on.
 fn group_of_new_files(fd: RawFd) -> u32 {
     // SAFETY: zeroes are a valid stat; the kernel fills it in. getegid can't fail.
     unsafe {
@@ -124,18 +125,18 @@ fn quota_of(fd: RawFd, kind: i32, id: u32) -> Free {
     Free { bytes: bytes.left(now), inodes: inodes.left(now) }
 }
 
-/// A limit of 0 is none, an end of 0 has not begun.
+/// A limit of 0 means none; an end of 0 means that the grace time has not begun.
 struct Limits {
     used: u64,
     soft: u64,
     hard: u64,
-    /// When what is beyond the soft limit had to be gone, seconds since the epoch.
+    /// Time by which usage must be below the soft limit again, seconds since the epoch.
     grace_end: u64,
 }
 
 impl Limits {
-    /// What the kernel still grants: up to the hard limit, and nothing where more than the soft one was held for
-    /// too long. The soft limit itself refuses nobody.
+    /// What the kernel still allows: up to the hard limit, and nothing if the soft limit was exceeded for too
+    /// long. Exceeding the soft limit itself is allowed.
     fn left(&self, now: u64) -> Option<u64> {
         if self.soft > 0 && self.used > self.soft && (1..=now).contains(&self.grace_end) {
             return Some(0);
@@ -144,10 +145,9 @@ impl Limits {
     }
 }
 
-/// That there is room for `need`, and a twentieth and 1 MiB besides for the file system's own tables.
+/// Checks that there is room for `need`, plus a twentieth and 1 MiB for the file system's own tables.
 ///
-/// # Errors
-/// `NoSpace`, with what is wanted and what there is.
+/// # Errors `NoSpace`, with the required and the available amount.
 pub fn check(fd: RawFd, place: &str, need: Need) -> Result<(), LoadError> {
     let free = free(fd).map_err(|error| LoadError::system(place, &error))?;
     let quota = quota(fd);
@@ -179,12 +179,12 @@ mod tests {
         assert_eq!(left(5, 0, 0, 0), None);
         assert_eq!(left(5, 0, 20, 0), Some(15));
         assert_eq!(left(25, 0, 20, 0), Some(0));
-        // Beyond the soft limit: until its time is over the hard one counts.
+        // Above the soft limit the hard limit counts until the grace time is over.
         assert_eq!(left(15, 10, 20, 1001), Some(5));
         assert_eq!(left(15, 10, 20, 1000), Some(0));
         assert_eq!(left(15, 10, 0, 0), None);
         assert_eq!(left(15, 10, 0, 999), Some(0));
-        // Gone in time: the end that is still there counts no more.
+        // Usage fell in time, so the recorded end of the grace time no longer counts.
         assert_eq!(left(10, 10, 20, 999), Some(10));
     }
 

@@ -1,4 +1,4 @@
-//! One process that carries out a pattern: its whole life.
+//! The complete life of a process that executes a pattern.
 
 use crate::calls::{failed, failed_of, numbered, Ended};
 use crate::plan::{Pattern, Phase, Step};
@@ -7,7 +7,7 @@ use crate::worker::{now, now_of, Position, Timer, Work, Worker};
 use crate::{folders, patterns};
 use std::os::fd::RawFd;
 
-/// What a worker process is given.
+/// The parameters of a worker process.
 pub struct Task<'a> {
     pub step: &'a Step,
     pub phases: &'a [Phase],
@@ -18,7 +18,7 @@ pub struct Task<'a> {
     pub buffer: &'a mut [u8],
 }
 
-/// The whole life of a worker: all phases, or what ended it early in its slot.
+/// Runs a worker: all phases, or an early end with its reason in the slot.
 pub fn live(task: Task, shared: &Shared) {
     let slot = shared.own_slot(task.position.local as usize);
     match carry_out(task, shared.control(), slot) {
@@ -66,7 +66,7 @@ fn carry_out(task: Task, control: &Control, slot: &mut Slot) -> Result<(), Ended
         work.finish(&mut worker, at)?;
     }
     drop(worker);
-    // SAFETY: as above. What can't be removed here is seen when the whole tree goes.
+    // SAFETY: as above. What cannot be removed here is noticed when the whole tree is removed.
     unsafe { libc::unlinkat(tree, name.as_ptr(), libc::AT_REMOVEDIR) };
     Ok(())
 }

@@ -1,7 +1,8 @@
-//! The tree that a check-up makes, owns and removes: `DIR/.iodock-load-TOKEN/`, with a tag file that names the token.
+//! The tree that a check-up creates, owns and removes: `DIR/.iodock-load-TOKEN/`, with a tag file that names
+//! the token.
 //!
-//! Nothing is removed but what has one of our own names, below a folder with our tag that belongs to this user, on
-//! the same file system, never through a link. Whatever else lies there stays, and is said.
+//! Only files with our own names are removed, below a folder with our tag that belongs to this user, on the
+//! same file system, and never through a link. All other files stay and are reported.
 
 use crate::error::{Kind, LoadError};
 use crate::folders::{open_at, open_directory, status_of};
@@ -17,15 +18,15 @@ use std::time::{Duration, Instant};
 
 pub const PREFIX: &str = ".iodock-load-";
 
-/// Who made a tree; the content of its tag.
+/// The creator of a tree; the content of its tag.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tag {
-    /// What the folder's name ends in.
+    /// The end of the folder's name.
     pub token: String,
     pub host: String,
     pub boot: String,
     pub pid: u32,
-    /// Of the process, in clock ticks since the boot: pids are used again.
+    /// Start time of the process in clock ticks since boot, because pids are reused.
     pub start_ticks: u64,
     pub uid: u32,
 }
@@ -44,18 +45,18 @@ impl Tag {
         }
     }
 
-    /// Whether the process that made the tree runs on this machine.
+    /// Whether the process that created the tree runs on this machine.
     fn runs_here(&self) -> bool {
         self.boot == boot_id() && start_ticks(self.pid) == Some(self.start_ticks)
     }
 }
 
-/// Names this boot of this machine: the same for all containers on it.
+/// Identifies this boot of this machine: equal in all its containers.
 pub fn boot_id() -> String {
     first_line("/proc/sys/kernel/random/boot_id")
 }
 
-/// As the kernel has it: of this container or machine.
+/// The kernel's host name of this container or machine.
 pub fn host_name() -> String {
     first_line("/proc/sys/kernel/hostname")
 }
@@ -64,10 +65,10 @@ fn first_line(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
-/// When a process started; None if there is none, or only its entry is left.
+/// Start time of a process; None if it does not exist, or is a zombie.
 fn start_ticks(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in brackets may hold anything; behind it comes the state, and as the 20th field the start.
+    // The name in brackets may contain any characters. The state follows it, and the start is the 20th field.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
     (!matches!(state, "Z" | "X")).then_some(())?;
@@ -78,15 +79,14 @@ fn start_ticks(pid: u32) -> Option<u64> {
 pub struct Tree {
     path: PathBuf,
     root: OwnedFd,
-    /// Locked for as long as anybody uses the tree; workers inherit it. None in ranks that did not make it.
+    /// Locked while a process uses the tree; workers inherit it. None in ranks that did not create it.
     _tag: Option<File>,
 }
 
 impl Tree {
-    /// Makes a tree in `directory`. `token` is given where several ranks have to find it; else it is random.
+    /// Creates a tree in `directory`. `token` is given if several ranks must find it; otherwise it is random.
     ///
-    /// # Errors
-    /// The folder can't be written to, or a tree of this name is there already.
+    /// # Errors The folder cannot be written, or a tree of this name exists.
     pub fn make(directory: &Path, token: Option<&str>) -> Result<Self, LoadError> {
         let token = match token {
             Some(token) => token.to_owned(),
@@ -114,10 +114,9 @@ impl Tree {
         })
     }
 
-    /// The tree that another rank made.
+    /// The tree that another rank created.
     ///
-    /// # Errors
-    /// It is not there (yet).
+    /// # Errors It does not exist (yet).
     pub fn join(directory: &Path, token: &str) -> io::Result<Self> {
         let path = directory.join(format!("{PREFIX}{token}"));
         let root = open_directory(libc::AT_FDCWD, &c_path(&path))?;
@@ -132,7 +131,7 @@ impl Tree {
         self.root.as_raw_fd()
     }
 
-    /// Removes all that is ours; gives what had to stay.
+    /// Removes all our files; returns what had to stay.
     pub fn remove(self) -> Vec<String> {
         remove_tree(&self.path, &self.root)
     }
@@ -152,29 +151,27 @@ fn random_token() -> io::Result<String> {
 fn write_tag(root: &OwnedFd, tag: &Tag) -> io::Result<File> {
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
     let mut file = File::from(open_at(root.as_raw_fd(), TAG, flags)?);
-    // Where the file system knows no locks, host and process have to do.
-    // SAFETY: the descriptor is open.
+    // If the file system has no locks, host and process must suffice. SAFETY: the descriptor is open.
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
     serde_json::to_writer(&mut file, tag)?;
     file.write_all(b"\n")?;
     Ok(file)
 }
 
-/// What was left behind in `directory`, and what became of it.
+/// Trees that were left behind in `directory`, and what was done with them.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Cleaned {
     pub removed: Vec<String>,
-    /// In use, or not to be told: path and why.
+    /// In use, or unclear: path and reason.
     pub kept: Vec<(String, String)>,
-    /// Within removed trees: what is not ours.
+    /// Files in removed trees that are not ours.
     pub foreign: Vec<String>,
 }
 
-/// Removes the trees of this user in `directory` that no check-up uses any more. `force`: also those of other
-/// machines where locks don't tell.
+/// Removes this user's trees in `directory` that no check-up uses any more. `force`: includes those of other
+/// machines if locks do not show their use.
 ///
-/// # Errors
-/// The folder can't be read.
+/// # Errors The folder cannot be read.
 pub fn clean(directory: &Path, force: bool) -> Result<Cleaned, LoadError> {
     let mut cleaned = Cleaned::default();
     let failed = |error: io::Error| LoadError::system(directory.display(), &error);
@@ -198,7 +195,7 @@ pub fn clean(directory: &Path, force: bool) -> Result<Cleaned, LoadError> {
     Ok(cleaned)
 }
 
-/// The root of a tree that is ours and not in use; None if it is not ours at all.
+/// The root of a tree that is ours and not in use; None if it is not ours.
 fn left_behind(path: &Path, token: &str, force: bool) -> Result<Option<OwnedFd>, String> {
     // SAFETY: no arguments, can't fail.
     let user = unsafe { libc::geteuid() };
@@ -208,7 +205,7 @@ fn left_behind(path: &Path, token: &str, force: bool) -> Result<Option<OwnedFd>,
         return Ok(None);
     }
     let Ok(tag) = open_at(root.as_raw_fd(), TAG, libc::O_RDWR) else {
-        // Killed between mkdir and tag: an empty folder of our name and user can go.
+        // The process was killed between mkdir and tag: an empty folder of our name and user can be removed.
         let empty = entries(&root).is_ok_and(|names| names.is_empty());
         return if empty { Ok(Some(root)) } else { Err("it has no tag, so it may be somebody's own".into()) };
     };
@@ -218,7 +215,7 @@ fn left_behind(path: &Path, token: &str, force: bool) -> Result<Option<OwnedFd>,
     let known: Option<Tag> = read.then(|| serde_json::from_str(&text).ok()).flatten();
     match known {
         Some(known) if known.token == token => in_use(&tag, &known, force).map_or(Ok(Some(root)), Err),
-        // The disk was full when the tag was to be written, or it was killed meanwhile.
+        // The disk was full when the tag was written, or the process was killed.
         None if read && text.is_empty() && lock(&tag) == Lock::Ours => Ok(Some(root)),
         _ => Err("its tag names another tree".into()),
     }
@@ -231,7 +228,7 @@ fn in_use(tag: &File, known: &Tag, force: bool) -> Option<String> {
         match lock(tag) {
             _ if known.runs_here() => return Some(who),
             Lock::Ours => return None,
-            // Workers of a killed engine end with it, but not at once.
+            // Workers of a killed engine end with it, but not immediately.
             Lock::Taken if start.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(10)),
             Lock::Taken => return Some(who),
             Lock::Unknown if force || known.boot == boot_id() => return None,
@@ -285,7 +282,7 @@ mod tests {
         std::fs::create_dir(root.join("w0")).unwrap();
         std::fs::write(root.join("w0/f1"), "x").unwrap();
         std::fs::write(root.join("w0/thesis.tex"), "x").unwrap();
-        // A link of our name must not lead out.
+        // A link with one of our names must not be followed.
         std::os::unix::fs::symlink(&folder, root.join("w1")).unwrap();
         std::os::unix::fs::symlink(&outside, root.join("f2")).unwrap();
         let left = tree.remove();
@@ -306,7 +303,7 @@ mod tests {
         assert!(cleaned.removed.is_empty() && cleaned.kept.len() == 2, "{cleaned:?}");
         let root = tree.path().to_owned();
         let mut tag: Tag = serde_json::from_str(&std::fs::read_to_string(root.join("tag")).unwrap()).unwrap();
-        // As if the process had been killed: no lock, and its number belongs to another.
+        // As after a kill: no lock, and its process number belongs to another.
         drop(tree);
         tag.start_ticks += 1;
         std::fs::write(root.join("tag"), serde_json::to_string(&tag).unwrap()).unwrap();

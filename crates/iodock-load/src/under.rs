@@ -1,7 +1,8 @@
-//! What lies under a file system: whether a read past its page cache is past all memory of this machine.
+//! Finds the device under a file system, to decide whether a read that bypasses its page cache bypasses all
+//! memory of this machine.
 //!
-//! Sources: proc_pid_mountinfo(5), and Documentation/ABI in Linux for /sys/dev/block, `slaves`, `loop/backing_file`,
-//! `loop/dio` and NVMe's `transport`.
+//! Sources: proc_pid_mountinfo(5), and Documentation/ABI in Linux for /sys/dev/block, `slaves`,
+//! `loop/backing_file`, `loop/dio` and NVMe's `transport`.
 
 use iodock_counters::mountinfo;
 use serde::{Deserialize, Serialize};
@@ -16,13 +17,13 @@ pub enum Under {
     /// Hardware, or servers of a network file system.
     #[default]
     Devices,
-    /// A device whose data is in this machine's memory, and why.
+    /// A device with its data in this machine's memory, and the reason.
     Memory(String),
-    /// Something that may keep data in this machine's memory, and what.
+    /// A device that may keep data in this machine's memory, and the reason.
     Perhaps(String),
 }
 
-/// Where to look; another place in tests.
+/// The folders to examine; different ones in tests.
 pub struct Roots {
     pub sys: PathBuf,
     pub mountinfo: PathBuf,
@@ -36,7 +37,7 @@ impl Default for Roots {
 
 const MOST_LEVELS: u32 = 16;
 const IN_MEMORY: [&str; 3] = ["zram", "ram", "nullb"];
-/// Served by a process or another machine, which may be this one.
+/// Served by a process or another machine, which may be this machine.
 const SERVED: [&str; 6] = ["nbd", "rbd", "drbd", "ublkb", "etherd", "zd"];
 const OVERLAYS: [&str; 4] = ["overlay", "aufs", "ecryptfs", "unionfs"];
 
@@ -49,7 +50,7 @@ struct Mount {
 }
 
 impl Roots {
-    /// Of the file system that holds `path`.
+    /// For the file system of `path`.
     pub fn under(&self, path: &Path) -> Under {
         self.under_file(path, 0)
     }
@@ -64,7 +65,7 @@ impl Roots {
             if let Some(found) = of_type(&mount) {
                 return found;
             }
-            // Btrfs and others have device numbers of their own; their source is the device.
+            // Btrfs and others have their own device numbers; their source is the device.
             if major == 0 {
                 let source = fs::metadata(&mount.source).ok().filter(|one| one.file_type().is_block_device());
                 return source.map_or(Under::Devices, |one| {
@@ -141,7 +142,7 @@ impl Roots {
         }
     }
 
-    /// Device mapper, md and the like: as good as the worst of what they consist of.
+    /// Device mapper, md and similar: as good as their worst component.
     fn under_slaves(&self, folder: &Path, name: &str, level: u32) -> Under {
         let entries = fs::read_dir(folder.join("slaves")).into_iter().flatten().flatten();
         let slaves: Vec<String> = entries.filter_map(|one| read(&one.path().join("dev"))).collect();
@@ -161,7 +162,7 @@ impl Roots {
     }
 }
 
-/// What the kind of file system says by itself.
+/// What the type of the file system implies.
 fn of_type(mount: &Mount) -> Option<Under> {
     let kind = mount.fs_type.as_str();
     let option = |name: &str| {
@@ -209,12 +210,12 @@ fn is_numbered(name: &str, kind: &str) -> bool {
     name.strip_prefix(kind).is_some_and(|rest| rest.bytes().next().is_some_and(|byte| byte.is_ascii_digit()))
 }
 
-/// scsi_debug, the kernel's disk for tests, keeps its data in memory.
+/// scsi_debug, the kernel's test disk, keeps its data in memory.
 fn model_is_debug(folder: &Path) -> bool {
     read(&folder.join("device/model")).is_some_and(|model| model.trim() == "scsi_debug")
 }
 
-/// How a remote disk is reached; None of one in this machine.
+/// How a remote disk is connected; None for one in this machine.
 fn transport_of(folder: &Path) -> Option<String> {
     let path = folder.to_string_lossy();
     if path.contains("/session") {
@@ -232,7 +233,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// A made-up /sys with block devices, and mountinfo that is empty.
+    /// A made-up /sys with block devices, and an empty mountinfo.
     struct Machine(Roots, PathBuf);
 
     impl Machine {
@@ -309,7 +310,7 @@ mod tests {
         assert!(is_perhaps(&machine.under("7:1"), "can't be looked at"));
         assert!(is_perhaps(&machine.under("7:2"), "does not show"));
         assert!(is_perhaps(&machine.under("7:3"), "page cache"));
-        // Direct, and the file lies on a disk.
+        // Direct, and the file is on a disk.
         let status = fs::metadata(&file).unwrap().dev();
         let disk = format!("{}:{}", libc::major(status), libc::minor(status));
         if libc::major(status) != 0 {

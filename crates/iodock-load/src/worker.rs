@@ -1,4 +1,4 @@
-//! What a pattern is carried out with: a worker's place among all, its buffers, and how it times what it does.
+//! The environment in which a pattern runs: the worker's position, its buffers, and its timer.
 
 use crate::calls::{failed_of, numbered, Ended};
 use crate::folders;
@@ -20,22 +20,22 @@ pub fn now() -> u64 {
     now_of(libc::CLOCK_MONOTONIC)
 }
 
-/// Where a worker stands among all.
+/// The position of a worker among all.
 #[derive(Clone, Copy, Debug)]
 pub struct Position {
-    /// Among those of all ranks.
+    /// Index among the workers of all ranks.
     pub index: u32,
     pub total: u32,
-    /// On this rank.
+    /// Index on this rank.
     pub local: u32,
     pub on_rank: u32,
-    /// Ranks on one machine.
+    /// Number of ranks on one machine.
     pub ranks_per_node: u32,
 }
 
 impl Position {
-    /// Whose files to read: where there are several ranks, those of the next machine's if ranks fill one machine after
-    /// the other, as launchers do unless told otherwise.
+    /// The worker whose files to read. With several ranks these are files of the next machine, if ranks fill
+    /// one machine after the other, which is the default of launchers.
     pub fn read_from(&self) -> u32 {
         if !self.several_ranks() {
             return self.index;
@@ -55,19 +55,18 @@ pub struct Worker<'a> {
     pub tree: RawFd,
     /// The worker's own folder.
     pub folder: OwnedFd,
-    /// Random bytes to write: at least the largest request, at any of the page-aligned `start`s below `SLACK`.
+    /// Random bytes to write: at least the largest request, from any page-aligned `start` below `SLACK`.
     pub source: &'a [u8],
     pub source_slack: usize,
-    /// Room for the largest request, aligned to pages.
+    /// A page-aligned buffer for the largest request.
     pub buffer: &'a mut [u8],
     pub control: &'a Control,
 }
 
 impl<'a> Worker<'a> {
-    /// For loops that no timer looks after.
+    /// For loops without a timer.
     ///
-    /// # Errors
-    /// Somebody asked to stop.
+    /// # Errors A stop was requested.
     #[inline]
     pub fn go_on(&self) -> Result<(), Ended> {
         if self.control.is_stopped() {
@@ -76,7 +75,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// What request `number` writes: neighbours and processes write different bytes.
+    /// The bytes that request `number` writes. Neighbours and other processes write different ones.
     pub fn bytes_to_write(&self, number: u64, length: usize) -> &'a [u8] {
         let pages = (self.source_slack / 4096) as u64;
         let start =
@@ -85,7 +84,7 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// A phase's record while it runs: the end of one operation is the start of the next.
+/// The record of a phase while it runs: the end of one operation is the start of the next.
 pub struct Timer<'a> {
     pub record: &'a mut Record,
     control: &'a Control,
@@ -94,15 +93,14 @@ pub struct Timer<'a> {
 }
 
 impl<'a> Timer<'a> {
-    /// From `start_ns` on, for `limit_ns` at most.
+    /// Starts at `start_ns`, for `limit_ns` at most.
     pub fn start(record: &'a mut Record, control: &'a Control, start_ns: u64, limit_ns: u64) -> Self {
         Timer { record, control, last_ns: start_ns, deadline_ns: start_ns.saturating_add(limit_ns) }
     }
 
-    /// An operation ended, having moved `bytes`; whether time is left for another.
+    /// An operation ended after moving `bytes`. Returns whether there is time for another.
     ///
-    /// # Errors
-    /// Somebody asked to stop.
+    /// # Errors A stop was requested.
     #[inline]
     pub fn done(&mut self, bytes: u64) -> Result<bool, Ended> {
         let end = now();
@@ -113,7 +111,7 @@ impl<'a> Timer<'a> {
         self.go_on()
     }
 
-    /// What was done since the last operation belongs to none of them.
+    /// The time since the last operation belongs to no operation.
     pub fn skip(&mut self) -> Result<bool, Ended> {
         self.last_ns = now();
         self.go_on()
@@ -136,7 +134,7 @@ impl<'a> Timer<'a> {
     }
 }
 
-/// What is done while the clock stands: between phases.
+/// Work between phases, while the clock is stopped.
 pub trait Work {
     /// Before the barrier of phase `at`.
     fn prepare(&mut self, _worker: &mut Worker, _at: usize, _record: &mut Record) -> Result<(), Ended> {

@@ -1,4 +1,5 @@
-//! Which files of a store count. Replaced in one rename, so that a reader sees a file and what it replaces never both.
+//! The files of a store that count. The catalogue is replaced in one rename, so that a reader never sees both
+//! a file and the file that replaces it.
 
 use crate::disk;
 use crate::error::MonitorError;
@@ -19,11 +20,11 @@ const CHANGED: &str = "if you changed it yourself, remove the line \"checksum\" 
 pub struct Catalogue {
     format: String,
     version: u32,
-    /// Numbers of files are never used again.
+    /// File numbers are never reused.
     pub next_file: u64,
-    /// The snapshot of the readings, and the journal's first segment that is not in it.
+    /// The snapshot of the readings, and the first journal segment after it.
     pub state: Option<String>,
-    /// Of the snapshot's bytes; none of one that was written without.
+    /// Checksum of the snapshot; none if it was written without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_checksum: Option<String>,
     pub journal: u64,
@@ -37,24 +38,23 @@ pub struct Catalogue {
 pub struct FileEntry {
     /// Below the store's folder.
     pub file: String,
-    /// Smallest begin and largest end of its rows, ns since the epoch.
+    /// Earliest begin and latest end of its rows, ns since the epoch.
     pub begin: i64,
     pub end: i64,
     pub rows: u64,
-    /// Its rows are summed up in the next coarser resolution as well.
+    /// Its rows are also summed up in the next coarser resolution.
     #[serde(default)]
     pub rolled: bool,
-    /// Of its bytes as they were written; none of a file that was written without. Not `checksum`, which is the name
-    /// of the document's own.
+    /// Checksum of its bytes; none if it was written without one. Not called `checksum`, which is the
+    /// document's own.
     #[serde(default, rename = "file_checksum", skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
 }
 
 impl FileEntry {
-    /// With the checksum of the file, which was just written.
+    /// Adds the checksum of the file, which was just written.
     ///
-    /// # Errors
-    /// Those of the file system.
+    /// # Errors Those of the file system.
     pub fn with_checksum(self, folder: &Path) -> Result<FileEntry, MonitorError> {
         let path = folder.join(&self.file);
         let checksum = checksum::of_file(&path, &|| false).map_err(MonitorError::io(&path))?;
@@ -77,7 +77,7 @@ impl Default for Catalogue {
     }
 }
 
-/// As for those who only read the store.
+/// The same limit as for readers of the store.
 const MOST_BYTES: u64 = 64 << 20;
 
 fn read_up_to(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
@@ -87,11 +87,11 @@ fn read_up_to(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
 }
 
 impl Catalogue {
-    /// Of a folder. Where there is nothing yet an empty one is written before anything else: whatever is killed then,
-    /// the next start knows that it is a store.
+    /// The catalogue of a folder. If there is none, an empty one is written before anything else, so that
+    /// after a crash the next start recognises the store.
     ///
-    /// # Errors
-    /// Something else lies there, it is damaged, or of a newer version; those of the file system.
+    /// # Errors The folder contains other files, or the store is damaged or of a newer version; those of the
+    /// file system.
     pub fn open(folder: &Path) -> Result<Catalogue, MonitorError> {
         let path = folder.join(FILE);
         let no_store = |why: String| MonitorError::NotAStore { path: path.clone(), why };
@@ -123,18 +123,16 @@ impl Catalogue {
         }
     }
 
-    /// # Errors
-    /// Those of the file system; the old one still counts then.
+    /// # Errors Those of the file system; then the old one still counts.
     pub fn write(&self, folder: &Path) -> Result<(), MonitorError> {
         // Numbers and texts always have a JSON form.
         let document = serde_json::to_string(self).unwrap_or_default();
         disk::replace(&folder.join(FILE), checksum::sealed(&document).as_bytes())
     }
 
-    /// A new file's place below the store's folder, whose folder is made.
+    /// The path of a new file below the store's folder, whose folder is created.
     ///
-    /// # Errors
-    /// Those of the file system.
+    /// # Errors Those of the file system.
     pub fn new_file(
         &mut self,
         folder: &Path,
@@ -169,7 +167,7 @@ pub fn name_of(sender: &SenderId) -> String {
     format!("{spool} {}", sender.host)
 }
 
-/// Something of a store in the folder: without a catalogue nobody knows which files count.
+/// Whether the folder contains parts of a store: without a catalogue it is unknown which files count.
 fn remains(folder: &Path) -> Option<&'static str> {
     let is_there =
         |name: &&str| fs::read_dir(folder.join(name)).is_ok_and(|mut entries| entries.next().is_some());

@@ -1,14 +1,15 @@
-//! The counters that have a column of their own in `job_io`. To add one: its line here and in
+//! The counters with their own column in `job_io`. To add one, add its line here and in
 //! docs/explanation/monitor-store.md.
 
 use iodock_samples::sample::{Metric, Names, Quantity};
 
-/// A column's name, and what it counts: the first of these that an entry has.
+/// A column's name, and its counters: the first of these that an entry has is used.
 pub type Counter = (&'static str, &'static [(&'static str, Quantity)]);
 
 use Quantity::{Bytes, Count};
 
-/// In the order of the columns. Lustre 2.12 and later count reads twice: with `read_bytes` and, for their times, `read`.
+/// In the order of the columns. Lustre 2.12 and later count reads twice: as `read_bytes` and, for their
+/// times, as `read`.
 pub const COUNTERS: &[Counter] = &[
     ("read_bytes", &[("read_bytes", Bytes), ("read", Bytes), ("read_device", Bytes)]),
     ("write_bytes", &[("write_bytes", Bytes), ("write", Bytes), ("write_device", Bytes)]),
@@ -38,21 +39,21 @@ pub const COUNTERS: &[Counter] = &[
     ("punch", &[("punch", Count)]),
     ("readdir", &[("readdir", Count)]),
 ];
-/// Behind those: how often all other operations, and the time of all, microseconds.
+/// The columns after those: number of all other operations, and the time of all in microseconds.
 pub const OTHER: usize = COUNTERS.len();
 pub const TIME: usize = OTHER + 1;
 pub const COLUMNS: usize = TIME + 1;
 
-/// Counted by another operation too.
+/// These are also counted by another operation.
 pub const WITHIN_OTHERS: &[&str] =
     &["read", "write", "samedir_rename", "crossdir_rename", "parallel_rename_file", "parallel_rename_dir"];
 
-/// Of all columns, in their order.
+/// All columns in their order.
 pub fn names() -> impl Iterator<Item = &'static str> {
     COUNTERS.iter().map(|(name, _)| *name).chain(["other", "time_us"])
 }
 
-/// Adds what the counters of one entry grew to a row's columns.
+/// Adds the growth of one entry's counters to a row's columns.
 pub fn add(names: &Names, grown: &[(Metric, u64)], row: &mut [u64; COLUMNS]) {
     for (column, (_, sources)) in COUNTERS.iter().enumerate() {
         let found = sources.iter().find_map(|&(operation, quantity)| {

@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all, also after a power cut.
+//! Writes files that are complete or absent, even after a power failure.
 
 use crate::error::MonitorError;
 use std::fs::{self, File};
@@ -7,8 +7,7 @@ use std::path::Path;
 
 /// Replaces a file's content.
 ///
-/// # Errors
-/// Those of the file system; the old content is still there then.
+/// # Errors Those of the file system; the old content then remains.
 pub fn replace(path: &Path, content: &[u8]) -> Result<(), MonitorError> {
     let draft = path.with_extension("draft");
     let write = || {
@@ -21,10 +20,9 @@ pub fn replace(path: &Path, content: &[u8]) -> Result<(), MonitorError> {
     path.parent().map_or(Ok(()), sync_folder)
 }
 
-/// Names in it survive a power cut.
+/// Makes names in the folder survive a power failure.
 ///
-/// # Errors
-/// Those of the file system.
+/// # Errors Those of the file system.
 pub fn sync_folder(folder: &Path) -> Result<(), MonitorError> {
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(MonitorError::io(folder))
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with a monitor store, which path, and what to do.
+//! Errors of a monitor store, with the path and what to do.
 
 use iodock_samples::frame::Damage;
 use iodock_store::StoreError;
@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub enum MonitorError {
-    /// What was pushed is no batch. Nothing of it was kept.
+    /// The pushed data are not a batch. Nothing was stored.
     Refused(Damage),
-    /// A batch's clock is wrong: it says this day.
+    /// A batch's clock is wrong: it shows this day.
     Clock { host: String, day: String },
-    /// The sender's clock is so many ns ahead of the collector's, or behind it where that is negative.
+    /// The sender's clock is this many ns ahead of the collector's, or behind it if negative.
     ClockApart { host: String, ahead: i64 },
-    /// A batch says that it is of a machine that the sender may not speak for.
+    /// A batch names a machine for which the sender may not push.
     Name { host: String },
-    /// Another collector has the store.
+    /// Another collector uses the store.
     InUse { path: PathBuf },
-    /// Something else lies there, or it is damaged.
+    /// The folder contains other files, or the store is damaged.
     NotAStore { path: PathBuf, why: String },
     /// The disk or its file system.
     Io { path: PathBuf, source: io::Error },
@@ -67,7 +67,7 @@ impl fmt::Display for MonitorError {
 
 impl std::error::Error for MonitorError {}
 
-/// In hours, or in days: a text that is the same with each push is said once.
+/// In hours or days, so that the text is the same for each push and is reported once.
 fn roughly(apart: i64) -> String {
     const HOUR: u64 = 3600 * 1_000_000_000;
     let hours = (apart.unsigned_abs() + HOUR / 2) / HOUR;

@@ -1,4 +1,4 @@
-//! Sums that fall when what they count ends, and of which others take over what was counted.
+//! Sums that fall when a counted object ends, while another object may take over its count.
 
 use iodock_samples::sample::Metric;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -9,18 +9,18 @@ pub struct Share(BTreeMap<Metric, Sums>);
 
 #[derive(Default)]
 struct Sums {
-    /// By owner (its place in the reading): what it gained that nobody is known to have lost.
+    /// By owner (its index in the reading): gains that no known loss explains.
     gained: BTreeMap<usize, u64>,
-    /// The losses that are in nobody's gain for certain.
+    /// Losses that are certainly in no gain.
     lost: Vec<u64>,
     all_gained: u128,
     all_lost: u128,
-    /// Sums of `gained` and `lost` once losses are matched.
+    /// Sums of `gained` and `lost` after losses were matched.
     left: (u128, u128),
 }
 
 impl Share {
-    /// One counter of one owner, whose place in the reading is OWNER.
+    /// One counter of one owner, whose index in the reading is OWNER.
     pub fn add(&mut self, owner: usize, metric: Metric, before: u64, now: u64) {
         if now < before {
             self.lose(metric, before - now);
@@ -31,14 +31,14 @@ impl Share {
         }
     }
 
-    /// What something that has ended had counted.
+    /// The count of something that has ended.
     pub fn lose(&mut self, metric: Metric, value: u64) {
         let sums = self.0.entry(metric).or_default();
         sums.lost.push(value);
         sums.all_lost += u128::from(value);
     }
 
-    /// By metric: what was lost, and what of it nobody has gained.
+    /// By metric: the losses, and the part of them in no gain.
     pub fn unclaimed(&self) -> impl Iterator<Item = (Metric, u64, u64)> + '_ {
         let whole = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
         let lost = self.0.iter().filter(|(_, sums)| sums.all_lost > 0);
@@ -47,13 +47,14 @@ impl Share {
         })
     }
 
-    /// After all were added: one process waits for another and takes over all of it. A loss that only one gain is large
-    /// enough for is taken from that one; the others are left to [`Share::apply`].
+    /// To be called after all were added. One process waits for another and takes over its whole count. A
+    /// loss for which only one gain is large enough is taken from that gain; the others are left to
+    /// [`Share::apply`].
     pub fn match_losses(&mut self) {
         self.0.values_mut().for_each(Sums::match_losses);
     }
 
-    /// Leaves of each gain of OWNER its part of what nobody lost.
+    /// The part of OWNER's gain that no loss explains.
     pub fn apply(&self, owner: usize, grown: &mut Vec<(Metric, u64)>) {
         for (metric, value) in grown.iter_mut() {
             let Some(sums) = self.0.get(metric) else { continue };
@@ -91,7 +92,7 @@ impl Sums {
         let (gained, lost) = self.left;
         let (gained, new) = (gained.max(1), gained.saturating_sub(lost));
         let gain = self.gained.get(&owner).copied().unwrap_or(0);
-        // Both below 2^64 in any file that is not damaged; else nothing is certain.
+        // Both are below 2^64 in any undamaged file; otherwise nothing is certain.
         u128::from(gain).checked_mul(new).map_or(0, |product| (product / gained) as u64)
     }
 }

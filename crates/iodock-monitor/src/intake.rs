@@ -1,4 +1,4 @@
-//! Pushes in, files out.
+//! Receives pushes and writes files.
 
 use crate::catalogue::{day_of, name_of, Catalogue, FileEntry};
 use crate::disk;
@@ -17,21 +17,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A snapshot's first bytes; the last is the version of what follows.
+/// First bytes of a snapshot; the last is the version of the content.
 const STATE: &[u8] = b"IODOCKM\x02";
-/// Of stores that knew nothing of steps.
+/// For stores without steps.
 const STATE_BEFORE: &[u8] = b"IODOCKM\x01";
-/// How much of the journal is read again after a crash, at most.
+/// Limits the part of the journal that is read again after a crash.
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(600);
 
-/// The one way into a store. Shared by threads.
+/// The only way to write into a store. Shared by threads.
 pub struct Intake {
     folder: PathBuf,
     live: Mutex<Live>,
     /// Held while files are written, so that two flushes do not write the same rows.
     catalogue: Mutex<Catalogue>,
     replayed: Replayed,
-    /// Of the whole store, as long as this lives.
+    /// Lock on the whole store, held while this lives.
     _lock: File,
 }
 
@@ -39,7 +39,7 @@ struct Live {
     readings: Readings,
     rows: Rows,
     journal: Journal,
-    /// The journal's disk failed: only a snapshot makes it sure again what is kept.
+    /// The journal's disk failed. Only after a snapshot is it certain again what is stored.
     is_unsure: bool,
     snapshot: Instant,
     /// A snapshot that no catalogue on the disk names yet.
@@ -54,7 +54,7 @@ struct Saved {
     journal: u64,
 }
 
-/// What a flush wrote.
+/// The result of a flush.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flushed {
     pub rows: u64,
@@ -62,10 +62,9 @@ pub struct Flushed {
 }
 
 impl Intake {
-    /// Opens a store, makes it where there is none, and takes from the journal what is not in its files.
+    /// Opens a store, or creates it, and reads from the journal what is not in its files.
     ///
-    /// # Errors
-    /// It is in use, damaged, or the file system fails.
+    /// # Errors It is in use or damaged, or the file system fails.
     pub fn open(folder: &Path) -> Result<Intake, MonitorError> {
         disk::make_folder(folder)?;
         let lock = lock(folder)?;
@@ -73,7 +72,7 @@ impl Intake {
         let mut readings = snapshot(folder, &catalogue)?;
         let mut rows = Rows::default();
         let replayed = journal::replay(&folder.join("journal"), catalogue.journal, &mut |batch| {
-            // The rows of those that files hold are not wanted again, but the readings are.
+            // The rows that are already in files are discarded, but the readings are kept.
             let mut unwanted = Rows::default();
             let is_in_files = batch.sequence <= catalogue.applied(&SenderId::of(&batch));
             readings.apply(&batch, if is_in_files { &mut unwanted } else { &mut rows });
@@ -82,7 +81,7 @@ impl Intake {
         remove_strays(folder, &catalogue);
         let journal = Journal::begin(&folder.join("journal"), replayed.next)?;
         let snapshot = Instant::now();
-        // What was replayed is in a snapshot from here on: a crash at each start must not make starts longer.
+        // The replayed part is put into a snapshot, so that repeated crashes do not make starts longer.
         let live = Live { readings, rows, journal, is_unsure: true, snapshot, saved: None };
         let (live, catalogue) = (Mutex::new(live), Mutex::new(catalogue));
         let intake = Intake { folder: folder.into(), live, catalogue, replayed, _lock: lock };
@@ -90,15 +89,15 @@ impl Intake {
         Ok(intake)
     }
 
-    /// What the journal had that was in no file when the store was opened.
+    /// The part of the journal that was in no file when the store was opened.
     pub fn replayed(&self) -> &Replayed {
         &self.replayed
     }
 
-    /// Takes the frames of one sender. They are not safe before the next [`Intake::sync`], which may serve many.
+    /// Accepts the frames of one sender. They are safe only after the next [`Intake::sync`], which may serve
+    /// many.
     ///
-    /// # Errors
-    /// The disk fails.
+    /// # Errors The disk fails.
     pub fn take(&self, mut bytes: &[u8], terms: &Terms) -> Result<Taken, MonitorError> {
         let mut taken = Taken::default();
         while !bytes.is_empty() && !terms.most.is_some_and(|most| taken.work.is_spent(&most)) {
@@ -117,19 +116,18 @@ impl Intake {
         Ok(taken)
     }
 
-    /// Tells something that could not be taken: a row of `losses`.
+    /// Reports a loss: a row of `losses`.
     pub fn lose(&self, host: &str, name: &str, target: &str, count: u64, detail: &str) {
         let (host, name, target, detail) = (host.into(), name.into(), target.into(), detail.into());
         let row = LossRow { time: now(), host, name, source: "collector".into(), target, count, detail };
         self.live().rows.losses.push(row);
     }
 
-    /// Puts on the disk what was taken until now.
+    /// Writes everything accepted so far to the disk.
     ///
-    /// # Errors
-    /// Those of the disk: then nobody knows what it holds, and the next push begins a new journal.
+    /// # Errors Those of the disk: its content is then unknown, and the next push begins a new journal.
     pub fn sync(&self) -> Result<(), MonitorError> {
-        // Whoever syncs must not keep others from being taken.
+        // A sync must not block other senders.
         let appended = self.live().journal.appended();
         appended.sync().inspect_err(|_| self.live().is_unsure = true)
     }
@@ -150,10 +148,9 @@ impl Intake {
         Ok(())
     }
 
-    /// Writes the rows that came since the last one as files.
+    /// Writes the rows since the last flush into files.
     ///
-    /// # Errors
-    /// Those of the file system; the rows are kept for the next.
+    /// # Errors Those of the file system; the rows are kept for the next flush.
     pub fn flush(&self) -> Result<Flushed, MonitorError> {
         let mut catalogue = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
         let mut live = self.live();
@@ -185,11 +182,10 @@ impl Intake {
         }
     }
 
-    /// Files that replace others, in one step: `replaced` go, `new` count, `rolled` are summed up in them as well.
-    /// Names are those of the catalogue. The files replaced are removed.
+    /// Replaces files in one step: `replaced` are removed, `new` count from now on, and `rolled` are marked
+    /// as summed up in them. Names are those of the catalogue.
     ///
-    /// # Errors
-    /// One of `replaced` does not count any more, or the file system fails; then nothing is changed.
+    /// # Errors One of `replaced` no longer counts, or the file system fails; then nothing is changed.
     pub fn replace(
         &self,
         replaced: &[String],
@@ -219,16 +215,15 @@ impl Intake {
         next.write(&self.folder)?;
         *catalogue = next;
         for file in replaced {
-            // A reader may still have it open; one that stays is removed at the next start.
+            // A reader may still have it open; a remaining file is removed at the next start.
             let _ = fs::remove_file(self.folder.join(file));
         }
         Ok(())
     }
 
-    /// A place for a new file: its name in the catalogue and its path.
+    /// A new file: its name in the catalogue and its path.
     ///
-    /// # Errors
-    /// Those of the file system.
+    /// # Errors Those of the file system.
     pub fn new_file(
         &self,
         table: &str,
@@ -270,11 +265,11 @@ fn snapshot(folder: &Path, catalogue: &Catalogue) -> Result<Readings, MonitorErr
     readings.map_err(|error| damaged(format!("damaged last readings: {error}")))
 }
 
-/// Saves the readings and begins a new segment of the journal. The catalogue may name them once the rows that came
-/// until now are in files; until then the old snapshot and segments stay.
+/// Saves the readings and begins a new segment of the journal. The catalogue may name them once all earlier
+/// rows are in files; until then the old snapshot and segments stay.
 fn save(folder: &Path, live: &mut Live) -> Result<(), MonitorError> {
     let journal = Journal::begin(&folder.join("journal"), live.journal.number() + 1)?;
-    // Who waits for a sync gets one of the new segment.
+    // Threads that wait for a sync get one of the new segment.
     live.journal.appended().sync()?;
     let name = format!("state-{:012}.bin", journal.number());
     let path = folder.join(&name);
@@ -287,7 +282,7 @@ fn save(folder: &Path, live: &mut Live) -> Result<(), MonitorError> {
     Ok(())
 }
 
-/// Writes rows and then the catalogue that has them.
+/// Writes rows, and then the catalogue with them.
 fn write(folder: &Path, rows: &Rows, catalogue: &mut Catalogue) -> Result<Flushed, MonitorError> {
     let day = day_of(now());
     let mut files = BTreeMap::new();
@@ -309,7 +304,8 @@ fn write(folder: &Path, rows: &Rows, catalogue: &mut Catalogue) -> Result<Flushe
     Ok(Flushed { rows: rows.len() as u64, files: written.len() as u64 })
 }
 
-/// Snapshots and segments that the catalogue on the disk does not need. What has another name is somebody's, and stays.
+/// Snapshots and segments that the catalogue on the disk does not need. Files with other names are not ours
+/// and stay.
 fn forget_old_states(folder: &Path, catalogue: &Catalogue) {
     let is_old_state = |name: &str| is_state(name) && Some(name) != catalogue.state.as_deref();
     let is_old_segment = |name: &str| {
@@ -325,21 +321,21 @@ fn is_state(name: &str) -> bool {
     parts.is_some_and(|(text, ending)| matches!(ending, "bin" | "draft") && number(text).is_some())
 }
 
-/// Of a snapshot or a segment: they are written with twelve digits or more.
+/// The number of a snapshot or segment, which has at least twelve digits.
 fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| text.len() >= 12)
 }
 
-/// Removes the files of a folder whose names are so.
+/// Removes the files of a folder whose names match.
 fn remove(folder: &Path, is_old: &dyn Fn(&str) -> bool) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_old)) {
-        // One that stays is removed the next time.
+        // A remaining file is removed the next time.
         let _ = fs::remove_file(entry.path());
     }
 }
 
-/// Files that are named and not there: a copy that was not whole. What is there can be asked.
+/// Removes entries whose files are missing, as in an incomplete copy. The remaining files can be queried.
 fn leave_out_missing(folder: &Path, catalogue: &mut Catalogue, rows: &mut Rows) {
     let mut missing = Vec::new();
     for files in catalogue.tables.values_mut().flat_map(BTreeMap::values_mut) {
@@ -358,8 +354,8 @@ fn leave_out_missing(folder: &Path, catalogue: &mut Catalogue, rows: &mut Rows) 
     }
 }
 
-/// Files of rows that a crash left: their numbers were not given yet. Others that the catalogue does not name are
-/// somebody's, and stay.
+/// Removes files of rows that a crash left, whose numbers were not assigned yet. Other files that the
+/// catalogue does not name are not ours and stay.
 fn remove_strays(folder: &Path, catalogue: &Catalogue) {
     let number = |path: &Path| path.file_name()?.to_str()?.strip_suffix(".parquet")?.parse::<u64>().ok();
     for table in ["job_io", "targets", "losses", "events", "job_names"] {
@@ -380,7 +376,7 @@ fn below(folder: &Path) -> Vec<PathBuf> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A folder of a test, removed at its end.
+    /// The folder of a test, removed at its end.
     pub struct Folder(pub PathBuf);
 
     impl Folder {
@@ -401,7 +397,7 @@ pub(crate) mod tests {
     #[test]
     fn a_first_start_that_ends_early_leaves_a_store() {
         let folder = Folder::new("first-start");
-        // It can't have a journal: as if it was killed before that was made.
+        // A journal cannot be created, as if the process was killed before that.
         fs::write(folder.0.join("journal"), b"").expect("room");
         assert!(Intake::open(&folder.0).is_err());
         fs::remove_file(folder.0.join("journal")).expect("it is there");

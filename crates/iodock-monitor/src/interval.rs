@@ -1,4 +1,4 @@
-//! What happened between two readings, as rows.
+//! The changes between two readings, as rows.
 
 use crate::columns::{self, COLUMNS};
 use crate::rows::{JobRow, Rows, ValueRow};
@@ -14,7 +14,7 @@ pub struct Interval<'a> {
 }
 
 impl Interval<'_> {
-    /// What an owner's counters grew; nothing if that is nothing, and exact.
+    /// The growth of an owner's counters; no row if there was none and that is exact.
     pub fn put(&self, names: &Names, entry: &Entry, grown: &[(Metric, u64)], rows: &mut Rows) {
         if grown.is_empty() && self.is_exact {
             return;
@@ -30,7 +30,7 @@ impl Interval<'_> {
         rows.jobs.push(JobRow { begin, end, place, owner, is_exact, counters });
     }
 
-    /// The levels of what belongs to nobody.
+    /// The levels without an owner.
     pub fn put_levels(&self, names: &Names, entry: &Entry, values: &[(Metric, u64)], rows: &mut Rows) {
         if entry.owner.evidence != Evidence::Nobody {
             return;

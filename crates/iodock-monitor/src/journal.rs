@@ -1,4 +1,5 @@
-//! Pushes that are not in files yet: frames behind each other, in segments that a snapshot of the readings begins.
+//! Pushes that are not in files yet: consecutive frames, in segments that each begin with a snapshot of the
+//! readings.
 
 use crate::disk;
 use crate::error::MonitorError;
@@ -9,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of a segment that are read at once.
+/// Bytes of a segment that are read at a time.
 const WINDOW: usize = 32 << 20;
 const LONGEST_FRAME: usize = frame::HEADER + frame::LONGEST + frame::LONGEST / 128;
 
@@ -21,7 +22,7 @@ pub struct Journal {
     synced: Arc<Mutex<u64>>,
 }
 
-/// What was appended, and is not yet safe.
+/// Appended data that are not safe yet.
 pub struct Appended {
     path: PathBuf,
     file: Arc<File>,
@@ -30,16 +31,15 @@ pub struct Appended {
 }
 
 impl Appended {
-    /// Waits until it survives a power cut. Those who come meanwhile are served by the next sync together.
+    /// Waits until the data survive a power failure. One sync serves all threads that wait for it.
     ///
-    /// # Errors
-    /// Those of the disk: then nobody knows what it holds.
+    /// # Errors Those of the disk: its content is then unknown.
     pub fn sync(&self) -> Result<(), MonitorError> {
         let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
         if *synced >= self.end {
             return Ok(());
         }
-        // All that is in the file now is safe afterwards, not only ours.
+        // Everything in the file now is safe afterwards.
         let length = self.file.metadata().map_err(MonitorError::io(&self.path))?.len();
         self.file.sync_data().map_err(MonitorError::io(&self.path))?;
         *synced = length;
@@ -48,10 +48,9 @@ impl Appended {
 }
 
 impl Journal {
-    /// Begins segment `number`; what it held before is gone.
+    /// Begins segment `number` and discards its earlier content.
     ///
-    /// # Errors
-    /// Those of the file system.
+    /// # Errors Those of the file system.
     pub fn begin(folder: &Path, number: u64) -> Result<Journal, MonitorError> {
         disk::make_folder(folder)?;
         let path = segment(folder, number);
@@ -66,12 +65,11 @@ impl Journal {
         self.number
     }
 
-    /// # Errors
-    /// Those of the file system; the journal is then as before.
+    /// # Errors Those of the file system; the journal is then unchanged.
     pub fn append(&mut self, frame: &[u8]) -> Result<(), MonitorError> {
         let path = segment(&self.folder, self.number);
         if let Err(error) = (&*self.file).write_all(frame) {
-            // A part of a frame would hide those behind it.
+            // An incomplete frame would hide those after it.
             self.file.set_len(self.length).map_err(MonitorError::io(&path))?;
             return Err(MonitorError::Io { path, source: error });
         }
@@ -79,28 +77,27 @@ impl Journal {
         Ok(())
     }
 
-    /// All that is in the segment by now.
+    /// Everything in the segment so far.
     pub fn appended(&self) -> Appended {
         let (file, synced) = (Arc::clone(&self.file), Arc::clone(&self.synced));
         Appended { path: segment(&self.folder, self.number), file, end: self.length, synced }
     }
 }
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Default, Debug, PartialEq, Eq)]
 pub struct Replayed {
     pub batches: u64,
-    /// Bytes behind the last whole batch of a segment: the machine went down while they were written, so nobody
-    /// was told that they were kept.
+    /// Bytes after the last whole batch of a segment. The machine crashed while writing them, so they were
+    /// not acknowledged.
     pub torn: u64,
-    /// The number that the next segment gets.
+    /// The number of the next segment.
     pub next: u64,
 }
 
-/// Gives every batch from segment `first` on, in the order in which they came.
+/// Passes every batch from segment `first` on, in order of arrival.
 ///
-/// # Errors
-/// Those of the file system.
+/// # Errors Those of the file system.
 pub fn replay(folder: &Path, first: u64, take: &mut dyn FnMut(Batch)) -> Result<Replayed, MonitorError> {
     let mut replayed = Replayed { next: first, ..Replayed::default() };
     for (number, path) in segments(folder).map_err(MonitorError::io(folder))? {
@@ -142,7 +139,7 @@ fn replay_segment(
             }
             Err(damage) => {
                 let found = next_frame(rest, &damage).len();
-                // A frame that begins near the end of the window is whole only with what follows.
+                // A frame that begins near the end of the window is completed by the next one.
                 let kept = if found == 0 && !is_whole { LONGEST_FRAME - 1 } else { found };
                 replayed.torn += (rest.len() - kept) as u64;
                 start += rest.len() - kept;
@@ -151,10 +148,10 @@ fn replay_segment(
     }
 }
 
-/// What follows a damaged frame: the next that is whole, if there is one.
+/// The bytes after a damaged frame: the next whole frame, if there is one.
 fn next_frame<'a>(bytes: &'a [u8], damage: &Damage) -> &'a [u8] {
     let begins = |at: &usize| frame::split(&bytes[*at..]).is_ok();
-    // The tail of a file is searched once, and whole frames seldom follow.
+    // The end of a file is searched once, and whole frames seldom follow.
     let from = if matches!(damage, Damage::Cut(_)) { 1 } else { frame::HEADER };
     let at = (from..bytes.len()).find(begins);
     at.map_or(&[], |at| &bytes[at..])

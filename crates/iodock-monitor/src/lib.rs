@@ -1,8 +1,8 @@
-//! The collector's intake: agents' batches in, a store of Parquet files out, each batch counted once.
+//! The collector's intake: receives agents' batches, counts each once, and writes a store of Parquet files.
 //!
-//! [`Intake::take`] and [`Intake::sync`] keep a batch safely in a [`journal`], [`readings`] take what counters grew,
-//! [`rows`] become files at each [`Intake::flush`], and the [`catalogue`] names in one rename all files that count.
-//! What every column means: docs/explanation/monitor-store.md.
+//! [`Intake::take`] and [`Intake::sync`] store a batch safely in a [`journal`]. [`readings`] compute the
+//! growth of counters. [`rows`] become files at each [`Intake::flush`], and the [`catalogue`] names all files
+//! that count in one rename. The meaning of every column: docs/explanation/monitor-store.md.
 
 pub mod catalogue;
 mod columns;

@@ -1,4 +1,4 @@
-//! The last reading of every entry of every target, and what comes out of the next one: how much it grew.
+//! The last reading of every entry of every target, and the growth that the next one shows.
 
 mod lost;
 
@@ -16,15 +16,15 @@ use lost::Lost;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 
-/// A target that was not read for so long is forgotten, ns.
+/// A target that was not read for this long is forgotten, ns.
 const FORGOTTEN: i64 = 7 * 86_400 * 1_000_000_000;
-/// The same of a sender: an agent that was away for longer is asked for all it has.
+/// The same for a sender: an agent that was away for longer must send everything.
 const FORGOTTEN_SENDER: i64 = 60 * 86_400 * 1_000_000_000;
-/// Slurm keeps a job that it has requeued from beginning for two minutes: until its credential has expired
-/// (`cred_expire` of slurm.conf(5)), ns.
+/// Slurm does not start a requeued job for two minutes, until its credential has expired (`cred_expire` of
+/// slurm.conf(5)), ns.
 const REQUEUED: i64 = 120 * 1_000_000_000;
 
-/// All that must be known of the past to take growth from the next batch.
+/// Everything that must be known about the past to compute growth from the next batch.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Readings {
     senders: HashMap<SenderId, Sender>,
@@ -32,7 +32,7 @@ pub struct Readings {
     steps: Steps,
 }
 
-/// What came of a sender.
+/// The state of a sender.
 #[derive(Default, Serialize, Deserialize)]
 struct Sender {
     /// The time of its last batch.
@@ -44,28 +44,28 @@ struct Sender {
 
 #[derive(Default, Serialize, Deserialize)]
 struct Target {
-    /// When it was read to its end last, after one full reading: who is not known was not there then. ns since the
-    /// epoch by the agent's clock.
+    /// Time at which it was last read to its end, after a full reading: unknown owners did not exist then. ns
+    /// since the epoch by the agent's clock.
     time: Option<i64>,
-    /// Readings are missing since: until the next full one nothing is exact.
+    /// Readings are missing; until the next full one nothing is exact.
     is_unsure: bool,
-    /// When something of it came last, by the same clock.
+    /// Time of its last data, by the same clock.
     heard: i64,
     names: Vec<String>,
     entries: HashMap<Owner, Last>,
     pieces: Option<Pieces>,
 }
 
-/// A reading of which more is to come.
+/// A reading that is not complete yet.
 #[derive(Serialize, Deserialize)]
 struct Pieces {
     time: i64,
     next: u32,
-    /// Of a full one: who is there.
+    /// The owners present, for a full reading.
     seen: HashSet<Owner>,
 }
 
-/// An entry as it was read last.
+/// An entry as last read.
 #[derive(Default, Serialize, Deserialize)]
 struct Last {
     /// Sorted by metric.
@@ -75,16 +75,15 @@ struct Last {
 }
 
 impl Readings {
-    /// Of what a store without steps has kept.
+    /// Converts the state of a store without steps.
     ///
-    /// # Errors
-    /// It is damaged.
+    /// # Errors It is damaged.
     pub fn without_steps(bytes: &[u8]) -> Result<Readings, postcard::Error> {
         let (senders, targets) = postcard::from_bytes(bytes)?;
         Ok(Readings { senders, targets, steps: Steps::default() })
     }
 
-    /// The last batch of that sender that is in, 0 if there is none.
+    /// The last batch received from that sender, 0 if there is none.
     pub fn applied(&self, sender: &SenderId) -> u64 {
         self.senders.get(sender).map_or(0, |sender| sender.applied)
     }
@@ -99,7 +98,7 @@ impl Readings {
         Receipt { kept: sender.map_or(0, |it| it.applied), full: sender.is_none_or(|it| it.wants_full) }
     }
 
-    /// How much of what a batch names would be new here, see [`work::Work::names`].
+    /// The number of names in a batch that would be new here, see [`work::Work::names`].
     pub fn new_names(&self, batch: &Batch) -> u64 {
         let is_known = self.senders.contains_key(&SenderId::of(batch));
         let sender = if is_known { 0 } else { work::weight(batch.host.len()) };
@@ -114,13 +113,13 @@ impl Readings {
         sender + job_names + batch.parts.iter().map(of_part).sum::<u64>()
     }
 
-    /// Takes what a batch says into `rows`; nothing if it was there before.
+    /// Adds the content of a batch to `rows`; nothing if it was received before.
     pub fn apply(&mut self, batch: &Batch, rows: &mut Rows) {
         let sender = self.senders.entry(SenderId::of(batch)).or_default();
         if batch.sequence <= sender.applied {
             return;
         }
-        // Of a spool whose first batches nobody has, they may have gone to another collector.
+        // The first batches of this spool are unknown here; they may have gone to another collector.
         let missing = if sender.applied == 0 { 0 } else { batch.sequence - sender.applied - 1 };
         sender.note(batch, missing, rows);
         if missing > 0 {
@@ -133,7 +132,7 @@ impl Readings {
         let name_row =
             |named: &JobName| NameRow { time: batch.time, host: batch.host.clone(), named: named.clone() };
         rows.names.extend(batch.job_names.iter().map(name_row));
-        // Steps' totals first: what samples of the same round still give of those steps is in them.
+        // Totals of steps come first: they include what samples of the same round show of those steps.
         let (totals, others): (Vec<_>, Vec<_>) =
             batch.parts.iter().partition(|part| part.source == steps::SOURCE);
         totals.into_iter().for_each(|part| self.take_totals(&SenderTarget::of(batch, part), part, rows));
@@ -151,10 +150,10 @@ impl Readings {
         }
     }
 
-    /// Each entry is the total of a step that has ended, and complete in itself.
+    /// Each entry is the total of a step that has ended, and is complete.
     fn take_totals(&mut self, place: &SenderTarget, part: &Part, rows: &mut Rows) {
         let numbers: Vec<Name> = (0..part.names.len()).map(Name::numbered).collect();
-        // A part was checked when it came.
+        // A part was checked on arrival.
         let Ok(names) = part.interned() else { return };
         for entry in &part.entries {
             let values = here(entry, &numbers);
@@ -167,7 +166,7 @@ impl Readings {
         }
     }
 
-    /// Forgets what nobody has read for a week before `now`, ns since the epoch.
+    /// Forgets what was not read for a week before `now`, ns since the epoch.
     pub fn forget_old(&mut self, now: i64) {
         self.targets.retain(|_, target| now.saturating_sub(target.heard) < FORGOTTEN);
         self.senders.retain(|_, sender| now.saturating_sub(sender.heard) < FORGOTTEN_SENDER);
@@ -214,7 +213,7 @@ impl Target {
         self.follow(part);
         let numbers = self.numbers(&part.names);
         let names = self.interned();
-        // An agent's clock that was set back must not make intervals that end before they begin.
+        // An agent's clock that was set back must not produce intervals that end before they begin.
         let begin = self.time.map_or(part.time, |time| time.min(part.time));
         let lost = self.take_lost();
         let share = self.share_of_falling(part, &numbers, &lost);
@@ -247,7 +246,7 @@ impl Target {
         }
     }
 
-    /// Notes a piece; one that does not follow the one before says nothing about what is not in it.
+    /// Notes a piece. If it does not follow the previous one, it shows nothing about entries that it lacks.
     fn follow(&mut self, part: &Part) {
         if part.piece == 0 {
             self.pieces = Some(Pieces { time: part.time, next: 0, seen: HashSet::new() });
@@ -262,13 +261,14 @@ impl Target {
         }
     }
 
-    /// Who is no more there after a full reading.
+    /// Owners that are missing after a full reading.
     fn end(&self, part: &Part) -> Vec<Owner> {
         let Some(pieces) = self.pieces.as_ref().filter(|_| part.full) else { return Vec::new() };
         self.entries.keys().filter(|owner| !pieces.seen.contains(*owner)).cloned().collect()
     }
 
-    /// What each counter of an entry grew; whether all of it is exact. VALUES: the entry's, sorted.
+    /// The growth of each counter of an entry, and whether it is complete and exact. VALUES: the entry's,
+    /// sorted.
     fn growth(
         &self,
         entry: &Entry,
@@ -279,7 +279,7 @@ impl Target {
         grown.clear();
         let last = self.entries.get(&entry.owner);
         if last.is_none() && self.time.is_none() {
-            // Of a target that nobody has read before, what counters show may be old: nothing is told.
+            // In the first reading of a target, counters may be old, so no growth is reported.
             return true;
         }
         let mut is_exact = true;
@@ -294,7 +294,7 @@ impl Target {
                     same_cgroup(last.map(|last| last.value(metric)), value, self.time, part.time)
                 }
                 Trend::Grows => Expiry::default().growth(self.before(last, metric, part.time), &now),
-                // What ended left the sum: it grew by the difference at least.
+                // Ended processes left the sum, so it grew by at least the difference.
                 Trend::Falls => {
                     Growth::AtLeast(value.saturating_sub(last.map_or(0, |last| last.value(metric))))
                 }
@@ -305,7 +305,7 @@ impl Target {
             }
         };
         values.iter().for_each(|&(metric, value)| add(metric, value));
-        // What is not there any more is zero: the counters began anew.
+        // A missing value is zero: the counters started again.
         let is_gone = |metric: &Metric| find(values, *metric).is_none();
         let before = last.iter().flat_map(|last| &last.values).map(|(metric, _)| *metric);
         before.filter(is_gone).for_each(|metric| add(metric, 0));
@@ -318,7 +318,7 @@ impl Target {
                 value: last.value(metric),
                 start_time: last.start_time,
                 updated: last.updated,
-                // It was read in pieces of which the last never came, and so lately.
+                // It was read in pieces whose last one never came, so the time is recent.
                 time: time.unwrap_or(now),
             }),
             (None, Some(time)) => Before::Absent { time },
@@ -326,8 +326,8 @@ impl Target {
         }
     }
 
-    /// Of sums that fall: how much of what owners grew is new. Who waits for a process that ended takes over all
-    /// that it did, so what some lose is taken from what others gain.
+    /// For sums that fall: the part of the owners' growth that is new. A process that waited for an ended one
+    /// takes over its count, so losses are subtracted from others' gains.
     fn share_of_falling(&self, part: &Part, numbers: &[Name], lost: &Lost) -> Option<Share> {
         if part.trend != Trend::Falls || self.time.is_none() {
             return None;
@@ -355,10 +355,10 @@ impl Target {
         *last = Last { values, start_time: entry.start_time, updated: entry.updated };
     }
 
-    /// This target's numbers of a part's names.
+    /// This target's numbers for a part's names.
     fn numbers(&mut self, texts: &[String]) -> Vec<Name> {
         let mut names = self.interned();
-        // There are too many only of a sender who invents them; then one stands for the rest.
+        // Only a malicious sender has too many; then one name represents the rest.
         let number = |text: &String| names.intern(text.as_bytes()).unwrap_or_default();
         let numbers = texts.iter().map(number).collect();
         self.names = names.texts().map(str::to_owned).collect();
@@ -374,8 +374,8 @@ impl Target {
     }
 }
 
-/// Of a job's cgroup, which begins at 0 with the job and goes with it: no other job has its name, and a job that is
-/// requeued begins [`REQUEUED`] later at the earliest.
+/// For a job's cgroup, which begins at 0 with the job and ends with it. No other job has its name, and a
+/// requeued job begins at least [`REQUEUED`] later.
 fn same_cgroup(before: Option<u64>, now: u64, read: Option<i64>, time: i64) -> Growth {
     let grown = now.checked_sub(before.unwrap_or(0));
     let is_same = read.is_some_and(|read| time - read < REQUEUED);

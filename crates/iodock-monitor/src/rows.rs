@@ -1,4 +1,4 @@
-//! Rows of the store, as they come, and their Parquet files.
+//! Rows of the store as they arrive, and their Parquet files.
 
 use crate::columns::{COLUMNS, COUNTERS};
 use crate::error::MonitorError;
@@ -10,18 +10,18 @@ use iodock_store::{Cell, TableWriter};
 use std::fs::File;
 use std::path::Path;
 
-/// What an owner did on a target between two readings.
+/// The activity of an owner on a target between two readings.
 pub struct JobRow {
     pub begin: i64,
     pub end: i64,
     pub place: SenderTarget,
     pub owner: Owner,
-    /// Otherwise it did this much or more.
+    /// If not, it did at least this much.
     pub is_exact: bool,
     pub counters: [u64; COLUMNS],
 }
 
-/// What a counter of nobody in particular grew between two readings, or a level at `end`.
+/// The growth of a counter without an owner between two readings, or a level at `end`.
 pub struct ValueRow {
     pub begin: i64,
     pub end: i64,
@@ -49,13 +49,13 @@ pub struct EventRow {
 }
 
 pub struct NameRow {
-    /// When it was told, ns since the epoch.
+    /// Time of the report, ns since the epoch.
     pub time: i64,
     pub host: String,
     pub named: JobName,
 }
 
-/// Since the last flush.
+/// Rows since the last flush.
 #[derive(Default)]
 pub struct Rows {
     pub jobs: Vec<JobRow>,
@@ -65,10 +65,10 @@ pub struct Rows {
     pub names: Vec<NameRow>,
 }
 
-/// A file of rows that is whole and on the disk.
+/// A complete file of rows on the disk.
 pub struct Written {
     pub table: &'static str,
-    /// Smallest begin and largest end, ns since the epoch.
+    /// Earliest begin and latest end, ns since the epoch.
     pub begin: i64,
     pub end: i64,
     pub rows: u64,
@@ -79,7 +79,7 @@ impl Rows {
         self.jobs.len() + self.values.len() + self.losses.len() + self.events.len() + self.names.len()
     }
 
-    /// Those of `later` behind these.
+    /// Appends the rows of `later`.
     pub fn append(&mut self, mut later: Rows) {
         self.jobs.append(&mut later.jobs);
         self.values.append(&mut later.values);
@@ -88,10 +88,9 @@ impl Rows {
         self.names.append(&mut later.names);
     }
 
-    /// Writes a file for every table that has rows, where `path` says.
+    /// Writes a file for every table that has rows, at the place that `path` returns.
     ///
-    /// # Errors
-    /// Those of the file system.
+    /// # Errors Those of the file system.
     pub fn write(
         &self,
         path: &mut dyn FnMut(&'static str) -> Result<std::path::PathBuf, MonitorError>,
@@ -162,7 +161,7 @@ fn job_io(rows: &[JobRow], path: &Path) -> Result<(), MonitorError> {
     finish(table, path)
 }
 
-/// An owner's ids as texts; `None` where there is none.
+/// An owner's ids as texts; `None` if there is none.
 struct Texts {
     job: Option<String>,
     user: Option<String>,
@@ -174,7 +173,7 @@ impl Texts {
     fn of(owner: &Owner) -> Texts {
         let text = |id: &[u8]| Some(unique_text(id)).filter(|text| !text.is_empty());
         Texts {
-            // An owner without an id is another one than nobody.
+            // An owner without an id differs from an entry without an owner.
             job: owner.has_job().then(|| unique_text(&owner.job)),
             user: text(&owner.user),
             session: text(&owner.session),
@@ -256,7 +255,7 @@ fn job_names(rows: &[NameRow], path: &Path) -> Result<(), MonitorError> {
     finish(table, path)
 }
 
-/// Counters above 2^63 are no counters of anything real; tables have signed numbers.
+/// Real counters are below 2^63; tables have signed numbers.
 fn wide<'a>(value: u64) -> Cell<'a> {
     Cell::Wide(i64::try_from(value).unwrap_or(i64::MAX))
 }

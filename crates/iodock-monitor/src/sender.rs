@@ -1,9 +1,9 @@
-//! Who sends, and what is read where.
+//! Senders, and what they read.
 
 use iodock_samples::batch::{Batch, Part, SpoolId};
 use serde::{Deserialize, Serialize};
 
-/// A spool, and whose it is: two machines made of one image may have one spool's id.
+/// A spool and its machine: two machines made from one image may have the same spool id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SenderId {
     pub spool: SpoolId,
@@ -19,7 +19,7 @@ impl SenderId {
 /// One target of one sender.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SenderTarget {
-    /// Two machines of one name are two.
+    /// Two machines with the same name are different.
     pub spool: SpoolId,
     pub host: String,
     pub source: String,
@@ -38,7 +38,7 @@ impl SenderTarget {
         }
     }
 
-    /// Whether it is that sender's.
+    /// Whether it belongs to that sender.
     pub fn is_of(&self, sender: &SenderId) -> bool {
         self.spool == sender.spool && self.host == sender.host
     }

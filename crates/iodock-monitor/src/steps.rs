@@ -1,5 +1,5 @@
-//! Totals of job steps, as a scheduler's plugin took them at their end, against what samples of their processes gave:
-//! of a total only what is missing there becomes a row, so that both together are the total
+//! Totals of job steps, taken by a scheduler's plugin at their end, compared with samples of their processes.
+//! Only the part of a total that samples lack becomes a row, so that both together are the total
 //! (docs/decisions/0013-a-steps-total-minus-its-samples.md).
 
 use crate::columns::{self, COLUMNS};
@@ -9,13 +9,13 @@ use iodock_samples::sample::{Entry, Metric, Names};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Of totals, and of the samples that they complete.
+/// The source of totals, and of the samples that they complete.
 pub const SOURCE: &str = "slurm_step";
 pub const SAMPLES: &str = "process_io";
-/// A job that was requeued has a step's number again; so many runs of one are told apart.
+/// A requeued job has the same step number again; this number of runs is distinguished.
 const MOST_RUNS: usize = 8;
 
-/// Those whose samples came lately, or whose total did.
+/// Steps with recent samples or a recent total.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Steps(HashMap<StepId, Step>);
 
@@ -29,9 +29,9 @@ struct StepId {
 
 #[derive(Default, Serialize, Deserialize)]
 struct Step {
-    /// What samples gave since the last total, by the column's name.
+    /// The sum of samples since the last total, by the column's name.
     sampled: HashMap<String, u64>,
-    /// Whose totals came, the last one behind.
+    /// Runs whose totals arrived, the last one at the end.
     runs: Vec<Run>,
     /// ns since the epoch, by the agent's clock.
     heard: i64,
@@ -43,17 +43,17 @@ struct Run {
     ended: i64,
 }
 
-/// A total that had not come before.
+/// A total that had not arrived before.
 pub struct Settled {
-    /// What samples had not given, also if that is nothing: it says that the step has ended, and that both together are
-    /// its total. Not exact where samples gave more.
+    /// What samples lacked, even if it is nothing: it shows that the step has ended, and that both together
+    /// are its total. Not exact if samples showed more.
     pub row: JobRow,
-    /// What samples had given of each of the total's values, in their order; `None`: there were no samples.
+    /// What samples showed of each of the total's values, in order; `None`: there were no samples.
     pub sampled: Option<Vec<u64>>,
 }
 
 impl StepId {
-    /// `None` of what is no step's.
+    /// `None` if it is not a step.
     fn of(place: &SenderTarget, owner: &iodock_samples::sample::Owner) -> Option<StepId> {
         let sender = || SenderId { spool: place.spool, host: place.host.clone() };
         let is_step = owner.has_job() && !owner.session.is_empty();
@@ -62,13 +62,14 @@ impl StepId {
 }
 
 impl Steps {
-    /// Notes what the rows from `first` on give of steps, and removes those whose step's total is here already.
+    /// Notes what the rows from `first` on show of steps, and removes those whose step's total has already
+    /// arrived.
     pub fn sampled(&mut self, first: usize, rows: &mut Vec<JobRow>) {
         let new = rows.split_off(first);
         rows.extend(new.into_iter().filter(|row| self.note(row)));
     }
 
-    /// Whether the row is to stay.
+    /// Whether the row stays.
     fn note(&mut self, row: &JobRow) -> bool {
         let Some(id) = StepId::of(&row.place, &row.owner) else { return true };
         let Some(step) = self.0.get_mut(&id) else {
@@ -84,8 +85,8 @@ impl Steps {
         !is_over
     }
 
-    /// Takes a step's total; `None` if it was here before. VALUES: the entry's. TIME: when it was read, by the
-    /// agent's clock.
+    /// Adds a step's total; `None` if it has already arrived. VALUES: the entry's. TIME: of its reading, by
+    /// the agent's clock.
     pub fn settle(
         &mut self,
         place: &SenderTarget,
@@ -105,7 +106,8 @@ impl Steps {
             was_sampled.then(|| values.iter().map(|value| step.sampled_of(names, *value)).collect());
         let (counters, is_exact) = step.missing(names, values);
         step.end(Run { began, ended }, time);
-        // A clock that was set meanwhile must not make intervals that end before they begin, or in the future.
+        // A clock that was set in between must not produce intervals that end before they begin, or in the
+        // future.
         let end = ended.min(time);
         let row = JobRow {
             begin: began.clamp(0, end.max(0)),
@@ -123,7 +125,7 @@ impl Steps {
         self.0.len()
     }
 
-    /// Forgets steps of which nothing came for so long before `now`: those that have ended, and others. All ns.
+    /// Forgets steps without data for this long before `now`, ended or not. All in ns.
     pub fn forget_old(&mut self, now: i64, ended: i64, others: i64) {
         self.0.retain(|_, step| {
             let patience = if step.sampled.is_empty() { ended } else { others };
@@ -141,7 +143,7 @@ impl Step {
         }
     }
 
-    /// Of a total, what samples did not give; whether they gave no more than that.
+    /// The part of a total that samples lack, and whether they showed no more than the total.
     fn missing(&self, names: &Names, values: &[(Metric, u64)]) -> ([u64; COLUMNS], bool) {
         let (mut counters, mut is_exact) = ([0; COLUMNS], true);
         columns::add(names, values, &mut counters);
@@ -153,7 +155,7 @@ impl Step {
         (counters, is_exact)
     }
 
-    /// Of one of a total's values.
+    /// For one of a total's values.
     fn sampled_of(&self, names: &Names, value: (Metric, u64)) -> u64 {
         let mut counters = [0; COLUMNS];
         columns::add(names, &[value], &mut counters);

@@ -1,4 +1,4 @@
-//! What of a push is taken, and what is refused.
+//! Which parts of a push are accepted, and which are refused.
 
 use crate::catalogue::day_of;
 use crate::error::MonitorError;
@@ -16,26 +16,27 @@ const LONG_AGO: i64 = 946_684_800_000_000_000;
 /// What a sender may send.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms<'a> {
-    /// As this machine only.
+    /// For this machine only.
     pub host: Option<&'a str>,
-    /// Once so much was taken, no frame more is.
+    /// After this amount of work, no more frames are accepted.
     pub most: Option<Work>,
-    /// The sender's clock as it sent this, ns since the epoch. Agents of before don't say it.
+    /// The sender's clock when it sent this, ns since the epoch. Older agents do not send it.
     pub sent: Option<i64>,
 }
 
-/// What was taken of a push. Frames that follow a refused one, and those beyond [`Terms::most`], are not.
+/// The accepted part of a push. Frames after a refused one, and those beyond [`Terms::most`], are not
+/// accepted.
 #[derive(Debug, Default)]
 pub struct Taken {
     pub receipt: Receipt,
-    /// Of the last batch.
+    /// The sender of the last batch.
     pub sender: Option<SenderId>,
     pub work: Work,
-    /// Why the sender is to blame for what was not taken.
+    /// Why something was refused because of the sender.
     pub refused: Option<MonitorError>,
 }
 
-/// The first batch of `bytes`, its frame, and what follows it. Who sends what is refused has made work, too.
+/// The first batch of `bytes`, its frame, and the bytes after it. A refused batch counts as work, too.
 pub fn next_batch<'a>(
     bytes: &'a [u8],
     terms: &Terms,
@@ -51,7 +52,8 @@ pub fn next_batch<'a>(
     Ok((batch, encoded, rest))
 }
 
-/// A batch may be old: it was kept while nobody took it. So only what the sender says of now tells a clock that is behind.
+/// A batch may be old, because it was kept until now. So only the sender's current time shows a clock that is
+/// behind.
 fn check_clock(batch: &Batch, sent: Option<i64>) -> Result<(), MonitorError> {
     let now = now();
     if let Some(ahead) = sent.map(|sent| sent.saturating_sub(now)).filter(|by| !(-APART..=APART).contains(by))

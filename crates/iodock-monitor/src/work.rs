@@ -1,30 +1,30 @@
-//! What batches ask of a collector: the measure of how much one sender may send.
+//! The work that batches cause in a collector, for limiting senders.
 
 use iodock_samples::batch::{Batch, JobName, Part};
 use iodock_samples::sample::Owner;
 use std::ops::AddAssign;
 
-/// A name of so many letters counts as one more.
+/// A name counts once more for each such number of letters.
 const LETTERS: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Of batches, not compressed.
+    /// Uncompressed bytes of batches.
     pub bytes: u64,
     /// Entries and their values, losses, events and names of jobs.
     pub values: u64,
-    /// Owners, targets and senders that were not known, and names of jobs: each is kept. A long one counts as
+    /// New owners, targets and senders, and names of jobs, all of which are stored. A long one counts as
     /// several.
     pub names: u64,
 }
 
 impl Work {
-    /// Whether any of it is as much as in `most`.
+    /// Whether any of it reaches the limit in `most`.
     pub fn is_spent(&self, most: &Work) -> bool {
         self.bytes >= most.bytes || self.values >= most.values || self.names >= most.names
     }
 
-    /// All but names, which only who knows the others can count.
+    /// All but names, which can only be counted if the known ones are known.
     pub fn of(batch: &Batch) -> Work {
         let entries = batch.parts.iter().flat_map(|part| &part.entries);
         let values: usize = entries.map(|entry| 1 + entry.values.len()).sum();
@@ -41,7 +41,7 @@ impl AddAssign for Work {
     }
 }
 
-/// What it counts as.
+/// The number that it counts as.
 pub fn weight(letters: usize) -> u64 {
     1 + (letters / LETTERS) as u64
 }

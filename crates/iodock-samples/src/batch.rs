@@ -1,50 +1,52 @@
-//! A round of readings as it is kept in an agent's spool and sent to the collector.
+//! A round of readings as an agent's spool stores it and sends it to the collector.
 //!
-//! Values are the counters themselves, not what they grew: a batch that comes twice changes nothing, and of one
-//! that is lost only the moment is. Of a part that is not `full` only what changed since the batch before is there.
-//! After a gap (batches dropped, another collector) the next one must be full: [`Receipt::full`] asks for it.
+//! Values are the counters themselves, not their growth: a repeated batch changes nothing, and a lost one
+//! loses only a point in time. A part that is not `full` contains only changes since the previous batch.
+//! After a gap (batches dropped, another collector) the next one must be full: [`Receipt::full`] requests it.
 
 use crate::event::Event;
 use crate::sample::{Entry, Name, Names, Owner, Quantity, Trend};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Of the layout below. That of version 1 had no events, that of version 2 no names of jobs; any other is refused.
+/// Version of the layout below. Version 1 had no events, and version 2 no names of jobs; all others are
+/// refused.
 pub const VERSION: u16 = 3;
 
-/// In which an agent says, with each push and each answer to a pull, what its clock shows: ns since the epoch. A batch can't
-/// say it: it may have been kept for days.
+/// Header in which an agent sends its current time with each push and each answer to a pull: ns since the
+/// epoch. A batch cannot contain it, since it may have been stored for days.
 pub const TIME_HEADER: &str = "iodock-time";
 
-/// Random, made with a spool: who sends. A spool that is made anew is another sender.
+/// Random, created with a spool: identifies the sender. A new spool is another sender.
 pub type SpoolId = [u8; 16];
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
     pub spool: SpoolId,
-    /// 1, 2, 3 ... within the spool, whatever becomes of the agent in between.
+    /// 1, 2, 3 ... within the spool, even if the agent restarts.
     pub sequence: u64,
     pub host: String,
-    /// When the round began, ns since the epoch by the agent's clock. A round may be several batches.
+    /// Start of the round, ns since the epoch by the agent's clock. A round may be several batches.
     pub time: i64,
-    /// Batches that were lost since the spool was made: dropped for lack of room, refused, or damaged.
+    /// Batches lost since the spool was created: dropped for lack of room, refused, or damaged.
     pub dropped: u64,
     pub parts: Vec<Part>,
-    /// Of the whole round, in its last batch.
+    /// Losses of the whole round, in its last batch.
     pub losses: Vec<Loss>,
-    /// What happened since the round before, in the same batch.
+    /// Events since the previous round, in the same batch.
     pub events: Vec<Event>,
-    /// Those that were learnt since; of a full reading all that are known.
+    /// Names learnt since then; for a full reading, all known ones.
     pub job_names: Vec<JobName>,
 }
 
-/// What was read of one target, or a piece of it: a reading of many entries is cut, and its pieces lie in several
-/// batches, in their order. Before the last one nothing is known about entries that are in no piece.
+/// A reading of one target, or a piece of it. A reading of many entries is divided, and its pieces are in
+/// several batches, in order. Until the last piece, nothing is known about entries that are in no piece.
 ///
-/// Whoever takes them: pieces of one reading have the same `time` and are numbered 0, 1, 2 ... A reading counts as
-/// read to its end (entries that are not there are unchanged, or of a full one gone; a new entry was absent at the
-/// reading before) once all its pieces are there. One whose last piece never comes was not read to its end: its
-/// entries are good, nothing else is said by it. Another reading of the target, or a gap in the sequence, ends it.
+/// For receivers: pieces of one reading have the same `time` and are numbered 0, 1, 2 ... A reading is
+/// complete when all its pieces have arrived. Entries that it lacks are then unchanged, or for a full one
+/// gone; a new entry was absent at the previous reading. If the last piece never arrives, the reading is
+/// incomplete: its entries are valid, and it shows nothing else. Another reading of the target, or a gap in
+/// the sequence, ends it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// See [`crate::sample::Sample`].
@@ -52,25 +54,25 @@ pub struct Part {
     pub file_system: String,
     pub target: String,
     pub trend: Trend,
-    /// When it was read, ns since the epoch by the agent's clock.
+    /// Time of reading, ns since the epoch by the agent's clock.
     pub time: i64,
-    /// Of all pieces: all entries are there, and those that are in none, are gone.
+    /// For all pieces together: all entries are included, and those in no piece are gone.
     pub full: bool,
     /// From 0.
     pub piece: u32,
     /// No piece follows.
     pub last: bool,
-    /// Of the operations in `entries`.
+    /// Names of the operations in `entries`.
     pub names: Vec<String>,
-    /// Those that changed. An entry is there with all its values; those of a job that are not there are zero.
+    /// Changed entries. Each has all its values; values that a job's entry lacks are zero.
     pub entries: Vec<Entry>,
-    /// Owners that were there at the reading before and are no more. None of a full one.
+    /// Owners of the previous reading that are gone. Empty for a full one.
     pub gone: Vec<Owner>,
 }
 
 impl Part {
-    /// A full reading of what belongs to nobody in particular: operation, quantity ([`Quantity::named`]) and value.
-    /// `None`: no such quantity, no such name, or too many values.
+    /// A full reading without an owner: operation, quantity ([`Quantity::named`]) and value. `None`: no such
+    /// quantity, no such name, or too many values.
     pub fn of_target(
         source: String,
         target: String,
@@ -87,11 +89,12 @@ impl Part {
     }
 }
 
-/// What a user calls a job. It is no part of an [`Owner`]: one whose name is learnt late must stay the same owner.
+/// The name that a user gives a job. It is not part of an [`Owner`], who must stay the same when the name is
+/// learnt later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct JobName {
     pub job: Vec<u8>,
-    /// Who runs the process that said so: a name counts for this user's job only.
+    /// The user of the process that had the name, which counts for this user's job only.
     pub user: Vec<u8>,
     pub name: Vec<u8>,
 }
@@ -106,23 +109,23 @@ pub struct Loss {
     pub detail: String,
 }
 
-/// What the collector answers to a push, as JSON.
+/// The collector's answer to a push, as JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// Of the sender's batches, all up to this one are kept safely. 0: none.
+    /// All of the sender's batches up to this one are stored safely. 0: none.
     pub kept: u64,
-    /// The next batch must be full: something is missing.
+    /// The next batch must be full, because something is missing.
     pub full: bool,
 }
 
-/// Why bytes are no batch.
+/// Why bytes are not a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
     Layout(postcard::Error),
     Name(String),
     Operation,
     Values(usize),
-    /// Losses, events, names of jobs, or letters of an id or a text.
+    /// Losses, events, names of jobs, or letters of an id or text.
     TooMany(usize),
 }
 
@@ -146,41 +149,39 @@ impl std::error::Error for Unreadable {}
 
 impl Batch {
     pub fn encode(&self) -> Vec<u8> {
-        // Into a growing buffer; nothing in a batch has no serial form.
+        // Into a growing buffer; serialising a batch cannot fail.
         postcard::to_stdvec(self).unwrap_or_default()
     }
 
-    /// Of bytes that anybody may have sent.
+    /// Decodes bytes from any sender.
     ///
-    /// # Errors
-    /// They are no batch, or one that no agent sends.
+    /// # Errors They are not a batch, or one that no agent sends.
     pub fn decode(bytes: &[u8]) -> Result<Batch, Unreadable> {
         let batch: Batch = postcard::from_bytes(bytes).map_err(Unreadable::Layout)?;
         batch.check()?;
         Ok(batch)
     }
 
-    /// As [`Batch::decode`], of an agent, or a spool, of that version, at most [`VERSION`].
+    /// Like [`Batch::decode`], for an agent or spool of that version, at most [`VERSION`].
     ///
-    /// # Errors
-    /// Those of [`Batch::decode`].
+    /// # Errors Those of [`Batch::decode`].
     pub fn decode_version(mut bytes: Vec<u8>, version: u16) -> Result<Batch, Unreadable> {
-        // Each version has one list more at its end, and a list without anything is one zero.
+        // Each version adds a list at its end, and an empty list is one zero byte.
         bytes.resize(bytes.len() + usize::from(VERSION - version.min(VERSION)), 0);
         Batch::decode(&bytes)
     }
 }
 
-/// Of a batch; agents tell 100.
+/// Limit for a batch; agents send 100.
 const MOST_LOSSES: usize = 1000;
-/// Of a batch; agents tell fewer.
+/// Limit for a batch; agents send fewer.
 pub const MOST_EVENTS: usize = 1000;
-/// Of a batch; agents tell fewer.
+/// Limit for a batch; agents send fewer.
 pub const MOST_JOB_NAMES: usize = 1000;
-/// Of an id or a name: Linux has no longer string in an environment.
+/// Longest id or name: Linux allows no longer string in an environment.
 const LONGEST_ID: usize = 128 << 10;
 
-/// Of a job's name, bytes. Slurm, PBS and PJM allow fewer, but anybody writes what he likes into an environment.
+/// Longest job name in bytes. Slurm, PBS and PJM allow fewer, but environments may contain any text.
 pub const LONGEST_JOB_NAME: usize = 256;
 
 fn within(limit: usize, lengths: impl IntoIterator<Item = usize>) -> Result<(), Unreadable> {
@@ -215,10 +216,9 @@ impl Batch {
 }
 
 impl Part {
-    /// The names in use, for [`Names::text`].
+    /// The names, for use with [`Names::text`].
     ///
-    /// # Errors
-    /// One is no name, or is there twice.
+    /// # Errors One is not a valid name, or is repeated.
     pub fn interned(&self) -> Result<Names, Unreadable> {
         let mut names = Names::default();
         for (at, text) in self.names.iter().enumerate() {

@@ -1,16 +1,16 @@
-//! Something that happened, as opposed to a counter: an array lost a member, a server did not answer. Alike ones are
-//! one event with a count.
+//! An event, as opposed to a counter: an array lost a member, a server did not answer. Similar ones are one
+//! event with a count.
 
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Severity {
-    /// Worth knowing, and nothing to do: a rebuild ended, a path is back.
+    /// Worth knowing, without need for action: a rebuild ended, a path is back.
     #[default]
     Note,
     /// Slower, or less safe.
     Warning,
-    /// Something does not work, or data are at stake.
+    /// Something does not work, or data are in danger.
     Error,
 }
 
@@ -31,32 +31,33 @@ impl Severity {
     }
 }
 
-/// One, or many alike. All texts come from machines that may be damaged: they are escaped and cut by who makes them.
+/// One event, or many similar ones. The texts come from machines that may be damaged, so the creator escapes
+/// and cuts them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Of the first, ns since the epoch by the agent's clock.
+    /// Time of the first, ns since the epoch by the agent's clock.
     pub first: i64,
-    /// Of the last.
+    /// Time of the last.
     pub last: i64,
-    /// What it is, kebab-case: `array-degraded`. docs/reference/events.md lists them.
+    /// The kind in kebab case: `array-degraded`. docs/reference/events.md lists them.
     pub kind: String,
     pub severity: Severity,
-    /// Where it was seen: `md`, `network`, `kernel-log`.
+    /// The source: `md`, `network`, `kernel-log`.
     pub source: String,
-    /// Empty where it is not known.
+    /// Empty if unknown.
     pub file_system: String,
-    /// Array, device, interface, server; empty where it is not known.
+    /// Array, device, interface, server; empty if unknown.
     pub target: String,
     pub count: u64,
-    /// One line: of the first.
+    /// One line, from the first event.
     pub text: String,
 }
 
 impl Event {
-    /// Of a text, letters.
+    /// Longest text in letters.
     pub const LONGEST: usize = 500;
 
-    /// Alike: told as one.
+    /// Are they similar, so that they are reported as one?
     pub fn is_like(&self, other: &Event) -> bool {
         self.kind == other.kind
             && self.source == other.source
@@ -64,7 +65,7 @@ impl Event {
             && self.target == other.target
     }
 
-    /// Takes another one that [`Event::is_like`] this.
+    /// Adds an event for which [`Event::is_like`] holds.
     pub fn absorb(&mut self, other: &Event) {
         if other.first < self.first {
             (self.first, self.text) = (other.first, other.text.clone());

@@ -1,19 +1,20 @@
-//! A batch as bytes, in spool files and in requests: a header of 32 bytes, then the batch, compressed by LZ4. All
-//! numbers little endian. Frames follow each other; a file may end within one (the machine went down).
+//! A batch as bytes, in spool files and requests: a header of 32 bytes, then the batch, compressed by LZ4.
+//! All numbers are little endian. Frames follow each other; a file may end within one (after a crash).
 
 use crate::batch::{Batch, Unreadable, VERSION};
 use std::fmt;
 
 const MAGIC: [u8; 6] = *b"IODOCS";
-/// Magic, version, sequence, length compressed and not, checksum of header and payload, four bytes reserved.
+/// Magic, version, sequence, length compressed and uncompressed, checksum of header and payload, four
+/// reserved bytes.
 pub const HEADER: usize = 32;
-/// Of a batch, not compressed. Agents cut theirs much shorter.
+/// Longest uncompressed batch. Agents make much shorter ones.
 pub const LONGEST: usize = 8 << 20;
 
-/// Why bytes are no frame.
+/// Why bytes are not a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// The bytes end within it; so many more are needed at least.
+    /// The bytes end within it; at least this many more are needed.
     Cut(usize),
     NoFrame,
     Version(u16),
@@ -39,14 +40,14 @@ impl fmt::Display for Damage {
 
 impl std::error::Error for Damage {}
 
-/// What a header says.
+/// The content of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     version: u16,
     pub sequence: u64,
-    /// Of the payload that follows.
+    /// Length of the payload that follows.
     pub length: usize,
-    /// Of the batch, once unpacked.
+    /// Length of the uncompressed batch.
     pub plain_length: usize,
     checksum: u32,
 }
@@ -94,10 +95,9 @@ pub fn header(bytes: &[u8]) -> Result<Header, Damage> {
     Ok(Header { version, sequence, length, plain_length, checksum: u32_at(24) })
 }
 
-/// The first frame of `bytes` and what follows it, still encoded.
+/// The first frame of `bytes`, still encoded, and the bytes after it.
 ///
-/// # Errors
-/// Those of [`header`], and a wrong checksum.
+/// # Errors Those of [`header`], and a wrong checksum.
 pub fn split(bytes: &[u8]) -> Result<(Header, &[u8], &[u8]), Damage> {
     let header = header(bytes)?;
     let end = HEADER + header.length;
@@ -108,10 +108,9 @@ pub fn split(bytes: &[u8]) -> Result<(Header, &[u8], &[u8]), Damage> {
     Ok((header, frame, rest))
 }
 
-/// The first batch of `bytes`, and what follows it.
+/// The first batch of `bytes`, and the bytes after it.
 ///
-/// # Errors
-/// Those of [`split`], and what is no batch inside a frame.
+/// # Errors Those of [`split`], and a frame whose content is not a batch.
 pub fn decode(bytes: &[u8]) -> Result<(Batch, &[u8]), Damage> {
     let (header, frame, rest) = split(bytes)?;
     let plain = lz4_flex::block::decompress(&frame[HEADER..], header.plain_length)
@@ -164,7 +163,7 @@ mod tests {
     #[test]
     fn no_changed_byte_passes() {
         let bytes = encode(&batch(1)).expect("short");
-        // The last four of the header are not used.
+        // The last four bytes of the header are not used.
         for at in (0..28).chain(HEADER..bytes.len()) {
             let mut changed = bytes.clone();
             changed[at] ^= 0x10;

@@ -1,5 +1,6 @@
-//! The vocabulary of monitoring: [`sample`], the counters of an owner on a target; [`growth`], how much they grew
-//! between two readings; [`event`], what happened; [`batch`], a round of readings as an agent sends it, and [`frame`], its bytes.
+//! The data types of monitoring: [`sample`], the counters of an owner on a target; [`growth`], their growth
+//! between two readings; [`event`], what happened; [`batch`], a round of readings as an agent sends it; and
+//! [`frame`], its bytes.
 
 pub mod batch;
 pub mod event;

@@ -1,4 +1,4 @@
-//! The one thing every source gives: counters of an owner (a job, a session, the machine) on a target.
+//! The result of every source: counters of an owner (a job, a session, the machine) on a target.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Name(u16);
 
 impl Name {
-    /// The one at that place of [`Names::texts`].
+    /// The name at that index of [`Names::texts`].
     pub fn numbered(at: usize) -> Self {
         Name(u16::try_from(at).unwrap_or(u16::MAX))
     }
@@ -17,7 +17,8 @@ impl Name {
     }
 }
 
-/// Names of operations, kept once. Bounded, because damaged files invent names without end.
+/// Names of operations without duplicates. Their number is limited, because damaged files produce endless
+/// names.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     texts: Vec<Box<str>>,
@@ -29,7 +30,7 @@ impl Names {
     pub const LIMIT: usize = 512;
     const LONGEST: usize = 64;
 
-    /// The name's number; `None` if it is no name (see [`is_name`]) or there are too many.
+    /// The name's number; `None` if it is not a valid name (see [`is_name`]) or there are too many.
     pub fn intern(&mut self, text: &[u8]) -> Option<Name> {
         let is_it = |at: &usize| self.texts.get(*at).is_some_and(|known| known.as_bytes() == text);
         let found = Some(self.next).filter(is_it).or_else(|| (0..self.texts.len()).find(is_it));
@@ -59,44 +60,44 @@ impl Names {
     }
 }
 
-/// Letters, digits, `_`, `-`, `.`, `/`: what names of operations, units and columns are made of.
+/// Letters, digits, `_`, `-`, `.`, `/`: the characters of names of operations, units and columns.
 fn is_name(text: &[u8]) -> bool {
     (1..=Names::LONGEST).contains(&text.len())
         && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_-./".contains(byte))
 }
 
-/// What is counted. Everything but [`Quantity::Level`] only grows at its origin; whether a report's sums do is
-/// its [`Trend`].
+/// What is counted. All quantities except [`Quantity::Level`] only grow at their origin; [`Trend`] says
+/// whether a report's sums do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Quantity {
-    /// How often.
+    /// Number of operations.
     Count,
     Bytes,
     /// Microseconds spent.
     Time,
     /// Sum of another unit over all samples: requests, buffers, pages.
     Amount,
-    /// How often with a size of at most `bucket` bytes and more than half of it.
+    /// Number of operations of at most `bucket` bytes and more than half of it.
     BySize,
-    /// How often with that many pages, in the same way.
+    /// Number of operations with that many pages, in the same way.
     ByPages,
-    /// How often while `bucket` requests were in flight.
+    /// Number of operations while `bucket` requests were in flight.
     ByInFlight,
-    /// How often at an offset of that many pages, in the same way.
+    /// Number of operations at an offset of that many pages, in the same way.
     ByOffset,
-    /// How often with a latency of `bucket` microseconds.
+    /// Number of operations with a latency of `bucket` microseconds.
     ByLatency,
-    /// A level at the moment of reading.
+    /// A level at the time of reading.
     Level,
 }
 
-/// Whether sums over what is there now may become smaller.
+/// Whether sums over existing objects may fall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Trend {
     #[default]
     Grows,
-    /// What ends leaves the sum: nobody may take a smaller value for a reset.
+    /// Ended objects leave the sum, so a smaller value must not be taken for a reset.
     Falls,
 }
 
@@ -114,7 +115,7 @@ impl Quantity {
         Quantity::Level,
     ];
 
-    /// Those that need no bucket, for readings that come as text: `count`, `bytes`, `time`, `level`.
+    /// Quantities without a bucket, for readings that come as text: `count`, `bytes`, `time`, `level`.
     pub fn named(name: &str) -> Option<Quantity> {
         match name {
             "count" => Some(Quantity::Count),
@@ -129,8 +130,8 @@ impl Quantity {
         (Quantity::BySize..=Quantity::ByLatency).contains(&self)
     }
 
-    /// One name for an operation's counter. The operation's own name is what the counter is for: bytes of
-    /// `read_bytes`, else how often.
+    /// One name for an operation's counter. The operation's own name means its main counter: bytes for
+    /// `read_bytes`, else the number.
     pub fn metric_name(self, operation: &str) -> String {
         let counts_bytes = operation.ends_with("_bytes");
         let suffix = match self {
@@ -148,7 +149,7 @@ impl Quantity {
         format!("{operation}{suffix}")
     }
 
-    /// `None` of levels: the operation's name says what they are.
+    /// `None` for levels, whose operation name implies the unit.
     pub fn unit(self) -> Option<&'static str> {
         match self {
             Quantity::Bytes => Some("bytes"),
@@ -163,7 +164,7 @@ impl Quantity {
 pub struct Metric {
     pub operation: Name,
     pub quantity: Quantity,
-    /// Of histograms: which bucket, in the quantity's unit; else 0.
+    /// For histograms: the bucket in the quantity's unit; else 0.
     pub bucket: u64,
 }
 
@@ -173,21 +174,21 @@ impl Metric {
     }
 }
 
-/// How the owner is known.
+/// How the owner was determined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Evidence {
-    /// Nobody in particular: the whole machine, mount or target.
+    /// No owner: the whole machine, mount or target.
     #[default]
     Nobody,
-    /// The file system's server says the job's id; clients, and so users, choose it.
+    /// The file system's server reports the job's id, which clients, and so users, choose.
     Server,
     /// The scheduler put the processes into the job's cgroup.
     Cgroup,
-    /// The processes' environment says so, which a user can change.
+    /// The processes' environment contains it, which users can change.
     Environment,
     /// No job: user, login session and command.
     Session,
-    /// The scheduler's daemon says so.
+    /// The scheduler's daemon reports it.
     Scheduler,
 }
 
@@ -204,24 +205,24 @@ impl Evidence {
     }
 }
 
-/// Who did it. Ids are bytes: job ids come from users and may hold anything.
+/// The owner of I/O. Ids are bytes: job ids come from users and may contain any.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Owner {
     pub evidence: Evidence,
     pub job: Vec<u8>,
     pub user: Vec<u8>,
-    /// Outside jobs the login session; of a job, where it is known, which of its steps.
+    /// Outside of jobs the login session; in a job its step, if known.
     pub session: Vec<u8>,
     pub command: Vec<u8>,
 }
 
 impl Owner {
-    /// Also one without an id, which is another owner than nobody.
+    /// Also for a job without an id, which differs from no owner.
     pub fn has_job(&self) -> bool {
         !matches!(self.evidence, Evidence::Nobody | Evidence::Session)
     }
 
-    /// Keeps its memory for the next.
+    /// Keeps its memory for reuse.
     pub fn clear(&mut self) {
         self.evidence = Evidence::Nobody;
         for id in [&mut self.job, &mut self.user, &mut self.session, &mut self.command] {
@@ -238,15 +239,15 @@ impl Owner {
     }
 }
 
-/// All counters of one owner on one target. Readers fill one and use it again.
+/// All counters of one owner on one target. Readers fill one and reuse it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     pub owner: Owner,
-    /// Of jobs, counters that are zero are left out: what a present entry does not have is zero.
+    /// For jobs, counters that are zero are left out: values that a present entry lacks are zero.
     pub values: Vec<(Metric, u64)>,
-    /// When the counters began at zero, ns since the epoch by the server's clock, where it says so.
+    /// When the counters started at zero, ns since the epoch by the server's clock, if known.
     pub start_time: Option<i64>,
-    /// When they changed last, by the same clock.
+    /// When they last changed, by the same clock.
     pub updated: Option<i64>,
 }
 
@@ -257,10 +258,10 @@ impl Entry {
         (self.start_time, self.updated) = (None, None);
     }
 
-    /// More values than any file has: 64 operations with 64 each. Damaged files invent them without end.
+    /// More values than in any real file: 64 operations with 64 each. Damaged files produce endless ones.
     pub const LIMIT: usize = 4096;
 
-    /// `None`, and nothing is changed, if it is there already or there are too many.
+    /// `None` without a change if it exists already or there are too many.
     pub fn push(&mut self, operation: Name, quantity: Quantity, value: u64) -> Option<()> {
         self.push_metric(Metric::new(operation, quantity), value)
     }
@@ -270,7 +271,7 @@ impl Entry {
         (self.values.len() < Self::LIMIT && !self.has(metric)).then(|| self.values.push((metric, value)))
     }
 
-    /// Each metric once and not too many of them, as [`Entry::push`] makes them.
+    /// Each metric occurs once, and there are not too many, as [`Entry::push`] ensures.
     pub fn is_sound(&self) -> bool {
         let mut metrics: Vec<Metric> = self.values.iter().map(|(metric, _)| *metric).collect();
         metrics.sort_unstable();
@@ -282,8 +283,8 @@ impl Entry {
     }
 }
 
-/// Names of files, devices and messages as text of one line: control characters and what is not UTF-8 become
-/// `\xNN`, so that two names stay two.
+/// Names of files, devices and messages as one line of text: control characters and invalid UTF-8 become
+/// `\xNN`, so that different names stay different.
 pub fn printable(name: &[u8]) -> String {
     let mut text = String::new();
     for chunk in name.utf8_chunks() {
@@ -298,18 +299,18 @@ pub fn printable(name: &[u8]) -> String {
     text
 }
 
-/// An id as text, another one for each other id: as [`printable`], and a backslash becomes two.
+/// An id as text, different for different ids: like [`printable`], with each backslash doubled.
 pub fn unique_text(id: &[u8]) -> String {
     id.split(|byte| *byte == b'\\').map(printable).collect::<Vec<_>>().join("\\\\")
 }
 
-/// One counter at one moment, as it is shown and sent.
+/// One counter at one moment, as displayed and sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample<'a> {
-    /// Which kind of file it comes from, e.g. `mdt_job_stats`.
+    /// The kind of file it comes from, e.g. `mdt_job_stats`.
     pub source: &'static str,
     pub host: &'a str,
-    /// File system, where the source has one: `lfs` of `lfs-OST0001`, `server:/export` of NFS.
+    /// The file system, if the source has one: `lfs` for `lfs-OST0001`, `server:/export` for NFS.
     pub file_system: &'a str,
     /// Target, mount point, device or resource.
     pub target: &'a str,
@@ -322,7 +323,7 @@ pub struct Sample<'a> {
     pub start_time: Option<i64>,
     /// See [`Entry::updated`].
     pub updated: Option<i64>,
-    /// When it was read, ns since the epoch by this machine's clock: rates are taken from this one.
+    /// Time of reading, ns since the epoch by this machine's clock; rates are computed from it.
     pub time: i64,
 }
 

@@ -9,17 +9,17 @@ use crate::worker::{folder_of, Timer, Work, Worker};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 const WRITE: usize = 0;
-/// A barrier: others may write when this worker has done.
+/// A barrier: others may still write when this worker has finished.
 const WRITTEN: usize = 1;
 const READ: usize = 2;
 
 pub struct Files<'a> {
     data: &'a Data,
-    /// Files that this worker made.
+    /// Number of files that this worker created.
     made: u64,
     /// Bytes that it wrote into the last one.
     written: u64,
-    /// Where reading is done, and how many files of how many bytes there are.
+    /// The folder to read from, and the number and size of its files.
     from: Option<(OwnedFd, Vec<u64>)>,
     name: Name,
 }
@@ -37,7 +37,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Where a worker's block of a shared file begins.
+    /// Offset of a worker's block in a shared file.
     fn base(&self, index: u32) -> u64 {
         if self.data.shared {
             u64::from(index) * self.data.file_bytes
@@ -63,7 +63,7 @@ impl<'a> Files<'a> {
                 offset += length;
                 self.written = offset;
                 more = timer.done(length)?;
-                // Another rank could not know how far a shared block was written.
+                // Another rank cannot know how far a shared block was written.
                 more |= self.data.shared && worker.position.several_ranks();
             }
             if self.data.sync {
@@ -77,7 +77,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Opens what is to be read, has it forgotten where that is wanted, and looks whether it is.
+    /// Opens the files to read, drops them from the cache if requested, and checks the cache.
     fn look(&mut self, worker: &Worker, forget: bool, record: &mut Record) -> Result<(), Ended> {
         let source = worker.position.read_from();
         let own = source == worker.position.index;
@@ -87,7 +87,7 @@ impl<'a> Files<'a> {
         for file in 0..if own { self.made } else { self.data.files } {
             worker.go_on()?;
             let fd = match open(place, self.name.set(b'f', file), libc::O_RDONLY, "open of a file") {
-                // The other one's time was over before.
+                // Another worker stopped first, so the file is absent.
                 Err(Ended::Failed(libc::ENOENT, _)) if !own => break,
                 other => other?,
             };
@@ -119,7 +119,7 @@ impl<'a> Files<'a> {
             let mut offset = base;
             while more && offset < end {
                 let length = self.data.request_bytes.min(end - offset) as usize;
-                // O_DIRECT reads whole sectors, so the last request asks for more than there is.
+                // O_DIRECT reads whole sectors, so the last request exceeds the file.
                 let asked = if self.data.direct { self.data.request_bytes as usize } else { length };
                 let got = read_full(fd.as_raw_fd(), &mut worker.buffer[..asked], offset)?.min(length);
                 if got == 0 {
@@ -136,7 +136,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Where reading ends: holes that the time limit left in a shared file are none to measure.
+    /// Where reading ends. Holes that the time limit left in a shared file are not measured.
     fn end(&self, worker: &Worker, base: u64, size: u64) -> u64 {
         match (self.data.shared, worker.position.several_ranks()) {
             (false, _) => size,

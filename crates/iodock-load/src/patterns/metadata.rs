@@ -1,4 +1,4 @@
-//! Directories and empty files: made, looked at, opened, removed.
+//! Directories and empty files: created, examined, opened, removed.
 
 use crate::calls::{failed, Ended, Name};
 use crate::plan::Metadata;
@@ -30,9 +30,9 @@ enum Act {
 
 pub struct Items<'a> {
     metadata: &'a Metadata,
-    /// Files or folders that are there.
+    /// Number of existing files or folders.
     made: u64,
-    /// Of those, how many were removed within the time.
+    /// Number of those removed within the time.
     removed: u64,
     name: Name,
 }
@@ -79,7 +79,7 @@ impl<'a> Items<'a> {
                 ),
             };
             match done {
-                // The other one's time was over before.
+                // Another worker stopped first, so the file is absent.
                 Err(Ended::Failed(libc::ENOENT, _)) if !own => break,
                 other => other?,
             }
@@ -130,7 +130,7 @@ impl Work for Items<'_> {
     }
 
     fn finish(&mut self, worker: &mut Worker, at: usize) -> Result<(), Ended> {
-        // What the time limit left is not measured, but has to go.
+        // What the time limit left over is removed without being measured.
         let act = self.act(at);
         if matches!(act, Act::RemoveFolder | Act::RemoveFile) {
             while self.removed < self.made {
@@ -142,7 +142,7 @@ impl Work for Items<'_> {
     }
 }
 
-// Plain calls: what an application would do, without anything between it and the kernel.
+// Plain system calls, as an application would make them.
 
 #[inline]
 fn create(folder: RawFd, name: &CStr) -> Result<(), Ended> {

@@ -16,7 +16,7 @@ const STAT: usize = 5;
 pub struct Mixture<'a> {
     mixed: &'a Mixed,
     random: Random,
-    /// Numbers of the files that are there.
+    /// Numbers of the existing files.
     files: Vec<u64>,
     next: u64,
     name: Name,
@@ -49,14 +49,14 @@ impl<'a> Mixture<'a> {
             here
         });
         match wanted.unwrap_or(STAT) {
-            // Without a file there is nothing else to do, and twice as many as at the start are enough.
+            // Without a file nothing else is possible, and twice the initial number is enough.
             _ if self.files.is_empty() => CREATE,
             CREATE if self.files.len() as u64 >= (self.mixed.files * 2).max(1) => DELETE,
             other => other,
         }
     }
 
-    /// Creates or writes a whole file; its bytes.
+    /// Creates or writes a whole file; returns its bytes.
     fn write_whole(&mut self, worker: &Worker, number: u64, flags: i32) -> Result<u64, Ended> {
         let sizes = &self.mixed.sizes_bytes;
         let size = sizes[self.random.below(sizes.len() as u64) as usize];
@@ -156,7 +156,7 @@ impl Work for Mixture<'_> {
         Ok(())
     }
 
-    /// The phase's own record holds all operations; the six behind it each kind's.
+    /// The phase's own record holds all operations; the six after it hold those of each kind.
     fn run(
         &mut self,
         worker: &mut Worker,
@@ -176,7 +176,7 @@ impl Work for Mixture<'_> {
             let start = timer.last_ns();
             let bytes = self.act(worker, operation)?;
             let more = timer.done(bytes)?;
-            // The first one behind is of the phase that removes.
+            // The first record after it belongs to the phase that removes.
             let own = &mut others[1 + operation];
             own.histogram.record(timer.last_ns() - start);
             own.operations += 1;

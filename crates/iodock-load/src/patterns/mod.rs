@@ -1,4 +1,4 @@
-//! What workers do: one file a kind of pattern.
+//! What workers do: one file for each kind of pattern.
 
 pub mod data;
 pub mod metadata;

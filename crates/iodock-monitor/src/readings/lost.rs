@@ -1,8 +1,9 @@
-//! Processes that have ended: who waited for them has what they did, and must not get it a second time.
+//! Processes that have ended: the process that waited for them takes over their counts, which must not count
+//! twice.
 //!
-//! A reading of all processes takes its time. What a process did that ends meanwhile may be missing in it, as its parent
-//! was read before; then the parent has it in the next. So what is lost counts as lost for two readings, until
-//! somebody has gained it.
+//! A reading of all processes takes time. If a process ends during it, its counts may be missing, because its
+//! parent was read before; the parent shows them in the next reading. So a loss is kept for two readings,
+//! until it appears as a gain.
 
 use super::{Last, Target};
 use crate::falling::Share;
@@ -10,17 +11,17 @@ use iodock_samples::batch::Part;
 use iodock_samples::sample::{Metric, Owner};
 use std::collections::HashSet;
 
-/// The owner of what [`Target::expect_end`] expects; no agent sends it of processes.
+/// The owner used for what [`Target::expect_end`] expects; agents do not send it for processes.
 fn ended_steps() -> Owner {
     Owner { command: b"steps that have ended".into(), ..Owner::default() }
 }
 
-/// The owner of what was lost in the reading before, and nobody gained.
+/// The owner used for losses of the previous reading that have not appeared as gains.
 fn lost_before() -> Owner {
     Owner { command: b"processes that had ended".into(), ..Owner::default() }
 }
 
-/// What is lost beside what a reading itself shows.
+/// Losses in addition to those that a reading itself shows.
 pub(super) struct Lost {
     steps: Last,
     before: Last,
@@ -33,13 +34,13 @@ impl Lost {
 }
 
 impl Target {
-    /// Out of the entries, which are of owners that are sent.
+    /// Removes them from the entries of real owners.
     pub(super) fn take_lost(&mut self) -> Lost {
         let mut take = |owner| self.entries.remove(&owner).unwrap_or_default();
         Lost { steps: take(ended_steps()), before: take(lost_before()) }
     }
 
-    /// For the next reading, or for the next piece of this one.
+    /// Keeps them for the next reading, or for the next piece of this one.
     pub(super) fn keep_lost(&mut self, lost: &Lost, share: &Share, is_last_piece: bool) {
         let still_unclaimed = |(metric, all, unclaimed): (Metric, u64, u64)| {
             let old = if is_last_piece { lost.before.value(metric) } else { 0 };
@@ -52,7 +53,7 @@ impl Target {
         }
     }
 
-    /// Who is no more there after a full reading in one piece.
+    /// Owners that are missing after a full reading in one piece.
     pub(super) fn unlisted(&self, part: &Part) -> Vec<Owner> {
         if !part.full || part.piece > 0 || !part.last {
             return Vec::new();
@@ -61,10 +62,10 @@ impl Target {
         self.entries.keys().filter(|owner| !listed.contains(owner)).cloned().collect()
     }
 
-    /// A step of an owner's has ended, of which these samples showed only a part: the rest is with the process that
-    /// waited for slurmstepd (init), and must not count there a second time. The total may have come with a reading
-    /// that was made before the step's end, or before anybody had waited. VALUES: the step's total. SAMPLED: what samples gave
-    /// of each; `None`: nothing.
+    /// An owner's step has ended, and these samples showed only a part of it. The process that waited for
+    /// slurmstepd (init) has the rest, which must not count twice. The total may come from a reading before
+    /// the step's end, or before the wait. VALUES: the step's total. SAMPLED: what samples showed of each;
+    /// `None`: nothing.
     pub(super) fn expect_end(
         &mut self,
         owner: &Owner,
@@ -75,7 +76,7 @@ impl Target {
         let is_step = |known: &&Owner| known.job == owner.job && known.session == owner.session;
         let seen_as: Vec<Owner> = self.entries.keys().filter(is_step).cloned().collect();
         let lost = sampled.filter(|_| seen_as.is_empty());
-        // Somebody has what it was seen to do since before its total came: the rest is with whoever it was given to.
+        // Activity seen after its total arrived has been taken over; the rest is with another process.
         if self.time.is_none() || (lost.is_some() && !self.entries.contains_key(&lost_before())) {
             return;
         }
@@ -94,7 +95,7 @@ impl Target {
         }
         ended.values.sort_unstable_by_key(|(metric, _)| *metric);
         self.entries.insert(ended_steps(), ended);
-        // What was lost of the step is part of its total, and is waited for with it.
+        // The step's losses are part of its total, and are expected together with it.
         for (&(metric, _), &sampled) in values.iter().zip(lost.unwrap_or_default()) {
             self.take_from_lost(numbered(metric), sampled);
         }

@@ -1,16 +1,16 @@
-//! Batches of an agent whose target's counters are known.
+//! Batches of an agent for a target with known counters.
 
 use super::*;
 use crate::rows::JobRow;
 use iodock_samples::sample::Evidence;
 
-/// For tests of steps, too.
+/// Also for tests of steps.
 impl Readings {
     pub fn steps_known(&self) -> usize {
         self.steps.known()
     }
 
-    /// As a store without steps kept them.
+    /// As stored without steps.
     pub fn without_its_steps(&self) -> impl Serialize + '_ {
         (&self.senders, &self.targets)
     }
@@ -94,7 +94,7 @@ fn what_a_jobs_cgroup_grows_is_exact() {
     readings.apply(&batch(2, cgroup(110, 500)), &mut rows);
     readings.apply(&batch(3, cgroup(120, 700)), &mut rows);
     assert_eq!(written(&mut rows), [one("7", 500, true), one("7", 200, true)].concat());
-    // In so long a time it may have been requeued, and a fall says that it was.
+    // In this time it may have been requeued, and the fall of the value shows that it was.
     readings.apply(&batch(4, cgroup(300, 900)), &mut rows);
     readings.apply(&batch(5, cgroup(310, 50)), &mut rows);
     assert_eq!(written(&mut rows), [one("7", 200, false), one("7", 50, false)].concat());
@@ -120,7 +120,7 @@ fn after_a_gap_bytes_are_there_the_loss_is_told_and_a_full_round_is_asked_for() 
     readings.apply(&batch(4, part(130, false, &[("a", 40, Some(1), 129)])), &mut rows);
     assert_eq!(readings.receipt(&sender()), Receipt { kept: 4, full: true });
     assert_eq!((rows.losses[0].name.as_str(), rows.losses[0].count), ("dropped-batches", 2));
-    // What others did meanwhile and went is not known.
+    // Activity of others that came and went in between is unknown.
     assert_eq!(written(&mut rows), one("a", 30, false));
     readings
         .apply(&batch(5, part(140, true, &[("a", 41, Some(1), 139), ("b", 5, Some(110), 120)])), &mut rows);
@@ -135,7 +135,7 @@ fn an_unknown_spool_is_asked_for_all_it_has() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     assert_eq!(readings.receipt(&sender()), Receipt { kept: 0, full: true });
     readings.apply(&batch(7, part(100, false, &[])), &mut rows);
-    // Those before may be with another collector: nothing is lost here.
+    // The earlier batches may be at another collector, so nothing is lost here.
     assert_eq!((readings.receipt(&sender()), rows.losses.len()), (Receipt { kept: 7, full: true }, 0));
 }
 
@@ -145,7 +145,7 @@ fn what_is_gone_and_comes_back_begins_at_zero() {
     readings.apply(&batch(1, part(1000, true, &[("a", 500, Some(1), 100)])), &mut rows);
     let gone = Part { gone: vec![owner("a")], ..part(1010, false, &[]) };
     readings.apply(&batch(2, gone), &mut rows);
-    // Idle since 100: all it did had been read.
+    // Idle since 100, so all its activity had been read.
     assert_eq!(written(&mut rows), []);
     readings.apply(&batch(3, part(1020, false, &[("a", 70, Some(1015), 1019)])), &mut rows);
     assert_eq!(written(&mut rows), one("a", 70, true));
@@ -168,7 +168,7 @@ fn a_counter_that_vanished_began_anew() {
     let mut second = part(1010, false, &[("a", 0, None, 1009)]);
     second.entries[0].values.remove(0);
     readings.apply(&batch(2, second), &mut rows);
-    // Without a beginning a value that fell is a lower bound.
+    // Without a start time, a value that fell gives a lower bound.
     assert_eq!(written(&mut rows), one("a", 0, false));
 }
 
@@ -205,7 +205,7 @@ fn a_reading_in_pieces_counts_once_its_last_is_there() {
     let piece = |number, last, full, jobs: &[Job]| Part { piece: number, last, ..part(1000, full, jobs) };
     readings.apply(&batch(1, piece(0, false, true, &[("a", 500, Some(1), 10)])), &mut rows);
     readings.apply(&batch(2, piece(1, true, true, &[("b", 600, Some(1), 10)])), &mut rows);
-    // The second piece of a first reading is a first reading, too: what it shows may be old.
+    // The second piece of a first reading is also a first reading: its values may be old.
     assert_eq!(written(&mut rows).iter().map(|(_, bytes, _)| bytes).sum::<u64>(), 0);
     let later = |number, last, jobs: &[Job]| Part { piece: number, last, ..part(1010, true, jobs) };
     readings.apply(&batch(3, later(0, false, &[("a", 501, Some(1), 1009)])), &mut rows);
@@ -289,7 +289,7 @@ fn bytes_that_a_waiting_process_takes_over_count_once() {
     assert!((98..=100).contains(&all), "{all}");
 }
 
-/// Only the shell can have waited for dd: another's gain is smaller than what dd had done.
+/// Only the shell can have waited for dd: the other gain is smaller than dd's count.
 #[test]
 fn a_gain_that_is_smaller_than_a_loss_is_its_owners() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
@@ -301,7 +301,7 @@ fn a_gain_that_is_smaller_than_a_loss_is_its_owners() {
     assert_eq!(written(&mut rows), [one("shell", 7, false), one("other", 100, false)].concat());
 }
 
-/// The shell was read before dd ended, and dd's turn came when it had.
+/// The shell was read before dd ended, and dd after it ended.
 #[test]
 fn bytes_of_a_process_that_ended_while_processes_were_read_count_once() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
@@ -311,7 +311,7 @@ fn bytes_of_a_process_that_ended_while_processes_were_read_count_once() {
     readings.apply(&batch(2, Part { gone: vec![owner("dd")], ..falling(110, false, &[]) }), &mut rows);
     readings.apply(&batch(3, falling(120, false, &[("shell", 517, None, 120)])), &mut rows);
     assert_eq!(written(&mut rows), one("shell", 7, false));
-    // Lost for one more reading, and no longer.
+    // The loss is kept for one more reading only.
     readings.apply(&batch(4, falling(130, true, &[])), &mut rows);
     readings.apply(&batch(5, falling(140, false, &[("other", 100, None, 140)])), &mut rows);
     readings.apply(&batch(6, falling(150, false, &[("other", 700, None, 150)])), &mut rows);
@@ -319,7 +319,7 @@ fn bytes_of_a_process_that_ended_while_processes_were_read_count_once() {
     assert_eq!(all, 600);
 }
 
-/// An agent that was started again does not know who was there before: it sends all that is.
+/// A restarted agent does not know the earlier owners, so it sends all that exist.
 #[test]
 fn bytes_that_were_taken_over_count_once_after_a_restart_of_the_agent_too() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
@@ -389,6 +389,6 @@ fn names_of_jobs_are_work() {
     let long = JobName { name: vec![b'x'; 200], ..short.clone() };
     let sent = Batch { job_names: vec![short, long], ..bare.clone() };
     assert_eq!(work::Work::of(&sent).values, work::Work::of(&bare).values + 2);
-    // The long one is 205 letters.
+    // The long one has 205 letters.
     assert_eq!(readings.new_names(&sent), readings.new_names(&bare) + 1 + 4);
 }

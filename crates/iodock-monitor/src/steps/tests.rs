@@ -1,4 +1,4 @@
-//! Totals of steps and samples of their processes, in any order: together they are the total, once.
+//! Totals of steps and samples of their processes, in any order: together they add up to the total.
 
 use crate::readings::Readings;
 use crate::rows::Rows;
@@ -9,7 +9,7 @@ use iodock_samples::sample::{Entry, Evidence, Metric, Names, Owner, Quantity, Tr
 const SECOND: i64 = 1_000_000_000;
 const STEP: &str = "step_batch";
 
-/// A collector that gets one agent's batches.
+/// A collector that receives one agent's batches.
 #[derive(Default)]
 struct Node {
     readings: Readings,
@@ -17,7 +17,7 @@ struct Node {
     sequence: u64,
 }
 
-/// Whose, and bytes that were asked for.
+/// Owner, and bytes requested.
 type Sum = (Owner, u64);
 
 fn job(step: &str, evidence: Evidence) -> Owner {
@@ -39,7 +39,7 @@ fn init() -> Owner {
 
 fn part(source: &str, time: i64, sums: &[Sum], times: Option<(i64, i64)>) -> Part {
     let mut names = Names::default();
-    // Numbers of names are another part's own.
+    // Numbers of names are valid within one part.
     names.intern(source.as_bytes()).expect("a name");
     let read = names.intern(b"read_call").expect("a name");
     let entry = |(owner, bytes): &Sum| Entry {
@@ -59,7 +59,7 @@ fn part(source: &str, time: i64, sums: &[Sum], times: Option<(i64, i64)>) -> Par
     }
 }
 
-/// Samples of processes; who is named and not there is gone.
+/// Samples of processes; an owner that is named but missing has ended.
 fn processes(time: i64, sums: &[Sum], gone: &[Owner]) -> Part {
     Part { full: time == 100, gone: gone.to_vec(), ..part("process_io", time, sums, None) }
 }
@@ -89,7 +89,7 @@ impl Node {
         self.readings.apply(&batch, &mut self.rows);
     }
 
-    /// Bytes of the job, and of everybody.
+    /// Bytes of the job, and of all owners.
     fn sums(&self) -> (u64, u64) {
         let bytes = |row: &crate::rows::JobRow| row.counters[4];
         let of_job = self.rows.jobs.iter().filter(|row| row.owner.job == b"7").map(bytes).sum();
@@ -105,7 +105,7 @@ fn of_a_total_what_samples_did_not_give_is_a_row() {
     let row = node.rows.jobs.iter().find(|row| row.place.source == "slurm_step").expect("a row");
     assert_eq!((row.begin, row.end, row.is_exact), (105 * SECOND, 115 * SECOND, true));
     assert_eq!(row.counters[4], 700);
-    // What init took over is the step's, not a second time init's.
+    // What init took over belongs to the step, and does not count again for init.
     assert_eq!(node.sums(), (1000, 1000));
 }
 
@@ -123,13 +123,13 @@ fn a_total_that_comes_with_a_reading_from_before_the_end_counts_once() {
     node.push(vec![total(120, 1000, (105, 119)), processes(120, &[(sampled(), 310)], &[])]);
     node.push(vec![processes(130, &[(init(), 1000)], &[sampled()])]);
     assert_eq!(node.sums(), (1000, 1000));
-    // One that no sample has shown.
+    // A step that no sample has shown.
     node.push(vec![total(140, 500, (131, 139)), processes(140, &[], &[])]);
     node.push(vec![processes(150, &[(init(), 1500)], &[])]);
     assert_eq!(node.sums(), (1500, 1500));
 }
 
-/// Its processes were read when slurmstepd had ended, and init before that.
+/// Its processes were read after slurmstepd had ended, and init before that.
 #[test]
 fn a_step_that_ended_while_processes_were_read_counts_once() {
     let mut node = Node::new();
@@ -139,7 +139,7 @@ fn a_step_that_ended_while_processes_were_read_counts_once() {
     assert_eq!(node.sums(), (1000, 1000));
 }
 
-/// Nobody knew slurmstepd's user, so it was not told; it ended a reading after its total had come.
+/// slurmstepd's user was unknown, so it was not reported. It ended one reading after its total had arrived.
 #[test]
 fn a_step_whose_slurmstepd_ends_a_reading_after_its_total_counts_once() {
     let mut node = Node::new();
@@ -150,7 +150,7 @@ fn a_step_whose_slurmstepd_ends_a_reading_after_its_total_counts_once() {
     assert_eq!(node.sums(), (1000, 1000));
 }
 
-/// What others had lost is still expected, and only that.
+/// The losses of others are still expected, and nothing more.
 #[test]
 fn a_steps_total_leaves_what_others_had_lost() {
     let mut node = Node::new();
@@ -172,7 +172,7 @@ fn a_total_counts_once_however_often_it_comes() {
 fn samples_that_come_behind_the_total_are_in_it() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
-    // Its slurmstepd is there still, with more than was seen before.
+    // Its slurmstepd still exists, with higher counts than before.
     node.push(vec![processes(120, &[(sampled(), 990)], &[]), total(120, 1000, (105, 119))]);
     node.push(vec![processes(130, &[(init(), 1000)], &[sampled()])]);
     assert_eq!(node.sums().0, 1000);
@@ -188,7 +188,7 @@ fn a_total_that_comes_a_round_later_counts_what_is_missing() {
         total(130, 1000, (105, 119)),
         processes(130, &[(job("step_0", Evidence::Cgroup), 50)], &[]),
     ]);
-    // Nothing of the other step's is taken away.
+    // Nothing is subtracted from the other step.
     assert_eq!(node.sums().0, 1050);
 }
 
@@ -197,10 +197,10 @@ fn steps_of_a_job_are_apart_and_samples_that_gave_more_stay() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300), (job("step_0", Evidence::Cgroup), 500)], &[])]);
     node.push(vec![total(120, 200, (105, 119))]);
-    // Of a lower bound that was too much nothing is taken back.
+    // A lower bound that was too high is not corrected.
     assert_eq!(node.sums().0, 800);
     let ends: Vec<_> = node.rows.jobs.iter().filter(|row| row.place.source == "slurm_step").collect();
-    // It says that the step has ended, and that nobody knows its sum.
+    // It shows that the step has ended, and that its sum is unknown.
     assert_eq!(ends.iter().map(|row| (row.counters[4], row.is_exact)).collect::<Vec<_>>(), [(0, false)]);
 }
 

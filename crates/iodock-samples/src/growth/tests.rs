@@ -1,9 +1,9 @@
-//! A simulated server: one entry a job, cleaned up when idle, and what was truly written.
+//! A simulated server: one entry per job, removed when idle, and the truth of what was written.
 
 use super::*;
 
 const SECOND: i64 = 1_000_000_000;
-/// Lustre's default, swept at half of it.
+/// Lustre's default; sweeps happen at half of it.
 const CLEANUP: i64 = 600 * SECOND;
 
 fn reading(value: u64, start: Option<i64>, updated: i64, time: i64) -> Reading {
@@ -35,7 +35,7 @@ fn a_fall_within_one_entry_is_nothing() {
     assert_eq!(Expiry::default().growth(before, &reading(70, Some(1), 19, 20)), Growth::AtLeast(0));
 }
 
-/// xorshift64*: the same runs every time.
+/// xorshift64*: every run is the same.
 struct Random(u64);
 
 impl Random {
@@ -64,7 +64,7 @@ struct Server {
 
 impl Server {
     fn write(&mut self, bytes: u64, now: i64) {
-        // A sweep happens as somebody comes, at most every half interval.
+        // A sweep happens on access, at most every half interval.
         self.sweep(now);
         let entry = self.entry.get_or_insert(Entry { value: 0, start: now, updated: now });
         entry.value += bytes;
@@ -83,7 +83,7 @@ impl Server {
         }
     }
 
-    /// The administrator's `job_stats=clear`.
+    /// `job_stats=clear` by the administrator.
     fn clear(&mut self) {
         self.entry = None;
     }
@@ -106,7 +106,7 @@ struct Outcome {
     expiries: u64,
 }
 
-/// Reads at the given gaps while the job works, pauses longer than the cleanup, and comes back.
+/// Reads at the given intervals while the job works, pauses for longer than the cleanup, and returns.
 fn simulate(seed: u64, has_start: bool, gap: impl Fn(&mut Random) -> i64, clears: bool) -> Outcome {
     let (mut random, mut server, mut outcome) = (Random(seed), Server::default(), Outcome::default());
     let mut now = 1_000_000 * SECOND;
@@ -125,7 +125,7 @@ fn simulate(seed: u64, has_start: bool, gap: impl Fn(&mut Random) -> i64, clears
         }
         now = next_reading;
         next_reading = now + gap(&mut random);
-        // Other jobs come and sweep too.
+        // Other jobs access the server and cause sweeps, too.
         server.sweep(now);
         let reading = server.read(now, has_start);
         let growth = match (before, reading) {
@@ -139,7 +139,7 @@ fn simulate(seed: u64, has_start: bool, gap: impl Fn(&mut Random) -> i64, clears
         outcome.truth = server.truth;
     }
     outcome.truth = server.truth;
-    // What was written after the last reading is nobody's error.
+    // What was written after the last reading is not an error.
     if let (Some(last), Before::Present(read)) = (server.entry, before) {
         outcome.truth -= if last.start == read.start_time.unwrap_or(last.start) && last.value >= read.value {
             last.value - read.value
@@ -173,7 +173,7 @@ fn without_start_times_it_is_never_more_than_the_truth() {
     }
 }
 
-/// Readings that are at times further apart than an entry lives.
+/// Readings that are sometimes further apart than an entry lives.
 fn with_outages(random: &mut Random) -> i64 {
     let seconds = if random.below(10) == 0 { 200 + random.below(2000) } else { 10 };
     seconds as i64 * SECOND
@@ -221,7 +221,7 @@ fn an_entry_that_is_new_after_a_long_gap_is_a_bound() {
     let growth =
         |last_reading: i64| Expiry::default().growth(Before::Absent { time: last_reading * SECOND }, &now);
     assert_eq!(growth(2985), Growth::Exact(70));
-    // It may have come, gone and come again.
+    // It may have appeared, disappeared and appeared again.
     assert_eq!(growth(1000), Growth::AtLeast(70));
 }
 
