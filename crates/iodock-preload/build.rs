@@ -48,7 +48,10 @@ fn has_made_interfaces(compiler: &cc::Tool, library: &Path) -> bool {
         "-Wextra",
     ]);
     command.args(["-Werror", "-Wl,-z,now", "-Wl,-z,noexecstack", "-Wl,-soname,libiodock_interfaces.so"]);
-    command.arg("interfaces/mpi_io.c").arg("-o").arg(library);
+    command
+        .args(["interfaces/mpi_io.c", "interfaces/fortran.c", "interfaces/hints.c"])
+        .arg("-o")
+        .arg(library);
     command.status().expect("the C compiler runs").success()
 }
 

@@ -1,6 +1,6 @@
 //! Calls of interfaces above the system's, such as MPI-IO, in which programs make their system calls.
 
-use crate::{Direction, Text, NONE, UNKNOWN};
+use crate::{shown, Direction, Text, NONE, UNKNOWN};
 
 /// A call of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,9 @@ pub const INTERFACE_CALLS: [InterfaceSpec; 45] = [
 pub enum InterfacePart {
     Begins,
     Ends,
+    /// A hint of the file that it has opened: key, what was asked for and what was taken stand in the name, with a control
+    /// character (31) between them.
+    Hint,
 }
 
 /// A task enters a call of an interface, or returns from it. All but call and time is known at the end only; what is not known is [`UNKNOWN`].
@@ -130,6 +133,26 @@ pub struct InterfaceRecord {
     pub is_plain_view: bool,
     /// Of an open that succeeded.
     pub name: Text,
+}
+
+/// A hint of a file that was opened. Empty: it was not asked for, or not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HintRow {
+    /// The call that opened it.
+    pub call: u32,
+    pub key: String,
+    pub asked: Option<String>,
+    pub taken: Option<String>,
+}
+
+impl HintRow {
+    /// As [`InterfacePart::Hint`] has it.
+    pub fn of(call: u32, text: &[u8]) -> Option<HintRow> {
+        let mut parts = text.split(|&byte| byte == 31).map(|part| shown(part).into_owned());
+        let key = parts.next().filter(|key| !key.is_empty())?;
+        let mut value = || parts.next().filter(|value| !value.is_empty());
+        Some(HintRow { call, key, asked: value(), taken: value() })
+    }
 }
 
 /// A call that is over, as the store has it. What is not known is [`UNKNOWN`] or [`NONE`].

@@ -2,17 +2,10 @@
  * registers, so each is handed on as six words. Loaded before the program's libraries, beside the recorder's own (native/), which is told of
  * each call's beginning and end; without a recorder the calls are only handed on. It needs no library: what it asks of libc may not be there. */
 
-#include "calls.h"
+#include "interfaces.h"
 
-typedef unsigned char u8;
-typedef unsigned int u32;
-typedef long word;
 typedef word call(word, word, word, word, word, word);
 
-#define WEAK __attribute__((weak))
-#define TAKEN __attribute__((visibility("default")))
-#define likely(x) __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
 #define RTLD_NEXT ((void *)-1l)
 enum { RTLD_LAZY = 1, RTLD_NOLOAD = 4 };
 
@@ -23,22 +16,10 @@ WEAK int dlclose(void *library);
 struct loaded { unsigned long at; const char *path; };
 WEAK int dl_iterate_phdr(int (*each)(struct loaded *, unsigned long, void *), void *given);
 
-/* native/interfaces.c */
-enum part { BEGINS = 1, ENDS = 2 };
-enum { RESULT, HANDLE, BYTES, OFFSET_ASKED, IS_PLAIN_VIEW, FACTS };
-WEAK void iodock_interface(u32 part, u32 call, const word *facts, u32 count, const char *text);
-
-#define UNKNOWN (-9223372036854775807l - 1)
-
-#define NUMBER(name) NUMBER_##name,
-enum { EACH_CALL(NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER) CALLS };
-#define NAME(name) #name,
+#define NAME(name, fortran, error_at) #name,
 static const char *const names[CALLS] = {EACH_CALL(NAME, NAME, NAME, NAME, NAME, NAME)};
-static call *real[CALLS];
-static int (*real_type_size)(word type, int *bytes);
-
-/* What implementations make of a call themselves is theirs: only the outermost is told. */
-static __thread u32 depth __attribute__((tls_model("initial-exec")));
+static void *real[CALLS], *real_type_size;
+__thread u32 iodock_depth __attribute__((tls_model("initial-exec")));
 
 struct wanted { const char *name; void *found; };
 
@@ -64,7 +45,7 @@ static int look_in(struct loaded *library, unsigned long bytes, void *given) {
 	return wanted->found != 0;
 }
 
-static void *find(const char *name) {
+void *iodock_find(const char *name) {
 	struct wanted wanted = {name, dlsym ? dlsym(RTLD_NEXT, name) : 0};
 	if (!wanted.found && dlsym && dlopen && dl_iterate_phdr)
 		dl_iterate_phdr(look_in, &wanted);
@@ -72,19 +53,12 @@ static void *find(const char *name) {
 }
 
 /* Other tools that take these calls come next; behind them stands the implementation. */
-static __attribute__((noinline)) call *look_for(u32 number) {
-	void *found = find(names[number]);
-	if (!real_type_size)
-		__atomic_store_n(&real_type_size, (int (*)(word, int *))find("PMPI_Type_size"), __ATOMIC_RELAXED);
+__attribute__((noinline)) void *iodock_look_for(const char *name, void **place) {
+	void *found = iodock_find(name);
 	if (!found)
 		__builtin_trap(); /* As the dynamic linker ends a program that lacks a function. */
-	__atomic_store_n(&real[number], (call *)found, __ATOMIC_RELAXED);
-	return (call *)found;
-}
-
-static inline call *real_of(u32 number) {
-	call *found = __atomic_load_n(&real[number], __ATOMIC_RELAXED);
-	return likely(found) ? found : look_for(number);
+	__atomic_store_n(place, found, __ATOMIC_RELAXED);
+	return found;
 }
 
 /* The call has succeeded, so the type is one: of another one the implementation would complain. */
@@ -92,32 +66,20 @@ static word bytes_of(word count, word type) {
 	int bytes = 0;
 	if (count <= 0)
 		return count ? UNKNOWN : 0;
-	if (!real_type_size || real_type_size(type, &bytes) || bytes < 0)
-		return UNKNOWN;
-	return count * bytes;
-}
-
-static inline int begins(u32 number) {
-	if (depth++ || !iodock_interface)
-		return 0;
-	iodock_interface(BEGINS, number, 0, 0, 0);
-	return 1;
-}
-
-static inline void ends(u32 number, const word *facts, const char *text) {
-	iodock_interface(ENDS, number, facts, FACTS, text);
+	int (*type_size)(word, int *) = (int (*)(word, int *))next_of("PMPI_Type_size", &real_type_size);
+	return type_size(type, &bytes) || bytes < 0 ? UNKNOWN : count * bytes;
 }
 
 #define HEAD(name) TAKEN word name(word a, word b, word c, word d, word e, word f)
 #define HANDED_ON(name) \
-	call *real_one = real_of(NUMBER_##name); \
+	call *real_one = (call *)next_of(names[NUMBER_##name], &real[NUMBER_##name]); \
 	int is_told = begins(NUMBER_##name); \
 	word result = real_one(a, b, c, d, e, f); \
 	int is_done = (int)result == 0; \
-	depth--; \
+	iodock_depth--; \
 	(void)is_done
 
-#define POINTER(name) \
+#define POINTER(name, fortran, error_at) \
 	HEAD(name) { \
 		HANDED_ON(name); \
 		if (likely(is_told)) { \
@@ -126,7 +88,7 @@ static inline void ends(u32 number, const word *facts, const char *text) {
 		} \
 		return result; \
 	}
-#define OFFSET(name) \
+#define OFFSET(name, fortran, error_at) \
 	HEAD(name) { \
 		HANDED_ON(name); \
 		if (likely(is_told)) { \
@@ -135,7 +97,7 @@ static inline void ends(u32 number, const word *facts, const char *text) {
 		} \
 		return result; \
 	}
-#define PLAIN(name) \
+#define PLAIN(name, fortran, error_at) \
 	HEAD(name) { \
 		HANDED_ON(name); \
 		if (is_told) { \
@@ -145,17 +107,22 @@ static inline void ends(u32 number, const word *facts, const char *text) {
 		return result; \
 	}
 /* (communicator, name, mode, info, &file) */
-#define OPEN(name) \
+#define OPEN(name, fortran, error_at) \
 	HEAD(name) { \
 		HANDED_ON(name); \
 		if (is_told) { \
 			word facts[FACTS] = {(int)result, is_done ? *(word *)e : 0, UNKNOWN, UNKNOWN, 0}; \
+			if (is_done) { \
+				iodock_depth++; \
+				iodock_tell_hints(NUMBER_##name, d, *(word *)e); \
+				iodock_depth--; \
+			} \
 			ends(NUMBER_##name, facts, is_done ? (const char *)b : 0); \
 		} \
 		return result; \
 	}
 /* (&file) */
-#define CLOSE(name) \
+#define CLOSE(name, fortran, error_at) \
 	HEAD(name) { \
 		word handle = a ? *(word *)a : 0; \
 		HANDED_ON(name); \
@@ -167,7 +134,7 @@ static inline void ends(u32 number, const word *facts, const char *text) {
 	}
 /* (file, displacement, elementary type, file's type, representation, info): offsets count elementary types, of which nothing is left out where
  * the two types are one. */
-#define VIEW(name) \
+#define VIEW(name, fortran, error_at) \
 	HEAD(name) { \
 		HANDED_ON(name); \
 		if (is_told) { \

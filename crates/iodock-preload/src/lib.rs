@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn calls_of_interfaces_have_the_same_numbers_on_both_sides() {
         let listed = include_str!("../interfaces/calls.h").lines().filter_map(|line| {
-            line.strip_prefix('\t')?.split_once('(')?.1.split_once(')').map(|(name, _)| name)
+            line.strip_prefix('\t')?.split_once('(')?.1.split_once(',').map(|(name, _)| name)
         });
         let known = iodock_event::interfaces::INTERFACE_CALLS.map(|call| call.name);
         assert_eq!(listed.collect::<Vec<_>>(), known);

@@ -227,6 +227,7 @@ impl ChunkReader {
         let part = match self.cursor.byte()? {
             1 => InterfacePart::Begins,
             2 => InterfacePart::Ends,
+            3 => InterfacePart::Hint,
             _ => return None,
         };
         let call = u16::try_from(self.cursor.number()?).ok()?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// What a finished store consists of, besides manifest and journal.
-pub(crate) const TABLES: [&str; 24] = [
+pub(crate) const TABLES: [&str; 25] = [
     "events",
     "faults",
     "pages",
@@ -23,6 +23,7 @@ pub(crate) const TABLES: [&str; 24] = [
     "mounts.parquet",
     "executables.parquet",
     "interface_calls.parquet",
+    "hints.parquet",
     "call_totals.parquet",
     "sites.parquet",
     "stacks.parquet",

@@ -54,6 +54,13 @@ pub const INTERFACE_CALLS: &str = "message interface_calls {
     optional int64 offset_bytes;
 }";
 
+pub const HINTS: &str = "message hints {
+    required int32 interface_call_id (INTEGER(32,false));
+    required binary key (STRING);
+    optional binary asked (STRING);
+    optional binary taken (STRING);
+}";
+
 pub const FILES: &str = "message files {
     required int32 file_id (INTEGER(32,false));
     required binary name (STRING);

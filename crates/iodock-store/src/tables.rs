@@ -4,7 +4,7 @@ use crate::contents::Contents;
 use crate::error::StoreError;
 use crate::schema;
 use crate::table::{Cell, TableWriter, Written};
-use iodock_event::interfaces::InterfaceRow;
+use iodock_event::interfaces::{HintRow, InterfaceRow};
 use iodock_event::{CallId, CallTotal, ErrnoId, FaultKind, Mount, PageCause, Sample, Tables, NONE, UNKNOWN};
 use std::borrow::Cow;
 use std::path::Path;
@@ -274,6 +274,15 @@ pub fn write_interface_call(table: &mut TableWriter, row: &InterfaceRow) -> Resu
         Cell::quantity(row.bytes),
         Cell::quantity(row.offset),
     ])
+}
+
+pub fn create_hints(folder: &Path) -> Result<TableWriter> {
+    TableWriter::create(&folder.join("hints.parquet"), schema::HINTS)
+}
+
+pub fn write_hint(table: &mut TableWriter, row: &HintRow) -> Result<()> {
+    let (asked, taken) = (Cell::optional(row.asked.as_deref()), Cell::optional(row.taken.as_deref()));
+    table.row([Cell::id(row.call), Cell::text(&row.key), asked, taken])
 }
 
 pub fn create_mounts(folder: &Path) -> Result<TableWriter> {

@@ -2,7 +2,7 @@
 
 use crate::tasks::key;
 use crate::{text_of, Tracker};
-use iodock_event::interfaces::{InterfaceEffect, InterfacePart, InterfaceRecord, InterfaceRow};
+use iodock_event::interfaces::{HintRow, InterfaceEffect, InterfacePart, InterfaceRecord, InterfaceRow};
 use iodock_event::{Batch, NONE, UNKNOWN};
 use rustc_hash::FxHashMap;
 
@@ -24,6 +24,7 @@ pub(crate) struct Interfaces {
     calls: u32,
     handles: u32,
     ended: Vec<InterfaceRow>,
+    hints: Vec<HintRow>,
 }
 
 impl Interfaces {
@@ -59,6 +60,12 @@ impl Tracker {
             self.interfaces.current.insert(key, row);
             return;
         }
+        if record.part == InterfacePart::Hint {
+            let call = self.interfaces.current(key);
+            let hint = text_of(batch, record.name).and_then(|text| HintRow::of(call, text));
+            self.interfaces.hints.extend(hint.filter(|_| call != NONE));
+            return;
+        }
         let Some(mut row) = self.interfaces.current.remove(&key).filter(|row| row.call == record.call) else {
             return;
         };
@@ -92,6 +99,11 @@ impl Tracker {
     /// Calls of interfaces that have ended since this was asked last.
     pub fn take_interface_calls(&mut self) -> Vec<InterfaceRow> {
         std::mem::take(&mut self.interfaces.ended)
+    }
+
+    /// Hints of files that were opened since this was asked last.
+    pub fn take_hints(&mut self) -> Vec<HintRow> {
+        std::mem::take(&mut self.interfaces.hints)
     }
 
     /// The same at the end of everything: also those that have not returned.
@@ -203,6 +215,19 @@ mod tests {
         assert!(calls.iter().all(|row| tracker.name_of(row.file) == b"/work/out" && row.handle == 0));
         assert_eq!((calls[2].bytes, calls[2].offset), (8, 116));
         assert_eq!((calls[1].bytes, calls[1].offset), (UNKNOWN, UNKNOWN));
+    }
+
+    #[test]
+    fn hints_belong_to_the_call_that_opens() {
+        let mut batch = Batch::default();
+        let name = batch.push_text(b"cb_nodes\x1f2\x1f");
+        let hint = InterfaceRecord { name, ..part(InterfacePart::Hint, OPEN, 12) };
+        let outside = InterfaceRecord { time: 30, ..hint };
+        batch.records.extend([begins(OPEN, 10), Record::Interface(hint), Record::Interface(ends(OPEN, 20))]);
+        batch.records.push(Record::Interface(outside));
+        let (mut tracker, _) = tracked(&batch);
+        let wanted = HintRow { call: 0, key: "cb_nodes".into(), asked: Some("2".into()), taken: None };
+        assert_eq!(tracker.take_hints(), [wanted]);
     }
 
     #[test]

@@ -128,6 +128,20 @@ def test_show_interfaces_names_the_aggregators(recorded: Path) -> None:
     assert f"MPI_File_write_at_all -> pwrite64: {word}" in shown
 
 
+def test_hints_are_there_asked_for_and_taken(recorded: Path) -> None:
+    found = asked(
+        recorded,
+        """SELECT DISTINCT h.key, h.asked, h.taken FROM hints h
+        JOIN interface_calls k ON k.id = h.interface_call_id WHERE k.call = 'MPI_File_open'""",
+    )
+    by_key = {row["key"]: (row["asked"], row["taken"]) for row in found}
+    assert by_key["cb_buffer_size"][0] == "33554432" and by_key["no_such_hint"][0] == "7"
+    # (Open MPI gives back all that it was given, MPICH what it knows.)
+    assert by_key["cb_buffer_size"][1] == "33554432"
+    shown = run([*IODOCK, "show", "interfaces", "run.iodock", "--hints", "--format", "csv"], recorded).stdout
+    assert "cb_buffer_size" in shown and "no_such_hint" in shown
+
+
 def test_calls_are_grouped_by_their_interface(recorded: Path) -> None:
     asked_for = ["--file", "**/out.dat", "--by", "interface,interface-call", "--format", "csv"]
     shown = run([*IODOCK, "show", "summary", "run.iodock", *asked_for], recorded)
@@ -141,6 +155,43 @@ def test_collective_buffering_is_named_and_not_blamed(recorded: Path) -> None:
     found = {one["rule"]: one for one in json.loads(shown)["findings"]}
     assert found["two-phase"]["severity"] == "note"
     assert not {"serial-phases", "rank-imbalance", "straggler"} & set(found)
+
+
+@pytest.mark.parametrize("kind", LAUNCHERS)
+@pytest.mark.parametrize("module", ["mpi", "mpi_f08"])
+def test_fortran_programs_are_recorded_alike(kind: str, module: str, tmp_path: Path) -> None:
+    needed(kind)
+    if not shutil.which(f"mpif90.{kind}"):
+        pytest.skip(f"{kind} has no compiler of Fortran")
+    chosen = ["-cpp", *(["-DF08"] if module == "mpi_f08" else [])]
+    compiler = [f"mpif90.{kind}", *chosen, "-o", tmp_path / "mpi_io", PROGRAMS / "mpi_io.f90"]
+    subprocess.run(compiler, check=True, cwd=tmp_path)
+    launched = [f"mpirun.{kind}", *LAUNCHERS[kind], "-n", RANKS]
+    done = record(tmp_path, "--", *launched, tmp_path / "mpi_io", tmp_path / "out.dat")
+    assert done.returncode == 0, done.stderr
+    found = asked(
+        tmp_path,
+        """SELECT call, count(*) AS calls, CAST(sum(requested_bytes) AS BIGINT) AS bytes
+        FROM interface_calls k JOIN files f ON f.file_id = k.file_id
+        WHERE f.name LIKE '%/out.dat' AND result = 0 GROUP BY call""",
+    )
+    assert {row["call"]: (row["calls"], row["bytes"]) for row in found} == {
+        "MPI_File_open": (RANKS, None),
+        "MPI_File_set_view": (RANKS, None),
+        "MPI_File_write_at_all": (RANKS, RANKS * 8000),
+        "MPI_File_write_at": (RANKS * 3, RANKS * (80 + 160 + 240)),
+        "MPI_File_close": (RANKS, None),
+    }
+    offsets = "SELECT offset_bytes FROM interface_calls WHERE call = 'MPI_File_write_at_all' ORDER BY 1"
+    assert [row["offset_bytes"] for row in asked(tmp_path, offsets)] == [
+        16 + at * 8000 for at in range(RANKS)
+    ]
+    outside = asked(
+        tmp_path,
+        """SELECT count(*) AS calls FROM events e JOIN files f ON f.file_id = e.file_id
+        WHERE f.name LIKE '%/out.dat' AND e.direction > 0 AND e.interface_call_id IS NULL""",
+    )
+    assert outside[0]["calls"] == 0
 
 
 @needs_gcc

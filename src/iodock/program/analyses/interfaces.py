@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from iodock.program.analyses.base import Analysis, Request, answer, select
+from iodock.program.analyses.base import Analysis, Option, Request, answer, select
 from iodock.program.relations.keys import KEYS
 from iodock.program.relations.selection import Selection, as_events
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column
+from iodock.shared.language import N_
 from iodock.shared.units import BYTES
 
 _CHOSEN = "chosen_interface_calls"
@@ -56,6 +57,13 @@ _COLUMNS = (
     ),
     Column("most_moved_bytes", "int", "bytes", "measure", "bytes that the busiest of them moved"),
 )
+_HINTS = (
+    KEYS["file"].column,
+    Column("hint", "str", None, "key", "name of the hint"),
+    Column("asked", "str", None, "key", "what the program asked for; empty: nothing"),
+    Column("taken", "str", None, "key", "what the implementation says that it took; empty: nothing"),
+    Column("opens", "int", "calls", "measure", "opens of the file with these values, of all processes"),
+)
 _OUTSIDE = (
     "rows without a call of an interface are system calls on the same files that no such call made: the "
     "program's own, and those of helper threads"
@@ -70,6 +78,11 @@ def run(store: Store, asked: Request) -> Answer:
     """One row per call of an interface and file, those with most time first."""
     selection = select(store, asked.filters.without_calls())
     store.keep(_CHOSEN, _chosen(selection))
+    if asked.options["hints"]:
+        keys = ("file", "hint", "asked", "taken")
+        return answer(
+            "interfaces", N_("Hints"), store, asked, store.table(_HINTS_SQL), _HINTS, selection, keys=keys
+        )
     store.keep(_INSIDE, _inside())
     table = store.table(_rows(selection))
     noted = replace(selection, notes=(*selection.notes, *_notes(store, table.to_pylist())))
@@ -143,6 +156,11 @@ FROM outside o JOIN files f ON f.file_id = o.file_id GROUP BY f.name
 ORDER BY 8 DESC NULLS LAST, 1, 2, 3"""
 
 
+_HINTS_SQL = f"""SELECT f.name AS file, h.key AS hint, h.asked, h.taken, count(*) AS opens
+FROM hints h JOIN {_CHOSEN} c ON c.id = h.interface_call_id JOIN files f ON f.file_id = c.file_id
+GROUP BY ALL ORDER BY 1, 3 NULLS LAST, 2, 4"""
+
+
 def _notes(store: Store, rows: list[dict[str, Any]]) -> list[str]:
     if not rows:
         return [_UNKNOWN]
@@ -178,9 +196,14 @@ ANALYSIS = Analysis(
     doc="""Calls of MPI-IO with the bytes that the program asked for, beside the system calls that they made:
 how many, how long, how many bytes, and how many of the processes moved them. With collective buffering (two
 phases) few ranks, the aggregators, move the bytes of all. Bytes below may be more (data sieving) or fewer
-than those asked for. It needs a recording by the back end rewrite. Filters by call, direction, outcome and
+than those asked for. `--hints` lists the hints that the program gave as it opened files, and those that the
+implementation took. It needs a recording by the back end rewrite. Filters by call, direction, outcome and
 duration do not apply.""",
     columns=_COLUMNS,
     run=run,
-    examples=("iodock show interfaces run.iodock", "iodock show interfaces run.iodock --file '**/out.dat'"),
+    options=(Option("hints", "flag", False, "list the hints of the files, asked for and taken"),),
+    examples=(
+        "iodock show interfaces run.iodock --hints",
+        "iodock show interfaces run.iodock --file '**/out.dat'",
+    ),
 )

@@ -178,6 +178,17 @@ INTERFACE_CALLS = StoreTable(
     offset_bytes BIGINT place in the file, null where the call or the view of the file does not tell
     """),
 )
+HINTS = StoreTable(
+    "hints",
+    "hints.parquet",
+    "hints of files that calls of MPI-IO opened; where recorded by rewrite",
+    _columns("""
+    interface_call_id UINTEGER call that opened the file: interface_calls.id
+    key VARCHAR name of the hint
+    asked VARCHAR what the program asked for, null for nothing
+    taken VARCHAR what the implementation says that it took, null for nothing
+    """),
+)
 CALL_TOTALS = StoreTable(
     "call_totals",
     "call_totals.parquet",
@@ -403,6 +414,7 @@ HEATMAPS = StoreTable(
 TABLES = (
     *(EVENTS, FILES, PROCESSES, COMMANDS, EXECUTABLES, CALLS, ERRNOS, MOUNTS, SAMPLES, FAULTS, PAGES),
     INTERFACE_CALLS,
+    HINTS,
     CALL_TOTALS,
     *(SITES, STACKS, SYMBOLS),
     *(PROFILES, PROFILE_COUNTERS, PROFILE_FIELDS, HISTOGRAMS, LAYOUTS, PROFILE_ACCESSES, HEATMAPS),

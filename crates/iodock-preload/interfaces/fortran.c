@@ -1,0 +1,90 @@
+/* Calls of MPI-IO from Fortran: `mpi_file_write_at_`, and of the module mpi_f08 `mpi_file_write_at_f08_`, and `..._f08ts_` where MPICH describes
+ * the buffer. Arguments are those of C, each by reference, then the error code and the lengths of texts. (Implementations that make C's calls
+ * for them are told once.) */
+
+#include "interfaces.h"
+
+enum kind { POINTER_KIND, OFFSET_KIND, PLAIN_KIND, OPEN_KIND, CLOSE_KIND, VIEW_KIND };
+enum { ARGUMENTS = 8, NAME_MOST = 4095 };
+typedef void fortran_call(word, word, word, word, word, word, word, word);
+
+static void *real[3][CALLS], *real_type_size;
+
+/* Handles are numbers of Fortran's own. */
+#define HANDLE_AT(argument) ((word)*(const u32 *)(argument) | 1l << 40)
+#define NUMBER_AT(argument) (*(const int *)(argument))
+
+static word bytes_of(word count, word type) {
+	int bytes = 0, error = 1;
+	if (count <= 0)
+		return count ? UNKNOWN : 0;
+	void (*type_size)(word, int *, int *) = (void (*)(word, int *, int *))next_of("pmpi_type_size_", &real_type_size);
+	type_size(type, &bytes, &error);
+	return error || bytes < 0 ? UNKNOWN : count * bytes;
+}
+
+/* Blanks fill it up to its length. */
+static void copy_name(char *to, const char *name, word bytes) {
+	if (bytes > NAME_MOST)
+		bytes = NAME_MOST;
+	while (bytes > 0 && name[bytes - 1] == ' ')
+		bytes--;
+	for (word i = 0; i < bytes; i++)
+		to[i] = name[i];
+	to[bytes > 0 ? bytes : 0] = 0;
+}
+
+/* As in mpi_io.c. What the call says is known where it has succeeded. */
+static void note(word *facts, enum kind kind, const word *given) {
+	if (kind == POINTER_KIND)
+		facts[BYTES] = bytes_of(NUMBER_AT(given[2]), given[3]);
+	if (kind == OFFSET_KIND)
+		facts[BYTES] = bytes_of(NUMBER_AT(given[3]), given[4]), facts[OFFSET_ASKED] = *(const word *)given[1];
+	if (kind == VIEW_KIND) {
+		facts[BYTES] = bytes_of(1, given[2]);
+		facts[OFFSET_ASKED] = *(const word *)given[1];
+		facts[IS_PLAIN_VIEW] = NUMBER_AT(given[2]) == NUMBER_AT(given[3]);
+	}
+	if (kind == OPEN_KIND)
+		facts[HANDLE] = HANDLE_AT(given[4]);
+}
+
+/* In mpi_f08 the error code may be left out: then it is asked for here. */
+static void hand_on(const char *name, void **place, u32 number, enum kind kind, u32 error_at, word *given) {
+	int own_error = 0;
+	if (!given[error_at])
+		given[error_at] = (word)&own_error;
+	fortran_call *real_one = (fortran_call *)next_of(name, place);
+	char opened[NAME_MOST + 1];
+	word facts[FACTS] = {UNKNOWN, kind == OPEN_KIND ? UNKNOWN : HANDLE_AT(given[0]), UNKNOWN, UNKNOWN, 0};
+	int is_told = begins(number);
+	real_one(given[0], given[1], given[2], given[3], given[4], given[5], given[6], given[7]);
+	iodock_depth--;
+	if (!is_told)
+		return;
+	facts[RESULT] = NUMBER_AT(given[error_at]);
+	int is_named = kind == OPEN_KIND && !facts[RESULT];
+	if (!facts[RESULT])
+		note(facts, kind, given);
+	if (is_named)
+		copy_name(opened, (const char *)given[1], given[6]);
+	ends(number, facts, is_named ? opened : 0);
+}
+
+#define TAKE(name, fortran, error_at, kind, ending, way) \
+	TAKEN void fortran##ending(word a, word b, word c, word d, word e, word f, word g, word h) { \
+		word given[ARGUMENTS] = {a, b, c, d, e, f, g, h}; \
+		hand_on(#fortran #ending, &real[way][NUMBER_##name], NUMBER_##name, kind, error_at, given); \
+	}
+#define EACH_WAY(name, fortran, error_at, kind) \
+	TAKE(name, fortran, error_at, kind, _, 0) \
+	TAKE(name, fortran, error_at, kind, _f08_, 1) \
+	TAKE(name, fortran, error_at, kind, _f08ts_, 2)
+#define POINTER(name, fortran, error_at) EACH_WAY(name, fortran, error_at, POINTER_KIND)
+#define OFFSET(name, fortran, error_at) EACH_WAY(name, fortran, error_at, OFFSET_KIND)
+#define PLAIN(name, fortran, error_at) EACH_WAY(name, fortran, error_at, PLAIN_KIND)
+#define OPEN(name, fortran, error_at) EACH_WAY(name, fortran, error_at, OPEN_KIND)
+#define CLOSE(name, fortran, error_at) EACH_WAY(name, fortran, error_at, CLOSE_KIND)
+#define VIEW(name, fortran, error_at) EACH_WAY(name, fortran, error_at, VIEW_KIND)
+
+EACH_CALL(POINTER, OFFSET, PLAIN, OPEN, CLOSE, VIEW)

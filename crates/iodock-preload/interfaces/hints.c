@@ -1,0 +1,90 @@
+/* Hints: what the program asked for as it opened a file, and what the implementation made of it. */
+
+#include "interfaces.h"
+
+enum { KEY_MOST = 256, VALUE_MOST = 1024, VALUE_ASKED = 255, HINTS_MOST = 128 };
+#define BETWEEN 31 /* a control character, which no key has */
+/* MPICH's constant for no info; Open MPI's is a variable. */
+#define NONE_OF_MPICH 0x1c000000
+
+static void *key_count, *key_at, *value_of, *file_info, *info_free;
+
+struct hint { char key[KEY_MOST], asked[VALUE_MOST + 1], taken[VALUE_MOST + 1]; };
+
+enum implementation { NOT_ASKED, OPEN_MPI, MPICH, OTHER };
+static void *none_of_open_mpi;
+
+static enum implementation found(void) {
+	static enum implementation one;
+	if (one == NOT_ASKED) {
+		none_of_open_mpi = iodock_find("ompi_mpi_info_null");
+		one = none_of_open_mpi ? OPEN_MPI : iodock_find("MPIR_Err_create_code") ? MPICH : OTHER;
+	}
+	return one;
+}
+
+/* Of other implementations it is not known what stands for no info; to ask that for its keys would end the program. */
+static int is_info(word info) {
+	return found() == OPEN_MPI ? info != (word)none_of_open_mpi : (int)info != NONE_OF_MPICH;
+}
+
+static char *put(char *to, const char *text) {
+	while (*text)
+		*to++ = *text++;
+	return to;
+}
+
+static int value(word info, const char *key, char *to) {
+	int is_there = 0;
+	int (*get)(word, const char *, int, char *, int *) = (int (*)(word, const char *, int, char *, int *))next_of("PMPI_Info_get", &value_of);
+	*to = 0;
+	if (get(info, key, VALUE_ASKED, to, &is_there) || !is_there)
+		*to = 0;
+	return *to != 0;
+}
+
+static void tell(u32 number, const struct hint *hint) {
+	char text[KEY_MOST + 2 * VALUE_MOST + 4], *at = put(text, hint->key);
+	*at++ = BETWEEN;
+	at = put(at, hint->asked);
+	*at++ = BETWEEN;
+	*put(at, hint->taken) = 0;
+	iodock_interface(HINTS, number, 0, 0, text);
+}
+
+/* Each key of `info`, with its value in `other` where that is not 0. */
+static void tell_each(u32 number, word info, word other, int is_asked) {
+	int (*count_of)(word, int *) = (int (*)(word, int *))next_of("PMPI_Info_get_nkeys", &key_count);
+	int (*key)(word, int, char *) = (int (*)(word, int, char *))next_of("PMPI_Info_get_nthkey", &key_at);
+	int count = 0;
+	if (count_of(info, &count))
+		return;
+	for (int i = 0; i < count && i < HINTS_MOST; i++) {
+		struct hint hint;
+		char *own = is_asked ? hint.asked : hint.taken, *others = is_asked ? hint.taken : hint.asked;
+		*others = 0;
+		if (key(info, i, hint.key) || !value(info, hint.key, own))
+			continue;
+		int is_in_other = other && value(other, hint.key, others);
+		/* Those in both were told with what was taken. */
+		if (!is_asked || !is_in_other)
+			tell(number, &hint);
+	}
+}
+
+void iodock_tell_hints(u32 number, word info, word file) {
+	if (found() == OTHER)
+		return;
+	int (*info_of)(word, word *) = (int (*)(word, word *))next_of("PMPI_File_get_info", &file_info);
+	int (*free_info)(word *) = (int (*)(word *))next_of("PMPI_Info_free", &info_free);
+	word taken = 0, asked = is_info(info) ? info : 0;
+	if (info_of(file, &taken) || !is_info(taken)) {
+		if (asked)
+			tell_each(number, asked, 0, 1);
+		return;
+	}
+	tell_each(number, taken, asked, 0);
+	if (asked)
+		tell_each(number, asked, taken, 1);
+	free_info(&taken);
+}
