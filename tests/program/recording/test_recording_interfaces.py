@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from iodock.program.store.anonymous import anonymous_copy
 from recorded import IODOCK, PROGRAMS, live, needs_gcc, record, rows, run
 
 pytestmark = live
@@ -140,6 +141,13 @@ def test_hints_are_there_asked_for_and_taken(recorded: Path) -> None:
     assert by_key["cb_buffer_size"][1] == "33554432"
     shown = run([*IODOCK, "show", "interfaces", "run.iodock", "--hints", "--format", "csv"], recorded).stdout
     assert "cb_buffer_size" in shown and "no_such_hint" in shown
+
+
+def test_an_anonymous_copy_has_the_calls_and_no_values_of_hints(recorded: Path, tmp_path: Path) -> None:
+    copy = anonymous_copy(recorded / "run.iodock", tmp_path / "copy.iodock")
+    counting = "SELECT count(*) AS calls FROM interface_calls"
+    assert rows(copy, counting) == asked(recorded, counting)
+    assert rows(copy, "SELECT count(asked) + count(taken) AS told FROM hints") == [{"told": 0}]
 
 
 def test_calls_are_grouped_by_their_interface(recorded: Path) -> None:

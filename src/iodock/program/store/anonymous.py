@@ -263,8 +263,11 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
     _rewrite(store, into, "symbols.parquet", {
         "function": lambda text: names.word(text, "function"), "file": names.path, "line": _nothing,
     })  # fmt: skip
-    if (store / "stacks.parquet").is_file():
-        shutil.copy(store / "stacks.parquet", into / "stacks.parquet")
+    for table in ("stacks.parquet", "interface_calls.parquet"):
+        if (store / table).is_file():
+            shutil.copy(store / table, into / table)
+    # A hint may name hosts or folders.
+    _rewrite(store, into, "hints.parquet", {"asked": _nothing, "taken": _nothing})
     _rewrite(store, into, "mounts.parquet", {"source": _nothing, "options": _nothing, "host": _host(names)})
     for part in sorted((store / "samples").glob("*.parquet")):
         _rewrite(store, into, f"samples/{part.name}", {"host": _host(names)})
