@@ -61,7 +61,7 @@ kinds! {
     /// In bytes of the log.
     OversizedRegion "darshan-oversized-region" "the log grows beyond what iodock takes into memory, so the rest was not read: is it really a log of Darshan",
     /// In records, or 1 where it is not known.
-    DifferingRecords "darshan-differing-records" "these records are not as long as their version has it, as some sites change Darshan: values that were added are not read",
+    DifferingRecords "darshan-differing-records" "these records have another length than their version defines, since some sites change Darshan: added values are not read",
     /// In records.
     IncompleteRecords "darshan-incomplete-records" "these records end too early, and were left out: copy the log anew",
     /// In records.

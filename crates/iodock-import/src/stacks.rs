@@ -52,12 +52,17 @@ struct Found {
 impl Found {
     fn look_up(&mut self, name: &[u8], sites: &[(u32, &Site)], modules: Modules, losses: &mut Losses) {
         let path = Path::new(OsStr::from_bytes(name));
-        let Some(module) = Module::open(path, &DebugFolders::with_system(&[])) else { return };
-        if modules == Modules::AsNamed && !is_as_named(&module, sites) {
+        let found = Module::open(path, &DebugFolders::with_system(&[]));
+        let fits = |module: &Module| modules == Modules::AsRun || is_as_named(module, sites);
+        let Some(module) = found.filter(fits) else {
+            // (What the log itself has lines of is not lost.)
+            if sites.iter().all(|(_, site)| site.line.is_some()) {
+                return;
+            }
             let first = || FirstLoss { file: shown(name).into_owned(), line: 0, sample: String::new() };
             losses.add_at(LossKind::OtherModules, first);
             return;
-        }
+        };
         for &(id, site) in sites {
             self.build_ids[id as usize] = module.build_id.clone();
             let places = site.offset.map(|offset| module.places(offset)).unwrap_or_default();

@@ -90,6 +90,17 @@ def test_a_store_without_stacks_says_how_to_get_them(tmp_path: Path) -> None:
     assert "strace -k" in " ".join(found["notes"])
 
 
+def test_what_is_not_here_is_named_by_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    frames = " > /nowhere/a.out(step+0x39) [0x1259]\n > /nowhere/b.out() [0x20]\n"
+    log.write_text(f'1 write(1, "x", 1) = 1\n{frames}1 write(1, "x", 1) = 1\n > /nowhere/b.out() [0x20]\n')
+    store = import_logs([str(log)], tmp_path / "run.iodock").store
+    found = shown(store, "summary", "--by", "line,module", "--kind", "all")
+    rows = {(row["line"], row["module"]) for row in found["rows"]}
+    assert rows == {("step", "/nowhere/a.out"), ("b.out+0x20", "/nowhere/b.out")}
+    assert {loss["name"]: loss["count"] for loss in found["losses"]}["other-modules"] == 2
+
+
 def test_an_anonymous_copy_has_no_functions_and_lines(tmp_path: Path) -> None:
     store = traced(tmp_path, built(tmp_path, C, "-O2", "-g"))
     with Store.open(anonymous_copy(store, tmp_path / "anonymous")) as copy:

@@ -12,11 +12,6 @@ from iodock.shared.answer import Answer, Column
 COLUMNS = (
     KEYS["line"].column,
     Column("function", "str", None, "detail", "the function that this line is in", importance="first"),
-    Column("count", "int", "calls", "measure", "calls from this stack", importance="first"),
-    Column("failed", "int", "calls", "measure", "those of them that failed"),
-    Column("total_time_ns", "int", "ns", "measure", "time inside them", importance="first"),
-    Column("read_bytes", "int", "bytes", "measure", "bytes read", importance="first"),
-    Column("written_bytes", "int", "bytes", "measure", "bytes written", importance="first"),
     Column(
         "frames",
         "list",
@@ -24,6 +19,11 @@ COLUMNS = (
         "detail",
         "functions with their lines, innermost first; an inlined one stands before the one it is in",
     ),
+    Column("count", "int", "calls", "measure", "calls from this stack", importance="first"),
+    Column("failed", "int", "calls", "measure", "those of them that failed"),
+    Column("total_time_ns", "int", "ns", "measure", "time inside them", importance="first"),
+    Column("read_bytes", "int", "bytes", "measure", "bytes read", importance="first"),
+    Column("written_bytes", "int", "bytes", "measure", "bytes written", importance="first"),
 )
 _COSTLIEST = ("total_time_ns DESC NULLS LAST", "count DESC", "line NULLS LAST", "frames")
 _STACKS = "call_stacks"

@@ -1,7 +1,7 @@
 """Where calls were made: the line of each site, and the frames of each stack, with names in place of numbers.
 
 A site is a place in code. An inlined function has its site in the function that it was compiled into, so a
-site may have several functions and lines: the innermost one counts whose file is no header of the system.
+site may have several functions and lines: the innermost one counts whose file is none of a library's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ _HOW = "import a log of strace -k (or -kk)"
 _BASE = "regexp_extract({}, '[^/]*$')"
 _PLACE = f"concat({_BASE.format('s.module')}, '+0x', format('{{:x}}', s.offset_bytes))"
 _LINES = f"""WITH ranked AS (SELECT *, row_number() OVER (PARTITION BY site_id
-    ORDER BY file IS NULL OR starts_with(file, '/usr/'), level) AS place FROM symbols)
+    ORDER BY file IS NULL OR starts_with(file, '/usr/') OR starts_with(file, '/rustc/')
+      OR contains(file, '/.cargo/registry/'), level) AS place FROM symbols)
 SELECT s.site_id, s.is_installed, coalesce(s.module, y.file) AS module, y.function, y.file,
   y.line AS source_line,
   CASE WHEN y.file IS NOT NULL AND y.line IS NOT NULL THEN concat({_BASE.format("y.file")}, ':', y.line)
