@@ -23,13 +23,14 @@ static word bytes_of(word count, word type) {
 	return error || bytes < 0 ? UNKNOWN : count * bytes;
 }
 
-/* Blanks fill it up to its length. */
-static void copy_name(char *to, const char *name, word bytes) {
+/* Blanks fill the name up to its length. Compilers such as gfortran 7 pass the length in 32 bits, and the other half of the word is undefined. */
+static void copy_name(char *to, const char *name, word length) {
+	int bytes = (int)length;
 	if (bytes > NAME_MOST)
 		bytes = NAME_MOST;
 	while (bytes > 0 && name[bytes - 1] == ' ')
 		bytes--;
-	for (word i = 0; i < bytes; i++)
+	for (int i = 0; i < bytes; i++)
 		to[i] = name[i];
 	to[bytes > 0 ? bytes : 0] = 0;
 }
