@@ -9,7 +9,6 @@ import time
 from urllib.parse import urlencode, urlsplit
 
 from iodock.shared.errors import AnswerError, RequestError
-from iodock.shared.units import number_text
 
 TYPE_CHECKING = False
 """As typing's, whose import takes as long as Python's own start."""
@@ -47,6 +46,9 @@ class Portal:
             finally:
                 connection.close()
         except TimeoutError:
+            # Loaded here, because a digest is asked for at the end of every job.
+            from iodock.shared.units import number_text
+
             raise AnswerError(
                 f"{self.url} has not answered after {number_text(self.patience_s, 6)} s"
             ) from None
