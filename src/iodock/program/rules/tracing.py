@@ -65,11 +65,14 @@ def shown_ns(store: Store) -> int | None:
 def between_ns(store: Store) -> int:
     """The time that tracing adds to the pause between two calls: see `around_ns`. For logs it is the typical
     pause in the run or while its programs started, if that is not longer than a stop can be; otherwise one
-    stop, as in `within_ns`."""
+    stop, as in `within_ns`. With stacks (`strace -k`) it is the typical pause of any length, because the
+    tracer reads the stack of each call there."""
     if not _is_log(store) or not store.manifest.durations:
         return around_ns(store)
     stop = within_ns(store)
     pause = int(store.rows(_PAUSES_SQL)[0]["middle"] or 0)
+    if store.rows("SELECT 1 FROM stacks LIMIT 1"):
+        return max(stop, pause)
     return pause if stop and stop <= pause <= MOST_STOP_NS else stop
 
 
