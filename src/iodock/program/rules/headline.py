@@ -158,7 +158,7 @@ def _untraced(facts: Facts) -> Iterator[Message]:
     wall, alone = facts.wall_seconds, facts.alone_seconds
     if wall and alone is not None and alone < LEAST_OWN * wall:
         text = N_(
-            "Without the tracer this run takes about {alone_s}, not {wall_s}: what changes save is told in "
-            "seconds without it, all other times are as recorded."
+            "Without the tracer this run takes about {alone_s}, not {wall_s}. Savings are given for a run "
+            "without the tracer; all other times are as recorded."
         )
         yield Message(text, {"alone_s": float(f"{alone:.2g}"), "wall_s": wall})
