@@ -27,7 +27,7 @@ _FILTERS: tuple[tuple[str, str, str], ...] = (
     ),
     ("--pid", "PID,...", "only these processes"),
     ("--tid", "TID,...", "only these threads"),
-    ("--rank", "N,...", "only these MPI ranks"),
+    ("--rank", "N,...", "only these MPI ranks; ranges too: 0,8-15"),
     ("--host", "NAME,...", "only these hosts"),
     ("--job", "ID,...", "only these jobs"),
     ("--since", "TIME", "only calls that start at or after: seconds from the start, or a clock time"),

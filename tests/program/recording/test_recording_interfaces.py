@@ -208,3 +208,15 @@ def test_a_program_without_mpi_is_not_given_the_library(tmp_path: Path) -> None:
     for how, has_it in (("auto", False), ("never", False), ("always", True)):
         record(tmp_path, "--force", "--interfaces", how, "--", *program, env={**os.environ, "LD_PRELOAD": ""})
         assert ("libiodock_interfaces.so" in (tmp_path / "preloaded").read_text()) == has_it
+
+
+def test_ranks_side_by_side(recorded: Path) -> None:
+    shown = run([*IODOCK, "show", "ranks", "run.iodock", "--file", "*/out.dat", "--format", "json"], recorded)
+    ranks = json.loads(shown.stdout)["rows"]
+    times = [row["io_time_ns"] for row in ranks]
+    assert sorted(row["rank"] for row in ranks) == list(range(RANKS)) and times == sorted(times, reverse=True)
+    written = RANKS * (PIECE + SMALLS * SMALL * 4)
+    assert sum(row["written_bytes"] for row in ranks) == written
+    # Inside collective calls a rank waits for the others, whose system calls are not its own.
+    (called,) = asked(recorded, "SELECT sum(dur) AS time FROM interface_calls WHERE is_collective")
+    assert 0 < sum(row["collective_time_ns"] for row in ranks) < called["time"]

@@ -31,6 +31,7 @@ _ORDER = (
     "maps",
     "cache",
     "processes",
+    "ranks",
     "errors",
     "machine",
     "stacks",

@@ -99,12 +99,28 @@ _NAMES = (
 
 def _normal(name: str, value: Any) -> Any:
     if name in _NUMBER_LISTS:
-        return tuple(_number(name, item) for item in _listed(value, apart=True))
+        return tuple(number for item in _listed(value, apart=True) for number in _numbers(name, item))
     if name in _LISTS:
         return tuple(str(item) for item in _listed(value, apart=name != "file"))
     if name in ("since", "until") and value is not None:
         return str(value)
     return value
+
+
+_MOST_NUMBERS = 1_000_000
+"""In a range such as `0-7`."""
+
+
+def _numbers(name: str, value: Any) -> Sequence[int]:
+    first, dash, last = str(value).partition("-")
+    if not (dash and first and last):
+        return (_number(name, value),)
+    numbers = range(_number(name, first), _number(name, last) + 1)
+    if not 0 < len(numbers) <= _MOST_NUMBERS:
+        raise RequestError(
+            f"{name} must be a number or a range such as 0-7, not {value}", "write the smaller number first"
+        )
+    return numbers
 
 
 def _number(name: str, value: Any) -> int:

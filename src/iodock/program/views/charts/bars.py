@@ -43,6 +43,13 @@ _COUNTS: tuple[Series, ...] = (
     ("no result", "no_result", "no_result"),
 )
 _BYTES: tuple[Series, ...] = (("read", "read_bytes", "read"), ("written", "written_bytes", "write"))
+_RANKS: tuple[Series, ...] = (
+    ("reading", "read_time_ns", "read"),
+    ("writing", "write_time_ns", "write"),
+    ("metadata", "metadata_time_ns", "failed"),
+    ("sync", "sync_time_ns", "both"),
+    ("waiting", "waiting_time_ns", "no_result"),
+)
 
 
 def draw_count(answer: Answer, options: ChartOptions) -> Picture:
@@ -83,6 +90,13 @@ def draw_time(answer: Answer, options: ChartOptions) -> Picture:
     )
     series: tuple[Series, ...] = (("time", column, "read"),)
     return _stacked(answer, options, series, title, axis)
+
+
+def draw_ranks(answer: Answer, options: ChartOptions) -> Picture:
+    """Time that each rank spent reading, writing, in calls about files, in syncs and waiting, stacked."""
+    need_rows(answer)
+    need_durations(answer, "io_time_ns")
+    return _stacked(answer, options, _RANKS, "I/O time by rank", "time inside calls (summed over threads)")
 
 
 def draw_time_range(answer: Answer, options: ChartOptions) -> Picture:

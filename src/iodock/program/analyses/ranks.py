@@ -1,0 +1,150 @@
+"""The ranks of an MPI program side by side: reading, writing, metadata and waiting of each."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from iodock.program.analyses.base import Analysis, Request, answer, select
+from iodock.program.analyses.overview import PART
+from iodock.program.relations.io_time import IO_CALLS
+from iodock.program.relations.selection import Selection
+from iodock.program.store import Store
+from iodock.shared.answer import Answer, Column
+
+_COLUMNS = (
+    Column("rank", "int", None, "key", "MPI rank"),
+    Column("host", "str", None, "detail", "host, where known"),
+    Column("tasks", "int", None, "detail", "processes and threads of the rank"),
+    Column("wall_time_ns", "int", "ns", "measure", "from the rank's start to its end", importance="usual"),
+    Column(
+        "io_time_ns",
+        "int",
+        "ns",
+        "measure",
+        "time inside I/O calls, without waiting, added up over the rank's threads",
+        importance="first",
+    ),
+    Column("read_time_ns", "int", "ns", "measure", "of this, reading", importance="first"),
+    Column("write_time_ns", "int", "ns", "measure", "writing", importance="first"),
+    Column(
+        "metadata_time_ns",
+        "int",
+        "ns",
+        "measure",
+        "calls about files: open, stat, close and others, and seeks",
+        importance="first",
+    ),
+    Column("sync_time_ns", "int", "ns", "measure", "calls that wait until data is on its device"),
+    Column(
+        "waiting_time_ns",
+        "int",
+        "ns",
+        "measure",
+        "time inside calls that wait for other processes, on pipes and sockets; of processes only, since "
+        "threads that MPI starts are idle in such calls",
+        importance="usual",
+    ),
+    Column(
+        "collective_time_ns",
+        "int",
+        "ns",
+        "measure",
+        "time in collective calls of MPI-IO outside of their system calls, mostly waiting for other ranks; "
+        "empty where these calls were not recorded",
+        importance="usual",
+    ),
+    Column("count", "int", "calls", "measure", "I/O calls without waiting", importance="first"),
+    Column("read_bytes", "int", "bytes", "measure", "bytes read from files", importance="first"),
+    Column("written_bytes", "int", "bytes", "measure", "bytes written to files", importance="first"),
+)
+_TITLE = "Ranks side by side"
+_CALLED, _SUMS = "calls_of_ranks", "sums_of_ranks"
+
+
+def run(store: Store, asked: Request) -> Answer:
+    """One row per rank, the one with most I/O time first."""
+    filters = asked.filters
+    if not filters.kind and not filters.file:
+        filters = dataclasses.replace(filters, kind=("all",))
+    selection = select(store, filters)
+    store.keep(_CALLED, _called(selection))
+    store.keep(_SUMS, _sums())
+    table = store.table(_rows(selection))
+    noted = dataclasses.replace(selection, notes=(*selection.notes, *_notes(store, table.num_rows)))
+    return answer("ranks", _TITLE, store, asked, table, _COLUMNS, noted, keys=("rank",))
+
+
+def _called(selection: Selection) -> str:
+    counted = f"NOT {selection.again}"
+    return f"""SELECT e.utid, e.file_id, e.call_id, e.direction, count(*) FILTER (WHERE {counted}) AS count,
+  CAST(sum(e.dur) FILTER (WHERE {counted}) AS BIGINT) AS time, CAST(sum(e.bytes) AS BIGINT) AS bytes
+{selection.from_events} GROUP BY 1, 2, 3, 4"""
+
+
+def _sums() -> str:
+    """By rank, part of the I/O and direction."""
+    return f"""WITH parts AS (SELECT p.rank, p.tid <> p.pid AS is_thread, {PART} AS part, s.direction,
+    s.count, s.time, s.bytes
+  FROM {_CALLED} s JOIN processes p ON p.utid = s.utid JOIN calls c ON c.id = s.call_id
+  LEFT JOIN files f ON f.file_id = s.file_id
+  WHERE p.rank IS NOT NULL AND (s.file_id IS NOT NULL OR {IO_CALLS}))
+SELECT rank, part, direction, sum(count) AS count, sum(time) AS time, sum(bytes) AS bytes FROM parts
+WHERE NOT (part = 'waiting' AND is_thread) GROUP BY ALL"""
+
+
+_TIMES = {
+    "io_time_ns": "part <> 'waiting'",
+    "read_time_ns": "part = 'data' AND direction = 1",
+    "write_time_ns": "part = 'data' AND direction = 2",
+    "metadata_time_ns": "part IN ('metadata', 'seek')",
+    "sync_time_ns": "part = 'sync'",
+    "waiting_time_ns": "part = 'waiting'",
+}
+
+
+def _rows(selection: Selection) -> str:
+    # Without durations a time is unknown; without such calls it is 0.
+    times = ", ".join(
+        f"CASE WHEN count(time) > 0 THEN CAST(coalesce(sum(time) FILTER ({condition}), 0) AS BIGINT) END "
+        f"AS {name}"
+        for name, condition in _TIMES.items()
+    )
+    chosen = f"AND {selection.tasks}" if selection.tasks else ""
+    return f"""WITH ranks AS (SELECT p.rank, min(p.host) AS host, count(*) AS tasks,
+    CASE WHEN count(p.end_ts) = count(*) THEN max(p.end_ts) - min(p.start_ts) END AS wall_time_ns
+  FROM processes p WHERE p.rank IS NOT NULL {chosen} GROUP BY p.rank),
+summed AS (SELECT rank, {times}, CAST(sum(count) FILTER (part <> 'waiting') AS BIGINT) AS count,
+    CAST(sum(bytes) FILTER (part = 'data' AND direction = 1) AS BIGINT) AS read_bytes,
+    CAST(sum(bytes) FILTER (part = 'data' AND direction = 2) AS BIGINT) AS written_bytes
+  FROM {_SUMS} GROUP BY rank),
+inside AS (SELECT interface_call_id AS id, sum(dur) AS time FROM events
+  WHERE interface_call_id IS NOT NULL AND side NOT IN (2, 4) GROUP BY 1),
+together AS (SELECT p.rank, CAST(sum(greatest(0, i.dur - coalesce(n.time, 0))) AS BIGINT) AS time
+  FROM interface_calls i JOIN processes p ON p.utid = i.utid LEFT JOIN inside n ON n.id = i.id
+  WHERE i.is_collective GROUP BY p.rank)
+SELECT r.rank, r.host, r.tasks, r.wall_time_ns, {", ".join(f"s.{name}" for name in _TIMES)},
+  t.time AS collective_time_ns, coalesce(s.count, 0) AS count, coalesce(s.read_bytes, 0) AS read_bytes,
+  coalesce(s.written_bytes, 0) AS written_bytes
+FROM ranks r LEFT JOIN summed s ON s.rank = r.rank LEFT JOIN together t ON t.rank = r.rank
+ORDER BY s.io_time_ns DESC NULLS LAST, r.rank"""
+
+
+def _notes(store: Store, ranks: int) -> list[str]:
+    if not ranks:
+        return ["no process of this run is known as an MPI rank; `iodock show processes` lists all processes"]
+    (others,) = store.rows("SELECT count(*) AS tasks FROM processes WHERE rank IS NULL")
+    return (
+        [f"not listed: {others['tasks']:,} processes and threads without a rank"] if others["tasks"] else []
+    )
+
+
+ANALYSIS = Analysis(
+    name="ranks",
+    title=_TITLE,
+    doc="""The ranks of an MPI program side by side, the one with most I/O time first: time in reads, writes,
+calls about files, and waiting, and the bytes. Times are added up over the threads of a rank. `--rank 0,8-15`
+chooses ranks. Without --kind or --file it is about every file, pipe and socket.""",
+    columns=_COLUMNS,
+    run=run,
+    examples=("iodock show ranks run.iodock", "iodock show ranks run.iodock --rank 0,7,96-103"),
+)
