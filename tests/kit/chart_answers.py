@@ -189,6 +189,20 @@ def overview() -> Answer:
     return answer("overview", rows, ("part",))
 
 
+def ranks() -> Answer:
+    """Four ranks; one writes, and the others wait."""
+    rows = {
+        "rank": [0, 1, 2, 3],
+        "io_time_ns": [9_000_000, 500_000, 500_000, 400_000],
+        "read_time_ns": [1_000_000, 300_000, 300_000, 300_000],
+        "write_time_ns": [6_000_000, 0, 0, 0],
+        "metadata_time_ns": [1_000_000, 200_000, 200_000, 100_000],
+        "sync_time_ns": [1_000_000, 0, 0, 0],
+        "waiting_time_ns": [0, 8_000_000, 8_000_000, 8_000_000],
+    }
+    return answer("ranks", rows, ("rank",))
+
+
 # : One small answer for each analysis that has charts.
 def ratio_history() -> Answer:
     from iodock.program.ratio.history import history_of
@@ -245,6 +259,7 @@ SMALL = {
     "offsets": offsets(),
     "overview": overview(),
     "processes": processes(),
+    "ranks": ranks(),
     "ratio-history": ratio_history(),
     "machine": machine(),
     "volume": volume(),
