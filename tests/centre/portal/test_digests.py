@@ -51,6 +51,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         past.run("120", "ocean", 0.6, 1900)
         past.run("700", "tide", 30, 3000)
         past.run("700", "tide", 5, 600, GB // 2)
+        past.run("710", "tide", 9, 120)
+        past.run("710", "tide", 9 - 150 / 3600, 300, GB // 2)
         begin = past.now - 3 * HOUR
         minute = 60 * SECOND
         evidence = (Evidence("creates", 9e3, None, "1/s"),)
@@ -187,9 +189,9 @@ def test_the_id_of_a_digest_finds_the_job_again_and_no_other_run(site: Server) -
     assert site.get(f"/digests/{other}", "operator")[0] == 404
 
 
-def later(site: Server, hours: float) -> str:
-    """As in an id: this long after job 700 began first."""
-    begin = int(str(document(site, "700")["begin_ts"]))
+def later(site: Server, hours: float, job: str = "700") -> str:
+    """As in an id: this long after the job began first."""
+    begin = int(str(document(site, job)["begin_ts"]))
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(begin / SECOND + hours * 3600))
 
 
@@ -209,6 +211,13 @@ def test_of_a_job_that_was_run_again_the_last_run_is_told(site: Server) -> None:
     assert f"iodock bundle 700@{later(site, 25)[:8]}" in text
     # Nothing is known of that run yet.
     assert site.get(f"/digests/?id=700@{later(site, 29.5)}&again=3", "operator")[0] == 404
+
+
+def test_a_run_that_ended_half_a_minute_before_does_not_count(site: Server) -> None:
+    begin = later(site, 150 / 3600, "710")
+    status, text, _ = site.get(f"/digests/?id=710@{begin}&again=1&format=json", "operator")
+    (counted,) = json.loads(text)["counted"]
+    assert status == 200 and counted["read_bytes"] == GB // 2
 
 
 @pytest.mark.parametrize(

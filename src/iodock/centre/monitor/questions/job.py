@@ -42,6 +42,8 @@ class OneJob:
     seen: Seen = field(default_factory=Seen)
     lived: tuple[int, int] | None = None
     """Where its rows are, ns since the epoch, if that is known: no other file is read."""
+    since: int | None = None
+    """Start of the last run, ns since the epoch: rows that end before belong to an earlier run."""
 
     def need(self, sources: tuple[str, ...] = (), metrics: tuple[str, ...] = ()) -> Need:
         """Its rows."""
@@ -55,7 +57,8 @@ class OneJob:
         # What is done outside of jobs has a session's name, which is no number; for jobs it stays a range.
         if not self.number[:1].isdigit():
             own = f"({own} OR (job IS NULL AND session = {text(self.number)}))"
-        return f"{own} AND {self.seen.condition(user_of(self.ids))}"
+        last = "" if self.since is None else f" AND end_ts > {self.since}"
+        return f"{own} AND {self.seen.condition(user_of(self.ids))}{last}"
 
 
 def extent(store: MonitorTables, job: OneJob, within: Span) -> tuple[int, int] | None:

@@ -74,7 +74,7 @@ def digest(question: Question, number: str, which: Which = Which()) -> Digest:
     # It was run before, or another job had its number: that is left out.
     if began >= last:
         raise NotThere
-    run = replace(job, lived=(began, last))
+    run = replace(job, lived=(began, last), since=began)
     return _digest(question, run, began, last, which, first if first < began else None)
 
 
