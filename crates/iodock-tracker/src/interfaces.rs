@@ -190,7 +190,7 @@ mod tests {
     }
 
     fn tracked(batch: &Batch) -> (Tracker, EventColumns) {
-        let space = SpaceOptions { working_directory: Some(b"/work".to_vec()), ..SpaceOptions::default() };
+        let space = SpaceOptions { working_directory: Some(b"/scratch".to_vec()), ..SpaceOptions::default() };
         let mut tracker = Tracker::new(TrackerOptions { spaces: vec![space] });
         let mut out = EventColumns::default();
         tracker.track(0, batch, &mut out);
@@ -212,7 +212,7 @@ mod tests {
         let calls = tracker.take_last_interface_calls();
         let seen: Vec<_> = calls.iter().map(|row| (row.id, row.call, row.start, row.end)).collect();
         assert_eq!(seen, [(0, OPEN, 10, 20), (1, VIEW, 25, 26), (2, WRITE_AT, 30, 40), (3, CLOSE, 50, 52)]);
-        assert!(calls.iter().all(|row| tracker.name_of(row.file) == b"/work/out" && row.handle == 0));
+        assert!(calls.iter().all(|row| tracker.name_of(row.file) == b"/scratch/out" && row.handle == 0));
         assert_eq!((calls[2].bytes, calls[2].offset), (8, 116));
         assert_eq!((calls[1].bytes, calls[1].offset), (UNKNOWN, UNKNOWN));
     }
