@@ -18,8 +18,9 @@ static word bytes_of(word count, word type) {
 	int bytes = 0, error = 1;
 	if (count <= 0)
 		return count ? UNKNOWN : 0;
-	void (*type_size)(word, int *, int *) = (void (*)(word, int *, int *))next_of("pmpi_type_size_", &real_type_size);
-	type_size(type, &bytes, &error);
+	void (*type_size)(word, int *, int *) = (void (*)(word, int *, int *))helper_of("pmpi_type_size_", &real_type_size);
+	if (type_size)
+		type_size(type, &bytes, &error);
 	return error || bytes < 0 ? UNKNOWN : count * bytes;
 }
 

@@ -38,9 +38,9 @@ static char *put(char *to, const char *text) {
 
 static int value(word info, const char *key, char *to) {
 	int is_there = 0;
-	int (*get)(word, const char *, int, char *, int *) = (int (*)(word, const char *, int, char *, int *))next_of("PMPI_Info_get", &value_of);
+	int (*get)(word, const char *, int, char *, int *) = (int (*)(word, const char *, int, char *, int *))helper_of("PMPI_Info_get", &value_of);
 	*to = 0;
-	if (get(info, key, VALUE_ASKED, to, &is_there) || !is_there)
+	if (!get || get(info, key, VALUE_ASKED, to, &is_there) || !is_there)
 		*to = 0;
 	return *to != 0;
 }
@@ -56,10 +56,10 @@ static void tell(u32 number, const struct hint *hint) {
 
 /* Each key of `info`, with its value in `other` where that is not 0. */
 static void tell_each(u32 number, word info, word other, int is_asked) {
-	int (*count_of)(word, int *) = (int (*)(word, int *))next_of("PMPI_Info_get_nkeys", &key_count);
-	int (*key)(word, int, char *) = (int (*)(word, int, char *))next_of("PMPI_Info_get_nthkey", &key_at);
+	int (*count_of)(word, int *) = (int (*)(word, int *))helper_of("PMPI_Info_get_nkeys", &key_count);
+	int (*key)(word, int, char *) = (int (*)(word, int, char *))helper_of("PMPI_Info_get_nthkey", &key_at);
 	int count = 0;
-	if (count_of(info, &count))
+	if (!count_of || !key || count_of(info, &count))
 		return;
 	for (int i = 0; i < count && i < HINTS_MOST; i++) {
 		struct hint hint;
@@ -77,10 +77,10 @@ static void tell_each(u32 number, word info, word other, int is_asked) {
 void iodock_tell_hints(u32 number, word info, word file) {
 	if (found() == OTHER)
 		return;
-	int (*info_of)(word, word *) = (int (*)(word, word *))next_of("PMPI_File_get_info", &file_info);
-	int (*free_info)(word *) = (int (*)(word *))next_of("PMPI_Info_free", &info_free);
+	int (*info_of)(word, word *) = (int (*)(word, word *))helper_of("PMPI_File_get_info", &file_info);
+	int (*free_info)(word *) = (int (*)(word *))helper_of("PMPI_Info_free", &info_free);
 	word taken = 0, asked = is_info(info) ? info : 0;
-	if (info_of(file, &taken) || !is_info(taken)) {
+	if (!info_of || !free_info || info_of(file, &taken) || !is_info(taken)) {
 		if (asked)
 			tell_each(number, asked, 0, 1);
 		return;

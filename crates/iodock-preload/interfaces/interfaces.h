@@ -49,4 +49,12 @@ static inline void *next_of(const char *name, void **place) {
 	void *found = __atomic_load_n(place, __ATOMIC_RELAXED);
 	return likely(found) ? found : iodock_look_for(name, place);
 }
+
+/* The same of a function that the program did not ask for; 0: there is none, and what it would say is unknown. */
+static inline void *helper_of(const char *name, void **place) {
+	void *found = __atomic_load_n(place, __ATOMIC_RELAXED);
+	if (!likely(found))
+		__atomic_store_n(place, found = iodock_find(name), __ATOMIC_RELAXED);
+	return found;
+}
 #endif

@@ -20,7 +20,9 @@ static const char *const names[CALLS] = {EACH_CALL(NAME, NAME, NAME, NAME, NAME,
 static void *real[CALLS], *real_type_size;
 __thread u32 iodock_depth __attribute__((tls_model("initial-exec")));
 
-struct wanted { const char *name; void *found; };
+enum { PATH_MOST = 4096 };
+/* The path of the library of MPI that `before` others come before. */
+struct wanted { u32 before; char path[PATH_MOST]; };
 
 static int is_of_mpi(const char *path) {
 	const char *name = path;
@@ -30,25 +32,39 @@ static int is_of_mpi(const char *path) {
 	return name[0] == 'l' && name[1] == 'i' && name[2] == 'b' && name[3] == 'm' && name[4] == 'p' && name[5] == 'i';
 }
 
-/* A library that was loaded for another one alone (RTLD_LOCAL, as Python's modules are) is not among the next ones. */
-static int look_in(struct loaded *library, unsigned long bytes, void *given) {
+static int copy_path(struct loaded *library, unsigned long bytes, void *given) {
 	struct wanted *wanted = given;
 	(void)bytes;
-	if (!library->path || !is_of_mpi(library->path))
+	if (!library->path || !is_of_mpi(library->path) || wanted->before--)
 		return 0;
-	void *opened = dlopen(library->path, RTLD_LAZY | RTLD_NOLOAD);
-	if (!opened)
-		return 0;
-	wanted->found = dlsym(opened, wanted->name);
-	dlclose(opened);
-	return wanted->found != 0;
+	u32 at = 0;
+	for (; library->path[at] && at < PATH_MOST - 1; at++)
+		wanted->path[at] = library->path[at];
+	wanted->path[at] = 0;
+	return 1;
 }
 
+static void *find_in(const char *path, const char *name) {
+	void *opened = dlopen(path, RTLD_LAZY | RTLD_NOLOAD), *found = 0;
+	if (opened) {
+		found = dlsym(opened, name);
+		dlclose(opened);
+	}
+	return found;
+}
+
+/* A library that was loaded for another one alone (RTLD_LOCAL, as Python's modules are) is not among the next ones. It is opened after the
+ * walk over all libraries, whose lock another thread's dlopen may wait for. */
 void *iodock_find(const char *name) {
-	struct wanted wanted = {name, dlsym ? dlsym(RTLD_NEXT, name) : 0};
-	if (!wanted.found && dlsym && dlopen && dl_iterate_phdr)
-		dl_iterate_phdr(look_in, &wanted);
-	return wanted.found;
+	void *found = dlsym ? dlsym(RTLD_NEXT, name) : 0;
+	for (u32 before = 0; !found && dlsym && dlopen && dlclose && dl_iterate_phdr; before++) {
+		struct wanted wanted;
+		wanted.before = before;
+		if (!dl_iterate_phdr(copy_path, &wanted))
+			break;
+		found = find_in(wanted.path, name);
+	}
+	return found;
 }
 
 /* Other tools that take these calls come next; behind them stands the implementation. */
@@ -65,8 +81,8 @@ static word bytes_of(word count, word type) {
 	int bytes = 0;
 	if (count <= 0)
 		return count ? UNKNOWN : 0;
-	int (*type_size)(word, int *) = (int (*)(word, int *))next_of("PMPI_Type_size", &real_type_size);
-	return type_size(type, &bytes) || bytes < 0 ? UNKNOWN : count * bytes;
+	int (*type_size)(word, int *) = (int (*)(word, int *))helper_of("PMPI_Type_size", &real_type_size);
+	return !type_size || type_size(type, &bytes) || bytes < 0 ? UNKNOWN : count * bytes;
 }
 
 #define HEAD(name) TAKEN word name(word a, word b, word c, word d, word e, word f)
