@@ -220,3 +220,5 @@ def test_ranks_side_by_side(recorded: Path) -> None:
     # Inside collective calls a rank waits for the others, whose system calls are not its own.
     (called,) = asked(recorded, "SELECT sum(dur) AS time FROM interface_calls WHERE is_collective")
     assert 0 < sum(row["collective_time_ns"] for row in ranks) < called["time"]
+    others = run([*IODOCK, "show", "ranks", "run.iodock", "--file", "/dev/*", "--format", "json"], recorded)
+    assert [row["collective_time_ns"] for row in json.loads(others.stdout)["rows"]] == [None] * RANKS

@@ -7,7 +7,7 @@ import dataclasses
 from iodock.program.analyses.base import Analysis, Request, answer, select
 from iodock.program.analyses.overview import PART
 from iodock.program.relations.io_time import IO_CALLS
-from iodock.program.relations.selection import Selection
+from iodock.program.relations.selection import Selection, as_events
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column
 
@@ -69,7 +69,7 @@ def run(store: Store, asked: Request) -> Answer:
     selection = select(store, filters)
     store.keep(_CALLED, _called(selection))
     store.keep(_SUMS, _sums())
-    table = store.table(_rows(selection))
+    table = store.table(_rows(selection, select(store, filters.without_calls())))
     noted = dataclasses.replace(selection, notes=(*selection.notes, *_notes(store, table.num_rows)))
     return answer("ranks", _TITLE, store, asked, table, _COLUMNS, noted, keys=("rank",))
 
@@ -102,7 +102,8 @@ _TIMES = {
 }
 
 
-def _rows(selection: Selection) -> str:
+def _rows(selection: Selection, called: Selection) -> str:
+    """CALLED: as SELECTION, of calls of interfaces."""
     # Without durations a time is unknown; without such calls it is 0.
     times = ", ".join(
         f"CASE WHEN count(time) > 0 THEN CAST(coalesce(sum(time) FILTER ({condition}), 0) AS BIGINT) END "
@@ -119,9 +120,9 @@ summed AS (SELECT rank, {times}, CAST(sum(count) FILTER (part <> 'waiting') AS B
   FROM {_SUMS} GROUP BY rank),
 inside AS (SELECT interface_call_id AS id, sum(dur) AS time FROM events
   WHERE interface_call_id IS NOT NULL AND side NOT IN (2, 4) GROUP BY 1),
-together AS (SELECT p.rank, CAST(sum(greatest(0, i.dur - coalesce(n.time, 0))) AS BIGINT) AS time
-  FROM interface_calls i JOIN processes p ON p.utid = i.utid LEFT JOIN inside n ON n.id = i.id
-  WHERE i.is_collective GROUP BY p.rank)
+together AS (SELECT p.rank, CAST(sum(greatest(0, e.dur - coalesce(n.time, 0))) AS BIGINT) AS time
+  FROM {as_events("interface_calls", "other_file_id")} e JOIN processes p ON p.utid = e.utid
+    LEFT JOIN inside n ON n.id = e.id {called.joins} {called.and_where("e.is_collective")} GROUP BY p.rank)
 SELECT r.rank, r.host, r.tasks, r.wall_time_ns, {", ".join(f"s.{name}" for name in _TIMES)},
   t.time AS collective_time_ns, coalesce(s.count, 0) AS count, coalesce(s.read_bytes, 0) AS read_bytes,
   coalesce(s.written_bytes, 0) AS written_bytes

@@ -48,7 +48,7 @@ def _of_call(call: str | None) -> str:
     if call in _VERBS:
         return f"(e.direction = {_VERBS[call]} OR c.name = {quoted(call)} OR c.family = {quoted(call)})"
     family = f"(SELECT family FROM calls WHERE name = {quoted(call)})"
-    return f"(c.name = {quoted(call)} OR c.family IN ({quoted(call)}) OR c.family IN {family})"
+    return f"(c.name = {quoted(call)} OR c.family = {quoted(call)} OR c.family IN {family})"
 
 
 def _of_files(files: tuple[str, ...]) -> str:

@@ -71,7 +71,7 @@ def between_ns(store: Store) -> int:
         return around_ns(store)
     stop = within_ns(store)
     pause = int(store.rows(_PAUSES_SQL)[0]["middle"] or 0)
-    if store.rows("SELECT 1 FROM stacks LIMIT 1"):
+    if store.rows_of("stacks"):
         return max(stop, pause)
     return pause if stop and stop <= pause <= MOST_STOP_NS else stop
 
