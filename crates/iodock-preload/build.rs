@@ -28,7 +28,7 @@ fn main() {
     // gold does not know the first. Without a linker that optimizes the files together, calls are recorded somewhat slower.
     let compact = ["-Wl,-z,noseparate-code", "-Wl,-z,norelro"];
     let together = ["-flto", compact[0], compact[1]];
-    let sources = sources();
+    let sources = sources("native");
     let is_made = [&together[..], &compact, &["-flto"], &[]]
         .iter()
         .any(|options| has_made(&compiler, &sources, &library, options));
@@ -48,17 +48,14 @@ fn has_made_interfaces(compiler: &cc::Tool, library: &Path) -> bool {
         "-Wextra",
     ]);
     command.args(["-Werror", "-Wl,-z,now", "-Wl,-z,noexecstack", "-Wl,-soname,libiodock_interfaces.so"]);
-    command
-        .args(["interfaces/mpi_io.c", "interfaces/fortran.c", "interfaces/hints.c"])
-        .arg("-o")
-        .arg(library);
+    command.args(sources("interfaces")).arg("-o").arg(library);
     command.status().expect("the C compiler runs").success()
 }
 
-/// The stub, and all of C.
-fn sources() -> Vec<PathBuf> {
-    let folder = std::fs::read_dir("native").expect("native/ can be read");
-    let all = folder.map(|entry| entry.expect("native/ can be read").path());
+/// All of C in the folder, and the stub.
+fn sources(folder: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("the folder can be read");
+    let all = entries.map(|entry| entry.expect("the folder can be read").path());
     let mut sources: Vec<_> =
         all.filter(|path| path.extension().is_some_and(|kind| kind == "c" || kind == "S")).collect();
     sources.sort();

@@ -12,6 +12,8 @@ pub struct InterfaceSpec {
     /// Which way it moves bytes. The end of a split call moves those that its beginning asked for.
     pub direction: Direction,
     pub effect: InterfaceEffect,
+    /// Calls of a lower layer are made inside: HDF5 calls MPI-IO, which has a greater number (`enum layer` of iodock-preload).
+    pub layer: u8,
 }
 
 /// What a call does to the interface's files.
@@ -22,12 +24,18 @@ pub enum InterfaceEffect {
     Close,
     /// It says which bytes of the file offsets mean.
     View,
+    /// Opens what lies in a file: a data set, a group, an attribute.
+    Part,
 }
 
 const MPI_IO: &str = "MPI-IO";
+const MPI_LAYER: u8 = 3;
+const HDF5: &str = "HDF5";
+const HDF5_LAYER: u8 = 2;
 
 const fn call(name: &'static str, is_collective: bool, direction: Direction) -> InterfaceSpec {
-    InterfaceSpec { name, interface: MPI_IO, is_collective, direction, effect: InterfaceEffect::Nothing }
+    let effect = InterfaceEffect::Nothing;
+    InterfaceSpec { name, interface: MPI_IO, is_collective, direction, effect, layer: MPI_LAYER }
 }
 
 const fn read(name: &'static str) -> InterfaceSpec {
@@ -54,8 +62,25 @@ const fn together(name: &'static str, effect: InterfaceEffect) -> InterfaceSpec 
     InterfaceSpec { effect, ..call(name, true, Direction::Neither) }
 }
 
-/// In the order of their numbers (`interfaces/calls.h` of iodock-preload).
-pub const INTERFACE_CALLS: [InterfaceSpec; 45] = [
+/// Whether all ranks make a call of HDF5 together is said for each transfer, and not known here.
+const fn hdf5(name: &'static str, direction: Direction, effect: InterfaceEffect) -> InterfaceSpec {
+    InterfaceSpec { name, interface: HDF5, is_collective: false, direction, effect, layer: HDF5_LAYER }
+}
+
+const fn hdf5_read(name: &'static str) -> InterfaceSpec {
+    hdf5(name, Direction::Read, InterfaceEffect::Nothing)
+}
+
+const fn hdf5_write(name: &'static str) -> InterfaceSpec {
+    hdf5(name, Direction::Write, InterfaceEffect::Nothing)
+}
+
+const fn hdf5_other(name: &'static str, effect: InterfaceEffect) -> InterfaceSpec {
+    hdf5(name, Direction::Neither, effect)
+}
+
+/// In the order of their numbers (`interfaces/calls.h` and `interfaces/layers.h` of iodock-preload).
+pub const INTERFACE_CALLS: [InterfaceSpec; 79] = [
     together("MPI_File_open", InterfaceEffect::Open),
     together("MPI_File_close", InterfaceEffect::Close),
     together("MPI_File_set_view", InterfaceEffect::View),
@@ -101,6 +126,40 @@ pub const INTERFACE_CALLS: [InterfaceSpec; 45] = [
     write_all("MPI_File_write_ordered_begin"),
     together("MPI_File_read_ordered_end", InterfaceEffect::Nothing),
     together("MPI_File_write_ordered_end", InterfaceEffect::Nothing),
+    hdf5_other("H5Fcreate", InterfaceEffect::Open),
+    hdf5_other("H5Fopen", InterfaceEffect::Open),
+    hdf5_other("H5Fclose", InterfaceEffect::Close),
+    hdf5_other("H5Fflush", InterfaceEffect::Nothing),
+    hdf5_other("H5Dcreate1", InterfaceEffect::Part),
+    hdf5_other("H5Dcreate2", InterfaceEffect::Part),
+    hdf5_other("H5Dcreate_anon", InterfaceEffect::Part),
+    hdf5_other("H5Dopen1", InterfaceEffect::Part),
+    hdf5_other("H5Dopen2", InterfaceEffect::Part),
+    hdf5_other("H5Oopen", InterfaceEffect::Part),
+    hdf5_read("H5Dread"),
+    hdf5_write("H5Dwrite"),
+    hdf5_read("H5Dread_multi"),
+    hdf5_write("H5Dwrite_multi"),
+    hdf5_read("H5Dread_chunk"),
+    hdf5_write("H5Dwrite_chunk"),
+    hdf5_other("H5Dset_extent", InterfaceEffect::Nothing),
+    hdf5_other("H5Dflush", InterfaceEffect::Nothing),
+    hdf5_other("H5Dclose", InterfaceEffect::Close),
+    hdf5_other("H5Acreate1", InterfaceEffect::Part),
+    hdf5_other("H5Acreate2", InterfaceEffect::Part),
+    hdf5_other("H5Acreate_by_name", InterfaceEffect::Part),
+    hdf5_other("H5Aopen", InterfaceEffect::Part),
+    hdf5_other("H5Aopen_by_name", InterfaceEffect::Part),
+    hdf5_other("H5Aopen_by_idx", InterfaceEffect::Part),
+    hdf5_read("H5Aread"),
+    hdf5_write("H5Awrite"),
+    hdf5_other("H5Aclose", InterfaceEffect::Close),
+    hdf5_other("H5Gcreate1", InterfaceEffect::Part),
+    hdf5_other("H5Gcreate2", InterfaceEffect::Part),
+    hdf5_other("H5Gopen1", InterfaceEffect::Part),
+    hdf5_other("H5Gopen2", InterfaceEffect::Part),
+    hdf5_other("H5Gclose", InterfaceEffect::Close),
+    hdf5_other("H5Idec_ref", InterfaceEffect::Nothing),
 ];
 
 /// Where in a call a record stands.
@@ -121,7 +180,7 @@ pub struct InterfaceRecord {
     pub part: InterfacePart,
     /// Its place in [`INTERFACE_CALLS`].
     pub call: u16,
-    /// What it returned; 0 is success.
+    /// What it returned; 0 is success. Where a call begins: the layer of the one that it is made in, [`UNKNOWN`] for none.
     pub result: i64,
     /// By which the program knows the file.
     pub handle: i64,
@@ -131,7 +190,7 @@ pub struct InterfaceRecord {
     pub offset: i64,
     /// Of a view: it leaves nothing out, so that offsets are places in the file.
     pub is_plain_view: bool,
-    /// Of an open that succeeded.
+    /// Of an open that succeeded: the file. Of a part of a file: the file, and what [`DatasetRow::of`] reads.
     pub name: Text,
 }
 
@@ -155,14 +214,48 @@ impl HintRow {
     }
 }
 
+/// A data set that was opened. What is not known, or not there, is `None`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatasetRow {
+    /// The call that opened it, and the number of this open: [`InterfaceRow::handle`] of the calls on it.
+    pub call: u32,
+    pub handle: u32,
+    pub file: u32,
+    pub name: String,
+    pub layout: Option<String>,
+    pub element_bytes: Option<i64>,
+    /// Elements in each direction: `1000x200`.
+    pub extent: Option<String>,
+    pub chunk: Option<String>,
+    pub chunk_bytes: Option<i64>,
+    pub filters: Option<String>,
+}
+
+impl DatasetRow {
+    /// Its name in the file, layout, bytes of an element, extent, chunk and filters, with a control character (31) between them.
+    pub fn of(call: u32, handle: u32, file: u32, text: &[u8]) -> DatasetRow {
+        let mut parts = text.split(|&byte| byte == 31).map(|part| shown(part).into_owned());
+        let mut part = || parts.next().filter(|part| !part.is_empty());
+        let (name, layout) = (part().unwrap_or_default(), part());
+        let element_bytes = part().and_then(|bytes| bytes.parse().ok()).filter(|&bytes: &i64| bytes > 0);
+        let (extent, chunk, filters) = (part(), part(), part());
+        let chunk_bytes = chunk.as_deref().zip(element_bytes).and_then(|(chunk, bytes)| {
+            chunk.split('x').try_fold(bytes, |all, side| all.checked_mul(side.parse().ok()?))
+        });
+        DatasetRow { call, handle, file, name, layout, element_bytes, extent, chunk, chunk_bytes, filters }
+    }
+}
+
 /// A call that is over, as the store has it. What is not known is [`UNKNOWN`] or [`NONE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceRow {
     pub id: u32,
+    /// The call of a layer above in which it was made.
+    pub parent: u32,
     pub utid: u32,
     pub call: u16,
     pub file: u32,
-    /// Of one open in one process.
+    /// Of one open in one process: of a file, or of a data set.
     pub handle: u32,
     pub start: i64,
     /// [`UNKNOWN`] where it never returned.
@@ -174,10 +267,10 @@ pub struct InterfaceRow {
 }
 
 impl InterfaceRow {
-    pub fn new(id: u32, utid: u32, call: u16, start: i64) -> InterfaceRow {
+    pub fn new(id: u32, parent: u32, utid: u32, call: u16, start: i64) -> InterfaceRow {
         let (file, handle) = (NONE, NONE);
         let (end, result, bytes, offset) = (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN);
-        InterfaceRow { id, utid, call, file, handle, start, end, result, bytes, offset }
+        InterfaceRow { id, parent, utid, call, file, handle, start, end, result, bytes, offset }
     }
 
     pub fn spec(&self) -> &'static InterfaceSpec {

@@ -2,7 +2,7 @@
 
 use crate::merge::{Merge, Stream};
 use crate::ImportError;
-use iodock_event::interfaces::{HintRow, InterfaceRow};
+use iodock_event::interfaces::{DatasetRow, HintRow, InterfaceRow};
 use iodock_event::{CallId, CallTotal, EventColumns, IoTime, Losses, Side, SourceCounts, TaskUsage, UNKNOWN};
 use iodock_tracker::{Coverage, IoTimes, Tracked, Tracker};
 use std::collections::BTreeMap;
@@ -16,8 +16,13 @@ pub trait EventSink {
     /// Takes `columns`, and gives back empty ones for reuse.
     fn write(&mut self, columns: EventColumns) -> Result<EventColumns, ImportError>;
 
-    /// Takes calls of interfaces that have ended, and hints of files that they opened.
-    fn interface_calls(&mut self, _rows: &[InterfaceRow], _hints: &[HintRow]) -> Result<(), ImportError> {
+    /// Takes calls of interfaces that have ended, hints of files that they opened, and data sets that they opened.
+    fn interface_calls(
+        &mut self,
+        _rows: &[InterfaceRow],
+        _hints: &[HintRow],
+        _datasets: &[DatasetRow],
+    ) -> Result<(), ImportError> {
         Ok(())
     }
 
@@ -86,7 +91,8 @@ pub fn run(
         imported.count(&out);
         out = sink.write(out)?;
         out.clear();
-        sink.interface_calls(&tracker.take_interface_calls(), &tracker.take_hints())?;
+        let (calls, hints) = (tracker.take_interface_calls(), tracker.take_hints());
+        sink.interface_calls(&calls, &hints, &tracker.take_datasets())?;
         progress(feed.progress(imported.calls));
     }
     // The last batch may have been waited for long.
@@ -100,7 +106,8 @@ pub fn run(
     for (space, usages) in sink.usages()? {
         tracker.add_usages(space, &usages);
     }
-    sink.interface_calls(&tracker.take_last_interface_calls(), &tracker.take_hints())?;
+    let (calls, hints) = (tracker.take_last_interface_calls(), tracker.take_hints());
+    sink.interface_calls(&calls, &hints, &tracker.take_datasets())?;
     sink.tracked(&mut tracker)?;
     imported.tracked = tracker.finish();
     let tables = &mut imported.tracked.tables;

@@ -8,7 +8,7 @@ use crate::pipeline::{run, EventSink, Imported, Progress};
 use crate::ranks::name_ranks;
 use crate::stacks::{look_up, Modules};
 use crate::{executables, pages, profiles, ImportError};
-use iodock_event::interfaces::{HintRow, InterfaceRow};
+use iodock_event::interfaces::{DatasetRow, HintRow, InterfaceRow};
 use iodock_event::{shown, EventColumns, FirstLoss, LossKind, Losses, Mount, SourceError, TaskUsage};
 use iodock_store::{HostClock, InProgress, Job, Manifest, Recorder, State, StoreOptions, StoreWriter};
 use iodock_tracker::{Identities, Tracker, DEFAULT_COVERAGE_BYTES};
@@ -213,11 +213,17 @@ impl EventSink for RecordingSink<'_> {
         Ok(self.writer.write_events(columns)?.unwrap_or_default())
     }
 
-    fn interface_calls(&mut self, rows: &[InterfaceRow], hints: &[HintRow]) -> Result<(), ImportError> {
+    fn interface_calls(
+        &mut self,
+        rows: &[InterfaceRow],
+        hints: &[HintRow],
+        datasets: &[DatasetRow],
+    ) -> Result<(), ImportError> {
         if self.is_light {
             return Ok(());
         }
         self.writer.write_hints(hints)?;
+        self.writer.write_datasets(datasets)?;
         Ok(self.writer.write_interface_calls(rows)?)
     }
 

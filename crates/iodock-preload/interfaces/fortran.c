@@ -59,9 +59,10 @@ static void hand_on(const char *name, void **place, u32 number, enum kind kind, 
 	fortran_call *real_one = (fortran_call *)next_of(name, place);
 	char opened[NAME_MOST + 1];
 	word facts[FACTS] = {UNKNOWN, kind == OPEN_KIND ? UNKNOWN : HANDLE_AT(given[0]), UNKNOWN, UNKNOWN, 0};
-	int is_told = begins(number);
+	struct within outer;
+	int is_told = begins(number, MPI_LAYER, &outer);
 	real_one(given[0], given[1], given[2], given[3], given[4], given[5], given[6], given[7]);
-	iodock_depth--;
+	iodock_within = outer;
 	if (!is_told)
 		return;
 	facts[RESULT] = NUMBER_AT(given[error_at]);

@@ -5,6 +5,7 @@
 #pragma GCC visibility push(hidden)
 
 #include "calls.h"
+#include "layers.h"
 
 typedef unsigned char u8;
 typedef unsigned int u32;
@@ -13,6 +14,7 @@ typedef long word;
 #define WEAK __attribute__((weak, visibility("default")))
 #define TAKEN __attribute__((visibility("default")))
 #define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
 
 #define RTLD_DEFAULT ((void *)0)
 WEAK void *dlsym(void *library, const char *name);
@@ -26,19 +28,66 @@ WEAK void iodock_interface(u32 part, u32 call, const word *facts, u32 count, con
 
 #define NUMBER(name, fortran, error_at) NUMBER_##name,
 enum { EACH_CALL(NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER) CALLS };
+#define LAYER_NUMBER(name) NUMBER_##name,
+enum {
+	BEFORE_LAYERS = CALLS - 1,
+	EACH_OF_HDF5(LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER) ALL_CALLS
+};
 
-/* What implementations make of a call themselves is theirs: only the outermost is told. */
-extern __thread u32 iodock_depth __attribute__((tls_model("initial-exec")));
+/* Libraries call those of a greater number. OWN_CALLS: none of them is told. */
+enum layer { PROGRAM, HDF5_LAYER = 2, MPI_LAYER = 3, OWN_CALLS = 255 };
 
-static inline int begins(u32 number) {
-	if (iodock_depth++ || !iodock_interface)
+/* The innermost call that was told, and where on the stack it stands. */
+struct within { enum layer layer; const void *frame; };
+extern __thread struct within iodock_within __attribute__((tls_model("initial-exec")));
+
+/* What an implementation makes of a call itself is its own: within a call only those of layers below are told. A call that was left by
+ * longjmp or an exception does not count: it stands no higher in the stack than this one. */
+static inline int begins(u32 number, enum layer layer, struct within *outer) {
+	const void *frame = __builtin_frame_address(0);
+	*outer = iodock_within;
+	if (outer->layer && outer->frame <= frame)
+		outer->layer = PROGRAM, outer->frame = 0;
+	if (layer <= outer->layer || !iodock_interface)
 		return 0;
-	iodock_interface(BEGINS, number, 0, 0, 0);
+	iodock_within.layer = layer;
+	iodock_within.frame = frame;
+	word within = outer->layer;
+	iodock_interface(BEGINS, number, &within, within != PROGRAM, 0);
 	return 1;
 }
 
 static inline void ends(u32 number, const word *facts, const char *text) {
 	iodock_interface(ENDS, number, facts, FACTS, text);
+}
+
+/* One of the modules (the program, its libraries) that make calls of the layers above MPI-IO: each may be bound to a library of its own. Their
+ * functions are looked for once. */
+enum { LAYER_CALLS = ALL_CALLS - CALLS, HELPERS = 32 };
+typedef word wide_call(word, word, word, word, word, word, word, word);
+struct caller {
+	unsigned long from, to;
+	u32 state; /* what is known of its library */
+	const char *family; /* how the names of its libraries begin */
+	void *real[LAYER_CALLS], *helpers[HELPERS];
+};
+struct caller *iodock_look_for_caller(const void *address, const char *family);
+void *iodock_bind(const char *family, const void *address, const char *name, void **place, const void *own);
+void *iodock_helper(struct caller *caller, u32 number, const char *name, const void *sibling);
+
+static inline struct caller *caller_at(const void *address, const char *family, struct caller **last) {
+	struct caller *caller = __atomic_load_n(last, __ATOMIC_RELAXED);
+	if (likely(caller && (unsigned long)address - caller->from < caller->to - caller->from))
+		return caller;
+	caller = iodock_look_for_caller(address, family);
+	__atomic_store_n(last, caller, __ATOMIC_RELAXED);
+	return caller;
+}
+
+/* `own`: the function that takes the call. `place`: where the real one is remembered. */
+static inline wide_call *real_of(const char *family, const void *address, const char *name, void **place, const void *own) {
+	void *found = place ? __atomic_load_n(place, __ATOMIC_RELAXED) : 0;
+	return (wide_call *)(likely(found) ? found : iodock_bind(family, address, name, place, own));
 }
 
 void iodock_tell_hints(u32 number, word info, word file);

@@ -18,7 +18,7 @@ WEAK int dl_iterate_phdr(int (*each)(struct loaded *, unsigned long, void *), vo
 #define NAME(name, fortran, error_at) #name,
 static const char *const names[CALLS] = {EACH_CALL(NAME, NAME, NAME, NAME, NAME, NAME)};
 static void *real[CALLS], *real_type_size;
-__thread u32 iodock_depth __attribute__((tls_model("initial-exec")));
+__thread struct within iodock_within __attribute__((tls_model("initial-exec")));
 
 enum { PATH_MOST = 4096 };
 /* The path of the library of MPI that `before` others come before. */
@@ -88,10 +88,11 @@ static word bytes_of(word count, word type) {
 #define HEAD(name) TAKEN word name(word a, word b, word c, word d, word e, word f)
 #define HANDED_ON(name) \
 	call *real_one = (call *)next_of(names[NUMBER_##name], &real[NUMBER_##name]); \
-	int is_told = begins(NUMBER_##name); \
+	struct within outer; \
+	int is_told = begins(NUMBER_##name, MPI_LAYER, &outer); \
 	word result = real_one(a, b, c, d, e, f); \
 	int is_done = (int)result == 0; \
-	iodock_depth--; \
+	iodock_within = outer; \
 	(void)is_done
 
 #define POINTER(name, fortran, error_at) \
@@ -128,9 +129,9 @@ static word bytes_of(word count, word type) {
 		if (is_told) { \
 			word facts[FACTS] = {(int)result, is_done ? *(word *)e : 0, UNKNOWN, UNKNOWN, 0}; \
 			if (is_done) { \
-				iodock_depth++; \
+				iodock_within.layer = OWN_CALLS, iodock_within.frame = (void *)-1l; \
 				iodock_tell_hints(NUMBER_##name, d, *(word *)e); \
-				iodock_depth--; \
+				iodock_within = outer; \
 			} \
 			ends(NUMBER_##name, facts, is_done ? (const char *)b : 0); \
 		} \

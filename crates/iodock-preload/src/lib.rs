@@ -64,9 +64,11 @@ mod tests {
     /// The numbers in records are places in both lists.
     #[test]
     fn calls_of_interfaces_have_the_same_numbers_on_both_sides() {
-        let listed = include_str!("../interfaces/calls.h").lines().filter_map(|line| {
-            line.strip_prefix('\t')?.split_once('(')?.1.split_once(',').map(|(name, _)| name)
-        });
+        let lists = [include_str!("../interfaces/calls.h"), include_str!("../interfaces/layers.h")];
+        let listed = lists
+            .iter()
+            .flat_map(|list| list.lines())
+            .filter_map(|line| line.strip_prefix('\t')?.split_once('(')?.1.split([',', ')']).next());
         let known = iodock_event::interfaces::INTERFACE_CALLS.map(|call| call.name);
         assert_eq!(listed.collect::<Vec<_>>(), known);
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// What a finished store consists of, besides manifest and journal.
-pub(crate) const TABLES: [&str; 25] = [
+pub(crate) const TABLES: [&str; 26] = [
     "events",
     "faults",
     "pages",
@@ -24,6 +24,7 @@ pub(crate) const TABLES: [&str; 25] = [
     "executables.parquet",
     "interface_calls.parquet",
     "hints.parquet",
+    "datasets.parquet",
     "call_totals.parquet",
     "sites.parquet",
     "stacks.parquet",

@@ -39,6 +39,7 @@ pub const EVENTS: &str = "message events {
 
 pub const INTERFACE_CALLS: &str = "message interface_calls {
     required int32 id (INTEGER(32,false));
+    optional int32 parent_id (INTEGER(32,false));
     required int32 utid (INTEGER(32,false));
     required binary interface (STRING);
     required binary call (STRING);
@@ -59,6 +60,19 @@ pub const HINTS: &str = "message hints {
     required binary key (STRING);
     optional binary asked (STRING);
     optional binary taken (STRING);
+}";
+
+pub const DATASETS: &str = "message datasets {
+    required int32 interface_call_id (INTEGER(32,false));
+    required int32 handle_id (INTEGER(32,false));
+    optional int32 file_id (INTEGER(32,false));
+    required binary name (STRING);
+    optional binary layout (STRING);
+    optional int64 element_bytes;
+    optional binary extent (STRING);
+    optional binary chunk (STRING);
+    optional int64 chunk_bytes;
+    optional binary filters (STRING);
 }";
 
 pub const FILES: &str = "message files {

@@ -4,7 +4,7 @@ use crate::contents::Contents;
 use crate::error::StoreError;
 use crate::schema;
 use crate::table::{Cell, TableWriter, Written};
-use iodock_event::interfaces::{HintRow, InterfaceRow};
+use iodock_event::interfaces::{DatasetRow, HintRow, InterfaceRow};
 use iodock_event::{CallId, CallTotal, ErrnoId, FaultKind, Mount, PageCause, Sample, Tables, NONE, UNKNOWN};
 use std::borrow::Cow;
 use std::path::Path;
@@ -260,6 +260,7 @@ pub fn write_interface_call(table: &mut TableWriter, row: &InterfaceRow) -> Resu
     let dur = if row.end == UNKNOWN { UNKNOWN } else { row.end - row.start };
     table.row([
         Cell::id(row.id),
+        id(row.parent),
         Cell::id(row.utid),
         Cell::text(spec.interface),
         Cell::text(spec.name),
@@ -283,6 +284,26 @@ pub fn create_hints(folder: &Path) -> Result<TableWriter> {
 pub fn write_hint(table: &mut TableWriter, row: &HintRow) -> Result<()> {
     let (asked, taken) = (Cell::optional(row.asked.as_deref()), Cell::optional(row.taken.as_deref()));
     table.row([Cell::id(row.call), Cell::text(&row.key), asked, taken])
+}
+
+pub fn create_datasets(folder: &Path) -> Result<TableWriter> {
+    TableWriter::create(&folder.join("datasets.parquet"), schema::DATASETS)
+}
+
+pub fn write_dataset(table: &mut TableWriter, row: &DatasetRow) -> Result<()> {
+    let bytes = |bytes: Option<i64>| bytes.map_or(Cell::Null, Cell::Wide);
+    table.row([
+        Cell::id(row.call),
+        Cell::id(row.handle),
+        if row.file == NONE { Cell::Null } else { Cell::id(row.file) },
+        Cell::text(&row.name),
+        Cell::optional(row.layout.as_deref()),
+        bytes(row.element_bytes),
+        Cell::optional(row.extent.as_deref()),
+        Cell::optional(row.chunk.as_deref()),
+        bytes(row.chunk_bytes),
+        Cell::optional(row.filters.as_deref()),
+    ])
 }
 
 pub fn create_mounts(folder: &Path) -> Result<TableWriter> {

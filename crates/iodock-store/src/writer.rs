@@ -8,15 +8,15 @@ use crate::profiles::ProfileTables;
 use crate::stacks::{write_stacks, SymbolRow};
 use crate::table::TableWriter;
 use crate::tables::{
-    create_executables, create_faults, create_hints, create_interface_calls, create_mounts, create_pages,
-    create_samples, create_totals,
+    create_datasets, create_executables, create_faults, create_hints, create_interface_calls, create_mounts,
+    create_pages, create_samples, create_totals,
 };
 use crate::tables::{
-    write_executable, write_fault, write_hint, write_interface_call, write_mount, write_pages, write_sample,
-    write_tables, write_total,
+    write_dataset, write_executable, write_fault, write_hint, write_interface_call, write_mount, write_pages,
+    write_sample, write_tables, write_total,
 };
 use crate::tables::{ExecutableRow, FaultRow, PagesRow};
-use iodock_event::interfaces::{HintRow, InterfaceRow};
+use iodock_event::interfaces::{DatasetRow, HintRow, InterfaceRow};
 use iodock_event::{CallTotal, EventColumns, Mount, Sample, Tables};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender};
@@ -47,6 +47,7 @@ pub struct StoreWriter {
     executables: Option<TableWriter>,
     interface_calls: Option<TableWriter>,
     hints: Option<TableWriter>,
+    datasets: Option<TableWriter>,
     profiles: Option<ProfileTables>,
     build_ids: Vec<Option<String>>,
     symbols: Vec<SymbolRow>,
@@ -78,6 +79,7 @@ impl StoreWriter {
             executables: None,
             interface_calls: None,
             hints: None,
+            datasets: None,
             profiles: None,
             build_ids: Vec::new(),
             symbols: Vec::new(),
@@ -171,6 +173,18 @@ impl StoreWriter {
         rows.iter().try_for_each(|row| write_hint(table, row))
     }
 
+    /// Appends to the table of data sets.
+    pub fn write_datasets(&mut self, rows: &[DatasetRow]) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let table = match &mut self.datasets {
+            Some(table) => table,
+            None => self.datasets.insert(create_datasets(self.place.folder())?),
+        };
+        rows.iter().try_for_each(|row| write_dataset(table, row))
+    }
+
     /// Appends to the table of calls that are known only in sum.
     pub fn write_totals(&mut self, totals: &[CallTotal]) -> Result<()> {
         if totals.is_empty() {
@@ -215,6 +229,7 @@ impl StoreWriter {
             ("executables", &mut self.executables),
             ("interface_calls", &mut self.interface_calls),
             ("hints", &mut self.hints),
+            ("datasets", &mut self.datasets),
         ];
         for (name, table) in own.map(|(name, table)| (name, table.take())) {
             if let Some(table) = table {

@@ -423,20 +423,32 @@ fn side_tables_come_back() {
 fn calls_of_interfaces_come_back() {
     let folder = Folder::new("interfaces");
     let mut writer = StoreWriter::create(folder.store(), NEW).unwrap();
-    let unknown = InterfaceRow::new(0, 3, 16, 10);
-    let known =
-        InterfaceRow { id: 1, file: 5, handle: 2, end: 30, result: 0, bytes: 8, offset: 9, ..unknown };
+    let unknown = InterfaceRow::new(0, NONE, 3, 16, 10);
+    let known = InterfaceRow {
+        id: 1,
+        parent: 0,
+        file: 5,
+        handle: 2,
+        end: 30,
+        result: 0,
+        bytes: 8,
+        offset: 9,
+        ..unknown
+    };
     writer.write_interface_calls(&[known, unknown]).unwrap();
     writer.finish(&Tables::default(), Manifest::default()).unwrap();
     assert_eq!(StoreInfo::open(folder.store()).unwrap().manifest.tables["interface_calls"], 2);
     let read = rows(&folder.store().join("interface_calls.parquet"));
     let [interface, call] = ["MPI-IO", "MPI_File_write_at"].map(|text| Field::Str(text.into()));
-    let named = |id| vec![Field::UInt(id), Field::UInt(3), interface.clone(), call.clone()];
+    let named = |id, parent| vec![Field::UInt(id), parent, Field::UInt(3), interface.clone(), call.clone()];
     let plain = [Field::Bool(false), Field::UByte(2)];
     let facts = [30, 20, 0, 8, 9].map(Field::Long);
-    let of_known = [named(1), plain.to_vec(), vec![Field::UInt(5), Field::UInt(2), Field::Long(10)]].concat();
+    let of_known =
+        [named(1, Field::UInt(0)), plain.to_vec(), vec![Field::UInt(5), Field::UInt(2), Field::Long(10)]]
+            .concat();
     assert_eq!(fields(&read[0]), [of_known, facts.to_vec()].concat());
-    let of_unknown = [named(0), plain.to_vec(), vec![Field::Null, Field::Null, Field::Long(10)]].concat();
+    let of_unknown =
+        [named(0, Field::Null), plain.to_vec(), vec![Field::Null, Field::Null, Field::Long(10)]].concat();
     assert_eq!(fields(&read[1]), [of_unknown, vec![Field::Null; 5]].concat());
 }
 

@@ -2,9 +2,14 @@
 
 use crate::tasks::key;
 use crate::{text_of, Tracker};
-use iodock_event::interfaces::{HintRow, InterfaceEffect, InterfacePart, InterfaceRecord, InterfaceRow};
+use iodock_event::interfaces::{
+    DatasetRow, HintRow, InterfaceEffect, InterfacePart, InterfaceRecord, InterfaceRow,
+};
 use iodock_event::{Batch, NONE, UNKNOWN};
 use rustc_hash::FxHashMap;
+
+/// Between a file and what is said of a part of it.
+const BETWEEN: u8 = 31;
 
 /// What a process has open through an interface.
 #[derive(Clone, Copy)]
@@ -17,29 +22,57 @@ struct Opened {
 
 #[derive(Default)]
 pub(crate) struct Interfaces {
-    /// By task: the call that it is in.
-    current: FxHashMap<u64, InterfaceRow>,
-    /// By process and the program's own handle.
-    opened: FxHashMap<(u32, i64), Opened>,
+    /// By task: the calls that it is in, the innermost last.
+    current: FxHashMap<u64, Vec<InterfaceRow>>,
+    /// By process, layer, and the program's own handle.
+    opened: FxHashMap<(u32, u8, i64), Opened>,
     calls: u32,
     handles: u32,
     ended: Vec<InterfaceRow>,
     hints: Vec<HintRow>,
+    datasets: Vec<DatasetRow>,
 }
 
 impl Interfaces {
     /// The call that the task is in, [`NONE`] if it is in none.
     pub fn current(&self, key: u64) -> u32 {
-        self.current.get(&key).map_or(NONE, |call| call.id)
+        self.current.get(&key).and_then(|calls| calls.last()).map_or(NONE, |call| call.id)
     }
 
     pub fn are_there(&self) -> bool {
         !self.current.is_empty()
     }
 
-    /// The task goes, or makes another call: it has not returned from that one.
+    /// The task goes: it has not returned from these, the innermost of which comes first.
     pub fn abandon(&mut self, key: u64) {
-        self.ended.extend(self.current.remove(&key));
+        self.ended.extend(self.current.remove(&key).into_iter().flat_map(|calls| calls.into_iter().rev()));
+    }
+
+    /// A call begins in one of the layer `outer`. From others, of which it is no part, the task has not returned.
+    fn begins(&mut self, key: u64, outer: i64, utid: u32, record: &InterfaceRecord) {
+        let calls = self.current.entry(key).or_default();
+        while let Some(left) = calls.pop_if(|call| i64::from(call.spec().layer) > outer) {
+            self.ended.push(left);
+        }
+        let id = self.calls;
+        // (Where numbers run out calls are still attributed, to one that says nothing.)
+        self.calls = self.calls.saturating_add(1).min(NONE - 1);
+        let parent = calls.last().map_or(NONE, |call| call.id);
+        calls.push(InterfaceRow::new(id, parent, utid, record.call, record.time));
+    }
+
+    /// The call that has ended; from those inside of it the task has not returned.
+    fn ends(&mut self, key: u64, call: u16) -> Option<InterfaceRow> {
+        let calls = self.current.get_mut(&key)?;
+        let place = calls.iter().rposition(|row| row.call == call)?;
+        self.ended.extend(calls.drain(place + 1..).rev());
+        calls.pop()
+    }
+
+    fn next_handle(&mut self) -> u32 {
+        let handle = self.handles;
+        self.handles = self.handles.saturating_add(1).min(NONE - 1);
+        handle
     }
 }
 
@@ -52,12 +85,8 @@ impl Tracker {
         };
         let utid = self.tasks.live[live].utid;
         if record.part == InterfacePart::Begins {
-            self.interfaces.abandon(key);
-            let id = self.interfaces.calls;
-            // (Where numbers run out calls are still attributed, to one that says nothing.)
-            self.interfaces.calls = self.interfaces.calls.saturating_add(1).min(NONE - 1);
-            let row = InterfaceRow::new(id, utid, record.call, record.time);
-            self.interfaces.current.insert(key, row);
+            let outer = if record.result == UNKNOWN { 0 } else { record.result };
+            self.interfaces.begins(key, outer, utid, record);
             return;
         }
         if record.part == InterfacePart::Hint {
@@ -66,13 +95,13 @@ impl Tracker {
             self.interfaces.hints.extend(hint.filter(|_| call != NONE));
             return;
         }
-        let Some(mut row) = self.interfaces.current.remove(&key).filter(|row| row.call == record.call) else {
-            return;
-        };
+        let Some(mut row) = self.interfaces.ends(key, record.call) else { return };
         (row.end, row.result, row.bytes) = (record.time, record.result, record.bytes);
         let process = self.tasks.rows[utid as usize].upid;
         match row.spec().effect {
-            InterfaceEffect::Open => self.interface_opens(live, process, batch, record, &mut row),
+            InterfaceEffect::Open | InterfaceEffect::Part => {
+                self.interface_opens(live, process, batch, record, &mut row)
+            }
             effect => self.interfaces.uses(process, record, effect, &mut row),
         }
         self.interfaces.ended.push(row);
@@ -89,11 +118,16 @@ impl Tracker {
         let Some(name) = text_of(batch, record.name) else { return };
         let place = self.tasks.live[live].place;
         let directory = self.tasks.places[place].directory;
-        row.file = self.file_at(live, directory, without_kind(name));
-        row.handle = self.interfaces.handles;
-        self.interfaces.handles = self.interfaces.handles.saturating_add(1).min(NONE - 1);
-        let opened = Opened { file: row.file, handle: row.handle, view: Some((0, 1)) };
-        self.interfaces.opened.insert((process, record.handle), opened);
+        let file_end = name.iter().position(|&byte| byte == BETWEEN).unwrap_or(name.len());
+        row.file = self.file_at(live, directory, without_kind(&name[..file_end]));
+        row.handle = self.interfaces.next_handle();
+        if let Some(part) = name.get(file_end + 1..) {
+            self.interfaces.datasets.push(DatasetRow::of(row.id, row.handle, row.file, part));
+        }
+        // Offsets in a part of a file are none in the file.
+        let view = (row.spec().effect == InterfaceEffect::Open).then_some((0, 1));
+        let opened = Opened { file: row.file, handle: row.handle, view };
+        self.interfaces.opened.insert((process, row.spec().layer, record.handle), opened);
     }
 
     /// Calls of interfaces that have ended since this was asked last.
@@ -106,9 +140,15 @@ impl Tracker {
         std::mem::take(&mut self.interfaces.hints)
     }
 
+    /// Data sets that were opened since this was asked last.
+    pub fn take_datasets(&mut self) -> Vec<DatasetRow> {
+        std::mem::take(&mut self.interfaces.datasets)
+    }
+
     /// The same at the end of everything: also those that have not returned.
     pub fn take_last_interface_calls(&mut self) -> Vec<InterfaceRow> {
-        let mut left: Vec<InterfaceRow> = self.interfaces.current.drain().map(|(_, row)| row).collect();
+        let mut left: Vec<InterfaceRow> =
+            self.interfaces.current.drain().flat_map(|(_, rows)| rows).collect();
         left.sort_unstable_by_key(|row| row.id);
         self.interfaces.ended.append(&mut left);
         self.take_interface_calls()
@@ -124,7 +164,8 @@ impl Interfaces {
         effect: InterfaceEffect,
         row: &mut InterfaceRow,
     ) {
-        let Some(opened) = self.opened.get_mut(&(process, record.handle)) else { return };
+        let key = (process, row.spec().layer, record.handle);
+        let Some(opened) = self.opened.get_mut(&key) else { return };
         (row.file, row.handle) = (opened.file, opened.handle);
         match effect {
             InterfaceEffect::View => {
@@ -135,7 +176,7 @@ impl Interfaces {
                 }
             }
             InterfaceEffect::Close if record.result == 0 => {
-                self.opened.remove(&(process, record.handle));
+                self.opened.remove(&key);
             }
             _ => row.offset = place(opened.view, record.offset),
         }
@@ -161,6 +202,7 @@ fn without_kind(name: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
     use crate::{SpaceOptions, TrackerOptions};
+    use iodock_event::interfaces::INTERFACE_CALLS;
     use iodock_event::{CallId, EventColumns, Outcome, RawCall, Record, TaskEnd, Text};
 
     const OPEN: u16 = 0;
@@ -183,7 +225,7 @@ mod tests {
         part(InterfacePart::Ends, call, time)
     }
 
-    fn write(time: i64) -> Record {
+    fn write_at(time: i64) -> Record {
         let mut raw = RawCall::new(CallId::intern(b"pwrite64").expect("known"), TID);
         (raw.start, raw.duration, raw.fd, raw.outcome, raw.result) = (time, 1, 3, Outcome::Succeeded, 8);
         Record::Call(raw)
@@ -203,10 +245,10 @@ mod tests {
         let opened = InterfaceRecord { name: batch.push_text(b"ufs:out"), ..ends(OPEN, 20) };
         let view = InterfaceRecord { bytes: 8, offset: 100, is_plain_view: true, ..ends(VIEW, 26) };
         let written = InterfaceRecord { bytes: 8, offset: 2, ..ends(WRITE_AT, 40) };
-        batch.records.extend([begins(OPEN, 10), write(12), Record::Interface(opened), write(22)]);
+        batch.records.extend([begins(OPEN, 10), write_at(12), Record::Interface(opened), write_at(22)]);
         batch.records.extend([begins(VIEW, 25), Record::Interface(view)]);
-        batch.records.extend([begins(WRITE_AT, 30), write(32), Record::Interface(written)]);
-        batch.records.extend([begins(CLOSE, 50), Record::Interface(ends(CLOSE, 52)), write(60)]);
+        batch.records.extend([begins(WRITE_AT, 30), write_at(32), Record::Interface(written)]);
+        batch.records.extend([begins(CLOSE, 50), Record::Interface(ends(CLOSE, 52)), write_at(60)]);
         let (mut tracker, out) = tracked(&batch);
         assert_eq!(out.interface_call, [0, NONE, 2, NONE]);
         let calls = tracker.take_last_interface_calls();
@@ -235,12 +277,91 @@ mod tests {
         let mut batch = Batch::default();
         let (exit_code, signal) = (None, Text::NONE);
         let end = TaskEnd { tid: TID, time: 20, exit_code, signal, core_dumped: false, superseded_by: None };
-        batch.records.extend([begins(OPEN, 10), write(12), Record::End(end), write(30)]);
+        batch.records.extend([begins(OPEN, 10), write_at(12), Record::End(end), write_at(30)]);
         let (mut tracker, out) = tracked(&batch);
         assert_eq!(out.interface_call, [0, NONE]);
         let calls = tracker.take_interface_calls();
-        assert_eq!(calls, [InterfaceRow::new(0, 0, OPEN, 10)]);
+        assert_eq!(calls, [InterfaceRow::new(0, NONE, 0, OPEN, 10)]);
         assert!(tracker.take_last_interface_calls().is_empty());
+    }
+
+    const HDF5_WRITE: &str = "H5Dwrite";
+
+    fn number(name: &str) -> u16 {
+        INTERFACE_CALLS.iter().position(|call| call.name == name).expect("known") as u16
+    }
+
+    /// Begins within a call of this layer, 0 for none.
+    fn begins_in(outer: i64, call: u16, time: i64) -> Record {
+        Record::Interface(InterfaceRecord { result: outer, ..part(InterfacePart::Begins, call, time) })
+    }
+
+    #[test]
+    fn a_call_within_one_of_a_layer_above_has_it_as_parent() {
+        let (write, layer) = (number(HDF5_WRITE), 2);
+        let mut batch = Batch::default();
+        batch.records.extend([begins(write, 10), begins_in(layer, WRITE_AT, 12), write_at(13)]);
+        batch.records.extend([Record::Interface(ends(WRITE_AT, 14)), write_at(15)]);
+        batch.records.extend([Record::Interface(ends(write, 20)), write_at(25)]);
+        let (mut tracker, out) = tracked(&batch);
+        assert_eq!(out.interface_call, [1, 0, NONE]);
+        let calls = tracker.take_last_interface_calls();
+        let seen: Vec<_> = calls.iter().map(|row| (row.id, row.parent, row.end)).collect();
+        assert_eq!(seen, [(1, 0, 14), (0, NONE, 20)]);
+    }
+
+    #[test]
+    fn a_call_that_was_left_is_no_parent() {
+        let write = number(HDF5_WRITE);
+        let mut batch = Batch::default();
+        batch.records.extend([
+            begins(write, 10),
+            begins(WRITE_AT, 12),
+            Record::Interface(ends(WRITE_AT, 14)),
+        ]);
+        // The inner one is left, and the outer one goes on.
+        batch.records.extend([
+            begins(write, 20),
+            begins_in(2, WRITE_AT, 22),
+            Record::Interface(ends(write, 30)),
+        ]);
+        let (mut tracker, _) = tracked(&batch);
+        let calls = tracker.take_last_interface_calls();
+        let seen: Vec<_> = calls.iter().map(|row| (row.id, row.parent, row.end)).collect();
+        assert_eq!(seen, [(0, NONE, UNKNOWN), (1, NONE, 14), (3, 2, UNKNOWN), (2, NONE, 30)]);
+    }
+
+    #[test]
+    fn data_sets_are_known_by_the_call_that_opened_them() {
+        let open = number("H5Dopen2");
+        let mut batch = Batch::default();
+        let name = batch.push_text(b"out.h5\x1f/heat\x1fchunked\x1f8\x1f100x20\x1f10x20\x1fshuffle,deflate");
+        let opened = InterfaceRecord { name, handle: 7, ..ends(open, 20) };
+        let written = InterfaceRecord { handle: 7, bytes: 80, ..ends(number(HDF5_WRITE), 40) };
+        batch.records.extend([begins(open, 10), Record::Interface(opened)]);
+        batch.records.extend([begins(number(HDF5_WRITE), 30), Record::Interface(written)]);
+        let (mut tracker, _) = tracked(&batch);
+        let calls = tracker.take_last_interface_calls();
+        assert!(calls.iter().all(|row| tracker.name_of(row.file) == b"/scratch/out.h5" && row.handle == 0));
+        let datasets = tracker.take_datasets();
+        let text = |text: &str| Some(text.to_string());
+        let (layout, extent) = (text("chunked"), text("100x20"));
+        let (chunk, filters) = (text("10x20"), text("shuffle,deflate"));
+        let (name, file) = ("/heat".into(), calls[0].file);
+        let (element_bytes, chunk_bytes) = (Some(8), Some(1600));
+        let wanted = DatasetRow {
+            call: 0,
+            handle: 0,
+            file,
+            name,
+            layout,
+            element_bytes,
+            extent,
+            chunk,
+            chunk_bytes,
+            filters,
+        };
+        assert_eq!(datasets, [wanted]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Which programs make calls of MPI-IO, or start programs that may: only these are given the library that takes them.
+//! Which programs make calls of MPI-IO or HDF5, or start programs that may: only these are given the library that takes them.
 
 use super::reach::loaded_libraries;
 use crate::options::Interfaces;
@@ -12,6 +12,10 @@ use std::path::{Path, PathBuf};
 /// Programs that start the ranks of another one, and what brings MPI to Python.
 const WORDS: [&str; 10] =
     ["mpirun", "mpiexec", "orterun", "prterun", "prun", "srun", "aprun", "jsrun", "ibrun", "mpi4py"];
+/// How libraries are named that make these calls, or whose calls are taken.
+const LIBRARIES: [&[u8]; 2] = [b"libmpi", b"libhdf5"];
+/// What brings them to Python.
+const PACKAGES: [&str; 3] = ["mpi4py", "h5py", "tables"];
 /// What only launchers of MPI put into the environment of their programs. (Slurm's names stand in that of every job.)
 const OF_RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK"];
 /// Of a script.
@@ -25,14 +29,16 @@ pub fn are_wanted(how: Interfaces, program: &Program) -> bool {
             OF_RANKS.iter().any(|name| program.variable(name).is_some())
                 || program.arguments.iter().any(|argument| mentions(argument.as_bytes()))
                 || is_script_with_mpi(program)
-                || is_python_with_mpi(program)
-                || loaded_libraries(program).iter().any(|library| is_of_mpi(library))
+                || is_python_with_interfaces(program)
+                || loaded_libraries(program).iter().any(|library| has_interface(library))
         }
     }
 }
 
-fn is_of_mpi(library: &Path) -> bool {
-    library.file_name().is_some_and(|name| name.as_bytes().starts_with(b"libmpi"))
+fn has_interface(library: &Path) -> bool {
+    library
+        .file_name()
+        .is_some_and(|name| LIBRARIES.iter().any(|beginning| name.as_bytes().starts_with(beginning)))
 }
 
 /// One of the words, as a word: `/usr/bin/mpirun`, `mpiexec.hydra`, but not `trunk`.
@@ -58,8 +64,8 @@ fn is_script_with_mpi(program: &Program) -> bool {
     })
 }
 
-/// Python loads MPI when the module is imported, which no file says: it is enough that it is there.
-fn is_python_with_mpi(program: &Program) -> bool {
+/// Python loads them when a module is imported, which no file says: it is enough that the module is there.
+fn is_python_with_interfaces(program: &Program) -> bool {
     if !program.path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"python")) {
         return false;
     }
@@ -75,7 +81,7 @@ fn is_python_with_mpi(program: &Program) -> bool {
     let given =
         given.filter(|folder| !folder.is_empty()).map(|folder| PathBuf::from(OsStr::from_bytes(folder)));
     let mut folders = installed.chain(given);
-    folders.any(|folder| folder.join("mpi4py").is_dir())
+    folders.any(|folder| PACKAGES.iter().any(|package| folder.join(package).is_dir()))
 }
 
 /// `lib/python3.11/site-packages` and its like.
@@ -102,8 +108,9 @@ mod tests {
     }
 
     #[test]
-    fn libraries_of_mpi_are_known_by_name() {
-        assert!(is_of_mpi(Path::new("/usr/lib/x86_64-linux-gnu/libmpich.so.12")));
-        assert!(!is_of_mpi(Path::new("/usr/lib/x86_64-linux-gnu/libm.so.6")));
+    fn libraries_with_interfaces_are_known_by_name() {
+        assert!(has_interface(Path::new("/usr/lib/x86_64-linux-gnu/libmpich.so.12")));
+        assert!(has_interface(Path::new("/usr/lib/x86_64-linux-gnu/libhdf5_serial.so.103")));
+        assert!(!has_interface(Path::new("/usr/lib/x86_64-linux-gnu/libm.so.6")));
     }
 }

@@ -1,7 +1,8 @@
-"""Calls of interfaces above the system's, MPI-IO for one, and what the system calls inside of them moved."""
+"""Calls of interfaces above the system's, such as MPI-IO and HDF5, and what the system calls inside of them moved."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +16,13 @@ from iodock.shared.units import BYTES
 
 _CHOSEN = "chosen_interface_calls"
 _INSIDE = "inside_interface_calls"
-_MOST_NOTES = 5
+_CHAINS = "chains_of_interface_calls"
+_MOST_CHAINS = 5
+_ARROW = " -> "
 _COLUMNS = (
     KEYS["interface"].column,
     Column("call", "str", None, "key", "the call of the interface; empty: system calls outside of any"),
+    Column("within", "str", None, "key", "the calls of layers above that made it; empty: the program itself"),
     KEYS["file"].column,
     Column("count", "int", "calls", "measure", "calls of all processes", importance="first"),
     Column("failed", "int", "calls", "measure", "calls that returned an error", importance="last"),
@@ -69,7 +73,7 @@ _OUTSIDE = (
     "program's own, and those of helper threads"
 )
 _UNKNOWN = (
-    "no call of MPI-IO was recorded: the program made none, or was not recorded by the back end rewrite, or "
+    "no call of MPI-IO or HDF5 was recorded: the program made none, or was not recorded by the back end rewrite, or "
     "with --light, --complete or --interfaces never"
 )
 
@@ -77,6 +81,7 @@ _UNKNOWN = (
 def run(store: Store, asked: Request) -> Answer:
     """One row per call of an interface and file, those with most time first."""
     selection = select(store, asked.filters.without_calls())
+    store.keep(_CHAINS, _CHAINS_SQL)
     store.keep(_CHOSEN, _chosen(selection))
     if asked.options["hints"]:
         keys = ("file", "hint", "asked", "taken")
@@ -94,26 +99,36 @@ def run(store: Store, asked: Request) -> Answer:
         table,
         _COLUMNS,
         noted,
-        keys=("interface", "call", "file"),
+        keys=("interface", "call", "within", "file"),
     )
 
 
 def _chosen(selection: Selection) -> str:
-    return f"""SELECT e.id, e.interface, e.call, e.is_collective, e.direction, e.file_id, e.dur, e.result,
-  e.requested_bytes, coalesce(p.upid, e.utid) AS process
+    return f"""SELECT e.id, e.parent_id, e.interface, e.call, h.within, e.is_collective, e.direction, e.file_id,
+  e.dur, e.result, e.requested_bytes, coalesce(p.upid, e.utid) AS process
 FROM {as_events("interface_calls", "other_file_id")} e LEFT JOIN processes p ON p.utid = e.utid
-{selection.joins} {selection.where}"""
+LEFT JOIN {_CHAINS} h ON h.id = e.id {selection.joins} {selection.where}"""
+
+
+_CHAINS_SQL = """WITH RECURSIVE chains AS (SELECT id, NULL::VARCHAR AS within, call AS chain
+  FROM interface_calls WHERE parent_id IS NULL
+UNION ALL SELECT c.id, p.chain, p.chain || ' -> ' || c.call
+  FROM interface_calls c JOIN chains p ON c.parent_id = p.id)
+SELECT id, within, chain FROM chains"""
 
 
 def _inside() -> str:
-    """For each call, file and process, and each system call: what it did to the file. (Inside, ranks send
-    each other messages, too.)"""
-    return f"""SELECT c.interface, c.call, c.file_id, c.process, e.call_id, count(*) AS calls,
-  CAST(sum(e.dur) AS BIGINT) AS time_ns,
+    """For each call, file and process, and each system call: what it did to the file, also in calls of lower
+    layers. (Inside, ranks send each other messages, too.)"""
+    return f"""WITH RECURSIVE nested AS (SELECT id, id AS outer_id, parent_id FROM interface_calls
+UNION ALL SELECT n.id, p.id, p.parent_id FROM nested n JOIN interface_calls p ON p.id = n.parent_id)
+SELECT c.interface, c.call, c.within, c.file_id, c.process, e.call_id, n.id = n.outer_id AS is_own,
+  count(*) AS calls, CAST(sum(e.dur) AS BIGINT) AS time_ns,
   CAST(sum(e.bytes) FILTER (e.direction = 1) AS BIGINT) AS read_bytes,
   CAST(sum(e.bytes) FILTER (e.direction = 2) AS BIGINT) AS written_bytes,
   CAST(coalesce(sum(e.bytes), 0) AS BIGINT) AS moved
-FROM events e JOIN {_CHOSEN} c ON c.id = e.interface_call_id AND c.file_id = e.file_id
+FROM events e JOIN nested n ON n.id = e.interface_call_id
+JOIN {_CHOSEN} c ON c.id = n.outer_id AND c.file_id = e.file_id
 WHERE e.side NOT IN (2, 4)
 GROUP BY ALL"""
 
@@ -125,14 +140,14 @@ def _rows(selection: Selection) -> str:
         "e.side NOT IN (2, 4)",
         f"e.file_id IN (SELECT file_id FROM {_CHOSEN})",
     )
-    return f"""WITH made AS (SELECT interface, call, file_id, count(*) AS count,
+    return f"""WITH made AS (SELECT interface, call, within, file_id, count(*) AS count,
     count(*) FILTER (result <> 0) AS failed, count(DISTINCT process) AS processes,
     CAST(sum(requested_bytes) AS BIGINT) AS requested_bytes, CAST(sum(dur) AS BIGINT) AS total_time_ns
   FROM {_CHOSEN} GROUP BY ALL),
-each AS (SELECT interface, call, file_id, process, sum(calls) AS calls, sum(time_ns) AS time_ns,
+each AS (SELECT interface, call, within, file_id, process, sum(calls) AS calls, sum(time_ns) AS time_ns,
     sum(read_bytes) AS read_bytes, sum(written_bytes) AS written_bytes, sum(moved) AS moved
   FROM {_INSIDE} GROUP BY ALL),
-moved AS (SELECT interface, call, file_id, CAST(sum(calls) AS BIGINT) AS system_calls,
+moved AS (SELECT interface, call, within, file_id, CAST(sum(calls) AS BIGINT) AS system_calls,
     CAST(sum(time_ns) AS BIGINT) AS system_time_ns, CAST(sum(read_bytes) AS BIGINT) AS read_bytes,
     CAST(sum(written_bytes) AS BIGINT) AS written_bytes, count(*) FILTER (moved > 0) AS movers,
     CAST(max(moved) AS BIGINT) AS most_moved_bytes
@@ -143,17 +158,17 @@ outside AS (SELECT e.file_id, coalesce(p.upid, e.utid) AS process,
     sum(e.bytes) FILTER (e.direction = 2) AS written_bytes,
     coalesce(sum(e.bytes), 0) AS moved
   FROM events e LEFT JOIN processes p ON p.utid = e.utid {selection.joins} {outside} GROUP BY ALL)
-SELECT m.interface, m.call, f.name AS file, m.count, m.failed, m.processes, m.requested_bytes,
+SELECT m.interface, m.call, m.within, f.name AS file, m.count, m.failed, m.processes, m.requested_bytes,
   m.total_time_ns, coalesce(b.system_calls, 0) AS system_calls, b.system_time_ns, b.read_bytes,
   b.written_bytes, coalesce(b.movers, 0) AS movers, b.most_moved_bytes
 FROM made m LEFT JOIN moved b ON b.interface = m.interface AND b.call = m.call
-  AND b.file_id IS NOT DISTINCT FROM m.file_id LEFT JOIN files f ON f.file_id = m.file_id
+  AND b.within IS NOT DISTINCT FROM m.within AND b.file_id IS NOT DISTINCT FROM m.file_id LEFT JOIN files f ON f.file_id = m.file_id
 UNION ALL
-SELECT 'POSIX', NULL, f.name, 0, 0, 0, NULL, NULL, CAST(sum(o.calls) AS BIGINT),
+SELECT 'POSIX', NULL, NULL, f.name, 0, 0, 0, NULL, NULL, CAST(sum(o.calls) AS BIGINT),
   CAST(sum(o.time_ns) AS BIGINT), CAST(sum(o.read_bytes) AS BIGINT), CAST(sum(o.written_bytes) AS BIGINT),
   count(*) FILTER (o.moved > 0), CAST(max(o.moved) AS BIGINT)
 FROM outside o JOIN files f ON f.file_id = o.file_id GROUP BY f.name
-ORDER BY 8 DESC NULLS LAST, 1, 2, 3"""
+ORDER BY 9 DESC NULLS LAST, 1, 2, 3, 4"""
 
 
 _HINTS_SQL = f"""SELECT f.name AS file, h.key AS hint, h.asked, h.taken, count(*) AS opens
@@ -164,37 +179,61 @@ GROUP BY ALL ORDER BY 1, 3 NULLS LAST, 2, 4"""
 def _notes(store: Store, rows: list[dict[str, Any]]) -> list[str]:
     if not rows:
         return [_UNKNOWN]
-    notes = [_chain_note(one) for one in store.rows(_chains())]
+    asked = {(row["within"], row["call"], row["file"]): row["requested_bytes"] for row in rows}
+    notes = [note for one in store.rows(_chains()) for note in _chain_notes(one, asked)]
     return [*notes, _OUTSIDE] if any(row["call"] is None for row in rows) else notes
 
 
 def _chains() -> str:
-    """Collective calls that moved bytes: by which system call mostly, and how many of the ranks did."""
-    return f"""WITH called AS (SELECT call, file_id, count(DISTINCT process) AS ranks FROM {_CHOSEN}
-  WHERE is_collective AND direction > 0 GROUP BY ALL),
-moved AS (SELECT i.call, i.file_id, i.process, i.call_id, sum(i.moved) AS bytes FROM {_INSIDE} i
-  WHERE i.moved > 0 GROUP BY ALL)
-SELECT m.call, arg_max(c.name, m.bytes) AS system_call, count(DISTINCT m.process) AS movers,
-  any_value(d.ranks) AS ranks, CAST(sum(m.bytes) AS BIGINT) AS bytes, any_value(f.name) AS file
-FROM moved m JOIN called d ON d.call = m.call AND d.file_id = m.file_id JOIN calls c ON c.id = m.call_id
-JOIN files f ON f.file_id = m.file_id GROUP BY m.call, m.file_id ORDER BY 5 DESC, 6 LIMIT {_MOST_NOTES}"""
+    """Collective calls, and calls of layers above MPI-IO, that moved bytes: by which system call mostly, and how
+    many of the ranks did."""
+    return f"""WITH called AS (SELECT within, call, file_id, count(DISTINCT process) AS ranks,
+    any_value(is_collective) AS is_collective FROM {_CHOSEN}
+  WHERE direction > 0 AND (is_collective OR within IS NOT NULL OR interface <> 'MPI-IO') GROUP BY ALL),
+moved AS (SELECT i.within, i.call, i.file_id, i.process, i.call_id, sum(i.moved) AS bytes FROM {_INSIDE} i
+  WHERE i.moved > 0 AND i.is_own GROUP BY ALL)
+SELECT m.within, m.call, arg_max(c.name, m.bytes) AS system_call, count(DISTINCT m.process) AS movers,
+  any_value(d.ranks) AS ranks, any_value(d.is_collective) AS is_collective,
+  CAST(sum(m.bytes) AS BIGINT) AS bytes, any_value(f.name) AS file
+FROM moved m JOIN called d ON d.call = m.call AND d.file_id = m.file_id AND d.within IS NOT DISTINCT FROM m.within
+JOIN calls c ON c.id = m.call_id JOIN files f ON f.file_id = m.file_id
+GROUP BY m.within, m.call, m.file_id ORDER BY bytes DESC, file, 1, 2 LIMIT {_MOST_CHAINS}"""
 
 
-def _chain_note(one: dict[str, Any]) -> str:
-    call, system_call, file = one["call"], one["system_call"], one["file"]
-    movers, ranks, size = one["movers"], one["ranks"], BYTES.text(one["bytes"] / one["movers"])
+def _chain_notes(one: dict[str, Any], asked: dict[tuple[str | None, str, str], int | None]) -> Iterator[str]:
+    """The layers and what moved the bytes; where there are several layers, or it is not MPI-IO, what was asked of
+    each, too."""
+    calls = [*(one["within"].split(_ARROW) if one["within"] else ()), one["call"]]
+    chain = _ARROW.join((*calls, one["system_call"]))
+    yield _moved_note(chain, one)
+    layers = ", ".join(
+        f"{call} {BYTES.text(requested)}"
+        for depth, call in enumerate(calls)
+        if (requested := asked.get((_ARROW.join(calls[:depth]) or None, call, one["file"])))
+    )
+    if layers and not (one["is_collective"] and len(calls) == 1):
+        size = BYTES.text(one["bytes"])
+        yield f"{chain}: asked for: {layers}; moved: {size}"
+
+
+def _moved_note(chain: str, one: dict[str, Any]) -> str:
+    file, movers, ranks = one["file"], one["movers"], one["ranks"]
+    size = BYTES.text(one["bytes"] / movers)
+    if not one["is_collective"]:
+        return f"{chain}: {movers} of {ranks} processes, {size} each, {file}"
     if movers == ranks:
-        return f"{call} -> {system_call}: each of {ranks} ranks by itself, {size} each, {file}"
+        return f"{chain}: each of {ranks} ranks by itself, {size} each, {file}"
     if movers == 1:
-        return f"{call} -> {system_call}: 1 aggregator of {ranks} ranks, {size}, {file}"
-    return f"{call} -> {system_call}: {movers} aggregators of {ranks} ranks, {size} each, {file}"
+        return f"{chain}: 1 aggregator of {ranks} ranks, {size}, {file}"
+    return f"{chain}: {movers} aggregators of {ranks} ranks, {size} each, {file}"
 
 
 ANALYSIS = Analysis(
     name="interfaces",
     title="Calls of interfaces",
-    doc="""Calls of MPI-IO with the bytes that the program asked for, beside the system calls that they made:
-how many, how long, how many bytes, and how many of the processes moved them. With collective buffering (two
+    doc="""Calls of MPI-IO and HDF5 with the bytes that they were asked for, and the system calls that they made:
+how many, how long, how many bytes, and how many of the processes moved them. Where a layer calls another one
+(HDF5 calls MPI-IO) each has its rows, and what the lower one moved counts for both. With collective buffering (two
 phases) few ranks, the aggregators, move the bytes of all. Bytes below may be more (data sieving) or fewer
 than those asked for. `--hints` lists the hints that the program gave as it opened files, and those that the
 implementation took. It needs a recording by the back end rewrite. Filters by call, direction, outcome and

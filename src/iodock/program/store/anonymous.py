@@ -268,6 +268,7 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
             shutil.copy(store / table, into / table)
     # A hint may name hosts or folders.
     _rewrite(store, into, "hints.parquet", {"asked": _nothing, "taken": _nothing})
+    _rewrite(store, into, "datasets.parquet", {"name": names.path})
     _rewrite(store, into, "mounts.parquet", {"source": _nothing, "options": _nothing, "host": _host(names)})
     for part in sorted((store / "samples").glob("*.parquet")):
         _rewrite(store, into, f"samples/{part.name}", {"host": _host(names)})

@@ -63,7 +63,7 @@ EVENTS = StoreTable(
     any_read_bytes BIGINT bytes of this access that any process had read before
     own_written_bytes BIGINT bytes of this access that this process had written before
     any_written_bytes BIGINT bytes of this access that any process had written before
-    interface_call_id UINTEGER call of MPI-IO that made it: interface_calls.id, null for none
+    interface_call_id UINTEGER innermost call of an interface (MPI-IO, HDF5) that made it: interface_calls.id, null for none
     site_id UINTEGER the place in the program that made it and is to be changed: sites.site_id
     stack_id UINTEGER from where it was made: stacks.stack_id
     """),
@@ -160,16 +160,17 @@ ERRNOS = StoreTable(
 INTERFACE_CALLS = StoreTable(
     "interface_calls",
     "interface_calls.parquet",
-    "calls of interfaces above the system's (MPI-IO), in the order of their ends; where recorded by rewrite",
+    "calls of interfaces above the system's (MPI-IO, HDF5), in the order of their ends; where recorded by rewrite",
     _columns("""
     id UINTEGER number of the call in this store
+    parent_id UINTEGER call of a layer above in which it was made: interface_calls.id, null for none
     utid UINTEGER which task: processes.utid
-    interface VARCHAR MPI-IO
+    interface VARCHAR MPI-IO or HDF5
     call VARCHAR the call, as C names it
     is_collective BOOLEAN whether all ranks that opened the file make it together
     direction UTINYINT 0 none, 1 read, 2 write
     file_id UINTEGER which file: files.file_id, null if not known
-    handle_id UINTEGER which open of the file in this process
+    handle_id UINTEGER which open, of a file or of something in it, such as a data set
     ts BIGINT start, ns
     end_ts BIGINT end, null if it never returned
     dur BIGINT elapsed ns inside the call
@@ -187,6 +188,23 @@ HINTS = StoreTable(
     key VARCHAR name of the hint
     asked VARCHAR what the program asked for, null for nothing
     taken VARCHAR what the implementation says that it took, null for nothing
+    """),
+)
+DATASETS = StoreTable(
+    "datasets",
+    "datasets.parquet",
+    "data sets that calls of HDF5 opened, a row for each open; where recorded by rewrite",
+    _columns("""
+    interface_call_id UINTEGER call that opened it: interface_calls.id
+    handle_id UINTEGER which open: interface_calls.handle_id of the calls on it
+    file_id UINTEGER which file: files.file_id, null if not known
+    name VARCHAR path in the file
+    layout VARCHAR compact, contiguous, chunked or virtual
+    element_bytes BIGINT size of an element in the file
+    extent VARCHAR elements in each direction, as 1000x200
+    chunk VARCHAR elements of a chunk in each direction, null without chunks
+    chunk_bytes BIGINT size of a chunk before filters
+    filters VARCHAR filters of the chunks, as deflate, separated by commas; null for none
     """),
 )
 CALL_TOTALS = StoreTable(
@@ -415,6 +433,7 @@ TABLES = (
     *(EVENTS, FILES, PROCESSES, COMMANDS, EXECUTABLES, CALLS, ERRNOS, MOUNTS, SAMPLES, FAULTS, PAGES),
     INTERFACE_CALLS,
     HINTS,
+    DATASETS,
     CALL_TOTALS,
     *(SITES, STACKS, SYMBOLS),
     *(PROFILES, PROFILE_COUNTERS, PROFILE_FIELDS, HISTOGRAMS, LAYOUTS, PROFILE_ACCESSES, HEATMAPS),

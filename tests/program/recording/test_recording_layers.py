@@ -1,0 +1,197 @@
+"""Calls of layers above MPI-IO, HDF5 for one, in recordings: counts and bytes are the program's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recorded import IODOCK, MPIRUN, PROGRAMS, live, needs_gcc, record, rows, run
+
+pytestmark = [live, needs_gcc]
+RANKS = 4
+
+
+def built(folder: Path, source: str, package: str, *options: object, compiler: str = "gcc") -> Path:
+    """The program, with what pkg-config says of the package. Skips where it can't be built."""
+    for program in (compiler, "pkg-config"):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
+    found = subprocess.run(["pkg-config", "--cflags", "--libs", package], capture_output=True, text=True)
+    if found.returncode:
+        pytest.skip(f"pkg-config knows no {package}")
+    program = folder / Path(source).stem
+    command = [compiler, "-o", program, *options, PROGRAMS / source, *found.stdout.split()]
+    subprocess.run(command, check=True)
+    return program
+
+
+def recorded(folder: Path, *command: object, **options: Any) -> Path:
+    done = record(folder, "--force", "--", *command, **options)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def asked(folder: Path, sql: str) -> list[dict[str, Any]]:
+    return rows(folder / "run.iodock", sql)
+
+
+def counted(folder: Path) -> dict[str, tuple[int, int]]:
+    """Calls and bytes by name, as the program itself says."""
+    calls, sizes = Counter[str](), Counter[str]()
+    for file in folder.glob("*.counted.*"):
+        for line in file.read_text().splitlines():
+            name, size = line.split()
+            calls[name] += 1
+            sizes[name] += int(size)
+    assert calls
+    return {name: (calls[name], sizes[name]) for name in calls}
+
+
+def told(folder: Path, interface: str) -> dict[str, tuple[int, int]]:
+    found = asked(
+        folder,
+        f"""SELECT call, count(*) AS calls, CAST(coalesce(sum(requested_bytes), 0) AS BIGINT) AS bytes
+        FROM interface_calls WHERE interface = '{interface}' GROUP BY call""",
+    )
+    return {row["call"]: (row["calls"], row["bytes"]) for row in found}
+
+
+@pytest.fixture(scope="module", params=["alone", "four ranks"])
+def of_hdf5(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a recording of layers_hdf5, alone or by four ranks of Open MPI."""
+    folder = tmp_path_factory.mktemp("hdf5")
+    if request.param == "alone":
+        return recorded(folder, built(folder, "layers_hdf5.c", "hdf5-serial"), folder / "out.h5")
+    if not shutil.which("mpirun"):
+        pytest.skip("Open MPI is not installed")
+    program = built(folder, "layers_hdf5.c", "hdf5-openmpi", "-DPARALLEL", compiler="mpicc.openmpi")
+    return recorded(folder, *MPIRUN, program, folder / "out.h5")
+
+
+def test_calls_of_hdf5_are_those_of_the_program(of_hdf5: Path) -> None:
+    assert told(of_hdf5, "HDF5") == counted(of_hdf5)
+    failed = asked(of_hdf5, "SELECT DISTINCT call FROM interface_calls WHERE result <> 0")
+    assert failed == [{"call": "H5Dopen2"}]
+
+
+def test_a_call_of_mpi_io_belongs_to_that_of_hdf5_that_made_it(of_hdf5: Path) -> None:
+    counts = asked(
+        of_hdf5,
+        """SELECT count(*) AS calls, count(*) FILTER (p.interface = 'HDF5' AND p.utid = k.utid
+          AND p.ts <= k.ts AND k.end_ts <= p.end_ts AND p.file_id = k.file_id) AS nested
+        FROM interface_calls k LEFT JOIN interface_calls p ON p.id = k.parent_id
+        WHERE k.interface = 'MPI-IO'""",
+    )[0]
+    assert counts["calls"] == counts["nested"]
+    is_parallel = any("mpirun" in row["path"] for row in asked(of_hdf5, "SELECT path FROM commands"))
+    assert (counts["calls"] > 0) == is_parallel
+
+
+def test_each_system_call_belongs_to_the_innermost_call(of_hdf5: Path) -> None:
+    counts = asked(
+        of_hdf5,
+        """SELECT count(*) AS calls, count(k.id) AS attributed,
+        count(*) FILTER (k.utid = e.utid AND k.ts <= e.ts AND e.ts + e.dur <= k.end_ts
+          AND NOT EXISTS (FROM interface_calls i WHERE i.utid = e.utid AND i.ts > k.ts AND i.ts <= e.ts
+            AND e.ts + e.dur <= i.end_ts)) AS innermost
+        FROM events e JOIN files f ON f.file_id = e.file_id
+        LEFT JOIN interface_calls k ON k.id = e.interface_call_id
+        WHERE f.name LIKE '%/out.h5'""",
+    )[0]
+    assert counts["calls"] == counts["attributed"] == counts["innermost"] > 0
+
+
+def test_data_sets_are_there_with_their_chunks(of_hdf5: Path) -> None:
+    (found,) = asked(
+        of_hdf5,
+        """SELECT DISTINCT d.name, layout, element_bytes, chunk, chunk_bytes, filters FROM datasets d
+        JOIN files f ON f.file_id = d.file_id AND f.name LIKE '%/out.h5'
+        JOIN interface_calls k ON k.handle_id = d.handle_id AND k.call = 'H5Dwrite'""",
+    )
+    assert found == {
+        "name": "/fields/heat",
+        "layout": "chunked",
+        "element_bytes": 8,
+        "chunk": "64x64",
+        "chunk_bytes": 64 * 64 * 8,
+        "filters": None,
+    }
+
+
+def test_show_interfaces_names_the_whole_chain(of_hdf5: Path) -> None:
+    shown = run([*IODOCK, "show", "interfaces", "run.iodock", "--format", "json"], of_hdf5).stdout
+    if told(of_hdf5, "MPI-IO"):
+        assert "H5Dwrite -> MPI_File_write_at_all -> pwrite" in shown
+        assert "asked for: H5Dwrite 8 MiB, MPI_File_write_at_all 8 MiB; moved: 8 MiB" in shown
+        assert "asked for: H5Dread 4 MiB, MPI_File_read_at 8 MiB; moved: 8 MiB" in shown
+    else:
+        assert "H5Dwrite -> pwrite64: 1 of 1 processes" in shown and "asked for: H5Dwrite 2 MiB" in shown
+
+
+def pythons_with(module: str) -> list[str]:
+    pythons = dict.fromkeys((sys.executable, shutil.which("python3") or "", "/usr/bin/python3"))
+    can = [one for one in pythons if one and subprocess.run([one, "-c", f"import {module}"],
+                                                             capture_output=True).returncode == 0]  # fmt: skip
+    if not can:
+        pytest.skip(f"no Python here has {module}")
+    return can
+
+
+def test_a_wheel_of_h5py_has_its_own_library(tmp_path: Path) -> None:
+    python = pythons_with("h5py")[0]
+    program = tmp_path / "columns.py"
+    program.write_text(
+        "import h5py, numpy\n"
+        "with h5py.File('out.h5', 'w') as file:\n"
+        "    data = file.create_dataset('heat', (128, 128), chunks=(32, 32), compression='gzip', dtype='f8')\n"
+        "    data[...] = numpy.arange(128 * 128).reshape(128, 128)\n"
+        "with h5py.File('out.h5') as file:\n"
+        "    print(sum(file['heat'][:, column].sum() for column in range(0, 128, 4)))\n"
+    )
+    recorded(tmp_path, python, program)
+    found = told(tmp_path, "HDF5")
+    assert found["H5Dwrite"] == (1, 128 * 128 * 8) and found["H5Dread"] == (32, 32 * 128 * 8)
+    (data,) = asked(tmp_path, "SELECT DISTINCT name, chunk, filters FROM datasets")
+    assert data == {"name": "/heat", "chunk": "32x32", "filters": "deflate"}
+
+
+def test_two_libraries_in_one_process_are_kept_apart(tmp_path: Path) -> None:
+    """Each wheel calls the library that it brought: they do not know each other's identifiers."""
+    python = next((one for one in pythons_with("h5py") if one in pythons_with("netCDF4")), None)
+    if not python:
+        pytest.skip("no Python here has both")
+    program = tmp_path / "both.py"
+    program.write_text(
+        "import h5py, netCDF4, numpy\n"
+        "with h5py.File('one.h5', 'w') as file:\n"
+        "    with netCDF4.Dataset('two.nc', 'w') as other:\n"
+        "        other.createDimension('x', 1000)\n"
+        "        field = other.createVariable('heat', 'f8', ('x',))\n"
+        "        mine = file.create_dataset('heat', (500,))\n"
+        "        mine[:] = numpy.arange(500.0)\n"
+        "        field[:] = numpy.arange(1000.0)\n"
+        "    print(file['heat'][3], netCDF4.Dataset('two.nc')['heat'][4])\n"
+    )
+    plain = run([python, program], tmp_path)
+    assert plain.returncode == 0, plain.stderr
+    done = record(tmp_path, "--", python, program)
+    assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
+    files = asked(
+        tmp_path,
+        """SELECT DISTINCT split_part(f.name, '/', -1) AS name FROM interface_calls k
+        JOIN files f ON f.file_id = k.file_id WHERE k.call = 'H5Dwrite' AND k.requested_bytes > 0""",
+    )
+    assert {row["name"] for row in files} == {"one.h5", "two.nc"}
+
+
+def test_a_program_without_such_libraries_is_not_given_ours(tmp_path: Path) -> None:
+    environment = {**os.environ, "LD_PRELOAD": ""}
+    record(tmp_path, "--", "sh", "-c", "echo $LD_PRELOAD > preloaded", env=environment)
+    assert "libiodock_interfaces.so" not in (tmp_path / "preloaded").read_text()
