@@ -137,8 +137,7 @@ def test_show_interfaces_names_the_whole_chain(of_hdf5: Path) -> None:
 
 def pythons_with(module: str) -> list[str]:
     pythons = dict.fromkeys((sys.executable, shutil.which("python3") or "", "/usr/bin/python3"))
-    can = [one for one in pythons if one and subprocess.run([one, "-c", f"import {module}"],
-                                                             capture_output=True).returncode == 0]  # fmt: skip
+    can = [one for one in pythons if one and run([one, "-c", f"import {module}"], Path.cwd()).returncode == 0]
     if not can:
         pytest.skip(f"no Python here has {module}")
     return can
@@ -150,7 +149,7 @@ def test_a_wheel_of_h5py_has_its_own_library(tmp_path: Path) -> None:
     program.write_text(
         "import h5py, numpy\n"
         "with h5py.File('out.h5', 'w') as file:\n"
-        "    data = file.create_dataset('heat', (128, 128), chunks=(32, 32), compression='gzip', dtype='f8')\n"
+        "    data = file.create_dataset('heat', (128, 128), 'f8', chunks=(32, 32), compression='gzip')\n"
         "    data[...] = numpy.arange(128 * 128).reshape(128, 128)\n"
         "with h5py.File('out.h5') as file:\n"
         "    print(sum(file['heat'][:, column].sum() for column in range(0, 128, 4)))\n"

@@ -1,4 +1,4 @@
-"""Calls of interfaces above the system's, such as MPI-IO and HDF5, and what the system calls inside of them moved."""
+"""Calls of interfaces, such as MPI-IO and HDF5, and what the system calls inside of them moved."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ _OUTSIDE = (
     "program's own, and those of helper threads"
 )
 _UNKNOWN = (
-    "no call of MPI-IO or HDF5 was recorded: the program made none, or was not recorded by the back end rewrite, or "
-    "with --light, --complete or --interfaces never"
+    "no call of MPI-IO or HDF5 was recorded: the program made none, or was not recorded by the back end "
+    "rewrite, or with --light, --complete or --interfaces never"
 )
 
 
@@ -104,8 +104,8 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def _chosen(selection: Selection) -> str:
-    return f"""SELECT e.id, e.parent_id, e.interface, e.call, h.within, e.is_collective, e.direction, e.file_id,
-  e.dur, e.result, e.requested_bytes, coalesce(p.upid, e.utid) AS process
+    return f"""SELECT e.id, e.parent_id, e.interface, e.call, h.within, e.is_collective, e.direction,
+  e.file_id, e.dur, e.result, e.requested_bytes, coalesce(p.upid, e.utid) AS process
 FROM {as_events("interface_calls", "other_file_id")} e LEFT JOIN processes p ON p.utid = e.utid
 LEFT JOIN {_CHAINS} h ON h.id = e.id {selection.joins} {selection.where}"""
 
@@ -162,7 +162,8 @@ SELECT m.interface, m.call, m.within, f.name AS file, m.count, m.failed, m.proce
   m.total_time_ns, coalesce(b.system_calls, 0) AS system_calls, b.system_time_ns, b.read_bytes,
   b.written_bytes, coalesce(b.movers, 0) AS movers, b.most_moved_bytes
 FROM made m LEFT JOIN moved b ON b.interface = m.interface AND b.call = m.call
-  AND b.within IS NOT DISTINCT FROM m.within AND b.file_id IS NOT DISTINCT FROM m.file_id LEFT JOIN files f ON f.file_id = m.file_id
+  AND b.within IS NOT DISTINCT FROM m.within AND b.file_id IS NOT DISTINCT FROM m.file_id
+LEFT JOIN files f ON f.file_id = m.file_id
 UNION ALL
 SELECT 'POSIX', NULL, NULL, f.name, 0, 0, 0, NULL, NULL, CAST(sum(o.calls) AS BIGINT),
   CAST(sum(o.time_ns) AS BIGINT), CAST(sum(o.read_bytes) AS BIGINT), CAST(sum(o.written_bytes) AS BIGINT),
@@ -185,8 +186,8 @@ def _notes(store: Store, rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _chains() -> str:
-    """Collective calls, and calls of layers above MPI-IO, that moved bytes: by which system call mostly, and how
-    many of the ranks did."""
+    """Collective calls, and calls of layers above MPI-IO, that moved bytes: by which system call mostly, and
+    how many of the ranks did."""
     return f"""WITH called AS (SELECT within, call, file_id, count(DISTINCT process) AS ranks,
     any_value(is_collective) AS is_collective FROM {_CHOSEN}
   WHERE direction > 0 AND (is_collective OR within IS NOT NULL OR interface <> 'MPI-IO') GROUP BY ALL),
@@ -195,14 +196,15 @@ moved AS (SELECT i.within, i.call, i.file_id, i.process, i.call_id, sum(i.moved)
 SELECT m.within, m.call, arg_max(c.name, m.bytes) AS system_call, count(DISTINCT m.process) AS movers,
   any_value(d.ranks) AS ranks, any_value(d.is_collective) AS is_collective,
   CAST(sum(m.bytes) AS BIGINT) AS bytes, any_value(f.name) AS file
-FROM moved m JOIN called d ON d.call = m.call AND d.file_id = m.file_id AND d.within IS NOT DISTINCT FROM m.within
+FROM moved m JOIN called d ON d.call = m.call AND d.file_id = m.file_id
+  AND d.within IS NOT DISTINCT FROM m.within
 JOIN calls c ON c.id = m.call_id JOIN files f ON f.file_id = m.file_id
 GROUP BY m.within, m.call, m.file_id ORDER BY bytes DESC, file, 1, 2 LIMIT {_MOST_CHAINS}"""
 
 
 def _chain_notes(one: dict[str, Any], asked: dict[tuple[str | None, str, str], int | None]) -> Iterator[str]:
-    """The layers and what moved the bytes; where there are several layers, or it is not MPI-IO, what was asked of
-    each, too."""
+    """The layers and what moved the bytes; where there are several layers, or it is not MPI-IO, what was
+    asked of each, too."""
     calls = [*(one["within"].split(_ARROW) if one["within"] else ()), one["call"]]
     chain = _ARROW.join((*calls, one["system_call"]))
     yield _moved_note(chain, one)
@@ -231,13 +233,13 @@ def _moved_note(chain: str, one: dict[str, Any]) -> str:
 ANALYSIS = Analysis(
     name="interfaces",
     title="Calls of interfaces",
-    doc="""Calls of MPI-IO and HDF5 with the bytes that they were asked for, and the system calls that they made:
-how many, how long, how many bytes, and how many of the processes moved them. Where a layer calls another one
-(HDF5 calls MPI-IO) each has its rows, and what the lower one moved counts for both. With collective buffering (two
-phases) few ranks, the aggregators, move the bytes of all. Bytes below may be more (data sieving) or fewer
-than those asked for. `--hints` lists the hints that the program gave as it opened files, and those that the
-implementation took. It needs a recording by the back end rewrite. Filters by call, direction, outcome and
-duration do not apply.""",
+    doc="""Calls of MPI-IO and HDF5 with the bytes that they were asked for, and the system calls that they
+made: how many, how long, how many bytes, and how many of the processes moved them. Where a layer
+calls another one (HDF5 calls MPI-IO) each has its rows, and what the lower one moved counts for
+both. With collective buffering (two phases) few ranks, the aggregators, move the bytes of all.
+Bytes below may be more (data sieving) or fewer than those asked for. `--hints` lists the hints that
+the program gave as it opened files, and those that the implementation took. It needs a recording by
+the back end rewrite. Filters by call, direction, outcome and duration do not apply.""",
     columns=_COLUMNS,
     run=run,
     options=(Option("hints", "flag", False, "list the hints of the files, asked for and taken"),),

@@ -63,7 +63,7 @@ EVENTS = StoreTable(
     any_read_bytes BIGINT bytes of this access that any process had read before
     own_written_bytes BIGINT bytes of this access that this process had written before
     any_written_bytes BIGINT bytes of this access that any process had written before
-    interface_call_id UINTEGER innermost call of an interface (MPI-IO, HDF5) that made it: interface_calls.id, null for none
+    interface_call_id UINTEGER innermost call of an interface that made it: interface_calls.id, null for none
     site_id UINTEGER the place in the program that made it and is to be changed: sites.site_id
     stack_id UINTEGER from where it was made: stacks.stack_id
     """),
@@ -160,7 +160,7 @@ ERRNOS = StoreTable(
 INTERFACE_CALLS = StoreTable(
     "interface_calls",
     "interface_calls.parquet",
-    "calls of interfaces above the system's (MPI-IO, HDF5), in the order of their ends; where recorded by rewrite",
+    "calls of interfaces above the system's (MPI-IO, HDF5), as they ended; where recorded by rewrite",
     _columns("""
     id UINTEGER number of the call in this store
     parent_id UINTEGER call of a layer above in which it was made: interface_calls.id, null for none
