@@ -129,7 +129,7 @@ def _mean(variable: str) -> str:
 
 
 def _fields(text: str) -> dict[str, str]:
-    """`name=a,size=cvar(type=x,parameters=mean:1;gamma:2)` by name; commas inside brackets do not separate."""
+    """`name=a,size=cvar(type=x,parameters=mean:1;gamma:2)` by name; commas inside brackets are kept."""
     parts = re.findall(r"(\w+)=((?:[^,(]|\([^)]*\))*)", text)
     return {name: value.strip().strip('"') for name, value in parts}
 
