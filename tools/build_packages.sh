@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes dist/iodock-agent_*.deb, .rpm and .tar.gz of the agent in the newest wheel: `make packages`. A kind whose tool
+# Makes dist/iodock-agent_*.deb and iodock-agent-*.rpm from the agent in the newest wheel: `make packages`. A kind whose tool
 # is missing (dpkg-deb, rpmbuild) is skipped, and says so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
