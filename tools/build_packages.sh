@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=build/packages
-wheel=${WHEEL:-$(ls -t dist/iodock-*.whl 2>/dev/null | head -n 1)}
+wheel=${WHEEL:-$(ls -t dist/iodock-*.whl 2>/dev/null | head -n 1 || true)}
 [ -n "$wheel" ] || { echo "error: no wheel in dist/; make wheel" >&2; exit 1; }
 
 rm -rf "$work" && mkdir -p "$work/wheel" "$work/files" dist

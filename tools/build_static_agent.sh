@@ -8,7 +8,7 @@ venv=$(realpath "${VENV:-.venv-wheel}")
 export PATH="$venv/bin:$PATH"
 target=x86_64-unknown-linux-musl
 work=build/static
-wheel=${WHEEL:-$(ls -t dist/iodock-*.whl 2>/dev/null | head -n 1)}
+wheel=${WHEEL:-$(ls -t dist/iodock-*.whl 2>/dev/null | head -n 1 || true)}
 [ -n "$wheel" ] || { echo "error: no wheel in dist/; make wheel" >&2; exit 1; }
 [ -d "$(rustc --print sysroot)/lib/rustlib/$target" ] ||
     { echo "skipped: no Rust library for musl here, so no static agent; rustup target add $target" && exit 0; }

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 work=build/packages/try
 rm -rf "$work" && mkdir -p "$work"
 
-deb=$(ls -t dist/iodock-agent_*.deb 2>/dev/null | head -n 1)
+deb=$(ls -t dist/iodock-agent_*.deb 2>/dev/null | head -n 1 || true)
 if [ -n "$deb" ] && root=$(tools/old_root.sh); then
     cp "$deb" "$root/tmp/agent.deb"
     unshare --mount --pid --fork --kill-child sh -ec "
@@ -25,7 +25,7 @@ else
     echo "skipped: no Debian package, or no root to install it in"
 fi
 
-package=$(ls -t dist/iodock-agent-*.rpm 2>/dev/null | head -n 1)
+package=$(ls -t dist/iodock-agent-*.rpm 2>/dev/null | head -n 1 || true)
 if [ -n "$package" ] && command -v rpm >/dev/null; then
     top=$(realpath "$work")
     rpm --root "$top" --initdb 2>/dev/null
@@ -39,7 +39,7 @@ else
     echo "skipped: no RPM package, or no rpm to install it with"
 fi
 
-archive=$(ls -t dist/iodock-agent-*-static.tar.gz 2>/dev/null | head -n 1)
+archive=$(ls -t dist/iodock-agent-*-static.tar.gz 2>/dev/null | head -n 1 || true)
 if [ -n "$archive" ]; then
     top=$work/static
     mkdir -p "$top/proc" && tar -C "$top" --strip-components 1 -xzf "$archive"
