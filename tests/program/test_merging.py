@@ -18,14 +18,15 @@ from iodock.shared.errors import IodockError, RequestError
 from made_store import without_checksums
 from metadata_log import FIRST, Trace
 
-EVENTS = """SELECT e.ts, e.end_ts, e.dur, c.name AS call, x.name AS errno, e.result, p.rank, p.pid, f.name AS file,
-  o.name AS other, e.side, e.requested_bytes, e.offset_bytes, e.bytes, e.direction, e.fd, e.flags, e.pattern,
-  e.gap_bytes, e.own_read_bytes, e.any_read_bytes, e.own_written_bytes, e.any_written_bytes
+EVENTS = """SELECT e.ts, e.end_ts, e.dur, c.name AS call, x.name AS errno, e.result, p.rank, p.pid,
+  f.name AS file, o.name AS other, e.side, e.requested_bytes, e.offset_bytes, e.bytes, e.direction, e.fd,
+  e.flags, e.pattern, e.gap_bytes, e.own_read_bytes, e.any_read_bytes, e.own_written_bytes, e.any_written_bytes
 FROM events e JOIN calls c ON c.id = e.call_id LEFT JOIN errnos x ON x.id = e.errno_id
 JOIN processes p ON p.utid = e.utid LEFT JOIN files f ON f.file_id = e.file_id
 LEFT JOIN files o ON o.file_id = e.other_file_id ORDER BY ALL"""
 FILES = """SELECT name, kind, folder, ending, pattern, size_bytes FROM files ORDER BY ALL"""
-TASKS = """SELECT p.rank, p.pid, p.how, p.start_ts, p.end_ts, p.exit_code, p.io_ns, p.waiting_ns, q.pid AS parent
+TASKS = """SELECT p.rank, p.pid, p.how, p.start_ts, p.end_ts, p.exit_code, p.io_ns, p.waiting_ns,
+  q.pid AS parent
 FROM processes p LEFT JOIN processes q ON q.utid = p.parent_utid ORDER BY ALL"""
 COMMANDS = """SELECT p.rank, p.pid, c.ts, c.path, c.argv FROM commands c JOIN processes p USING (utid)
 ORDER BY ALL"""
@@ -146,16 +147,18 @@ def test_a_cut_part_and_missing_ranks_that_the_launcher_counted(
     run: tuple[Path, list[Path]], tmp_path: Path
 ) -> None:
     _, parts = run
-    cut = [{"name": "journal-cut", "count": 9, "cure": "x"}, {"name": "missing-ranks", "count": 7, "cure": "x"}]
+    losses = {"journal-cut": 9, "missing-ranks": 7}
+    cut = [{"name": name, "count": count, "cure": "x"} for name, count in losses.items()]
     second = changed(parts[1], tmp_path / "b", {"ranks": 8, "state": "cut", "losses": cut})
     first = changed(parts[0], tmp_path / "a", {"ranks": 8})
     found = merge([first, second], tmp_path / "merged.iodock").found
     assert found.cut
     with Store.open(tmp_path / "merged.iodock") as store:
-        losses = {loss.name: loss for loss in store.manifest.losses}
+        found_losses = {loss.name: loss for loss in store.manifest.losses}
         assert store.manifest.state == "cut" and store.manifest.raw["ranks"] == 8
-    assert losses["journal-cut"].count == 9 and "(rank 1)" in losses["journal-cut"].cure
-    assert losses["missing-ranks"].count == 6 and "(rank 2, 3, 4, 5, 6, 7)" in losses["missing-ranks"].cure
+    cut_part, missing = found_losses["journal-cut"], found_losses["missing-ranks"]
+    assert cut_part.count == 9 and "(rank 1)" in cut_part.cure
+    assert missing.count == 6 and "(rank 2, 3, 4, 5, 6, 7)" in missing.cure
 
 
 def without_ranks(part: Path, to: Path, change: dict[str, Any]) -> Path:
@@ -224,9 +227,7 @@ def test_a_part_given_twice_is_refused(run: tuple[Path, list[Path]], tmp_path: P
     assert done.returncode == 2 and "is one of the parts" in done.stderr
 
 
-def test_a_damaged_part_is_named_and_nothing_is_written(
-    run: tuple[Path, list[Path]], tmp_path: Path
-) -> None:
+def test_a_damaged_part_is_named_and_nothing_is_written(run: tuple[Path, list[Path]], tmp_path: Path) -> None:
     _, parts = run
     shutil.copytree(parts[1], tmp_path / "damaged")
     (events,) = (tmp_path / "damaged" / "events").glob("*.parquet")
@@ -237,13 +238,11 @@ def test_a_damaged_part_is_named_and_nothing_is_written(
     assert not list(tmp_path.glob("*merged*"))
 
 
-def test_a_store_in_the_way_is_replaced_only_if_asked(
-    run: tuple[Path, list[Path]], tmp_path: Path
-) -> None:
+def test_a_store_in_the_way_is_replaced_only_if_asked(run: tuple[Path, list[Path]], tmp_path: Path) -> None:
     _, parts = run
     into = tmp_path / "merged.iodock"
     merge(parts[:2], into)
-    with pytest.raises(IodockError, match="merged.iodock"):
+    with pytest.raises(IodockError, match=r"merged\.iodock"):
         merge(parts, into)
     assert rows(into, "SELECT count(DISTINCT rank) FROM processes") == [("2",)]
     merge(parts, into, force=True)

@@ -63,9 +63,16 @@ def command(parts: tuple[str, ...], output: str, force: bool, lang: str | None, 
 def _say(merged: Merged, parts: int, seconds: float, text: Language) -> None:
     found = merged.found
     said = text.gettext(
-        N_("{parts} parts: {calls} calls of {processes} processes and threads on {files} files, in {seconds} s"),
-        parts=parts, calls=found.calls, processes=found.processes, files=found.files, seconds=f"{seconds:.1f}",
-    )  # fmt: skip
+        N_(
+            "{parts} parts: {calls} calls of {processes} processes and threads on {files} files, in "
+            "{seconds} s"
+        ),
+        parts=parts,
+        calls=found.calls,
+        processes=found.processes,
+        files=found.files,
+        seconds=f"{seconds:.1f}",
+    )
     print(said, file=sys.stderr)
     if merged.ranks:
         say(text.gettext(N_("ranks: {ranks} of {of}"), ranks=merged.ranks, of=merged.expected_ranks or "?"))
@@ -82,8 +89,8 @@ def _clock_line(first: str, clock: HostClock, text: Language) -> str:
     if clock.offset_ns is None or clock.within_ns is None:
         return text.gettext(
             N_(
-                "clock of {host}: its difference from that of {first} is unknown, since no call shows it that "
-                "all ranks made together (MPI_File_open)"
+                "clock of {host}: its difference from that of {first} is unknown, since no call shows it "
+                "that all ranks made together (MPI_File_open)"
             ),
             host=clock.host,
             first=first,
@@ -98,8 +105,8 @@ def _clock_line(first: str, clock: HostClock, text: Language) -> str:
 
 
 _SAME = N_(
-    "clock of {host}: differs from that of {first} by {within} at most, by {calls} calls of MPI_File_open that "
-    "all ranks made together"
+    "clock of {host}: differs from that of {first} by {within} at most, by {calls} calls of MPI_File_open "
+    "that all ranks made together"
 )
 _BEHIND = N_(
     "clock of {host}: {difference} behind that of {first}, {within} more or less, by {calls} calls of "

@@ -59,7 +59,7 @@ pub fn merge_stores(
     let clocks = clocks::compare(&mut opened)?;
     numbers.finish(&opened);
     let mut writer = StoreWriter::create(into, StoreOptions { force, complete: false })?;
-    let unknown = events::copy(&mut opened, &numbers, &mut writer, (progress, cancel))?;
+    let unknown = events::copy(&opened, &numbers, &mut writer, (progress, cancel))?;
     tables::copy(&opened, several_hosts, &mut writer)?;
     writer.set_symbols(std::mem::take(&mut numbers.build_ids), std::mem::take(&mut numbers.symbols));
     let manifest = manifest::of(&opened, &clocks, unknown);
