@@ -26,7 +26,16 @@ class ImportSummary(TypedDict):
     cut: bool
     losses: list[tuple[str, int, str]]
 
-class MergeSummary(ImportSummary):
+class MergeSummary(TypedDict):
+    store: str
+    formats: list[str]
+    lines: int
+    calls: int
+    files: int
+    processes: int
+    profiles: int | None
+    cut: bool
+    losses: list[tuple[str, int, str]]
     ranks: tuple[int, int | None]
     clocks: list[tuple[str, int | None, int | None, int]]
 

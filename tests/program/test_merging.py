@@ -20,7 +20,8 @@ from metadata_log import FIRST, Trace
 
 EVENTS = """SELECT e.ts, e.end_ts, e.dur, c.name AS call, x.name AS errno, e.result, p.rank, p.pid,
   f.name AS file, o.name AS other, e.side, e.requested_bytes, e.offset_bytes, e.bytes, e.direction, e.fd,
-  e.flags, e.pattern, e.gap_bytes, e.own_read_bytes, e.any_read_bytes, e.own_written_bytes, e.any_written_bytes
+  e.flags, e.pattern, e.gap_bytes, e.own_read_bytes, e.any_read_bytes, e.own_written_bytes,
+  e.any_written_bytes
 FROM events e JOIN calls c ON c.id = e.call_id LEFT JOIN errnos x ON x.id = e.errno_id
 JOIN processes p ON p.utid = e.utid LEFT JOIN files f ON f.file_id = e.file_id
 LEFT JOIN files o ON o.file_id = e.other_file_id ORDER BY ALL"""

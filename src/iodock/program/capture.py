@@ -147,7 +147,7 @@ def read_in_progress(store: Path, into: Path) -> bool:
         return _native.read_in_progress(store, into) is not None
 
 
-def imported(found: _native.ImportSummary) -> Imported:
+def imported(found: _native.ImportSummary | _native.MergeSummary) -> Imported:
     """The native summary as a dataclass."""
     return Imported(
         store=Path(found["store"]),
