@@ -118,8 +118,8 @@ pub struct Job {
 #[serde(default)]
 pub struct HostClock {
     pub name: String,
-    /// Estimated correction of this host's time stamps.
-    pub clock_offset_ns: i64,
+    /// Estimated correction of this host's time stamps; with several hosts `None` if it is not known.
+    pub clock_offset_ns: Option<i64>,
     #[serde(flatten)]
     pub others: Others,
 }
