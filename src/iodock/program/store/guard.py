@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import duckdb
-
+from iodock.shared.engine.bare import bare
 from iodock.shared.errors import QueryError
 
 HINT = "--unsafe (in Python: unsafe=True) lets a query do all that you may do yourself"
@@ -39,8 +38,8 @@ _OPTIONS = re.compile(r"(?s)\s*\([^()]*\)\s*")
 _LIKE_A_FILE = re.compile(r"[/\\.:*]")
 
 
-def check(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """Raises QueryError for a query that may do more than read the store, and duckdb.Error for one that is no
+def check(connection: bare.DuckDBPyConnection, sql: str) -> None:
+    """Raises QueryError for a query that may do more than read the store, and bare.Error for one that is no
     SQL."""
     kind = _kind(connection, sql)
     if kind == "EXPLAIN":
@@ -50,7 +49,7 @@ def check(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     _check_parts(_parsed(connection, sql))
 
 
-def _kind(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
+def _kind(connection: bare.DuckDBPyConnection, sql: str) -> str:
     """Raises QueryError: there is no statement, or more than one."""
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
@@ -59,17 +58,17 @@ def _kind(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
     return statements[0].type.name
 
 
-def _explained(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
+def _explained(connection: bare.DuckDBPyConnection, sql: str) -> str:
     """What an EXPLAIN is about. Options in brackets may follow the word, or a question in brackets."""
     rest = _EXPLAIN.sub("", sql, count=1)
     try:
         connection.extract_statements(rest)
-    except duckdb.Error:
+    except bare.Error:
         rest = _OPTIONS.sub("", rest, count=1)
     return rest
 
 
-def closed(connection: duckdb.DuckDBPyConnection, files: list[str]) -> None:
+def closed(connection: bare.DuckDBPyConnection, files: list[str]) -> None:
     """Closes the engine for good: it may open these files, and its own temporary ones."""
     # Names of Python variables are no tables.
     connection.execute("SET python_enable_replacements = false")
@@ -79,7 +78,7 @@ def closed(connection: duckdb.DuckDBPyConnection, files: list[str]) -> None:
 
 def refusal(error: Exception, said: str) -> QueryError | None:
     """What to say of a query that the closed engine refused; None for other errors."""
-    if not isinstance(error, duckdb.PermissionException):
+    if not isinstance(error, bare.PermissionException):
         return None
     named = re.search(r'"([^"]*)"', said)
     where = f" {named.group(1)}" if named else " other files"
@@ -104,7 +103,7 @@ def _instead(kind: str) -> str:
     return instead.get(kind, HINT)
 
 
-def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
+def _parsed(connection: bare.DuckDBPyConnection, sql: str) -> Any:
     """The statement as the engine's own parser understands it."""
     (text,) = connection.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()[0]
     try:

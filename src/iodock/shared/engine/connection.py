@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import tempfile
 
-import duckdb
+from iodock.shared.engine.bare import bare
 
 MEMORY_LIMIT = "600MB"
 THREADS = 2
 
 
-def connected() -> duckdb.DuckDBPyConnection:
+def connected() -> bare.DuckDBPyConnection:
     """An engine of its own; what does not fit into its memory goes to the temporary folder."""
-    return duckdb.connect(
+    return bare.connect(
         config={
             "memory_limit": MEMORY_LIMIT,
             "threads": THREADS,
