@@ -1,4 +1,4 @@
-"""Events folded outside the SQL engine, in one pass over the columns that it takes (crates/iodock-fold)."""
+"""Folds events outside the SQL engine, in one pass over the columns that are needed (crates/iodock-fold)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class EventFold:
-    """A derived table that need not be asked of the SQL engine."""
+    """A derived table that can be computed without the SQL engine."""
 
     name: str
     """`uses` or `transfers`."""
     groups: str
-    """A SELECT over the table `folding.groups`, in which the same key may come several times."""
+    """A SELECT over the table `folding.groups`, which may contain the same key several times."""
     places: str | None = None
-    """A SELECT of `file_id place` (UINTEGER, not null), where files are folded by place."""
+    """A SELECT of `file_id place` (UINTEGER, not null), if files are folded by place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,31 +102,31 @@ def places_in(rows: pa.Table) -> Places:
 
 
 class Folding:
-    """One pass over the events in some files. Another thread may stop it."""
+    """One pass over the events in several files. Another thread may stop it."""
 
     def __init__(self, paths: Sequence[Path], name: str, places: Places | None) -> None:
-        """Raises NativeError where it can't be done."""
+        """Raises NativeError if this is not possible."""
         self._folding = _native.EventFolding(list(paths), name, places)
         self.stopped = False
 
     @property
     def rows(self) -> int:
-        """Events in all."""
+        """Total number of events."""
         return self._folding.rows
 
     def tables(self) -> Iterator[Groups]:
-        """The groups, part by part; none of none. Raises NativeError, KeyboardInterrupt."""
+        """The groups, part by part; no part if there are none. Raises NativeError, KeyboardInterrupt."""
         while table := self._folding.next_table():
             yield Groups(*table)
 
     def stop(self) -> None:
-        """The part that is being made is the last, and raises NativeError."""
+        """The part in progress is the last, and raises NativeError."""
         self.stopped = True
         self._folding.cancel()
 
 
 def _numbers(column: pa.ChunkedArray) -> bytes:
-    """Unsigned numbers of 32 bits as they lie in memory; none is null."""
+    """Unsigned 32-bit integers as a buffer; there are no nulls."""
     return b"".join(_bytes(chunk) for chunk in column.chunks)
 
 
