@@ -1,7 +1,7 @@
-//! The one pipeline that logs and recordings take: sources -> tracker -> coverage -> store.
+//! The pipeline for logs and recordings: sources -> tracker -> coverage -> store.
 //!
-//! [`import`] makes a store of logs, [`finish_recording`] makes the tables of a recording's store from its
-//! journal. Both run [`run`]: the formats' threads parse, one thread tracks, the store's encodes.
+//! [`import`] makes a store from logs, [`finish_recording`] makes the tables of a recording's store from its
+//! journal. Both call [`run`]: the formats' threads parse, one thread tracks, the store's thread encodes.
 
 mod beside;
 mod error;
@@ -9,6 +9,7 @@ mod executables;
 mod faults;
 mod following;
 mod import;
+mod join;
 mod logs;
 mod merge;
 mod mounts;
@@ -27,6 +28,7 @@ pub use following::{CallSeen, FileSeen, Following, Seen, Sums};
 pub use import::{import, ImportOptions, ImportSummary};
 pub use iodock_darshan::is_darshan;
 pub use iodock_formats::LineRange;
+pub use join::{merge_stores, Clocks, Merged};
 pub use logs::{format_names, open_logs, LogOptions, Opened};
 pub use merge::Stream;
 pub use pipeline::{run, EventSink, Imported, Progress};

@@ -1,4 +1,4 @@
-/* What the parts of the library of interfaces share. */
+/* Shared by the parts of the library of interfaces. */
 #ifndef IODOCK_INTERFACES_H
 #define IODOCK_INTERFACES_H
 
@@ -93,13 +93,13 @@ static inline wide_call *real_of(const char *family, const void *address, const 
 void iodock_tell_hints(u32 number, word info, word file);
 void *iodock_find(const char *name), *iodock_look_for(const char *name, void **place);
 
-/* The function of that name that comes next, looked for once. */
+/* The next function of that name, looked up once. */
 static inline void *next_of(const char *name, void **place) {
 	void *found = __atomic_load_n(place, __ATOMIC_RELAXED);
 	return likely(found) ? found : iodock_look_for(name, place);
 }
 
-/* The same of a function that the program did not ask for; 0: there is none, and what it would say is unknown. */
+/* The same for a function that the program did not call; 0: it does not exist, and its result is unknown. */
 static inline void *helper_of(const char *name, void **place) {
 	void *found = __atomic_load_n(place, __ATOMIC_RELAXED);
 	if (!likely(found))

@@ -1,14 +1,15 @@
-//! The store: a folder `NAME.iodock/` of Parquet tables and a manifest, which anyone can open with
-//! their own tools. The contract is `docs/explanation/store.md`.
+//! The store: a folder `NAME.iodock/` of Parquet tables and a manifest, which anyone can open with their own
+//! tools. The contract is `docs/explanation/store.md`.
 //!
-//! [`StoreWriter`] writes one: tables go into a temporary folder, the manifest last, and only then does
-//! the folder get its name, so that a store is there whole or not at all. [`StoreInfo`] says what lies
-//! in one.
+//! [`StoreWriter`] writes one: tables go to a temporary folder, the manifest last, and only then the folder
+//! gets its name, so that a store exists as a whole or not at all. [`StoreInfo`] describes the content of
+//! one.
 
 pub mod checksum;
 mod chunk;
 mod column;
 mod contents;
+mod copied;
 mod dictionary;
 mod encodings;
 mod error;
@@ -20,12 +21,14 @@ mod manifest;
 mod new_store;
 pub mod own;
 mod profiles;
+mod reading;
 mod schema;
 mod stacks;
 mod table;
 mod tables;
 mod writer;
 
+pub use copied::{CopiedTable, TableCopy, COPIED};
 pub use error::StoreError;
 pub use info::StoreInfo;
 pub use manifest::{
@@ -33,6 +36,7 @@ pub use manifest::{
     SCHEMA_VERSION,
 };
 pub use profiles::{AccessRow, BinRow, Counts, HeatRow, LayoutRow, ProfileRow, ProfileTables, RankShare};
+pub use reading::{EventReader, Record, Records};
 pub use stacks::SymbolRow;
 pub use table::{Cell, TableWriter, Written};
 pub use tables::{ExecutableRow, FaultRow, PagesRow};

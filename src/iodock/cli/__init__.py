@@ -1,15 +1,16 @@
-"""The command line: one file per verb, listed in `registry`. Only here is argv read, something printed,
-exited."""
+"""The command line: one file per verb, listed in `registry`. Only this package reads argv, prints and
+exits."""
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
 
 from iodock.cli.streams import prepare
 
-# As typing's, whose import takes as long as Python's own start.
+# The same value as typing's, whose import takes as long as Python's own start.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -24,8 +25,11 @@ def main() -> None:
         sys.exit(answer(os.environ["_IODOCK_COMPLETE"]))
     recording = sys.argv[1:2] == ["record"]
     if recording:
-        # What a recording costs is compared with the program's own time: no rubbish is looked for meanwhile.
+        # The overhead of a recording counts against the program's own time, so the garbage collector is off.
         gc.disable()
+    elif sys.argv[1:2] and sys.argv[1] in _SHORT:
+        # Most of what a short command makes it needs to its end.
+        gc.set_threshold(50_000, 20, 20)
     prepare()
     status = _record(sys.argv[2:]) if recording else None
     if sys.argv[1:3] == ["monitor", "digest"]:
@@ -38,18 +42,30 @@ def main() -> None:
         status = run(sys.argv[1:])
     status = _flushed(status)
     if recording:
-        # Nor is the interpreter taken apart, which takes longer than recording a small program.
-        sys.stderr.flush()
-        os._exit(status)
+        # The interpreter is not shut down either, which takes longer than recording a small program.
+        _leave(status)
+    if sys.argv[1:2] and sys.argv[1] in _SHORT and not (sys.getprofile() or sys.gettrace()):
+        # Temporary folders are removed here.
+        atexit._run_exitfuncs()
+        _leave(status)
     sys.exit(status)
 
 
+_SHORT = ("show", "diagnose", "report", "query")
+"""Commands that answer and end."""
+
+
+def _leave(status: int) -> None:
+    sys.stderr.flush()
+    os._exit(status)
+
+
 def _flushed(status: int) -> int:
-    """Writes what is left for stdout; the exit status, which is no success where that fails."""
+    """Flushes stdout; returns the exit status, which is an error if that fails."""
     try:
         sys.stdout.flush()
     except OSError as error:
-        # What can't be written would be tried again, and complained about, at exit.
+        # Otherwise Python would try to write again at exit, and report an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if status == 0 and not isinstance(error, BrokenPipeError):
             from iodock.cli.run import failed
@@ -59,7 +75,7 @@ def _flushed(status: int) -> int:
 
 
 def _record(arguments: list[str]) -> int | None:
-    """Records a program; None if the arguments are not plain."""
+    """Records a program; None if the arguments are not simple."""
     from iodock.cli import recording
 
     asked = recording.plain(arguments)
@@ -74,7 +90,7 @@ def _record(arguments: list[str]) -> int | None:
 
 
 def _digest(arguments: list[str]) -> int | None:
-    """Prints a job's digest that a portal makes; None if the arguments are not plain."""
+    """Prints a job's digest from a portal; None if the arguments are not simple."""
     from iodock.cli import digest_portal
 
     asked = digest_portal.plain(arguments)

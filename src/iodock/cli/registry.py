@@ -1,6 +1,6 @@
-"""Every verb: its module in this folder holds a click command `command`.
+"""All verbs: the module of each in this folder has a click command `command`.
 
-The one-line helps stand here so that `iodock --help` imports no verb.
+The one-line help texts are here so that `iodock --help` imports no verb.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "record": ("iodock.cli.record", "Record a program's I/O, then show where the time went"),
     "live": ("iodock.cli.live", "Watch a recording in progress: rates, largest files and calls"),
     "import": ("iodock.cli.import_logs", "Turn logs of strace, Darshan or another tracer into a store"),
+    "merge": ("iodock.cli.merge", "Make one store of a run's parts, recorded by node or by rank"),
     "show": ("iodock.cli.show", "Show an analysis of a store: table, CSV, JSON, chart, ..."),
     "diagnose": ("iodock.cli.diagnose", "Say what is wrong, what it costs, and what to change"),
     "volume": ("iodock.cli.volume", "Compare the bytes a program moves with what its files hold"),

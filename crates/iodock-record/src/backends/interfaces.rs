@@ -9,7 +9,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Programs that start the ranks of another one, and what brings MPI to Python.
+/// Programs that start the ranks of another one, and Python modules that load MPI.
 const WORDS: [&str; 10] =
     ["mpirun", "mpiexec", "orterun", "prterun", "prun", "srun", "aprun", "jsrun", "ibrun", "mpi4py"];
 /// How libraries are named that make these calls, or whose calls are taken.
@@ -18,7 +18,7 @@ const LIBRARIES: [&[u8]; 2] = [b"libmpi", b"libhdf5"];
 const PACKAGES: [&str; 3] = ["mpi4py", "h5py", "tables"];
 /// What only launchers of MPI put into the environment of their programs. (Slurm's names stand in that of every job.)
 const OF_RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK"];
-/// Of a script.
+/// Bytes of a script that are read.
 const MOST_READ: u64 = 1 << 20;
 
 pub fn are_wanted(how: Interfaces, program: &Program) -> bool {
@@ -41,7 +41,7 @@ fn has_interface(library: &Path) -> bool {
         .is_some_and(|name| LIBRARIES.iter().any(|beginning| name.as_bytes().starts_with(beginning)))
 }
 
-/// One of the words, as a word: `/usr/bin/mpirun`, `mpiexec.hydra`, but not `trunk`.
+/// Whether it contains one of the words as a word: `/usr/bin/mpirun`, `mpiexec.hydra`, but not `trunk`.
 fn mentions(text: &[u8]) -> bool {
     let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     WORDS.iter().any(|word| {
@@ -52,12 +52,12 @@ fn mentions(text: &[u8]) -> bool {
     })
 }
 
-/// The program itself, or the first of its arguments that is a file: `bash job.sh`.
+/// The program itself, or its first argument that is a file: `bash job.sh`.
 fn is_script_with_mpi(program: &Program) -> bool {
     let named = program.arguments.iter().skip(1).find(|name| !name.as_bytes().starts_with(b"-"));
     [Some(program.path.as_os_str()), named.map(|name| name.as_os_str())].into_iter().flatten().any(|name| {
         let mut text = Vec::new();
-        // (A pipe is not read: what is in it is the program's.)
+        // (A pipe is not read, because its content is for the program.)
         let is_file = fs::metadata(name).is_ok_and(|about| about.is_file());
         let read = |file: File| file.take(MOST_READ).read_to_end(&mut text).is_ok();
         is_file && File::open(name).is_ok_and(read) && !text.starts_with(b"\x7fELF") && mentions(&text)
@@ -84,7 +84,7 @@ fn is_python_with_interfaces(program: &Program) -> bool {
     folders.any(|folder| PACKAGES.iter().any(|package| folder.join(package).is_dir()))
 }
 
-/// `lib/python3.11/site-packages` and its like.
+/// `lib/python3.11/site-packages` and similar.
 fn folders_of_packages(lib: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(lib).into_iter().flatten().flatten();
     let pythons = entries.filter(|entry| entry.file_name().as_bytes().starts_with(b"python3"));

@@ -1,10 +1,8 @@
-"""How many calls, how long, how many bytes: per call, file, process, ... or any combination."""
+"""Number of calls, time and bytes: per call, file, process, ... or any combination of these."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from iodock.program.analyses.base import Analysis, Option, Request, answer, select
 from iodock.program.analyses.counters import summary as counters
@@ -26,6 +24,9 @@ from iodock.shared.answer import Answer, Totals
 from iodock.shared.errors import RequestError
 from iodock.shared.language import N_, fill
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 def run(store: Store, asked: Request) -> Answer:
     """One row per key, the costliest first."""
@@ -35,7 +36,7 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) -> Answer:
-    """One row per key in an order (SQL over the measures)."""
+    """One row per key in the order of an SQL expression over the measures."""
     keys = find_keys(asked.options["by"])
     if not keys:
         raise RequestError("--by needs a key", f"keys: {', '.join(KEYS)}")
@@ -65,7 +66,7 @@ def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) ->
 
 
 def _title(store: Store, asked: Request) -> str:
-    """As other places count calls without a file, too, and tables of counts don't tell files."""
+    """Calls without a file count here as elsewhere, and tables of counts do not know files."""
     filters = asked.filters
     any_call = store.manifest.counts_only or filters.kind or filters.file
     return N_("Calls by {keys}") if any_call else N_("Calls on files with a path by {keys}")

@@ -1,4 +1,4 @@
-"""The SQL engine under a store. Nothing outside of this room names DuckDB."""
+"""The SQL engine of a store. No other package names DuckDB."""
 
 from __future__ import annotations
 
@@ -9,34 +9,38 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
-
-import duckdb
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from iodock import _native
 from iodock.program.store import guard
-from iodock.program.store.folds import EventFold, Folding
+from iodock.program.store.folds import EventFold, Folding, Groups, Places, places_in, places_of
 from iodock.program.store.schema import EVENTS, FOLDS, TABLES, StoreTable
 from iodock.program.store.seen import VIEWS
 from iodock.program.store.tables import AGAIN, StoredTables, first_line, named_in
+from iodock.shared.engine.bare import bare, whole
 from iodock.shared.engine.connection import MEMORY_LIMIT, connected
 from iodock.shared.engine.sql import quoted
 from iodock.shared.errors import QueryError, RequestError, StoreError
 
-KEPT = "kept"
-"""The schema of tables that are kept for later questions; one hides the store's own of the same name."""
-FOLDING = "folding"
-"""The schema of what is brought to be folded further."""
+if TYPE_CHECKING:
+    # Loaded where an answer is Arrow: it takes long.
+    import pyarrow as pa
 
-# The engine keeps the order of rows except where it exchanges the sides of a join, and where it puts few rows
-# aside until there are more, which others then overtake.
+KEPT = "kept"
+"""Schema of tables that are stored for later queries; such a table hides the store's own of the same name."""
+FOLDING = "folding"
+"""Schema of intermediate tables that are folded further."""
+
+# The engine keeps the order of rows, except when it swaps the sides of a join, and when it holds a few rows
+# back until there are more, so that others overtake them.
 KEEP_ORDER = """SET disabled_optimizers = 'join_order,build_side_probe_side';
 SET enable_caching_operators = false"""
 KEPT_FIRST = f"SET search_path = '{KEPT},main'"
+FEW_ROWS = 2_000
+"""Loading Arrow takes longer than to exchange so many rows without it."""
 FREE_ORDER = "RESET disabled_optimizers; RESET enable_caching_operators"
 
-# What rows of the tables made at import look like: bytes that changed in them need not be noticed otherwise.
+# Plausible values of the tables made at import, which reveal bytes that changed in them.
 _CREDIBLE = {
     "stored_durations": "count > 0 AND time_ns >= 0 AND duration_bin BETWEEN 0 AND 64 AND direction <= 2 "
     "AND call_id IN (SELECT id FROM calls)",
@@ -49,25 +53,26 @@ _CREDIBLE = {
 
 
 _WRONG_QUERY = (
-    duckdb.ParserException,
-    duckdb.SyntaxException,
-    duckdb.BinderException,
-    duckdb.CatalogException,
-    duckdb.InterruptException,
+    bare.ParserException,
+    bare.SyntaxException,
+    bare.BinderException,
+    bare.CatalogException,
+    bare.InterruptException,
 )
-_WRONG_VALUE = (duckdb.ConversionException, duckdb.OutOfRangeException)
+_WRONG_VALUE = (bare.ConversionException, bare.OutOfRangeException)
 
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 
 
 def interrupt_all() -> None:
-    """Stops the queries that run in this process, from another thread."""
+    """Stops the queries that run in this process; called from another thread."""
     for engine in list(_engines):
         engine.interrupt()
 
 
 class Engine:
-    """DuckDB in memory, with one view per table of the store. Several threads may ask side by side."""
+    """DuckDB in memory, with one view per table of the store. Several threads may run queries at the same
+    time."""
 
     def __init__(
         self,
@@ -76,8 +81,8 @@ class Engine:
         checksums: Mapping[str, str] = MappingProxyType({}),
         unsafe: bool = False,
     ) -> None:
-        """FOLDER: of the store; None for an engine that holds only what is brought to it. ROWS: how many rows
-        each table has, and CHECKSUMS: of its files, as the manifest says. UNSAFE: queries of users may do
+        """FOLDER: of the store; None for an engine that holds only tables passed to it. ROWS: number of rows
+        of each table, and CHECKSUMS: of its files, both from the manifest. UNSAFE: queries of users may do
         anything, not only read the store."""
         self._own = threading.local()
         self._connections = [connected()]
@@ -102,18 +107,18 @@ class Engine:
         self._connection.execute(f"CREATE SCHEMA {KEPT}; CREATE SCHEMA {FOLDING}; {KEPT_FIRST}")
 
     @property
-    def _connection(self) -> duckdb.DuckDBPyConnection:
-        """This thread's own: a connection answers one question at a time."""
+    def _connection(self) -> bare.DuckDBPyConnection:
+        """The connection of this thread: a connection answers one query at a time."""
         if not hasattr(self._own, "connection"):
             connection = self._connections[0].cursor()
             connection.execute(KEPT_FIRST)
             self._connections.append(connection)
             self._own.connection = connection
-        found: duckdb.DuckDBPyConnection = self._own.connection
+        found: bare.DuckDBPyConnection = self._own.connection
         return found
 
     def _name_tables(self, tables: Iterable[StoreTable]) -> None:
-        """Gives the engine the tables that a query names, when one first does: each takes a while. Raises
+        """Registers the tables that a query names on first use, because each takes a while. Raises
         StoreError."""
         with self._giving:
             for table in tables:
@@ -139,11 +144,11 @@ class Engine:
                     self._given.add(view.name)
 
     def has(self, table: str) -> bool:
-        """Whether the store has files of this table."""
+        """Whether the store has files for this table."""
         return self._stored is not None and self._stored.has(table)
 
     def has_fold(self, name: str) -> bool:
-        """Whether the store has this table of those made of events at import, and whole."""
+        """Whether the store has this table, one of those that import makes from events, complete."""
         with self._fold_lock:
             if name not in self._folds:
                 self._folds[name] = self._take_fold(name)
@@ -153,20 +158,20 @@ class Engine:
         if not self.has(name):
             return False
         try:
-            # Small, and damage shows when all of it is read.
+            # Small, and reading all of it reveals damage.
             self.keep(name, f'FROM main."{name}"')
             credible = f'SELECT bool_and(coalesce({_CREDIBLE[name]}, false)) FROM "{name}"'
             return self._connection.execute(credible).fetchall()[0][0] is not False
-        except (QueryError, duckdb.Error):
+        except (QueryError, bare.Error):
             return False
 
     def check(self) -> None:
-        """Raises StoreError if any file of the store is not as it was written."""
+        """Raises StoreError if any file of the store differs from what was written."""
         if self._stored is not None:
             self._stored.check(TABLES)
 
     def _check_named(self, sql: str) -> None:
-        """Raises QueryError if a file of a table that the query names is not as it was written."""
+        """Raises QueryError if a file of a table that the query names differs from what was written."""
         if self._stored is None:
             return
         tables = [*TABLES, *FOLDS] if self._is_unsafe else named_in(sql)
@@ -176,80 +181,91 @@ class Engine:
             self._name_views(sql)
         except StoreError as error:
             raise QueryError(str(error), error.hint) from error
-        except duckdb.Error as error:
+        except bare.Error as error:
             raise self._query_error(error) from error
 
     def table(self, sql: str) -> pa.Table:
-        """The whole answer to a SELECT. Raises QueryError."""
+        """The whole result of a SELECT. Raises QueryError."""
+        from iodock.shared.engine.arrow import arrow_table
+
         self._check_named(sql)
         try:
-            return self._connection.sql(sql).to_arrow_table()
-        except duckdb.Error as error:
+            return arrow_table(self._connection, sql)
+        except bare.Error as error:
             raise self._query_error(error) from error
 
     def reader(self, sql: str, rows: int = 100_000) -> pa.RecordBatchReader:
-        """The answer to a SELECT, batch by batch, in the order of the rows of its first table. Raises
+        """The result of a SELECT, batch by batch, in the order of the rows of its first table. Raises
         QueryError."""
+        import pyarrow as pa
+
         self._check_named(sql)
         try:
+            whole()
             self._connection.execute(KEEP_ORDER)
             reader = self._connection.sql(sql).to_arrow_reader(rows)
-        except duckdb.Error as error:
+        except bare.Error as error:
             raise self._query_error(error) from error
         return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
 
     def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
         try:
             yield from reader
         except (OSError, pa.ArrowException) as error:
-            # What the engine meets further on is an error of Arrow's.
+            # Errors that the engine finds later are raised by Arrow.
             if self._stored is None or self._stored.damaged(TABLES) is None:
                 raise
             raise self._query_error(error) from error
 
     def json_reader(self, sql: str, names: Sequence[str], rows: int = 20_000) -> pa.RecordBatchReader:
-        """The answer to a SELECT as one column of text: each row as a JSON object, before it a comma and a
-        line break. Made in the engine, where it costs a tenth of what Python objects would. Raises
-        QueryError."""
+        """The result of a SELECT as one column of text: each row as a JSON object, after a comma and a line
+        break. The engine builds it at a tenth of the cost of Python objects. Raises QueryError."""
         fields = ", ".join(f'{quoted(name)}: "{name}"' for name in names)
         return self.reader(f"SELECT concat(',', chr(10), to_json({{{fields}}})) AS text FROM ({sql}) r", rows)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """A small answer as dictionaries."""
+        """A small result as dictionaries."""
         self._check_named(sql)
         try:
-            # Arrow's way plans each question twice.
+            # Fetching through Arrow plans each query twice.
             answer = self._connection.execute(sql)
             names = [column[0] for column in answer.description]
             return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
-        except duckdb.Error as error:
+        except bare.Error as error:
             raise self._query_error(error) from error
 
     def keep(self, name: str, sql: str) -> None:
-        """Keeps the answer to a SELECT as a table of that name, for the queries that follow."""
+        """Stores the result of a SELECT as a table of that name for later queries."""
         self._check_named(sql)
         try:
             self._connection.execute(f'CREATE OR REPLACE TABLE {KEPT}."{name}" AS {sql}')
-        except duckdb.Error as error:
+        except bare.Error as error:
             raise self._query_error(error) from error
 
     def fold(self, name: str, fold: EventFold) -> bool:
-        """Keeps a fold of all events as a table of that name. False where it can't be done: for events that
-        are damaged, or not as iodock stores them (types, nulls, numbers that can't be, another compression).
-        SQL can say what is wrong with them, if anything is. Raises QueryError."""
+        """Stores a fold of all events as a table of that name. False if this is not possible: for damaged
+        events, or those in another form than iodock's (types, nulls, impossible numbers, another
+        compression). SQL then reports errors, if there are any. Raises QueryError."""
         if self._stored is None:
             return False
         self._check_named(EVENTS.name)
-        places = None if fold.places is None else self.table(fold.places)
+        places = None if fold.places is None else self._places(fold.places)
         try:
             folding = Folding(self._stored.viewed(EVENTS), fold.name, places)
         except _native.NativeError:
             return False
         if self._rows.get("events", folding.rows) != folding.rows:
             return False
-        # One at a time: what is brought to the engine and not kept has the same name each time.
+        # One at a time, because the intermediate table always has the same name.
         with self._bringing:
             return self._run(name, fold, folding)
+
+    def _places(self, sql: str) -> Places:
+        if self._rows.get("files", FEW_ROWS) >= FEW_ROWS:
+            return places_in(self.table(sql))
+        return places_of((row["file_id"], row["place"]) for row in self.rows(sql))
 
     def _run(self, name: str, fold: EventFold, folding: Folding) -> bool:
         self._running.append(folding)
@@ -267,34 +283,44 @@ class Engine:
             return False
         finally:
             self._running.remove(folding)
-            with contextlib.suppress(duckdb.Error):
+            with contextlib.suppress(bare.Error):
                 self._connection.execute(f"DROP TABLE IF EXISTS {FOLDING}.groups")
 
-    def _take(self, groups: pa.Table, is_first: bool) -> None:
-        into = "CREATE OR REPLACE TABLE {} AS" if is_first else "INSERT INTO {}"
-        self._bring(into.format(f"{FOLDING}.groups"), groups)
+    def _take(self, groups: Groups, is_first: bool) -> None:
+        into = f"{'CREATE OR REPLACE TABLE' if is_first else 'INSERT INTO'} {FOLDING}.groups"
+        into += " AS" if is_first else ""
+        if groups.rows > FEW_ROWS:
+            self._bring(into, groups.arrow)
+            return
+        try:
+            self._connection.execute(f"{into} {groups.select}", groups.values)
+        except bare.Error as error:
+            raise self._query_error(error) from error
 
     def bring(self, name: str, rows: pa.Table) -> None:
-        """Keeps rows that are not of this store as a table of that name. Raises QueryError."""
+        """Stores rows from outside of this store as a table of that name. Raises QueryError."""
         with self._bringing:
             self._bring(f'CREATE OR REPLACE TABLE {KEPT}."{name}" AS', rows)
 
     def _bring(self, into: str, rows: pa.Table) -> None:
+        whole()
         try:
             self._connection.register("brought", rows)
             self._connection.execute(f"{into} FROM brought")
-        except duckdb.Error as error:
+        except bare.Error as error:
             raise self._query_error(error) from error
         finally:
-            with contextlib.suppress(duckdb.Error):
+            with contextlib.suppress(bare.Error):
                 self._connection.unregister("brought")
 
     def hold(self, table: str) -> None:
-        """Holds one of the store's tables in memory for the queries that follow and name it."""
+        """Loads one of the store's tables into memory for later queries that name it."""
         self._to_hold.add(table)
 
     def user_query(self, sql: str) -> pa.Table:
-        """What a user asks: anything that gives rows. Raises QueryError and RequestError."""
+        """A query of a user: anything that returns rows. Raises QueryError and RequestError."""
+        import pyarrow as pa
+
         try:
             statements = len(self._connection.extract_statements(sql))
             if not statements:
@@ -307,18 +333,19 @@ class Engine:
             self._name_tables((*TABLES, *FOLDS))
             self._name_views(" ".join(view.name for view in VIEWS))
             self._connection.execute(FREE_ORDER)
+            whole()
             relation = self._connection.sql(sql)
             return pa.table({}) if relation is None else relation.to_arrow_table()
-        except duckdb.Error as error:
+        except bare.Error as error:
             raise self._query_error(error, asked=True) from error
 
     def interrupt(self) -> None:
-        """Stops the query that runs, from another thread."""
+        """Stops the running query; called from another thread."""
         for folding in list(self._running):
             folding.stop()
-        # An engine that is just being closed has none.
+        # An engine that is being closed has no connection.
         for connection in list(self._connections):
-            with contextlib.suppress(duckdb.Error):
+            with contextlib.suppress(bare.Error):
                 connection.interrupt()
 
     def close(self) -> None:
@@ -329,15 +356,15 @@ class Engine:
             self._stored.close()
 
     def _query_error(self, error: Exception, asked: bool = False) -> QueryError:
-        """ASKED: a user wrote the query, so that it may be wrong itself."""
-        if isinstance(error, duckdb.OutOfMemoryException):
+        """ASKED: a user wrote the query, so the query itself may be wrong."""
+        if isinstance(error, bare.OutOfMemoryException):
             return QueryError(
                 f"the query needs more memory than {MEMORY_LIMIT}", "ask for fewer rows or keys"
             )
         if asked and (refused := guard.refusal(error, self._named(error))):
             return refused
         if self._stored is not None and not isinstance(error, _WRONG_QUERY + _WRONG_VALUE * asked):
-            # What the engine says of a page that can't be unpacked does not tell that it is one.
+            # The engine's error about a page that can't be decompressed does not say so.
             where = self._stored.damaged(TABLES)
             if where is None and isinstance(error, _WRONG_VALUE):
                 where = self._stored.folder
@@ -354,7 +381,7 @@ _NEAR = re.compile(r'^(?:Candidate bindings|Did you mean)[: ]*("[^"]*"(?:, "[^"]
 
 
 def _meant(error: Exception) -> str:
-    """What the engine takes to be meant, else the tables there are."""
+    """The table that the engine suggests, else the list of tables."""
     near = _NEAR.search(str(error))
     if near is not None:
         return f"did you mean {near[1].replace(chr(34), '').replace(', ', ' or ')}"
