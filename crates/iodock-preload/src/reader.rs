@@ -1,4 +1,4 @@
-//! Reads chunks back: what the preloaded library wrote, call by call.
+//! Reads chunks: decodes what the preloaded library wrote, call by call.
 
 use crate::cursor::Cursor;
 pub use crate::entries::*;
@@ -19,12 +19,12 @@ pub struct Head {
     pub level: u32,
     /// The process whose thread writes it; a child of vfork writes into its parent's.
     pub owner: u32,
-    /// How often the chunk was used before.
+    /// How many times the chunk was used before.
     pub generation: u32,
 }
 
 impl Head {
-    /// What tells the chunk that lies at `index` of a session from others: also from what it was before.
+    /// Identifies the chunk at `index` of a session, and its generation.
     pub fn number(&self, index: u64) -> u64 {
         index | u64::from(self.generation) << 32
     }
