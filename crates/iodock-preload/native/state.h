@@ -118,7 +118,7 @@ struct run {
 	u32 untimed; /* number of untimed ones before the next timed one */
 	u32 length, skipped, number;
 	const void *row;
-	u64 duration, end; /* of the last one that was timed, in ticks */
+	u64 duration, end; /* of the last timed one, in ticks */
 };
 
 struct state {
