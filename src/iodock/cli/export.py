@@ -25,9 +25,7 @@ _ENDINGS = {
 _BINARY = ("perfetto", "pprof")
 _EXAMPLES = (
     "iodock export run.iodock -o run.pftrace",
-    "iodock export run.iodock -o run.speedscope.json",
     "iodock export run.iodock --format pprof -o run.pb.gz",
-    "iodock export run.iodock --format collapsed --weigh bytes | flamegraph.pl > run.svg",
 )
 
 
