@@ -22,20 +22,22 @@ int is_lent(const struct state *state) {
 	return lender(state) != 0;
 }
 
-/* The parent's call in flight: a handler that interrupted it has made the child. */
+/* The parent's call in flight: a handler that interrupted it has created the child. */
 u64 flight_lent(const struct state *state) {
 	const struct pending *pending = lender(state);
 	return pending ? pending->fork.flight : 0;
 }
 
-/* From here on the state records the calls of that thread: of the child, or of its parent again. (A handler looks at the thread's number.) */
+/* From here on the state records the calls of that thread: the child, or its parent again. (A handler
+ * checks the thread id.) */
 static void hand_to(struct state *state, u32 tid, u32 pid, u64 now) {
 	state->pid = pid;
 	state->tid = tid;
 	record_control(state, CONTROL_TASK, now);
 }
 
-/* A result, or that it did not return. The birth is noted so that the recorder knows of a child that never loads this library. */
+/* A result, or that it did not return. The birth is recorded so that the recorder knows a child that never
+ * loads this library. */
 static void write_fork(struct state *state, const struct pending *pending, u32 phase, u64 end, s64 result) {
 	if (result > 0 && !(pending->fork.flags & CLONE_THREAD))
 		session->born[__atomic_fetch_add(&session->births, 1, __ATOMIC_RELAXED) & (BIRTHS - 1)] = (u32)result;
@@ -49,7 +51,7 @@ static void write_fork(struct state *state, const struct pending *pending, u32 p
 	leave(state, level, &here);
 }
 
-/* What the child, which has gone, has left unfinished in its parent's state. */
+/* Ends the calls that the child, which is gone, has left unfinished in its parent's state. */
 static void end_calls_of_child(struct state *state, const struct pending *fork, u64 now) {
 	if (state->flight != fork->fork.flight) {
 		write_no_return(state, now);
@@ -61,8 +63,9 @@ static void end_calls_of_child(struct state *state, const struct pending *fork, 
 		hand_to(state, fork->tid, fork->pid, now);
 }
 
-/* The call that made a child is over, in the parent. 0: a handler has recorded it already. A handler may abandon this half way: then ENDS marks the
- * call, and whoever finds it does this again; the record, which may be there or not, is counted as lost. */
+/* The call that created a child is over, in the parent. 0: a handler has recorded it already. A handler
+ * may abandon this half way: then ENDS marks the call, and the next code that finds it does this again;
+ * the record, which may exist or not, is counted as lost. */
 int fork_is_over(struct state *state, struct pending *pending, u32 phase, u64 end, s64 result) {
 	struct pending done = *pending;
 	u64 stack = done.stack;
@@ -79,19 +82,20 @@ int fork_is_over(struct state *state, struct pending *pending, u32 phase, u64 en
 	return 1;
 }
 
-/* Calls that were to make a child, and were abandoned before they could. */
+/* Calls that were to create a child, and were abandoned before they could. */
 static void forget_abandoned(struct state *state, u64 now, u64 stack) {
 	for (struct pending *one = innermost(state); one; one = inner(state, one->order))
 		if (lends(one) && is_abandoned(one, state->tid, stack))
 			fork_is_over(state, one, PHASE_NO_RETURN, now, 0);
 }
 
-/* Has that vfork returned to its parent, which makes a call at `stack`? (Not to a handler that interrupts fork_is_over.) */
+/* Whether that vfork has returned to its parent, which makes a call at `stack`. (Not to a handler that
+ * interrupts fork_is_over.) */
 static int is_back(const struct pending *pending, u32 tid, u64 stack) {
 	return lends(pending) && pending->tid == tid && (!(pending->stack & ENDS) || is_abandoned(pending, tid, stack));
 }
 
-/* The child of which call is it? (It may be a child's child.) */
+/* Finds the call that created the child. (It may be a child's child.) */
 static void note_child(struct state *state, u32 child) {
 	struct pending *one = innermost(state);
 	while (one && !(lends(one) && one->tid == state->tid && !one->fork.child))
@@ -100,7 +104,8 @@ static void note_child(struct state *state, u32 child) {
 		one->fork.child = child;
 }
 
-/* Is the call at `stack` the parent's or its child's? (A handler's may come before the vfork has returned, and may abandon it.) */
+/* Decides whether the call at `stack` is the parent's or its child's. (A handler's may come before the
+ * vfork has returned, and may abandon it.) */
 void settle(struct state *state, u64 now, u64 stack) {
 	u32 tid = (u32)kernel0(SYS_gettid);
 	if (tid == state->tid) {
