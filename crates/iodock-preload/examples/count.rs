@@ -13,7 +13,7 @@ fn main() {
     let memory = std::env::var("MEMORY").ok().and_then(|bytes| bytes.parse().ok());
     let light = Light { memory: memory.unwrap_or(Light::default().memory), ..Light::default() };
     let session =
-        Session::create_for(&folder, &session::libraries(), Wanted { light: Some(light), interfaces: false })
+        Session::create_for(&folder, &session::libraries(), Wanted { light: Some(light), ..Wanted::default() })
             .expect("session");
     let status = Command::new(&program)
         .arg0(&program)

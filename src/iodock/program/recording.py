@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 BACKENDS = ("auto", "ptrace", "rewrite", "bpf")
 PAGE_FAULTS = ("auto", "always", "never")
 INTERFACES = ("auto", "always", "never")
+STACKS = ("off", "sites", "all")
 LIGHT = (1 << 20, 64)
 """What a light recording takes: bytes of counters a process, and accesses that are kept whole."""
 
@@ -47,10 +48,11 @@ def record(
     complete: bool = False,
     light: tuple[int, int] | None = None,
     interfaces: str = "auto",
+    stacks: str = "off",
 ) -> _native.RecordSummary:
     """Runs a command and records it; COMPLETE: also what is done before a recorder inside of a program is
     there; LIGHT: calls are counted, in so many bytes a process, and its first so many accesses kept;
-    INTERFACES: when calls of MPI-IO are recorded, too. What it gives names the store, which need not be
+    INTERFACES: when calls of MPI-IO are recorded, too; STACKS: which frames of each call. What it gives names the store, which need not be
     called as was asked. Raises RecordRefused."""
     _let_go(store)
     try:
@@ -63,6 +65,7 @@ def record(
             complete=complete,
             light=light,
             interfaces=interfaces,
+            stacks=stacks,
         )
     except _native.NativeError as error:
         raise RecordRefused(error, _is_store(command[0])) from None
