@@ -7,7 +7,9 @@
 #define RED_ZONE 128
 #define SPAN_MOST (64ul << 20) /* so far a stack is looked for */
 #define PAGES_ASKED (2048ul)
+/* So often a stack is looked for in vain, and then at every 64th call. */
 #define TRIES_MOST 16
+#define TRIES_MASK 63
 #define PIECES 32
 #define FRAME_BYTES 24
 #define MORE_BYTES 64
@@ -94,12 +96,28 @@ static u64 end_of_stack(u64 stack) {
 	return thread != stack_tables->main_thread && stack < thread && thread - stack < SPAN_MOST ? thread & ~7ul : 0;
 }
 
+/* Is it worth asking whether a stack is there? */
+static ALWAYS int may_be_own(struct stacks *stacks, u64 stack) {
+	return end_of_stack(stack) && (stacks->tries < TRIES_MOST || !(++stacks->tries & TRIES_MASK));
+}
+
+/* Pages below, which the next calls may need. */
+static u64 pages_below(u64 from) {
+	u64 pieces[PIECES][2];
+	u8 bytes[PIECES];
+	for (u64 i = 0; i < PIECES; i++)
+		pieces[i][0] = from - (i + 1) * 4096, pieces[i][1] = 1;
+	long got = read_pieces(bytes, PIECES, pieces, PIECES);
+	return failed(got) ? 0 : (u64)got;
+}
+
 static NOINLINE void learn_stack(struct stacks *stacks, u64 stack) {
 	u64 top = end_of_stack(stack), from = stack & ~4095ul;
 	u64 to = top == stacks->top && stack < stacks->low ? stacks->low : top;
-	if (top && is_there(from, to)) {
+	if (is_there(from, to)) {
 		stacks->top = top;
-		stacks->low = from;
+		stacks->low = from - pages_below(from) * 4096;
+		stacks->tries = 0;
 	} else {
 		stacks->tries++;
 	}
@@ -159,7 +177,7 @@ u32 iodock_has_same_stack(struct state *state, const struct plain_frame *plain, 
 	if (likely(is_known(stacks, stack))) {
 		if (walk(stacks, plain->frame.site, stack, base, stack_tables->which, 0, &hash) != WHOLE)
 			return 0;
-	} else if (stacks->tries < TRIES_MOST) {
+	} else if (may_be_own(stacks, stack)) {
 		return 0;
 	}
 	return hash == stacks->last[code_at(plain)];
@@ -172,7 +190,8 @@ u64 see_stack(struct state *state, const struct plain_frame *plain, u64 base) {
 	if (!plain)
 		return MORE_BYTES;
 	u64 stack = stack_at(plain);
-	if (!is_known(stacks, stack) && stacks->tries < TRIES_MOST)
+	/* (What is asked for every 64th time was asked for by the stub.) */
+	if (!is_known(stacks, stack) && end_of_stack(stack) && (stacks->tries < TRIES_MOST || !(stacks->tries & TRIES_MASK)))
 		learn_stack(stacks, stack);
 	if (is_known(stacks, stack))
 		walk(stacks, plain->frame.site, stack, base, stack_tables->which, 1, &stacks->hash);
