@@ -148,7 +148,8 @@ def python_page() -> str:
     intro = """`import iodock`; [in a notebook](../how-to/notebook.md) shows it at work. All that goes wrong
 is an `iodock.IodockError`, whose `hint` says what to do; tracebacks show it.
 """
-    parts = [GENERATED, "# Python\n", intro, *_python_part("iodock.open", iodock.open)]
+    opening = ["## Opening a store\n", *_python_part("iodock.open", iodock.open)]
+    parts = [GENERATED, "# Python\n", intro, *opening]
     for kind in (iodock.Run, Table, iodock.Result, iodock.Findings, iodock.Chart, iodock.Page):
         parts += [f"## {kind.__name__}\n", inspect.cleandoc(kind.__doc__ or "") + "\n"]
         for name, member in vars(kind).items():

@@ -20,7 +20,7 @@ _REASONS = {
     "other-libc": N_("recorded by {backend}: the program brings a C library that the recorder does not know"),
     "privileged": N_("recorded by {backend}: the program gains privileges, and loads no library then"),
     "own-calls": N_(
-        "recorded by {backend}: the program makes system calls itself, past the C library, where "
+        "recorded by {backend}: the program makes system calls without the C library, where "
         "rewrite would not see them"
     ),
     "no-libc": N_("recorded by {backend}: the program has no C library, and rewrite would not see its calls"),
