@@ -193,7 +193,9 @@ impl ChunkReader {
         self.cursor.byte()?;
         match self.cursor.number()? {
             STACK_NEW => {}
-            known => return usize::try_from(known - STACK_NONE).ok().filter(|&known| known <= self.stacks.len()),
+            known => {
+                return usize::try_from(known - STACK_NONE).ok().filter(|&known| known <= self.stacks.len())
+            }
         }
         let frames = self.cursor.number()?;
         let mut stack = Vec::new();

@@ -3,11 +3,12 @@
 
 mod common;
 
-use common::{entries, same_with};
+use common::{compiled, entries, run, same_with, session_with, Folder};
 use iodock_event::stacks::frames;
 use iodock_preload::format::header;
 use iodock_preload::reader::{CallRecord, Entry};
 use iodock_preload::session::{Session, Stacks};
+use std::process::Command;
 
 /// The reads of the program's own that the other programs are compared by.
 fn reads(session: &Session) -> Vec<CallRecord> {
@@ -92,9 +93,14 @@ fn hostile_programs_with_stacks() {
 #[test]
 #[ignore = "part of `make test-all`: a storm of 200 runs"]
 fn a_storm_of_hostile_stacks() {
-    for _ in 0..40 {
-        for what in ["base", "context", "handler", "long", "mapped"] {
-            same_with("stacks", &[what], Stacks::All);
+    let folder = Folder::new();
+    let program = compiled("stacks", &folder);
+    let session = session_with(&folder, Stacks::All);
+    for what in ["base", "context", "handler", "long", "mapped"] {
+        let alone = Command::new(&program).arg(what).output().expect("the program starts");
+        for _ in 0..40 {
+            let recorded = run(&session, &program, &[what]);
+            assert_eq!((recorded.stdout, recorded.status), (alone.stdout.clone(), alone.status), "{what}");
         }
     }
 }

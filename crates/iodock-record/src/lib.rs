@@ -88,7 +88,9 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
         run(choice, target, &part, meta_of(choice), settings, cancel.clone())
     };
     let recorded = match (run_by(choice), choice.reason) {
-        (Err(RecordError::Refused(refusal)), Reason::Cheapest) if options.light.is_none() && options.stacks == Stacks::Off => {
+        (Err(RecordError::Refused(refusal)), Reason::Cheapest)
+            if options.light.is_none() && options.stacks == Stacks::Off =>
+        {
             part.clear();
             choice::without_buffers().and_then(run_by).map(|outcome| outcome.warned_of(refusal))
         }

@@ -60,8 +60,8 @@ _EXAMPLES = (
     "--stacks",
     type=click.Choice(STACKS),
     default="off",
-    help="where calls come from, by rewrite: off (default); sites: up to the innermost line of your own code; "
-    "all: whole stacks",
+    help="where calls come from, by rewrite: off (default); sites: up to the innermost line of your own "
+    "code; all: whole stacks",
 )
 @click.option(
     "--complete",
@@ -148,8 +148,8 @@ def command(
         )
     return run(
         command=command, pids=pids, cgroup=cgroup, output=output, backend=backend, page_faults=page_faults,
-        interfaces=interfaces, stacks=stacks, complete=complete, force=force, live=live, quiet=quiet, lang=lang,
-        light=_light(light, light_memory, light_first, command),
+        interfaces=interfaces, stacks=stacks, complete=complete, force=force, live=live, quiet=quiet,
+        lang=lang, light=_light(light, light_memory, light_first, command),
     )  # fmt: skip
 
 

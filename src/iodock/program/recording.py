@@ -52,8 +52,8 @@ def record(
 ) -> _native.RecordSummary:
     """Runs a command and records it; COMPLETE: also what is done before a recorder inside of a program is
     there; LIGHT: calls are counted, in so many bytes a process, and its first so many accesses kept;
-    INTERFACES: when calls of MPI-IO are recorded, too; STACKS: which frames of each call. What it gives names the store, which need not be
-    called as was asked. Raises RecordRefused."""
+    INTERFACES: when calls of MPI-IO are recorded, too; STACKS: which frames of each call. What it gives
+    names the store, which need not be called as was asked. Raises RecordRefused."""
     _let_go(store)
     try:
         recorded = _native.record(

@@ -40,7 +40,10 @@ impl Choice {
             Reason::Asked => format!("--backend {name} can't tell where calls come from"),
             _ => "where calls of this program come from can't be seen from inside: it is static, gains rights, makes calls past libc, or rewriting is not possible here".into(),
         };
-        Err(RecordError::Refused(Refusal::new(message, "record it without --stacks, or read a log of strace -k")))
+        Err(RecordError::Refused(Refusal::new(
+            message,
+            "record it without --stacks, or read a log of strace -k",
+        )))
     }
 }
 
