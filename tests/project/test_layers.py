@@ -45,7 +45,7 @@ LEVELS = {
         ("rules",),
         ("diagnosis", "volume", "reference", "jobs"),
         ("comparison", "casebook"),
-        ("views",),
+        ("views", "exports"),
         ("results", "bundle"),
         ("run",),
     ),

@@ -13,22 +13,22 @@ LINES = "site_lines"
 FRAMES = "stack_frames"
 _HOW = "record with --stacks sites, or import a log of strace -k (or -kk)"
 
-_BASE = "regexp_extract({}, '[^/]*$')"
-_PLACE = f"concat({_BASE.format('s.module')}, '+0x', format('{{:x}}', s.offset_bytes))"
+BASE = "regexp_extract({}, '[^/]*$')"
+PLACE = f"concat({BASE.format('s.module')}, '+0x', format('{{:x}}', s.offset_bytes))"
 _LINES = f"""WITH ranked AS (SELECT *, row_number() OVER (PARTITION BY site_id
     ORDER BY file IS NULL OR starts_with(file, '/usr/') OR starts_with(file, '/rustc/')
       OR contains(file, '/.cargo/registry/'), level) AS place FROM symbols)
 SELECT s.site_id, s.is_installed, coalesce(s.module, y.file) AS module, y.function, y.file,
   y.line AS source_line,
-  CASE WHEN y.file IS NOT NULL AND y.line IS NOT NULL THEN concat({_BASE.format("y.file")}, ':', y.line)
-    ELSE coalesce(y.function, {_PLACE}) END AS line
+  CASE WHEN y.file IS NOT NULL AND y.line IS NOT NULL THEN concat({BASE.format("y.file")}, ':', y.line)
+    ELSE coalesce(y.function, {PLACE}) END AS line
 FROM sites s LEFT JOIN ranked y ON y.site_id = s.site_id AND y.place = 1"""
 
-_NAMED = f"""coalesce(y.function, {_PLACE}, '?')
+_NAMED = f"""coalesce(y.function, {PLACE}, '?')
   || CASE WHEN y.file IS NOT NULL AND y.line IS NOT NULL
-    THEN concat(' ', {_BASE.format("y.file")}, ':', y.line) ELSE '' END"""
+    THEN concat(' ', {BASE.format("y.file")}, ':', y.line) ELSE '' END"""
 _FRAMES = f"""SELECT t.stack_id, array_agg({_NAMED} ORDER BY t.depth, y.level) AS frames,
-  string_agg(coalesce(y.function, {_PLACE}, '?'), ' < ' ORDER BY t.depth, y.level) AS stack
+  string_agg(coalesce(y.function, {PLACE}, '?'), ' < ' ORDER BY t.depth, y.level) AS stack
 FROM stacks t JOIN sites s ON s.site_id = t.site_id LEFT JOIN symbols y ON y.site_id = t.site_id
 GROUP BY 1"""
 

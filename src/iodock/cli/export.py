@@ -1,0 +1,77 @@
+"""`iodock export STORE --format FORMAT -o FILE`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from iodock.cli.beside import say_losses, say_notes
+from iodock.cli.options import examples, filter_arguments, filters, quiet
+from iodock.cli.output import destination
+from iodock.shared.errors import RequestError
+
+FORMATS = ("speedscope", "pprof", "collapsed")
+_WEIGHTS = ("time", "bytes", "calls")
+_ENDINGS = {
+    ".speedscope.json": "speedscope",
+    ".pb.gz": "pprof",
+    ".folded": "collapsed",
+    ".collapsed": "collapsed",
+}
+_BINARY = ("pprof",)
+_EXAMPLES = (
+    "iodock export run.iodock -o run.speedscope.json",
+    "iodock export run.iodock --format pprof -o run.pb.gz",
+    "iodock export run.iodock --format collapsed --weigh bytes | flamegraph.pl > run.svg",
+)
+
+
+@click.command(epilog=examples(_EXAMPLES))
+@click.argument("store")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="what to write; default: what -o FILE ends in (.speedscope.json, .pb.gz, .folded)",
+)
+@click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+@click.option(
+    "--weigh",
+    type=click.Choice(_WEIGHTS),
+    help="what makes a path wide; default: time, where it is known. Files of speedscope and pprof have all "
+    "three; this one is shown first",
+)
+@filters
+@quiet
+def command(
+    store: str, form: str | None, output: str | None, weigh: str | None, quiet: bool, **values: Any
+) -> None:
+    """Write a run for viewers of other profilers: speedscope, pprof, or collapsed stacks for flame graphs. A
+    path is program, functions, call and file, or without stacks program, file and call; many files of similar
+    names are one, their pattern."""
+    from iodock.program.exports import export
+    from iodock.program.relations.filters import Filters
+    from iodock.program.store import Store
+
+    chosen = _format(form, output)
+    if chosen in _BINARY and output is None and sys.stdout.isatty():
+        raise RequestError(f"{chosen} is no text for a terminal", "-o FILE, or a pipe")
+    asked = Filters.from_mapping(filter_arguments(values))
+    with Store.open(store) as opened:
+        with destination(output) as out:
+            notes = export(opened, chosen, asked, weigh, out)
+        losses = opened.manifest.losses
+    if not quiet:
+        say_notes(notes)
+        say_losses((loss.name, loss.count, loss.cure) for loss in losses)
+
+
+def _format(form: str | None, output: str | None) -> str:
+    if form is not None:
+        return form
+    for ending, known in _ENDINGS.items():
+        if output is not None and output.endswith(ending):
+            return known
+    raise RequestError("the format is not known", "name it with --format")

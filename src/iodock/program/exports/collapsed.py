@@ -1,0 +1,25 @@
+"""Collapsed stacks, a line for each path: `program;function;call;file weight`.
+
+As flamegraph.pl, inferno and speedscope read them (https://github.com/brendangregg/FlameGraph).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import BinaryIO
+
+from iodock.program.exports.paths import Paths
+
+_TAKEN = str.maketrans({";": ":", "\n": " ", "\r": " "})
+"""Characters that end a frame or a line."""
+
+
+def write_collapsed(paths: Paths, out: BinaryIO) -> None:
+    """The chosen weight alone; paths that have none of it are left out."""
+    names = {number: frame.title.translate(_TAKEN) for number, frame in paths.frames.items()}
+    lines: Counter[str] = Counter()
+    for path in paths:
+        if weight := path.weight(paths.weights[0]):
+            lines[";".join(names[number] for number in path.frames)] += weight
+    for line, weight in lines.items():
+        out.write(f"{line} {weight}\n".encode())

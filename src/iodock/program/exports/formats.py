@@ -1,0 +1,30 @@
+"""Every format that a run is exported to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import BinaryIO
+
+from iodock.program.exports.collapsed import write_collapsed
+from iodock.program.exports.paths import WEIGHTS, Paths, paths_of
+from iodock.program.exports.pprof import write_pprof
+from iodock.program.exports.speedscope import write_speedscope
+from iodock.program.relations.filters import Filters
+from iodock.program.store import Store
+
+_OF_PATHS: dict[str, Callable[[Paths, BinaryIO], None]] = {
+    "speedscope": write_speedscope,
+    "pprof": write_pprof,
+    "collapsed": write_collapsed,
+}
+FORMATS = tuple(_OF_PATHS)
+__all__ = ["FORMATS", "WEIGHTS", "export"]
+
+
+def export(store: Store, form: str, filters: Filters, weight: str | None, out: BinaryIO) -> tuple[str, ...]:
+    """Writes the chosen calls to OUT, and gives notes about them. WEIGHT: one of WEIGHTS, by default time
+    where it is known. Raises RequestError."""
+    store.need_calls()
+    paths = paths_of(store, filters, weight)
+    _OF_PATHS[form](paths, out)
+    return paths.notes

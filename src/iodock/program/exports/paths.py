@@ -1,0 +1,67 @@
+"""What profilers take: frames, paths of frames, and their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.program.relations.filters import Filters
+from iodock.program.relations.flames import PATHS, Frame, frames_of, keep_flames
+from iodock.program.relations.selection import select
+from iodock.program.store import Store
+from iodock.shared.errors import RequestError
+
+WEIGHTS = ("time", "bytes", "calls")
+_COLUMNS = {"time": "time_ns", "bytes": "bytes", "calls": "count"}
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Numbers of frames, outermost first, and what the calls of this path took together."""
+
+    frames: tuple[int, ...]
+    time_ns: int | None
+    bytes: int | None
+    calls: int
+
+    def weight(self, name: str) -> int:
+        """Of WEIGHTS; 0 where it is not known."""
+        return (self.calls if name == "calls" else self.bytes if name == "bytes" else self.time_ns) or 0
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The paths of a store's calls. They are read again for each weight."""
+
+    store: Store
+    frames: dict[int, Frame]
+    weights: tuple[str, ...]
+    """The chosen one first; without those that the store does not know."""
+    notes: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[Path]:
+        rows = self.store.reader(f"SELECT path, time_ns, bytes, count FROM {PATHS} ORDER BY path")
+        for batch in rows:
+            for row in batch.to_pylist():
+                yield Path(tuple(row["path"]), row["time_ns"], row["bytes"], row["count"])
+
+
+def paths_of(store: Store, filters: Filters, weight: str | None) -> Paths:
+    """Raises RequestError if the store does not know the weight that is asked for."""
+    selection = select(store, filters)
+    keep_flames(store, selection)
+    (known,) = store.rows(
+        f"SELECT {', '.join(f'sum({one}) AS {one}' for one in _COLUMNS.values())} FROM {PATHS}"
+    )
+    there = tuple(name for name in WEIGHTS if known[_COLUMNS[name]])
+    if weight is not None and weight not in there and known["count"]:
+        lacks = (
+            f"{store.name}: does not know how long the chosen calls took"
+            if weight == "time"
+            else f"{store.name}: the chosen calls move no bytes"
+        )
+        raise RequestError(lacks, "--weigh calls")
+    chosen = (weight or (there or WEIGHTS)[0],)
+    return Paths(
+        store, frames_of(store), (*chosen, *(one for one in there if one not in chosen)), selection.notes
+    )

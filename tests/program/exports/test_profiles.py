@@ -1,0 +1,204 @@
+"""Exports for profilers: sums are those of the store, and the profilers' own definitions hold."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from in_process import asked, printed, shown
+from places import FIXTURES
+from stacked import stacked_store
+
+STEP = "solver;main solver.c:77;write_step solver.c:412;__write;write;/data/out"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return stacked_store(tmp_path_factory.mktemp("stacked"))
+
+
+def folded(*arguments: object) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for line in printed("export", *arguments, "--format", "collapsed").splitlines():
+        path, _, weight = line.rpartition(" ")
+        found[path] += int(weight)
+    return found
+
+
+def totals(store: Path, *options: str) -> dict[str, int]:
+    rows = shown(store, "summary", *options)["rows"]
+    return {
+        "calls": sum(row["count"] for row in rows),
+        "time": sum(row["total_time_ns"] or 0 for row in rows),
+        "bytes": sum((row["read_bytes"] or 0) + (row["written_bytes"] or 0) for row in rows),
+    }
+
+
+@pytest.mark.parametrize("weight", ["time", "bytes", "calls"])
+def test_collapsed_weights_are_those_of_the_store(store: Path, weight: str) -> None:
+    for options in ((), ("--call", "write"), ("--kind", "all"), ("--file", "/data/in")):
+        found = folded(store, "--weigh", weight, *options)
+        assert sum(found.values()) == totals(store, *options)[weight], options
+    expected = {"time": 297 * 900_000, "bytes": 297 * 16, "calls": 297}
+    assert folded(store, "--weigh", weight)[STEP] == expected[weight]
+
+
+def test_calls_without_a_stack_are_named_so(store: Path) -> None:
+    found = folded(store, "--weigh", "calls", "--call", "openat")
+    assert found == {
+        "solver;(stack unknown);openat;/data/in": 1,
+        "solver;(stack unknown);openat;/data/out": 1,
+    }
+
+
+def test_without_stacks_the_file_stands_before_the_call(tmp_path: Path) -> None:
+    found = folded(stacked_store(tmp_path, stacks=False), "--weigh", "calls", "--call", "write,openat")
+    assert found == {
+        "solver;/data/out;write": 300,
+        "solver;/data/out;openat": 1,
+        "solver;/data/in;openat": 1,
+    }
+
+
+def test_without_times_calls_are_weighed(tmp_path: Path) -> None:
+    store = stacked_store(tmp_path, times=False)
+    assert sum(folded(store).values()) == totals(store)["bytes"] > 0
+    status, _, said = asked("export", store, "--format", "collapsed", "--weigh", "time")
+    assert status != 0 and "how long" in said and "--weigh calls" in said
+
+
+def test_speedscope_reads_it(store: Path, tmp_path: Path) -> None:
+    written = tmp_path / "run.speedscope.json"
+    printed("export", store, "-o", written, "--weigh", "bytes")
+    found = json.loads(written.read_text())
+    jsonschema.validate(found, json.loads((FIXTURES / "speedscope" / "file-format-schema.json").read_text()))
+    frames = [frame["name"] for frame in found["shared"]["frames"]]
+    assert [profile["name"].rpartition(" ")[2] for profile in found["profiles"]] == ["bytes", "time", "calls"]
+    for profile in found["profiles"]:
+        weight = profile["name"].rpartition(" ")[2]
+        assert sum(profile["weights"]) == profile["endValue"] == totals(store)[weight]
+        paths = Counter(
+            {
+                ";".join(frames[at] for at in sample): value
+                for sample, value in zip(profile["samples"], profile["weights"], strict=True)
+            }
+        )
+        assert paths == folded(store, "--weigh", weight)
+    (step,) = [frame for frame in found["shared"]["frames"] if frame["name"].startswith("write_step")]
+    assert (step["file"], step["line"]) == ("/home/u/src/solver.c", 412)
+
+
+def fields(message: bytes) -> list[tuple[int, Any]]:
+    """The fields of a message of protocol buffers, as their definition says."""
+    found, at = [], 0
+
+    def varint() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(message):
+        key = varint()
+        if key & 7 == 0:
+            found.append((key >> 3, varint()))
+        else:
+            assert key & 7 == 2, key
+            length = varint()
+            found.append((key >> 3, message[at : at + length]))
+            assert len(found[-1][1]) == length
+            at += length
+    return found
+
+
+def numbers(packed: bytes) -> list[int]:
+    found, value, shift = [], 0, 0
+    for byte in packed:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            found.append(value)
+            value = shift = 0
+    return found
+
+
+def test_a_profile_of_pprof_has_the_stores_sums(store: Path, tmp_path: Path) -> None:
+    written = tmp_path / "run.pb.gz"
+    printed("export", store, "-o", written)
+    found = fields(gzip.decompress(written.read_bytes()))
+    texts = [value.decode() for field, value in found if field == 6]
+    assert texts[0] == ""
+    kinds = [[texts[value] for _, value in fields(one)] for field, one in found if field == 1]
+    assert kinds == [["time", "nanoseconds"], ["bytes", "bytes"], ["calls", "count"]]
+    samples = [dict(fields(one)) for field, one in found if field == 2]
+    sums = [sum(column) for column in zip(*(numbers(sample[2]) for sample in samples), strict=True)]
+    assert dict(zip(("time", "bytes", "calls"), sums, strict=True)) == totals(store)
+    functions = {
+        one[1]: texts[one[2]] for field, value in found if field == 5 for one in [dict(fields(value))]
+    }
+    locations = {
+        one[1]: functions[dict(fields(one[4]))[1]]
+        for field, value in found
+        if field == 4
+        for one in [dict(fields(value))]
+    }
+    paths = [";".join(locations[at] for at in numbers(sample[1])) for sample in samples]
+    assert "/data/out;write;__write;write_step;main;solver" in paths
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(shutil.which("go") is None, reason="needs Go, which has pprof")
+def test_pprof_reads_it(store: Path, tmp_path: Path) -> None:
+    written = tmp_path / "run.pb.gz"
+    printed("export", store, "-o", written)
+    for kind, unit, total in (
+        ("calls", "count", totals(store)["calls"]),
+        ("bytes", "B", totals(store)["bytes"]),
+    ):
+        said = subprocess.run(
+            [
+                "go",
+                "tool",
+                "pprof",
+                "-top",
+                f"-sample_index={kind}",
+                f"-unit={unit}",
+                "-nodefraction=0",
+                written,
+            ],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        ).stdout
+        assert re.search(rf"100% of {total}{unit if unit == 'B' else ''} total", said), said
+        assert re.search(rf"\s{total}B?\s+100%\s+solver", said), said
+
+
+def test_a_format_has_to_be_known(store: Path, tmp_path: Path) -> None:
+    status, _, said = asked("export", store, "-o", tmp_path / "run.what")
+    assert status != 0 and "--format" in said
+    assert not (tmp_path / "run.what").exists()
+
+
+def test_frames_cannot_break_lines(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text('1 openat(AT_FDCWD, "/d;a\\nb c", O_RDONLY) = 3\n')
+    from iodock.program.capture import import_logs
+
+    store = import_logs([str(tmp_path / "log")], tmp_path / "run.iodock").store
+    assert printed("export", store, "--format", "collapsed") == "pid 1;/d:a b c;openat 1\n"
