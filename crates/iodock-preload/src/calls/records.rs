@@ -39,6 +39,9 @@ struct Exit {
     time: i64,
 }
 
+#[derive(Default)]
+struct KnownStacks(HashMap<usize, (Arc<[u8]>, Text)>);
+
 pub struct Records {
     pub batch: Batch,
     pub births: Births,
@@ -59,7 +62,7 @@ pub struct Records {
     pub usages: Usages,
     pub counted: Counted,
     /// Stacks whose bytes the batch has, by where they lie, with these.
-    stacks: HashMap<usize, (Arc<[u8]>, Text)>,
+    stacks: Box<KnownStacks>,
     /// When the last call ended, ns.
     last: i64,
 }
@@ -82,7 +85,7 @@ impl Records {
             programs: 0,
             usages: Usages::default(),
             counted: Counted::default(),
-            stacks: HashMap::new(),
+            stacks: Box::default(),
             last: UNKNOWN,
         }
     }
@@ -414,11 +417,11 @@ impl Records {
     fn stack(&mut self, stack: Option<&Arc<[u8]>>) -> Text {
         // (A new batch: with the first record that has a stack its bytes come.)
         if self.batch.records.is_empty() {
-            self.stacks.clear();
+            self.stacks.0.clear();
         }
         let Some(stack) = stack else { return Text::NONE };
         let batch = &mut self.batch;
-        let known = self.stacks.entry(stack.as_ptr() as usize);
+        let known = self.stacks.0.entry(stack.as_ptr() as usize);
         known.or_insert_with(|| (stack.clone(), batch.push_text(stack))).1
     }
 

@@ -61,7 +61,7 @@ impl Counts {
 pub struct CallsSource {
     name: String,
     streams: Streams,
-    records: Box<Records>,
+    records: Records,
     root: u32,
     length: u64,
     ending: Ending,
@@ -81,7 +81,7 @@ impl CallsSource {
         let name = file.path.display().to_string();
         let light = Some(Box::new(Counts::of(&file, session.as_ref())));
         let (root, length) = (file.root, file.length());
-        let mut records = Box::new(Records::new(root, Times::new(file.clocks.clone())));
+        let mut records = Records::new(root, Times::new(file.clocks.clone()));
         let lost = file.lost.unwrap_or_default();
         records.batch.losses.add(LossKind::DroppedRecords, lost.calls + lost.streams + file.damaged);
         records.batch.losses.add(LossKind::StoppedProcesses, lost.stopped);
