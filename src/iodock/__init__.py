@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from iodock.shared.errors import IodockError, MissingPackage, QueryError, RequestError, StoreError
 
-# As typing's, whose import takes as long as Python's own start: part of what recording a program costs.
+# The same value as typing's, whose import takes as long as Python's own start and would slow down recording.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""The check-up of a centre: which job does what to the file systems. Collector, questions and portal."""
+"""The check-up of a centre: the load of each job on the file systems. Collector, queries and portal."""

@@ -1,4 +1,4 @@
-"""The monitor store: which of its files count, and questions in SQL over them.
+"""The monitor store: the list of its valid files, and SQL queries on them.
 
 docs/explanation/monitor-store.md describes tables and columns. Only the collector's intake writes one.
 """
@@ -32,7 +32,7 @@ RESOLUTIONS = ("fine", "minute", "ten_minutes")
 """From the finest to the coarsest."""
 TABLES = ("job_io", "targets", "losses", "events", "job_names")
 MOMENTS = ("losses", "events", "job_names")
-"""Of those: rows have a moment `ts` and no interval, and are not summed up."""
+"""Tables whose rows have a moment `ts` instead of an interval, and are not summed."""
 FORMAT = "iodock monitor store"
 VERSION = 1
 _COLUMNS_OF_PLACE = "begin_ts BIGINT, end_ts BIGINT, host TEXT, source TEXT, file_system TEXT, target TEXT"
@@ -43,30 +43,30 @@ class StoredFile:
     """One file of rows. Times in ns since the epoch."""
 
     name: str
-    """Below the store's folder."""
+    """Path below the store's folder."""
     begin: int
     end: int
     rows: int
     rolled: bool
-    """Its rows are summed up in the next coarser resolution as well."""
+    """Its rows are also summed into the next coarser resolution."""
     checksum: str | None = None
-    """Of its bytes as they were written; None of a file that was written without."""
+    """Checksum of its bytes when written; None for a file that was written without one."""
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Which files count, by table and resolution."""
+    """The valid files, by table and resolution."""
 
     files: dict[tuple[str, str], tuple[StoredFile, ...]]
     spools: dict[str, frozenset[str]]
-    """Of each machine, those that something came from."""
+    """For each machine, the spools with data."""
 
     def of(self, table: str, resolution: str) -> tuple[StoredFile, ...]:
         """All files of one resolution."""
         return self.files.get((table, resolution), ())
 
     def chosen(self, table: str, resolution: str, begin: int, end: int) -> list[StoredFile]:
-        """Files that together have every row between two moments once, none of them finer than needed."""
+        """Files that together contain every row between two moments once, none of them finer than needed."""
         coarsest = RESOLUTIONS.index(resolution)
         chosen = list(self.of(table, resolution))
         for finer in RESOLUTIONS[:coarsest]:
@@ -75,19 +75,19 @@ class Catalogue:
 
 
 class MonitorTables(Protocol):
-    """What questions are asked of: a `MonitorStore`, or another place that has its tables."""
+    """Interface for queries: a `MonitorStore`, or another source with its tables."""
 
     @property
     def catalogue(self) -> Catalogue | None:
-        """What it has; None where it does not say."""
+        """The catalogue; None if it has none."""
 
     @property
     def is_empty(self) -> bool:
-        """Has nobody pushed anything yet?"""
+        """Whether no data has ever been pushed."""
 
     @property
     def limits(self) -> Sequence[str]:
-        """What it can't tell, in sentences to be translated; none of a `MonitorStore`."""
+        """Its limitations, in sentences for translation; none for a `MonitorStore`."""
 
     def table(
         self,
@@ -99,28 +99,27 @@ class MonitorTables(Protocol):
         resolution: str,
         need: Need = EVERYTHING,
     ) -> pa.Table:
-        """The answer to a SELECT over TABLES, of which there are the rows that lie at least partly
-        between two moments, ns since the epoch; at least those that are in NEED. Raises StoreError,
-        QueryError."""
+        """The result of a SELECT over TABLES, which contain the rows that overlap the time between two
+        moments, ns since the epoch; at least those in NEED. Raises StoreError, QueryError."""
 
 
 class MonitorStore:
-    """A monitor store to read. Questions may be asked while the collector writes."""
+    """A monitor store for reading. Queries may run while the collector writes."""
 
     limits: Sequence[str] = ()
     shows_job_names = True
-    """False: the site does not want to know what jobs are called."""
+    """False: the site does not store the names of jobs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._read: tuple[tuple[int, int], Catalogue] | None = None
         self._damaged: set[str] = set()
         self.on_asked: Callable[[str, float], None] = lambda resolution, seconds: None
-        """Gets how long each question took, and of which resolution it was."""
+        """Called with the duration of each query and its resolution."""
 
     @property
     def catalogue(self) -> Catalogue:
-        """As of now. Raises StoreError."""
+        """The current catalogue. Raises StoreError."""
         path = self.folder / "catalogue.json"
         try:
             status = path.stat()
@@ -150,11 +149,11 @@ class MonitorStore:
         resolution: str,
         need: Need = EVERYTHING,
     ) -> pa.Table:
-        """See MonitorTables. NEED is for those that fetch: here a query reads what it needs."""
+        """See MonitorTables. NEED is for sources that fetch: here a query reads what it needs."""
         try:
             return self._ask(sql, parameters, begin, end, resolution)
         except duckdb.IOException:
-            # A file that was replaced since the catalogue was read.
+            # A file was replaced since the catalogue was read.
             self._read = None
             try:
                 return self._ask(sql, parameters, begin, end, resolution)
@@ -166,7 +165,7 @@ class MonitorStore:
     def _ask(self, sql: str, parameters: Sequence[object], begin: int, end: int, resolution: str) -> pa.Table:
         catalogue, begun = self.catalogue, time.perf_counter()
         with self._connection.cursor() as cursor:
-            # Only what is asked for: to open hundreds of files takes longer than most answers.
+            # Only the required tables: opening hundreds of files takes longer than most queries.
             for table in tables_in(sql):
                 level = "fine" if table in MOMENTS else resolution
                 chosen = catalogue.chosen(table, level, begin, end)
@@ -180,8 +179,8 @@ class MonitorStore:
         return f"CREATE TEMP VIEW {table} AS SELECT * FROM ({rows}) WHERE {between(table, begin, end)}"
 
     def rows(self, chosen: Iterable[StoredFile]) -> str:
-        """A SELECT of all rows of these files, which are compared with their checksums. Raises StoreError:
-        one is damaged."""
+        """A SELECT of all rows of these files, verified with their checksums. Raises StoreError: one is
+        damaged."""
         named = list(chosen)
         for file in named:
             if self.is_damaged(file):
@@ -194,14 +193,14 @@ class MonitorStore:
         return f"SELECT * FROM read_parquet([{listed}])"
 
     def is_damaged(self, file: StoredFile) -> bool:
-        """Whether a file has other bytes than those that were written. A file is read once for it."""
+        """Whether a file's bytes differ from those that were written. Each file is read once for this."""
         if file.checksum is None or not checksums.is_damaged(self.folder / file.name, file.checksum):
             return False
         self._damaged.add(file.name)
         return True
 
     def check(self) -> None:
-        """Raises StoreError: a file that counts was found damaged since this was opened."""
+        """Raises StoreError: a valid file was found damaged since this was opened."""
         every = (file for files in self.catalogue.files.values() for file in files)
         self._damaged = {file.name for file in every if file.name in self._damaged and self.is_damaged(file)}
         for name in sorted(self._damaged):
@@ -217,14 +216,13 @@ class MonitorStore:
     def write(
         self, sql: str, path: Path, times: tuple[str, str] = ("begin_ts", "end_ts")
     ) -> tuple[int, int, int] | None:
-        """Writes the answer to a SELECT with the columns TIMES as a Parquet file that is on the disk
-        afterwards: rows, smallest begin and largest end; None, and no file, of no rows. Raises
-        StoreError."""
+        """Writes the result of a SELECT with the columns TIMES as a synced Parquet file: number of rows,
+        smallest begin and largest end; None, and no file, without rows. Raises StoreError."""
         target = quoted(str(path))
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute(f"COPY ({sql}) TO {target} (FORMAT parquet, COMPRESSION zstd)")
-                # Of the columns' statistics: no row is read.
+                # From the columns' statistics: no row is read.
                 extent = f"SELECT count(*), min({times[0]}), max({times[1]}) FROM read_parquet({target})"
                 rows, begin, end = cursor.execute(extent).fetchall()[0]
             if not rows:
@@ -246,7 +244,7 @@ class MonitorStore:
 
 
 def between(table: str, begin: int, end: int) -> str:
-    """A condition in SQL: a row lies at least partly between two moments, ns since the epoch."""
+    """SQL condition: a row overlaps the time between two moments, ns since the epoch."""
     return {
         "losses": f"ts BETWEEN {begin} AND {end}",
         "job_names": f"ts BETWEEN {begin} AND {end}",
@@ -255,19 +253,19 @@ def between(table: str, begin: int, end: int) -> str:
 
 
 def counters() -> list[str]:
-    """Columns of `job_io` that count something."""
+    """Columns of `job_io` with counts."""
     from iodock import _native
 
     return [*_native.monitor_counters(), "other", "time_us"]
 
 
 def tables_in(sql: str) -> list[str]:
-    """Those that a SELECT names; a path in it may have such a name, too."""
+    """Columns that a SELECT names; a path in it may contain such a name, too."""
     return [name for name in TABLES if re.search(rf"\b{name}\b(?![/-])", sql)]
 
 
 def nothing(table: str) -> str:
-    """A SELECT of no row, with the table's columns."""
+    """A SELECT of no rows, with the table's columns."""
     columns = {
         "job_io": f"{_COLUMNS_OF_PLACE}, job TEXT, user TEXT, session TEXT, command TEXT, known_by TEXT, "
         f"exact BOOLEAN, {', '.join(f'{name} BIGINT' for name in counters())}",
@@ -283,7 +281,7 @@ def nothing(table: str) -> str:
 
 
 def catalogue_of(document: bytes, path: Path) -> Catalogue:
-    """What a catalogue's text says. Raises StoreError, ValueError, KeyError, TypeError: it is none."""
+    """Content of a catalogue's text. Raises StoreError, ValueError, KeyError, TypeError if it is invalid."""
     if _native.is_whole_document(document) is False:
         raise StoreError(
             f"{path}: {checksums.DIFFERS}", f"restore the store from a backup; {checksums.CHANGED}"

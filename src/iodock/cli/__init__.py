@@ -1,5 +1,5 @@
-"""The command line: one file per verb, listed in `registry`. Only here is argv read, something printed,
-exited."""
+"""The command line: one file per verb, listed in `registry`. Only this package reads argv, prints and
+exits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 
 from iodock.cli.streams import prepare
 
-# As typing's, whose import takes as long as Python's own start.
+# The same value as typing's, whose import takes as long as Python's own start.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def main() -> None:
         sys.exit(answer(os.environ["_IODOCK_COMPLETE"]))
     recording = sys.argv[1:2] == ["record"]
     if recording:
-        # What a recording costs is compared with the program's own time: no rubbish is looked for meanwhile.
+        # The overhead of a recording counts against the program's own time, so the garbage collector is off.
         gc.disable()
     prepare()
     status = _record(sys.argv[2:]) if recording else None
@@ -38,18 +38,18 @@ def main() -> None:
         status = run(sys.argv[1:])
     status = _flushed(status)
     if recording:
-        # Nor is the interpreter taken apart, which takes longer than recording a small program.
+        # The interpreter is not shut down either, which takes longer than recording a small program.
         sys.stderr.flush()
         os._exit(status)
     sys.exit(status)
 
 
 def _flushed(status: int) -> int:
-    """Writes what is left for stdout; the exit status, which is no success where that fails."""
+    """Flushes stdout; returns the exit status, which is an error if that fails."""
     try:
         sys.stdout.flush()
     except OSError as error:
-        # What can't be written would be tried again, and complained about, at exit.
+        # Otherwise Python would try to write again at exit, and report an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if status == 0 and not isinstance(error, BrokenPipeError):
             from iodock.cli.run import failed
@@ -59,7 +59,7 @@ def _flushed(status: int) -> int:
 
 
 def _record(arguments: list[str]) -> int | None:
-    """Records a program; None if the arguments are not plain."""
+    """Records a program; None if the arguments are not simple."""
     from iodock.cli import recording
 
     asked = recording.plain(arguments)
@@ -74,7 +74,7 @@ def _record(arguments: list[str]) -> int | None:
 
 
 def _digest(arguments: list[str]) -> int | None:
-    """Prints a job's digest that a portal makes; None if the arguments are not plain."""
+    """Prints a job's digest from a portal; None if the arguments are not simple."""
     from iodock.cli import digest_portal
 
     asked = digest_portal.plain(arguments)

@@ -1,4 +1,4 @@
-"""`iodock bench`: other people's benchmarks, read and run."""
+"""`iodock bench`: reads and runs other benchmarks."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def show(
 def write(
     measurements: Measurements, form: str | None, output: str | None, lang: str, remarks: bool = False
 ) -> None:
-    """As a table (with REMARKS or without), JSON or CSV, by FORM or by the ending of OUTPUT."""
+    """Prints a table (with REMARKS or without), JSON or CSV, by FORM or by the ending of OUTPUT."""
     ending = Path(output or "").suffix.lstrip(".")
     chosen = form or (ending if ending in FORMATS else "table")
     with destination(output) as out:

@@ -1,4 +1,4 @@
-"""What stands beside data, on stderr, where it does not disturb them."""
+"""Prints notes and losses on stderr, separate from the data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def say_losses(losses: Losses, language: str = "en") -> None:
-    """What was not seen, as every verb says it."""
+    """Losses, in the same form for every verb."""
     from iodock.program.views.losses import loss_lines
     from iodock.shared.language import language_in
 
@@ -28,6 +28,6 @@ def say_beside(answer: Answer) -> None:
 
 
 def say_notes(notes: Iterable[str]) -> None:
-    """A line each."""
+    """One line each."""
     for note in notes:
         say(f"note: {note}")

@@ -1,4 +1,4 @@
-"""Some lines at the end of a terminal, drawn over and over. Nothing of them is left."""
+"""A block of lines at the end of a terminal that is redrawn repeatedly and finally removed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ _SIZE = os.terminal_size((80, 24))
 
 
 class Block:
-    """Lines on the terminal that is open as FD."""
+    """The block on the terminal that is open as FD."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._drawn: list[int] = []
-        """How wide each line is that stands there, in cells."""
+        """Width of each displayed line, in cells."""
 
     @property
     def size(self) -> os.terminal_size:
-        """The terminal's at this moment."""
+        """The present size of the terminal."""
         try:
             found = os.get_terminal_size(self._fd)
         except OSError:
@@ -27,32 +27,32 @@ class Block:
         return os.terminal_size((found.columns or _SIZE.columns, found.lines or _SIZE.lines))
 
     def draw(self, lines: Sequence[str], cells: Callable[[str], int]) -> None:
-        """Puts these lines in place of those that stand there."""
+        """Replaces the displayed lines."""
         if self._is_ours():
             self._write(self._away() + "".join(f"{line}\r\n" for line in lines))
             self._drawn = [cells(line) for line in lines]
 
     def clear(self) -> None:
-        """Takes them away."""
+        """Removes them."""
         if self._drawn and self._is_ours():
             self._write(self._away())
         self._drawn = []
 
     def _away(self) -> str:
-        # A terminal that has become narrower has wrapped them.
+        # If the terminal became narrower, it has wrapped the lines.
         width = max(1, self.size.columns)
         rows = sum(max(1, -(-cells // width)) for cells in self._drawn)
         return f"\r\x1b[{rows}A\x1b[J" if rows else "\r"
 
     def _is_ours(self) -> bool:
-        """Another job has the terminal while this one is in the background."""
+        """While this job is in the background, the terminal belongs to another one."""
         try:
             return os.tcgetpgrp(self._fd) == os.getpgrp()
         except OSError:
             return True
 
     def _write(self, said: str) -> None:
-        # A terminal that has gone is no reason to end.
+        # A terminal that was closed is no reason to end.
         with contextlib.suppress(OSError):
             rest = said.encode("utf-8", "backslashreplace")
             while rest:

@@ -11,8 +11,8 @@ from iodock.shared.language import N_
 
 
 def print_checkup_of(folder: Path, language: str) -> None:
-    """Prints the check-up of a store on stderr: stdout belongs to the program that was recorded. LANGUAGE is
-    a code."""
+    """Prints the check-up of a store on stderr: stdout belongs to the recorded program. LANGUAGE is a
+    code."""
     from rich.console import Console
 
     from iodock.cli.digest_follows import digest_follows
@@ -23,7 +23,7 @@ def print_checkup_of(folder: Path, language: str) -> None:
     from iodock.shared.settings import load
 
     console = Console(file=sys.stderr, highlight=False)
-    # Of some million calls it takes seconds. Only a terminal shows this, until it is done.
+    # This takes seconds for some million calls. The line is shown only on a terminal, until it is done.
     doing = language_in(language).gettext(N_("looking for what is worth changing"))
     with Store.open(folder) as store:
         if store.manifest.profiles_only:

@@ -1,4 +1,4 @@
-"""Answers a shell that completes a command line of iodock: verbs, options, analyses, and else files."""
+"""Completes command lines of iodock for a shell: verbs, options, analyses, and otherwise files."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import click
 from click.shell_completion import BashComplete, CompletionItem, FishComplete, ShellComplete, ZshComplete
 
 VARIABLE = "_IODOCK_COMPLETE"
-"""How the script of a shell asks: `bash_complete`, `zsh_complete`, `fish_complete`."""
+"""Instructions that a shell's script sends: `bash_complete`, `zsh_complete`, `fish_complete`."""
 
 
 class _Files(ShellComplete):
-    """Files where an argument has no words of its own: click takes only those for files that say so."""
+    """Completes files for arguments without their own words: click does so only for declared paths."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[Any]]:
         found = super().get_completions(args, incomplete)
@@ -25,7 +25,7 @@ class _Files(ShellComplete):
 class _Bash(_Files, BashComplete):
     @staticmethod
     def _check_version() -> None:
-        # click starts a bash to learn its version; the script is for 4.4 and newer, as the documents say.
+        # click starts a bash to get its version; the script is for 4.4 and newer, as documented.
         pass
 
 
@@ -39,19 +39,20 @@ SHELLS: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": _Zsh, "fish": _F
 
 
 def script(shell: str) -> str:
-    """What that shell is to read at its start."""
+    """The script for that shell's start-up file."""
     return _asked(shell).source()
 
 
 def answer(asked: str) -> int:
-    """Prints what fits the words that the shell left in the environment; the exit status."""
+    """Prints the completions of the words that the shell passed in the environment; returns the exit
+    status."""
     shell, _, what = asked.partition("_")
     if shell not in SHELLS or what != "complete":
         return 1
     try:
         click.echo(_asked(shell).complete())
     except Exception:
-        # A command line that is wrong so far has no completions, and a message would stand in the prompt.
+        # An invalid command line has no completions, and a message would appear in the prompt.
         if os.environ.get("IODOCK_TRACEBACK"):
             raise
         return 1

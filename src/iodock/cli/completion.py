@@ -1,4 +1,4 @@
-"""`iodock completion SHELL`: the script with which a shell completes iodock's command lines."""
+"""`iodock completion SHELL`: prints the script for completing iodock's command lines in a shell."""
 
 from __future__ import annotations
 

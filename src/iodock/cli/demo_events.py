@@ -1,5 +1,5 @@
-"""What happens in the demonstration's made-up centre: lines in its servers' logs and rounds of a probe, which
-real agents read and tell. Each line says that it is synthetic."""
+"""Events of the demonstration's simulated centre: lines in its servers' logs and rounds of a probe, which
+real agents read and send. Each line says that it is synthetic."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ PROBE_LIMIT_S = 2.0
 PROBED = f"/{FILE_SYSTEM}/probe"
 _PROBE_EVERY_S = 10.0
 _SLOW_ROUNDS = range(6, 9)
-"""Of thirty."""
+"""Rounds, of thirty."""
 _AGAIN_S = 900.0
-"""A story is told so often."""
-# Seconds after its beginning; which server (the first is the metadata server); what its kernel says.
+"""Interval between repetitions of a story."""
+# Seconds after its beginning; the server's number (the first is the metadata server); its kernel message.
 _STORY = (
     (4.0, -1, "Lustre: {fs}-OST0003: Connection restored to 10.10.1.7@o2ib (at 10.10.1.7@o2ib)"),
     (9.0, 0, "Lustre: {fs}-MDT0000: haven't heard from client 4d51 (at 10.10.1.9@o2ib) in 227 seconds. "
@@ -40,11 +40,11 @@ _STORY = (
 
 
 class Happenings:
-    """Writes what has happened by now."""
+    """Writes the events up to now."""
 
     def __init__(self, tree: Tree) -> None:
-        """Makes the files that agents follow: what is in them before they come is no news. Raises OSError,
-        StoreError."""
+        """Creates the files that agents follow: lines that exist before the agents start are not reported.
+        Raises OSError, StoreError."""
         self._root = tree.root
         self._servers = [server.name for server in tree.centre.servers]
         for name in (*self._servers, LOGIN_NODE):
@@ -73,7 +73,7 @@ class Happenings:
         self._began, self._told, self._rounds = time.monotonic(), 0, 0
 
     def write(self) -> None:
-        """Call it every few seconds. Raises OSError, StoreError."""
+        """To be called every few seconds. Raises OSError, StoreError."""
         passed = time.monotonic() - self._began
         while passed >= self._due():
             _, server, text = _STORY[self._told % len(_STORY)]
@@ -83,7 +83,7 @@ class Happenings:
             self._probe()
 
     def _due(self) -> float:
-        """When the next line is said, seconds after the beginning."""
+        """Time of the next line, seconds after the beginning."""
         again, at = divmod(self._told, len(_STORY))
         return again * _AGAIN_S + _STORY[at][0]
 
@@ -96,7 +96,7 @@ class Happenings:
         return self._root / name / LOG.lstrip("/")
 
     def _probe(self) -> None:
-        """A round; now and then one takes longer than it should."""
+        """A round; some of them take too long."""
         self._rounds += 1
         outcomes: dict[Operation, Outcome] = {}
         for one in ROUND:

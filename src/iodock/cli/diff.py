@@ -26,11 +26,12 @@ _EXAMPLES = (
 )
 _FORMATS = ("table", "json", "csv", "html")
 _BETWEEN = "\0--"
-"""Stands for `--` among the stores, which click would take away."""
+"""Replaces `--` among the stores, which click would remove."""
 
 
 class _TwoSides(click.Command):
-    """Keeps the place of `--`, which parts the stores before from those after; options may follow it."""
+    """Marks the position of `--`, which separates the stores before from those after; options may follow
+    it."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(context, [_BETWEEN if one == "--" else one for one in args])
@@ -115,9 +116,9 @@ def command(
     code = spoken(lang)
     written = _written(comparison, wanted, language_in(code), output == "-")
     with destination(output) as out:
-        # A store's name may hold any bytes.
+        # A store's name may contain any bytes.
         out.write(written.encode("utf-8", "backslashreplace"))
-    # JSON has them in itself.
+    # JSON includes the notes.
     if not quiet and wanted != "json":
         say_losses(_lost(comparison), code)
     if opens:
@@ -127,7 +128,7 @@ def command(
 def _counters(
     before: list[str], after: list[str], by: str, top: int, form: str, output: str | None, quiet: bool
 ) -> None:
-    """Two stores of counters: rows of what changed."""
+    """Two stores of counters: rows of changes."""
     from iodock.cli.beside import say_beside
     from iodock.cli.output import write_table
     from iodock.program.comparison.counters import compare_counters
@@ -144,7 +145,7 @@ def _counters(
 
 
 def _lost(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
-    """What was not seen in the runs: of each loss the most in any one run before and after, and its cure."""
+    """Losses of the runs: for each the maximum over the runs before and after, and its cure."""
     cures: dict[str, str] = {}
     counts: dict[str, list[int]] = {}
     for side, runs in enumerate((comparison.before, comparison.after)):

@@ -1,5 +1,5 @@
-"""Whether the digest of a job will stand at the end of its output, so that the check-up after `record` does
-not say the same."""
+"""Whether the digest of a job will follow at the end of its output, so that the check-up after `record` does
+not repeat it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from iodock.program.store import Store
 
 SETTINGS = "/etc/iodock/digest.conf"
-"""Of integrations/digest/iodock-job-digest, which the scheduler's epilog runs."""
+"""Configuration of integrations/digest/iodock-job-digest, which the scheduler's epilog runs."""
 
 
 def digest_follows(store: Store, is_terminal: bool) -> bool:
-    """Of a recording made in a job whose node tells digests of all jobs. What a terminal shows is no output
-    of a job, and with ONLY= most jobs get none."""
+    """For a recording made in a job whose node prints digests of all jobs. Terminal output is not a job's
+    output, and with ONLY= most jobs get no digest."""
     job = store.manifest.raw.get("job")
     if is_terminal or not isinstance(job, dict) or not job.get("id"):
         return False
@@ -25,7 +25,7 @@ def digest_follows(store: Store, is_terminal: bool) -> bool:
 
 
 def _settings() -> dict[str, str]:
-    """As the script reads them; empty where there are none."""
+    """The settings as the script reads them; empty if there are none."""
     from iodock.shared.bounded import files
     from iodock.shared.bounded.limits import SETTINGS as LIMIT
     from iodock.shared.errors import IodockError

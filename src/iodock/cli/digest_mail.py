@@ -12,8 +12,8 @@ WHEN = ("always", "slower")
 
 
 def mail(place: PortalPlace | StorePlace, job: str, when: str) -> None:
-    """WHEN: of WHEN. Raises RequestError, AnswerError, IodockError: there is no such job, or the mail server
-    does not take it."""
+    """WHEN: one of WHEN. Raises RequestError, AnswerError, IodockError: the job does not exist, or the mail
+    server refuses the mail."""
     from iodock.centre.watch.notices.digests import letters
     from iodock.centre.watch.notices.mail import Mail
     from iodock.centre.watch.notices.outbox import Refused, TryAgain

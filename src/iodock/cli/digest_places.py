@@ -1,4 +1,4 @@
-"""Where a job's digest comes from: a portal, or a monitor store that is read here."""
+"""Sources of a job's digest: a portal, or a monitor store that is read directly."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOT_THERE = "no such job is known"
 
 
 def digest_options(function: Function) -> Function:
-    """--store and --portal, with what goes along."""
+    """--store and --portal, with their options."""
     options = (
         click.option("--portal", default="", metavar="URL", help="ask this portal; default: [notices] portal "
                      "in the settings"),
@@ -49,7 +49,7 @@ def digest_options(function: Function) -> Function:
 
 
 def place_of(options: Mapping[str, Any]) -> StorePlace | PortalPlace:
-    """OPTIONS: values of `digest_options` but --run. Raises RequestError: neither, or both."""
+    """OPTIONS: values of `digest_options` except --run. Raises RequestError: neither, or both."""
     kept = StoreOptions(*(options[name] for name in _OF_STORE))
     portal = options["portal"]
     if kept.store and portal:
@@ -68,28 +68,28 @@ def place_of(options: Mapping[str, Any]) -> StorePlace | PortalPlace:
 
 @dataclass(frozen=True)
 class StorePlace:
-    """A store that is read here: who can read it sees all."""
+    """A store that is read directly: a user who can read it sees everything."""
 
     kept: StoreOptions
     response: Path | None
     jobid_name: str | None
 
     def digest(self, job: str, form: str, code: str, recorded: Recorded | None = None) -> bytes:
-        """Raises RequestError, StoreError, IodockError: there is no such job."""
+        """Raises RequestError, StoreError, IodockError: the job does not exist."""
         from iodock.centre.views.digests import FORMS
         from iodock.shared.language import language_in
 
         return FORMS[form](self.found(job, recorded), language_in(code)).encode()
 
     def found(self, job: str, recorded: Recorded | None = None) -> Digest:
-        """The digest as data. Raises the same."""
+        """The digest as data. Raises the same errors."""
         from iodock.shared.settings import load
 
         return replace(self.of(self.asked_with("en"), job), rules=load().response, recorded=recorded)
 
     @staticmethod
     def of(question: Question, job: str) -> Digest:
-        """One of several that are asked for. Raises the same."""
+        """One of several requested digests. Raises the same errors."""
         from iodock.centre.portal.shown.digest import digest
         from iodock.centre.portal.shown.page import NotThere
 
@@ -99,7 +99,7 @@ class StorePlace:
             raise IodockError(f"{job}: {_NOT_THERE}", not_there(job)) from None
 
     def tables(self, job: str, code: str) -> dict[str, bytes]:
-        """Name -> CSV, of the job's page. JOB: an id that a digest told. Raises the same."""
+        """Name -> CSV, for the job's page. JOB: an id from a digest. Raises the same errors."""
         from iodock.centre.portal.shown.digest import looking_back
         from iodock.centre.portal.shown.job import shown
         from iodock.centre.portal.tables import as_csv
@@ -110,7 +110,7 @@ class StorePlace:
         return {table.name: as_csv(table).encode() for table in page.tables if table.name in TABLES}
 
     def asked_with(self, code: str) -> Question:
-        """Who asks. Raises RequestError."""
+        """The visitor. Raises RequestError."""
         from iodock.centre.monitor.access import Role, Visitor
         from iodock.centre.monitor.questions.ids import job_ids
         from iodock.centre.portal.forms import Asked
@@ -125,7 +125,7 @@ class StorePlace:
         return Question(store, site, asked, Visitor(Role.OPERATOR), language_in(code), state)
 
     def _episodes(self, begin: int, end: int) -> list[Episode] | None:
-        """None: nobody keeps them, or we may not read them."""
+        """None: episodes are not stored, or not readable for us."""
         from iodock.centre.watch import episode_rows
         from iodock.centre.watch.ledger import LedgerBeside
 

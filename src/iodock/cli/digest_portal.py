@@ -1,5 +1,5 @@
-"""A job's digest of a portal, without the machinery of the command line: a job's script may ask for it. So
-plain arguments are understood here, too."""
+"""A job's digest from a portal, without the command line's framework, because a job's script may request it.
+Simple arguments are therefore parsed here, too."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from iodock.shared.errors import AnswerError, IodockError, RequestError
 from iodock.shared.locales import LANGUAGES, chosen
 
 TYPE_CHECKING = False
-"""As typing's, whose import takes as long as Python's own start."""
+"""The same value as typing's, whose import takes as long as Python's own start."""
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FORMS = ("text", "json", "html")
 TABLES = ("totals", "operations", "nodes", "targets", "runs", "verdict")
-"""Of a job's page, as files."""
+"""Tables of a job's page, as files."""
 TOKEN = "~/.config/iodock/portal.token"
 WITHIN_S = 10.0
 _LOOKED = "jobs of the last 30 days are looked for; an id that a digest told finds older ones"
@@ -27,8 +27,8 @@ _VALUES = {"--portal": "portal", "--token-file": "token", "--portal-ca": "author
 
 
 def plain(arguments: Sequence[str]) -> dict[str, str] | None:
-    """What the arguments of `monitor digest` ask for, if they are plain: a job, a portal, and options in
-    separate words. None for all else, which click understands or refuses."""
+    """Parses the arguments of `monitor digest` if they are simple: a job, a portal, and options as separate
+    words. None for all others, which click parses or refuses."""
     found: dict[str, str] = {}
     at = 0
     while at < len(arguments):
@@ -50,7 +50,7 @@ def plain(arguments: Sequence[str]) -> dict[str, str] | None:
 
 
 def run(asked: dict[str, str]) -> int:
-    """Prints a digest; the exit status. Raises IodockError."""
+    """Prints a digest; returns the exit status. Raises IodockError."""
     place = PortalPlace(portal_of(asked["portal"], asked.get("token"), asked.get("authority"), WITHIN_S))
     form = asked.get("json") or asked.get("form", "text")
     content = place.digest(asked["job"], form, chosen(asked.get("lang")))
@@ -65,7 +65,7 @@ def run(asked: dict[str, str]) -> int:
 
 
 def not_there(job: str) -> str:
-    """What to do where JOB is not known."""
+    """Hint if JOB is not known."""
     number, _, task = job.partition("_")
     if not (number.isdigit() and task.isdigit()):
         return _LOOKED
@@ -74,8 +74,8 @@ def not_there(job: str) -> str:
 
 
 def portal_of(url: str, token: str | None, authority: str | None, within_s: float) -> Portal:
-    """TOKEN: without one, that of the usual place, if it is there."""
-    # pathlib takes longer to load than all of this module.
+    """TOKEN: without one, the file at the usual place, if it exists."""
+    # pathlib takes longer to import than the whole of this module.
     usual = os.path.expanduser(TOKEN)  # noqa: PTH111
     is_there = os.path.exists(usual)  # noqa: PTH110
     return Portal(url.rstrip("/"), token or (usual if is_there else None), authority, within_s)
@@ -88,7 +88,7 @@ class PortalPlace:
         self.portal = portal
 
     def digest(self, job: str, form: str, code: str) -> bytes:
-        """Raises RequestError, AnswerError, IodockError: there is no such job of his."""
+        """Raises RequestError, AnswerError, IodockError: the visitor has no such job."""
         status, content = self.portal.get("/digests/", {"id": job, "format": form, "lang": code})
         if status == 200:
             return content
@@ -102,7 +102,7 @@ class PortalPlace:
         raise AnswerError(said)
 
     def tables(self, job: str, code: str) -> dict[str, bytes]:
-        """Name -> CSV, of the job's page. JOB: an id that a digest told. Raises the same."""
+        """Name -> CSV, for the job's page. JOB: an id from a digest. Raises the same errors."""
         import time
 
         from iodock.centre.watch.digest import looked_back_from, parsed_id
@@ -113,13 +113,13 @@ class PortalPlace:
         found = {}
         for name in TABLES:
             status, content = self.portal.get("/jobs/", {**values, "table": name})
-            # Of a job without a name there are no runs.
+            # A job without a name has no list of runs.
             if status == 200:
                 found[name] = content
         return found
 
 
 def _line(content: bytes) -> str:
-    """What a portal says in one line."""
+    """The portal's message in one line."""
     said = content[:300].decode(errors="replace").strip().removeprefix("iodock: ")
     return "".join(letter if letter.isprintable() else " " for letter in said) or "no answer"

@@ -1,4 +1,4 @@
-"""What a recording of a job's program says for its digest."""
+"""Adds the results of a recording of the job's program to its digest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from iodock.shared.errors import RequestError
 
 
 def recorded(path: str, job: str) -> Recorded:
-    """Of the store PATH. Raises RequestError: it is of another job; StoreError, QueryError."""
+    """From the store PATH. Raises RequestError: it belongs to another job; StoreError, QueryError."""
     from iodock.program.diagnosis import diagnose
     from iodock.program.store import Store
     from iodock.shared.settings import load
@@ -15,7 +15,7 @@ def recorded(path: str, job: str) -> Recorded:
     with Store.open(path) as opened:
         said = opened.manifest.raw.get("job")
         own = str(said.get("id") or "") if isinstance(said, dict) else ""
-        # PBS has its server's name behind a dot, which not all of its tools write.
+        # PBS appends its server's name after a dot, which not all of its tools print.
         if own and own.partition(".")[0] != job.partition(".")[0]:
             raise RequestError(f"{path}: is a recording of job {own}, not of {job}", "give that job's id")
         found = diagnose(opened, load())

@@ -1,4 +1,4 @@
-"""`iodock doctor`: what this machine allows, and what follows."""
+"""`iodock doctor`: what this machine allows, and the consequences."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WORDS = (
     N_("here {size} GiB free"),
     N_("temporary {size} GiB free"),
 )
-"""What findings are made of, for translation."""
+"""Texts that findings are composed of, for translation."""
 
 
 @click.command(epilog=examples(("iodock doctor", "iodock doctor --format json")))

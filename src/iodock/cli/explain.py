@@ -1,4 +1,4 @@
-"""`iodock explain NAME`: what a rule, a column, a key, a call or a loss means."""
+"""`iodock explain NAME`: the meaning of a rule, column, key, call or loss."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def command(name: str | None, as_json: bool, quiet: bool) -> None:
 
 
 def _beginning(begun: str) -> list[str]:
-    """Names for a shell to complete."""
+    """Names for shell completion."""
     from iodock.program.reference import explanations
 
     return sorted({one.name for one in explanations() if one.name.startswith(begun)})
 
 
 def _called(name: str, entries: list[Explanation]) -> list[Explanation]:
-    """Those of that name, group or heading. Raises RequestError."""
+    """Entries with that name, group or heading. Raises RequestError."""
     found = [entry for entry in entries if entry.name == name]
     found = found or [entry for entry in entries if entry.group == name]
     found = found or [entry for entry in entries if entry.name in _with_heading(name)]
@@ -95,7 +95,7 @@ def _listed(entries: list[Explanation]) -> Iterator[str]:
 
 
 def _wrapped(line: str) -> str:
-    """A line, at most as wide as the terminal; what follows stands two columns further in."""
+    """A line as wide as the terminal at most; continuation lines are indented by two."""
     indent = " " * max(2, len(line) - len(line.lstrip()))
     if language().code == "en":
         return click.wrap_text(line.strip(), _width(), indent, indent + "  ")

@@ -1,4 +1,4 @@
-"""`iodock fs`: what a file system is."""
+"""`iodock fs`: the properties of a file system."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LIMIT_S = 5.0
 
 
 class _CardUnlessNamed(click.Group):
-    """`iodock fs DIR` is `iodock fs card DIR`; a folder with a subcommand's name is written ./NAME."""
+    """`iodock fs DIR` means `iodock fs card DIR`; a folder with a subcommand's name is written ./NAME."""
 
     def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
         if arguments and arguments[0] not in (*self.commands, *context.help_option_names):

@@ -1,4 +1,4 @@
-"""`iodock health`: what a file system can do, and what to remark on it."""
+"""`iodock health`: the performance of a file system, and remarks on it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def show(
 
 
 def remarked(results: Sequence[str]) -> Measurements:
-    """Results put together, with remarks made anew on all of their cells. Raises MeasurementError."""
+    """Combines results and computes the remarks for all of their cells again. Raises MeasurementError."""
     from dataclasses import replace
 
     from iodock.file_system.health import readers, remarks

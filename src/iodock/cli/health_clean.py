@@ -1,4 +1,4 @@
-"""`iodock health clean DIR`: removes what killed check-ups left behind."""
+"""`iodock health clean DIR`: removes files of killed check-ups."""
 
 from __future__ import annotations
 

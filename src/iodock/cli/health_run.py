@@ -1,4 +1,4 @@
-"""`iodock health run DIR`: measures what a file system can do."""
+"""`iodock health run DIR`: measures the performance of a file system."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def command(directory: str, **values: Any) -> None:
 
 
 def _met(job: Job | None, way: str) -> tuple[Job | None, Meeting | None]:
-    """The job, and where its ranks meet: None for files. Raises RequestError."""
+    """The job, and how its ranks synchronise: None means through files. Raises RequestError."""
     from dataclasses import replace
 
     from iodock.file_system.health import mpi
@@ -185,7 +185,7 @@ def _first_rank(place: Path, job: Job | None, meeting: Meeting | None, values: d
 def _begun(
     partial: Partial, wanted: Wanted, values: dict[str, Any]
 ) -> tuple[Plan | None, list[Result], Estimate]:
-    """The plan, and what is done of it; no plan where only its cost was asked for."""
+    """The plan, and the completed steps; no plan if only the estimate was requested."""
     from iodock.file_system.health.run import estimated_anew, planned, steps_left, waited
 
     if values["resume"]:
@@ -215,7 +215,7 @@ def _begun(
 
 
 def _check_quotas(place: Path, need: tuple[int, int], values: dict[str, Any]) -> None:
-    """Says what is to be known of them. Raises IodockError where one has no room for the check-up."""
+    """Prints warnings about quotas. Raises IodockError if one has not enough space for the check-up."""
     from iodock.file_system.health.quotas import KINDS, check_room
     from iodock.file_system.health.run import quotas_at
     from iodock.shared.language import language_in
@@ -272,7 +272,7 @@ def _partial_name(values: dict[str, Any], place: Path) -> str:
     if output and output != "-":
         return f"{output}.partial"
     name = "workload" if values["workload"] else values["name"]
-    # In the folder one is in, so the file system is named too.
+    # The file is in the current folder, so its name includes the file system.
     return f"health-{name}{str(place).replace('/', '-').rstrip('-')}.partial"
 
 
@@ -289,13 +289,13 @@ def _say_kept(partial: Partial, plan: Plan) -> None:
 
 
 def say_note(values: dict[str, Any]) -> Any:
-    """Says a note on stderr unless --quiet."""
+    """Prints a note on stderr unless --quiet."""
     return (lambda text: None) if values["quiet"] else (lambda text: say(f"note: {text}"))
 
 
 @contextmanager
 def _terminated() -> Iterator[None]:
-    """SIGTERM and SIGHUP end it as Ctrl-C does, so that what was made is removed."""
+    """SIGTERM and SIGHUP act like Ctrl-C, so that created files are removed."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)

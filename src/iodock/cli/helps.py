@@ -1,4 +1,4 @@
-"""Helps of commands in the language of the user, and --lang on every command."""
+"""Help of commands in the user's language, and --lang for every command."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ WORDS = (
     N_("note"),
     N_("warning"),
 )
-"""What click says itself, and what stands before messages."""
+"""Texts that come from click, and prefixes of messages."""
 Command = TypeVar("Command", bound=click.Command)
 _LANG = "language of the texts; default: that of the locale"
 
 
 class Formatter(click.HelpFormatter):
-    """Click's, with translated texts, whose lines are broken between words."""
+    """click's formatter with translated texts and lines broken between words."""
 
     commands: Mapping[str, str] = {}
-    """Command -> its help, where the help is of a group: click has its beginning only."""
+    """Command -> its help, for the list of a group: click has only its beginning."""
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
         """`Usage: ...`."""
@@ -51,7 +51,7 @@ class Formatter(click.HelpFormatter):
         super().write_heading(spoken.language().told(heading))
 
     def write_text(self, text: str) -> None:
-        """Paragraphs, those after a \\b as they are."""
+        """Paragraphs; those after a \\b are not wrapped."""
         if spoken.code() == "en":
             super().write_text(text)
             return
@@ -91,13 +91,13 @@ def _summary(help: str) -> str:
 
 
 def _extra(written: str) -> str:
-    """What click writes behind a help: `default: 60.0]`."""
+    """Text that click adds to a help: `default: 60.0]`."""
     text = spoken.language()
     return "; ".join(text.told(one) for one in written.removesuffix("]").split("; ")) + "]"
 
 
 class Context(click.Context):
-    """A context whose helps are in the user's language."""
+    """A context with help texts in the user's language."""
 
     formatter_class = Formatter
 
@@ -110,7 +110,7 @@ class Context(click.Context):
 
     def _helps(self) -> Iterator[tuple[str, str]]:
         group = self.command
-        # A group that lists its commands by itself has short helps, and would import all of them.
+        # A group with its own list of commands has short help texts, and would otherwise import all commands.
         if isinstance(group, click.Group) and type(group).format_commands is click.Group.format_commands:
             for name in group.list_commands(self):
                 one = group.get_command(self, name)
@@ -119,7 +119,7 @@ class Context(click.Context):
 
 
 def equipped(command: Command) -> Command:
-    """COMMAND, and those below it that are there, with such helps and with --lang."""
+    """Gives COMMAND and its loaded subcommands such help texts and --lang."""
     command.context_class = Context
     if not any("--lang" in one.opts for one in command.params):
         command.params.append(

@@ -26,7 +26,7 @@ _EXAMPLES = (
     "zcat run.log.gz | iodock import - -o run.iodock --cwd /scratch/me",
     "iodock import *.darshan",
 )
-# Digits of a number: more than any file has bytes or lines.
+# Largest number of digits: more than any file has bytes or lines.
 _DIGITS = 15
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -125,8 +125,8 @@ def command(
 
 
 def _import_each(logs: tuple[str, ...], output: str | None, options: dict[str, Any], quiet: bool) -> None:
-    """A store of each log of Darshan: one is a job. What can't be read is named, and the others are imported.
-    Raises RequestError, IodockError."""
+    """Makes a store from each Darshan log, because each is one job. Unreadable logs are reported, and the
+    others imported. Raises RequestError, IodockError."""
     from iodock.cli.run import say_error
 
     _check_jobs(logs, output)

@@ -21,7 +21,7 @@ SHORT = "Jobs of a folder of Darshan logs or stores"
 
 
 def make() -> click.Command:
-    """The command; its text stands beside the columns."""
+    """The command, with the descriptions of the columns."""
     from iodock.program.jobs import DOC
 
     made = click.Command("jobs", callback=_show, help=DOC, short_help=SHORT, epilog=examples(_EXAMPLES))
@@ -64,6 +64,6 @@ def _show(
     else:
         with destination(output) as out:
             write_data(answer, form, out)
-    # JSON has them in itself.
+    # JSON includes the notes.
     if not quiet and form != "json":
         say_notes(answer.notes)

@@ -1,4 +1,4 @@
-"""`iodock live STORE`, and what `iodock record --live` shows while a program runs."""
+"""`iodock live STORE`, and the display of `iodock record --live` while a program runs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from iodock.shared.language import Language
 
 EVERY_S = 1.0
-"""So often it is drawn."""
+"""Interval between redraws."""
 _NICE = 19
-"""Where there are too few processors, the program goes first."""
+"""With few processors, the recorded program has priority."""
 _UNSEEN_WIDTH = 100
 _BETWEEN_S = 1.2
 _TERMINAL = "/dev/tty"
@@ -46,7 +46,7 @@ def command(store: str, once: bool, lang: str | None) -> None:
     follower = Follower(folder)
     if once or not sys.stdout.isatty():
         follower.look()
-        # Two looks make a rate.
+        # A rate needs two looks.
         time.sleep(_BETWEEN_S)
         click.echo("\n".join(_lines(follower, text, _UNSEEN_WIDTH, 1 << 10)))
         return
@@ -74,16 +74,16 @@ def _lines(follower: Follower, text: Language, width: int, height: int) -> list[
 def _draw(
     found: Callable[[], Follower | None], text: Language, fd: int, wait: Callable[[float], bool]
 ) -> None:
-    """Draws until WAIT says that it is over."""
+    """Redraws until WAIT returns that it is over."""
     from iodock.cli.block import Block
     from iodock.shared.text import cells
 
     block, follower, pause = Block(fd), None, 0.0
-    # Of this thread, and of those that it begins.
+    # Applies to this thread, and to those that it starts.
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
     try:
         while not wait(pause):
-            # Of one that has just begun, or ends just now, there is nothing to read.
+            # A recording that is just starting or ending can't be read.
             with suppress(IodockError):
                 follower = follower or found()
                 if follower is not None:
@@ -95,8 +95,8 @@ def _draw(
 
 
 def terminal_for(store: str) -> int | None:
-    """The terminal to draw on, which the program that is to be recorded must not write to; None where there
-    is none. Raises RequestError."""
+    """The terminal for the display, to which the recorded program must not write; None if there is none.
+    Raises RequestError."""
     try:
         fd = os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
@@ -122,8 +122,7 @@ def _is_terminal_of_this_session(number: int) -> bool:
 
 @contextmanager
 def shown(fd: int, lang: str | None) -> Iterator[None]:
-    """Draws what this process records while it does, on the terminal FD; what is said afterwards goes there,
-    too."""
+    """Displays this process's recording while it runs, on the terminal FD; later messages go there, too."""
     over = threading.Event()
     text = language_in(spoken(lang))
     arguments = (_own_follower, text, fd, over.wait)
@@ -138,7 +137,7 @@ def shown(fd: int, lang: str | None) -> Iterator[None]:
 
 
 def _own_follower() -> Follower | None:
-    """Of the recording that this process makes, under whatever name: it holds a journal open."""
+    """The recording of this process, whatever its name: the process has its journal open."""
     from iodock.program.following import Follower
 
     for entry in Path("/proc/self/fd").iterdir():

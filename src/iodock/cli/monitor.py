@@ -1,4 +1,4 @@
-"""`iodock monitor`: which job does what to the file systems."""
+"""`iodock monitor`: the load of each job on the file systems."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from iodock.simulation.tree import Tree
 
 _FAST_EVERY_S = 600.0
-"""How often the tree is written when time is not the clock's, simulated seconds."""
+"""Interval between writes of the tree if time does not follow the clock, simulated seconds."""
 
 
 _VERBS = {
@@ -161,7 +161,7 @@ def _tree(
 
 
 def _teller(quiet: bool) -> Callable[[Centre], None]:
-    """A line that is written over, on a terminal only."""
+    """A line that is overwritten, on a terminal only."""
     from iodock.simulation.play import status
 
     def tell(centre: Centre) -> None:

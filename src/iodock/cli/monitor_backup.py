@@ -1,4 +1,4 @@
-"""`iodock monitor backup` and `restore`: the collector's store elsewhere, and back."""
+"""`iodock monitor backup` and `restore`: copies the collector's store, and restores it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iodock monitor import-counters`: what a storage array counts of itself."""
+"""`iodock monitor import-counters`: imports the counters of a storage array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`iodock monitor demo`: a day of a busy centre that is made up, with agents, collector and portal here."""
+"""`iodock monitor demo`: a simulated day of a busy centre, with agents, collector and portal on this
+machine."""
 
 from __future__ import annotations
 
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 READ_EVERY_S = 10.0
 _ENDS_IN_S = 5.0
 _FIRST_EVENT_S = 30.0
-"""After the start: by then agents have read every counter once, so what grows from then on is told."""
+"""Delay after the start: by then agents have read every counter once, so all later growth is reported."""
 _MOST_NODES = 1008
-"""Of one job: each has an entry on every target, which agents read every 10 s."""
+"""Number of nodes of one job: each has an entry on every target, which agents read every 10 s."""
 _USUAL_JOBS = 60
 
 
@@ -93,7 +94,7 @@ def demo(listen: str, scenario: str, days: float, jobs: int | None, seed: int, o
         responder = Responder(folder / "store.response", _responds(load()), time.time_ns())
         stack.callback(responder.close)
         stack.enter_context(responder.running(say))
-        # A scheduler of this machine knows nothing of jobs that are made up.
+        # This machine's scheduler does not know the simulated jobs.
         limits = replace(load().states, scheduler="none")
         watching = Watching(collector.store, limits=limits, listener=responder.respond)
         stack.enter_context(watching.running(say))
@@ -106,14 +107,15 @@ def demo(listen: str, scenario: str, days: float, jobs: int | None, seed: int, o
 
 
 def _responds(site: Settings) -> Settings:
-    """Episodes are kept and commands are shown; nobody is told, and nothing is done to real jobs."""
+    """Episodes are stored and commands are shown; no notices are sent, and no action is taken on real
+    jobs."""
     from iodock.shared.response import Intervention, Notices
 
     return replace(site, response=Intervention(mode="suggest", scheduler="slurm"), notices=Notices())
 
 
 def _for_demo(scenario: str) -> Scenario:
-    """With ids of jobs that name their owner and node, and no more nodes than one machine simulates. Raises
+    """With job ids that contain owner and node, and no more nodes than one machine can simulate. Raises
     RequestError."""
     from iodock.simulation.scenarios import named
 
@@ -142,7 +144,7 @@ def _say_the_begin(url: str, scenario_note: str, store: Path, opens: bool) -> No
 
 
 def _past(collector: Collector, scenario: Scenario, days: float, jobs: int, seed: int) -> Centre:
-    """A centre with an ordinary history in the store, up to now, on the scenario's servers."""
+    """A centre on the scenario's servers, with an ordinary history in the store up to now."""
     from iodock.simulation.centre import Centre
     from iodock.simulation.history import begin_before, write_days, write_up_to_now
     from iodock.simulation.scenarios import named
@@ -164,7 +166,7 @@ def _past(collector: Collector, scenario: Scenario, days: float, jobs: int, seed
 
 @contextmanager
 def _simulated(tree: Tree, happenings: Happenings, names: Names) -> Iterator[None]:
-    """Time goes on there as here, until the context ends."""
+    """Advances its time in real time, until the context ends."""
     end = threading.Event()
 
     def run() -> None:
@@ -187,8 +189,8 @@ def _simulated(tree: Tree, happenings: Happenings, names: Names) -> Iterator[Non
 
 @contextmanager
 def _agents(binary: Path, tree: Tree, url: str, folder: Path) -> Iterator[None]:
-    """An agent on every simulated machine. They end when nobody holds the other end of their input: also when
-    this process is killed."""
+    """An agent on every simulated machine. They end when the other end of their standard input is closed, and
+    therefore also when this process is killed."""
     from iodock.cli.demo_events import LOG, PROBE_LIMIT_S, PROBES
     from iodock.simulation.population import LOGIN_NODE
 
@@ -223,7 +225,8 @@ def _agents(binary: Path, tree: Tree, url: str, folder: Path) -> Iterator[None]:
 
 
 def agent_binary() -> Path:
-    """`iodock-agent` beside this Python, as cargo built it last, or in PATH. Raises RequestError."""
+    """`iodock-agent` next to this Python, or the last one that cargo built, or in PATH. Raises
+    RequestError."""
     beside = Path(sys.executable).parent / "iodock-agent"
     target = Path(__file__).parents[3] / "target"
     built = [path for path in target.glob("*/iodock-agent") if path.is_file()]

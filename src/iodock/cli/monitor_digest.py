@@ -1,4 +1,4 @@
-"""`iodock monitor digest`: what a job did to the file systems, and whether that was slower than usual."""
+"""`iodock monitor digest`: a job's I/O on the file systems, and whether it was slower than usual."""
 
 from __future__ import annotations
 

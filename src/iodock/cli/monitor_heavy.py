@@ -1,4 +1,4 @@
-"""`iodock monitor heavy`: jobs of the last month by what they did to file servers."""
+"""`iodock monitor heavy`: jobs of the last month by their load on file servers."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _beside(store: Path) -> Path:
 
 
 def _episodes(folder: Path | None, since: int, is_wanted: bool) -> Mapping[str, int] | None:
-    """Raises StoreError: they can't be read where somebody wants them."""
+    """Raises StoreError: they are requested but can't be read."""
     from iodock.centre.watch.episode_rows import suspected
     from iodock.centre.watch.ledger import LedgerBeside
 
@@ -158,7 +158,7 @@ def _download(rows: list[dict[str, object]], total: int, within: tuple[int, int]
 
 
 def _plain(value: object) -> object:
-    """Sums of shares are whole where nothing was shared."""
+    """Sums of shares are integers if no row was shared."""
     if isinstance(value, float):
         rounded = round(value, 6)
         return int(rounded) if rounded.is_integer() else rounded

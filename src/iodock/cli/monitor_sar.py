@@ -1,4 +1,4 @@
-"""`iodock monitor import-sar`: what sysstat recorded on servers without an agent."""
+"""`iodock monitor import-sar`: imports data of sysstat from servers without an agent."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _OPTIONS = (
 
 
 def goes_to(function: Function) -> Function:
-    """Options of where what is imported goes."""
+    """Options for the destination of the imported data."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
@@ -99,7 +99,7 @@ def goes(
     url: str | None, folder: Path | None, token_file: Path | None, ca: Path | None, cert: Path | None,
     key: Path | None,
 ) -> AbstractContextManager[Push]:  # fmt: skip
-    """Where it goes. Raises RequestError: both are named, or none."""
+    """The destination. Raises RequestError: both are given, or none."""
     if (url is None) == (folder is None):
         raise RequestError(
             "where to?", "either --url of a collector that runs, or --store of one that doesn't"
@@ -112,7 +112,7 @@ def clock(moment: int) -> str:
 
 
 def pushes(frames: list[bytes]) -> Iterator[bytes]:
-    """A day of a machine is several requests."""
+    """A day of a machine takes several requests."""
     waiting: list[bytes] = []
     for frame in frames:
         if waiting and sum(map(len, waiting)) + len(frame) > _PUSH_BYTES:

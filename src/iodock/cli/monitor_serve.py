@@ -1,4 +1,4 @@
-"""`iodock monitor serve`: the collector and its portal; `iodock monitor token`: who may come."""
+"""`iodock monitor serve`: the collector and its portal; `iodock monitor token`: access tokens."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def serve(
 
 @dataclass(frozen=True)
 class _Serving:
-    """How the portal is served."""
+    """Settings of the portal."""
 
     door: socket.socket
     places: OpenConnections
@@ -157,7 +157,7 @@ class _Serving:
     is_quiet: bool
 
     def tell(self, line: str) -> None:
-        """Errors also to who wants no notes."""
+        """Errors are printed even with --quiet."""
         if not self.is_quiet or line.startswith("error: "):
             say(line)
 
@@ -168,7 +168,7 @@ class _Serving:
 
 
 def _read(place: StoreOptions, serving: _Serving) -> None:
-    """Nothing is kept here."""
+    """This process stores nothing."""
     from iodock.centre.portal.app import reading
 
     app = reading(place.prometheus(), serving.access, serving.site, serving.places)
@@ -181,8 +181,8 @@ _M_ARENA_MAX = -8
 
 
 def _few_arenas() -> None:
-    """glibc gives each thread a heap of its own, and what was freed in one serves no other: a collector that
-    takes pushes in several threads would grow for hours."""
+    """glibc gives each thread its own heap, whose freed memory other threads can't use: a collector that
+    receives pushes in several threads would grow for hours."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
@@ -205,7 +205,7 @@ def _collect(
         serving.tell(f"note: taken from the journal: batches {batches:,}, bytes of one that was cut {torn:,}")
     with contextlib.ExitStack() as stack:
         wake = stack.enter_context(told_to_end())
-        # Who looks at every sample must find it written: short ones are written oftener.
+        # The watcher of samples needs them in files: with short samples files are written more often.
         every_s = min(FLUSH_EVERY_S, serving.site.limits.sample_s / 2)
         stack.enter_context(collector.running(say, every_s))
         responder = _responder(response, place.folder(), collector, serving)
@@ -225,8 +225,8 @@ def _collect(
 
 
 def _responder(folder: Path | None, store: Path, collector: Collector, serving: _Serving) -> Responder | None:
-    """Its folder lies beside the store: a backup that is restored over the store must not make us forget
-    whose jobs are suspended. None: the folder can't be made, and nobody wants it. Raises RequestError,
+    """Its folder is next to the store: restoring a backup over the store must not make us forget whose jobs
+    are suspended. None: the folder can't be created, and no setting needs it. Raises RequestError,
     StoreError."""
     from iodock.centre.watch.responder import Responder
     from iodock.centre.watch.sufferers import sufferers
@@ -244,7 +244,7 @@ def _responder(folder: Path | None, store: Path, collector: Collector, serving: 
 
 
 def installed() -> None:
-    """Raises RequestError where what serves pages is missing."""
+    """Raises RequestError if packages for serving pages are missing."""
     try:
         import prometheus_client
         import starlette
@@ -280,7 +280,7 @@ def _access(
 
 
 def _tokens_not_taken(error: RequestError) -> None:
-    """Also to who wants quiet: a token that was taken out still opens."""
+    """Printed even with --quiet: a removed token is still accepted."""
     say(f"error: {error}; the tokens read before are still valid")
 
 

@@ -21,7 +21,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @dataclass(frozen=True)
 class StoreOptions:
-    """What `--store` and the options for it say."""
+    """Values of `--store` and its options."""
 
     store: str
     token: Path | None = None
@@ -36,7 +36,8 @@ class StoreOptions:
         return is_address(self.store)
 
     def opened(self, patience_s: float | None = None) -> MonitorTables:
-        """To read. PATIENCE_S: how long a Prometheus is waited for; None: as usual. Raises RequestError."""
+        """Opens it for reading. PATIENCE_S: timeout for a Prometheus; None: the default. Raises
+        RequestError."""
         from iodock.centre.store import MonitorStore
         from iodock.shared.settings import load
 
@@ -47,7 +48,7 @@ class StoreOptions:
         return store
 
     def folder(self) -> Path:
-        """The collector's. Raises RequestError."""
+        """A collector's store. Raises RequestError."""
         if "://" in self.store:
             raise RequestError(
                 f"--store {self.store}: neither a folder nor a Prometheus",
@@ -75,7 +76,7 @@ class StoreOptions:
 
 
 def store_options(help_text: str, required: bool = True) -> Callable[[Function], Function]:
-    """`--store` and how to be let in there."""
+    """`--store` and options for its credentials."""
 
     def decorate(function: Function) -> Function:
         for option in reversed(_options(help_text, required)):

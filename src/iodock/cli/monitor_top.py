@@ -1,4 +1,4 @@
-"""`iodock monitor top`: who does most, live and replayed."""
+"""`iodock monitor top`: the largest rates, live and replayed."""
 
 from __future__ import annotations
 
@@ -144,18 +144,18 @@ def top(
 
 @dataclass
 class Screen:
-    """What is looked at, and when."""
+    """The displayed data and its time."""
 
     store: MonitorTables
     ids: JobIds
     wanted: TopWanted
     text: Language
     at_ns: int | None
-    """Of a replay; None: live."""
+    """Time of a replay; None: live."""
     speed: float
     is_paused: bool = False
     search: str | None = None
-    """Being typed."""
+    """Text being typed."""
 
     @property
     def moment_ns(self) -> int:
@@ -190,7 +190,8 @@ class Screen:
         return top_table(rows, heading, self.text, width, height)
 
     def health(self) -> str:
-        """A line on the servers as they are now; empty in a replay, and where the store can't say."""
+        """A line about the present state of the servers; empty in a replay, and if the store does not
+        know."""
         from iodock.centre.views.verdicts import health_line
 
         if self.at_ns is not None:
@@ -209,14 +210,14 @@ class Screen:
         return Watching(self.store, self.ids, found.states, found.privacy.job_names)
 
     def pass_time(self, seconds: float) -> None:
-        """A replay goes on, and is live once it has come to now."""
+        """A replay advances, and becomes live when it reaches the present."""
         if self.at_ns is not None and not self.is_paused:
             self.at_ns += int(seconds * self.speed * 1e9)
             if self.at_ns >= time.time_ns():
                 self.at_ns = None
 
     def press(self, key: str) -> bool:
-        """Does what a key says; false: to the end."""
+        """Executes the command of a key; False: quit."""
         if self.search is not None:
             self._type(key)
         elif key in ("q", "end"):

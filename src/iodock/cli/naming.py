@@ -1,4 +1,4 @@
-"""What a store is called where -o does not say."""
+"""Default name of a store, without -o."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 _LOG_ENDINGS = (".gz", ".xz", ".zst", ".log", ".txt", ".out", ".strace", ".truss", ".trace", ".darshan")
 
-# Darshan calls a log after the program, whose name may hold any bytes.
+# Darshan names a log after the program, whose name may contain any bytes.
 _NOT_IN_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def store_name(stem: str, *, force: bool = False) -> Path:
-    """NAME.iodock in the current folder; if that is taken and may not be replaced NAME-2.iodock, ... A name
-    is one line: `import` prints it for scripts."""
+    """NAME.iodock in the current folder; if that exists and must not be replaced NAME-2.iodock, ... A name is
+    one line, because `import` prints it for scripts."""
     stem = _NOT_IN_A_LINE.sub("_", stem)
     candidate = Path(f"{stem}.iodock")
     number = 2

@@ -1,4 +1,4 @@
-"""`--open`: a page that was written, in the browser."""
+"""`--open`: opens the written page in the browser."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def opening(function: Function) -> Function:
 
 
 def check_opens(opens: bool, form: str, output: str | None) -> None:
-    """Raises RequestError where there will be no page in a file."""
+    """Raises RequestError if no page will be written to a file."""
     if opens and (form != "html" or output in (None, "-")):
         raise RequestError("--open goes with a page in a file", "-o FILE.html --open")
 
 
 def open_page(path: str, language: str = "en") -> None:
-    """Shows a page in the browser, or says where it is if there is none here."""
+    """Opens a page in the browser, or prints its path if there is no browser here."""
     page = Path(path).resolve()
     if not open_in_browser(page.as_uri()):
         text = language_in(language)
@@ -36,6 +36,6 @@ def open_page(path: str, language: str = "en") -> None:
 
 
 def open_address(url: str) -> None:
-    """As `open_page`, for what is served; its address was said."""
+    """As `open_page`, for a served page, whose address was printed already."""
     if not open_in_browser(url):
         say("note: no browser can be opened here")

@@ -1,4 +1,4 @@
-"""Options that several verbs share: filters, output, quiet."""
+"""Options shared by several verbs: filters, output, quiet."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def filters(function: Function) -> Function:
 
 
 def filter_arguments(values: dict[str, Any]) -> dict[str, Any]:
-    """Filters as `Filters.from_mapping` takes them, out of click's values; takes them away from VALUES."""
+    """Filters for `Filters.from_mapping` from click's values; removes them from VALUES."""
     chosen: dict[str, Any] = {}
     names = [name.removeprefix("--").replace("-", "_") for name, _, _ in _FILTERS]
     for name in (*names, "direction", "failed", "succeeded", "user_files", "file"):
@@ -77,7 +77,7 @@ JSON_HELP = "the same as --format json"
 
 
 def json_form(as_json: bool, form: str | None) -> str | None:
-    """What --json and --format say together. Raises RequestError where they say two things."""
+    """The result of --json and --format together. Raises RequestError if they contradict."""
     if not as_json:
         return form
     if form not in (None, "table", "json"):
@@ -86,7 +86,7 @@ def json_form(as_json: bool, form: str | None) -> str | None:
 
 
 def json_too(function: Function) -> Function:
-    """--json beside the --format of a verb, which knows it as `form`."""
+    """--json in addition to a verb's --format, whose value is `form`."""
 
     @functools.wraps(function)
     def called(*arguments: Any, as_json: bool, form: str | None, **values: Any) -> Any:
@@ -96,7 +96,7 @@ def json_too(function: Function) -> Function:
 
 
 def tables(function: Function) -> Function:
-    """--wide and --no-pager, which works as it does for git."""
+    """--wide and --no-pager, which works like git's."""
     function = click.option("--wide", is_flag=True, help="all columns, though wider than the terminal")(
         function
     )
@@ -115,7 +115,7 @@ def no_pager(function: Function) -> Function:
 
 
 def without_pager(context: click.Context, option: click.Parameter, value: bool) -> None:
-    """Where --no-pager was given."""
+    """Whether --no-pager was given."""
     if value:
         os.environ["IODOCK_PAGER"] = "cat"
 
@@ -126,7 +126,7 @@ def quiet(function: Function) -> Function:
 
 
 def language(function: Function) -> Function:
-    """--lang; what it says is for `spoken`."""
+    """--lang; its value is used by `spoken`."""
     return click.option(
         "--lang", type=click.Choice(LANGUAGES), callback=_ask,
         help="language of the texts; default: that of the locale",
@@ -134,14 +134,15 @@ def language(function: Function) -> Function:
 
 
 def _ask(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Notes and errors speak it too."""
+    """Notes and errors use it too."""
     if value:
         ask(value)
     return value
 
 
 def spoken(lang: str | None) -> str:
-    """The code of the language to speak, by --lang or the locale; says on stderr if it has to be another."""
+    """The code of the language from --lang or the locale; a note on stderr says if another one is used
+    instead."""
     asked = code(lang)
     if (there := language_in(asked).code) != asked:
         print(f"note: the texts in {asked!r} were not compiled (`make setup` does that)", file=sys.stderr)
@@ -149,5 +150,5 @@ def spoken(lang: str | None) -> str:
 
 
 def examples(lines: tuple[str, ...]) -> str:
-    """An epilog of examples."""
+    """An epilog with examples."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

@@ -1,4 +1,4 @@
-"""Where data goes: stdout or a file, and as what."""
+"""Destination and format of data: stdout or a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ELSEWHERE = "name a file elsewhere with -o"
 
 
 def chosen_format(wanted: str | None, output: str | None) -> str:
-    """The format asked for, or the one that the file's ending says. Raises RequestError."""
+    """The requested format, or the one that the file's ending stands for. Raises RequestError."""
     if wanted is not None:
         chosen = wanted
     else:
@@ -40,13 +40,13 @@ def chosen_format(wanted: str | None, output: str | None) -> str:
 
 
 def form_of(output: str) -> str:
-    """For what has no chart: the format that the file's ending says, else a table."""
+    """For data without a chart: the format that the file's ending stands for, else a table."""
     return {".json": "json", ".html": "html"}.get(Path(output).suffix, "table")
 
 
 @contextmanager
 def destination(output: str | None, sideways: bool = False) -> Iterator[BinaryIO]:
-    """The file to write, or stdout, at a terminal through the pager. A file appears whole or not at all.
+    """The output file, or stdout, at a terminal through the pager. A file appears as a whole or not at all.
     SIDEWAYS: lines may be wider than a screen."""
     if output is None or output == "-":
         from iodock.cli.pager import paged
@@ -59,7 +59,7 @@ def destination(output: str | None, sideways: bool = False) -> Iterator[BinaryIO
 
 
 def check_folder(output: str | None) -> None:
-    """That a file can be made there: for who asks before something long runs. Raises IodockError."""
+    """Checks that a file can be created there, before something long runs. Raises IodockError."""
     if output is None or output == "-" or Path(output).exists():
         return
     folder = Path(output).parent
@@ -70,7 +70,7 @@ def check_folder(output: str | None) -> None:
 
 
 def is_coloured(output: str | None) -> bool:
-    """Whether what goes to OUTPUT may be in colour."""
+    """Whether output to OUTPUT may be in colour."""
     return (
         output in (None, "-")
         and sys.stdout.isatty()
@@ -82,8 +82,8 @@ def is_coloured(output: str | None) -> bool:
 def write_table(
     answer: Answer, output: str | None, is_wide: bool, is_query: bool = False, more: str = ""
 ) -> None:
-    """An answer as a table; in a terminal with the columns that fit, unless IS_WIDE. A query's columns are
-    all shown, even empty ones. MORE: a line below."""
+    """An answer as a table; in a terminal with the columns that fit, unless IS_WIDE. All columns of a query
+    are shown, even empty ones. MORE: a line below."""
     from iodock.shared.tables.table import render, terminal_width
 
     is_shown = output in (None, "-")

@@ -1,4 +1,4 @@
-"""Long texts in a pager, as git does it."""
+"""Long output in a pager, as in git."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _COLOURS = re.compile(rb"\x1b\[[0-9;]*m")
-# What a shell says of a command that it can't find or start.
+# Exit statuses of a shell for a command that it can't find or start.
 _NOT_STARTED = (126, 127)
 _PIPE_BYTES = 1 << 20
-"""No pipe holds more: once so much is sent, the pager has read some of it."""
+"""Larger than any pipe: once this much is written, the pager has read a part of it."""
 
 
 class _Left(BrokenPipeError):
-    """The reader has left the pager: the rest need not be written."""
+    """The user left the pager: the rest need not be written."""
 
 
 class _Screen(io.BufferedIOBase):
-    """A terminal that shows the text itself as long as one screen holds it, and then through the pager."""
+    """A terminal that displays the text directly if it fits one screen, and otherwise through the pager."""
 
     def __init__(self, command: str, sideways: bool) -> None:
         self._command, self._sideways = command, sideways
         self._out = sys.stdout.buffer
-        # All that was written, until the pager is known to have started.
+        # The text so far, until the pager is known to have started.
         self._kept = bytearray()
         self._sent = 0
         self._pager: subprocess.Popen[bytes] | None = None
@@ -87,7 +87,7 @@ class _Screen(io.BufferedIOBase):
             self._kept.clear()
 
     def _has_started(self) -> bool:
-        """Whether the pager did; waits until it is left."""
+        """Whether the pager displayed the text; waits until the user leaves it."""
         assert self._pager is not None and self._pager.stdin is not None
         with suppress(BrokenPipeError):
             self._pager.stdin.close()
@@ -100,7 +100,7 @@ class _Screen(io.BufferedIOBase):
         self._kept.clear()
 
     def finish(self) -> None:
-        """Waits until the reader has left the pager; shows what is still kept."""
+        """Waits until the user leaves the pager; displays the text that is still held back."""
         if self._pager is None:
             self._out.write(self._kept)
         elif not self._has_failed and not self._has_started():
@@ -110,8 +110,8 @@ class _Screen(io.BufferedIOBase):
 
 @contextmanager
 def paged(sideways: bool = False) -> Iterator[BinaryIO]:
-    """Stdout, through a pager if it is a terminal and what is written is longer than its screen. SIDEWAYS:
-    for lines that are wider than the screen."""
+    """Stdout, through a pager if it is a terminal and the text is longer than its screen. SIDEWAYS: for lines
+    that are wider than the screen."""
     sys.stdout.flush()
     command = pager() if sys.stdout.isatty() else None
     if command is None:
@@ -123,7 +123,7 @@ def paged(sideways: bool = False) -> Iterator[BinaryIO]:
         with suppress(_Left):
             yield cast("BinaryIO", screen)
     finally:
-        # While one reads, Ctrl-C is the pager's.
+        # While the pager runs, Ctrl-C belongs to it.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         screen.finish()
         signal.signal(signal.SIGINT, before)
@@ -131,7 +131,7 @@ def paged(sideways: bool = False) -> Iterator[BinaryIO]:
 
 @contextmanager
 def paged_prints() -> Iterator[None]:
-    """As `paged`, for what prints."""
+    """As `paged`, for functions that print."""
     with paged() as out:
         if out is sys.stdout.buffer:
             yield
@@ -144,7 +144,7 @@ def paged_prints() -> Iterator[None]:
 
 
 def pager() -> str | None:
-    """The shell command to use; None for none. As git's: IODOCK_PAGER, then PAGER, then less."""
+    """The pager's shell command; None for none. As in git: IODOCK_PAGER, then PAGER, then less."""
     if os.environ.get("TERM", "dumb") == "dumb":
         return None
     for name in ("IODOCK_PAGER", "PAGER"):
@@ -158,7 +158,7 @@ def _is_longer_than_screen(text: bytes, sideways: bool) -> bool:
     if columns < 1 or lines < 1:
         # A terminal that does not know its size.
         return False
-    # So many bytes are more than a screen in any language; a large text is not looked at as a whole.
+    # This number of bytes fills a screen in any language; the rest of a large text is not examined.
     shown = _COLOURS.sub(b"", text[: 16 * columns * lines]).decode(errors="replace").splitlines()
     if sideways:
         return len(shown) >= lines or max(map(len, shown), default=0) > columns

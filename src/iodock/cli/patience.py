@@ -1,4 +1,4 @@
-"""Servers that are asked for a limited time: a store on a dead machine must not hold whoever only wanted a
+"""Queries servers with a time limit: a store on a dead machine must not delay a user who only wants a
 check-up."""
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from iodock.shared.meanwhile import Meanwhile, NotJoined, OtherUser, ServerMoment, Servers
 
 LONGEST_S = 0.5
-"""How long answers are waited for, all together."""
+"""Total time to wait for answers."""
 _LAST_S = 1.0
-"""At the program's end, for a thread in the SQL engine, which complains where it is taken down."""
+"""Time to wait at the program's end for a thread in the SQL engine, which reports errors if it is
+destroyed."""
 T = TypeVar("T")
 _asking: list[threading.Thread] = []
 
 
 def is_asking() -> bool:
-    """Whether somebody still waits for an answer that was given up."""
+    """Whether a thread is still waiting for an answer that was given up."""
     return any(one.is_alive() for one in _asking)
 
 
@@ -36,8 +37,8 @@ def _await_those_who_ask() -> None:
 
 
 class Patient:
-    """Asks in a thread of its own, and gives up when LONGEST_S were spent on waiting. The whole run is asked
-    for at once, so that the answer comes while the rest of the check-up is made."""
+    """Queries in a separate thread, and gives up after waiting LONGEST_S. The query for the whole run starts
+    immediately, so that the answer arrives while the rest of the check-up is made."""
 
     def __init__(self, store: str, opened: Callable[[], Servers]) -> None:
         self.store = store
@@ -53,7 +54,7 @@ class Patient:
         return self._asked(lambda inner: inner.why_not)
 
     def meanwhile(self) -> Meanwhile | None:
-        """See `Servers`. Raises IodockError, also where no answer came in time."""
+        """See `Servers`. Raises IodockError, also if no answer came in time."""
         return self._waited(self._first)
 
     def at(self, begin_ns: int, end_ns: int) -> Sequence[ServerMoment]:
@@ -95,7 +96,7 @@ class Patient:
 
 
 class _Answer(threading.Thread, Generic[T]):
-    """One question's. A daemon: it ends with the program."""
+    """The thread of one query. A daemon: it ends with the program."""
 
     def __init__(self, asked: Callable[[], T]) -> None:
         super().__init__(daemon=True, name="iodock servers")

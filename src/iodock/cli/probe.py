@@ -1,4 +1,4 @@
-"""`iodock probe`: fixed-point observation of a file system."""
+"""`iodock probe`: observes a file system with regular probes."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _quiet(what: Round | Late | StoreError) -> None:
 
 
 def _tell(what: Round | Late | StoreError) -> None:
-    """A line for what went wrong; on a terminal one for each round."""
+    """A line for each error; on a terminal one for each round."""
     from iodock.file_system.probe.records import Late
     from iodock.file_system.views.probe_words import late_line, round_line
 

@@ -1,4 +1,5 @@
-"""A progress bar on stderr, with rate and time left, for what takes over a second, on a terminal only."""
+"""A progress bar on stderr, with rate and remaining time, for work that takes over a second; on a terminal
+only."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ _DAY_S = 86400.0
 
 
 class ProgressBar:
-    """Call it with (bytes, total bytes or None, calls) as often as you like; use it as a context manager."""
+    """Call it with (bytes, total bytes or None, calls) at any rate; use it as a context manager."""
 
     def __init__(self, label: str, quiet: bool, noun: str = "calls", rated: bool = True) -> None:
-        """RATED: say how many millions a second."""
+        """RATED: show millions per second."""
         self._label = label
         self._noun = noun
         self._rated = rated
@@ -48,7 +49,7 @@ class ProgressBar:
             TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
-            # Of runs that take minutes each none may have ended within rich's half a minute.
+            # Steps that take minutes each may not end within rich's default of half a minute.
             speed_estimate_period=30.0 if self._rated else _DAY_S,
         )
         self._bar.start()

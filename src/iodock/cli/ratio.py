@@ -1,4 +1,4 @@
-"""`iodock ratio FILE...`: step 1 of the method, from times that others wrote down."""
+"""`iodock ratio FILE...`: step 1 of the method, from times that other tools recorded."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _opened(files: tuple[str, ...], values: dict[str, Any]) -> Files:
     from iodock.program.ratio.reader import ReadOptions
 
     options = ReadOptions(values["time_format"], values["assistant_cores"], values["by"] == "node")
-    # Python has no stdin where it was closed.
+    # Python has no stdin if it was closed.
     stdin = sys.stdin.buffer if sys.stdin else BytesIO()
     return Files(files, values["source_format"], options, stdin)
 
@@ -178,7 +178,7 @@ def _listed(read: Files, limits: Ratio, values: dict[str, Any], expected: int | 
         if first is None:
             raise _none_chosen(values)
         records = chain((first,), records)
-        # Which reader it is, and so how records are grouped, is known once there is a record.
+        # The reader, and so the default grouping of records, is known only once there is a record.
         by = values["by"] or read.usual_grouping()
         shown = records if by == "record" else added(records, by)
         table = table_of_judged((judge(one, limits, cores) for one in shown), cores is not None, expected)

@@ -1,4 +1,4 @@
-"""Which way of recording was taken for a program, and why: one line for the user."""
+"""Explains in one line which back end records a program, and why."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _REASONS = {
     "no-libc": N_("recorded by {backend}: the program has no C library, and rewrite would not see its calls"),
     "running": N_("recorded by {backend}: the way for programs that run already"),
 }
-"""`captured.why` of the manifest -> what it means. A user who asked for a way needs no reason."""
+"""`captured.why` of the manifest -> its meaning. If the user chose the back end, no reason is needed."""
 
 
 def reason_of(backend: str, reason: str, text: Language) -> str | None:
-    """Why BACKEND records, in words; None where the user asked for it."""
+    """Why BACKEND records, as text; None if the user chose it."""
     found = _REASONS.get(reason)
     return text.gettext(found, backend=backend) if found else None

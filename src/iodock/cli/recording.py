@@ -1,5 +1,5 @@
-"""What `iodock record` does, without the machinery of the command line: loading that would take longer than
-recording a short program. So it also understands the arguments by itself where they are plain."""
+"""Implements `iodock record` without the command line's framework, whose import takes longer than recording a
+short program. Simple arguments are therefore parsed here, too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iodock.program import recording
 from iodock.shared.locales import LANGUAGES
 
 TYPE_CHECKING = False
-"""As typing's, whose import takes as long as Python's own start."""
+"""The same value as typing's, whose import takes as long as Python's own start."""
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,8 +48,8 @@ _VALUES = {"-o": "output", "--output": "output", "--backend": "backend",
 
 
 def plain(arguments: Sequence[str]) -> Asked | None:
-    """What the arguments of `record` ask for, if they are plain: a command, and options in separate words.
-    None for all else, which click understands or refuses."""
+    """Parses the arguments of `record` if they are simple: a command, and options as separate words. None for
+    all others, which click parses or refuses."""
     flags = dict.fromkeys(_FLAGS.values(), False)
     values = {"output": "", "backend": "auto", "page_faults": "auto", "interfaces": "auto", "stacks": "off",
               "lang": ""}  # fmt: skip
@@ -99,7 +99,7 @@ def run(
     lang: str | None,
     light: tuple[int, int] | None = None,
 ) -> int:
-    """Records a command, or processes that run already, and prints the check-up; the program's own exit
+    """Records a command, or running processes, and prints the check-up; returns the program's own exit
     status."""
     sys.stdout.flush()
     ask(lang)
@@ -133,7 +133,7 @@ def run(
 
 
 def _leave_those_who_ask(status: int) -> None:
-    """A thread that still waits for the servers' store must neither hold the user nor change the status."""
+    """A thread that still waits for the servers' store must neither delay the user nor change the status."""
     from iodock.cli.patience import is_asking
 
     if is_asking():
@@ -143,14 +143,14 @@ def _leave_those_who_ask(status: int) -> None:
 
 
 class _Nothing:
-    """As contextlib's nullcontext, whose import takes time."""
+    """Equivalent to contextlib's nullcontext, whose import takes time."""
 
     def __enter__(self) -> None: ...
     def __exit__(self, *raised: object) -> None: ...
 
 
 def _shown(store: str, lang: str | None) -> AbstractContextManager[None]:
-    """Draws what is recorded meanwhile, where there is a terminal. Raises RequestError."""
+    """Displays the recording while it runs, if there is a terminal. Raises RequestError."""
     from iodock.cli.live import shown, terminal_for
 
     terminal = terminal_for(store)
@@ -169,7 +169,7 @@ def _record(command: Sequence[str], store: str, **options: Any) -> RecordSummary
 
 
 def _stem(command: Sequence[str], pids: Sequence[int], cgroup: str | None) -> str:
-    """What the store is called after."""
+    """The store's default name comes from this."""
     if cgroup:
         return cgroup.rstrip("/").rpartition("/")[2].replace(":", "-")
     return command[0].rpartition("/")[2] if command else _name_of_process(pids[0])
@@ -184,14 +184,15 @@ def _name_of_process(pid: int) -> str:
 
 
 def _after(recorded: RecordSummary, asked: str, lang: str | None, quiet: bool) -> None:
-    """Tables and check-up. Whatever fails here is said, and the program's status passed on all the same."""
+    """Makes tables and check-up. An error here is printed, and the program's status is returned
+    nevertheless."""
     store = recorded["store"]
     if recorded.get("elsewhere") or (not quiet and (recorded.get("kept") or recorded.get("made_folder"))):
         from iodock.cli.options import spoken
         from iodock.cli.stored import say_where
 
         say_where(recorded, asked, spoken(lang), quiet)
-    # Of ranks in one store the last one says it.
+    # Of several ranks in one store the last one prints this.
     if recorded["must_finish"] and not quiet:
         _say_how(recorded, lang)
     for warning in recorded["warnings"] if not quiet else ():
@@ -205,7 +206,7 @@ def _after(recorded: RecordSummary, asked: str, lang: str | None, quiet: bool) -
     except KeyboardInterrupt:
         say(f"note: interrupted; {store} becomes whole when it is next opened")
     except Exception as error:
-        # Also a fault of ours, or of a package that is not the one we were made for: the program has run.
+        # Includes bugs of ours, and of a package in an unexpected version: the program has run already.
         from iodock.cli.run import say_error
 
         say_error(error)
@@ -239,7 +240,7 @@ def _finish(store: str, lang: str | None, quiet: bool) -> None:
 
 
 def _pass_on(recorded: RecordSummary) -> int:
-    """The program's own end: its exit status, or death by the same signal."""
+    """Ends like the program: with its exit status, or by the same signal."""
     if recorded["exit_signal"] is not None:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -254,7 +255,7 @@ def _die_of(number: int) -> None:
     import resource
     import signal
 
-    # The program has left its own core, if any: not another one of this interpreter.
+    # The program has written its own core dump, if any: this interpreter must not write another.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)

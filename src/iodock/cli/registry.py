@@ -1,6 +1,6 @@
-"""Every verb: its module in this folder holds a click command `command`.
+"""All verbs: the module of each in this folder has a click command `command`.
 
-The one-line helps stand here so that `iodock --help` imports no verb.
+The one-line help texts are here so that `iodock --help` imports no verb.
 """
 
 from __future__ import annotations

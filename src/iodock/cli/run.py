@@ -1,4 +1,4 @@
-"""Runs a verb and turns whatever happens into messages on stderr and an exit status."""
+"""Runs a verb and turns every result or exception into messages on stderr and an exit status."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Verbs(click.Group):
 
 
 def _version(context: click.Context, option: click.Parameter, value: bool) -> None:
-    """Where --version was given."""
+    """Whether --version was given."""
     if value and not context.resilient_parsing:
         from iodock.cli.version import lines
 
@@ -101,17 +101,17 @@ SYSTEMS = (
     N_("Too many open files"),
     N_("Connection refused"),
 )
-"""Errors of the system, for translation: its own are English where its locale is not installed."""
+"""Errors of the system, for translation: the C library's texts are English if the locale is not installed."""
 _LONGEST = 2000
-"""Of an error's message, in characters."""
+"""Length of an error's message, in characters."""
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs the command line and gives its exit status; never raises."""
-    # What follows `record` may be the program's.
+    """Runs the command line and returns its exit status; never raises."""
+    # Words after `record` may belong to the program.
     spoken.ask_by(() if list(arguments[:1]) == ["record"] else arguments)
     try:
-        # Not click's own main: it prints, and ends with statuses of its own.
+        # Not click's own main, which prints and exits with its own statuses.
         with iodock.make_context("iodock", list(arguments)) as context:
             status: Any = iodock.invoke(context)
     except click.exceptions.Exit as end:
@@ -122,7 +122,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def failed(error: BaseException) -> int:
-    """Says what went wrong and gives the exit status for it."""
+    """Prints the error and returns its exit status."""
     if os.environ.get("IODOCK_TRACEBACK"):
         raise error
     if isinstance(error, (KeyboardInterrupt, click.Abort)) or _is_interrupted_query(error):
@@ -141,13 +141,13 @@ def failed(error: BaseException) -> int:
     say_error(error)
     if isinstance(error, RequestError):
         return USAGE
-    # A program that was not found or is not executable: the statuses that a shell has for them.
+    # A program that was not found or is not executable: a shell's exit statuses for these.
     status = getattr(error, "exit_status", FAILED)
     return status if isinstance(status, int) else FAILED
 
 
 def _is_interrupted_query(error: BaseException) -> bool:
-    # What a Ctrl-C becomes where the SQL engine meets it.
+    # The exception that a Ctrl-C becomes inside the SQL engine.
     return type(error) is RuntimeError and str(error) == "Query interrupted"
 
 
@@ -179,7 +179,7 @@ def say_error(error: BaseException) -> None:
 
 
 def _say(message: str, hint: str | None) -> None:
-    # A message may repeat what it found in a file.
+    # A message may quote text from a file.
     shown = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
     say(f"error: {shown}")
     if hint:

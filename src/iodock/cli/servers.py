@@ -1,5 +1,5 @@
-"""What the file servers did while a program ran: only here do the wings of programs and of centres meet
-(docs/decisions/0038). Plain data goes in, and plain data comes back."""
+"""File servers during a program's run: only this module connects the parts for programs and for centres
+(docs/decisions/0038). It exchanges plain data."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from iodock.shared.settings import ServerReadings, Settings
 
 _PROMETHEUS_S = 1.0
-"""Of an answer that a thread waits for, which must end, too: whole seconds, as Prometheus is told them."""
+"""Timeout of an answer that a thread waits for, which must end, too: whole seconds, as Prometheus
+requires."""
 
 
 def servers_of(store: Store, settings: Settings) -> Servers | None:
-    """Who can be asked of this run; None: the settings name no store. A store that can't be opened raises
-    IodockError when it is asked, not here: what it has is no reason to keep the rest back."""
+    """The monitor for this run; None: the settings name no store. A store that can't be opened raises
+    IodockError when it is queried, not here, so that the rest of the result is still shown."""
     if settings.servers.store is None:
         return None
     from iodock.program.meanwhile.run_time import run_time
@@ -31,7 +32,7 @@ def servers_of(store: Store, settings: Settings) -> Servers | None:
 
 
 def servers_in_time(store: Store, settings: Settings) -> Servers | None:
-    """The same, but given up after half a second of waiting: one line says so."""
+    """The same, but given up after half a second of waiting, with one line that says so."""
     if settings.servers.store is None:
         return None
     from iodock.cli.patience import Patient
@@ -75,7 +76,7 @@ def _place(readings: ServerReadings) -> StoreOptions:
 
 @dataclass(frozen=True)
 class _Unasked:
-    """A store that can't be asked of a run, and why."""
+    """A store that can't be queried for a run, and the reason."""
 
     store: str
     why_not: NotJoined | None

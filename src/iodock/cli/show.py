@@ -31,7 +31,7 @@ _TYPES: dict[str, dict[str, Any]] = {
 
 
 JOBS = "jobs"
-"""Of a folder, where all others are of a store."""
+"""Analysis of a folder; all others are of a store."""
 
 
 class Analyses(click.Group):
@@ -151,7 +151,7 @@ def _show(name: str, store: str, **values: Any) -> None:
             if name == "machine":
                 answer = _with_servers(answer, opened)
             _write(answer, form, output, chart, is_wide)
-    # JSON has them in itself.
+    # JSON includes the notes.
     if not silent and form != "json":
         from iodock.cli.beside import say_beside
 
@@ -161,7 +161,7 @@ def _show(name: str, store: str, **values: Any) -> None:
 
 
 def _with_servers(answer: Any, opened: Store) -> Any:
-    """With the curves of the file servers that the site's monitor read meanwhile."""
+    """With the curves of the file servers from the site's monitor."""
     from iodock.cli.servers import servers_of
     from iodock.program.analyses.machine import with_servers
     from iodock.shared.settings import load
@@ -182,7 +182,7 @@ def _write(answer: Any, form: str, output: str | None, chart: dict[str, Any], is
 
 
 def drawn(answer: Any, form: str, chart: dict[str, Any]) -> bytes:
-    """The answer's chart in a chart format. Raises RequestError for a chart or size that is not there."""
+    """The answer's chart in a chart format. Raises RequestError for an unknown chart or an invalid size."""
     from iodock.program.views.charts import ChartOptions, UnknownChart
     from iodock.program.views.charts.export import draw
 

@@ -1,4 +1,4 @@
-"""Sizes that a user types: `500M`, `1.5TiB`, `2TB`, or a number of bytes."""
+"""Parses sizes from users: `500M`, `1.5TiB`, `2TB`, or a number of bytes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _MOST = (1 << 63) - 1
 
 
 def size_bytes(given: str, option: str) -> int:
-    """What OPTION says, in bytes. A letter alone and `iB` are powers of 1024, `B` after a letter is one of
-    1000. Raises RequestError."""
+    """The value of OPTION in bytes. A letter alone and `iB` are powers of 1024, `B` after a letter is a power
+    of 1000. Raises RequestError."""
     text = given.strip().upper()
     if re.fullmatch(r"[-+]?0*(\.0*)?[KMGTPE]?(I?B)?|-.*", text) and any(one.isdigit() for one in text):
         raise RequestError(f"{option} must be above 0, not {given}", f"sizes: {FORMS}")

@@ -1,10 +1,10 @@
-"""The language that this command speaks: that of --lang, else the locale's."""
+"""The language of this command: from --lang, else from the locale."""
 
 from __future__ import annotations
 
 from iodock.shared.locales import LANGUAGES, chosen
 
-# As typing's, whose import takes as long as Python's own start.
+# The same value as typing's, whose import takes as long as Python's own start.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -17,12 +17,13 @@ _asked: list[str] = []
 
 
 def ask(code: str | None) -> None:
-    """What --lang says; None takes it back."""
+    """Sets the value of --lang; None resets it."""
     _asked[:] = [code] if code else []
 
 
 def ask_by(arguments: Sequence[str]) -> None:
-    """As `ask`, from a command line that click has not read yet: it may be wrong, or ask for help first."""
+    """As `ask`, from a command line that click has not parsed yet: it may be invalid, or request help
+    first."""
     ask(None)
     for at, one in enumerate(arguments):
         if one == "--":
@@ -35,7 +36,7 @@ def ask_by(arguments: Sequence[str]) -> None:
 
 
 def code(option: str | None = None) -> str:
-    """The code of the language: OPTION, else what was asked for, else the locale's."""
+    """The code of the language: OPTION, else the value set before, else the locale's."""
     return chosen(option or "".join(_asked) or None)
 
 

@@ -1,4 +1,4 @@
-"""Under which name a recording was stored, where that needs saying."""
+"""Reports under which name a recording was stored, if necessary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _ELSEWHERE = N_("{asked}: {why}; the run is recorded as {store}")
 
 
 def refuse_at_a_terminal(store: str) -> None:
-    """Who sits there corrects a name at once; a job must run, and gets another name. Raises IodockError."""
+    """An interactive user corrects a name immediately; a job must run, and gets another name. Raises
+    IodockError."""
     path = Path(store)
     if not (sys.stdin.isatty() and sys.stderr.isatty()) or not os.path.lexists(store):
         return
@@ -33,8 +34,8 @@ def refuse_at_a_terminal(store: str) -> None:
 
 
 def say_where(recorded: _native.RecordSummary, asked: str, language: str, quiet: bool) -> None:
-    """What became of the store before, and of the name. Another name than was asked for is also said to who
-    wants no remarks."""
+    """Reports what happened to the previous store, and to the name. A name that differs from the requested
+    one is reported even with --quiet."""
     text = language_in(language)
     store, elsewhere = recorded["store"], recorded.get("elsewhere")
     if (folder := recorded.get("made_folder")) and not quiet:
@@ -47,12 +48,13 @@ def say_where(recorded: _native.RecordSummary, asked: str, language: str, quiet:
 
 
 def run_unrecorded(command: Sequence[str], why: str) -> NoReturn:
-    """Becomes the program, where a store that can't make way is all that is wrong. Raises OSError."""
+    """Executes the program without recording, if the only problem is an existing store that can't be moved.
+    Raises OSError."""
     import signal
 
     say(f"warning: {why}; the program runs unrecorded")
     sys.stdout.flush()
-    # Python ignores these, which a program would inherit.
+    # Python ignores these signals, and the program would inherit that.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     os.execvp(command[0], list(command))

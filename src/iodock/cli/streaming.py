@@ -15,7 +15,7 @@ from iodock.shared.tables import csv, json, parquet, table
 
 
 def write_stream(stream: Stream, form: str, output: str | None, is_wide: bool = False) -> Answer:
-    """Writes all rows (as a table: the first ones) and gives the answer's head."""
+    """Writes all rows (as a table: the first ones) and returns the answer's head."""
     if form == "table":
         _first_rows(stream, output, is_wide)
         return stream.head

@@ -1,4 +1,4 @@
-"""Standard streams as they should be: open, and a stderr that can't make anything fail."""
+"""Prepares standard streams: they are open, and stderr never causes a failure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 from iodock.cli.spoken import told
 
-# As typing's, whose import takes as long as Python's own start.
+# The same value as typing's, whose import takes as long as Python's own start.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 class _Unfailing(io.FileIO):
-    """Stderr: what can't be written there is dropped, as there is nowhere left to say so. A full disk or a
-    reader that has gone is no reason to lose a recorded program's exit status."""
+    """Stderr: text that can't be written there is dropped, since it can't be reported either. A full disk or
+    a closed pipe must not lose a recorded program's exit status."""
 
     def write(self, data: Buffer) -> int:
         try:
@@ -28,14 +28,14 @@ class _Unfailing(io.FileIO):
 
 
 def prepare() -> None:
-    """Opens what was closed, and lets nothing fail for want of a stderr."""
+    """Opens closed streams, and makes writing without a stderr succeed."""
     if sys.stdout is None or sys.stderr is None:
         _open_what_was_closed()
     sys.stderr = on_terminal(2)
 
 
 def on_terminal(fd: int) -> io.TextIOWrapper:
-    """What stderr is, on another descriptor."""
+    """A duplicate of stderr on another descriptor."""
     return io.TextIOWrapper(
         io.BufferedWriter(_Unfailing(fd, "w", closefd=False)),
         sys.stderr.encoding, "backslashreplace", line_buffering=True,
@@ -43,7 +43,8 @@ def on_terminal(fd: int) -> io.TextIOWrapper:
 
 
 def say(text: str) -> None:
-    """A line on stderr. What names hold can't colour a terminal, move its cursor, or look like more lines."""
+    """A line on stderr. Characters in names can't colour a terminal, move its cursor, or look like further
+    lines."""
     text = told(text)
     if not (text.isascii() and text.isprintable()):
         from iodock.shared.text import visible
@@ -53,8 +54,8 @@ def say(text: str) -> None:
 
 
 def _open_what_was_closed() -> None:
-    """A program started with `>&-` lacks standard streams; the next files opened would take their place.
-    Stdout can't be written to then: data that goes nowhere is an error, as on a full disk."""
+    """A program started with `>&-` lacks standard streams; the next opened files would get their numbers.
+    Stdout is not writable then: lost data is an error, as on a full disk."""
     for descriptor, flags in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_RDWR)):
         try:
             os.fstat(descriptor)

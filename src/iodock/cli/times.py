@@ -1,4 +1,4 @@
-"""Times and lengths of time as options take them."""
+"""Parses times and durations of options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def length(context: click.Context, parameter: click.Parameter, value: str) -> fl
 
 
 def moment(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """A date, a date with a time, or how long ago: ns since the epoch. Raises RequestError."""
+    """A date, a date with a time, or an age: ns since the epoch. Raises RequestError."""
     if value is None:
         return None
     try:

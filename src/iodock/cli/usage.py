@@ -1,4 +1,4 @@
-"""What is wrong with a command line, in the words of all other errors, and what was meant."""
+"""Errors in a command line, in the form of all other errors, with a suggestion."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ WRONG = (
     N_("{command} has it; {help}"),
     N_("did you mean {name}"),
 )
-"""What is wrong with a command line, for translation."""
+"""Errors in a command line, for translation."""
 
 
 def unknown(what: str, name: str, known: Iterable[str], otherwise: str, of_store: str) -> RequestError:
-    """That there is no verb or analysis of that name. OF_STORE: what to type where NAME is a store."""
+    """There is no verb or analysis of that name. OF_STORE: what to type if NAME is a store."""
     hint = meant(name, known, otherwise)
     if (Path(name) / "manifest.json").is_file():
         hint = f"it is a store: {of_store} {name}"
@@ -55,7 +55,7 @@ def words(error: click.ClickException) -> tuple[str, str]:
 
 
 def _choice(error: click.BadParameter, otherwise: str) -> tuple[str, str]:
-    # click says what was given only in its sentence.
+    # click includes the given value only in its sentence.
     given = re.match(r"'(.*)' is not one of ", error.message, re.DOTALL)
     if error.param is None or given is None:
         return error.format_message().rstrip("."), otherwise
@@ -67,7 +67,7 @@ def _choice(error: click.BadParameter, otherwise: str) -> tuple[str, str]:
 
 
 def _option(error: click.NoSuchOption, otherwise: str) -> str:
-    """An option of that verb with a similar name; else the verbs beside it that have this one."""
+    """An option of that verb with a similar name; else the other verbs of its group that have this option."""
     context = error.ctx
     if context is None:
         return otherwise
@@ -78,7 +78,7 @@ def _option(error: click.NoSuchOption, otherwise: str) -> str:
         name = near.rpartition(" ")[2]
         return near.replace(name, f"--{name}" if len(name) > 1 else f"-{name}")
     beside = context.parent
-    # All verbs of iodock would have to be loaded; those of one group are of a kind.
+    # For all verbs of iodock, every module would have to be imported; the verbs of one group are similar.
     if beside is None or beside.parent is None or not isinstance(beside.command, click.Group):
         return otherwise
     group = beside.command

@@ -102,7 +102,8 @@ def command(
             with destination(output) as out:
                 out.write(said.encode())
         except (OSError, IodockError):
-            # Nobody wants to run the program again for want of space.
+            # A lack of disk space must not lose the result, because the user would have to run the program
+            # again.
             sys.stderr.write(said)
             raise
     if volume.exit_signal is not None:
@@ -111,12 +112,12 @@ def command(
 
 
 def _width(output: str | None) -> int:
-    """Columns of the terminal that the answer is shown on, else those of a file."""
+    """Width of the terminal that shows the answer, else that for files."""
     from iodock.program.views.volume_text import FILE_WIDTH
 
     if output is not None or not sys.stderr.isatty():
         return FILE_WIDTH
-    # Of stderr, as stdout is the program's own; 0 where a terminal does not know it.
+    # Of stderr, because stdout belongs to the program; 0 if a terminal does not know its width.
     return max(20, os.get_terminal_size(sys.stderr.fileno()).columns or FILE_WIDTH)
 
 

@@ -1,1 +1,1 @@
-"""The check-up of a file system: what it is, what it can do, and how it answers all day long."""
+"""The check-up of a file system: its properties, its performance, and its response times over the day."""

@@ -1,4 +1,4 @@
-"""Step 4 of the method: what an administrator needs to know of a run, in one archive."""
+"""Step 4 of the method: everything that an administrator needs to know about a run, in one archive."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def write_bundle(
     progress: Progress,
     servers_of: ServersOf = lambda store, settings: None,
 ) -> None:
-    """Writes the archive; with ANONYMOUS from a copy of the store without anybody's names. SERVERS_OF: who is
-    asked what file servers did meanwhile; nobody with ANONYMOUS, as the answers have names. Raises
-    StoreError, QueryError, OSError."""
+    """Writes the archive; with ANONYMOUS from an anonymised copy of the store. SERVERS_OF: source of the file
+    servers' state during the run, unused with ANONYMOUS because its answers contain names. Raises StoreError,
+    QueryError, OSError."""
     if not anonymous:
         with Store.open(store) as opened:
             servers = servers_of(opened, settings)
@@ -70,11 +70,12 @@ def write_bundle(
             _write(opened, target, text, found, False, progress, servers)
         return
     with tempfile.TemporaryDirectory(prefix="iodock-") as folder:
-        # Opened first: a recording that was cut becomes tables, and what is damaged is named here, not in the
-        # copy.
+        # Open the original first: an interrupted recording becomes tables, and errors about damage name the
+        # original, not the copy.
         with Store.open(store) as opened:
             opened.check()
-            # Some rules depend on names: what they find is renamed, not found again among made-up ones.
+            # Some rules depend on names, so the findings are renamed instead of found again among made-up
+            # names.
             found = diagnose(opened, settings)
             names = anonymiser_of(opened.tables)
             copy = anonymous_copy(opened.tables, Path(folder) / "run.iodock", names)
@@ -84,12 +85,12 @@ def write_bundle(
             with Store.open(copy) as opened:
                 _write(opened, target, text, found, True, progress)
         except IodockError as error:
-            # Events are copied as they are: what is damaged there is so in the store.
+            # Events are copied unchanged, so damage in the copy is damage in the store.
             raise type(error)(str(error).replace(str(copy), str(store)), error.hint) from error
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether it is a file (no link) that `iodock bundle` wrote, of a run or of a job."""
+    """Whether it is a regular file (no link) that `iodock bundle` wrote, for a run or a job."""
     if path.is_symlink() or not path.is_file():
         return False
     try:
@@ -123,7 +124,7 @@ def _write(
                 archive.addfile(entry, io.BytesIO(content))
         part.replace(target)
     except OSError as error:
-        # Of another file, it says by itself which.
+        # An error about another file names that file itself.
         if error.errno is None or error.filename not in (None, str(part)):
             raise
         message = f"{target}: can't be written: {error.strerror}"
@@ -199,7 +200,7 @@ def _environment(store: Store) -> str:
 
 
 def _moment(store: Store, ts: int | None) -> str | None:
-    """ISO 8601 with this machine's offset, or the time of day, as the source has it."""
+    """ISO 8601 with this machine's offset, or the time of day, depending on the source."""
     if ts is None or store.manifest.clock not in ("epoch", "day"):
         return None
     if store.manifest.clock == "day":

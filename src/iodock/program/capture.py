@@ -1,5 +1,4 @@
-"""The door to the Rust side that makes stores of logs, and of what a recording left. Errors become
-IodockErrors."""
+"""Interface to the Rust code that makes stores from logs and from recordings. Errors become IodockErrors."""
 
 from __future__ import annotations
 
@@ -14,12 +13,12 @@ from iodock.shared.answer import Loss
 from iodock.shared.errors import IodockError, RequestError
 
 Progress = Callable[[int, int | None, int], None]
-"""(bytes done, bytes in all if known, calls so far)."""
+"""(bytes done, total bytes if known, calls so far)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import found."""
+    """Result of an import."""
 
     store: Path
     formats: tuple[str, ...]
@@ -28,14 +27,14 @@ class Imported:
     files: int
     processes: int
     profiles: int | None
-    """Counters by process and file, in place of calls; None where the source shows calls."""
+    """Counters by process and file instead of calls; None if the source has calls."""
     cut: bool
     losses: tuple[Loss, ...]
 
 
 @contextmanager
 def native_errors() -> Iterator[None]:
-    """NativeError as IodockError, or RequestError where the question was wrong."""
+    """NativeError as IodockError, or as RequestError if the request was wrong."""
     try:
         yield
     except _native.NativeError as error:
@@ -55,8 +54,8 @@ def import_logs(
     coverage_bytes: int | None = None,
     progress: Progress | None = None,
 ) -> Imported:
-    """Imports logs (`-` is standard input) into a new store; of a single one `lines` (first, last) only.
-    Raises IodockError; nothing of the store is left then."""
+    """Imports logs (`-` is standard input) into a new store; from a single log only `lines` (first, last) if
+    given. Raises IodockError and then leaves nothing of the store."""
     _each_once(logs)
     with native_errors():
         found = _native.import_logs(
@@ -74,7 +73,7 @@ def import_logs(
 
 
 def is_darshan(log: str) -> bool:
-    """Whether it is a log of Darshan or its text, which makes a store of its own."""
+    """Whether it is a Darshan log or its text form, which becomes a store of its own."""
     return _native.is_darshan(Path(log))
 
 
@@ -94,19 +93,19 @@ def _identity(log: str) -> tuple[int, int] | str:
     try:
         found = Path(log).stat()
     except (OSError, ValueError):
-        return log  # standard input; or what is wrong is told where it is opened
+        return log  # Standard input, or a file whose error is reported when it is opened.
     return found.st_dev, found.st_ino
 
 
 def finish(store: Path, progress: Progress | None = None) -> Imported:
-    """Makes a recording's tables of its journal. Raises IodockError; the journal stays then."""
+    """Makes a recording's tables from its journal. Raises IodockError; the journal then remains."""
     with native_errors():
         return imported(_native.finish_recording(store, progress=progress))
 
 
 def read_in_progress(store: Path, into: Path) -> bool:
-    """Makes a store at INTO of what has been flushed so far of a recording in progress, which stays as it is;
-    False where none is. Raises IodockError."""
+    """Makes a store at INTO from what has been flushed so far of a recording in progress, without changing
+    the recording; False if none is in progress. Raises IodockError."""
     with native_errors():
         return _native.read_in_progress(store, into) is not None
 

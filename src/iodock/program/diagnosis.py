@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 def diagnose(store: Store, settings: Settings | None = None, servers: Servers | None = None) -> Diagnosis:
-    """What is wrong with a run's I/O. SERVERS: where to ask what file servers did meanwhile; None: nowhere.
-    Raises RequestError for settings that don't fit, StoreError, QueryError."""
+    """The problems of a run's I/O. SERVERS: where to query the state of file servers during the run; None:
+    nowhere. Raises RequestError for settings that do not fit, StoreError, QueryError."""
     if settings is not None and not isinstance(settings, Settings):
         message = f"settings must be those of iodock.load_settings, not {settings!r}"
         raise RequestError(message, 'settings=iodock.load_settings("site.toml")')
@@ -41,13 +41,14 @@ def diagnose(store: Store, settings: Settings | None = None, servers: Servers | 
 
 
 def diagnosis_of(facts: Facts, servers: Servers | None = None) -> Diagnosis:
-    """The same for one who needs a run's facts and derived tables too."""
+    """The same for callers that also need the run's facts and derived tables."""
     known = rules.every()
     _check_names(facts.settings)
     asked = [rule for rule in known if all(map(facts.sees, needs_of(rule, facts)))]
     usual = typical.compare(facts) if facts.has_calls else typical.Comparison()
     found = _found(facts, asked, usual)
-    # Counters add up a file's calls: whether the same ones show both is not known, so both are said.
+    # Counters sum a file's calls. Whether the same calls caused both findings is not known, so both are
+    # reported.
     kept = _fitted(_without_symptoms(found) if facts.has_calls else found, facts)
     said = headline if facts.has_calls else counter_headline
     return Diagnosis(
@@ -62,7 +63,7 @@ def diagnosis_of(facts: Facts, servers: Servers | None = None) -> Diagnosis:
 
 
 def _run_of(servers: Servers | None) -> Iterable[Message]:
-    """What of the servers concerns all of the run."""
+    """The server findings that concern the whole run."""
     if servers is None:
         return ()
     from iodock.program.meanwhile.sentences import of_run
@@ -71,7 +72,7 @@ def _run_of(servers: Servers | None) -> Iterable[Message]:
 
 
 def _with_servers(finding: Finding, facts: Facts, servers: Servers | None) -> Finding:
-    """Of a call that hung, with what its server did then."""
+    """The finding of a call that hung, with the state of its server at that time."""
     began, longest = finding.evidence.get("began_ts"), finding.evidence.get("longest_ns")
     if servers is None or not isinstance(began, int) or not isinstance(longest, int) or not finding.files:
         return finding
@@ -84,7 +85,7 @@ def _with_servers(finding: Finding, facts: Facts, servers: Servers | None) -> Fi
 
 
 def _silent(facts: Facts, known: Iterable[Rule]) -> Iterable[Silence]:
-    """Rules that could not look, or not at all files."""
+    """Rules that could not run, or not on all files."""
     for rule in known:
         needs = needs_of(rule, facts) + (rule.needs_for_some if facts.has_calls else ())
         missing = [need for need in needs if not facts.sees(need)]
@@ -93,7 +94,7 @@ def _silent(facts: Facts, known: Iterable[Rule]) -> Iterable[Silence]:
 
 
 def facts_of(store: Store, settings: Settings) -> Facts:
-    """What rules know of a store. Raises RequestError for one without calls."""
+    """The facts that rules use. Raises RequestError for a store without calls."""
     store.need_calls()
     store.hold_small()
     profile = Profile(store, settings)
@@ -112,7 +113,7 @@ def facts_of(store: Store, settings: Settings) -> Facts:
 
 
 def _name_folders(store: Store) -> None:
-    """A path that was only looked at may be a folder though no call said so: other files lie in it."""
+    """A path that was only looked up may be a folder even if no call shows it: other files are inside it."""
     if store.rows(f"SELECT 1 FROM files WHERE {_IS_FOLDER} LIMIT 1"):
         store.keep(
             "files",
@@ -124,7 +125,7 @@ _IS_FOLDER = """(kind IN ('file', 'unknown') AND name IN (SELECT rtrim(folder, '
   AND file_id NOT IN (SELECT file_id FROM uses WHERE direction > 0 AND file_id IS NOT NULL))"""
 
 
-# What the analysis `overview` counts, from the folded calls.
+# The counts of the analysis `overview`, from the folded calls.
 _SUMS_SQL = f"""WITH parts AS (SELECT u.count, u.time_ns, u.side, {PART} AS part
   FROM uses u JOIN calls c ON c.id = u.call_id LEFT JOIN files f ON f.file_id = u.file_id
   WHERE u.file_id IS NOT NULL OR {IO_CALLS})
@@ -142,18 +143,18 @@ def _check_names(settings: Settings) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A finding and what it was made of."""
+    """A finding and what it was derived from."""
 
     finding: Finding
     files: frozenset[str]
     """The names of all its files."""
     candidate: Candidate
     is_counted: bool = False
-    """Whether it comes of counters: these have times inside calls only."""
+    """Whether it comes from counters, which have only times inside calls."""
 
     @property
     def is_io(self) -> bool:
-        """Whether it is charged time inside calls, not what passes around them."""
+        """Whether its cost is time inside calls, not time around them."""
         return self.candidate.wall_seconds is None or self.is_counted
 
 
@@ -173,13 +174,13 @@ def _found(facts: Facts, asked: Sequence[Rule], usual: typical.Comparison) -> li
 
 
 def _metadata(slow: Sequence[Candidate], facts: Facts) -> list[Candidate]:
-    """Those that the rules which yield to them count: these look at metadata calls."""
+    """Slow calls that also count for the rules that yield to them: those rules examine metadata calls."""
     names = {row["name"] for row in facts.rows("SELECT name FROM calls WHERE class = 'metadata'")}
     return [one for one in slow if one.call in names]
 
 
 def _without_hung(candidate: Candidate, hung: Sequence[Candidate]) -> Candidate:
-    """The same candidate at what its calls cost beside those that hung on its files."""
+    """The same candidate, without the cost of the calls that hung on its files."""
     if candidate.time_ns is None or candidate.wall_seconds is not None:
         return candidate
     lost = sum(one.time_ns or 0 for one in hung if not set(one.files).isdisjoint(candidate.files))
@@ -219,14 +220,15 @@ def _finding(rule: Rule, candidate: Candidate, facts: Facts, usual: typical.Comp
 
 
 def _advice(known: Sequence[Advice], candidate: Candidate, facts: Facts) -> tuple[Advice, ...]:
-    """That of the languages of the programs; of counters, which name no program, that of their interfaces."""
+    """Advice for the languages of the programs; for counters, which name no program, advice for their
+    interfaces."""
     if facts.has_calls:
         return advice_for(known, candidate, facts)
     return tuple(one for one in known if one.language in ("any", *counter_headline.spoken_by(facts)))
 
 
 def _lines(names: Sequence[str], facts: Facts) -> tuple[str, ...]:
-    """The first files, those of similar names as one pattern."""
+    """The first files; files with similar names become one pattern."""
     if len(names) >= LEAST_FILES or any("*" in name for name in names):
         facts.profile.need((PATTERNED,))
         names = in_lines(facts.store, names)
@@ -234,19 +236,20 @@ def _lines(names: Sequence[str], facts: Facts) -> tuple[str, ...]:
 
 
 def _cost(candidate: Candidate, facts: Facts) -> float | None:
-    """Wall time of the calls at fault, in a live recording with what tracing adds to each of them: both go
-    with the call."""
+    """Wall time of the calls at fault. In a live recording this includes the overhead of tracing each call,
+    which disappears with the call."""
     if candidate.time_ns is None:
         return None
     return facts.wall_of(candidate.time_ns + candidate.count * facts.tracing_ns)
 
 
 def _without_symptoms(found: Sequence[_Found]) -> list[_Found]:
-    """Leaves out findings that only show the symptom of what another one names on the same files."""
+    """Leaves out findings that are only a symptom of another finding on the same files."""
     known = {rule.name: rule for rule in rules.every()}
 
     def left_by(number: int, asked: frozenset[int]) -> list[Finding]:
-        """What is shown for a finding: those that explain it, or what is shown for these; else itself."""
+        """The findings to show in place of one: those that explain it, or those that explain these; else
+        itself."""
         one, files = found[number].finding, found[number].files
         rule, left = known[one.rule], []
         for at, other in enumerate(found):
@@ -256,7 +259,7 @@ def _without_symptoms(found: Sequence[_Found]) -> list[_Found]:
         return left if any(covers(other, one, rule) for other in left) else [one]
 
     def covers(other: Finding, one: Finding, rule: Rule) -> bool:
-        # Without the calls that hung, what is left of the cost is no symptom of these.
+        # The cost that remains without the calls that hung is not a symptom of them.
         is_judged_without = known[other.rule].tells_hung_calls and not rule.is_of_waiting
         if is_judged_without and one.severity is not Severity.NOTE:
             return False
@@ -266,8 +269,8 @@ def _without_symptoms(found: Sequence[_Found]) -> list[_Found]:
 
 
 def _fitted(found: Sequence[_Found], facts: Facts) -> list[Finding]:
-    """The findings with gains that fit into the run together, and those from I/O into its I/O and the work
-    around it; each as severe as what it then saves."""
+    """The findings with gains that together do not exceed the run, and those from I/O not more than its I/O
+    and the work around it; the severity follows from the limited gain."""
     io_seconds = facts.alone_io_seconds
     charged = [one.finding for one in found if one.is_io]
     limit = None if io_seconds is None else io_seconds + sum(one.work_seconds for one in charged)
@@ -282,12 +285,12 @@ def _with_gain(one: _Found, gain: Gain | None, facts: Facts) -> Finding:
     return replace(one.finding, gain=gain, severity=severity)
 
 
-# Of all files, not of those shown: of many that cost alike, each rule shows others.
+# Compares all files, not only those shown: of many files with equal cost, each rule may show others.
 def _same_place(files: frozenset[str], others: frozenset[str]) -> bool:
     return not files or not others or not files.isdisjoint(others)
 
 
-# A chain of causes may end with one that is much cheaper than what it began with.
+# A chain of causes may end with a finding that is much cheaper than the first one.
 def _covers(other: Finding, one: Finding, rule: Rule) -> bool:
     if one.cost_seconds is None or other.cost_seconds is None:
         return other.severity.at_least(one.severity)
@@ -297,8 +300,7 @@ def _covers(other: Finding, one: Finding, rule: Rule) -> bool:
 
 
 def _ranked(found: Sequence[Finding], known: Iterable[Rule]) -> tuple[Finding, ...]:
-    """Notes after all others, then by what the change saves; what should be changed last comes last of
-    either."""
+    """Notes after all others, then by gain; within both groups, changes that should come last are last."""
     last = {rule.name for rule in known if rule.comes_last}
 
     def order(one: Finding) -> tuple[bool, bool, float, int, str]:
@@ -310,7 +312,7 @@ def _ranked(found: Sequence[Finding], known: Iterable[Rule]) -> tuple[Finding, .
 
 
 def _probes(facts: Facts) -> Iterable[Message]:
-    """What the site's probes saw meanwhile, of the file systems that the run used."""
+    """The state that the site's probes measured during the run, for the file systems that the run used."""
     known = {mount: one.probe_store for mount, one in facts.settings.file_systems.items() if one.probe_store}
     run = facts.store.manifest
     if not known or run.clock != "epoch" or run.first_ts is None or run.last_ts is None:
@@ -318,6 +320,6 @@ def _probes(facts: Facts) -> Iterable[Message]:
     from iodock.file_system.probe.seen import during
 
     used = {row["mount_point"] for row in facts.rows("SELECT DISTINCT mount_point FROM files")} - {None}
-    # Logs of other programs do not say what lies where.
+    # Logs of other programs do not say which file system a file is on.
     stores = {mount: folder for mount, folder in known.items() if mount in used or not used}
     return during(stores, run.first_ts, run.last_ts)

@@ -1,4 +1,4 @@
-"""What this machine allows: each check reads one place and says what follows. Nothing is changed."""
+"""What this machine allows: each check reads one place and draws a conclusion. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _CAP_SYS_PTRACE, _CAP_PERFMON, _CAP_BPF, _CAP_SYS_ADMIN = 19, 38, 39, 21
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at."""
+    """Result of one check."""
 
     topic: str
     state: State
-    """good; limited: works, but not all of it; blocked: recording is not possible; unknown."""
+    """good; limited: works in part; blocked: recording is not possible; unknown."""
     found: str
     follows: str = ""
 
@@ -37,7 +37,7 @@ class Finding:
 
 
 def examine(root: Path = Path("/")) -> list[Finding]:
-    """All checks, below ROOT (a real machine, or a made-up one in tests)."""
+    """All checks, below ROOT (`/`, or a prepared folder in tests)."""
     checks: tuple[Callable[[Path], Finding], ...] = (
         _kernel,
         _ptrace,

@@ -1,4 +1,4 @@
-"""What a diagnosis says, as data: no rule, no output and no language is named here."""
+"""The result of a diagnosis as data. It does not depend on rules, output formats or languages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from iodock.shared.message import Message, Scalar
 
 IO_FINE = 0.05
-"""Below this share of the wall time in I/O, I/O is not the problem."""
+"""If a smaller share of the wall time is I/O, I/O is not the problem."""
 IO_HEAVY = 0.4
-"""From this share on I/O dominates."""
+"""From this share I/O dominates."""
 REDUNDANT_FACTOR = 2.0
-"""From this multiple of the expected volume on, bytes move more than once."""
+"""From this multiple of the expected volume, the same bytes were moved more than once."""
 HIDES_CALLS = frozenset(
     {
         "cut-lines",
@@ -35,11 +35,11 @@ HIDES_CALLS = frozenset(
         "unseen-calls",
     }
 )
-"""Losses behind which there may be any number of calls: what was seen need not be the run's I/O."""
+"""Losses that may hide any number of calls: the recorded calls need not be typical of the run's I/O."""
 
 
 class Severity(enum.Enum):
-    """How much of the run its change saves; the limits are settings (`[severity]`)."""
+    """How much of the run the change saves; the limits are settings (`[severity]`)."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -53,7 +53,7 @@ class Severity(enum.Enum):
         return list(Severity).index(self)
 
     def at_least(self, other: Severity) -> bool:
-        """Whether this is as severe as OTHER, or more."""
+        """Whether this is at least as severe as OTHER."""
         return self.rank <= other.rank
 
 
@@ -65,13 +65,13 @@ class Advice:
     """`any`, `C`, `C++`, `Fortran`, `Python`, `shell`, `MPI-IO`, `HDF5` or `administrator`."""
     message: Message
     library: str | None = None
-    """Of the language, which it is about: only for programs that use it."""
+    """A library of the language: the advice is only for programs that use it."""
     program: str | None = None
-    """Where programs of several languages share a fault: the one that this is for."""
+    """The program that the advice is for, if programs in several languages share the problem."""
 
     @property
     def heading(self) -> str:
-        """`C++`; `Python, pandas`; empty where it is for all."""
+        """`C++`; `Python, pandas`; empty if it is for all."""
         if self.language == "any":
             return ""
         return self.language if self.library is None else f"{self.language}, {self.library}"
@@ -79,77 +79,78 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What the change is expected to bring, seconds of wall time. Negative: it may cost that much."""
+    """The expected gain of the change, seconds of wall time. Negative: it may cost that much."""
 
     low_seconds: float
     high_seconds: float
     of_seconds: float | None = None
-    """How long the run takes: without the tracer, where one stopped it at each call."""
+    """Duration of the run without the overhead of a tracer that stops it at each call."""
 
     @property
     def middle_seconds(self) -> float:
-        """The one number by which findings are ranked."""
+        """The number that ranks findings."""
         return (self.low_seconds + self.high_seconds) / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A line of the program from which calls of a finding came."""
+    """A line of the program that made calls of a finding."""
 
     place: str
-    """`solver.c:412`; without debug information the function, or the place in the file of code."""
+    """`solver.c:412`; without debug information the function, or the offset in the binary."""
     function: str | None
     module: str | None
-    """The file of the program or library."""
+    """Path of the program or library."""
     file: str | None
     """The source file."""
     line: int | None
     calls: int
     share: float
-    """Of the finding's calls, 0 to 1."""
+    """Share of the finding's calls, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, what it costs, how that is known, and what to change."""
+    """One problem with its cost, its evidence, and the change that solves it."""
 
     rule: str
-    """Name of the rule, which names the pattern: `small-requests`."""
+    """Name of the rule, which is also the name of the pattern: `small-requests`."""
     severity: Severity
     confidence: float
-    """0 to 1: how sure it is that this pattern is there and costs what is said."""
+    """0 to 1: how certain it is that the pattern is present and has this cost."""
     cost_seconds: float | None
-    """Wall time spent in it, in a live recording with what tracing adds to these calls; None where the source
-    has no durations."""
+    """Wall time spent in it, in a live recording including the overhead of tracing these calls; None if the
+    source has no durations."""
     cost_share: float | None
     """Of the run's wall time, 0 to 1."""
     node_hours: float | None
-    """`cost_seconds` times the nodes of the job, where its size is known."""
+    """`cost_seconds` times the nodes of the job, if their number is known."""
     gain: Gain | None
     title: Message
     message: Message
-    """What was seen, in one or two sentences with the numbers."""
+    """The observation in one or two sentences with the numbers."""
     files: tuple[str, ...]
-    """The costliest files, or name patterns, first; at most `MOST_FILES`."""
+    """The costliest files, or name patterns; at most `MOST_FILES`."""
     file_count: int
-    """Files it is about, also those not named in `files`."""
+    """Number of files concerned, including those not in `files`."""
     call: str | None
     evidence: Mapping[str, Scalar]
     """Numbers by name, with their unit in the name: `count`, `time_ns`, `read_bytes`, ..."""
     query: str
-    """SQL for `iodock query` that shows the evidence."""
+    """SQL for `iodock query` that returns the evidence."""
     advice: tuple[Advice, ...]
     fine_when: Message
     case: str | None
-    """The casebook's page that it resembles."""
+    """The page of the casebook that shows a similar case."""
     work_seconds: float = 0.0
-    """What of `gain` can at most pass outside of calls: work of the program and its libraries around them,
-    which goes with them, or processes that are not started. All else is time inside calls."""
+    """The largest part of `gain` outside of calls: work of the program and its libraries around the calls, or
+    processes that are no longer started. The rest is time inside calls."""
     meanwhile: tuple[Message, ...] = ()
-    """Of single calls that hung: what their server did then, and who else used the machine's disks and
-    mounts, as the site's monitor read it. Empty: no monitor was asked, or its times can't be joined."""
+    """For single calls that hung: the state of their server at that time, and other users of the machine's
+    disks and mounts, as the site's monitor recorded them. Empty: no monitor was queried, or its times can't
+    be joined."""
     locations: tuple[Location, ...] = ()
-    """Where most of its calls were made, at most `MOST_LOCATIONS`. Empty: the source does not show it."""
+    """Where most of its calls were made, at most `MOST_LOCATIONS`. Empty: the source does not show this."""
 
 
 MOST_FILES = 5
@@ -158,7 +159,7 @@ MOST_LOCATIONS = 3
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """A rule that could not look, and why."""
+    """A rule that could not run, and the reason."""
 
     rule: str
     why: Message
@@ -170,42 +171,42 @@ class Verdict:
 
     wall_seconds: float | None
     io_seconds: float | None
-    """Wall time in which at least one thread was in an I/O call, waiting left out; None: not known."""
+    """Wall time in which at least one thread was in an I/O call, without waiting; None: not known."""
     io_share: float | None
     waiting_seconds: float | None
-    """Wall time only in calls on pipes and sockets."""
+    """Wall time spent only in calls on pipes and sockets."""
     unseen_calls: int | None
-    """Calls that were not seen; None: some were not, and how many is not known."""
+    """Number of calls that were not recorded; None: some were not, but their number is not known."""
     judges: bool
-    """Whether enough was seen to say that the I/O is fine."""
+    """Whether enough was recorded to conclude that the I/O is fine."""
     text: Message
     alone_seconds: float | None = None
-    """The run's length without a tracer that stops it at each call, estimated; `wall_seconds` where none
-    did."""
+    """Estimated duration of the run without a tracer that stops it at each call; `wall_seconds` if there was
+    none."""
     gain: Gain | None = None
-    """What all changes that are worth it save together."""
+    """Savings of all worthwhile changes together."""
     before: tuple[Message, ...] = ()
-    """What must be known first: that the program failed, what the tracer took."""
+    """Facts to know first: that the program failed, or the overhead of the tracer."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Diagnosis:
-    """Everything that `iodock diagnose` says, findings by what mending them brings and notes last."""
+    """The result of `iodock diagnose`: findings by gain, notes last."""
 
     store: str
     verdict: Verdict
     findings: tuple[Finding, ...]
     silent: tuple[Silence, ...]
     remarks: tuple[Message, ...]
-    """What must be known to read the costs."""
+    """Facts needed to interpret the costs."""
     next_step: Message
     """Which step of the method comes next, and why."""
     losses: tuple[tuple[str, int, str], ...] = ()
-    """What is not in the store: name, how many, cure."""
+    """Data missing from the store: name, number, cure."""
 
     def with_texts(self, change: Callable[[str], str], store: str) -> Diagnosis:
-        """The same of a store of another name, with every text that may hold names changed, and without the
-        lines of its programs."""
+        """The same for a store with another name, with every text that may contain names changed, and without
+        the lines of its programs."""
 
         def scalars(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
             return {key: change(one) if isinstance(one, str) else one for key, one in values.items()}
@@ -246,7 +247,7 @@ class Diagnosis:
         )
 
     def texts(self) -> list[str]:
-        """Every text that may hold names."""
+        """Every text that may contain names."""
         found: list[str] = []
 
         def note(text: str) -> str:

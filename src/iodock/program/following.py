@@ -1,4 +1,4 @@
-"""A recording in progress, followed: sums and rates of what has been flushed so far. It is only read."""
+"""Follows a recording in progress: sums and rates of what has been flushed so far. Only reads."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from iodock import _native
 from iodock.shared.errors import IodockError
 
 MOST = 5
-"""Files, and calls, that are named."""
+"""Number of files, and of calls, that are named."""
 _LEAST_NS = 800_000_000
-"""Rates are means of at least so long."""
+"""Shortest time over which rates are averaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What was done since the recording began to one file, or by one call."""
+    """Operations on one file, or by one call, since the recording began."""
 
     name: str
     calls: int
@@ -29,7 +29,7 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """A second, of late."""
+    """Recent rate per second."""
 
     calls: float
     metadata_calls: float
@@ -39,16 +39,16 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """A recording as it was at one moment. Only calls on files with a path count."""
+    """A recording at one moment. Only calls on files with a path count."""
 
     so_far_seconds: float | None
     """Since it began."""
     behind_seconds: float | None
-    """Calls that ended later than so long ago are not there."""
+    """Age of the data: calls that ended more recently are missing."""
     rates: Rates | None
-    """None where it was looked at for the first time."""
+    """None at the first look."""
     files: tuple[Sums, ...]
-    """Those that took most time, the most first."""
+    """The entries with most time, largest first."""
     by_call: tuple[Sums, ...]
 
 
@@ -56,13 +56,13 @@ class Follower:
     """Follows the recording in the folder of a store, and changes nothing there."""
 
     def __init__(self, store: Path) -> None:
-        """Raises IodockError while nothing can be read of it."""
+        """Raises IodockError while nothing of it can be read."""
         self._followed = _opened(store)
         self._before: _native.SoFar | None = None
         self._rates: Rates | None = None
 
     def look(self) -> Sight:
-        """Reads what has been flushed since the last time. Raises IodockError."""
+        """Reads what was flushed since the last call. Raises IodockError."""
         try:
             now = self._followed.look(MOST)
         except _native.NativeError as error:
@@ -76,7 +76,7 @@ class Follower:
     def _note_rates(self, now: _native.SoFar) -> None:
         before = self._before
         if before is None:
-            # What was before the first look is no rate.
+            # Operations before the first look do not count for the rate.
             self._before = now
             return
         if now["until_ns"] is None or before["until_ns"] is None:
@@ -95,7 +95,7 @@ class Follower:
 
 
 def is_in_progress(store: Path) -> bool:
-    """Whether a recorder is at work in this folder."""
+    """Whether a recorder is active in this folder."""
     return _native.is_in_progress(store)
 
 

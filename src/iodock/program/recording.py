@@ -1,7 +1,7 @@
-"""The door to the Rust side that records programs.
+"""Interface to the Rust code that records programs.
 
-Loads next to nothing, as `iodock.cli.recording` which uses it: what is loaded is part of what recording a
-short program costs.
+Imports next to nothing, like `iodock.cli.recording`, which uses it: imports slow down the recording of short
+programs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from iodock import _native
 from iodock.shared.errors import IodockError
 
 TYPE_CHECKING = False
-"""As typing's, whose import takes as long as Python's own start."""
+"""The same value as typing's, whose import takes as long as Python's own start."""
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,16 +21,18 @@ PAGE_FAULTS = ("auto", "always", "never")
 INTERFACES = ("auto", "always", "never")
 STACKS = ("off", "sites", "all")
 LIGHT = (1 << 20, 64)
-"""What a light recording takes: bytes of counters a process, and accesses that are kept whole."""
+"""Limits of a light recording: bytes of counters per process, and number of accesses that are kept in
+full."""
 
 
 _holds: dict[str, _native.StoreHold] = {}
-"""Of stores whose tables this process has still to make: no other recorder replaces them meanwhile."""
+"""Locks on stores whose tables this process still has to make, so that no other recorder replaces them."""
 
 
 class RecordRefused(IodockError):
-    """Nothing was recorded. `exit_status` is what a shell would give: 127 not found, 126 not executable,
-    else 1. `in_the_way`: because a store that is there can't make way, which is no reason not to run."""
+    """Nothing was recorded. `exit_status` is what a shell would return: 127 not found, 126 not executable,
+    else 1. `in_the_way`: because an existing store could not be moved, which is no reason not to run the
+    program."""
 
     def __init__(self, error: _native.NativeError, hint: str | None = None) -> None:
         super().__init__(str(error), hint or error.hint)
@@ -50,10 +52,10 @@ def record(
     interfaces: str = "auto",
     stacks: str = "off",
 ) -> _native.RecordSummary:
-    """Runs a command and records it; COMPLETE: also what is done before a recorder inside of a program is
-    there; LIGHT: calls are counted, in so many bytes a process, and its first so many accesses kept;
-    INTERFACES: when calls of MPI-IO are recorded, too; STACKS: which frames of each call. What it gives
-    names the store, which need not be called as was asked. Raises RecordRefused."""
+    """Runs a command and records it. COMPLETE: also calls before the recorder inside a program is loaded.
+    LIGHT: counts calls, in this number of bytes per process, and keeps this number of first accesses.
+    INTERFACES: when calls of MPI-IO are recorded, too. STACKS: which frames of each call are recorded. The
+    result names the store, whose name may differ from the requested one. Raises RecordRefused."""
     _let_go(store)
     try:
         recorded = _native.record(
@@ -74,8 +76,8 @@ def record(
 
 
 def begin_counting(store: str, light: tuple[int, int]) -> list[tuple[str, str]]:
-    """Makes a store for programs that others start, and gives the variables that these are to have. Raises
-    RecordRefused."""
+    """Creates a store for programs that others start, and returns the environment variables that they need.
+    Raises RecordRefused."""
     try:
         return _native.begin_counting(store, *light)[1]
     except _native.NativeError as error:
@@ -83,7 +85,7 @@ def begin_counting(store: str, light: tuple[int, int]) -> list[tuple[str, str]]:
 
 
 def _is_store(program: str) -> str | None:
-    """What to do where a store was given in place of a program."""
+    """Hint for a store that was given in place of a program."""
     from pathlib import Path
 
     if not (Path(program) / "manifest.json").is_file():
@@ -100,8 +102,8 @@ def attach(
     group: str | None = None,
     page_faults: str = "auto",
 ) -> _native.RecordSummary:
-    """Records running processes until they end, or all of the cgroup `group`; until a signal asks to stop.
-    Raises RecordRefused."""
+    """Records running processes until they end, or all of the cgroup `group`; or until a stop signal. Raises
+    RecordRefused."""
     _let_go(store)
     try:
         recorded = _native.attach(
@@ -120,7 +122,7 @@ def _let_go(store: str) -> None:
 
 
 def finish(store: str, progress: Callable[[int, int | None, int], None] | None = None) -> None:
-    """Makes a recording's tables of its journal. Raises IodockError; the journal stays then."""
+    """Makes a recording's tables from its journal. Raises IodockError; the journal then remains."""
     try:
         _native.finish_recording(store, progress=progress)
     except _native.NativeError as error:

@@ -1,4 +1,4 @@
-"""Everything that has a documented meaning, gathered from where it is declared: for `iodock explain` and the
+"""All names with a documented meaning, collected from their declarations: for `iodock explain` and the
 generated reference."""
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Explanation:
 
 
 def explanations() -> list[Explanation]:
-    """All there is, in the order of the groups."""
+    """All entries, in the order of the groups."""
     return [
         *_rules(),
         *_columns(),
@@ -71,7 +71,7 @@ def rule_page(rule: Rule) -> list[tuple[str, str]]:
 
 
 def _needs(rule: Rule) -> tuple[Need, ...]:
-    """What a rule needs of calls, and of counters."""
+    """What a rule requires of calls, and of counters."""
     return (*rule.needs, *((Need.EVENTS,) if rule.counters is None else rule.counters_need))
 
 
@@ -85,14 +85,14 @@ class Threshold:
 
 
 def thresholds(rule: Rule) -> list[Threshold]:
-    """A rule's settings with their meaning, which stands below each field."""
+    """A rule's settings with their meaning, taken from the docstring below each field."""
     docs = _field_docs(rule.settings)
     fields = dataclasses.fields(rule.settings)
     return [Threshold(one.name, one.default, docs.get(one.name, "")) for one in fields]
 
 
 def _field_docs(kind: type[Any]) -> dict[str, str]:
-    """The string below each field of a class: Python keeps none of them, its source does."""
+    """The docstring below each field of a class: Python does not keep it, so it is read from the source."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(body, ast.ClassDef)
     docs: dict[str, str] = {}

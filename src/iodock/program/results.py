@@ -1,4 +1,4 @@
-"""What a store gives a Python program: tables, charts and pages, which show themselves in a notebook."""
+"""Results of a store in Python: tables, charts and pages, which display themselves in a notebook."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Result(Table):
             options["only"] = (options["only"],)
         try:
             chart = Chart(self.answer, name, ChartOptions(**options))
-            # Drawn at once: a wrong name is said where it is given.
+            # Drawn immediately, so that a wrong name raises its error here.
             chart.altair  # noqa: B018
         except (UnknownChart, ValueError) as error:
             raise RequestError(str(error)) from None

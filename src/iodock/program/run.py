@@ -1,4 +1,4 @@
-"""A store as a Python caller meets it: questions in, tables out, and charts in a notebook."""
+"""A store for Python callers: methods that return tables, and charts in a notebook."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from iodock.shared.meanwhile import Servers
 from iodock.shared.settings import Settings, load
 
 servers_of: Callable[[Store, Settings], Servers | None] = lambda store, site: None  # noqa: E731
-"""Who is asked what file servers did meanwhile; the package's door puts it in."""
+"""Source of the file servers' state during the run; set by the package's `open`."""
 
 
 class Run:

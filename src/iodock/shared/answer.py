@@ -1,4 +1,4 @@
-"""What an analysis answers: a table that knows what its columns mean. Views draw it, and nothing else."""
+"""The answer of an analysis: a table and the meaning of its columns. Views draw answers and nothing else."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Any, Literal
 from iodock.shared.labels import HEADINGS
 
 if TYPE_CHECKING:
-    # Recording needs a Loss and no tables, and loading Arrow costs more than recording a small program.
+    # Recording needs Loss but no tables, and importing pyarrow takes longer than recording a small program.
     import pyarrow as pa
 
 Role = Literal["key", "measure", "time", "detail"]
-"""key: what rows are grouped by. measure: a number that may be drawn. time: where on the time axis.
-detail: anything else."""
+"""key: rows are grouped by it. measure: a number that may be drawn. time: a place on the time axis. detail:
+anything else."""
 
 Importance = Literal["first", "usual", "last"]
-"""What a narrow table keeps. first: identity, time and bytes, which stay; last: what goes before all else."""
+"""Columns of a narrow table. first: identity, time and bytes, which are kept; last: columns that are dropped
+first."""
 
 _BY_ROLE: Mapping[Role, Importance] = {"key": "first", "measure": "usual", "time": "last", "detail": "last"}
 
 Clock = Literal["epoch", "day", "relative", "none"]
-"""What a `ts` counts from: 1970, midnight, the start of the run, or nothing (no time in the source)."""
+"""Origin of a `ts`: 1970, midnight, the start of the run, or nothing (the source has no times)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +34,28 @@ class Column:
     type: str
     """`int`, `float`, `str`, `bool`, `map` (name -> count) or `list`."""
     unit: str | None
-    """`ns`, `bytes`, `1/s`, `bytes/s`, `calls`, ...; None for what has no unit."""
+    """`ns`, `bytes`, `1/s`, `bytes/s`, `calls`, ...; None if the column has no unit."""
     role: Role
     doc: str
     importance: Importance | None = None
-    """Where its role does not say it."""
+    """Set where it does not follow from the role."""
     own_heading: str | None = None
-    """Where it is not called as other columns of this name."""
+    """Set where the heading differs from that of other columns with this name."""
 
     @property
     def heading(self) -> str:
-        """What stands above it, in English."""
+        """Heading of the column, in English."""
         return self.own_heading or HEADINGS.get(self.name, self.name.replace("_", " "))
 
     @property
     def place(self) -> int:
-        """Its turn where there is room for some columns only: 0 comes first."""
+        """Priority when only some columns fit: 0 comes first."""
         return ("first", "usual", "last").index(self.importance or _BY_ROLE[self.role])
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What could not be read, kept or known."""
+    """Something that could not be read, kept or known."""
 
     name: str
     count: int
@@ -63,18 +64,18 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a top list left out, and what it adds up to."""
+    """Rows that a top list left out, and their sums."""
 
     total: Mapping[str, Any]
-    """Column -> value over all rows, also those not shown."""
+    """Column -> sum over all rows, including those that are not shown."""
     other: Mapping[str, Any] | None
-    """Column -> value over the rows that `--top` left out; None if it left none out."""
+    """Column -> sum over the rows that `--top` left out; None if it left none out."""
     shown: int
     """N of 'N of M'."""
     of: int
     """M of 'N of M': rows before `--top`."""
     noun: str
-    """What is being counted: `calls`, `files`, `pids`, ..."""
+    """Unit of the counts: `calls`, `files`, `pids`, ..."""
 
     @property
     def sentence(self) -> str:
@@ -84,7 +85,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A table, what its columns mean, and what must be said beside it."""
+    """A table, the meaning of its columns, and the notes that belong to it."""
 
     analysis: str
     title: str
@@ -93,14 +94,14 @@ class Answer:
     table: pa.Table
     clock: Clock
     source: Mapping[str, Any]
-    """`lines`, `calls`, `unfinished`, `orphans`, `durations`, `signals`: the manifest's."""
+    """`lines`, `calls`, `unfinished`, `orphans`, `durations`, `signals`: taken from the manifest."""
     losses: tuple[Loss, ...] = ()
     notes: tuple[str, ...] = ()
-    """Sentences that must stand beside the numbers ('this log has no durations')."""
+    """Sentences that views must show with the numbers ('this log has no durations')."""
     totals: Totals | None = None
     keys: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What was asked: filters and options that are not at their default, by their command line name."""
+    """Filters and options that differ from their defaults, by their command line names."""
     first_ts: int | None = None
     """Start of the run (manifest), for axes that count from the start."""
     store_name: str = ""

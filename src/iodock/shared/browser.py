@@ -1,4 +1,4 @@
-"""Pages and addresses in the browser."""
+"""Opens pages and addresses in the browser."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 
 
 def open_in_browser(url: str) -> bool:
-    """Whether a browser was asked to show it. False without a display: Python would start a browser for
-    terminals, and wait for it."""
+    """Whether a browser was started to show it. False without a display: Python would start a text browser
+    and wait for it."""
     import webbrowser
 
     if not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):

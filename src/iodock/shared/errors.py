@@ -1,22 +1,22 @@
-"""What can go wrong below the command line, with what to do about it."""
+"""Errors below the command line, with what to do about each."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
-"""As typing's, whose import takes as long as Python's own start."""
+"""The same value as typing's, whose import takes as long as Python's own start."""
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 class IodockError(Exception):
-    """Something the user can act on. `str()` says what happened; `hint` says what to do."""
+    """An error that the user can act on. `str()` says what happened; `hint` says what to do."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
         if hint:
-            # In Python nobody prints hints but the traceback.
+            # In Python only the traceback shows hints.
             self.add_note(f"hint: {hint}")
 
 
@@ -25,13 +25,13 @@ class StoreError(IodockError):
 
 
 class AnswerError(StoreError):
-    """A server that keeps the rows is away, slow, or says what is no answer. Operators may read the
-    message."""
+    """A server that holds the rows is unreachable, slow, or sends an invalid reply. Only operators may read
+    the message."""
 
 
 class RequestError(IodockError):
-    """A question that can't be answered as asked: an unknown key, filter value or option. Usage, so exit
-    2."""
+    """A request that can't be answered: an unknown key, filter value or option. A usage error, so the exit
+    status is 2."""
 
 
 class QueryError(IodockError):
@@ -39,16 +39,16 @@ class QueryError(IodockError):
 
 
 class MissingPackage(IodockError, ImportError):
-    """A Python package that iodock does not need itself, and the caller's wish does."""
+    """A Python package is missing that only this request needs."""
 
     def _render_traceback_(self) -> list[str]:
-        # What IPython shows in place of the way through iodock, which mends nothing.
+        # IPython shows this in place of a traceback through iodock, which would not help.
         return [f"{type(self).__name__}: {self}", *([f"hint: {self.hint}"] if self.hint else [])]
 
 
 def meant(name: str, known: Iterable[str], otherwise: str) -> str:
-    """A hint at what was meant by NAME: the nearest of the KNOWN names, or OTHERWISE."""
-    # Recording imports this module, and its start shall cost little.
+    """A hint that suggests the KNOWN name nearest to NAME, or OTHERWISE."""
+    # Recording imports this module and must start quickly.
     from difflib import get_close_matches
 
     near = get_close_matches(name.lower(), list(known), 1)

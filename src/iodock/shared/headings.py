@@ -1,5 +1,5 @@
-"""What words mean that tables show and that are no column's: of comparisons, of the check-up of a file system
-and of the monitor."""
+"""Meaning of words in tables that are not column names: in comparisons, in the check-up of a file system, and
+in the monitor."""
 
 from __future__ import annotations
 
@@ -63,4 +63,4 @@ GROUPS = {
     "check-up of a file system": (MEASURED, "heading of iodock health and bench"),
     "monitor": (MONITORED, "heading of iodock monitor top"),
 }
-"""Group -> words with their meaning, and what each word is."""
+"""Group -> words with their meaning, and the kind of each word."""

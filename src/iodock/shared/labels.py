@@ -1,6 +1,6 @@
-"""What columns, parts of a run and values are called, in tables, the check-up and the report.
+"""Names of columns, of parts of a run and of values, as shown in tables, the check-up and the report.
 
-English names, marked; they are translated where they are shown.
+The names are English and marked for translation; views translate them.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ HEADINGS = {
     "start_ts": N_("start"),
     "end_ts": N_("end"),
 }
-"""Column -> heading. Other columns are called by their names."""
+"""Column -> heading. All other columns are shown under their own names."""
 COLUMN_DOCS = {
     "total_time_ns": N_("Sum over the calls; several threads together may exceed the wall time"),
     "calls_per_s": N_("Calls divided by the time inside them"),
@@ -86,7 +86,7 @@ COLUMN_DOCS = {
     "io_count": N_("Calls that transferred bytes"),
     "sys_cpu_time_ns": N_("System CPU time, not elapsed time"),
 }
-"""Beside the label of a column, what it says: for those that are easily misread."""
+"""Explanation next to a column's label, for columns that are easily misread."""
 
 PARTS = {
     "data": N_("reading and writing"),
@@ -98,7 +98,7 @@ PARTS = {
     "waiting": N_("waiting on pipes and sockets"),
     "rest": N_("outside I/O"),
 }
-"""Sorts of I/O time, and `rest`: what is not I/O."""
+"""Kinds of I/O time, and `rest`: time outside of I/O."""
 
 VALUES = {
     "class": {
@@ -139,7 +139,7 @@ VALUES = {
         "unknown": N_("not known"),
     },
 }
-"""Column -> value -> words."""
+"""Column -> value -> text."""
 
 SAMPLES = {
     "pressure.some_us": N_("Time in which some tasks waited"),
@@ -178,4 +178,4 @@ SERVER_STATES = {
     "no-usual": N_("not enough samples to know"),
     "no-samples": N_("no samples"),
 }
-"""What states of file servers are called."""
+"""Names of the states of file servers."""

@@ -1,8 +1,8 @@
-"""The language of what a user reads: English texts in the code, translated by gettext catalogues.
+"""The language of texts for users: the code has English texts, and gettext catalogues translate them.
 
 A text is an English sentence with named places, `"{n} files"`. It is translated where it is rendered:
 `text.gettext("Wall time")`, `text.ngettext("{n} file", "{n} files", count)`; a constant is marked by
-`N_("...")` and translated later by `text.gettext(CONSTANT)`. `make messages` brings new texts into
+`N_("...")` and translated later by `text.gettext(CONSTANT)`. `make messages` adds new texts to
 `locale/LANGUAGE/LC_MESSAGES/iodock.po`; `make setup` and `make wheel` compile it.
 """
 
@@ -23,7 +23,7 @@ _SENTENCE_GAPS = {"ja": ""}
 
 
 def N_(text: str) -> str:
-    """Marks a text for translation, which happens where it is rendered. Returns it as it is."""
+    """Marks a text for translation where it is rendered. Returns it unchanged."""
     return text
 
 
@@ -32,38 +32,38 @@ class Language:
     """Texts in one language."""
 
     code: str
-    """`en` also where another language's catalogue was not compiled."""
+    """Also `en` if the catalogue of another language was not compiled."""
     catalogue: gettext.NullTranslations
 
     def gettext(self, text: str, /, **values: object) -> str:
-        """TEXT in this language, or as it is if there is no translation; its `{name}` places filled."""
-        # gettext answers the empty text with the catalogue's header.
+        """TEXT in this language, or unchanged if there is no translation, with its `{name}` places filled."""
+        # gettext returns the catalogue's header for an empty text.
         return fill(self.catalogue.gettext(text), values) if text else ""
 
     def ngettext(self, one: str, many: str, count: int, /, **values: object) -> str:
-        """As `gettext`, for one or many; `{n}` is the count, with thousands separated."""
+        """As `gettext`, with a singular and a plural; `{n}` is the count, with a separator for thousands."""
         return fill(self.catalogue.ngettext(one, many, count), {"n": f"{count:,}", **values})
 
     def told(self, text: str) -> str:
         """An English TEXT with its values filled in, such as an error or a note of a store, in this language;
-        what has no translation stays English."""
+        text without a translation stays English."""
         return text if self.code == "en" else _told(self, text, _DEEPEST)
 
     def joined(self, clauses: Iterable[str]) -> str:
-        """Clauses with what this language has between them."""
+        """Clauses joined as this language joins them."""
         return _CLAUSE_MARKS.get(self.code, "; ").join(clauses)
 
     def sentences(self, several: Iterable[str]) -> str:
-        """Sentences with what this language has between them."""
+        """Sentences joined as this language joins them."""
         return _SENTENCE_GAPS.get(self.code, " ").join(several)
 
     def listed(self, items: Iterable[str]) -> str:
-        """Items with this language's commas between them."""
+        """Items joined by this language's commas."""
         return _LIST_COMMAS.get(self.code, ", ").join(items)
 
 
 _DEEPEST = 3
-"""Messages in messages: `run.log: line 7: no time`."""
+"""A message inside a message: `run.log: line 7: no time`."""
 
 
 def _told(language: Language, text: str, depth: int) -> str:
@@ -84,13 +84,13 @@ def _told(language: Language, text: str, depth: int) -> str:
 
 
 def _inner(language: Language, text: str, depth: int) -> str:
-    # A single word is a name, even if a table has it as a heading.
+    # A single word is a name, even if it is also the heading of a table.
     return _told(language, text, depth - 1) if " " in text else text
 
 
 @cache
 def _templates(language: Language) -> Templates:
-    # gettext has no list of its texts. Forms of plurals have keys that are no texts.
+    # gettext offers no list of its texts. Plural forms have keys that are not texts.
     texts: Mapping[object, str] = getattr(language.catalogue, "_catalog", {})
     return Templates(text for text in texts if isinstance(text, str))
 
@@ -115,8 +115,8 @@ def _catalogue(code: str) -> Path:
 
 
 def fill(template: str, values: Mapping[str, object]) -> str:
-    """TEMPLATE with each `{name}` that VALUES has filled. What a value holds is not filled again."""
-    # Not str.format: a file's name may hold braces.
+    """TEMPLATE with the `{name}` places that VALUES has filled. Places inside a value are not filled."""
+    # str.format does not work here: a file's name may contain braces.
     parts = template.split("{")
     filled = [parts[0]]
     for part in parts[1:]:

@@ -1,11 +1,11 @@
-"""Which language to speak, without its texts: loading those takes longer than some commands."""
+"""Chooses the language without loading its texts: loading them takes longer than some commands."""
 
 from __future__ import annotations
 
 import os
 
 TYPE_CHECKING = False
-"""As typing's, whose import takes as long as Python's own start."""
+"""The same value as typing's, whose import takes as long as Python's own start."""
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,12 +15,12 @@ LANGUAGES = ("en", "ja")
 
 
 def chosen(option: str | None, environment: Mapping[str, str] | None = None) -> str:
-    """The code of the language to use: OPTION, else that of the locale if iodock speaks it, else `en`."""
+    """The code of the language to use: OPTION, else that of the locale if iodock has it, else `en`."""
     return option or _of_locale(os.environ if environment is None else environment)
 
 
 def _of_locale(environment: Mapping[str, str]) -> str:
-    # The order is POSIX's; the first one that is set decides.
+    # The order is that of POSIX; the first variable that is set decides.
     locale = next(
         (environment[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environment.get(name)), ""
     )

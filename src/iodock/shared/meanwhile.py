@@ -1,6 +1,6 @@
-"""What a site's monitor knows of the time in which a program ran, as plain data: the wing of programs asks,
-the wing of centres answers, and neither knows the other. Times are ns since the epoch by the recording's
-clock; None is what nobody read. docs/decisions/0038 has the reasons."""
+"""What a site's monitor knows about the time in which a program ran, as plain data. The part for programs
+queries it, the part for centres answers, and neither imports the other. Times are ns since the epoch by the
+recording's clock; None is a value that was not read. The reasons are in docs/decisions/0038."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Literal, Protocol
 ServerState = Literal[
     "healthy", "busy", "overload", "stall", "failover", "degraded", "no-usual", "no-samples"
 ]
-"""As docs/explanation/server-states.md has them; `no-usual`: no trouble was seen, but too few samples from
-before the run say what is usual."""
+"""As in docs/explanation/server-states.md; `no-usual`: no trouble was seen, but too few samples from before
+the run show what is usual."""
 TROUBLE: tuple[ServerState, ...] = ("stall", "overload", "failover", "degraded")
 """The worst first."""
 
@@ -24,9 +24,9 @@ class MountedAs:
     mount_point: str
     fs_type: str | None
     source: str | None
-    """Its device or server, as the kernel names it: `nas:/export/home`, `10.0.0.1@tcp:/work`."""
+    """Its device or server, in the kernel's notation: `nas:/export/home`, `10.0.0.1@tcp:/work`."""
     monitored_as: str | None = None
-    """How the monitor names it, where the site's settings say so."""
+    """Its name in the monitor, if the site's settings give one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,46 +42,47 @@ class CounterSeries:
 
 @dataclass(frozen=True, slots=True)
 class RunTime:
-    """When and where a program ran."""
+    """Time and place of a program's run."""
 
     hosts: tuple[str, ...]
-    """Whose clock the times are of comes first; empty: not known."""
+    """The host whose clock gives the times comes first; empty: not known."""
     begin_ns: int
     end_ns: int
     mounts: tuple[MountedAs, ...] = ()
-    """Those that it used; empty: the recording does not say what lies where."""
+    """File systems that the program used; empty: the recording does not say on which file system its files
+    are."""
     counters: tuple[CounterSeries, ...] = ()
-    """Of the first host."""
+    """Counters of the first host."""
     job: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """How far the monitor's clock is ahead of the recording's."""
+    """Seconds by which the monitor's clock is ahead of the recording's."""
 
     offset_ns: int
     within_ns: int
-    """It is known up to this much."""
+    """Uncertainty of that difference."""
     is_measured: bool
-    """False: the site's settings say that clocks agree."""
+    """False: the settings state that the clocks agree."""
     host: str | None = None
-    """Whose counters were compared."""
+    """The host whose counters were compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerMoment:
-    """One server around one call."""
+    """The state of one server around one call."""
 
     file_system: str
     server: str
     kind: Literal["metadata", "object", "client"]
     state: ServerState
-    """`no-samples`: nobody read it then."""
+    """`no-samples`: no agent read the server at that time."""
     is_brief: bool = False
-    """A single sample says so, too few for a state to be told."""
+    """Only one sample says so, which is too few to determine a state."""
     begin_ns: int | None = None
     end_ns: int | None = None
-    """Of the samples that the numbers are of."""
+    """Time of the samples behind the numbers."""
     handled_per_s: float | None = None
     usual_handled_per_s: float | None = None
     waiting: float | None = None
@@ -91,7 +92,7 @@ class ServerMoment:
 
 @dataclass(frozen=True, slots=True)
 class ServerStretch:
-    """A while in which a server was in one state."""
+    """A period in which a server was in one state."""
 
     file_system: str
     server: str
@@ -107,35 +108,35 @@ class ServerCurve:
     file_system: str
     server: str
     metric: str
-    """`handled_per_s`, `waiting`, `wait_s`, `cpu_share`, `moved_bytes_per_s` or `load`; of a storage array,
+    """`handled_per_s`, `waiting`, `wait_s`, `cpu_share`, `moved_bytes_per_s` or `load`; for a storage array,
     whose `server` is its name and the controller's, `busy_share` and others."""
     points: tuple[tuple[int, float], ...]
-    """End of each sample, and the value."""
+    """End of each sample, and its value."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherUser:
-    """Who else moved data from the same machine."""
+    """Another job or user that moved data from the same machine."""
 
     name: str
-    """A job's number, else the session or the command."""
+    """A job id, else the session or the command."""
     user: str | None
     read_bytes: int
     written_bytes: int
     begin_ns: int
     end_ns: int
-    """Of the agent's readings that these are of."""
+    """Time of the agent's readings behind these numbers."""
     commands: tuple[str, ...] = ()
-    """What it ran, the most bytes first; empty: the agent does not tell."""
+    """Its programs, the one with most bytes first; empty: the agent does not report them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Meanwhile:
-    """The whole run."""
+    """The servers over the whole run."""
 
     clock: ClockOffset
     systems: tuple[str, ...]
-    """File systems of the monitor that the run used, or all, if the run does not say."""
+    """File systems of the monitor that the run used, or all if the run does not say."""
     are_chosen: bool
     """False: the recording does not say which file systems it used."""
     stretches: tuple[ServerStretch, ...]
@@ -144,36 +145,36 @@ class Meanwhile:
     """Mount point -> file system of the monitor."""
     sample_s: float
     kept_s: float | None = None
-    """Of which length the monitor keeps sums of that time; None: readings as agents sent them."""
+    """Length of the sums that the monitor keeps for that time; None: readings as agents sent them."""
     is_coarse: bool = False
-    """Judged by samples that are longer than the agents'."""
+    """The states come from samples that are longer than the agents' own."""
     brief: tuple[str, ...] = ()
-    """Servers of which a single sample speaks for trouble, too few for a state to be told."""
+    """Servers for which a single sample shows trouble, too few to determine a state."""
     knows_job: bool = False
-    """Whether the run's own job is known, and so left out of `Servers.others`."""
+    """Whether the run's own job is known, and therefore left out of `Servers.others`."""
 
 
 class Servers(Protocol):
-    """Who can be asked."""
+    """A monitor that can be queried."""
 
     @property
     def store(self) -> str:
-        """How the settings name the monitor's store."""
+        """Name of the monitor's store in the settings."""
 
     def meanwhile(self) -> Meanwhile | None:
-        """Of the whole run; None: it can't be joined, and `why_not` says why. Raises IodockError: the store
-        can't be read."""
+        """The servers over the whole run; None: the run can't be joined, and `why_not` gives the reason.
+        Raises IodockError if the store can't be read."""
 
     @property
     def why_not(self) -> NotJoined | None:
-        """Why times of the recording have no place among those of the monitor."""
+        """Why the recording's times can't be converted to the monitor's."""
 
     def at(self, begin_ns: int, end_ns: int) -> Sequence[ServerMoment]:
-        """Every server of `systems` while a call lasted. Raises IodockError."""
+        """Every server of `systems` while a call was running. Raises IodockError."""
 
     def others(self, begin_ns: int, end_ns: int) -> Sequence[OtherUser] | None:
-        """Who else moved data on the recording's machine, the most first; None: no agent there told. Raises
-        IodockError."""
+        """Others that moved data on the recording's machine, the one with most bytes first; None: no agent
+        there reported. Raises IodockError."""
 
 
 NotJoined = Literal["no-date", "no-host", "no-agent", "too-few", "no-match", "too-vague", "too-coarse"]

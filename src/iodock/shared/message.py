@@ -10,9 +10,9 @@ Scalar = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A sentence to be translated: the English text with `{placeholders}`, and what goes into them."""
+    """A sentence for translation: the English text with `{placeholders}`, and the values for them."""
 
     text: str
     values: Mapping[str, Scalar] = field(default_factory=dict)
-    """Numbers are raw, and their unit follows from the placeholder's ending: `_s` seconds, `_bytes`, `_share`
+    """Numbers are raw. The ending of the placeholder's name gives the unit: `_s` seconds, `_bytes`, `_share`
     (0 to 1), `_bytes_per_s`; others are counts or names."""

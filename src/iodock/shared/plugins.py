@@ -1,7 +1,7 @@
-"""What other packages bring: entry points of a group.
+"""Plug-ins of other packages: the entry points of a group.
 
-`importlib.metadata` takes longer to import than most commands last, so it is asked only where a package
-may have some."""
+Importing `importlib.metadata` takes longer than most commands, so it is imported only if a package may have
+such entry points."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _ENDINGS = (".dist-info", ".egg-info")
 _MOST_BYTES = 1 << 20
-"""Read of a list of entry points: who has more is asked as if it declared some."""
+"""Bytes read of a list of entry points: a package with a longer list counts as one that declares the
+group."""
 
 
 def plugins(group: str) -> tuple[EntryPoint, ...]:
@@ -31,8 +32,8 @@ def plugins(group: str) -> tuple[EntryPoint, ...]:
 
 @cache
 def _may_have(group: str, folders: tuple[str, ...]) -> bool:
-    """Whether a package in these folders may declare the group. Of zip archives, and of what another finder
-    brings, this is not known."""
+    """Whether a package in these folders may declare the group. Not known for zip archives and for packages
+    of other finders."""
     if any(hasattr(finder, "find_distributions") and not _is_usual(finder) for finder in sys.meta_path):
         return True
     return any(_declares(Path(folder or "."), group.encode()) for folder in folders)
@@ -40,7 +41,7 @@ def _may_have(group: str, folders: tuple[str, ...]) -> bool:
 
 def _is_usual(finder: object) -> bool:
     name = getattr(finder, "__name__", type(finder).__name__)
-    # setuptools' own has no packages besides those in folders.
+    # setuptools' own finder has no packages other than those in folders.
     return name in ("PathFinder", "DistutilsMetaFinder")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """By linear interpolation between the two nearest of rising values (type 7 of Hyndman and Fan, 1996)."""
+    """Linear interpolation between the two nearest of ascending values (type 7 of Hyndman and Fan, 1996)."""
     place = share * (len(ordered) - 1)
     low = int(place)
     high = min(low + 1, len(ordered) - 1)

@@ -31,30 +31,30 @@ LanguageCode = Literal["en", "ja"]
 
 @dataclass(frozen=True, slots=True)
 class Intervention:
-    """When a job may be held, suspended or requeued because of what it does to a server."""
+    """When a job may be held, suspended or requeued because of its load on a server."""
 
     mode: Mode = "suggest"
-    """suggest: say what would help. ask: an operator confirms on the portal. act: without asking."""
+    """suggest: say what would help. ask: an operator confirms in the portal. act: without confirmation."""
     scheduler: SchedulerName | None = None
     action: ActionKind = "suspend"
     states: tuple[ActedState, ...] = ("overload", "stall")
-    """Only these states of a server ask for an action."""
+    """Only these states of a server lead to an action."""
     least_confidence: float = 0.9
-    """Of the verdict, and of the suspicion against the job."""
+    """Confidence of the verdict, and of the suspicion against the job."""
     least_share: float = 0.5
-    """Of what the server was asked for, from this one job."""
+    """Share of the server's requests that come from this one job."""
     least_samples: int = 6
-    """In a row that say so."""
+    """Consecutive samples that must agree."""
     fresh_s: float = 60.0
-    """An older verdict counts as missing samples."""
+    """A verdict older than this counts as missing."""
     most_an_hour: int = 2
-    """Automatic actions, in the whole site."""
+    """Automatic actions in the whole site."""
     settle_s: float = 120.0
-    """After an action on a file system, before the next one there."""
+    """Time after an action on a file system before the next one there."""
     quiet_after_start_s: float = 600.0
-    """No automatic action in this time after the collector's start."""
+    """No automatic action for this time after the collector's start."""
     confirm_within_s: float = 900.0
-    """Until then an operator may confirm, counted from the last verdict with enough evidence."""
+    """Time in which an operator may still confirm, counted from the last verdict with enough evidence."""
     longest_s: float = 21_600.0
     """An action is undone after this time, even if the server has not recovered."""
     protected_users: tuple[str, ...] = ("root",)
@@ -62,28 +62,28 @@ class Intervention:
     command_s: float = 20.0
     """For one command of the scheduler."""
     prefix: tuple[str, ...] = ()
-    """Words before every command of the scheduler, as `sudo -n`."""
+    """Words before every scheduler command, such as `sudo -n`."""
     lustre_version: str = ""
-    """Of the servers, as 2.15.3: rules for them are written so."""
+    """Version of the servers, such as 2.15.3: the syntax of their rules depends on it."""
     node_local: str = ""
-    """Where a job's files on its own nodes go, as `$TMPDIR`: told to owners of jobs."""
+    """Folder on the nodes for a job's temporary files, such as `$TMPDIR`: named to owners of jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """Who is told, and how."""
+    """Who receives notices, and how."""
 
     who: Who = "operators"
-    """operators: all. users: that a file system suffers. owner: of the job that is suspected.
-    digest: the owner of a job that is over, of what it did."""
+    """operators: all notices. users: that a file system is slow. owner: the owner of the suspected job.
+    digest: the owner of a finished job, with a summary of its I/O."""
     by: Channel = "mail"
     address: str = ""
-    """A mail address, a URL, or a place of syslog; `{user}` in a mail address is the login name."""
+    """A mail address, a URL, or a syslog address; `{user}` in a mail address is the login name."""
     language: LanguageCode = "en"
     file_systems: tuple[str, ...] = ()
-    """Only about these; empty: all."""
+    """Notices about these file systems only; empty: all."""
     token_file: str = ""
-    """Of a webhook: its bearer token."""
+    """File with the bearer token of a webhook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,32 +98,32 @@ class Notices:
     portal: str = ""
     """Address of the portal, for links."""
     least_samples: int = 3
-    """In a row, before anybody is told."""
+    """Consecutive samples before a notice is sent."""
     owner_confidence: float = 0.8
-    """Of the suspicion, before the job's owner is told."""
+    """Confidence of the suspicion before the job's owner is notified."""
     timeout_s: float = 10.0
     retry_s: float = 15.0
-    """Before the second try; each further wait is twice as long, ten minutes at most."""
+    """Wait before the second try; each further wait is twice as long, ten minutes at most."""
     give_up_s: float = 21_600.0
     most_waiting: int = 10_000
-    """Further notices are lost, and counted."""
+    """Notices beyond this number are dropped and counted."""
     most_users: int = 500
-    """Users that one episode is told to, one by one."""
+    """Users that are notified individually about one episode."""
     to: Mapping[str, Recipient] = field(default_factory=dict)
     languages: Mapping[str, LanguageCode] = field(default_factory=dict)
-    """Login name -> language; others have their recipient's."""
+    """Login name -> language; others get the language of their recipient."""
 
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """What is kept of jobs and users, and who sees it."""
+    """What is kept about jobs and users, and who may see it."""
 
     episodes_days: float = 400.0
     suspects_days: float = 90.0
-    """Then owners and names of jobs are removed from episodes and actions."""
+    """After this time owners and names of jobs are removed from episodes and actions."""
     audit_days: float = 400.0
     job_names: bool = True
-    """Show what jobs are called, and keep it in the store; false: neither."""
+    """Show the names of jobs and keep them in the store; false: neither."""
     job_names_days: float = 400.0
     """In the store."""
     events_days: float = 400.0

@@ -1,4 +1,4 @@
-"""Messages in a language: numbers get the form that their name asks for."""
+"""Renders messages in a language: the name of a number selects its format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def say(message: Message, text: Language) -> str:
 
 
 def shown(values: Mapping[str, Scalar]) -> dict[str, str]:
-    """Values as text, by the ending of their names (`Message.values`)."""
+    """Values as text, formatted by the ending of their names (`Message.values`)."""
     return {name: value_text(name, value) for name, value in values.items()}
 
 

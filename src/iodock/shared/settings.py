@@ -53,50 +53,51 @@ PARALLEL_TYPES = frozenset(
 """Types of file systems, as the kernel names them."""
 VARIABLE = "IODOCK_SETTINGS"
 PLACES = ("~/.config/iodock/settings.toml", "/etc/iodock/settings.toml")
-"""Where the file is looked for, after the variable; the first one found counts."""
+"""Places of the file, after the variable; the first one that exists is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeverityLimits:
-    """From which share of the run's wall time on a finding is how severe; below `low` it is a note."""
+    """Share of the run's wall time from which a finding has each severity; below `low` it is a note."""
 
     high: float = 0.20
     medium: float = 0.05
     low: float = 0.01
     least_seconds: float = 0.002
-    """Of a cost below this a finding is a note where its share would make it low: nobody mends that."""
+    """A finding that costs less than this is a note even if its share would make it low: it is not worth
+    changing."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSystem:
-    """What a site knows of one file system: typical values, each None where not known."""
+    """A site's typical values of one file system, each None if not known."""
 
     kind: FileSystemKind | None = None
     read_bytes_per_s: float | None = None
     """One stream, large requests."""
     write_bytes_per_s: float | None = None
     small_read_per_s: float | None = None
-    """Reads of 4 KiB a second, one process."""
+    """Reads of 4 KiB per second, one process."""
     small_write_per_s: float | None = None
     metadata_per_s: float | None = None
-    """open, stat or unlink a second, one process."""
+    """open, stat or unlink calls per second, one process."""
     link_bytes_per_s: float | None = None
-    """What the link or device can carry: a higher rate measured a cache."""
+    """Bandwidth of the link or device: a higher rate was measured from a cache."""
     read_knee_bytes: int | None = None
-    """Reads of one process are slower below this request size."""
+    """Below this request size reads of one process are slower."""
     write_knee_bytes: int | None = None
     stat_knee_processes: int | None = None
-    """Beyond so many processes metadata calls become slower."""
+    """With more processes than this, metadata calls become slower."""
     stripe_count: int | None = None
     probe_store: str | None = None
-    """Folder of what `iodock probe run` writes about it."""
+    """Folder of the results of `iodock probe run` for it."""
     monitored_as: str | None = None
-    """How the monitor's agents call it, where that does not follow from what is mounted."""
+    """Its name for the monitor's agents, if that does not follow from the mount."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How to read CPU utilisation (user / real / cores)."""
+    """Limits for judging CPU utilisation (user / real / cores)."""
 
     io_below: float = 0.1
     compute_above: float = 0.8
@@ -108,88 +109,90 @@ class ServerStates:
     docs/explanation/server-states.md."""
 
     wait_s: float = 0.1
-    """Requests that had waited longer waited long."""
+    """A request that waits longer than this counts as waiting long."""
     collapsed_share: float = 0.2
-    """Of the usual requests: below it hardly any is handled."""
+    """Share of the usual requests below which the server handles hardly any."""
     drain_s: float = 30.0
-    """Nor is any if those that wait would take longer than this at the present pace."""
+    """It also counts as handling hardly any if the waiting requests would take longer than this at the
+    present rate."""
     cpu_share: float = 0.5
-    """From here on the server's processors are busy."""
+    """From this share on the server's processors are busy."""
     slow_times: float = 4.0
-    """Times the usual: an operation that takes so long is slow."""
+    """An operation is slow from this multiple of its usual time."""
     busy_times: float = 3.0
-    """Times the usual requests or bytes: the server is busy."""
+    """A server is busy from this multiple of its usual requests or bytes."""
     samples: int = 2
-    """So many in a row have to say so."""
+    """Consecutive samples that must agree."""
     silent_samples: int = 3
-    """After so many that did not come nothing is known of the server."""
+    """After this number of missing samples the server's state is unknown."""
     usual_hours: float = 6.0
-    """What is usual is a median over so long."""
+    """The usual value is a median over this time."""
     sample_s: float = 10.0
     """Length of a sample: the agents' interval."""
     scheduler: Literal["auto", "none", "slurm", "pbs", "pjm", "nqsv", "grid-engine"] = "auto"
-    """Who is asked for owners and names of jobs. `auto`: whose program is on the collector's machine."""
+    """Scheduler to query for owners and names of jobs. `auto`: the one whose commands are on the collector's
+    machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerReadings:
-    """Where is read what the file servers did while a program ran."""
+    """Where iodock reads the state of the file servers during a run."""
 
     store: str | None = None
-    """The monitor's: a collector's folder, or `prometheus://HOST:PORT`. None: nothing is asked."""
+    """The monitor's store: a collector's folder, or `prometheus://HOST:PORT`. None: no monitor is queried."""
     store_token: str | None = None
-    """Of a Prometheus: a file with a bearer token."""
+    """File with a bearer token for Prometheus."""
     store_user: str | None = None
     store_password: str | None = None
-    """A file."""
+    """File with the store's password."""
     store_ca: str | None = None
     """Trust certificates of this authority (PEM)."""
     clocks_agree_s: float | None = None
-    """The site keeps clocks of nodes and servers equal up to this. None: it does not say, and a run is joined
-    only where counters tell."""
+    """Largest difference between clocks of nodes and servers, as the site guarantees. None: no guarantee, and
+    a run is joined only if counters show the difference."""
     jobid_name: str | None = None
-    """Form of the servers' job ids; None: guessed by shape."""
+    """Form of the servers' job ids; None: inferred from their shape."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentLimits:
-    """What one agent (a token at an address, or an address that is pulled) may send: far more than a machine
-    has to tell. Beyond it, it has to wait."""
+    """Limits for one agent (a token at an address, or an address that the collector pulls from), far above
+    what a machine has to send. An agent beyond its limit has to wait."""
 
     bytes_per_s: float = 32e6
-    """Of batches as they are unpacked."""
+    """Bytes of batches after decompression."""
     values_per_s: float = 500e3
     """Entries and their values, losses and events."""
     saved_s: float = 60.0
-    """So many seconds of those may come at once, by who has not sent for as long."""
+    """Burst limit in seconds of the rates above, for an agent that has not sent for that time."""
     names_per_s: float = 100.0
-    """Jobs, users, sessions, commands, targets and machines that were not known before."""
+    """New jobs, users, sessions, commands, targets and machines."""
     names_at_once: float = 1e6
-    """So many of them by who is new."""
+    """Burst limit of new names for a new agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What connections to the collector may cost it. Beyond `at_once` the one that has waited for its client
-    longest is closed for a new one."""
+    """Limits on connections to the collector. Beyond `at_once` the collector closes the connection that has
+    been idle longest to accept a new one."""
 
     at_once: int = 4096
-    """Also bounded by the process's limit of open files."""
+    """Also limited by the number of files that the process may open."""
     at_once_per_address: int = 1024
-    """Of an IPv4 address or an IPv6 network of 64 bits; addresses of --proxy have no such limit."""
+    """For an IPv4 address or an IPv6 network of 64 bits; addresses of --proxy have no such limit."""
     head_s: float = 10.0
-    """For TLS to be set up, and again for a request's first line and headers to be here."""
+    """Timeout of the TLS handshake, and again until a request's first line and headers have arrived."""
     request_s: float = 60.0
     """For the rest of a request."""
     idle_s: float = 75.0
     """Between two requests."""
     answer_s: float = 30.0
-    """For each piece of an answer to be taken."""
+    """Timeout for the client to accept each piece of a response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that a site sets; what it leaves out has our defaults."""
+    """All settings of a site; those that it omits have our defaults."""
 
     source: Path | None = None
     severity: SeverityLimits = SeverityLimits()
@@ -204,19 +207,19 @@ class Settings:
     file_systems: Mapping[str, FileSystem] = field(default_factory=dict)
     """Mount point -> typical values."""
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Rule -> threshold -> value, as the file has them."""
+    """Rule -> threshold -> value, as written in the file."""
 
     def of_rule(self, name: str, kind: type[T]) -> T:
-        """A rule's thresholds: its defaults with the file's values. Raises RequestError."""
+        """A rule's thresholds: its defaults overridden by the file. Raises RequestError."""
         return _filled(kind, self.rules.get(name, {}), f"[rules.{name}]", self.source)
 
     def file_system(self, mount_point: str | None) -> FileSystem | None:
-        """Typical values of the file system mounted there, where the site gave some."""
+        """Typical values of the file system mounted there, if the site gave any."""
         return self.file_systems.get(mount_point) if mount_point else None
 
 
 def kind_of(fs_type: str | None) -> FileSystemKind:
-    """The kind of a file system by its type, where the site does not say."""
+    """The kind of a file system by its type, if the site does not give it."""
     if fs_type in PARALLEL_TYPES:
         return "parallel"
     return "network" if fs_type in NETWORK_TYPES else "local"
@@ -290,7 +293,7 @@ def _notices(raw: Mapping[str, Any], source: Path) -> Notices:
 
 
 def _by_mount(systems: Mapping[str, Any], source: Path) -> Mapping[str, FileSystem]:
-    """By mount point as the kernel writes it, which has no slash at its end."""
+    """By mount point as the kernel writes it, without a slash at its end."""
     found: dict[str, FileSystem] = {}
     for given, values in systems.items():
         where = f'[file_systems."{given}"]'
@@ -304,7 +307,7 @@ def _by_mount(systems: Mapping[str, Any], source: Path) -> Mapping[str, FileSyst
 
 
 def _check_rising(where: str, limits: object, names: tuple[str, ...], source: Path) -> None:
-    """That limits which follow each other do so: what is high can't begin below what is low."""
+    """Checks that consecutive limits are in order: high can't begin below low."""
     for lower, upper in pairwise(names):
         least, most = getattr(limits, lower), getattr(limits, upper)
         if least > most:
@@ -335,13 +338,13 @@ def _filled(kind: type[T], values: object, where: str, source: Path | None) -> T
             raise RequestError(f"{source}: {where} {name} = {value!r} is not {_shown(hints[name])}")
         if limit := _beyond(kind, name, value):
             raise RequestError(f"{source}: {where} {name} = {value!r} is not {limit}")
-    # What TOML calls a list can't be changed here.
+    # Lists of TOML become tuples here, which can't be changed.
     taken = {name: tuple(one) if isinstance(one, list) else one for name, one in values.items()}
     return kind(**taken)
 
 
 def _beyond(kind: type, name: str, value: Any) -> str | None:
-    """What a number must be that can't be what its name says; None for any other value."""
+    """What a number must be if its value contradicts its name; None if it is fine."""
     if isinstance(value, (bool, str, list)):
         return None
     if kind in (FileSystem, ServerStates, AgentLimits, ConnectionLimits) and value <= 0:
@@ -370,7 +373,7 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def _shown(hint: Any) -> str:
-    """What a field takes, in words."""
+    """Description of the values that a field accepts."""
     if get_origin(hint) is tuple:
         return f"a list, each {_shown(get_args(hint)[0])}"
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

@@ -1,14 +1,14 @@
-"""Finds the template that an English text was made from, so that the text can be translated afterwards.
+"""Finds the template of an English text, so that the text can be translated afterwards.
 
-Errors and notes are put together where they arise, and notes are kept in stores: whoever shows them has the
-finished English text only. `"{path}: no such folder"` is a template; a `{name}` place holds any text.
+Errors and notes are built where they arise, and stores keep notes as text: a view has only the finished
+English text. `"{path}: no such folder"` is a template; a `{name}` place stands for any text.
 """
 
 from __future__ import annotations
 
 import re
 
-# As typing's, whose import takes as long as Python's own start.
+# The same value as typing's, whose import takes as long as Python's own start.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -16,16 +16,18 @@ if TYPE_CHECKING:
 
 _PLACE = re.compile(r"{(\w+)}")
 _FEWEST_LETTERS = 4
-"""Outside of its places. With fewer, as in `{path}: {reason}`, a template would fit nearly any text."""
+"""Letters outside of the places. A template with fewer, such as `{path}: {reason}`, would fit nearly any
+text."""
 
 
 _TELLING_LETTERS = 12
-"""Of a template with fewer, such as `{name} has no {kind}`, places hold names and lists, no sentences."""
+"""In a template with fewer letters, such as `{name} has no {kind}`, places stand for names and lists, not for
+sentences."""
 _LONGEST_NAME = 2
 
 
 class Templates:
-    """Templates, those with most text of their own first, since these say most surely what a text is."""
+    """Templates, those with the longest fixed text first, since these identify a text most reliably."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         split = [(text, _PLACE.split(text)) for text in texts if "{" in text]
@@ -33,7 +35,7 @@ class Templates:
         self._parts = sorted(telling, key=lambda one: (-_letters(one[1]), one[0]))
 
     def find(self, text: str) -> tuple[str, dict[str, str]] | None:
-        """The template that TEXT was made from and what stands in its places; None if none fits."""
+        """The template of TEXT and the values of its places; None if none fits."""
         for template, parts in self._parts:
             values = _values(parts, text)
             if values is not None and (_letters(parts) >= _TELLING_LETTERS or _are_names(values.values())):
@@ -50,7 +52,7 @@ def _are_names(values: Iterable[str]) -> bool:
 
 
 def _values(parts: list[str], text: str) -> dict[str, str] | None:
-    """What stands in the places of a split template; None if TEXT is not made from it."""
+    """The values of the places of a split template; None if TEXT does not match it."""
     first, last = parts[0], parts[-1]
     if len(parts) < 3 or not text.startswith(first) or not text.endswith(last):
         return None

@@ -1,7 +1,7 @@
-"""Names as labels: any bytes a program could use for a file name, made safe to draw and short enough to read.
+"""Names as labels: any bytes that a program used as a file name, made safe to draw and short enough to read.
 
-Vega never parses the data of a chart, so brackets, dots and quotes are safe there; what is left to do is to
-show what cannot be seen (line breaks, direction marks), to shorten, and to keep different names different.
+Vega does not parse the data of a chart, so brackets, dots and quotes are safe. This module shows characters
+that are invisible (line breaks, direction marks), shortens names, and keeps different names different.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ LABEL_CELLS = 44
 TIP_CELLS = 160
 
 
-# Printable for Python and seen by nobody: Default_Ignorable_Code_Point of Unicode's
-# DerivedCoreProperties.txt, and the empty Braille pattern. Two names that differ only in
-# these would look the same.
+# Printable for Python but invisible: Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties.txt, and
+# the empty Braille pattern. Two names that differ only in these would look the same.
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u2800\u3164"
@@ -33,16 +32,16 @@ def visible(text: str) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """As `visible`, for texts of several lines: those of a page, which names are a part of."""
+    """As `visible`, for texts of several lines, such as the text of a page that contains names."""
     return "\n".join(visible(line) for line in text.split("\n"))
 
 
 def _shown(character: str) -> str:
-    # The ideographic space counts as unprintable in Python, yet it is ordinary in Japanese names.
+    # The ideographic space is unprintable for Python but ordinary in Japanese names.
     if (character.isprintable() and not _UNSEEN.match(character)) or character == "\u3000":
         return character
     if "\udc80" <= character <= "\udcff":
-        # A byte of a file's name that is no UTF-8, as Python keeps it.
+        # A byte of a file's name that is not UTF-8, as Python represents it.
         return f"\\x{ord(character) - 0xDC00:02x}"
     return character.encode("unicode_escape", "replace").decode("ascii")
 
@@ -61,7 +60,8 @@ def _cell(character: str) -> int:
 
 
 def shorten(text: str, limit: int = LABEL_CELLS) -> str:
-    """`text` in at most `limit` cells, cut in the middle: the ends of a path say most, its end above all."""
+    """`text` in at most `limit` cells, cut in the middle: the ends of a path are the most informative, its
+    end above all."""
     text = visible(text)
     if cells(text) <= limit:
         return text
@@ -81,7 +81,8 @@ def _take(text: Iterable[str], limit: int) -> str:
 
 
 def labels(names: list[str], limit: int = LABEL_CELLS) -> list[str]:
-    """Shortened names, each different: two long paths may look alike once cut, and must not share a bar."""
+    """Shortened names that stay different: two long paths may look alike once cut, and must not share a
+    bar."""
     alike: dict[str, set[str]] = {}
     for name in names:
         alike.setdefault(shorten(name, limit), set()).add(visible(name))
@@ -95,7 +96,7 @@ def labels(names: list[str], limit: int = LABEL_CELLS) -> list[str]:
 
 
 def _apart(name: str, alike: set[str], limit: int) -> str:
-    """NAME shortened so that one sees in which folder it is not one of those ALIKE."""
+    """NAME shortened so that the folder that distinguishes it from those ALIKE stays visible."""
     if len(alike) == 1:
         return shorten(name, limit)
     parts = name.split("/")

@@ -25,7 +25,7 @@ _COUNT: tuple[Step, ...] = (
     (1e18, "E"),
 )
 
-#: Seconds stay seconds up to here: 7,200 s says more beside other seconds than 2 h.
+# : Times stay in seconds up to here: 7,200 s is easier to compare with other seconds than 2 h.
 _HOURS_FROM_NS = 3.6e13
 #: Counts are written out up to here.
 _SHORT_COUNTS_FROM = 10_000
@@ -33,7 +33,7 @@ _SHORT_COUNTS_FROM = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One kind of quantity: how to write a value and how to divide an axis."""
+    """One kind of quantity: how to format a value and how to divide an axis."""
 
     steps: tuple[Step, ...]
     suffix: str = ""
@@ -47,7 +47,7 @@ class Unit:
         return chosen
 
     def text(self, value: float | None) -> str:
-        """A value in words, to three significant digits; counts in full; None is 'not known'."""
+        """A formatted value with three significant digits; counts in full; None is 'not known'."""
         if value is None:
             return "not known"
         if self.steps is _COUNT:
@@ -66,7 +66,7 @@ class Unit:
         top = maximum / size
         stride = _round_up(top / wanted)
         if size == 1.0 and self.suffix == "" and self.steps is not _CLOCK:
-            stride = max(1.0, stride)  # there is no half call and no half byte
+            stride = max(1.0, stride)  # There is no half call and no half byte.
         steps = max(1, math.ceil(top / stride - 1e-9))
         return [index * stride * size for index in range(steps + 1)]
 
@@ -88,7 +88,7 @@ class Unit:
         return " : ".join(parts) + f" : format(datum.value, '~g') + '{space}{self.steps[0][1]}{self.suffix}'"
 
     def _axis_step(self, maximum: float) -> Step:
-        # 1,000 MiB and 1,000k at the end of an axis are better said in the next unit.
+        # 1,000 MiB or 1,000k at the end of an axis is easier to read in the next unit.
         return self.step(maximum * (1.024 if self.steps is _BINARY else 1.25))
 
     def _starts_at(self, step: Step) -> float:
@@ -107,13 +107,13 @@ COUNT_PER_SECOND = Unit(_COUNT, "/s")
 PERCENT = Unit(((1.0, ""),), "%")
 
 
-#: Beyond these a number has more digits than can be read.
+# : Numbers above this have too many digits to read.
 _UNREADABLE = 1e15
 
 
 def number_text(value: float, digits: int = 3) -> str:
-    """A number as people write it, to so many significant digits, with all that stand before its point:
-    `1,643`, `16.4`, `0.000012`."""
+    """A number with DIGITS significant digits, and all digits before its point: `1,643`, `16.4`,
+    `0.000012`."""
     if 10 ** (digits - 1) <= abs(value) < _UNREADABLE:
         return f"{value:,.0f}"
     text = f"{value:,.{digits}g}"
@@ -125,7 +125,7 @@ def number_text(value: float, digits: int = 3) -> str:
 
 
 def unit_of(column: str) -> Unit:
-    """The unit that a column's name carries (`total_time_ns`, `read_bytes`, ...)."""
+    """The unit in a column's name (`total_time_ns`, `read_bytes`, ...)."""
     if column.endswith("_ns") or column in ("ts", "dur"):
         return NANOSECONDS
     if column == "bytes_per_s":
@@ -136,8 +136,8 @@ def unit_of(column: str) -> Unit:
 
 
 def measured(metric: str, kind: str) -> tuple[Unit, float]:
-    """The unit to show a sample of the machine in, and what to multiply it by; the metric's name carries its
-    own. KIND: rate (growth per second) or level. The growth of a time is a share of the time."""
+    """The unit for a sample of the machine, and the factor to multiply it by; the metric's name carries its
+    own unit. KIND: rate (growth per second) or level. The growth of a time is a share of the time."""
     if metric.endswith("_bytes"):
         return (BYTES_PER_SECOND if kind == "rate" else BYTES), 1.0
     if metric.endswith("_percent"):

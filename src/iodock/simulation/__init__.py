@@ -1,6 +1,6 @@
-"""A fake Lustre: a simulated centre whose servers count what its jobs do, for tests and demonstrations.
+"""A fake Lustre: a simulated centre whose servers count the operations of its jobs, for tests and
+demonstrations.
 
-Everything here is synthetic; a tree that is written says so in its file SYNTHETIC. `centre.Centre` is the
-model, and can be used without files; `tree.Tree` writes it as the servers' files; `scenarios` says what
-happens.
+All data is synthetic; a tree written by it says so in its file SYNTHETIC. `centre.Centre` is the model, which
+works without files; `tree.Tree` writes it as the servers' files; `scenarios` defines the events.
 """

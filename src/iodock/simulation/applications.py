@@ -1,4 +1,4 @@
-"""The kinds of programs that a busy centre runs. Rates are by node."""
+"""The kinds of programs on a busy centre. Rates are per node."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ METADATA_STORM = Application(
     nodes=(1, 4),
     stripes=(1, 2),
 )
-"""Many small files, opened, looked at and removed."""
+"""Opens, stats and removes many small files."""
 
 TRAINING = Application(
     "training",
@@ -80,7 +80,7 @@ ANALYSIS = Application(
 SLEEPER = Application(
     "idle", (), (Phase("wait", (300, 900), {"getattr": 0.01}),), nodes=(1, 2), stripes=(1, 1)
 )
-"""Does next to nothing."""
+"""Nearly idle."""
 
 PAUSES = Application(
     "coupled",
@@ -93,7 +93,7 @@ PAUSES = Application(
     stripes=(1, 2),
     seconds=(7200, 14_400),
 )
-"""Pauses for longer than entries live, and comes back."""
+"""Pauses for longer than entries are kept, then continues."""
 
 VISITOR = Application(
     "short",
@@ -103,7 +103,7 @@ VISITOR = Application(
     stripes=(1, 2),
     seconds=(20, 60),
 )
-"""Comes and goes, so that servers see new ids."""
+"""Starts and ends often, so that servers see new ids."""
 
 TINY = Application(
     "array",
@@ -143,8 +143,9 @@ WIDE_STRIPES = Application(
         Phase(
             "stage-in-and-open",
             (1080, 1080),
-            # 12,096 processes, one a node, with 7 files each: about 84,000 in the 5 minutes of 18 in which it
-            # is served. Each file has 12 objects; the object servers make them all the time.
+            # 12,096 processes, one per node, with 7 files each: about 84,000 in the 5 minutes of 18 in which
+            # the server handles requests. Each file has 12 objects, which the object servers create all the
+            # time.
             {"open": 7 / 300, "mknod": 7 / 300, "close": 7 / 300, "setattr": 7 / 300},
             {"create": 7 * 12 / 1080},
             write=(7 / 1080, MIB),
@@ -165,4 +166,4 @@ USUAL = (
     (ANALYSIS, 2.5),
     (SLEEPER, 1.0),
 )
-"""What runs on an ordinary day: application, and how often in proportion."""
+"""Applications of an ordinary day, with their relative frequencies."""

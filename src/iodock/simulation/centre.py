@@ -1,4 +1,4 @@
-"""The simulated centre: users' jobs come and go, work on targets, and servers have their days."""
+"""The simulated centre: users' jobs start and end, use targets, and servers change their condition."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from iodock.simulation.server import Server
 from iodock.simulation.target import Kind, Target
 
 BEGIN_NS = 1_772_438_400 * SECOND_NS
-"""2026-03-02 08:00 UTC, unless told otherwise."""
+"""2026-03-02 08:00 UTC by default."""
 FILE_SYSTEM = "lfs"
 TAKEOVER_S = 45.0
-"""From an object server's death until another serves its targets."""
+"""Time from an object server's death until another serves its targets."""
 
 
 @dataclass(eq=False)
 class Work:
-    """A job at work: its streams, and where in its phases it is."""
+    """A running job: its streams, and its position in its phases."""
 
     job: Job
     application: Application
@@ -37,8 +37,8 @@ class Work:
 
 
 class Centre:
-    """Deterministic for a scenario, a seed and sizes; it does not matter in which steps time passes. Times in
-    ns since the epoch."""
+    """Deterministic for a scenario, a seed and sizes, independent of the steps in which time advances. Times
+    in ns since the epoch."""
 
     def __init__(
         self,
@@ -49,7 +49,8 @@ class Centre:
         servers: int | None = None,
         jobs: int | None = None,
     ) -> None:
-        """SERVERS counts the metadata server, which is the first; at least 2. JOBS run at once."""
+        """SERVERS includes the metadata server, which is the first; at least 2. JOBS: number of jobs that run
+        at the same time."""
         self.scenario = replace(
             scenario,
             servers=max(2, servers or scenario.servers),
@@ -59,7 +60,7 @@ class Centre:
         self.random = Random(seed)
         self.servers = _servers(self.scenario, begin_ns)
         self.jobs: list[Job] = []
-        """All that ever ran."""
+        """All jobs so far."""
         self.streams: list[Stream] = []
         self._object_targets = [target for target in self.targets if target.kind == "obdfilter"]
         self._metadata_target = next(target for target in self.targets if target.kind == "mdt")
@@ -67,7 +68,7 @@ class Centre:
         self._order = count()
         self._population = Population(self.scenario, self.random)
         self._works: dict[Work, None] = {}
-        """Of the scenario's mix, running: each is replaced by another at its end. In order."""
+        """Running jobs of the scenario's mix, in order: each is replaced by another at its end."""
         self._plan(self.scenario, 0.0)
         for job, application in self._population.outside_of_jobs(self.now_ns):
             self._start(job, application)
@@ -78,7 +79,7 @@ class Centre:
         return [target for server in self.servers for target in server.home]
 
     def advance(self, seconds: float) -> None:
-        """Lets time pass."""
+        """Advances the time."""
         end_ns = self.now_ns + int(seconds * SECOND_NS)
         while self._events and self._events[0][0] <= end_ns:
             self.now_ns, _, action, arguments = heapq.heappop(self._events)
@@ -89,9 +90,9 @@ class Centre:
                 target.bring_back(end_ns)
 
     def readings(self, since_ns: int | None = None) -> Iterator[tuple[Target, Entry, dict[str, int]]]:
-        """Of all targets that are served now: target, entry (`job_id`, `job`, `start_ns`, `updated_ns(now)`),
-        and its counters, named as `iodock-agent` names them; with SINCE_NS only what may have been used after
-        it."""
+        """For all targets that are served now: target, entry (`job_id`, `job`, `start_ns`,
+        `updated_ns(now)`), and its counters, named as in `iodock-agent`; with SINCE_NS only entries that may
+        have been used after it."""
         for server in self.servers:
             if server.is_up:
                 for target in server.targets:
@@ -99,7 +100,7 @@ class Centre:
                         yield target, entry, counters
 
     def submit(self, application: Application, seconds: float | None = None) -> Job:
-        """A job that starts now."""
+        """Starts a job now."""
         job = self._population.job(application, self.now_ns, seconds)
         self._start(job, application)
         return job
@@ -109,9 +110,9 @@ class Centre:
         heapq.heappush(self._events, (due_ns, next(self._order), action, arguments))
 
     def turn(self, scenario: Scenario, first_s: float, jobs: int | None = None) -> float:
-        """From now on SCENARIO happens here; its first event comes in FIRST_S seconds. Servers stay as they
-        are. Where its jobs are of other kinds, JOBS (default: as many as it has) take the place of those that
-        run, which are cancelled. Returns the scenario's time now, seconds; negative: it has yet to begin."""
+        """From now on SCENARIO applies; its first event comes in FIRST_S seconds. Servers are kept. If its
+        jobs are of other kinds, JOBS new ones (default: the present number) replace the running ones, which
+        are cancelled. Returns the scenario's present time, seconds; negative: it has yet to begin."""
         before = self.scenario
         self.scenario = replace(
             scenario, servers=before.servers, targets_per_server=before.targets_per_server,
@@ -130,7 +131,7 @@ class Centre:
         return passed_s
 
     def _plan(self, scenario: Scenario, begins_s: float) -> None:
-        """BEGINS_S: how long from now the scenario's time is zero."""
+        """BEGINS_S: seconds from now until time zero of the scenario."""
         for special in scenario.specials:
             self._after(begins_s + special.at_s, self.submit, special.application)
         for spell in scenario.spells:
@@ -138,7 +139,7 @@ class Centre:
 
     def _fill(self) -> None:
         for _ in range(self.scenario.jobs):
-            # Already under way: they end at any time.
+            # Already running: their ends are spread over time.
             application = self._population.application()
             whole = self._population.seconds(application)
             self._start(
@@ -179,7 +180,7 @@ class Centre:
             stream.change(rates, self.now_ns)
 
     def _cancel_all(self) -> None:
-        """Ends the jobs of the mix before their time; nothing follows them."""
+        """Ends the jobs of the mix early, without replacements."""
         ended: dict[int, Job] = {}
         for work in self._works:
             streams = work.metadata + work.objects
@@ -197,12 +198,12 @@ class Centre:
         self._set(work.metadata + work.objects, [])
         if is_replaced:
             del self._works[work]
-            # By one of its kind, so that the mix stays as it is whatever lives how long.
+            # Replaced by one of the same kind, so that the mix stays constant whatever the lifetimes.
             self._after(self.random.expovariate(1 / 5.0), self._replace, work.application)
 
     def _replace(self, application: Application) -> None:
         if all(application != one for one, _ in self.scenario.mix):
-            # One that ended just before the jobs became others.
+            # It ended just before the jobs were replaced.
             return
         job = self._population.job(application, self.now_ns, None)
         self._start(job, application, is_replaced=True)

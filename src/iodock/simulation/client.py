@@ -1,4 +1,4 @@
-"""The login node: what its users did outside of jobs, as the client's `llite` counts it."""
+"""The login node: operations of its users outside of jobs, as the client's `llite` counts them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CALLS = ("read_bytes", "write_bytes", "open", "close", "getattr", "setattr", "m
 
 
 def client_tallies(centre: Centre) -> Tallies:
-    """Operation -> tally since the beginning: a client's counters outlive its servers' troubles."""
+    """Operation -> tally since the beginning: a client's counters survive its servers' failures."""
     done: Tallies = {}
     for stream in centre.streams:
         if stream.job.nodes == (LOGIN_NODE,):

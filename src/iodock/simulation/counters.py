@@ -1,4 +1,4 @@
-"""What a server counts of one operation, and how fast it grows. All numbers whole, so that sums are exact."""
+"""A server's counter of one operation, and its growth. All numbers are integers, so that sums are exact."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ SECOND_NS = 1_000_000_000
 
 
 class Tally:
-    """One operation's counter, as Lustre keeps it: how often, and the amounts' smallest, largest, sum and sum
-    of squares. The amount is bytes of `..._bytes`, else microseconds."""
+    """One operation's counter as in Lustre: number of samples, and the amounts' smallest, largest, sum and
+    sum of squares. The amount is bytes for `..._bytes`, else microseconds."""
 
     __slots__ = ("by_size", "largest", "samples", "smallest", "sum", "sum_of_squares")
 
@@ -17,7 +17,7 @@ class Tally:
         """Amount -> samples."""
 
     def add(self, samples: int, amount: int) -> None:
-        """SAMPLES times the same amount."""
+        """SAMPLES samples with the same amount."""
         if samples <= 0:
             return
         self.smallest = min(self.smallest, amount) if self.samples else amount
@@ -38,7 +38,7 @@ class Tally:
 
 
 class Rate:
-    """An operation that happens every so often, each time with the same amount."""
+    """An operation that occurs at a fixed rate, each time with the same amount."""
 
     __slots__ = ("amount", "count_name", "operation", "period_ns", "sum_name")
 
@@ -51,20 +51,20 @@ class Rate:
         return cls(operation, int(SECOND_NS / per_s), amount)
 
     def slowed(self, speed: float) -> Rate:
-        """The same at SPEED (more than 0, 1: as it is)."""
+        """The same rate multiplied by SPEED (more than 0; 1: unchanged)."""
         return self if speed == 1 else Rate(self.operation, int(self.period_ns / speed), self.amount)
 
 
 def counter_names(operation: str) -> tuple[str, str]:
-    """Names of how often, and of the sum, as `iodock-agent` calls them: `read_bytes_count` and `read_bytes`,
-    `open` and `open_time`."""
+    """Names of the number and of the sum, as in `iodock-agent`: `read_bytes_count` and `read_bytes`, `open`
+    and `open_time`."""
     if operation.endswith("_bytes"):
         return f"{operation}_count", operation
     return operation, f"{operation}_time"
 
 
 Tallies = dict[str, Tally]
-"""Operation -> what was counted."""
+"""Operation -> its tally."""
 
 
 def add_all(into: Tallies, tallies: Tallies) -> None:

@@ -1,4 +1,4 @@
-"""What one job id does to one target: the entry that the server keeps, and what it truly was."""
+"""The operations of one job id on one target: the entry that the server keeps, and the truth."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
 
 class Keeper(Protocol):
-    """What one knows of the target that keeps a stream's entry."""
+    """The properties of the target that keeps a stream's entry."""
 
     name: str
     speed: float
-    """1: as usual; 0: nothing is answered."""
+    """1: as usual; 0: no request is answered."""
     live: dict[str, Stream]
-    """Who works on it now, by job id."""
+    """Active streams by job id."""
     changes: int
-    """Grows whenever an entry comes, goes or is settled."""
+    """Incremented whenever an entry appears, disappears or is settled."""
 
     def appear(self, stream: Stream, start_ns: int, now_ns: int) -> Entry: ...
 
 
 class Entry:
-    """One id's lines in a target's `job_stats`. Times in ns since the epoch, by the server's clock."""
+    """The entry of one id in a target's `job_stats`. Times in ns since the epoch, by the server's clock."""
 
     __slots__ = ("_settled", "_updated_ns", "job_id", "start_ns", "stream", "tallies", "text")
 
@@ -35,7 +35,7 @@ class Entry:
         self.start_ns = self._updated_ns = now_ns
         self.tallies: Tallies = {}
         self.text: str | None = None
-        """As it was last printed; None once it has changed."""
+        """Its last printed form; None after a change."""
         self._settled: dict[str, int] | None = None
 
     @property
@@ -43,15 +43,15 @@ class Entry:
         return self.stream.job
 
     def updated_ns(self, now_ns: int) -> int:
-        """When it was used last."""
+        """Time of its last use."""
         return max(self._updated_ns, self.stream.last_ns(now_ns))
 
     def is_used_after(self, since_ns: int) -> bool:
-        """Never wrongly false."""
+        """Never False by mistake."""
         return bool(self.stream.rates) or self._updated_ns > since_ns
 
     def counters(self, now_ns: int) -> dict[str, int]:
-        """Name -> value, named as `iodock-agent` names them, without zeros. Not to be changed."""
+        """Name -> value, named as in `iodock-agent`, without zeros. Must not be modified."""
         if self._settled is None:
             self._settled = _named(self.tallies)
         stream = self.stream
@@ -60,7 +60,7 @@ class Entry:
         values = self._settled.copy()
         known = values.get
         elapsed = now_ns - stream.since_ns
-        # As `unsettled`, spelt out: this is what a long history's time goes to.
+        # The same as `unsettled`, inlined: most of the time for a long history is spent here.
         for rate, base in zip(stream.rates, stream.base, strict=True):
             samples = elapsed // rate.period_ns + 1 - base
             if samples:
@@ -99,24 +99,24 @@ def _named(tallies: Tallies) -> dict[str, int]:
 
 class Stream:
     """One job id on one target. Between two changes of its rates everything is a function of the time: the
-    n-th operation happens at a whole number of periods after the change. So nothing depends on how often one
-    looks, and time passes at no cost."""
+    n-th operation happens a whole number of periods after the change. So nothing depends on how often it is
+    read, and advancing time costs nothing."""
 
     __slots__ = ("base", "entry", "job", "job_id", "rates", "since_ns", "target", "truth", "wanted")
 
     def __init__(self, job: Job, job_id: str, target: Keeper) -> None:
         self.job, self.job_id, self.target = job, job_id, target
         self.wanted: Sequence[Rate] = ()
-        """What the job would do, were the target at its usual speed."""
+        """The rates of the job if the target had its usual speed."""
         self.rates: Sequence[Rate] = ()
         self.truth: Tallies = {}
-        """What was done up to the last change."""
+        """Operations up to the last change."""
         self.entry: Entry | None = None
         self.since_ns = 0
         self.base: list[int] = []
 
     def unsettled(self, now_ns: int) -> list[tuple[Rate, int]]:
-        """Rates, and how often each happened since the last settling."""
+        """Rates, and the number of operations of each at the last settling."""
         elapsed = now_ns - self.since_ns
         return [
             (rate, elapsed // rate.period_ns + 1 - base)
@@ -124,14 +124,14 @@ class Stream:
         ]
 
     def last_ns(self, now_ns: int) -> int:
-        """When the last operation happened; 0 if there was none since the last change."""
+        """Time of the last operation; 0 if there was none since the last change."""
         since = self.since_ns
         return max(
             (since + (now_ns - since) // rate.period_ns * rate.period_ns for rate in self.rates), default=0
         )
 
     def change(self, rates: Sequence[Rate], now_ns: int) -> None:
-        """From now on the job does this; the first of each happens at once."""
+        """Changes the rates of the job; the first operation of each happens immediately."""
         self.settle(now_ns)
         self.wanted = rates
         speed = self.target.speed
@@ -145,7 +145,7 @@ class Stream:
             self.target.live.pop(self.job_id, None)
 
     def settle(self, now_ns: int) -> None:
-        """Adds what happened to the entry and to the truth."""
+        """Adds the operations to the entry and to the truth."""
         if not self.rates:
             return
         done = self.unsettled(now_ns)
@@ -162,14 +162,14 @@ class Stream:
             self.entry.touch(self.last_ns(now_ns))
 
     def _appear(self, now_ns: int) -> None:
-        """The entry begins with the first operation that nobody has counted yet."""
+        """The entry begins with the first operation that is not counted yet."""
         first_ns = min(
             self.since_ns + base * rate.period_ns for rate, base in zip(self.rates, self.base, strict=True)
         )
         self.entry = self.target.appear(self, first_ns, now_ns)
 
     def truth_at(self, now_ns: int) -> Tallies:
-        """What was done until now."""
+        """Operations up to now."""
         tallies: Tallies = {}
         add_all(tallies, self.truth)
         for rate, samples in self.unsettled(now_ns):

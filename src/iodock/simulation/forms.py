@@ -1,4 +1,4 @@
-"""Lustre's files as releases 2.5, 2.12.8 and 2.15 print them (lprocfs_jobstats.c, lprocfs_status.c)."""
+"""Lustre's files as printed by releases 2.5, 2.12.8 and 2.15 (lprocfs_jobstats.c, lprocfs_status.c)."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ OPERATIONS: dict[tuple[Release, str], tuple[str, ...]] = {
     ("2.12", "obdfilter"): ("read_bytes", "write_bytes", "read", "write", *_OBJECTS),
     ("2.15", "obdfilter"): ("read_bytes", "write_bytes", "read", "write", *_OBJECTS, "prealloc"),
 }
-"""What an entry lists, also where it is zero, in this order."""
+"""Operations that an entry lists, even if zero, in this order."""
 _EMPTY = Tally()
 _WORD = 2**64
-"""Sums of squares wrap, as the kernel's do."""
+"""Sums of squares overflow, as in the kernel."""
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.@-_:/")
 
 
@@ -60,7 +60,7 @@ def job_entry(
 
 
 def quoted(job_id: str) -> str:
-    """As 2.15 does: in quotes if there is a colon or a strange byte, which becomes `\\xHH`."""
+    """As in 2.15: in quotes if it contains a colon or an unusual byte, which becomes `\\xHH`."""
     escaped = "".join(
         chr(byte) if chr(byte) in _PLAIN else f"\\x{byte:02X}"
         for byte in job_id.encode("utf-8", "surrogateescape")
@@ -111,7 +111,7 @@ def _operation(release: Release, operation: str, tally: Tally) -> str:
 
 
 def _histogram(tally: Tally) -> str:
-    """`4K: 5, 1M: 7`: a bucket counts what is at most its number and more than half of it."""
+    """`4K: 5, 1M: 7`: a bucket counts values up to its number and above half of it."""
     buckets: dict[int, int] = {}
     for amount, samples in tally.by_size.items():
         bucket = (max(1, amount) - 1).bit_length()
@@ -124,8 +124,8 @@ def _bucket(power: int) -> str:
 
 
 def stats(release: Release, tallies: Tallies, units: dict[str, str], start_ns: int, now_ns: int) -> str:
-    """`md_stats` of a target, or `stats` of a service: UNITS has the units of all that have no other form in
-    2.5, where what is timed later is only counted."""
+    """`md_stats` of a target, or `stats` of a service: UNITS has the units of all entries that have no other
+    form in 2.5, where entries that are timed in later releases are only counted."""
     if release == "2.15":
         times = (("snapshot_time", now_ns), ("start_time", start_ns), ("elapsed_time", now_ns - start_ns))
         lines = [f"{name:<25} {_seconds(time)} secs.nsecs" for name, time in times]

@@ -1,5 +1,5 @@
-"""The past of a simulated centre as rows of a monitor store: what agents would have sent, without waiting
-for it."""
+"""The past of a simulated centre as rows of a monitor store: the data that agents would have sent, without
+waiting for it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from iodock.simulation.server import CORES, Server
 ROWS_A_FILE = 200_000
 _SOURCES = {"mdt": "mdt_job_stats", "obdfilter": "obdfilter_job_stats"}
 _COLUMNS = {"read_bytes_count": "reads", "write_bytes_count": "writes"}
-"""Counters whose columns have another name."""
+"""Counters with another column name."""
 _UNITS = {"req_waittime": ("_time", "us"), "req_timeout": ("_time", "us")}
-"""Of services: how the sum is called, and its unit; others are `_sum` of 1."""
+"""For services: name of the sum, and its unit; others have `_sum` with factor 1."""
 
 
 def write_history(
     centre: Centre, writer: Writer, seconds: float, step_s: float, tell: Callable[[float], None]
 ) -> int:
-    """Lets a centre run for so many simulated seconds, in steps, and writes what happened in each as rows.
-    TELL gets the share done. Returns how many rows. Raises OSError, NativeError."""
+    """Runs a centre for a number of simulated seconds, in steps, and writes the changes of each as rows. TELL
+    gets the completed share. Returns the number of rows. Raises OSError, NativeError."""
     past, done = _Past(centre), 0.0
     rows = 0
     while done < seconds:
@@ -44,7 +44,7 @@ def write_history(
 
 
 class _Past:
-    """Rows that are not written yet, and the counters as they were read last."""
+    """Rows that are not written yet, and the last readings of the counters."""
 
     def __init__(self, centre: Centre) -> None:
         self._centre = centre
@@ -55,7 +55,7 @@ class _Past:
         self._values: list[tuple[Any, ...]] = []
         self._names: list[tuple[Any, ...]] = []
         self._named: set[int] = set()
-        # What was there at the beginning was there before it.
+        # Entries at the beginning existed before it.
         for target, entry, found in centre.readings():
             self._before[target.name, entry.job_id, entry.start_ns] = found
         for server in centre.servers:
@@ -67,7 +67,7 @@ class _Past:
         return len(self._jobs) + len(self._values)
 
     def step(self, seconds: float) -> None:
-        """One reading later."""
+        """The next reading."""
         begin = self._centre.now_ns
         self._centre.advance(seconds)
         end = self._centre.now_ns
@@ -94,7 +94,7 @@ class _Past:
     def _row(self, grown: dict[str, int]) -> Iterator[int]:
         known = {_COLUMNS.get(name, name): value for name, value in grown.items()}
         times = sum(value for name, value in grown.items() if name.endswith("_time"))
-        # Reads and writes are counted twice by servers, once for their times.
+        # Servers count reads and writes twice, once for their times.
         double = ("read", "write")
         other = sum(
             value
@@ -140,7 +140,7 @@ class _Past:
             )
 
     def write(self, writer: Writer) -> None:
-        """All rows as files that count."""
+        """Writes all rows to files of the store."""
         new: list[New] = []
         for table, rows, schema in (("job_io", self._jobs, _job_io()), ("targets", self._values, _TARGETS)):
             if rows:
@@ -156,13 +156,13 @@ class _Past:
 
 
 class Names:
-    """Tells the names of jobs as they begin: the nodes on which agents would learn them have none here."""
+    """Reports the names of jobs as they begin, because no agents run on the simulated nodes."""
 
     def __init__(self, centre: Centre, writer: Writer) -> None:
         self._centre, self._writer, self._told = centre, writer, 0
 
     def tell(self) -> None:
-        """Names of the jobs that began since the last time and go on. Raises OSError, NativeError."""
+        """Names of the jobs that began since the last call and go on. Raises OSError, NativeError."""
         now = self._centre.now_ns
         fresh, self._told = self._centre.jobs[self._told :], len(self._centre.jobs)
         rows = [
@@ -175,12 +175,12 @@ class Names:
 
 
 def _name_row(job: Job, at: int) -> tuple[Any, ...]:
-    """As an agent on the job's first node tells it."""
+    """As an agent on the job's first node reports it."""
     return at, job.nodes[0], str(job.number), str(job.uid), job.application
 
 
 def _names_written(writer: Writer, rows: list[tuple[Any, ...]]) -> list[New]:
-    """ROWS are in the order of time."""
+    """ROWS are sorted by time."""
     if not rows:
         return []
     begin, end = rows[0][0], rows[-1][0]
@@ -205,7 +205,7 @@ def _counted(server: Server, now: int) -> Iterator[tuple[str, str, str, int, str
 
 
 def _machine(server: Server, now: int) -> Iterator[tuple[str, str, str, int, str]]:
-    """What `machine.machine_files` shows."""
+    """The values in `machine.machine_files`."""
     busy_us = server.busy_ns * CORES // 1000
     waited_us = server.io_pressure_ns // 1000
     whole_us = (now - server.booted_ns) * CORES // 1000
@@ -270,11 +270,12 @@ def _job_io() -> pa.Schema:
 
 
 STEPS = ((float("inf"), 300.0), (3 * 3600.0, 60.0), (1800.0, 10.0))
-"""From so many seconds before now on, a row is so many seconds long."""
+"""Seconds before now from which rows have a given length in seconds."""
 
 
 def write_days(centre: Centre, writer: Writer, days: float, tell: Callable[[float], None]) -> int:
-    """Days of history up to now, finer towards its end. TELL gets the share done. Returns how many rows."""
+    """Days of history up to now, finer towards the end. TELL gets the completed share. Returns the number of
+    rows."""
     whole = left = days * 86_400
     rows = 0
     limits = [limit for limit, _ in STEPS[1:]] + [0.0]
@@ -288,7 +289,8 @@ def write_days(centre: Centre, writer: Writer, days: float, tell: Callable[[floa
 
 
 def write_up_to_now(centre: Centre, writer: Writer, clock: Callable[[], int]) -> None:
-    """What passed by CLOCK, ns since the epoch, while history was written: it ends a few seconds ago then."""
+    """Time by CLOCK, ns since the epoch, that passed while history was written: it ends a few seconds ago
+    then."""
     for _ in range(_CATCHING_UP):
         behind_s = (clock() - centre.now_ns) / SECOND
         if behind_s < STEPS[-1][1]:
@@ -297,14 +299,14 @@ def write_up_to_now(centre: Centre, writer: Writer, clock: Callable[[], int]) ->
 
 
 _CATCHING_UP = 20
-"""Times at most, each far shorter than the one before."""
+"""At most this many passes, each far shorter than the one before."""
 
 
 def _part(tell: Callable[[float], None], begin: float, length: float) -> Callable[[float], None]:
-    """Tells of a part of the work."""
+    """Reports a part of the work."""
     return lambda share: tell(begin + share * length)
 
 
 def begin_before(now_ns: int, days: float) -> int:
-    """When a centre begins whose history is to end now, ns since the epoch."""
+    """Begin of a centre whose history ends now, ns since the epoch."""
     return now_ns - int(days * 86_400 * SECOND)

@@ -1,4 +1,4 @@
-"""Jobs, and what kinds of programs do: each kind is declared once, as phases of operations by node."""
+"""Jobs and kinds of programs: each kind is declared once, as phases of operations per node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LATENCY_US = {
     "getxattr": 45, "setxattr": 150, "sync": 2500, "link": 350, "create": 70, "destroy": 80, "punch": 200,
     "read": 1400, "write": 900,
 }  # fmt: skip
-"""What one operation takes on a healthy server, microseconds."""
+"""Duration of one operation on a healthy server, microseconds."""
 KIB, MIB = 1024, 1024 * 1024
 Span = tuple[float, float]
 """Smallest and largest."""
@@ -20,22 +20,22 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class Phase:
-    """What each node of a job does for a while."""
+    """Activity of each node of a job in one phase."""
 
     name: str
     seconds: Span
     metadata: dict[str, float] = field(default_factory=dict)
-    """Operation on the metadata server -> how often a second."""
+    """Operation on the metadata server -> rate per second."""
     objects: dict[str, float] = field(default_factory=dict)
-    """Operation on the object servers without bytes -> how often a second."""
+    """Operation without bytes on the object servers -> rate per second."""
     read: tuple[float, int] | None = None
-    """Reads a second, and the bytes of each."""
+    """Reads per second, and bytes of each."""
     write: tuple[float, int] | None = None
     is_exact: bool = False
     """The rates are not varied."""
 
     def times(self, factor: float) -> Phase:
-        """So many times as much."""
+        """With all rates multiplied by a factor."""
         read, write = ((one[0] * factor, one[1]) if one else None for one in (self.read, self.write))
         metadata, objects = (
             {name: per_s * factor for name, per_s in rates.items()} for rates in (self.metadata, self.objects)
@@ -47,16 +47,16 @@ class Phase:
 class Application:
     name: str
     once: tuple[Phase, ...]
-    """Done first."""
+    """Executed first."""
     cycle: tuple[Phase, ...]
-    """Done again and again until the job ends."""
+    """Repeated until the job ends."""
     nodes: tuple[int, int] = (1, 8)
     stripes: tuple[int, int] = (1, 4)
-    """Of how many object targets it uses."""
+    """Number of object targets that it uses."""
     seconds: Span = (300, 14_400)
 
     def on_fewer_nodes(self, most: int) -> Application:
-        """The same work by at most so many nodes, each of which does more of it."""
+        """The same work on at most this number of nodes, each of which does more of it."""
         if self.nodes[1] <= most:
             return self
         times = self.nodes[1] / most
@@ -66,7 +66,7 @@ class Application:
 
 @dataclass(frozen=True)
 class Job:
-    """A job, or (without number) what somebody does outside of jobs. Times in ns since the epoch."""
+    """A job, or (without number) activity outside of jobs. Times in ns since the epoch."""
 
     number: int | None
     user: str
@@ -79,8 +79,8 @@ class Job:
     """None: as long as the centre runs."""
 
     def ids(self, jobid_name: str) -> tuple[str, ...]:
-        """The ids under which servers know it, by Lustre's `jobid_name`: %j job, %u user, %H host's short
-        name, %e program. Without a job, a bare %j becomes program and user, as with procname_uid."""
+        """Its ids on servers, by Lustre's `jobid_name`: %j job, %u user, %H host's short name, %e program.
+        Without a job, a bare %j becomes program and user, as with procname_uid."""
         if self.number is None and jobid_name == "%j":
             jobid_name = "%e.%u"
         text = jobid_name.replace("%j", "" if self.number is None else str(self.number))
@@ -91,7 +91,7 @@ class Job:
 
 
 def metadata_rates(phase: Phase, nodes: float, factor: float) -> list[Rate]:
-    """Of one id that does the work of so many nodes."""
+    """Rates of one id that does the work of a number of nodes."""
     return [
         Rate.per_second(operation, per_s * nodes * factor, _latency(operation, factor))
         for operation, per_s in phase.metadata.items()
@@ -99,8 +99,8 @@ def metadata_rates(phase: Phase, nodes: float, factor: float) -> list[Rate]:
 
 
 def object_rates(phase: Phase, nodes: float, factor: float) -> list[Rate]:
-    """Of one id on one target, doing the work of so many nodes there. Bytes have a twin that counts time, as
-    since Lustre 2.12.8."""
+    """Rates of one id on one target, for the work of a number of nodes there. Bytes have a second counter for
+    time, as since Lustre 2.12.8."""
     rates = [
         Rate.per_second(operation, per_s * nodes * factor, _latency(operation, factor))
         for operation, per_s in phase.objects.items()

@@ -1,4 +1,4 @@
-"""What a simulated server's kernel says of the machine itself."""
+"""Kernel files of a simulated server about the machine itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from iodock.simulation.server import CORES, Server
 
 _TICK_NS = 10_000_000
 _MANY = 0.9
-"""From this share of the CPU on, tasks wait for it."""
+"""From this utilisation of the CPU on, tasks wait for it."""
 
 
 def machine_files(server: Server, now_ns: int, version: str) -> dict[str, str]:
@@ -36,7 +36,7 @@ def load_of(server: Server) -> float:
 
 
 def _stat(server: Server, now_ns: int) -> str:
-    """/proc/stat: all is system time, as Lustre's threads are the kernel's."""
+    """/proc/stat: all time is system time, because Lustre's threads are kernel threads."""
     total = (now_ns - server.booted_ns) * CORES // _TICK_NS
     busy = server.busy_ns * CORES // _TICK_NS
     waited = server.io_pressure_ns // _TICK_NS

@@ -1,4 +1,4 @@
-"""Lets a simulated centre run along the clock, or as fast as it can, writing its tree as it goes."""
+"""Runs a simulated centre in real time, or as fast as possible, and writes its tree periodically."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from iodock.simulation.tree import Tree
 def play(
     tree: Tree, seconds: float, speed: float, every_s: float, wake: int, tell: Callable[[Centre], None]
 ) -> None:
-    """Until so many simulated SECONDS are over, or the descriptor WAKE is readable; then writes the truth.
-    SPEED is simulated seconds a second, 0: as fast as possible. The tree is written every EVERY_S simulated
-    seconds. Raises OSError."""
+    """Runs until SECONDS simulated seconds are over, or the descriptor WAKE is readable; then writes the
+    truth. SPEED: simulated seconds per second, 0: as fast as possible. The tree is written every EVERY_S
+    simulated seconds. Raises OSError."""
     centre, begun, done_s = tree.centre, time.monotonic(), 0.0
     while done_s < seconds:
         step_s = min(every_s, seconds - done_s)
         due = begun + (done_s + step_s) / speed if speed else begun
         if _told(wake, due - time.monotonic()):
-            # What was simulated until now stands in the tree.
+            # The tree contains everything simulated so far.
             break
         if speed:
             # A step that took too long is followed by a larger one.
@@ -40,7 +40,7 @@ def _told(wake: int, patience_s: float) -> bool:
 
 
 def status(centre: Centre) -> str:
-    """A line: the simulated time, jobs, entries, and what is wrong with servers."""
+    """One line: the simulated time, jobs, entries, and problems of servers."""
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(centre.now_ns // SECOND_NS))
     running = sum(
         job.start_ns <= centre.now_ns and (job.end_ns is None or centre.now_ns < job.end_ns)

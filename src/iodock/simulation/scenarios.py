@@ -1,4 +1,4 @@
-"""What happens at the simulated centre: each scenario is declared once, and a sentence says what it does."""
+"""Scenarios of the simulated centre: each is declared once, with a sentence that describes it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ RELEASES: tuple[Release, ...] = ("2.5", "2.12", "2.15")
 
 @dataclass(frozen=True)
 class Condition:
-    """How a server is. Amounts are those of each request while it lasts."""
+    """Condition of a server. Amounts are per request while it lasts."""
 
     name: str
     speed: float
-    """What is answered of what is asked for; 0: the server is down."""
+    """Share of the requests that are answered; 0: the server is down."""
     wait_us: int
-    """How long a request waits before it is handled."""
+    """Waiting time of a request before it is handled."""
     queue_depth: int
-    """Waiting requests, steady."""
+    """Constant number of waiting requests."""
     active_threads: int
     cpu_share: float
     io_pressure: float
-    """Share of the time in which some task waits for I/O."""
+    """Share of the time in which at least one task waits for I/O."""
 
 
 HEALTHY = Condition("healthy", 1.0, 55, 1, 2, 0.06, 0.02)
@@ -39,8 +39,8 @@ DOWN = Condition("down", 0.0, 0, 0, 0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class Spell:
-    """A server (the I-th) is in a condition for a while. A reboot or a failover ends with empty counters; at
-    a failover another server has the targets meanwhile."""
+    """Server number I is in a condition for a time. A reboot or a failover resets its counters; during a
+    failover another server has the targets."""
 
     kind: Literal["condition", "reboot", "failover"]
     at_s: float
@@ -51,7 +51,7 @@ class Spell:
 
 @dataclass(frozen=True)
 class Special:
-    """One job that the scenario is about."""
+    """The particular job of the scenario."""
 
     application: Application
     at_s: float
@@ -62,7 +62,7 @@ class Scenario:
     name: str
     sentence: str
     jobs: int = 40
-    """Run at once."""
+    """Number of jobs that run at the same time."""
     mix: tuple[tuple[Application, float], ...] = USUAL
     specials: tuple[Special, ...] = ()
     spells: tuple[Spell, ...] = ()
@@ -129,7 +129,7 @@ SCENARIOS = (
         cleanup_s=0,
     ),
 )
-"""In the order in which they are listed."""
+"""In listing order."""
 
 
 def named(name: str) -> Scenario:
@@ -142,7 +142,7 @@ def named(name: str) -> Scenario:
 
 
 def in_release(scenario: Scenario, release: str) -> Scenario:
-    """The same on servers of another release. Raises RequestError."""
+    """The same with servers of another release. Raises RequestError."""
     for known in RELEASES:
         if known == release:
             return replace(scenario, release=known)

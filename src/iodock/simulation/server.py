@@ -1,4 +1,4 @@
-"""One simulated server: its targets, its condition, and what it counts of requests and of itself."""
+"""One simulated server: its targets, its condition, and its counters of requests and of the machine."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ SERVICE_TIMEOUT_S = 15
 
 
 class Server:
-    """Counters of services and of the machine grow with the requests of its targets, under the condition that
-    the server was in meanwhile; all begin anew at a boot."""
+    """Counters of services and of the machine grow with the requests of its targets, under the server's
+    condition at that time; all restart at a boot."""
 
     def __init__(self, name: str, targets: list[Target], now_ns: int) -> None:
         self.name = name
         self.home = tuple(targets)
-        """What it serves when nothing is wrong."""
+        """Targets in normal operation."""
         self.targets = list(targets)
         self.condition = HEALTHY
         self.booted_ns = now_ns
         self.service: Tallies = {}
-        """`mds.MDS.mdt.stats`, folded up to `update`."""
+        """`mds.MDS.mdt.stats`, accumulated up to `update`."""
         self.busy_ns = 0
-        """Of one core that stands for all."""
+        """Of one core that represents all."""
         self.io_pressure_ns = 0
         self._updated_ns = now_ns
         self._seen: dict[str, int] = {}
@@ -52,7 +52,7 @@ class Server:
             target.remount(now_ns)
 
     def give(self, targets: list[Target], to: Server, now_ns: int) -> None:
-        """Targets move, and are mounted there."""
+        """Targets are moved to it and mounted."""
         self.update(now_ns)
         to.update(now_ns)
         for target in targets:
@@ -63,7 +63,7 @@ class Server:
             target.set_speed(to.condition.speed, now_ns)
 
     def update(self, now_ns: int) -> None:
-        """Folds what happened since the last time."""
+        """Adds the operations since the last call."""
         elapsed_ns, self._updated_ns = now_ns - self._updated_ns, now_ns
         self.busy_ns += int(elapsed_ns * self.condition.cpu_share)
         self.io_pressure_ns += int(elapsed_ns * self.condition.io_pressure)

@@ -1,4 +1,4 @@
-"""One MDT or OST: the entries of its `job_stats`, and how they come and go."""
+"""One MDT or OST: the entries of its `job_stats`, and their lifetime."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from iodock.simulation.counters import SECOND_NS, Tallies, add_all
 from iodock.simulation.flow import Entry, Stream
 
 CLEANUP_INTERVAL_S = 600
-"""Lustre's default of `job_cleanup_interval`."""
+"""Lustre's default for `job_cleanup_interval`."""
 Kind = Literal["mdt", "obdfilter"]
 
 
 class Target:
     """Expiry as in lprocfs_job_cleanup() of Lustre's obdclass: whenever an id appears that has no entry, and
-    at most every half interval, entries go that were idle for more than the interval. An interval of 0 keeps
-    all."""
+    at most every half interval, entries that were idle for more than the interval are removed. An interval of
+    0 keeps all."""
 
     def __init__(self, name: str, kind: Kind, now_ns: int, cleanup_s: int = CLEANUP_INTERVAL_S) -> None:
         self.name, self.kind = name, kind
         self.cleanup_s = cleanup_s
         self.speed = 1.0
-        """1: as usual; 0: nothing is answered."""
+        """1: as usual; 0: no request is answered."""
         self.entries: dict[str, Entry] = {}
         self.live: dict[str, Stream] = {}
-        """Who works on it now, or would if it answered; by job id."""
+        """Active streams, or those that would be active if it answered; by job id."""
         self.mounted_ns = now_ns
         self.expired = 0
-        """Entries that were removed for being idle."""
+        """Number of entries that were removed because they were idle."""
         self.changes = 0
-        """Grows whenever an entry comes, goes or is settled."""
+        """Incremented whenever an entry appears, disappears or is settled."""
         self._swept_ns = now_ns
         self._retired: Tallies = {}
         self._lost: list[Stream] = []
         self._totals: tuple[int, int, Tallies] | None = None
-        """Asked for last: at that time, after so many changes."""
+        """Last request: its time, and the number of changes then."""
 
     def readings(self, now_ns: int, since_ns: int | None = None) -> Iterator[tuple[Entry, dict[str, int]]]:
         """Every entry and its counters, in the order in which the ids appeared; with SINCE_NS only those that
@@ -45,7 +45,7 @@ class Target:
                 yield entry, entry.counters(now_ns)
 
     def appear(self, stream: Stream, start_ns: int, now_ns: int) -> Entry:
-        """A new entry; that is when Lustre cleans up."""
+        """A new entry; this is when Lustre cleans up."""
         self.sweep(now_ns)
         entry = Entry(stream, start_ns)
         self.entries[stream.job_id] = entry
@@ -53,8 +53,7 @@ class Target:
         return entry
 
     def sweep(self, now_ns: int) -> None:
-        """Also to be called when somebody has read and closed `job_stats`, if that matters: Lustre cleans up
-        then, too."""
+        """Also called after `job_stats` was read and closed, if that matters: Lustre cleans up then, too."""
         interval_ns = self.cleanup_s * SECOND_NS
         if interval_ns == 0 or now_ns < self._swept_ns + interval_ns // 2:
             return
@@ -71,7 +70,7 @@ class Target:
             self._remove(entry, now_ns)
 
     def remount(self, now_ns: int) -> None:
-        """After a reboot or on another server: all counters begin anew, with those that are at work."""
+        """After a reboot or on another server: all counters restart, with the active ids."""
         self.clear(now_ns)
         self._retired, self._totals = {}, None
         self.mounted_ns = self._swept_ns = now_ns
@@ -79,7 +78,8 @@ class Target:
         self._restart(now_ns)
 
     def set_speed(self, speed: float, now_ns: int) -> None:
-        """What nobody answers does not happen; its job goes on with whatever it would do by then."""
+        """Operations that are not answered do not happen; afterwards the job continues with whatever it would
+        do by then."""
         if speed == self.speed:
             return
         self.speed = speed
@@ -90,7 +90,8 @@ class Target:
             stream.change(stream.wanted, now_ns)
 
     def bring_back(self, now_ns: int) -> None:
-        """New entries for those whose entry was removed while they worked, and who have gone on since."""
+        """New entries for ids whose entry was removed while they were active, and that have continued
+        since."""
         lost, self._lost = self._lost, []
         for stream in lost:
             if stream.rates and stream.entry is None:
@@ -99,7 +100,7 @@ class Target:
                     self._lost.append(stream)
 
     def totals(self, now_ns: int) -> Tallies:
-        """What all ids did since the target was mounted."""
+        """Operations of all ids since the target was mounted."""
         if self._totals is None or self._totals[:2] != (now_ns, self.changes):
             totals: Tallies = {}
             add_all(totals, self._retired)

@@ -24,22 +24,22 @@ simulates the servers of a Lustre file system.
 """
 TRUTH = "truth.json"
 CLIENT_MOUNT = f"{FILE_SYSTEM}-ffff9d3c81a5f000"
-"""How llite calls a mount."""
+"""Name of a mount in llite."""
 VERSIONS = {"2.5": "2.5.5", "2.12": "2.12.8", "2.15": "2.15.4"}
 _REQUESTS = "var/lib/simulation/requests"
 
 
 class Tree:
-    """ROOT must be new, empty, or a simulation's, whose servers are removed. Every file is replaced at once,
-    so that nobody reads half of one."""
+    """ROOT must be new, empty, or of a simulation, whose servers are removed. Every file is replaced
+    atomically, so that no reader sees a partial one."""
 
     def __init__(self, root: Path, centre: Centre) -> None:
         """Raises RequestError and OSError."""
         self.root, self.centre = root, centre
         self._written: dict[Path, int] = {}
-        """`job_stats` -> the target's changes at that time, where nobody is at work on it."""
+        """`job_stats` -> the target's number of changes at that time, if no id is active on it."""
         self._debug = "proc/fs/lustre" if centre.scenario.release == "2.5" else "sys/kernel/debug/lustre"
-        """Where statistics are that moved there later."""
+        """Folders with statistics that moved in later releases."""
         _take(root)
         (root / MARK).write_text(NOTE)
         for name in (*(server.name for server in centre.servers), LOGIN_NODE):
@@ -50,7 +50,7 @@ class Tree:
         self.write()
 
     def write(self) -> None:
-        """Does what was asked for through `lctl`, then writes everything as it is now. Raises OSError."""
+        """Executes commands given through `lctl`, then writes the present state. Raises OSError."""
         for server in self.centre.servers:
             self._obey(server)
         for server in self.centre.servers:
@@ -79,7 +79,7 @@ class Tree:
             if target.name in names:
                 target.clear(self.centre.now_ns)
             interval = self.lustre(server) / target.kind / target.name / "job_cleanup_interval"
-            # Only what is there was written before, by this or by `lctl`.
+            # Only existing files were written before, by this module or by `lctl`.
             if interval.exists():
                 target.cleanup_s = _interval(interval)
 
@@ -133,7 +133,7 @@ class Tree:
         _replace(folder / "proc/sys/kernel/hostname", [f"{LOGIN_NODE}\n"])
 
     def _remove_targets(self, server: Server) -> None:
-        """Of targets that are on another server now."""
+        """Files of targets that are now on another server."""
         here = {target.name for target in server.targets}
         for kind in ("mdt", "obdfilter"):
             for folder in _folders(self.lustre(server) / kind):

@@ -1,4 +1,4 @@
-"""What the simulated jobs really did, for tests to compare with."""
+"""The true operations of the simulated jobs, for comparison in tests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from iodock.simulation.counters import Tallies
 
 
 def truth(centre: Centre) -> dict[str, Any]:
-    """As truth.json holds it: `jobs`, each with its `work`: job id -> target -> operation -> `samples` and
-    `sum` (bytes of `..._bytes`, else microseconds), with what no server counts any more."""
+    """In the form of truth.json: `jobs`, each with its `work`: job id -> target -> operation -> `samples` and
+    `sum` (bytes for `..._bytes`, else microseconds), including what no server counts any more."""
     now_ns = centre.now_ns
     jobs: dict[int, dict[str, Any]] = {
         id(job): {

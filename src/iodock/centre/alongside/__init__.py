@@ -1,1 +1,1 @@
-"""What the store knows of the time in which a recorded program ran elsewhere."""
+"""Data of the monitor store about the time in which a program was recorded elsewhere."""

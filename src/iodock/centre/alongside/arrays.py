@@ -21,13 +21,13 @@ _METRICS: Mapping[tuple[str, str], tuple[str, float]] = {
     ("waiting", ""): ("waiting", 1.0),
     ("response_us", ""): ("response_s", 1e-6),
 }
-"""Metric and unit of the store -> the curve's, and what to multiply by."""
+"""Metric and unit of the store -> those of the curve, and the factor."""
 Series = tuple[str, str, str, str, bool]
 """Host, target, metric, unit, whether it is a level."""
 
 
 def systems(store: MonitorTables, begin: int, end: int, resolution: str) -> frozenset[str]:
-    """File systems whose arrays were read. Raises StoreError, QueryError."""
+    """File systems with samples of their arrays. Raises StoreError, QueryError."""
     sql = f"SELECT DISTINCT target FROM targets WHERE source = '{_SOURCE}' AND target IS NOT NULL"
     table = store.table(
         sql, begin=begin, end=end, resolution=resolution, need=Need((_SOURCE,), is_presence=True)
@@ -38,7 +38,8 @@ def systems(store: MonitorTables, begin: int, end: int, resolution: str) -> froz
 def curves(
     store: MonitorTables, wanted: Sequence[str], begin: int, end: int, resolution: str, offset: int
 ) -> Iterator[ServerCurve]:
-    """Of the arrays of these file systems; times are told OFFSET earlier. Raises StoreError, QueryError."""
+    """Curves of the arrays of these file systems; times are shifted back by OFFSET. Raises StoreError,
+    QueryError."""
     sql = f"""
         SELECT host, target, metric, coalesce(unit, '') AS unit, is_level, begin_ts, end_ts, value
         FROM targets WHERE source = '{_SOURCE}' AND target IS NOT NULL AND bucket IS NULL
@@ -69,7 +70,7 @@ def _curve(
     if is_level:
         points = [(end - offset, value * factor) for (_, end), value in sorted(values.items())]
     else:
-        # There is no row of a counter that did not grow while others of the array did.
+        # A counter that did not grow while others of the array did has no row.
         points = [
             (end - offset, values.get((begin, end), 0.0) * factor * SECOND / (end - begin))
             for begin, end in sorted(rounds)
@@ -79,6 +80,6 @@ def _curve(
 
 
 def _parted(target: str) -> tuple[str, str]:
-    """File system and name: `import-counters` puts the one before the other."""
+    """File system and name: `import-counters` joins them into one target name."""
     system, _, name = target.rpartition("/")
     return system, name

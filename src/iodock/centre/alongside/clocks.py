@@ -1,5 +1,5 @@
-"""How far two clocks of one machine are apart, by counters of the kernel that a recording and an agent both
-read: their growth must be the same at the same time."""
+"""Measures the difference between two clocks of one machine with kernel counters that a recording and an
+agent both read: these must grow equally at the same time."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ from iodock.centre.monitor.questions.spans import SECOND
 from iodock.shared.meanwhile import ClockOffset, CounterSeries, NotJoined
 
 FARTHEST_S = 600
-"""Clocks that are further apart are not compared."""
+"""A larger difference is not searched for."""
 MOST_WITHIN_S = 5.0
-"""Clocks are compared only if the counters tell the difference this well; or to within a tenth of an interval
-of the agent, where these are long."""
+"""Required precision of the difference; or a tenth of the agent's interval, if that is long."""
 _LEAST_ROWS = 3
-"""Intervals of the agent that lie within the recording, wherever it begins."""
+"""Number of agent intervals that must lie within the recording, at any start."""
 _MOST_ROWS = 40
-"""Intervals of a recording that are compared."""
+"""Number of intervals of a recording that are compared."""
 _MOST_SERIES = 6
 _GOOD = 0.1
-"""Share of the growth that may lie in another interval at the best offset."""
+"""Largest share of the growth that may be in another interval at the best offset."""
 _AS_GOOD = 0.05
-"""Offsets whose error is larger by no more than this are as good as the best."""
+"""Offsets whose error exceeds the smallest by no more than this are equally good."""
 _ALIKE = 0.001
 _STEP_S = 1.0
 
 Key = tuple[str, str, str]
-"""Source, target and metric, as agents name them."""
+"""Source, target and metric, in the agents' notation."""
 Row = tuple[int, int, float]
 """Begin, end and growth."""
 AGENT_METRICS: Mapping[tuple[str, str], str] = {
@@ -42,7 +41,7 @@ AGENT_METRICS: Mapping[tuple[str, str], str] = {
 
 
 def key_of(series: CounterSeries) -> Key | None:
-    """How agents name a recording's counter; None: it is not compared."""
+    """The agents' name of a recording's counter; None: it is not compared."""
     metric = AGENT_METRICS.get((series.source, series.metric))
     return None if metric is None else (series.source, series.target, metric)
 
@@ -50,7 +49,7 @@ def key_of(series: CounterSeries) -> Key | None:
 def compared(
     counters: Sequence[CounterSeries], rows: Mapping[Key, Sequence[Row]], host: str
 ) -> ClockOffset | NotJoined:
-    """The offset of the agent's clock, or why it can't be told. ROWS: of the agent on HOST."""
+    """The offset of the agent's clock, or the reason why it is unknown. ROWS: of the agent on HOST."""
     pairs = [
         _Pair.of(one, rows[key]) for one in counters if (key := key_of(one)) in rows and key and one.points
     ]
@@ -60,7 +59,7 @@ def compared(
     pairs = [pair for pair in pairs if pair.is_long]
     steps = int(FARTHEST_S / _STEP_S)
     errors = {at: found for at in range(-steps, steps + 1) if (found := _error(pairs, at)) is not None}
-    # Where it can't be seen that the clocks do not agree, another offset fits by chance.
+    # If it can't be checked whether the clocks agree, another offset may fit by chance.
     if 0 not in errors:
         return "too-few"
     least = min(errors.values())
@@ -68,7 +67,7 @@ def compared(
         return "no-match"
     good = [at for at, error in errors.items() if error <= least + _AS_GOOD]
     alike = [at for at in good if errors[at] <= least + _ALIKE]
-    # Where no difference fits as well as any, none is assumed.
+    # If several offsets fit equally well and 0 is among them, the offset is 0.
     best = 0 if 0 in alike else int(median(alike))
     within = (max(best - min(good), max(good) - best) + 1) * _STEP_S
     if within > max(MOST_WITHIN_S, min(pair.length for pair in pairs) / 10 / SECOND):
@@ -77,7 +76,7 @@ def compared(
 
 
 def _error(pairs: Sequence[_Pair], at: int) -> float | None:
-    """Mean share of the growth that lies in another interval; None: too few intervals are covered."""
+    """Mean share of the growth in another interval; None: too few intervals are covered."""
     found = [pair.error(int(at * _STEP_S * SECOND)) for pair in pairs]
     told = [one for one in found if one is not None]
     return sum(told) / len(told) if told else None
@@ -85,18 +84,18 @@ def _error(pairs: Sequence[_Pair], at: int) -> float | None:
 
 @dataclass(frozen=True)
 class _Pair:
-    """One counter, as both read it."""
+    """One counter, as recording and agent read it."""
 
     times: list[int]
     values: list[float]
-    """Of the recording."""
+    """Samples of the recording."""
     rows: list[Row]
-    """Of the agent, in order."""
+    """Samples of the agent, in order."""
     ends: list[int]
     length: int
-    """Of an interval, ns."""
+    """Length of an interval, ns."""
     least: int
-    """Intervals that must be covered for an offset to be judged."""
+    """Intervals that must be covered to judge an offset."""
 
     @classmethod
     def of(cls, series: CounterSeries, rows: Sequence[Row]) -> _Pair:
@@ -104,7 +103,7 @@ class _Pair:
         length = int(median(end - begin for begin, end, _ in ordered)) or 1
         points = _busiest(series.points, _MOST_ROWS * length)
         span = points[-1][0] - points[0][0]
-        # One that is cut does not count: else only some offsets would have enough of them.
+        # An interval that is cut off does not count: otherwise only some offsets would have enough intervals.
         whole = [row for row in ordered if row[1] - row[0] >= length // 2]
         return cls(
             [at for at, _ in points],
@@ -117,11 +116,11 @@ class _Pair:
 
     @property
     def is_long(self) -> bool:
-        """Whether enough intervals lie in it at any offset."""
+        """Whether enough intervals are inside at any offset."""
         return self.times[-1] - self.times[0] >= (_LEAST_ROWS + 1) * self.length
 
     def error(self, offset: int) -> float | None:
-        """At which share the growths differ, if the agent's clock is OFFSET ahead."""
+        """Relative difference of the growths if the agent's clock is OFFSET ahead."""
         wrong = grown = 0.0
         covered = 0
         first, last = self.times[0] + offset, self.times[-1] + offset
@@ -135,14 +134,14 @@ class _Pair:
         return wrong / grown if covered >= self.least and grown > 0 else None
 
     def _growth(self, begin: int, end: int) -> tuple[float, float]:
-        """At least and at most: a burst between two samples may lie on either side of a moment."""
+        """Lower and upper bound: a burst between two samples may be on either side of a moment."""
         first, last = bisect_right(self.times, begin), bisect_left(self.times, end)
         most = self.values[min(last, len(self.values) - 1)] - self.values[first - 1]
         return max(0.0, self.values[last - 1] - self.values[min(first, len(self.values) - 1)]), most
 
 
 def _busiest(points: Sequence[tuple[int, float]], length: int) -> Sequence[tuple[int, float]]:
-    """The stretch of that length in which the counter grew most: a long recording is not compared as a
+    """The period of that length in which the counter grew most: a long recording is not compared as a
     whole."""
     best, begin = (0.0, 0, len(points)), 0
     if points[-1][0] - points[0][0] <= length:

@@ -1,5 +1,5 @@
-"""States of servers in a time that is over: the classifier of `watch` sees the store's rounds again, one by
-one, and what came later is not known to it."""
+"""States of servers in a past period: the classifier of `watch` processes the store's rounds again, one by
+one, without knowing later ones."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from iodock.shared.meanwhile import TROUBLE, ServerState, ServerStretch
 from iodock.shared.settings import ServerStates
 
 _LEADS = (30, 4)
-"""Samples before the time that is asked for: who is silent is known to be, and by the longer one clients'
-usual is learnt."""
+"""Samples before the requested period: they show which server is silent, and with a longer period what is
+usual for clients."""
 _MOST_JUDGED = 30_000
-"""Samples of servers, 0.2 ms each: of more, longer samples are taken."""
+"""Largest number of server samples, 0.2 ms each: above it, longer samples are used."""
 _WELL: tuple[ServerState, ...] = ("healthy", "busy", "no-usual")
 _STEPS = {"fine": 0, "minute": 60 * SECOND, "ten_minutes": 600 * SECOND}
 _LEVELS = tuple(_STEPS)
@@ -29,35 +29,35 @@ _LEVELS = tuple(_STEPS)
 
 @dataclass(frozen=True)
 class Judged:
-    """One sample of one server, with hindsight."""
+    """One sample of one server, judged with knowledge of later ones."""
 
     observation: Observation
     sign: Sign
-    """What it says by itself."""
+    """The sign of the sample alone."""
     usual_handled: float | None
-    """Requests in a second."""
+    """Requests per second."""
 
 
 @dataclass
 class Replay:
-    """A span of time, judged. Times are the store's."""
+    """A judged period. Times are the store's."""
 
     step: int
     kept: int | None
-    """Length of the sums that the store keeps of that time, ns; None: readings as they came."""
+    """Length of the sums that the store keeps for that time, ns; None: readings as they arrived."""
     file_systems: Mapping[str, str]
-    """By server: all that are known."""
+    """By server: all known ones."""
     stretches: dict[str, list[ServerStretch]] = field(default_factory=dict)
     samples: dict[str, list[Judged]] = field(default_factory=dict)
     """By server, in order."""
     usual: dict[str, Set[str]] = field(default_factory=dict)
-    """By server the amounts whose usual was known when the time began."""
+    """By server the amounts whose usual value was known at the start of the period."""
     unsure: set[str] = field(default_factory=set)
-    """Servers whose last sample can't be called healthy for want of a usual."""
+    """Servers whose last sample can't be called healthy because the usual values are not known."""
 
     def state(self, server: str, begin: int, end: int) -> ServerState:
-        """The worst state between two moments; `no-samples` where nobody read the server, `no-usual` where
-        too little is known to call it healthy."""
+        """The worst state between two moments; `no-samples` if the server was not read, `no-usual` if too
+        little is known to call it healthy."""
         met = [
             one.state for one in self.stretches.get(server, ()) if one.begin_ns < end and one.end_ns > begin
         ]
@@ -69,7 +69,7 @@ class Replay:
         return next(state for state in reversed(_WELL) if state in met)
 
     def _covers(self, server: str, begin: int, end: int) -> bool:
-        """Whether samples lie all along, but for the ms by which agents are late."""
+        """Whether samples cover the whole time, apart from the ms by which agents are late."""
         covered = sum(
             min(one.observation.end_ns, end) - max(one.observation.begin_ns, begin)
             for one in self.near(server, begin, end)
@@ -77,7 +77,7 @@ class Replay:
         return covered > 0 and end - begin - covered <= self.step // 4
 
     def near(self, server: str, begin: int, end: int) -> list[Judged]:
-        """Samples that lie at least partly between two moments."""
+        """Samples that overlap the time between two moments."""
         return [
             one
             for one in self.samples.get(server, ())
@@ -92,8 +92,8 @@ def replayed(
     end: int,
     usual: dict[str, Set[str]] | None = None,
 ) -> Replay:
-    """States between two moments, ns since the epoch by the store's clocks. USUAL: as of a `Replay`, where it
-    was learnt before. Raises StoreError, QueryError."""
+    """States between two moments, ns since the epoch by the store's clocks. USUAL: usual values from an
+    earlier `Replay`. Raises StoreError, QueryError."""
     kept, resolution, step, samples = _pace(store, limits, begin, end)
     observer, states = Observer(store, JobIds(), step), States(replace(limits, sample_s=step / SECOND))
     observer.prepare(end)
@@ -112,15 +112,15 @@ def replayed(
         verdicts = states.take(round_)
         _take(found, verdicts, round_, states, max(begin, round_.now_ns - step))
     found.file_systems = observer.file_systems
-    # Agents that read less often than the settings say: what is said goes by their samples.
+    # Some agents read less often than the settings say; then their samples set the length.
     slowest = max((states.clock(host)[0] for host in found.stretches), default=0.0)
     found.step = max(step, int(slowest * SECOND))
     return found
 
 
 def _pace(store: MonitorTables, limits: ServerStates, begin: int, end: int) -> tuple[str, str, int, int]:
-    """The finest resolution that is kept of then, the finest that can be judged soon, the length of a sample,
-    and how many lead there."""
+    """The finest resolution that is kept for that time, the finest that can be judged quickly, the length of
+    a sample, and the number of samples before the period."""
     sample = int(limits.sample_s * SECOND)
     kept = span(begin, min(end, begin + HOUR), store.catalogue).resolution
     observer = Observer(store, JobIds(), sample)
@@ -151,10 +151,10 @@ def _take(found: Replay, verdicts: list[Verdict], round_: Round, states: States,
 
 
 def needed(one: Observation) -> Set[str]:
-    """The amounts whose usual must be known, or trouble would look healthy."""
+    """The amounts whose usual value must be known; without it trouble would look healthy."""
     found = {"handled"}
     if one.wait_s is not None:
-        # What a server itself says of waits is judged by a fixed limit.
+        # Waiting times from a server itself are judged by a fixed limit.
         return found | {"wait"} if one.kind == "client" else found
     return found | {"operation"} if one.operation_s is not None else found
 
@@ -162,7 +162,8 @@ def needed(one: Observation) -> Set[str]:
 def _extend(
     stretches: list[ServerStretch], verdict: Verdict, state: ServerState, begin: int, end: int
 ) -> None:
-    """A state is told a sample or two after it began: it takes the place of what was told of that time."""
+    """A state is recognised a sample or two after its beginning, so it replaces the earlier judgement of that
+    time."""
     last = stretches[-1] if stretches else None
     if last is not None and last.state == state:
         stretches[-1] = replace(last, end_ns=end)
@@ -179,5 +180,5 @@ def _extend(
 
 
 def unwell(samples: list[Judged]) -> Iterator[Judged]:
-    """Samples that speak for a state of trouble by themselves."""
+    """Samples that show a state of trouble on their own."""
     yield from (one for one in samples if one.sign.state in TROUBLE)

@@ -1,4 +1,4 @@
-"""What a monitor store knows of one run, answered as plain data (`shared.meanwhile.Servers`)."""
+"""The data of a monitor store about one run, as plain data (`shared.meanwhile.Servers`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from iodock.shared.meanwhile import (
 from iodock.shared.settings import ServerStates
 
 _FINE_AGAIN = 12
-"""Samples around a call that are judged anew where the run as a whole was judged by coarser ones."""
+"""Samples around a call that are judged again if coarser samples were used for the whole run."""
 _COUNTERS_MARGIN = 660 * SECOND
 _TELLS_WITHIN = 3600 * SECOND
 MOST_OTHERS = 5
@@ -48,14 +48,14 @@ _CURVES: Mapping[str, Callable[[Observation], float | None]] = {
 
 @dataclass
 class Alongside:
-    """One store and one run. Answers are in the recording's time."""
+    """One store and one run. Answers use the recording's time."""
 
     tables: MonitorTables
     run: RunTime
     limits: ServerStates
     store: str
     clocks_agree_s: float | None = None
-    """What the site vouches for, where clocks can't be compared."""
+    """The site's guarantee for the clocks, if they can't be compared."""
     ids: JobIds = field(default_factory=JobIds)
 
     @property
@@ -104,7 +104,7 @@ class Alongside:
         if host is None or not isinstance(self._clock, ClockOffset):
             return None
         begin, end = self._there(begin_ns), self._there(end_ns)
-        # An agent's reading is told once it is over, and a sum of ten minutes is not told in parts.
+        # A reading arrives only after its interval, and a sum of ten minutes is not divided.
         step = max(int(self.limits.sample_s * SECOND), self._whole.kept or 0)
         first, last = begin // step * step, -(-end // step) * step
         within = Span(first, last, last - first, span(first, last, self.tables.catalogue).resolution, "fine")
@@ -127,8 +127,8 @@ class Alongside:
         return found[:MOST_OTHERS]
 
     def _tells_users(self, host: str, within: Span) -> bool:
-        """Whether its agent was there in that time, and tells who moves data: of who moves none there is no
-        row."""
+        """Whether its agent was active at that time and reports who moves data: an owner that moved nothing
+        has no row."""
         table = node.hosts(self.tables, within.begin, within.end, within.resolution)
         wide = replace(within, begin=within.begin - _TELLS_WITHIN, end=within.end + _TELLS_WITHIN)
         told = node.users(self.tables, host, self.ids, wide)
@@ -136,7 +136,7 @@ class Alongside:
 
     @cached_property
     def _clock(self) -> ClockOffset | NotJoined:
-        """How times are carried over. A measured offset counts more than what the site vouches for."""
+        """How to convert times. A measured offset takes precedence over the site's guarantee."""
         if not self.run.hosts:
             found: ClockOffset | NotJoined = "no-host"
         elif self._host is None:
@@ -151,7 +151,7 @@ class Alongside:
 
     @cached_property
     def _host(self) -> str | None:
-        """The recording's machine, as its agent calls it: with or without the domain."""
+        """The recording's machine in its agent's notation: with or without the domain."""
         run = self.run
         if not run.hosts:
             return None
@@ -186,7 +186,7 @@ class Alongside:
         return self._clock.offset_ns if isinstance(self._clock, ClockOffset) else 0
 
     def _there(self, moment: int) -> int:
-        """In the store's time."""
+        """Converted to the store's time."""
         return moment + self._offset
 
     @cached_property
@@ -195,7 +195,7 @@ class Alongside:
         return replayed(self.tables, self.limits, begin, max(end, begin + 1))
 
     def _around(self, begin: int, end: int) -> Replay:
-        """What was judged finely enough: the whole run's, or that moment's anew."""
+        """A judgement with fine enough samples: the whole run's, or a new one around that moment."""
         sample = int(self.limits.sample_s * SECOND)
         if self._whole.step <= sample:
             return self._whole
@@ -245,7 +245,7 @@ class Alongside:
         )
 
     def _of_run(self, found: Replay, server: str) -> Iterator[ServerStretch]:
-        """Cut to the run; of a server that was never read one stretch that says so."""
+        """Cut to the run; a server that was never read gets one period that says so."""
         begin, end = self._there(self.run.begin_ns), self._there(self.run.end_ns)
         told = found.stretches.get(server, [])
         if not any(one.observation.end_ns > begin for one in found.samples.get(server, ())):
@@ -273,11 +273,11 @@ class Alongside:
 
 
 def _rank(begin: int, end: int) -> Callable[[Judged], tuple[int, int]]:
-    """The worst state counts, then how much of a span the sample has."""
+    """The worst state takes precedence, then the share of the period that the sample covers."""
     lies = _overlap(begin, end)
     return lambda one: (-TROUBLE.index(one.sign.state), lies(one))
 
 
 def _overlap(begin: int, end: int) -> Callable[[Judged], int]:
-    """How much of a span a sample has."""
+    """Share of a period that a sample covers."""
     return lambda one: min(one.observation.end_ns, end) - max(one.observation.begin_ns, begin)

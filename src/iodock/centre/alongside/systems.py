@@ -1,4 +1,4 @@
-"""Which file system of the monitor is mounted where a program ran."""
+"""Finds the monitor's file system that is mounted where a program ran."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BY_NAME = ("lustre", "fefs")
 
 
 def system_of(mount: MountedAs, known: Iterable[str]) -> str | None:
-    """None: the monitor reads no server of it."""
+    """None: the monitor has no server of it."""
     names = set(known)
     if mount.monitored_as is not None:
         return mount.monitored_as
@@ -19,11 +19,11 @@ def system_of(mount: MountedAs, known: Iterable[str]) -> str | None:
     if source in names:
         return source
     if mount.fs_type in _BY_NAME:
-        # A folder of the file system may be mounted alone.
+        # A subfolder of the file system may be mounted separately.
         name = source.rpartition(":/")[2].partition("/")[0]
         return name if name in names else None
     server = source.partition(":/")[0] if ":/" in source else ""
     same = sorted(name for name in names if server and name.partition(":/")[0] == server)
-    # An export is mounted as a whole or from a folder below it.
+    # An export is mounted as a whole or from one of its subfolders.
     longest = [name for name in same if source.startswith(f"{name.rstrip('/')}/")]
     return max(longest, key=len) if longest else None

@@ -1,1 +1,1 @@
-"""Job monitoring: the collector that keeps what agents send, and what is asked of it."""
+"""Job monitoring: the collector, which stores the samples of agents, and queries on its store."""

@@ -1,8 +1,7 @@
-"""Who may push samples, and who may see what.
+"""Access rights: who may push samples, and who may see which data.
 
-Without tokens and behind no proxy only the loopback interface is served, and whoever reaches it is an
-operator. Tokens are kept as SHA-256 of 32 random bytes: nothing in the file opens anything, and there is
-nothing to guess.
+Without tokens or a proxy only the loopback interface is served, and every client there is an operator. Tokens
+are stored as SHA-256 of 32 random bytes, so the file contains nothing that grants access or can be guessed.
 """
 
 from __future__ import annotations
@@ -25,29 +24,29 @@ from iodock.shared.errors import RequestError
 
 
 class Role(Enum):
-    """What a visitor may do."""
+    """Rights of a client."""
 
     AGENT = "agent"
-    """Push samples, and nothing else."""
+    """Push samples only."""
     USER = "user"
-    """See the own jobs, and the file systems as a whole."""
+    """See one's own jobs, and the file systems as a whole."""
     OPERATOR = "operator"
-    """See all."""
+    """See everything."""
     DIGEST = "digest"
-    """Read digests of all jobs, as a script of root at a job's end, and nothing else."""
+    """Only read digests of all jobs, for a script that root runs at a job's end."""
 
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who asks."""
+    """The client of a request."""
 
     role: Role
     user: str = ""
-    """Login name of a USER."""
+    """Login name for the role USER."""
     name: str = field(default="", compare=False)
-    """Of the token."""
+    """Name of the token."""
     host: str = ""
-    """Of an AGENT: the only machine that it may speak for; empty: any."""
+    """For an AGENT: the only machine that it may send data for; empty: any."""
 
     @property
     def may_push(self) -> bool:
@@ -60,7 +59,7 @@ class Visitor:
 
 @dataclass(frozen=True)
 class Token:
-    """One line of the file of tokens."""
+    """One entry of the token file."""
 
     name: str
     role: Role
@@ -71,17 +70,18 @@ class Token:
 
 
 class TokenFile:
-    """The tokens of a file as it is now: one that was taken out opens nothing any more."""
+    """The current tokens of a file: a removed token no longer grants access."""
 
     def __init__(self, path: Path, on_error: Callable[[RequestError], None] = lambda error: None) -> None:
-        """ON_ERROR gets why a changed file was not taken. Raises RequestError."""
+        """ON_ERROR gets the reason why a changed file was not loaded. Raises RequestError."""
         self._path, self._on_error = path, on_error
         self._seen = _mark(path)
         self._tokens = read_tokens(path)
 
     @property
     def tokens(self) -> tuple[Token, ...]:
-        """Of a file that can't be read now, as while it is being edited, those that were read last."""
+        """The tokens; if the file can't be read now, for example while it is being edited, those that were
+        read last."""
         mark = _mark(self._path)
         if mark != self._seen:
             self._seen = mark
@@ -93,7 +93,7 @@ class TokenFile:
 
 
 def _mark(path: Path) -> tuple[int, ...] | None:
-    """Differs where the file was changed."""
+    """Differs if the file was changed."""
     try:
         found = path.stat()
     except OSError:
@@ -103,31 +103,31 @@ def _mark(path: Path) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True)
 class Access:
-    """The rules. Empty ones trust whoever comes, so only the loopback interface may be served."""
+    """The access rules. Empty rules trust every client, so only the loopback interface may be served."""
 
     tokens: tuple[Token, ...] | None = None
-    """None: nobody is asked for one."""
+    """None: no token is required."""
     proxies: frozenset[str] = frozenset()
-    """Addresses whose word for the user's name is taken."""
+    """Addresses of proxies that are trusted to give the user's name."""
     user_header: str = "x-remote-user"
     operators: frozenset[str] = frozenset()
-    """Login names."""
+    """Login names of operators."""
     file: TokenFile | None = None
-    """Where `tokens` were read, and may change."""
+    """File from which `tokens` were read, and which may change."""
 
     @property
     def known(self) -> tuple[Token, ...]:
-        """The tokens that open something now."""
+        """The tokens that currently grant access."""
         return self.file.tokens if self.file else self.tokens or ()
 
     @property
     def is_open(self) -> bool:
-        """Does it trust whoever comes?"""
+        """Whether every client is trusted."""
         return self.tokens is None and not self.proxies
 
     def visitor(self, headers: dict[str, str], address: str) -> Visitor | None:
-        """Who sends a request with these headers (names in lower case) from that address; None: nobody
-        known."""
+        """The client that sends a request with these headers (names in lower case) from that address; None:
+        unknown."""
         if self.is_open:
             return Visitor(Role.OPERATOR)
         scheme, _, secret = headers.get("authorization", "").partition(" ")
@@ -139,22 +139,22 @@ class Access:
         return None
 
     def origin(self, headers: dict[str, str], address: str) -> str:
-        """Where a request comes from that came from this address: a proxy knows who asked it."""
+        """Where the request behind this address originates: a proxy names its client."""
         forwarded = headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
         return forwarded if forwarded and address in self.proxies else address
 
     def may_push(self, visitor: Visitor | None) -> bool:
-        """May this visitor send samples?"""
+        """Whether this client may send samples."""
         return visitor is not None and (self.is_open or visitor.may_push)
 
     def _bearer(self, secret: str) -> Visitor | None:
         found = digest(secret)
-        # All are compared, so that the time says nothing of which one it was.
+        # All tokens are compared, so that the time does not reveal which one matched.
         matches = [token for token in self.known if hmac.compare_digest(token.sha256, found)]
         return _visitor(matches[0]) if matches else None
 
     def bearer_of(self, sha256: str) -> Visitor | None:
-        """Who has the token of that hash, if it is known still."""
+        """The client whose token has that hash, if the token still exists."""
         return next((_visitor(token) for token in self.known if token.sha256 == sha256), None)
 
 
@@ -168,14 +168,15 @@ def digest(secret: str) -> str:
 
 
 def read_tokens(path: Path) -> tuple[Token, ...]:
-    """The tokens of a file. Raises RequestError: unreadable, of another form, or others may change it."""
+    """The tokens of a file. Raises RequestError: it is unreadable, has another format, or others may change
+    it."""
     try:
         with files.opened(path) as file:
             mode = os.fstat(file.fileno()).st_mode
             found = from_toml(files.whole(file, path, TOKENS).decode())
     except (OSError, ValueError) as error:
         raise RequestError(f"{path}: {error}", "iodock monitor token makes such a file") from error
-    # Who reads it has hashes of random bytes; who changes it lets himself in.
+    # A reader gets only hashes of random bytes, but a writer could grant access to himself.
     if mode & 0o022:
         raise RequestError(f"{path}: other users may change it", f"chmod 600 {path}")
     tokens = found.get("token")
@@ -204,7 +205,7 @@ def _token(path: Path, number: int, entry: object) -> Token:
 
 
 def add_token(path: Path, name: str, role: Role, user: str = "", host: str = "") -> str:
-    """Makes a token, adds it to a file (made with mode 600) and returns it: it is not kept anywhere else.
+    """Creates a token, adds it to a file (created with mode 600) and returns it: it is stored nowhere else.
     Raises RequestError."""
     if (role is Role.USER) != bool(user):
         raise RequestError("a token of role user, and only that, needs a user", "--role user --user NAME")
@@ -226,7 +227,7 @@ def add_token(path: Path, name: str, role: Role, user: str = "", host: str = "")
 
 
 def _toml(text: str) -> str:
-    """As a string of TOML. Raises RequestError for what is no text."""
+    """As a TOML string. Raises RequestError for a value that is not valid text."""
     quoted = json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
     try:
         quoted.encode()

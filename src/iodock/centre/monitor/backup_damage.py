@@ -1,4 +1,4 @@
-"""Damage that a backup meets, in the store or in the backup before."""
+"""Damage found during a backup, in the store or in the previous backup."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from iodock.shared.engine.checksums import is_as_written
 
 @dataclass
 class Damage:
-    """Files whose damage was met."""
+    """Files that were found damaged."""
 
     mended: list[str] = field(default_factory=list)
-    """Of the backup, copied again."""
+    """Damaged in the backup, copied again."""
     spared: list[str] = field(default_factory=list)
-    """Of the store, of which the backup has a whole copy."""
+    """Damaged in the store, but intact in the backup."""
     damaged: list[str] = field(default_factory=list)
-    """Of the store, of which there is no whole copy."""
+    """Damaged in the store, without an intact copy."""
 
     def is_spared(self, name: str, copy: Path | None, checksum: str | None) -> bool:
-        """Notes NAME, which is damaged in the store. Whether the backup's COPY is whole."""
+        """Notes that NAME is damaged in the store, and whether the backup's COPY is intact."""
         is_there = copy is not None and checksum is not None and is_as_written(copy, checksum)
         (self.spared if is_there else self.damaged).append(name)
         return is_there
@@ -45,7 +45,7 @@ def _files(names: list[str]) -> str:
 
 
 def checksums_in(catalogue: bytes) -> dict[str, str | None]:
-    """Of the files that have one, by name."""
+    """Checksums of the files that have one, by name."""
     found = from_json(catalogue)
     entries = [one for levels in found["tables"].values() for every in levels.values() for one in every]
     return {one["file"]: one.get("file_checksum") for one in entries} | {

@@ -1,4 +1,4 @@
-"""`BACKUP/backup.json`: what is in a backup of a monitor store, with the size and SHA-256 of every file."""
+"""`BACKUP/backup.json`: content of a backup of a monitor store, with the size and SHA-256 of every file."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Kept:
     """One file of a backup."""
 
     path: str
-    """Below the store's folder."""
+    """Path below the store's folder."""
     stored: str
-    """Below the backup's folder."""
+    """Path below the backup's folder."""
     size: int
     sha256: str
     mtime_ns: int
@@ -40,15 +40,15 @@ class Kept:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a backup holds."""
+    """Content of a backup."""
 
     store: str
-    """Which store it is of: machine and folder."""
+    """The store of the backup: machine and folder."""
     catalogue: bytes
     """The text of the store's catalogue."""
     files: tuple[Kept, ...]
     has_checksum: bool = True
-    """Whether the manifest was compared with a checksum of its own."""
+    """Whether the manifest was verified with its own checksum."""
 
     @property
     def size_bytes(self) -> int:
@@ -89,7 +89,7 @@ def _check_version(found: dict[str, Any], path: Path, has_checksum: bool) -> Non
 
 
 def write(folder: Path, manifest: Manifest) -> None:
-    """Replaces the manifest in one step. Raises OSError."""
+    """Replaces the manifest atomically. Raises OSError."""
     document = {
         "format": FORMAT, "version": VERSION, "made_ns": time.time_ns(), "store": manifest.store,
         "catalogue": manifest.catalogue.decode(), "files": [asdict(one) for one in manifest.files],
@@ -98,7 +98,7 @@ def write(folder: Path, manifest: Manifest) -> None:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Replaces a file's content in one step that survives a power cut. Raises OSError."""
+    """Replaces a file's content atomically and survives a power cut. Raises OSError."""
     begun = path.with_name(f".{path.name}.part")
     descriptor = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as out:

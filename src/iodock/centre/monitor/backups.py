@@ -1,9 +1,9 @@
-"""Backups of a monitor store, made while its collector runs, and stores made of them.
+"""Backups of a monitor store, made while its collector runs, and stores restored from them.
 
-A store's files never change once its catalogue names them, and the catalogue is replaced in one rename. So a
-backup is the catalogue as of one moment, the files that it names, the snapshot, and the journal from there
-on; where upkeep removes a file meanwhile, the next catalogue is taken. The manifest of the backup is replaced
-last: until then the backup before is whole.
+A store's files never change once its catalogue names them, and the catalogue is replaced by one rename. A
+backup therefore consists of the catalogue at one moment, the files that it names, the snapshot, and the
+journal since then. If upkeep removes a file in between, the next catalogue is used. The manifest of the
+backup is replaced last: until then the previous backup is intact.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _UNSEALED = "an older iodock made this backup without a checksum of its list: ma
 _ATTEMPTS = 20
 _PIECE = 1 << 20
 Tell = Callable[[int, int], None]
-"""Gets the bytes done and those to do."""
+"""Called with the bytes done and the total bytes."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a backup or a restored store holds."""
+    """Content of a backup or a restored store."""
 
     files: int
     size_bytes: int
     rows: int
     copied: int
-    """Files that were not there from the backup before."""
+    """Files that were not in the previous backup."""
     notes: tuple[str, ...] = ()
-    """What must be said of it, in sentences."""
+    """Notes on the result."""
 
 
 class _Replaced(Exception):
@@ -59,8 +59,8 @@ class _Replaced(Exception):
 
 
 def backup(folder: Path, to: Path, force: bool = False, tell: Tell = lambda done, whole: None) -> Done:
-    """Copies the store FOLDER to TO, which is new, empty, or an earlier backup of it, of which what has not
-    changed is compared with its SHA-256 and kept. FORCE: also a backup of another store is replaced. Raises
+    """Copies the store FOLDER to TO, which is new, empty, or an earlier backup of it; unchanged files there
+    are verified with their SHA-256 and kept. FORCE: also replaces a backup of another store. Raises
     RequestError, StoreError."""
     before = _taken(folder, to, force)
     stored = {one.stored for one in before.values()}
@@ -76,8 +76,8 @@ def backup(folder: Path, to: Path, force: bool = False, tell: Tell = lambda done
 
 
 def _backup(folder: Path, to: Path, before: dict[str, Kept], written: set[str], tell: Tell) -> Done:
-    """BEFORE: what is there of each file, from the backup before and earlier attempts. WRITTEN: where all of
-    it lies, also what was replaced since."""
+    """BEFORE: existing copies of each file, from the previous backup and earlier attempts. WRITTEN: paths of
+    all of them, including replaced ones."""
     catalogue = _catalogue(folder)
     names = _named(folder, catalogue)
     sizes = {name: _size(folder / name) for name in names}
@@ -92,7 +92,8 @@ def _backup(folder: Path, to: Path, before: dict[str, Kept], written: set[str], 
         if is_wanted and is_damaged(folder / name, checksum):
             is_wanted = not said.is_spared(name, None if old is None else to / old.stored, checksum)
         if old is None or is_wanted:
-            # What changes under its name has a place of its own: the backup before stays whole.
+            # A file that changes under its name gets a separate path, so that the previous backup stays
+            # intact.
             stored = f"data/{name}" if is_rows(name) else f"live-{run}/{name}"
             if is_unchanged:
                 said.mended.append(name)
@@ -103,7 +104,7 @@ def _backup(folder: Path, to: Path, before: dict[str, Kept], written: set[str], 
         done += sizes[name]
         tell(done, sum(sizes.values()))
     if _begins(_catalogue(folder)) != _begins(catalogue):
-        # Segments that it begins with may have gone before they were listed.
+        # Its first segments may be gone before they were listed.
         raise _Replaced
     backup_manifest.write(to, Manifest(_identity(folder), catalogue, tuple(kept)))
     _remove(to, written - {one.stored for one in kept})
@@ -112,13 +113,13 @@ def _backup(folder: Path, to: Path, before: dict[str, Kept], written: set[str], 
 
 
 def _begins(catalogue: bytes) -> tuple[object, object]:
-    """The snapshot, and the journal's first segment that is not in it."""
+    """The snapshot, and the first journal segment after it."""
     found = from_json(catalogue)
     return found.get("state"), found.get("journal")
 
 
 def _catalogue(folder: Path) -> bytes:
-    """Its text as of now, checked. Raises StoreError."""
+    """Its current text, verified. Raises StoreError."""
     path = folder / "catalogue.json"
     try:
         found = files.content(path, CATALOGUE, StoreError)
@@ -131,8 +132,8 @@ def _catalogue(folder: Path) -> bytes:
 
 
 def _named(folder: Path, catalogue: bytes) -> list[str]:
-    """All that belongs to this catalogue. Segments of the journal are listed once: of two the first is
-    whole, of the last what is there counts. Raises StoreError."""
+    """All files of this catalogue. Journal segments are listed once: the first of two is complete, and of the
+    last the present bytes count. Raises StoreError."""
     found = from_json(catalogue)
     names = [entry["file"] for levels in found["tables"].values() for one in levels.values() for entry in one]
     names += [found["state"]] if found["state"] else []
@@ -163,14 +164,14 @@ def _is_whole(stored: Path, old: Kept) -> bool:
 
 
 def _copied(source: Path, to: Path, name: str, stored: str, old: Kept | None, is_unchanged: bool) -> Kept:
-    """IS_UNCHANGED: it must have the bytes that OLD says."""
+    """IS_UNCHANGED: it must have the same bytes as OLD."""
     target = to / stored
     _make_folders(to, target.parent)
     begun = target.with_name(f".{target.name}.part")
     try:
         with source.open("rb") as file:
             status = os.fstat(file.fileno())
-            # Of a journal that grows only what is there now.
+            # From a growing journal only the bytes that are present now.
             digest, size = _copy(file.fileno(), begun, status.st_size)
     except FileNotFoundError:
         begun.unlink(missing_ok=True)
@@ -202,7 +203,7 @@ def _copy(source: int, target: Path, size: int) -> tuple[str, int]:
 
 
 def _make_folders(root: Path, folder: Path) -> None:
-    """Below ROOT, and never through a link."""
+    """A path below ROOT that never follows a link."""
     below = root
     for part in folder.relative_to(root).parts:
         below /= part
@@ -222,11 +223,11 @@ def _sha256(path: Path) -> str:
 
 
 def _remove(to: Path, stored: set[str]) -> None:
-    """What only the backup before named."""
+    """Files that only the previous backup named."""
     for name in stored:
         (to / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
-            # Folders that are empty now.
+            # Folders that are now empty.
             for parent in (to / name).parents:
                 if parent == to:
                     break
@@ -242,7 +243,7 @@ def _identity(folder: Path) -> str:
 
 
 def _taken(folder: Path, to: Path, force: bool) -> dict[str, Kept]:
-    """The backup that TO has. Raises RequestError: it is something else."""
+    """The existing backup in TO. Raises RequestError: it is something else."""
     _catalogue(folder)
     if to.resolve() == folder.resolve() or folder.resolve() in to.resolve().parents:
         raise RequestError(f"{to}: lies in the store itself", "give a folder elsewhere, on another disk")
@@ -250,7 +251,7 @@ def _taken(folder: Path, to: Path, force: bool) -> dict[str, Kept]:
         raise RequestError(f"{to}: there, and no folder", "give a new folder")
     try:
         to.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # The lock and a first manifest that was not finished.
+        # The lock and a first manifest that was not completed.
         there = {path.name for path in to.iterdir()} - {"lock", f".{MANIFEST}.part"}
     except OSError as error:
         raise RequestError(f"{to}: {error.strerror}", "give a folder that you may write") from error
@@ -258,7 +259,7 @@ def _taken(folder: Path, to: Path, force: bool) -> dict[str, Kept]:
         return {}
     if MANIFEST not in there:
         if all(name == "data" or re.fullmatch(r"live-[0-9]+", name) for name in there):
-            # Of a first backup that was interrupted: its files are compared with the store's.
+            # A first backup that was interrupted: its files are compared with the store's.
             return {}
         raise RequestError(f"{to}: not empty, and no backup of a monitor store", "give a new or empty folder")
     found = backup_manifest.read(to)
@@ -271,7 +272,7 @@ def _taken(folder: Path, to: Path, force: bool) -> dict[str, Kept]:
 
 
 def restore(folder: Path, to: Path, force: bool = False, tell: Tell = lambda done, whole: None) -> Done:
-    """Makes the store TO of the backup FOLDER. The store is there once every file was compared with its
+    """Restores the backup FOLDER to the store TO. The store appears once every file was verified with its
     SHA-256 and every table has its rows. FORCE: replaces a monitor store that no collector uses. Raises
     RequestError, StoreError."""
     manifest = backup_manifest.read(folder)
@@ -309,7 +310,7 @@ def _restored(stored: Path, target: Path, one: Kept) -> None:
 
 
 def _checked(folder: Path, catalogue: bytes, backup: Path) -> int:
-    """How many rows. Raises StoreError: a table has others than the catalogue says."""
+    """Number of rows. Raises StoreError: a table's rows differ from the catalogue."""
     path = backup / MANIFEST
     try:
         every = catalogue_of(catalogue, path).files
@@ -348,7 +349,7 @@ def _check_place(to: Path, force: bool) -> None:
 
 
 def _exchange(begun: Path, to: Path) -> None:
-    """In one rename; what was there goes when it is done."""
+    """Replaces the folder by a rename; the old content is deleted afterwards."""
     if not to.exists():
         begun.rename(to)
         return
@@ -365,7 +366,7 @@ def _exchange(begun: Path, to: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """As a collector locks its store. Raises RequestError: somebody else has it."""
+    """Locks the store as a collector does. Raises RequestError: another process holds the lock."""
     try:
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:

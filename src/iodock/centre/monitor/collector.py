@@ -1,4 +1,4 @@
-"""The collector: takes what agents send, and keeps its store in order in the background."""
+"""The collector: receives the samples of agents, and maintains its store in the background."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FLUSH_EVERY_S = 5.0
 ROLL_EVERY_S = 120.0
 
 Tell = Callable[[str], None]
-"""Gets one line for whoever runs the collector."""
+"""Gets one line for the person who runs the collector."""
 
 
 _REASONS = ("a push that is too long", "too many pushes at once", "more samples than one machine can have")
@@ -31,23 +31,23 @@ _MOST_SENDERS = 100_000
 
 @dataclass
 class Taken:
-    """What came since the collector began."""
+    """Counts since the collector began."""
 
     batches: int = 0
     size_bytes: int = 0
     values: int = 0
     refused: Counter[str] = field(default_factory=Counter)
-    """Of a few reasons, how often."""
+    """Reason -> number of refusals."""
     agents: dict[str, int] = field(default_factory=dict)
-    """Machine -> when a batch of its agent was kept last, ns since the epoch."""
+    """Machine -> time when a batch of its agent was last stored, ns since the epoch."""
 
 
 class Collector:
-    """One store that this process writes. `push` may be called from any thread."""
+    """A store that this process writes. `push` may be called from any thread."""
 
     def __init__(self, folder: Path, keep: Keep | None = None, ids: JobIds | None = None) -> None:
-        """IDS: how jobs' ids are taken apart in summaries. Raises StoreError: in use, damaged, or its file
-        system fails."""
+        """IDS: how jobs' ids are parsed for summaries. Raises StoreError: in use, damaged, or its file system
+        fails."""
         with _as_store_error():
             self._intake = _native.MonitorIntake(folder)
         self.store = MonitorStore(folder)
@@ -62,28 +62,28 @@ class Collector:
 
     @property
     def replayed(self) -> tuple[int, int]:
-        """Batches that were not in files when the store was opened, and damaged bytes behind them."""
+        """Batches that were not yet in files when the store was opened, and damaged bytes after them."""
         return self._intake.replayed()
 
     @property
     def writer(self) -> Writer:
-        """Who changes the catalogue."""
+        """Held by the thread that changes the catalogue."""
         return self._intake
 
     def take(
         self, frames: bytes, host: str | None = None, most: Work | None = None, sent: int | None = None
     ) -> _native.MonitorTaken:
-        """Takes frames of one agent, which are safe after the next `sync`. HOST: of this machine only. MOST:
-        after so much no frame more is taken. SENT: the agent's clock as it sent them, ns since the epoch; a
-        clock that is far from ours is refused. What the sender is to blame for is in the answer. Raises
-        StoreError where they could not be kept."""
+        """Receives frames of one agent, which are safe after the next `sync`. HOST: accept data of this
+        machine only. MOST: size after which no further frame is accepted. SENT: the agent's clock when it
+        sent them, ns since the epoch; a clock too far from ours is refused. Errors of the sender are in the
+        result. Raises StoreError if the frames could not be stored."""
         with _as_store_error():
             taken = self._intake.take(frames, host, most, sent)
         self._count(taken)
         return taken
 
     def taken(self) -> Taken:
-        """As of now. May be called from any thread."""
+        """Current counts. May be called from any thread."""
         with self._counting:
             one = self._taken
             return replace(one, refused=one.refused.copy(), agents=one.agents.copy())
@@ -95,7 +95,7 @@ class Collector:
             self._taken.size_bytes += size_bytes
             self._taken.values += values
             if taken.kept:
-                # Batches of a spool are numbered. Of one that was not heard yet the last one is new.
+                # Batches of a spool are numbered. From an unknown spool only the last one counts as new.
                 before = self._kept.get(sender, taken.kept - 1)
                 self._taken.batches += max(0, taken.kept - before)
                 if len(self._kept) < _MOST_SENDERS or sender in self._kept:
@@ -103,19 +103,19 @@ class Collector:
                     self._taken.agents[taken.host] = time.time_ns()
 
     def refuse(self, refusal: Refusal, host: str = "") -> None:
-        """Counts what is not taken; the next flush writes it as a loss. May be called from any thread."""
+        """Counts refused data; the next flush writes it as a loss. May be called from any thread."""
         with self._refusing:
             self._refused[host, refusal.sender, refusal.why] += 1
         with self._counting:
             self._taken.refused[refusal.why if refusal.why in _REASONS else "not a good batch"] += 1
 
     def sync(self) -> None:
-        """Puts on the disk what was taken until now. Raises StoreError."""
+        """Syncs everything received so far to the disk. Raises StoreError."""
         with _as_store_error():
             self._intake.sync()
 
     def push(self, frames: bytes) -> tuple[int, bool]:
-        """Takes frames and syncs. Raises RequestError, StoreError."""
+        """Receives frames and syncs. Raises RequestError, StoreError."""
         taken = self.take(frames)
         if taken.refused:
             raise RequestError(taken.refused)
@@ -123,7 +123,7 @@ class Collector:
         return taken.kept, taken.full
 
     def flush(self) -> None:
-        """Makes files of what came. Raises StoreError."""
+        """Writes received data to files. Raises StoreError."""
         with self._refusing:
             refused, self._refused = self._refused, Counter()
         for (host, sender, why), count in refused.items():
@@ -132,7 +132,7 @@ class Collector:
             self._intake.flush()
 
     def tend(self, now: int) -> None:
-        """One round of upkeep. NOW: ns since the epoch. What fails keeps nothing else from being done. Raises
+        """One round of upkeep. NOW: ns since the epoch. A failing step does not prevent the others. Raises
         StoreError."""
         failed = [error for error in map(self._tried, self._upkeep(now)) if error]
         if failed:
@@ -159,7 +159,8 @@ class Collector:
 
     @contextlib.contextmanager
     def running(self, tell: Tell, flush_every_s: float = FLUSH_EVERY_S) -> Iterator[None]:
-        """Flushes and tends in the background as long as the context lasts, and flushes at its end."""
+        """Flushes and maintains the store in the background while the context is open, and flushes at its
+        end."""
         work = ((self.flush, flush_every_s), (self._tend_now, ROLL_EVERY_S))
         threads = [threading.Thread(target=self._again, args=(*one, tell), daemon=True) for one in work]
         for thread in threads:
@@ -186,7 +187,7 @@ class Collector:
                 self._note(name, "", tell)
 
     def _note(self, task: str, trouble: str, tell: Tell) -> None:
-        """Says what is new: a full disk must not fill a log, too."""
+        """Reports only new errors: a full disk must not fill a log, too."""
         before = self._trouble.get(task, "")
         if trouble != before:
             tell(f"error: {trouble}" if trouble else f"over: {before}")

@@ -1,5 +1,5 @@
-"""Which file systems are degraded, and why: arrays without all members, rebuilds, lost paths, probes that are
-not well. What began and is not over yet, by the last events of each target."""
+"""File systems that are degraded, and the reasons: arrays with missing members, rebuilds, lost paths, failing
+probes. These are conditions that began and are not over, by the last events of each target."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from iodock.centre.monitor.questions.spans import DAY, HOUR
 from iodock.centre.store import MonitorTables
 
 LOOKED_BACK = 30 * DAY
-"""What began before is not known any more, ns."""
+"""Age after which a condition is considered over, ns."""
 _PROBED = 3 * HOUR
-"""A probe that made no round for so long says nothing, ns."""
+"""Age of a probe's last round after which the probe says nothing, ns."""
 _STATES = ("md", "multipath", "probe")
-"""Sources that also say when it is over; logs may not."""
+"""Sources that also report the end of a condition; logs may not."""
 _GONE = "target-gone"
 
 
 @dataclass(frozen=True)
 class Degraded:
-    """One reason why a file system is not well."""
+    """One reason why a file system is degraded."""
 
     file_system: str
     host: str
     kind: str
-    """Of an event."""
+    """Kind of the event."""
     target: str
     since: int
     """ns since the epoch."""
 
 
 def degraded(store: MonitorTables, now: int, ahead: int = HOUR) -> list[Degraded]:
-    """As of now, the newest first. Of machines that said nothing for an hour nothing is known. NOW: ns since
-    the epoch; what is dated up to AHEAD ns later counts too. Raises StoreError."""
+    """The current reasons, newest first. Machines that were silent for an hour are left out. NOW: ns since
+    the epoch; events dated up to AHEAD ns later count, too. Raises StoreError."""
     if not has_events(store):
         return []
     served = {
@@ -66,7 +66,7 @@ def _place(row: dict[str, object]) -> tuple[object, ...]:
 
 
 def _worst(found: list[Degraded]) -> list[Degraded]:
-    """Of one target's states that follow each other (a path is lost, then all) the last."""
+    """The last of one target's successive states (one path is lost, then all)."""
     last: dict[tuple[str, ...], Degraded] = {}
     for one in sorted(found, key=lambda one: one.since):
         last[one.file_system, one.host, one.target, OVER[one.kind]] = one

@@ -1,5 +1,5 @@
-"""What kinds of events are called. `crates/iodock-agent/src/events/kinds.rs` has the same names with their
-severity, docs/reference/events.md what they mean."""
+"""Names of the kinds of events. `crates/iodock-agent/src/events/kinds.rs` has the same names with their
+severity, docs/reference/events.md their meaning."""
 
 from __future__ import annotations
 
@@ -65,4 +65,4 @@ OVER = {
     "path-lost": "path-back", "all-paths-lost": "path-back",
     "probe-failed": "probe-well", "probe-no-answer": "probe-well", "probe-slow": "probe-well",
 }  # fmt: skip
-"""What lasts until the other kind comes, of one source and target."""
+"""Kinds that last until the other kind of the same source and target arrives."""

@@ -1,4 +1,4 @@
-"""How much one sender may send: more than any machine has to tell, and little enough that others go on."""
+"""Limits on the data of one sender: more than any machine needs, but low enough not to disturb others."""
 
 from __future__ import annotations
 
@@ -9,28 +9,27 @@ from dataclasses import dataclass
 from iodock.shared.settings import AgentLimits
 
 Work = tuple[int, int, int]
-"""Bytes of batches as they are unpacked; values; names (owners, targets, machines) that were not known
-before."""
+"""Bytes of batches after decompression; values; new names (owners, targets, machines)."""
 _MOST_SENDERS = 10_000
-"""Whose budgets are kept; beyond that, those who have not sent for long are forgotten."""
+"""Senders whose budgets are kept; beyond this number the ones that have been idle longest are dropped."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """What is not taken, and counted: who sent it, and why."""
+    """Data that was refused, for counting: its sender and the reason."""
 
     sender: str
     why: str
     wait_s: float = 0.0
-    """When to come again; 0 if that is no use."""
+    """Seconds after which to retry; 0 if that is useless."""
 
 
 class Budget:
-    """What one sender has left: it grows by a rate, up to a bound, and each push takes from it. The last push
-    before it is spent may take more than was left, so it can be below zero."""
+    """The budget of one sender: it grows at a rate up to a bound, and each push is subtracted. The push that
+    exhausts it may take more than was left, so it can become negative."""
 
     def __init__(self, limits: AgentLimits, now: float) -> None:
-        """NOW: seconds of a clock that only goes forward."""
+        """NOW: seconds of a monotonic clock."""
         self._rates = (limits.bytes_per_s, limits.values_per_s, limits.names_per_s)
         saved = limits.saved_s
         self._most = (saved * self._rates[0], saved * self._rates[1], limits.names_at_once)
@@ -38,24 +37,24 @@ class Budget:
         self._time = now
 
     def left(self, now: float) -> Work | None:
-        """How much the next push may take; None: nothing yet."""
+        """Size that the next push may have; None: nothing yet."""
         self._refill(now)
         if min(self._left) < 1:
             return None
         return int(self._left[0]), int(self._left[1]), int(self._left[2])
 
     def spend(self, work: Work) -> None:
-        """Takes what a push was."""
+        """Subtracts a push."""
         self._left = [left - done for left, done in zip(self._left, work, strict=True)]
 
     def wait_s(self, now: float) -> float:
-        """Until something is left."""
+        """Seconds until something is available."""
         self._refill(now)
         pairs = zip(self._left, self._rates, strict=True)
         return max((1 - left) / max(rate, 1e-9) for left, rate in pairs if left < 1)
 
     def is_full(self, now: float) -> bool:
-        """Is it as if nothing had been sent?"""
+        """Whether the budget is full, as if nothing had been sent."""
         self._refill(now)
         return all(left >= most for left, most in zip(self._left, self._most, strict=True))
 
@@ -66,21 +65,21 @@ class Budget:
 
 
 class Budgets:
-    """One for each sender."""
+    """A budget for each sender."""
 
     def __init__(self, limits: AgentLimits, clock: Callable[[], float]) -> None:
         self._limits, self._clock = limits, clock
         self._known: dict[str, Budget] = {}
 
     def left(self, sender: str) -> Work | Refusal:
-        """How much its next push may take."""
+        """Size that the sender's next push may have."""
         now, budget = self._clock(), self._of(sender)
         if left := budget.left(now):
             return left
         return Refusal(sender, "more samples than one machine can have", budget.wait_s(now))
 
     def spend(self, sender: str, work: Work) -> None:
-        """Takes what a push was."""
+        """Subtracts a push."""
         self._of(sender).spend(work)
 
     def _of(self, sender: str) -> Budget:
@@ -90,14 +89,14 @@ class Budgets:
         return self._known[sender]
 
     def _forget(self) -> None:
-        """Of a sender with a full budget nothing need be known."""
+        """A sender with a full budget needs no entry."""
         if len(self._known) >= _MOST_SENDERS:
             now = self._clock()
             self._known = {name: budget for name, budget in self._known.items() if not budget.is_full(now)}
 
 
 def sender_of(token: str, address: str) -> str:
-    """Who sends, as it is counted. One machine has all addresses of an IPv6 network."""
+    """Key of the sender. All addresses of an IPv6 network belong to one machine."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Login names of user ids, as this machine's name service knows them."""
+"""Login names of user ids, from this machine's name service."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 @lru_cache(4096)
 def login(name: str) -> str:
-    """The login name of a user id in digits, or what was given."""
+    """The login name of a numeric user id, or the argument itself."""
     if not (name.isascii() and name.isdecimal() and len(name) < 10):
         return name
     try:
@@ -19,7 +19,7 @@ def login(name: str) -> str:
 
 @lru_cache(4096)
 def names(user: str) -> tuple[str, ...]:
-    """What a user may be called in samples: login name and id in digits."""
+    """Names of a user in samples: login name and numeric id."""
     if user.isascii() and user.isdecimal():
         known = login(user)
         return (user,) if known == user else (user, known)

@@ -1,4 +1,4 @@
-"""The names of files that a collector writes into its store. Only those are ever removed or replaced."""
+"""Names of files that a collector writes to its store. Only such files are ever removed or replaced."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from iodock.shared.errors import StoreError
 
 _LEVEL, _DAY, _NUMBER = f"({'|'.join(RESOLUTIONS)})", "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{8,}"
 _TABLE = f"({'|'.join(TABLES)})"
-# The engine writes under another name first where it replaces a file.
+# When the engine replaces a file, it first writes under another name.
 _FIRST = "(tmp_)?"
 _KIND = "(systems-[a-z]|owners-[a-z]|jobs-[a-z][0-9a-f]{12})"
 
 _ROWS = re.compile(rf"{_TABLE}/{_LEVEL}/{_DAY}/{_NUMBER}\.parquet")
 _KEPT = re.compile(r"state-[0-9]{12,}\.bin|journal/[0-9]{12,}\.frames")
-"""What a catalogue counts on besides."""
+"""Other files that a catalogue relies on."""
 _SUMMARY = re.compile(
     rf"summaries/{_KIND}/{_FIRST}job_io-{_LEVEL}-{_DAY}-{_NUMBER}(-[0-9a-f]{{16}})?\.(parquet|part)"
 )
@@ -27,24 +27,24 @@ _FOLDERS = re.compile(rf"journal|summaries(/{_KIND})?|{_TABLE}(/{_LEVEL}(/{_DAY}
 
 
 def is_rows(name: str) -> bool:
-    """Whether a file of rows is called so below the store's folder. Such a file never changes."""
+    """Whether a path below the store's folder is that of a file of rows. Such a file never changes."""
     return bool(_ROWS.fullmatch(name))
 
 
 def is_summary(name: str) -> bool:
-    """Whether a summary, or the beginning of one, is called so below the store's folder."""
+    """Whether a path below the store's folder is that of a summary, or of an incomplete one."""
     return bool(_SUMMARY.fullmatch(name))
 
 
 def check_name(name: object, path: Path) -> None:
-    """Nothing outside of the folder is ever read or written. PATH: what has the name in it. Raises
+    """Nothing outside of the folder is ever read or written. PATH: the file that contains the name. Raises
     StoreError."""
     if not isinstance(name, str) or not any(form.fullmatch(name) for form in (_ROWS, _KEPT)):
         raise StoreError(f"{path}: {name!r} is no file of a monitor store")
 
 
 def foreign(folder: Path) -> list[Path]:
-    """What lies in a folder and no collector wrote; its catalogue, where that is missing."""
+    """Files in a folder that no collector wrote; includes its catalogue if that is missing."""
     found = [path for path in sorted(folder.rglob("*")) if not _is_own(path, folder)]
     if not found and not (folder / "catalogue.json").is_file():
         found.append(folder / "catalogue.json")

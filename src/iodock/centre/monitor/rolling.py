@@ -1,6 +1,6 @@
-"""Upkeep of a monitor store: finer rows are summed up in coarser ones, small files merged, old files removed.
+"""Upkeep of a monitor store: finer rows are summed into coarser ones, small files merged, old files removed.
 
-Every step is one change of the catalogue: what is asked meanwhile sees the files before or those after.
+Every step is one change of the catalogue: concurrent queries see either the files before or those after.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from iodock.centre.store import MOMENTS, RESOLUTIONS, TABLES, Catalogue, Monitor
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND
 STEPS = {"minute": 60 * SECOND, "ten_minutes": 600 * SECOND}
-"""What coarser resolutions sum up, ns."""
+"""Periods that coarser resolutions sum up, ns."""
 PERIODS = {
     "fine": (3600 * SECOND,),
     "minute": (3600 * SECOND, DAY),
     "ten_minutes": (3600 * SECOND, DAY, 30 * DAY),
 }
-"""Files that end in the same period become one when it is over, ns. Of moments, which are not summed up, as
-of the coarsest."""
+"""Files that end in the same period are merged after its end, ns. Rows of single moments, which are not
+summed, are merged as in the coarsest resolution."""
 _MOST_ROWS = 20_000_000
-"""Of files that become one: merging more takes long, and what is asked of an hour would read a month."""
+"""Largest size of a merged file: merging more takes long, and a query about an hour would read a month."""
 _MANY = 8
 _SMALL_ROWS = 250_000
-"""Of a period that goes on, so many files of fewer rows become one: to open a file costs a question as much
-as to read some ten thousand rows."""
+"""In a period that goes on, this number of files with fewer rows is merged: opening a file costs a query as
+much as reading some ten thousand rows."""
 _LATE = 900 * SECOND
-"""How long after a period's end its files are merged: most of what comes late is there."""
+"""Time after a period's end before its files are merged: by then most late data has arrived."""
 _MOST = 1 << 62
-"""Of any sum."""
+"""Limit of any sum."""
 _PLACE = ("host", "source", "file_system", "target")
 _OWNER = ("job", "user", "session", "command", "known_by")
 _METRIC = ("metric", "unit", "bucket", "is_level")
@@ -53,7 +53,7 @@ New = tuple[str, str, str, int, int, int, bool]
 
 @dataclass(frozen=True)
 class Keep:
-    """How long rows are kept, days."""
+    """Retention time of rows, days."""
 
     fine: float = 1
     minute: float = 7
@@ -62,25 +62,25 @@ class Keep:
     events: float = 400
 
     def until(self, table: str, resolution: str, now: int) -> int:
-        """What ended before is not kept any more, ns since the epoch."""
+        """Rows that ended earlier are no longer kept, ns since the epoch."""
         own = {"job_names": self.job_names, "events": self.events, "losses": self.ten_minutes}
         days: float = own.get(table, getattr(self, resolution))
         return now - int(days * DAY)
 
 
 class Writer(Protocol):
-    """Who changes the catalogue: `_native.MonitorIntake`."""
+    """The owner of the catalogue: `_native.MonitorIntake`."""
 
     def new_file(self, table: str, resolution: str, time: int) -> tuple[str, Path]:
-        """Name and path of a file that is to be written."""
+        """Name and path for a new file."""
 
     def replace(self, replaced: list[str], rolled: list[str], new: list[New]) -> None:
-        """In one step: files that go, that are rolled, that count."""
+        """Replaces files in one step: removed files, summed files, new files."""
 
 
 def roll(store: MonitorStore, writer: Writer, now: int) -> int:
-    """Sums up what is not summed up yet: the rows of every table and resolution but the coarsest, but those
-    of damaged files. Returns how many rows were read. NOW: ns since the epoch. Raises StoreError."""
+    """Sums rows that are not summed yet: those of every table and resolution except the coarsest, without
+    damaged files. Returns the number of rows read. NOW: ns since the epoch. Raises StoreError."""
     rows = 0
     for table in ("job_io", "targets"):
         for finer, coarser in pairwise(RESOLUTIONS):
@@ -119,7 +119,7 @@ def _written(
 
 def _sorted(table: str, rows: str) -> str:
     if table == "job_names":
-        # Each of a job's nodes tells it, and again with each full reading: the first is enough.
+        # Each of a job's nodes reports it, and again with each full reading: the first report is enough.
         rows = (
             'SELECT min(ts) AS ts, arg_min(host, ts) AS host, job, "user", name '
             f'FROM ({rows}) GROUP BY job, "user", name'
@@ -128,8 +128,9 @@ def _sorted(table: str, rows: str) -> str:
 
 
 def _summed(table: str, rows: str, step: int) -> str:
-    """Rows of one owner (or metric) on one target that end in the same step become one. One that is longer
-    than the step, as an agent was away, stays apart: it does not say when in its time anything happened."""
+    """Rows of one owner (or metric) on one target that end in the same step are combined. A row longer than
+    the step, because an agent was away, stays separate: it does not say when in its time anything
+    happened."""
     keys = (*_PLACE, *(_OWNER if table == "job_io" else _METRIC))
     columns = ", ".join(f'"{key}"' for key in keys)
     return (
@@ -141,7 +142,7 @@ def _summed(table: str, rows: str, step: int) -> str:
 
 
 def _sums(table: str) -> str:
-    """The columns behind the keys."""
+    """The columns after the keys."""
     if table == "job_io":
         sums = (_bounded(f'sum("{name}")') + f' AS "{name}"' for name in counters())
         return ", ".join(["bool_and(exact) AS exact", *sums])
@@ -151,13 +152,13 @@ def _sums(table: str) -> str:
 
 
 def _bounded(sum_of_it: str) -> str:
-    """Nonsense of a damaged counter must not end the upkeep of all others."""
+    """Absurd values of a damaged counter must not stop the upkeep of all others."""
     return f"least({sum_of_it}, {_MOST})::BIGINT"
 
 
 def tidy(store: MonitorStore, writer: Writer, now: int) -> int:
-    """Merges the files of periods that are over, and small ones where there are many, but no damaged ones.
-    Returns how many files are fewer. Raises StoreError."""
+    """Merges the files of completed periods, and small ones if there are many, except damaged ones. Returns
+    by how many files the store shrank. Raises StoreError."""
     fewer = 0
     for table in TABLES:
         for resolution in RESOLUTIONS:
@@ -177,7 +178,7 @@ def _over(
     for file in catalogue.of(table, resolution):
         groups[file.end // period, file.rolled].append(file)
     for (number, is_rolled), group in sorted(groups.items()):
-        # Those that are not rolled yet become one as they are rolled.
+        # Files that are not summed yet are merged when they are summed.
         is_settled = is_rolled or resolution == RESOLUTIONS[-1] or table in MOMENTS
         if not is_settled or now <= (number + 1) * period + _LATE:
             group = [file for file in group if file.rows < _SMALL_ROWS]
@@ -187,7 +188,7 @@ def _over(
 
 
 def _in_parts(files: list[StoredFile]) -> Iterator[list[StoredFile]]:
-    """In the order of time, with at most _MOST_ROWS together."""
+    """Groups in the order of time, each with at most _MOST_ROWS rows."""
     part: list[StoredFile] = []
     for file in sorted(files, key=lambda file: (file.end, file.name)):
         if part and sum(other.rows for other in part) + file.rows > _MOST_ROWS:
@@ -205,13 +206,14 @@ def _merge(store: MonitorStore, writer: Writer, table: str, resolution: str, fil
 
 
 def expire(store: MonitorStore, writer: Writer, keep: Keep, now: int) -> int:
-    """Removes files all of whose rows are older than what is kept. Returns how many. Raises StoreError."""
+    """Removes files all of whose rows are older than the retention time. Returns their number. Raises
+    StoreError."""
     old = [
         file.name
         for (table, resolution), files in store.catalogue.files.items()
         for file in files
         if file.end < keep.until(table, resolution, now)
-        # What is not summed up yet is all there is.
+        # Rows that are not summed yet are the only copy.
         and (file.rolled or resolution == RESOLUTIONS[-1] or table in MOMENTS)
     ]
     if old:

@@ -1,9 +1,9 @@
-"""What sysstat recorded (sar, sadc) as samples: servers without an agent.
+"""Data recorded by sysstat (sar, sadc) as samples, for servers without an agent.
 
-Read is the JSON of `sadf -j -- -A`, of sysstat 10 and newer. sadf gives rates; a rate times its interval is a
-growth, of which counters are made that begin at 0, so that what follows is what it is for an agent's. Rates
-have two decimals: sums are as good as these. Some versions print a counter that ran over as 3.7e18, or `nan`:
-such a value is not known, and the other values of its reading are kept.
+Reads the JSON of `sadf -j -- -A`, from sysstat 10 and newer. sadf gives rates; a rate times its interval is a
+growth, from which counters are made that begin at 0, so that further processing is the same as for an agent.
+Rates have two decimals, which limits the precision of sums. Some versions print an overflowed counter as
+3.7e18, or `nan`: such a value is unknown, and the other values of its reading are kept.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from iodock.shared.units import number_text
 
 SECOND = 1_000_000_000
 _SADF_S = 300
-"""A day's file takes seconds."""
+"""Timeout: a day's file takes seconds."""
 
 Metric = tuple[str, str]
 """Operation and quantity: count, bytes, time (us), level."""
@@ -36,17 +36,18 @@ Target = tuple[str, str]
 _MOST_PER_S = {
     "bytes": MOST_BYTES_PER_S,
     "count": MOST_OPERATIONS_PER_S,
-    # A device of many queues is busy for more than a second in one; a million wait in a queue.
+    # A device with many queues may be busy for more than a second per second; a million requests may wait in
+    # a queue.
     "time": 1e12,
     "level": 1e12,
 }
-"""Of each quantity: more was not measured."""
+"""Limit for each quantity: no real measurement is larger."""
 _MOST_INTERVAL_S = 30 * 86_400
 _MOST_CORES = 1 << 20
 _IMPOSSIBLE = "more than any machine reaches"
 _NO_READING = "a reading without its time, or of another form than sadf's"
 _NOT_FINITE = re.compile(rb"(?<=[:\s,\[])-?(?:nan|inf(?:inity)?)(?=[\s,}\]])", re.IGNORECASE)
-"""As C prints what is no number; JSON has no word for it."""
+"""Non-numbers as C prints them; JSON has no notation for them."""
 
 _SECTOR = 512.0
 _KIB = 1024.0
@@ -58,7 +59,7 @@ _DISK = {
     "util-percent": (("busy", "time"), 1e4), "util": (("busy", "time"), 1e4),
     "aqu-sz": (("queued", "time"), 1e6), "avgqu-sz": (("queued", "time"), 1e6),
 }  # fmt: skip
-"""Key of sadf -> metric, and its units in one a second. Of two names of one metric the last that is there
+"""Key of sadf -> metric, and the factor to its unit. If a metric has two keys, the last one present
 counts."""
 _NETWORK = {
     "rxkB": (("receive", "bytes"), _KIB), "txkB": (("transmit", "bytes"), _KIB),
@@ -97,19 +98,19 @@ _LOAD = {"ldavg-1": ("load1_percent", 100.0), "blocked": ("blocked", 1.0), "runq
 
 @dataclass
 class _Counters:
-    """Growth added up, by target and metric."""
+    """Cumulative growth, by target and metric."""
 
     grown: dict[Target, Values] = field(default_factory=dict)
     levels: dict[Target, Values] = field(default_factory=dict)
     unknown: set[tuple[Target, Metric]] = field(default_factory=set)
-    """Of the last reading."""
+    """Levels of the last reading."""
 
     def add(self, target: Target, metric: Metric, growth: float) -> None:
         sums = self.grown.setdefault(target, {})
         sums[metric] = sums.get(metric, 0.0) + growth
 
     def parts(self, is_read: bool) -> list[tuple[str, str, list[tuple[str, str, int]]]]:
-        """Source, target, and (operation, quantity, value). Levels are those of a reading only."""
+        """Source, target, and (operation, quantity, value). Levels apply to one reading only."""
         targets = {**dict.fromkeys(self.grown), **dict.fromkeys(self.levels if is_read else ())}
         return [
             (*target, [
@@ -124,7 +125,7 @@ class _Counters:
 
 @dataclass(frozen=True)
 class Frames:
-    """What one host recorded, as an agent would push it."""
+    """Data of one host in the form that an agent would push."""
 
     host: str
     frames: list[bytes]
@@ -132,12 +133,12 @@ class Frames:
     end: int
     """First and last moment, ns since the epoch."""
     notes: tuple[str, ...] = ()
-    """What was left out as not known, with the reason."""
+    """Values left out as unknown, with the reason."""
 
 
 def read(path: Path) -> list[Frames]:
-    """Of each host in a file: JSON of sadf, or a file of sadc that the sadf of this machine reads. The same
-    file, also one that has grown since, gives the same frames: who has them counts them once. Raises
+    """Data of each host in a file: JSON of sadf, or a file of sadc that this machine's sadf can read. The
+    same file always gives the same frames, even if it has grown, so that nothing is counted twice. Raises
     RequestError."""
     document = _document(path)
     try:
@@ -168,9 +169,9 @@ def _document(path: Path) -> Any:
 
 
 def _converted(path: Path) -> bytes:
-    """A file of sadc: only a sadf of the same version reads it."""
+    """A file of sadc: only a sadf of the same version can read it."""
     advice = "on the machine that wrote it, run sadf -j FILE -- -A > FILE.json"
-    # An absolute path is never taken for an option.
+    # An absolute path can't be mistaken for an option.
     answer = answer_of(["sadf", "-j", str(path.absolute()), "--", "-A"], SAR, _SADF_S)
     if answer.outcome == "missing":
         raise RequestError(f"{path}: not JSON, and sadf is not installed", advice)
@@ -204,13 +205,13 @@ def _host(path: Path, host: dict[str, Any]) -> Frames | None:
     counters = _Counters()
     began = moments[0][0]
     spool = hashlib.sha256(f"sar {name} {began}".encode()).digest()[:16]
-    # Counters that come later begin at 0 as well: all of them are there in the first batch.
+    # Counters that appear later also begin at 0: all of them are in the first batch.
     for reading, (_, end) in zip(readings, moments, strict=True):
         _take(counters, reading, 0.0, cores, _Place(Doubts(), path, end))
     batches = [(began, counters.parts(is_read=False))]
     for (begin, end), reading in zip(moments, readings, strict=True):
         if begin > batches[-1][0] + SECOND:
-            # Between a shutdown and the next boot nothing is known, and nothing may be spread over it.
+            # The time between a shutdown and the next boot is unknown, and no growth may be spread over it.
             batches.append((begin, counters.parts(is_read=False)))
         _take(counters, reading, (end - begin) / SECOND, cores, _Place(doubts, path, end))
         batches.append((end, counters.parts(is_read=True)))
@@ -223,7 +224,7 @@ def _host(path: Path, host: dict[str, Any]) -> Frames | None:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a value stands, to count it where it can't be."""
+    """Position of a value, for counting it if it is invalid."""
 
     doubts: Doubts
     path: Path
@@ -233,7 +234,7 @@ class _Place:
         self.doubts.count(why, what, f"{self.path} at {self.moment / SECOND:.0f}")
 
     def number(self, value: Any, metric: Metric, factor: float, what: str) -> float | None:
-        """VALUE times FACTOR; None, and counted, where that can't be."""
+        """VALUE times FACTOR; None, and counted, if it is invalid."""
         try:
             found = float(value) * factor
         except (TypeError, ValueError, OverflowError):
@@ -249,7 +250,7 @@ class _Place:
 
 
 def _cores(path: Path, host: dict[str, Any], doubts: Doubts) -> int | None:
-    """None where it can't be: then nothing is known of the processors' time."""
+    """None if it is invalid: then the processors' time is unknown."""
     given = host.get("number-of-cpus", 1)
     if isinstance(given, (int, float)) and 1 <= given <= _MOST_CORES:
         return int(given)
@@ -258,7 +259,7 @@ def _cores(path: Path, host: dict[str, Any], doubts: Doubts) -> int | None:
 
 
 def _moment(path: Path, stamp: Any) -> tuple[int, int] | None:
-    """Begin and end of a reading, ns since the epoch; None where it does not say them."""
+    """Begin and end of a reading, ns since the epoch; None if they are missing."""
     if not isinstance(stamp, dict):
         return None
     if not stamp.get("utc", 1):
@@ -271,14 +272,14 @@ def _moment(path: Path, stamp: Any) -> tuple[int, int] | None:
         begin = end - timedelta(seconds=max(interval, 1.0))
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
-    # Samples hold times since 1970.
+    # Samples need times since 1970.
     if not 0 <= interval <= _MOST_INTERVAL_S or begin.timestamp() < 0:
         return None
     return round(begin.timestamp()) * SECOND, round(end.timestamp()) * SECOND
 
 
 def _parts_of(reading: Any, name: str, key: str, place: _Place) -> list[tuple[str, dict[str, Any]]]:
-    """The devices in a list of sadf's, by the name that KEY has; others are counted."""
+    """The devices in one of sadf's lists, by their name under KEY; others are counted."""
     found = []
     several = reading.get(name, []) if isinstance(reading, dict) else []
     for one in several if isinstance(several, list) else [several]:
@@ -335,7 +336,7 @@ def _grow(
                 rates[metric] = rate
                 counters.unknown.discard((target, metric))
             elif metric not in rates:
-                # No part of this reading: in the next one it is a new counter, which begins at 0.
+                # Missing in this reading: in the next one it is a new counter, which begins at 0.
                 counters.unknown.add((target, metric))
                 counters.grown.setdefault(target, {})[metric] = 0.0
     for metric, rate in rates.items():

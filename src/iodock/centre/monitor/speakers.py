@@ -1,4 +1,4 @@
-"""Which of the agents that the collector asks may speak for which machine."""
+"""Decides which of the pulled agents may send data for which machine."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _CURE = "give its machine's name behind its address in --pull-list"
 
 
 class Names:
-    """A name that the site has given belongs to its target, whoever is asked first. An address without a name
-    has the first that it says, if nobody else has it, until the collector ends."""
+    """A name given by the site belongs to its target, whichever is pulled first. An address without a name
+    keeps the first name that it reports, if no other has it, until the collector ends."""
 
     def __init__(self, targets: Iterable[Target], spools: Callable[[str], Collection[str]]) -> None:
-        """SPOOLS: of a machine, those that the store has something of, pushed or pulled."""
+        """SPOOLS: known spools of a machine, pushed or pulled."""
         self._spools = spools
         self._given: defaultdict[str, set[Target]] = defaultdict(set)
         for target in targets:
@@ -25,8 +25,8 @@ class Names:
         self._first: dict[Target, str] = {}
 
     def why_not(self, target: Target, machine: str, spool: str) -> str:
-        """Why it may not speak for this machine; empty: it may, and no other from now on. Raises
-        StoreError."""
+        """The reason why it may not send data for this machine; empty: it may, and from now on no other agent
+        may. Raises StoreError."""
         why = self._objection(target, machine, spool)
         if why is not None:
             return f"{machine!r}: not a name that this sender may use{why}"

@@ -1,9 +1,8 @@
-"""Summaries of a store's files, for questions over weeks: what file systems did in every step, owners in
-every hour, jobs in every day.
+"""Summaries of a store's files, for queries over weeks: file systems by step, owners by hour, jobs by day.
 
-A summary belongs to one file and never changes, as its file does not. It lies in
-`STORE/summaries/KIND/FILE-CHECKSUM.parquet`, the checksum being its own. A file whose summary is missing or
-damaged is read itself, so nothing is wrong then, only slower."""
+A summary belongs to one file and never changes, just like its file. Its path is
+`STORE/summaries/KIND/FILE-CHECKSUM.parquet`, with its own checksum. If the summary of a file is missing or
+damaged, the file itself is read: the result is the same, only slower."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ _MOVED = ("read_bytes", "write_bytes")
 _OF_OWNERS = (*_MOVED, "reads", "writes", "call_read_bytes", "call_write_bytes")
 _ASKED = ("opens", "creates", "object_creates")
 _OF_JOBS = ("reads", "writes", "metadata", *_ASKED)
-"""Of ASKED_OF_SERVERS, what is summed up of owners and jobs."""
+"""Those of ASKED_OF_SERVERS that are summed for owners and jobs."""
 
 Rows = str
 """A SELECT in SQL."""
@@ -48,19 +47,19 @@ Rows = str
 
 @dataclass(frozen=True)
 class Kind:
-    """What is summed up of a file of `job_io`."""
+    """One kind of summary of a `job_io` file."""
 
     name: str
-    """Of the folder."""
+    """Name of the folder."""
     select: Callable[[Rows, str], Rows]
-    """Of the file's rows and its resolution."""
+    """Receives the file's rows and its resolution."""
     resolutions: tuple[str, ...] = (COARSEST,)
-    """Of which files there are summaries."""
+    """Resolutions whose files have summaries."""
 
 
 def _systems(rows: Rows, resolution: str) -> Rows:
     """begin_ts, end_ts (one step of the resolution), file_system, host (of metadata servers, else NULL),
-    exact, read_bytes, write_bytes, metadata, and columns of ASKED_OF_SERVERS: of servers."""
+    exact, read_bytes, write_bytes, metadata, and columns of ASKED_OF_SERVERS: for servers."""
     step = _STEPS[resolution]
     sums = ", ".join(f'sum({known(name)})::DOUBLE AS "{name}"' for name in _MOVED)
     asked = ", ".join(f"sum({value})::DOUBLE AS {name}" for name, value in ASKED_OF_SERVERS.items())
@@ -98,23 +97,24 @@ def _owners(rows: Rows, _resolution: str = COARSEST) -> Rows:
     """
 
 
-# The letters of names: of the columns and what they mean. A summary of another letter is made anew.
+# Version letters in the names, for the columns and their meaning. Summaries with another letter are computed
+# again.
 SYSTEMS = Kind("systems-c", _systems, RESOLUTIONS)
 OWNERS = Kind("owners-d", _owners)
 
 
 def of_jobs(ids: JobIds) -> Kind:
-    """The kind that has jobs whose ids were taken apart so: an own one for each form of ids."""
+    """The kind with jobs whose ids were parsed in this way: each form of ids has its own."""
     form = hashlib.sha256(repr(ids).encode()).hexdigest()[:12]
     return Kind(f"jobs-e{form}", lambda rows, _: _jobs(ids, _owners(rows), "1"))
 
 
 def _jobs(ids: JobIds, owners: Rows, share: str) -> Rows:
     """begin_ts, end_ts (first and last of the rows that end in one day), place, job, is_job (else it is a
-    session), user, command, file_system, exact (but for samples of steps), open_steps and totals (lists: of
-    steps whose samples lack their total here, and whose totals are here), totals_begin (of the first step
+    session), user, command, file_system, exact (except samples of steps), open_steps and totals (lists: steps
+    whose samples lack their total here, and steps whose totals are here), totals_begin (of the first step
     that has one), columns of `steps.ended`, read_bytes and write_bytes as the place counts them, reads,
-    writes, metadata, opens, creates, object_creates, ids and clients (lists). SHARE: so much of each row
+    writes, metadata, opens, creates, object_creates, ids and clients (lists). SHARE: part of each row that
     counts."""
     moved = ", ".join(
         f"""sum(CASE WHEN place = '{PROCESSES}' THEN "call_{name}" ELSE "{name}" END)::DOUBLE AS "{name}" """
@@ -123,7 +123,7 @@ def _jobs(ids: JobIds, owners: Rows, share: str) -> Rows:
     ends = ", ".join(
         f"max({name}) AS {name}" for name in ("step_batch_ended", "step_extern_ended", "running_ts")
     )
-    # Added up by id first: to take an id apart costs more than to add.
+    # Summed by id first, because parsing an id costs more than adding.
     return f"""
         SELECT min(begin_ts) AS begin_ts, max(end_ts) AS end_ts, place, name AS job, is_job,
             owner AS "user", min(command) AS command, file_system,
@@ -146,9 +146,9 @@ def _jobs(ids: JobIds, owners: Rows, share: str) -> Rows:
 
 
 def _by_id(owners: Rows, share: str) -> Rows:
-    """What one id did at a place in a day, by step: `first_sample` and `last_sample` are begins of rows that
-    are lower bounds until the step's total is there, `total_begin` and `total_ts` where that begins and
-    ends."""
+    """I/O of one id at a place in a day, by step: `first_sample` and `last_sample` are begins of rows that
+    are lower bounds until the step's total arrives; `total_begin` and `total_ts` are begin and end of the
+    total."""
     cases = " ".join(f"WHEN {of_place(place)} THEN '{place}'" for place in PLACES)
     sums = ", ".join(
         f'sum("{name}" * {share})::DOUBLE AS "{name}"' for name in (*_OF_OWNERS, "metadata", *_ASKED)
@@ -166,15 +166,15 @@ def _by_id(owners: Rows, share: str) -> Rows:
 
 
 def summarise(store: MonitorStore, ids: JobIds) -> int:
-    """Makes the summaries that are missing and removes those whose file is gone. Returns how many were made.
-    One process only: the collector. Raises StoreError."""
+    """Makes missing summaries and removes those whose file is gone. Returns the number of new ones. Called
+    only by the collector's process. Raises StoreError."""
     made, wanted = 0, set()
     for kind in (SYSTEMS, OWNERS, of_jobs(ids)):
         there = _there(store, kind)
         for resolution in kind.resolutions:
             for file in store.catalogue.of("job_io", resolution):
                 path = there.get(_stem(file))
-                # A fine file that is still to be summed up is replaced in a moment.
+                # A fine file that is not summed yet will soon be replaced.
                 if path is None and (file.rolled or resolution == COARSEST) and not store.is_damaged(file):
                     path = _written(store, kind, file, resolution)
                     made += path is not None
@@ -186,7 +186,7 @@ def summarise(store: MonitorStore, ids: JobIds) -> int:
 
 
 def _written(store: MonitorStore, kind: Kind, file: StoredFile, resolution: str) -> Path | None:
-    """A summary is there whole or not at all; there is none of no rows."""
+    """A summary exists as a whole or not at all; no rows give no summary."""
     begun = _folder(store, kind) / f"{_stem(file)}.part"
     try:
         begun.parent.mkdir(parents=True, exist_ok=True)
@@ -201,7 +201,7 @@ def _written(store: MonitorStore, kind: Kind, file: StoredFile, resolution: str)
 
 
 _FORM = "xxh3:"
-"""What stands before a checksum, except in names."""
+"""Characters before a checksum, except in names."""
 
 
 def _folder(store: MonitorStore, kind: Kind) -> Path:
@@ -209,12 +209,12 @@ def _folder(store: MonitorStore, kind: Kind) -> Path:
 
 
 def _stem(file: StoredFile) -> str:
-    """What the name of a file's summary begins with."""
+    """Prefix of the name of a file's summary."""
     return file.name.removesuffix(".parquet").replace("/", "-")
 
 
 def _there(store: MonitorStore, kind: Kind) -> dict[str, Path]:
-    """The summaries of a kind, by what their names begin with."""
+    """The summaries of a kind, by the prefix of their names."""
     return {path.stem.rpartition("-")[0]: path for path in _folder(store, kind).glob("*-*.parquet")}
 
 
@@ -223,7 +223,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def kept(store: MonitorTables, resolution: str) -> MonitorStore | None:
-    """The store, if it has summaries of owners and jobs that are fine enough for a question at this
+    """The store, if it has summaries of owners and jobs that are fine enough for a query at this
     resolution."""
     has_some = isinstance(store, MonitorStore) and (store.folder / "summaries").exists()
     return store if isinstance(store, MonitorStore) and has_some and resolution == COARSEST else None
@@ -237,7 +237,7 @@ def asked(
     resolution: str = COARSEST,
     need: Need = EVERYTHING,
 ) -> pa.Table:
-    """The answer to a question over the rows of a kind; SQL gets a FROM clause. Raises StoreError,
+    """The answer to a query over the rows of a kind; SQL gets a FROM clause. Raises StoreError,
     QueryError."""
     if isinstance(store, MonitorStore):
         return _asked(store, within, lambda: sql(f"({_rows(store, kind, within, resolution)})"), resolution)
@@ -253,9 +253,9 @@ def asked_of_jobs(
     need: Need = EVERYTHING,
     cut_days: bool = False,
 ) -> pa.Table:
-    """The same over rows as `_jobs` has them, of which there is as much as lies in the span. CUT_DAYS: of the
-    days that the span cuts each job's share of its own time, which is quicker than to read its hours. Raises
-    StoreError, QueryError."""
+    """The same for rows in the form of `_jobs`, cut to the span. CUT_DAYS: for days that the span cuts, use
+    each job's share of its own time, which is faster than reading its hours. Raises StoreError,
+    QueryError."""
     if isinstance(store, MonitorStore):
         rows_of = _shares_of_days if cut_days else _rows_of_jobs
         return _asked(store, within, lambda: sql(f"({rows_of(store, ids, within)})"), COARSEST)
@@ -264,7 +264,7 @@ def asked_of_jobs(
 
 
 def rows_of(store: MonitorTables, kind: Kind, within: Span) -> Rows:
-    """All rows of a kind, coarsest ones, for a question that asks for another kind beside them. Raises
+    """All rows of a kind at the coarsest resolution, for a query that combines two kinds. Raises
     StoreError."""
     if isinstance(store, MonitorStore):
         return _rows(store, kind, within, COARSEST)
@@ -278,7 +278,7 @@ def _asked(store: MonitorStore, within: Span, sql: Callable[[], str], resolution
     try:
         return once()
     except StoreError:
-        # A file that was replaced since the catalogue was read.
+        # A file was replaced since the catalogue was read.
         return once()
 
 
@@ -289,8 +289,8 @@ def _shares_of_days(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
 
 
 def _rows_of_jobs(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
-    """Whole days as they were summed up, the first and the last by their hours. A row that ends in a whole
-    day counts there and nowhere else: spans that follow each other have all of it together."""
+    """Whole days from their sums, the first and the last day from their hours. A row that ends in a whole day
+    counts only there, so adjacent spans together count each row exactly once."""
     day = f"(end_ts - 1) // {DAY}"
     first, behind = -(-within.begin // DAY), within.end // DAY
     edges = [(within.begin, within.end)]
@@ -309,7 +309,7 @@ def _rows_of_jobs(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
 
 
 def _rows(store: MonitorStore, kind: Kind, within: Span, resolution: str) -> Rows:
-    """Of summaries where there are some, else of the files."""
+    """From summaries if they exist, else from the files."""
     files = store.catalogue.chosen("job_io", resolution, within.begin, within.end)
     summed = {file.name for level in kind.resolutions for file in store.catalogue.of("job_io", level)}
     every = _there(store, kind)

@@ -1,5 +1,5 @@
-"""Agents that the collector asks for their samples: where they are, under which name they may speak, and what
-they are shown."""
+"""Agents that the collector pulls: their addresses, the names of their machines, and the collector's
+credentials."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Target:
     port: int
     is_secure: bool
     name: str = ""
-    """The machine that it may speak for, where the site says so."""
+    """The machine that it may send data for, if the site gives one."""
 
     def __str__(self) -> str:
         return f"{'https' if self.is_secure else 'http'}://{self.authority}"
@@ -38,14 +38,14 @@ class Target:
 
     @property
     def is_here(self) -> bool:
-        """Is it on the loopback interface?"""
+        """Whether it is on the loopback interface."""
         address = _address(self.host)
         return self.host == "localhost" if address is None else address.is_loopback
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        """In small letters. A name of the domain name system stands for itself, with and without its domain.
-        None of an address in numbers: nothing says what is there."""
+        """In lower case. A DNS name is also the name of its machine, with and without its domain. None for a
+        numeric address, which names no machine."""
         if self.name:
             return (self.name.lower(),)
         if self.host == "localhost" or _address(self.host):
@@ -54,7 +54,7 @@ class Target:
         return (own, own.partition(".")[0])
 
     def may_be(self, machine: str) -> bool | None:
-        """May it speak for this machine? None: nothing says so."""
+        """Whether it may send data for this machine. None: not specified."""
         if self.name:
             return machine == self.name
         return machine.lower() in self.own_names if self.own_names else None
@@ -68,14 +68,14 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def target_of(text: str, where: str, name: str = "") -> Target:
-    """Of an address. WHERE: the option or line that has it, for messages. Raises RequestError."""
+    """Parses an address. WHERE: the option or line with it, for messages. Raises RequestError."""
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise RequestError(f"{where}: {text}: {error}", _FORM) from error
     if parts.username or parts.password:
-        # Not repeated: it may have a password in it.
+        # The address is not quoted, because it may contain a password.
         raise RequestError(f"{where}: a user or password in an address", "--pull-token FILE")
     is_named = host is not None and host.isascii() and host.isprintable() and " " not in host
     is_bare = parts.path in ("", "/") and not parts.query and not parts.fragment
@@ -90,8 +90,8 @@ def target_of(text: str, where: str, name: str = "") -> Target:
 
 
 def read_targets(path: Path) -> list[Target]:
-    """A file with an address in each line, and behind it, where it is not the address's, the machine's name.
-    Lines that are empty or begin with # say nothing. Raises RequestError."""
+    """A file with an address in each line, followed by the machine's name if that differs from the address.
+    Lines that are empty or begin with # are ignored. Raises RequestError."""
     try:
         lines = files.text(path, ADDRESSES).splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -108,7 +108,7 @@ def read_targets(path: Path) -> list[Target]:
 
 
 def each_once(targets: list[Target]) -> list[Target]:
-    """Raises RequestError: an agent, or a machine's name, is there twice."""
+    """Raises RequestError: an agent, or a machine's name, appears twice."""
     for what in (str, lambda target: target.name):
         seen: set[str] = set()
         for target in targets:
@@ -121,18 +121,18 @@ def each_once(targets: list[Target]) -> list[Target]:
 
 @dataclass(frozen=True)
 class Shown:
-    """Files that let the collector in. They are read again for each connection's token, and at the start
-    else."""
+    """Files with the collector's credentials. The token is read again for each connection, the others only at
+    the start."""
 
     token: Path | None = None
     authority: Path | None = None
     """Certificates (PEM) to trust, instead of the system's."""
     certificate: Path | None = None
     key: Path | None = None
-    """The collector's own."""
+    """The collector's own certificate."""
 
     def bearer(self) -> str | None:
-        """The token. Raises RequestError: unreadable, or others may read it."""
+        """The token. Raises RequestError: it is unreadable, or others may read it."""
         if self.token is None:
             return None
         text = _secret(self.token, "--pull-token").decode("ascii", "replace").strip()
@@ -141,14 +141,14 @@ class Shown:
         return text
 
     def trust(self) -> ssl.SSLContext:
-        """How to speak TLS. Raises RequestError."""
+        """The TLS settings. Raises RequestError."""
         if bool(self.certificate) != bool(self.key):
             raise RequestError("--pull-cert and --pull-key belong together", "give both")
         try:
             context = ssl.create_default_context(cafile=str(self.authority) if self.authority else None)
             if self.certificate and self.key:
                 _secret(self.key, "--pull-key")
-                # A password would be asked for on the terminal.
+                # Without this, OpenSSL would prompt for a password on the terminal.
                 context.load_cert_chain(self.certificate, self.key, password="")
         except (OSError, ssl.SSLError) as error:
             raise RequestError(

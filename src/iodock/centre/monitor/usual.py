@@ -1,12 +1,13 @@
-"""Is a run slower than its earlier ones? By robust statistics, which a few odd runs don't move.
+"""Decides whether a run is slower than earlier ones, with robust statistics that a few unusual runs do not
+affect.
 
-Compared with are earlier runs that are over and moved about as much: between a third and three times. The
-usual time is their median; what differs from it is measured by 1.4826 times the median of all distances
-from it (MAD), which is the standard deviation where times are spread normally: Rousseeuw and Croux,
-Alternatives to the median absolute deviation, J. Am. Stat. Assoc. 88 (1993). A run is slower if it took
-longer than the median and 3 (1 + 4/n) of these, as n runs say the less of the spread the fewer they are;
-longer than nine of ten of the earlier ones; and by a tenth and 20 s (two readings) at least. If it moved
-more than they did, what it took for each byte must be beyond such a limit, too.
+A run is compared with earlier finished runs with a similar volume: between a third and three times. The usual
+time is their median. The spread is 1.4826 times the median of all distances from it (MAD), which equals the
+standard deviation for normally distributed times: Rousseeuw and Croux, Alternatives to the median absolute
+deviation, J. Am. Stat. Assoc. 88 (1993). A run is slower if it took longer than the median plus 3 (1 + 4/n)
+times the spread (the factor for n runs is larger for few runs, whose spread is less certain), longer than
+nine of ten of the earlier runs, and by at least a tenth and 20 s (two readings). If it moved more bytes than
+they did, its time per byte must exceed such a limit, too.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ _SECOND = 1_000_000_000
 
 @dataclass(frozen=True)
 class Run:
-    """What was seen of one job."""
+    """Measurements of one job."""
 
     job: str
     begin: int
-    """Of its first reading with growth, ns since the epoch."""
+    """Time of its first reading with growth, ns since the epoch."""
     end: int
     read_bytes: float | None
-    """None, as of what follows: nobody counted it."""
+    """None, here and below: not counted."""
     write_bytes: float | None
     metadata: float | None
     is_exact: bool
@@ -50,13 +51,13 @@ class Run:
 
     @property
     def volume(self) -> tuple[bool, float]:
-        """Bytes, or metadata operations of what moved none (false)."""
+        """Bytes, or metadata operations if it moved none (false)."""
         moved = (self.read_bytes or 0) + (self.write_bytes or 0)
         return (True, moved) if moved > 0 else (False, self.metadata or 0)
 
 
 class Verdict(Enum):
-    """What is said of a run."""
+    """The verdict on a run."""
 
     SLOWER = N_("slower than usual")
     USUAL = N_("as usual")
@@ -70,17 +71,17 @@ class Judgement:
 
     verdict: Verdict
     compared: tuple[str, ...]
-    """Jobs."""
+    """Number of jobs."""
     usual_s: float | None = None
     """Median."""
     spread_s: float | None = None
-    """Like a standard deviation."""
+    """Comparable to a standard deviation."""
     limit_s: float | None = None
-    """Longer than this is slower."""
+    """A longer run is slower."""
 
 
 def judged(own: Run, others: Sequence[Run]) -> Judgement:
-    """OTHERS: runs of the same name and user, also later ones."""
+    """OTHERS: runs with the same name and user, including later ones."""
     past = [one for one in others if one.is_over and one.begin < own.begin and is_alike(own, one)]
     jobs = tuple(one.job for one in past)
     if len(past) < LEAST_RUNS:
@@ -93,7 +94,7 @@ def judged(own: Run, others: Sequence[Run]) -> Judgement:
 
 
 def is_alike(own: Run, other: Run) -> bool:
-    """Did they move about as much? Of a run that goes on, as much or more."""
+    """Whether they moved a similar volume; for a run that goes on, at least a similar one."""
     (is_bytes, mine), (are_bytes, theirs) = own.volume, other.volume
     if is_bytes != are_bytes or mine <= 0 or theirs <= 0:
         return False
@@ -101,7 +102,7 @@ def is_alike(own: Run, other: Run) -> bool:
 
 
 def _moved_more(own: Run, past: Sequence[Run]) -> bool:
-    """Does it take longer because it moves more?"""
+    """Whether it takes longer because it moves more."""
     volumes = [one.volume[1] for one in past]
     if own.volume[1] <= median(volumes) * (1 + _LEAST_SHARE):
         return False
@@ -110,10 +111,10 @@ def _moved_more(own: Run, past: Sequence[Run]) -> bool:
 
 
 def _limits(values: Sequence[float], least: float = 0.0) -> tuple[float, float, float]:
-    """Median, spread, and what is beyond both."""
+    """Median, spread, and the limit beyond both."""
     usual = median(values)
     spread = _NORMAL * median(abs(value - usual) for value in values)
-    # Of fewer than ten, all of them.
+    # With fewer than ten, all of them.
     ninth = quantiles(values, n=10, method="inclusive")[-1] if len(values) >= 10 else max(values)
     spreads = _SPREADS * (1 + _OF_FEW / len(values))
     limit = max(usual + spreads * spread, usual * (1 + _LEAST_SHARE), usual + least, ninth)

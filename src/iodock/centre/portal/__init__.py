@@ -1,1 +1,1 @@
-"""The collector's web pages and its door for agents. No calculation of its own."""
+"""The collector's web pages and the entry point for agents. It computes nothing itself."""

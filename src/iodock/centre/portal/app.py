@@ -1,4 +1,4 @@
-"""What the collector serves, and how it is served."""
+"""The collector's web applications, and the server that runs them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from iodock.shared.errors import RequestError
 from iodock.shared.settings import AgentLimits, ConnectionLimits
 
 _GRACE_S = 5
-"""For requests under way when the collector is told to end."""
+"""Time for requests in progress when the collector is stopped."""
 
 
 @dataclass(frozen=True)
 class Tls:
-    """Files of keys; with `client_ca` only those come in who have a certificate of it."""
+    """Key files; with `client_ca` clients must present a certificate that it signed."""
 
     certificate: Path
     key: Path
@@ -52,7 +52,7 @@ def application(
     limits: AgentLimits | None = None,
     places: OpenConnections | None = None,
 ) -> Starlette:
-    """The pages, the door for agents, and what the collector says of itself."""
+    """The pages, the entry point for agents, and the collector's own metrics."""
     responder = site.responder if site else None
     metrics = Metrics(collector.store, access, time.time_ns, collector, places, responder)
     door = Door(collector, access, limits)
@@ -69,7 +69,7 @@ def application(
 def reading(
     store: MonitorTables, access: Access, site: Site | None = None, places: OpenConnections | None = None
 ) -> Starlette:
-    """The pages only: what is read is collected elsewhere."""
+    """The pages only: the data is collected elsewhere."""
     metrics = Metrics(store, access, time.time_ns, None, places)
     return _application(store, access, site, [Route("/metrics", metrics.answer)])
 
@@ -77,7 +77,8 @@ def reading(
 def _application(store: MonitorTables, access: Access, site: Site | None, more: Sequence[Route]) -> Starlette:
     pages = Pages(store, access, site)
     routes = [*more, Route("/healthz", _healthy), *pages.routes()]
-    # Where nobody is asked who he is, a page in a browser on this machine must not ask in his name either.
+    # Without authentication, a page of another site in a browser on this machine must not send requests in
+    # the user's name.
     hosts = ["127.0.0.1", "localhost", "[::1]"] if access.is_open else ["*"]
     return Starlette(
         routes=routes,
@@ -91,8 +92,8 @@ async def _healthy(request: Request) -> Response:
 
 
 def listening(address: str, access: Access, tls: Tls | None) -> socket.socket:
-    """A socket at HOST:PORT. Raises RequestError: no address, in use, or beyond the loopback interface
-    without tokens or with tokens in the clear."""
+    """A socket at HOST:PORT. Raises RequestError: not an address, in use, or beyond the loopback interface
+    without tokens or with unencrypted tokens."""
     host, _, port = address.rpartition(":")
     try:
         found = ipaddress.ip_address(host.strip("[]"))
@@ -106,8 +107,8 @@ def listening(address: str, access: Access, tls: Tls | None) -> socket.socket:
     try:
         family = socket.AF_INET6 if found.version == 6 else socket.AF_INET
         door = socket.create_server((str(found), number), family=family, backlog=512)
-        # An answer's head and body are two pieces: the second must not wait until the first is
-        # acknowledged. Those who come in inherit it.
+        # Head and body of a response are two packets: the second must not wait until the first is
+        # acknowledged. Accepted sockets inherit this.
         door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return door
     except OSError as error:
@@ -127,13 +128,13 @@ def _check_open_door(address: str, access: Access, tls: Tls | None) -> None:
 
 
 def address_of(door: socket.socket, tls: Tls | None) -> str:
-    """Where agents push and browsers ask."""
+    """URL for agents and browsers."""
     host, port = door.getsockname()[:2]
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def places(limits: ConnectionLimits, access: Access) -> OpenConnections:
-    """For connections. Raises this process's limit of open files as far as it may."""
+    """Limits of connections. Raises this process's limit of open files as far as allowed."""
     return OpenConnections(limits, raise_open_files(), access.proxies)
 
 
@@ -145,13 +146,13 @@ def serve(
     ready: Callable[[str], None],
     places: OpenConnections,
 ) -> None:
-    """Until the descriptor WAKE is readable. READY gets the URL. Raises RequestError: a file of keys is not
-    good."""
+    """Serves until the descriptor WAKE is readable. READY gets the URL. Raises RequestError: a key file is
+    invalid."""
     config = uvicorn.Config(
         app,
         http=protocol(places),
         ws="none",
-        # A line for each nonsense that a stranger sends would fill the log.
+        # A line for each invalid request of a stranger would fill the log.
         log_level="error",
         access_log=False,
         server_header=False,
@@ -171,7 +172,7 @@ def serve(
     ready(address_of(door, tls))
     server = uvicorn.Server(config)
     listener = Listener.of(door, places)
-    # Only the main thread gets signals, and what must follow the server's end is not the server's business.
+    # Only the main thread receives signals, and the server must not handle what follows its own end.
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     while thread.is_alive() and not select.select([wake], [], [], 1.0)[0]:

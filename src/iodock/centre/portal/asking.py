@@ -1,5 +1,5 @@
-"""One agent asked for its samples: HTTP as far as it is needed. Nothing that is answered costs more than its
-bound in time and memory; redirects are not followed, as the token would go there."""
+"""Pulls the samples of one agent, with as much HTTP as that needs. A response is limited in time and memory;
+redirects are not followed, because the token would be sent there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iodock.shared.errors import AnswerError
 PATH = "/api/v1/samples"
 TYPE = b"application/x-iodock-samples"
 LONGEST_BYTES = 16 << 20
-"""Of an answer: the longest frame fits."""
+"""Size of a response: the longest frame fits."""
 _LONGEST_HEAD = 16 << 10
 _PIECE = 64 << 10
 _COMPLAINT = 200
@@ -27,16 +27,16 @@ _COMPLAINT = 200
 
 @dataclass(frozen=True)
 class Known:
-    """What the collector keeps of an agent, said with the next question."""
+    """The stored data of an agent, sent to it with the next request."""
 
     spool: str = ""
     kept: int = 0
     full: bool = False
     refused: bool = False
-    """It will never take what follows `kept`."""
+    """The collector will never accept what follows `kept`."""
 
     def encoded(self) -> bytes:
-        """As the agent reads it."""
+        """In the agent's notation."""
         if not self.spool:
             return b"{}"
         said = {"spool": self.spool, "kept": self.kept, "full": self.full, "refused": self.refused}
@@ -45,18 +45,18 @@ class Known:
 
 @dataclass(frozen=True)
 class Pull:
-    """What an agent answered."""
+    """The response of an agent."""
 
     host: str
     spool: str
     has_more: bool
     frames: bytes = field(repr=False)
     sent: int | None = None
-    """What its clock showed then, ns since the epoch; agents of before don't say it."""
+    """The agent's clock at that time, ns since the epoch; older agents do not send it."""
 
 
 class NoRoom(Exception):
-    """There is no memory for the answer now; nobody is to blame."""
+    """There is no memory for the response now, which is not an error of the agent."""
 
 
 class Asking:
@@ -68,18 +68,18 @@ class Asking:
 
     @classmethod
     async def begin(cls, target: Target, address: str, trust: ssl.SSLContext | None) -> Asking:
-        """ADDRESS: what the target's name stands for. Raises OSError, ssl.SSLError."""
+        """ADDRESS: resolved address of the target's name. Raises OSError, ssl.SSLError."""
         reader, writer = await asyncio.open_connection(
             address, target.port, ssl=trust, server_hostname=target.host if trust else None
         )
         return cls(target, reader, writer)
 
     def end(self) -> None:
-        """At once: who does not listen must not be waited for."""
+        """Closes without waiting for the agent."""
         self._writer.transport.abort()
 
     async def ask(self, known: Known, bearer: str | None, room: Callable[[int], bool]) -> Pull:
-        """ROOM: takes memory. Raises AnswerError for an answer that is none, NoRoom, OSError."""
+        """ROOM: reserves memory. Raises AnswerError for an invalid response, NoRoom, OSError."""
         body = known.encoded()
         headers = [
             ("Host", self._target.authority), ("Content-Type", "application/json"),
@@ -139,12 +139,12 @@ def _is_spool(text: str) -> bool:
 
 
 def _shown(text: str) -> str:
-    """As one short line."""
+    """An error as one short line."""
     return "".join(letter if letter.isprintable() else " " for letter in text[:_COMPLAINT]).strip()
 
 
 async def addresses_of(target: Target) -> list[str]:
-    """What the target's name stands for, at least one. Raises OSError."""
+    """The addresses of the target's name, at least one. Raises OSError."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(one[4][0]) for one in found))

@@ -1,6 +1,6 @@
-"""Curves over time as SVG, made here: a page has no data of its own to draw and runs no library.
+"""Curves over time as SVG, generated here: a page contains no raw data for drawing and runs no library.
 
-The drawing is stretched to the page's width, so text stands beside it in HTML."""
+The drawing is stretched to the page's width, so its texts are HTML next to it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from iodock.centre.portal.numbers import amount, decades_top, nice_top, tick
 HEIGHT = 100
 _TICKS = 4
 _MOST_DECADES = 4
-"""Each of which has a label."""
+"""Up to this number of decades, each one has a label."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One line. None: nothing is known of this step."""
+    """One line. None: the value of this step is not known."""
 
     label: str
     values: list[float | None]
@@ -30,7 +30,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Mark:
-    """Something that happened, as a line across a chart."""
+    """An event, shown as a line across a chart."""
 
     ts: int
     """ns since the epoch."""
@@ -40,7 +40,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves with one axis. `kind`: of numbers (see tables.Column)."""
+    """Curves with one axis. `kind`: format of the numbers (see tables.Column)."""
 
     title: str
     kind: str
@@ -48,19 +48,19 @@ class Chart:
     curves: list[Curve] = field(default_factory=list)
     marks: tuple[Mark, ...] = ()
     full: float | None = None
-    """The end of the axis; None: as the values need it."""
+    """The end of the axis; None: chosen from the values."""
     is_logarithmic: bool = False
-    """The axis begins at 1, and what is less lies there."""
+    """The axis begins at 1; smaller values are drawn there."""
 
     @property
     def marked(self) -> list[tuple[Mark, float]]:
-        """Marks within the axis, and where they are on it, steps from the left."""
+        """Marks within the axis, and their positions, steps from the left."""
         places = ((mark, (mark.ts - self.within.begin) / self.within.step) for mark in self.marks)
         return [(mark, round(place, 2)) for mark, place in places if 0 <= place <= self.width]
 
     @cached_property
     def top(self) -> float:
-        """Of the axis. Asked for at every point of a curve."""
+        """End of the axis. Requested for every point of a curve."""
         known = [value for curve in self.curves for value in curve.values if value is not None]
         greatest = max(known, default=0.0)
         if self.full is not None:
@@ -73,7 +73,7 @@ class Chart:
 
     @property
     def levels(self) -> list[str]:
-        """Labels of the axis, from above, equally far from each other."""
+        """Labels of the axis from the top, at equal distances."""
         if not self.is_logarithmic:
             return [amount(self.top * part, self.kind) for part in (1, 0.5)] + ["0"]
         decades = round(log10(self.top))
@@ -83,7 +83,7 @@ class Chart:
 
     @property
     def lines(self) -> list[float]:
-        """Where the labels' lines are."""
+        """Positions of the labels' lines."""
         spaces = len(self.levels) - 1
         return [round(HEIGHT * place / spaces, 2) for place in range(spaces + 1)]
 
@@ -98,13 +98,13 @@ class Chart:
         return self.within.steps
 
     def path(self, curve: Curve) -> str:
-        """The line's `d`, a gap where nothing is known. A step's value stands at its middle."""
+        """The line's `d`, with gaps for unknown values. A step's value is drawn at its middle."""
         pieces, is_drawn = [], False
         for place, value in enumerate(curve.values):
             if value is not None:
                 height = HEIGHT * (1 - self._share(value))
                 pieces.append(f"{'L' if is_drawn else 'M'}{place + 0.5:g} {height:.2f}")
-                # A lone point would not be seen.
+                # A line of one point would be invisible.
                 alone = not is_drawn and (place + 1 == len(curve.values) or curve.values[place + 1] is None)
                 pieces += ["h.01"] if alone else []
             is_drawn = value is not None
@@ -118,7 +118,7 @@ class Chart:
 
     @property
     def readout(self) -> str:
-        """What the page's script shows at the pointer: JSON."""
+        """Values that the page's script shows at the pointer: JSON."""
         rows = [
             [curve.label, ["" if v is None else amount(v, self.kind) for v in curve.values]]
             for curve in self.curves
@@ -134,8 +134,8 @@ def values(
     known: tuple[int, int],
     divide: float | None = None,
 ) -> list[float | None]:
-    """A curve of rows with `bucket`: NAME a second, or divided by DIVIDE. Outside of what is KNOWN (first
-    and last moment, ns) None, and everywhere if no row has a value: nobody counts it."""
+    """A curve of rows with `bucket`: NAME per second, or divided by DIVIDE. Outside of KNOWN (first and last
+    moment, ns) None, and everywhere if no row has a value, because it is not counted."""
     by = within.step / 1e9 if divide is None else divide
     if rows and all(row[name] is None for row in rows):
         return [None] * within.steps

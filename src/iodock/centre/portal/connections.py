@@ -1,8 +1,8 @@
-"""Connections to the collector, and how long each may keep it waiting.
+"""Connections to the collector, with limits on how long each may keep it waiting.
 
-Slow senders and slow readers cost themselves only. When a limit of connections is reached, the connection
-that has waited for its client longest is closed, and the new one is taken: so a client behind a busy address
-still gets in. A connection whose request is being answered is never closed for another.
+Slow senders and slow readers affect only themselves. When a limit of connections is reached, the collector
+closes the connection that has been waiting for its client longest and accepts the new one, so a client behind
+a busy address can still connect. A connection whose request is being processed is never closed for another.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from uvicorn.server import ServerState
 from iodock.shared.settings import ConnectionLimits
 
 _RESERVED_FILES = 192
-"""Open files that are left for the store, its queries, and agents that are pulled."""
+"""Open files reserved for the store, its queries, and agents that are pulled."""
 _FEWEST = 16
 _CLOSED_AT_ONCE = 64
-"""Connections that are closed for new ones before the event loop frees their files."""
+"""Connections that may be closed for new ones before the event loop frees their files."""
 _LINGER_S = 5.0
-"""For a client to take an answer that was given before its request was complete."""
+"""Time for a client to read a response that was sent before its request was complete."""
 _PIECE_BYTES = 64 << 10
 
 Address = tuple[str, int]
@@ -47,7 +47,7 @@ def raise_open_files() -> int:
 
 
 def client_of(host: str) -> str:
-    """What counts as one address: of IPv6 a network of 64 bits, as one machine may have all of it."""
+    """Key of an address: for IPv6 a network of 64 bits, because one machine may have all of it."""
     try:
         found = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -60,12 +60,12 @@ def client_of(host: str) -> str:
 
 
 class Accepted(socket.socket):
-    """An accepted connection. Closing it gives its place back."""
+    """An accepted connection. Closing it frees its slot."""
 
     places: OpenConnections | None = None
     address: Address = ("", 0)
     has_begun = False
-    """The protocol has it: TLS is set up, where there is TLS."""
+    """The protocol has taken over; TLS is set up, if it is used."""
 
     def close(self) -> None:
         super().close()
@@ -73,7 +73,7 @@ class Accepted(socket.socket):
             self.places.leave(self)
 
     def end(self) -> None:
-        """The event loop sees the end and closes it, in whatever state it is."""
+        """The event loop sees the end of the connection and closes it, in whatever state it is."""
         with contextlib.suppress(OSError):
             self.shutdown(socket.SHUT_RDWR)
 
@@ -84,7 +84,8 @@ class OpenConnections:
     def __init__(
         self, limits: ConnectionLimits, open_files: int, proxies: frozenset[str] = frozenset()
     ) -> None:
-        """OPEN_FILES: that this process may have. PROXIES: addresses of many clients, which have no limit."""
+        """OPEN_FILES: limit of this process. PROXIES: addresses that stand for many clients, which have no
+        limit."""
         self.limits = limits
         self.most = min(limits.at_once, max(_FEWEST, open_files - _RESERVED_FILES))
         self.closed: Counter[str] = Counter()
@@ -93,20 +94,20 @@ class OpenConnections:
         self._open: dict[Address, Accepted] = {}
         self._by_client: Counter[str] = Counter()
         self._waiting: defaultdict[str, dict[Address, Accepted]] = defaultdict(dict)
-        """Of each client the connections on which the collector waits for it, the longest wait first."""
+        """For each client the connections on which the collector waits for it, the longest wait first."""
         self._ending: set[Accepted] = set()
-        """Ended to make room, but their files are still open."""
+        """Closed for new connections, but their files are still open."""
 
     def __len__(self) -> int:
         return len(self._open)
 
     @property
     def is_behind(self) -> bool:
-        """Must the event loop first close what was ended?"""
+        """Whether the event loop must first close connections that were ended."""
         return len(self._ending) >= _CLOSED_AT_ONCE
 
     def enter(self, connection: Accepted, address: Address) -> bool:
-        """Takes a place. False: there is none, as all others are being answered."""
+        """Takes a slot. False: there is none, because all requests of the others are being processed."""
         client = client_of(address[0])
         is_many = client not in self._proxies and self._by_client[client] >= self.limits.at_once_per_address
         if is_many and not self._make_room([client]):
@@ -132,7 +133,7 @@ class OpenConnections:
                 self.leave(oldest)
                 oldest.end()
                 self._ending.add(oldest)
-                # Whatever keeps it open must not keep others out.
+                # A connection that stays open must not block others.
                 asyncio.get_running_loop().call_later(_LINGER_S, self._ending.discard, oldest)
                 return True
         return False
@@ -143,7 +144,7 @@ class OpenConnections:
             connection.end()
 
     def leave(self, connection: Accepted) -> None:
-        """Gives a place back; once."""
+        """Frees the slot, only once."""
         self._ending.discard(connection)
         if self._open.get(connection.address) is not connection:
             return
@@ -155,7 +156,7 @@ class OpenConnections:
         self._forget_waiting(client, connection.address)
 
     def begun(self, address: Address) -> None:
-        """A connection's protocol has begun."""
+        """Called when a connection's protocol has begun."""
         if found := self._open.get(address):
             found.has_begun = True
 
@@ -178,7 +179,7 @@ class OpenConnections:
 
 
 class Listener(socket.socket):
-    """A socket that gives each connection a place, or ends it at once. For an event loop."""
+    """A listening socket that gives each connection a slot, or closes it immediately. For an event loop."""
 
     places: OpenConnections
 
@@ -190,7 +191,7 @@ class Listener(socket.socket):
         return made
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Raises BlockingIOError: nobody comes now, or others must be closed first."""
+        """Raises BlockingIOError: no connection is pending, or others must be closed first."""
         for _ in range(_CLOSED_AT_ONCE):
             if self.places.is_behind:
                 break
@@ -203,7 +204,8 @@ class Listener(socket.socket):
 
 
 class Connection(H11Protocol):
-    """HTTP with deadlines for the client: for a request's head, for its rest, and for reading an answer."""
+    """HTTP with deadlines for the client: for a request's head, for the rest of it, and for reading a
+    response."""
 
     def __init__(
         self,
@@ -237,7 +239,7 @@ class Connection(H11Protocol):
         self._follow(has_data=True)
 
     def _follow(self, has_data: bool) -> None:
-        """Sets the deadline of the part of a request that is awaited, once: more bytes do not move it."""
+        """Sets the deadline of the awaited part of a request once: further bytes do not extend it."""
         limits = self._places.limits
         state = self.conn.their_state
         if state is h11.IDLE and has_data and self._awaited != "head":
@@ -264,7 +266,7 @@ class Connection(H11Protocol):
 
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
-        # What the client does not read would be kept for ever.
+        # Data that the client does not read would stay in memory forever.
         self._await_reading(_LINGER_S)
 
     def pause_writing(self) -> None:
@@ -295,13 +297,13 @@ class Connection(H11Protocol):
 
 
 def protocol(places: OpenConnections) -> Any:
-    """What uvicorn makes of each connection."""
+    """Passed to uvicorn, which calls it for each connection."""
     return partial(Connection, places)
 
 
 class InPieces:
-    """An application whose long answers go out piece by piece: the client's reading sets the pace, and no
-    whole answer waits in buffers."""
+    """Wraps an application so that long responses are sent in pieces: the client's reading sets the pace, and
+    no whole response waits in buffers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

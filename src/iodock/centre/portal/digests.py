@@ -1,5 +1,5 @@
-"""Digests of jobs for programs: `GET /digests/JOBID?format=text|json|html`. What is wrong is said in
-one line, as a script at a job's end may put the answer into the job's output."""
+"""Digests of jobs for programs: `GET /digests/JOBID?format=text|json|html`. An error is one line, because a
+script at a job's end may copy the response into the job's output."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _WHY = {
     404: N_("no such job of yours is known"),
     503: N_("the store can't be read now"),
 }
-# The page has its style in it, and a policy of its own that allows that and nothing else.
+# The page contains its style, and has its own policy that allows only that.
 _POLICY = "script-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 
 
 def answer(question: Question, number: str, names: Iterable[str]) -> Response:
-    """Never raises what is the visitor's or the store's fault. NAMES: of the values in the address."""
+    """Never raises errors of the client or the store. NAMES: of the values in the address."""
     asked = question.asked
     try:
         check_names(names, WORDS)
@@ -44,7 +44,7 @@ def answer(question: Question, number: str, names: Iterable[str]) -> Response:
     except RequestError as error:
         return refused(400, question.text, str(error))
     except IodockError:
-        # What is wrong with the collector's files is for its log.
+        # Errors in the collector's files belong in its log.
         return refused(503, question.text)
     headers = {**rendering.HEADERS, "Content-Security-Policy": _POLICY}
     return Response(content, 200, headers, KINDS[form])

@@ -1,8 +1,8 @@
-"""Where agents push their samples: `POST /api/v1/samples`.
+"""Receives samples that agents push: `POST /api/v1/samples`.
 
-A request that is too long, drips, or is no push costs itself only. 200 says that all is on the disk, 400
-that it will never be taken, 403 that the token is not for it, 429 that this sender sends more than a machine
-has to tell, 503 that the collector can't keep it now: try again.
+A request that is too long, too slow, or not a push affects only itself. 200: all data is on the disk; 400: it
+will never be accepted; 403: the token does not allow it; 429: this sender sends more than a machine needs;
+503: the collector can't store it now, try again.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from iodock.shared.errors import StoreError
 from iodock.shared.settings import AgentLimits
 
 LONGEST_BYTES = 16 << 20
-"""Of a request: the longest frame fits."""
+"""Size of a request: the longest frame fits."""
 TYPE = "application/x-iodock-samples"
-"""A page in a browser can't send it without being asked first whether it may."""
+"""A web page can't send this type without a preflight request."""
 TAKERS = 4
-"""Threads that take pushes: one store gains nothing by more, and each would keep memory of its own."""
+"""Threads that process pushes: more do not make one store faster, and each would use memory."""
 PATIENCE_S = 60.0
-"""For a request to be here."""
+"""Time for a request to arrive."""
 AT_ONCE_BYTES = 256 << 20
-"""Of requests that are held in memory."""
+"""Total size of requests that are held in memory."""
 RETRY_AFTER_S = 10
 
 
 class Door:
-    """Takes pushes."""
+    """Receives pushes."""
 
     def __init__(self, collector: Collector, access: Access, limits: AgentLimits | None = None) -> None:
         self._access = access
@@ -79,23 +79,23 @@ class Door:
             return await self._keep(body, sender, visitor, sent)
 
     async def _keep(self, body: bytes, sender: str, visitor: Visitor, sent: int | None) -> Response:
-        # Where nobody is asked who he is, all agents of this machine are one sender.
+        # Without authentication all agents on this machine are one sender.
         is_limited = not self._access.is_open
         try:
             taken = await self._keeper.keep(body, sender, visitor.host or None, is_limited, sent)
         except StoreError:
-            # Which path of the collector is full is nobody else's business; its own log says it.
+            # The path that is full must not be disclosed; the collector's log names it.
             return _refusal(503, "it can't be kept now", {"Retry-After": f"{RETRY_AFTER_S}"})
         if isinstance(taken, Refusal):
             return _too_fast(taken)
         if taken.refused:
-            # A batch under a wrong name is good under another token: it is not to be thrown away.
+            # A batch under a wrong name is valid with another token, so the agent must not discard it.
             return _refusal(403 if taken.is_name_refused else 400, taken.refused)
         return JSONResponse({"kept": taken.kept, "full": taken.full})
 
 
 async def _body(request: Request, room: Callable[[int], bool]) -> bytes | None:
-    """None: there is no room."""
+    """None: there is not enough memory."""
     pieces = bytearray()
     async for piece in request.stream():
         if not room(len(piece)):
@@ -105,7 +105,7 @@ async def _body(request: Request, room: Callable[[int], bool]) -> bytes | None:
 
 
 def int_or_none(text: str | None) -> int | None:
-    """A header's whole number, if it is one."""
+    """The integer value of a header, if it is one."""
     return int(text) if text and text.isdecimal() and len(text) < 20 else None
 
 

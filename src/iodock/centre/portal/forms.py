@@ -1,4 +1,5 @@
-"""What an address asks for. Every value is checked: a wrong one is RequestError, and a page that says so."""
+"""Parameters in an address. Every value is checked: an invalid one raises RequestError and gives an error
+page."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ RANGES = {
     "15m": (HOUR // 4, N_("15 minutes")), "1h": (HOUR, N_("1 hour")), "6h": (6 * HOUR, N_("6 hours")),
     "1d": (DAY, N_("1 day")), "7d": (7 * DAY, N_("7 days")), "30d": (30 * DAY, N_("30 days")),
 }  # fmt: skip
-"""Name in addresses -> length in ns, and what it is called."""
+"""Name in addresses -> length in ns, and its title."""
 FORMATS = ("html", "csv", "json")
 LONGEST_TEXT = 20_000
 MOST_ROWS = 10_000
@@ -28,7 +29,7 @@ _PLAIN_ID = re.compile(r"[A-Za-z0-9_@,+=\[\]~-][A-Za-z0-9_.:@,+=\[\]~-]{0,200}")
 
 @dataclass(frozen=True)
 class Asked:
-    """One question of a browser."""
+    """One request of a browser."""
 
     path: str
     values: Mapping[str, str]
@@ -50,7 +51,7 @@ class Asked:
         return value
 
     def number(self, name: str, otherwise: int, most: int) -> int:
-        """A whole number from 1 on. Raises RequestError."""
+        """An integer of at least 1. Raises RequestError."""
         value = self.values.get(name) or str(otherwise)
         if not (value.isascii() and value.isdecimal() and 1 <= len(value) <= 18 and 1 <= int(value) <= most):
             raise RequestError(f"{name}: {shortened(value)}", f"a whole number from 1 to {most}")
@@ -70,7 +71,7 @@ class Asked:
 
     @property
     def place(self) -> str:
-        """Where it was counted; empty: where most is known."""
+        """Place of the counts; empty: the place with most data."""
         return self.choice("at", PLACES, "")
 
     @property
@@ -100,7 +101,7 @@ class Asked:
         return value, begin * SECOND, end * SECOND
 
     def address(self, **changed: str) -> str:
-        """This page with other values; an empty one goes away."""
+        """The address of this page with other values; empty ones are removed."""
         kept = {name: self.values[name] for name in _KEPT if name in self.values}
         return with_values(self.path, {**kept, **changed})
 
@@ -112,7 +113,7 @@ _KEPT = (
 
 
 def check_names(names: Iterable[str], words: tuple[str, ...]) -> None:
-    """WORDS: what of an address the page uses. Raises RequestError for a value that it would ignore, and for
+    """WORDS: parameters that the page uses. Raises RequestError for a parameter that it would ignore, and for
     one that is given twice."""
     known = (*words, "lang", "format", "table")
     seen: set[str] = set()
@@ -127,26 +128,28 @@ def check_names(names: Iterable[str], words: tuple[str, ...]) -> None:
 
 
 def with_values(path: str, values: Mapping[str, str]) -> str:
-    """An address with those values that are not empty."""
+    """An address with the values that are not empty."""
     rest = urlencode({name: value for name, value in values.items() if value})
     return f"{path}?{rest}" if rest else path
 
 
 def job_address(job: str, values: Mapping[str, str]) -> str:
-    """The page of a job. What a browser would read as a way (`..`) is not put into the path."""
+    """The address of a job's page. Text that a browser would treat as a path (`..`) is not put into the
+    path."""
     if _PLAIN_ID.fullmatch(job):
         return with_values("/jobs/" + quote(job, safe=""), values)
     return with_values("/jobs/", {"id": job, **values})
 
 
 def machine_address(host: object, values: Mapping[str, str]) -> str:
-    """The page of a machine, at the same time. Its name is a value and no way: it may be anything."""
+    """The address of a machine's page for the same time. The name is a query value, not a path, so it may
+    contain anything."""
     kept = {name: values[name] for name in ("range", "end", "lang") if name in values}
     return with_values("/machines", {"host": str(host), **kept})
 
 
 def shortened(value: str, most: int = 60) -> str:
-    """For a message."""
+    """Shortened for a message."""
     return value if len(value) <= most else value[: most - 1] + "…"
 
 

@@ -1,5 +1,5 @@
-"""The one way into the store for what agents send, pushed or pulled: taken by few threads, within each
-sender's budget, and on the disk before anybody is told that it is kept."""
+"""Stores what agents send, pushed or pulled: processed by few threads, limited by each sender's budget, and
+synced to the disk before the agent is notified."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from iodock.centre.monitor.limits import Budgets, Refusal
 from iodock.shared.settings import AgentLimits
 
 SENT = "iodock-time"
-"""The header in which an agent says what its clock shows as it sends, ns since the epoch."""
+"""The header with the agent's clock at the time of sending, ns since the epoch."""
 
 
 def sent_of(text: str | None) -> int | None:
-    """What the header says. Agents of before have none. Raises ValueError: it is no time."""
+    """The value of the header. Older agents have none. Raises ValueError: not a time."""
     if text is None:
         return None
     if not text.isascii() or not text.removeprefix("-").isdecimal() or len(text) > 20:
@@ -32,11 +32,11 @@ def sent_of(text: str | None) -> int | None:
 
 
 class Keeper:
-    """Of one event loop."""
+    """For use in one event loop."""
 
     def __init__(self, collector: Collector, limits: AgentLimits, takers: int, memory: int) -> None:
-        """TAKERS: threads; one store gains nothing by many, and each would keep memory of its own. MEMORY:
-        bytes of bodies that are held at once; one sender's share is a quarter."""
+        """TAKERS: threads; more do not make one store faster, and each would use memory. MEMORY: total bytes
+        of bodies held at a time; one sender may use a quarter."""
         self._collector = collector
         self._budgets = Budgets(limits, time.monotonic)
         self._takers = CapacityLimiter(takers)
@@ -56,9 +56,9 @@ class Keeper:
         is_limited: bool = True,
         sent: int | None = None,
     ) -> MonitorTaken | Refusal:
-        """Takes frames, of machine HOST only if it is given, and waits until they are safe. SENT: the agent's
-        clock as it sent them. Of what is refused in the middle, and of more than the sender may send at once,
-        the frames before it are kept. Raises StoreError."""
+        """Stores frames, only of machine HOST if given, and waits until they are synced. SENT: the agent's
+        clock when it sent them. If a frame is refused, or the sender exceeds its budget, the frames before it
+        are stored. Raises StoreError."""
         async with self._turn(sender):
             most = self._budgets.left(sender) if is_limited else None
             if isinstance(most, Refusal):
@@ -75,14 +75,16 @@ class Keeper:
         return taken
 
     def _turn(self, sender: str) -> asyncio.Lock:
-        """One sender does not take all threads, nor its budget twice. Forgotten when nobody waits for it."""
+        """Per sender, so that one sender can't occupy all threads or use its budget twice. Removed when no
+        request waits for it."""
         turn = self._turns.get(sender) or asyncio.Lock()
         self._turns[sender] = turn
         return turn
 
 
 class Room:
-    """Memory for bodies: what has come, not what was promised, so that who sends nothing takes nothing."""
+    """Memory for bodies, reserved as bytes arrive, not by the announced size: a client that sends nothing
+    reserves nothing."""
 
     def __init__(self, size: int) -> None:
         self._left = size
@@ -91,8 +93,8 @@ class Room:
 
     @contextmanager
     def some(self, sender: str) -> Iterator[Callable[[int], bool]]:
-        """Gives a function that takes so many bytes more, if there are and the sender has not too much; all
-        are given back."""
+        """Gives a function that reserves a number of bytes, if they are available and the sender is below its
+        share; all are released at the end."""
         taken = 0
 
         def more(length: int) -> bool:
@@ -113,12 +115,13 @@ class Room:
                 del self._taken[sender]
 
     def is_greedy(self, sender: str, length: int) -> bool:
-        """Would it hold more than its share with so many bytes more?"""
+        """Whether this number of bytes would exceed the sender's share."""
         return self._taken.get(sender, 0) + length > self._share
 
 
 class _Together:
-    """A call that serves all who wait when it begins: one sync of the disk for many."""
+    """Combines calls: one call serves all that are waiting when it begins, such as one sync of the disk for
+    many requests."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
@@ -126,7 +129,7 @@ class _Together:
         self._task: asyncio.Task[None] | None = None
 
     async def wait(self) -> None:
-        """Until a call that began after now has ended. Raises what it raises."""
+        """Waits until a call that began after now has ended. Raises the call's exception."""
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(mine)
         if self._task is None or self._task.done():
@@ -140,7 +143,7 @@ class _Together:
             try:
                 await run_in_threadpool(self._call)
             except Exception as failed:
-                # Whatever it is: who waits must not wait for ever.
+                # Any exception: otherwise the waiting requests would wait forever.
                 error = failed
             for one in served:
                 if not one.done():

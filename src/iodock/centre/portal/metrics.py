@@ -1,6 +1,6 @@
-"""What the collector says of itself, at `/metrics`, for Prometheus: its own work, not the jobs'.
+"""Metrics of the collector at `/metrics`, for Prometheus: its own work, not that of jobs.
 
-Numbers are kept where the work is done; a scrape only reads them.
+The numbers are updated where the work is done; a scrape only reads them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from iodock.centre.watch.responder import Responder
 from iodock.shared.errors import IodockError, StoreError
 
 MOST_AGENTS = 10_000
-"""With a series of their own, those heard last."""
+"""Number of agents with their own series, those heard last."""
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
@@ -36,7 +36,7 @@ class Clock(Protocol):
 
 
 class Metrics:
-    """Of one collector, or one portal that reads a Prometheus."""
+    """Metrics of one collector, or of a portal that reads a Prometheus."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Metrics:
             self._registry.register(_Response(responder))
 
     async def answer(self, request: Request) -> Response:
-        """To operators only: agents' names and refusals are theirs to see."""
+        """For operators only: others may not see agents' names and refusals."""
         address = request.client.host if request.client else ""
         visitor = self._access.visitor(dict(request.headers), address)
         if visitor is None:
@@ -81,13 +81,13 @@ class Metrics:
         return Response(await to_thread.run_sync(self._scraped), media_type=_TYPE)
 
     def _scraped(self) -> bytes:
-        # One at a time: a scrape reads the store's losses.
+        # One at a time, because a scrape reads the store's losses.
         with self._scraping:
             return generate_latest(self._registry)
 
 
 class _Intake(Source):
-    """What was taken of agents, pushed or pulled."""
+    """Data received from agents, pushed or pulled."""
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
@@ -142,7 +142,7 @@ class _Connections(Source):
 
 
 class _Response(Source):
-    """Episodes of servers, and notices of them; nothing where they can't be read."""
+    """Episodes of servers and their notices; omitted if they can't be read."""
 
     def __init__(self, responder: Responder) -> None:
         self._responder = responder
@@ -174,7 +174,7 @@ class _Response(Source):
 
 
 class _Store(Source):
-    """What the store holds; nothing of it where it can't be read."""
+    """Content of the store; omitted if it can't be read."""
 
     def __init__(self, store: MonitorStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -221,6 +221,6 @@ class _Store(Source):
             try:
                 size += path.stat().st_size if path.is_file() else 0
             except OSError:
-                # Replaced meanwhile.
+                # The file was replaced in between.
                 continue
         return size

@@ -1,4 +1,4 @@
-"""Times and axes as pages show them; amounts are those of `views/amounts.py`."""
+"""Formats times and axes for pages; amounts are in `views/amounts.py`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ SECOND = 1_000_000_000
 
 
 def moment(ns: int) -> str:
-    """Date and time of the collector's zone."""
+    """Date and time in the collector's time zone."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ns / SECOND))
 
 
 def tick(ns: int, length: int) -> str:
-    """A time on an axis that is so long, ns."""
+    """A time on an axis of this length, ns."""
     form = "%H:%M" if length <= 172_800 * SECOND else "%m-%d"
     if length < 600 * SECOND:
-        # Labels of one minute would be alike.
+        # Labels within one minute would be equal.
         form = "%H:%M:%S"
     return time.strftime(form, time.localtime(ns / SECOND))
 
@@ -31,8 +31,7 @@ def zone(ns: int) -> str:
 
 
 def nice_top(value: float, kind: str = "") -> float:
-    """The end of an axis of a kind: 1, 2, 2.5 or 5 times a power of ten of what it is labelled in, not less
-    than VALUE."""
+    """The end of an axis: 1, 2, 2.5 or 5 times a power of ten of its unit, at least VALUE."""
     if value <= 0:
         return 1.0
     if kind in ("bytes", "bytes_rate"):
@@ -46,7 +45,7 @@ def nice_top(value: float, kind: str = "") -> float:
 
 
 def decades_top(value: float) -> float:
-    """The end of a logarithmic axis that begins at 1: a power of ten, of four decades or fewer, or of an even
+    """The end of a logarithmic axis that begins at 1: a power of ten, with at most four decades, or an even
     number of them, so that every second one can be labelled."""
     decades = 1
     while 10.0**decades < value:

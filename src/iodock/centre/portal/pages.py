@@ -1,4 +1,4 @@
-"""The portal's pages: their addresses, who may see them, and what is answered where something is wrong."""
+"""The portal's pages: their addresses, access rights, and responses to errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from iodock.shared.errors import AnswerError, IodockError, RequestError
 from iodock.shared.language import LANGUAGES, N_, Language, language_in
 
 AT_ONCE = 4
-"""Questions to the store; the others wait."""
+"""Queries on the store that run at the same time; others wait."""
 _SECTIONS = (
     ("/now", N_("Now")),
     ("/", N_("File systems")),
@@ -45,14 +45,14 @@ _SECTIONS = (
     ("/events", N_("Events")),
     ("/use", N_("Use")),
 )
-"""Of the menu: address and title."""
+"""Menu entries: address and title."""
 _OPERATORS_SECTIONS = (*_SECTIONS, ("/agents", N_("Quiet")))
 _ACTIONS = ("/actions", N_("Actions"))
 """For operators of a collector that keeps episodes."""
 
 Show = Callable[[Question], Shown]
 Choose = Callable[[Request], tuple[Show, tuple[str, ...]]]
-"""What shows a page, and which words of its address that uses."""
+"""The function that shows a page, and the parameters that the page uses."""
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -67,7 +67,7 @@ class Pages:
         self._turns: anyio.CapacityLimiter | None = None
 
     def routes(self) -> list[Route]:
-        """Addresses of pages. Each has its tables as `?format=csv|json&table=NAME` too."""
+        """Addresses of pages. The tables of each are also available as `?format=csv|json&table=NAME`."""
         shows = {
             "/now": now,
             "/": file_systems,
@@ -102,7 +102,7 @@ class Pages:
     def _answer(
         self, request: Request, visitor: Visitor, section: str, show: Show, words: tuple[str, ...]
     ) -> Response:
-        """Never raises what is the visitor's or the store's fault."""
+        """Never raises errors of the visitor or the store."""
         asked = Asked(request.url.path, dict(request.query_params), time.time_ns())
         text = language_of(request)
         try:
@@ -119,14 +119,14 @@ class Pages:
         except RequestError as error:
             return self.message(request, 400, visitor, error)
         except AnswerError as error:
-            # Those who run it can mend it; to others it says nothing.
+            # Only operators see the error, because only they can correct it.
             return self.message(request, 503, visitor, error if visitor.may_see_all else None)
         except IodockError:
-            # What is wrong with the collector's files is for its log.
+            # Errors in the collector's files belong in its log.
             return self.message(request, 503, visitor)
 
     async def _digest(self, request: Request) -> Response:
-        """For programs: a stranger gets a line and no form."""
+        """For programs: an unauthenticated client gets a line instead of a login form."""
         visitor = self._sessions.reader(request)
         if visitor is None:
             return digests.refused(401, language_of(request))
@@ -164,7 +164,7 @@ class Pages:
         }  # fmt: skip
 
     async def _answered(self, request: Request) -> Response:
-        """An operator's answer to a question, which is one form."""
+        """An operator's decision about a proposed action, sent as a form."""
         visitor = self._sessions.visitor(request)
         if visitor is None:
             return self._stranger(request)
@@ -186,7 +186,7 @@ class Pages:
     def message(
         self, request: Request, status: int, visitor: Visitor | None, error: IodockError | None = None
     ) -> Response:
-        """A page that says what is wrong."""
+        """A page that shows an error."""
         content = rendering.render(
             "message.html", language_of(request), layout="base.html", status=status, error=error, section="",
             asked=Asked(request.url.path, {}, time.time_ns()), **self._frame(request, visitor),
@@ -219,7 +219,7 @@ class Pages:
         return response
 
     async def failed(self, request: Request, error: Exception) -> Response:
-        """For what is no page, and for faults of our own: what happened is in the collector's log."""
+        """For unknown addresses, and for internal errors: the details are in the collector's log."""
         status = error.status_code if isinstance(error, HTTPException) else 500
         if request.url.path.startswith("/api/"):
             return Response(f"{status}\n", status, media_type="text/plain")
@@ -239,7 +239,7 @@ def _job(request: Request) -> tuple[Show, tuple[str, ...]]:
 
 
 def language_of(request: Request) -> Language:
-    """As the address says, else as the browser does."""
+    """From the address, else from the browser."""
     asked = request.query_params.get("lang", "")
     if asked in LANGUAGES:
         return language_in(asked)
@@ -247,7 +247,7 @@ def language_of(request: Request) -> Language:
 
 
 def accepted(header: str) -> str:
-    """The best of our languages in an Accept-Language; `en` without any."""
+    """The preferred available language of an Accept-Language header; `en` without one."""
     found: list[tuple[float, str]] = []
     for part in header[:1000].split(","):
         name, _, quality = part.strip().partition(";q=")
@@ -271,7 +271,7 @@ def _page_of(content: str, status: int = 200) -> Response:
 
 
 def _download(shown: Shown, name: str, form: str) -> Response:
-    """Raises RequestError: there is no such table."""
+    """Raises RequestError: the table does not exist."""
     known = {table.name: table for table in shown.tables}
     if name and name not in known:
         raise RequestError(f"table: {name[:60]}", "one of " + ", ".join(known))

@@ -1,4 +1,4 @@
-"""Login names, user ids and groups, as this machine's name service knows them."""
+"""Login names, user ids and groups from this machine's name service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodock.centre.monitor.questions.jobs import Seen
 
 @lru_cache(4096)
 def group(name: str) -> str:
-    """The primary group of a user; empty: nobody knows."""
+    """The primary group of a user; empty: not known."""
     try:
         return grp.getgrgid(pwd.getpwnam(login(name)).pw_gid).gr_name
     except (KeyError, ValueError):
@@ -22,8 +22,8 @@ def group(name: str) -> str:
 
 
 def seen_by(visitor: Visitor) -> Seen:
-    """Whose rows this visitor may see: those under the login name, and under its id. A login name of digits
-    could be somebody else's id, and counts for nothing."""
+    """Rows that this visitor may see: those under the login name, and under its numeric id. A login name of
+    digits could be another user's id, and is ignored."""
     if visitor.may_see_all:
         return Seen()
     plain = () if visitor.user.isdecimal() else (visitor.user,)

@@ -1,8 +1,7 @@
-"""The collector goes for agents' samples, instead of waiting for them.
+"""Pulls the agents' samples, instead of waiting for pushes.
 
-An agent is told what is kept with the next question, and not before it is on the disk; it offers all that it
-was not told of. What comes goes the way of pushes. Agents that don't answer, or not at once, wait for each
-other and for nobody else.
+Each request names the data that the collector has stored on the disk; the agent then sends everything else.
+The data is processed like a push. Agents that do not respond, or respond slowly, delay only each other.
 """
 
 from __future__ import annotations
@@ -28,28 +27,28 @@ from iodock.shared.settings import AgentLimits
 
 TAKERS = 2
 AT_ONCE_BYTES = 256 << 20
-"""Of answers that are held in memory."""
+"""Total size of responses that are held in memory."""
 GOOD_LANE, DOUBTFUL_LANE = 256, 64
-"""Agents that are asked at once: those that answer quickly, and those that failed last or are slow."""
+"""Agents that are pulled at the same time: fast ones, and those that failed last or are slow."""
 QUICK_S = 2.0
-"""For a connection or an answer of a good one; who takes longer is tried again among the doubtful."""
+"""Timeout for a connection or response of a good agent; a slower one is tried again among the doubtful."""
 CONNECT_S, ANSWER_S = 5.0, 30.0
-"""Of the doubtful: for a connection, with its name and its TLS; for one answer, whole."""
+"""For doubtful agents: timeout of a connection, including name look-up and TLS; and of a whole response."""
 ANSWERS_A_TURN = 16
-"""Then others have theirs: one that was away has many."""
+"""Number of responses in one turn; an agent that was away has many."""
 LONGEST_WAIT_S = 300.0
-"""Until an agent that fails is asked again."""
+"""Time until an agent that failed is pulled again."""
 _NO_ROOM_S = 1.0
-"""Until an agent is asked again for whose answer there was no memory."""
+"""Time until an agent is pulled again after memory was short."""
 _NAME_SERVERS = 32
-"""Threads that ask for addresses: a name service may hang as well."""
+"""Threads for name look-ups: a name service may hang, too."""
 
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Pulling:
-    """Whom to ask, as whom, and how often."""
+    """Agents to pull, the credentials, and the interval."""
 
     targets: tuple[Target, ...]
     shown: Shown
@@ -57,7 +56,7 @@ class Pulling:
 
 
 class _Trouble(Exception):
-    """Why a turn failed. WAIT_S: when to come again, if that is known."""
+    """Reason why a turn failed. WAIT_S: when to retry, if that is known."""
 
     def __init__(self, why: str, wait_s: float = 0.0) -> None:
         super().__init__(why)
@@ -65,11 +64,11 @@ class _Trouble(Exception):
 
 
 class _Slow(Exception):
-    """A good one is not quick."""
+    """A good agent was not fast enough."""
 
 
 class _Agent:
-    """What is known of one of them."""
+    """State of one agent."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -82,12 +81,12 @@ class _Agent:
 
     @property
     def is_doubtful(self) -> bool:
-        """Did it fail last, or was it slow?"""
+        """Whether it failed last, or was slow."""
         return self.is_slow or self.failures > 0
 
 
 class Puller:
-    """Asks all agents, each in its turn. Of one event loop."""
+    """Pulls all agents in turn, in one event loop."""
 
     def __init__(
         self, keeper: Keeper, pulling: Pulling, names: Names, trust: ssl.SSLContext, tell: Tell
@@ -97,13 +96,13 @@ class Puller:
         self._good, self._doubtful = asyncio.Semaphore(GOOD_LANE), asyncio.Semaphore(DOUBTFUL_LANE)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Runs until it is cancelled."""
         async with asyncio.TaskGroup() as group:
             for target in self._pulling.targets:
                 group.create_task(self._follow(_Agent(target)))
 
     async def _follow(self, agent: _Agent) -> None:
-        # Not all at once.
+        # Start times are spread.
         await asyncio.sleep(random.uniform(0, self._pulling.every_s / 2))
         while True:
             async with self._doubtful if agent.is_doubtful else self._good:
@@ -111,7 +110,7 @@ class Puller:
             await asyncio.sleep(wait)
 
     async def _wait_after_turn(self, agent: _Agent) -> float:
-        """Asks it, and says how long to wait then."""
+        """Pulls one agent, and returns the time until the next turn."""
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
@@ -122,18 +121,18 @@ class Puller:
         except _Trouble as trouble:
             return self._fail(agent, trouble)
         except NoRoom:
-            # Not its failure.
+            # Not the agent's error.
             self._note(agent, "no memory for its samples now")
             return _NO_ROOM_S * random.uniform(0.5, 1.5)
         except Exception as error:
-            # A mistake in iodock must not cost the other agents.
+            # A bug in iodock must not affect the other agents.
             return self._fail(agent, _Trouble(f"a mistake in iodock: {error!r}"))
         agent.failures, agent.is_slow = 0, not has_more and clock() - began > QUICK_S
         self._note(agent, "")
         return 0.0 if has_more else max(0.0, began + self._pulling.every_s - clock())
 
     def _fail(self, agent: _Agent, trouble: _Trouble) -> float:
-        """How long to wait."""
+        """Time until the next turn."""
         agent.failures += 1
         agent.address = ""
         self._note(agent, str(trouble))
@@ -141,7 +140,7 @@ class Puller:
         return max(trouble.wait_s, min(doubled, LONGEST_WAIT_S) * random.uniform(0.5, 1.0))
 
     def _note(self, agent: _Agent, trouble: str) -> None:
-        """Says what is new."""
+        """Reports only new errors."""
         if trouble != agent.trouble:
             self._tell(
                 f"note: {agent.target}: {trouble}" if trouble else f"over: {agent.target}: {agent.trouble}"
@@ -149,7 +148,7 @@ class Puller:
         agent.trouble = trouble
 
     async def _turn(self, agent: _Agent) -> bool:
-        """Whether more is waiting. Raises _Trouble, _Slow."""
+        """Returns whether more data is waiting. Raises _Trouble, _Slow."""
         connect_s, answer_s = (CONNECT_S, ANSWER_S) if agent.is_doubtful else (QUICK_S, QUICK_S)
         try:
             asking = await self._begin(agent, connect_s)
@@ -164,7 +163,7 @@ class Puller:
         except (AnswerError, RequestError, OSError) as error:
             raise _Trouble(_told(error)) from error
         except StoreError:
-            # The collector's own log says why.
+            # The collector's own log has the reason.
             raise _Trouble("its samples can't be kept now") from None
         finally:
             asking.end()
@@ -216,7 +215,7 @@ class Puller:
             raise _Trouble(taken.why, taken.wait_s)
         if taken.spool and taken.spool != pull.spool:
             raise _Trouble("batches of another spool than it says")
-        # Of a batch under a wrong name nothing is said: it is not to be thrown away.
+        # A batch under a wrong name is not refused to the agent, because it must not discard the batch.
         is_refused = bool(taken.refused) and not taken.is_name_refused
         kept = taken.kept if taken.spool else before
         agent.known = Known(pull.spool, kept, taken.full and bool(taken.spool), is_refused)
@@ -234,9 +233,9 @@ def _told(error: Exception) -> str:
 
 @contextlib.contextmanager
 def pulling(collector: Collector, wanted: Pulling, limits: AgentLimits, tell: Tell) -> Iterator[None]:
-    """Pulls in a thread of its own as long as the context lasts: neither pages nor pushes wait for agents.
-    Raises RequestError: files that can't be used."""
-    # Said at the start, not at each agent.
+    """Pulls in a separate thread while the context is open: neither pages nor pushes wait for agents. Raises
+    RequestError: files that can't be used."""
+    # Reported once at the start instead of for each agent.
     wanted.shown.bearer()
     trust = wanted.shown.trust()
     _allow_connections(len(wanted.targets))
@@ -245,7 +244,7 @@ def pulling(collector: Collector, wanted: Pulling, limits: AgentLimits, tell: Te
     names = Names(wanted.targets, lambda machine: collector.store.catalogue.spools.get(machine, ()))
 
     def tell_if_heard(line: str) -> None:
-        # Where standard error is closed, pulling goes on.
+        # If standard error is closed, pulling goes on.
         with contextlib.suppress(Exception):
             tell(line)
 
@@ -256,7 +255,7 @@ def pulling(collector: Collector, wanted: Pulling, limits: AgentLimits, tell: Te
         ended = loop.create_task(end.wait())
         await asyncio.wait((work, ended), return_when=asyncio.FIRST_COMPLETED)
         if work.done():
-            # A mistake in iodock: nothing else ends it.
+            # A bug in iodock: nothing else ends it.
             tell_if_heard(f"error: pulling has ended: {work.exception()!r}")
         for task in (work, ended):
             task.cancel()
@@ -275,14 +274,14 @@ def pulling(collector: Collector, wanted: Pulling, limits: AgentLimits, tell: Te
     try:
         yield
     finally:
-        # The loop is closed where pulling has ended before.
+        # The loop is already closed if pulling has ended.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(end.set)
         thread.join(ANSWER_S)
 
 
 def _allow_connections(count: int) -> None:
-    """As many files as the system lets us have open, if there are many agents."""
+    """Raises the limit of open files if there are many agents."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < count + 1024 and (soft < hard or hard == resource.RLIM_INFINITY):
         wanted = count + 1024

@@ -1,4 +1,4 @@
-"""Pages as HTML: templates with everything escaped, and static files that they name."""
+"""Pages as HTML: templates that escape everything, and their static files."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Vary": "Cookie, Authorization, Accept-Language",
 }
-"""Of every page."""
+"""Headers of every page."""
 _LONGEST = {"job": 48, "title": 40, "sentence": 1000}
-"""Letters of a text in a table, by the column's kind."""
+"""Maximum length of a text in a table, by the column's kind."""
 
 
 @cache
 def static_files() -> dict[str, tuple[bytes, str]]:
-    """Name -> content and kind."""
+    """Name -> content and type."""
     return {
         path.name: (path.read_bytes(), KINDS[path.suffix])
         for path in sorted(_STATIC.iterdir()) if path.suffix in KINDS
@@ -48,7 +48,7 @@ def static_files() -> dict[str, tuple[bytes, str]]:
 
 @cache
 def static_address(name: str) -> str:
-    """With a mark of its content, so that a browser may keep it."""
+    """With a hash of its content, so that a browser may cache it."""
     return f"/static/{name}?{hashlib.sha256(static_files()[name][0]).hexdigest()[:12]}"
 
 
@@ -58,7 +58,8 @@ def _environment() -> Environment:
         loader=PackageLoader("iodock.centre.portal"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    # Every text of a template passes here: no name turns the direction of its neighbours, or is unseen.
+    # Every text of a template passes through here: direction marks and invisible characters in names become
+    # visible.
     made.finalize = _finalized
     made.globals.update(
         static=static_address, cell=cell, moment=numbers.moment, zone=numbers.zone, amount=numbers.amount,
@@ -69,7 +70,7 @@ def _environment() -> Environment:
 
 
 def _finalized(value: object) -> object:
-    """Ordinary line breaks stay: templates have them too."""
+    """Ordinary line breaks are kept, because templates have them too."""
     return value if isinstance(value, Markup) or not isinstance(value, str) else visible_lines(value)
 
 
@@ -83,7 +84,7 @@ def render(template: str, text: Language, **values: object) -> str:
 
 
 def cell(column: Column, row: Row) -> str:
-    """A value as the page shows it; `≥` before what may be more."""
+    """A formatted value; `≥` before a lower bound."""
     value = row.get(column.key)
     if value is None or value == "":
         return ""

@@ -1,7 +1,7 @@
-"""Who asks for a page: as for agents by token or proxy, and browsers by the cookie of a session.
+"""Identifies visitors: like agents by token or proxy, and browsers by a session cookie.
 
-A session is a random number that only its browser has. It is kept in memory as a hash. It ends after half a
-day, at a logout, when the collector is restarted, and when the token that began it is revoked.
+A session is a random number that only its browser has. The portal keeps a hash of it in memory. The session
+ends after half a day, at logout, when the collector restarts, and when the token that began it is revoked.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _NO_PAGES = (Role.AGENT, Role.DIGEST)
 @dataclass(frozen=True)
 class _Session:
     token: str
-    """SHA-256 of the token that was given."""
+    """SHA-256 of the token used for the login."""
     ends: float
 
 
 class Sessions:
-    """Of one portal. May be asked from any thread."""
+    """Sessions of one portal. May be used from any thread."""
 
     def __init__(self, access: Access, clock: Callable[[], float] = time.monotonic) -> None:
         self._access, self._clock = access, clock
@@ -45,7 +45,7 @@ class Sessions:
         """By the SHA-256 of their cookie, the oldest first."""
 
     def visitor(self, request: Request) -> Visitor | None:
-        """None: nobody who may see pages."""
+        """None: no visitor with access to pages."""
         headers = dict(request.headers)
         cookie = "" if "authorization" in headers else _cookie(headers.get("cookie", ""))
         found = self._of_cookie(cookie) if cookie else None
@@ -53,7 +53,8 @@ class Sessions:
         return None if found is None or found.role in _NO_PAGES else found
 
     def reader(self, request: Request) -> Visitor | None:
-        """Who may read digests: as `visitor`; with a token for digests, those of all. None: nobody known."""
+        """The visitor for digests: as `visitor`; with a token for digests, access to those of all users.
+        None: unknown."""
         found = self._access.visitor(dict(request.headers), request.client.host if request.client else "")
         if found is not None and found.role is Role.DIGEST:
             return Visitor(Role.OPERATOR, name=found.name)
@@ -71,25 +72,25 @@ class Sessions:
             return visitor
 
     def is_in_one(self, request: Request) -> bool:
-        """Did the visitor log in with a form?"""
+        """Whether the visitor logged in with a form."""
         cookie = _cookie(request.headers.get("cookie", ""))
         return bool(cookie) and self._of_cookie(cookie) is not None
 
     def form_token(self, request: Request, visitor: Visitor) -> str:
-        """What a form that changes something must bring back. Only this visitor's pages have it, so that no
-        other site's page can send the form in the visitor's name. It is good until the session ends or the
-        collector is restarted."""
+        """Token that a form must return to change something. Only this visitor's pages contain it, so no
+        other site's page can submit the form in the visitor's name. It is valid until the session ends or the
+        collector restarts."""
         who = (_cookie(request.headers.get("cookie", "")), visitor.role.value, visitor.user, visitor.name)
         return hmac.new(self._key, "\0".join(who).encode(), "sha256").hexdigest()
 
     def is_own_form(self, request: Request, visitor: Visitor, fields: dict[str, str]) -> bool:
-        """Was the form on one of this visitor's pages?"""
+        """Whether the form came from one of this visitor's pages."""
         given = fields.get("form", "").encode()
         return hmac.compare_digest(given, self.form_token(request, visitor).encode())
 
     def begin(self, response: Response, token: str, request: Request) -> bool:
-        """Gives the browser a new session, in a cookie that no script reads and no other site sends. False:
-        the token does not show pages."""
+        """Gives the browser a new session, in a cookie that scripts and other sites can't read. False: the
+        token gives no access to pages."""
         found = self._access.visitor({"authorization": f"Bearer {token}"}, "")
         if found is None or found.role in _NO_PAGES:
             return False
@@ -106,7 +107,7 @@ class Sessions:
         return True
 
     def end(self, response: Response, request: Request) -> None:
-        """Logs out: the cookie opens nothing any more, wherever it was copied."""
+        """Logs out: the cookie becomes invalid, including all copies of it."""
         with self._lock:
             self._sessions.pop(digest(_cookie(request.headers.get("cookie", ""))), None)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict", path="/")
@@ -121,13 +122,13 @@ def _cookie(text: str) -> str:
 
 
 async def token_in_form(request: Request) -> str | None:
-    """The token of a form that was sent; None: too long, or from another site's page."""
+    """The token in a submitted form; None: too long, or from another site's page."""
     fields = await form(request)
     return None if fields is None else fields.get("token", "").strip()
 
 
 async def form(request: Request) -> dict[str, str] | None:
-    """The first value of each field of a form that was sent; None: too long, or from another site's page."""
+    """The first value of each field of a submitted form; None: too long, or from another site's page."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
         return None

@@ -16,15 +16,15 @@ _TEXTS = ("text", "name", "title", "job", "machine", "user", "time", "severity",
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `kind`: text, sentence (a long one), name, title (a name of which the beginning is shown),
-    job, machine, user, time, severity, plain (only in files for download), or a number: integer, number,
-    bytes, bytes_rate, rate, share (1 is all), seconds, short_seconds."""
+    """One column. `kind`: text, sentence (a long one), name, title (a name of which only the beginning is
+    shown), job, machine, user, time, severity, plain (only in files for download), or a number: integer,
+    number, bytes, bytes_rate, rate, share (1 is all), seconds, short_seconds."""
 
     key: str
     title: str
     kind: str = "text"
     sort: str = ""
-    """What the server sorts by at a click; empty: not sorted."""
+    """Sort key of the server when the user clicks on the heading; empty: not sortable."""
 
     @property
     def is_number(self) -> bool:
@@ -33,21 +33,21 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows have a value for every column's key, `exact` where sums may be lower bounds, and `link`, `full`
-    (the whole text of a job's id) where a name leads somewhere."""
+    """Rows have a value for every column's key, `exact` if sums may be lower bounds, and `link`, `full` (the
+    whole text of a job's id) if a name is a link."""
 
     name: str
-    """In addresses."""
+    """Name in addresses."""
     title: str
     columns: tuple[Column, ...]
     rows: list[Row]
     empty: str
-    """What is said instead of no rows."""
+    """Text shown if there are no rows."""
     note: str = ""
     sorted_by: str = ""
-    """The column's `sort`; empty: what the address says."""
+    """The column's `sort`; empty: the default of the address."""
     has_bounds: bool = True
-    """`exact` belongs to the file for download."""
+    """`exact` is a column of the file for download."""
 
     @property
     def has_lower_bounds(self) -> bool:
@@ -55,7 +55,7 @@ class Table:
 
     @property
     def shown(self) -> list[Column]:
-        """Columns that have something in some row; files for download have all."""
+        """Columns with a value in some row; files for download have all."""
         first, *others = self.columns
         filled = (
             column
@@ -69,8 +69,8 @@ class Table:
 
 
 def as_csv(table: Table) -> str:
-    """Plain numbers: bytes, counts, seconds, ns since the epoch. What a spreadsheet would take for a formula
-    has an apostrophe before it."""
+    """Plain numbers: bytes, counts, seconds, ns since the epoch. Text that a spreadsheet would take for a
+    formula gets an apostrophe."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.fields())
@@ -88,7 +88,7 @@ def as_json(table: Table, begin: int, end: int) -> str:
 
 
 def total(values: Iterable[object]) -> float | None:
-    """Their sum; None where none of them is known."""
+    """Their sum; None if none of them is known."""
     known = [value for value in values if isinstance(value, (int, float))]
     return float(sum(known)) if known else None
 
@@ -102,7 +102,7 @@ def _field(value: object) -> object:
 
 
 def _plain(value: object) -> object:
-    """Sums of shares are whole where nothing was shared."""
+    """Sums of shares are integers if no row was shared."""
     if isinstance(value, float):
         rounded = round(value, 6)
         return int(rounded) if rounded.is_integer() else rounded

@@ -1,5 +1,5 @@
-"""Asks a portal for what its visitor may see. Only the standard library's HTTP is loaded: a command at the
-end of a job must start quickly."""
+"""Queries a portal for what its visitor may see. Only the standard library's HTTP is imported: a command at
+the end of a job must start quickly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import urlencode, urlsplit
 from iodock.shared.errors import AnswerError, RequestError
 
 TYPE_CHECKING = False
-"""As typing's, whose import takes as long as Python's own start."""
+"""The same value as typing's, whose import takes as long as Python's own start."""
 
 if TYPE_CHECKING:
     import ssl
@@ -22,8 +22,8 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Portal:
-    """One that is asked. TOKEN: a file with a token, read at each request. AUTHORITY: certificates (PEM) to
-    trust, instead of the system's. PATIENCE_S: for one answer."""
+    """A portal. TOKEN: a file with a token, read for each request. AUTHORITY: certificates (PEM) to trust,
+    instead of the system's. PATIENCE_S: timeout of one response."""
 
     def __init__(
         self, url: str, token: str | None = None, authority: str | None = None, patience_s: float = 10.0
@@ -31,8 +31,8 @@ class Portal:
         self.url, self.token, self.authority, self.patience_s = url, token, authority, patience_s
 
     def get(self, path: str, values: dict[str, str]) -> tuple[int, bytes]:
-        """Status and content. Neither redirects nor the environment's proxies are followed: the token would
-        go there. Raises RequestError: no address, or no token; AnswerError: no answer."""
+        """Status and content. Neither redirects nor the environment's proxies are followed, because the token
+        would be sent there. Raises RequestError: invalid address, or no token; AnswerError: no response."""
         host, port, is_secure = self._place()
         ends = time.monotonic() + self.patience_s
         headers = {"Authorization": f"Bearer {_secret(self.token)}"} if self.token else {}
@@ -46,7 +46,7 @@ class Portal:
             finally:
                 connection.close()
         except TimeoutError:
-            # Loaded here, because a digest is asked for at the end of every job.
+            # Imported here, because a digest is fetched at the end of every job.
             from iodock.shared.units import number_text
 
             raise AnswerError(
@@ -87,7 +87,7 @@ class Portal:
 
 
 def _content(answer: http.client.HTTPResponse, ends: float) -> bytes:
-    """Each piece has the connection's patience; one that drips has no more than that in all."""
+    """The connection's timeout applies to each piece; a slow response must not exceed it in total either."""
     content = bytearray()
     while piece := answer.read1(_PIECE):
         content += piece

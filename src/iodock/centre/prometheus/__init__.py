@@ -1,6 +1,7 @@
-"""Rows of a monitor store out of a Prometheus that scrapes the agents: `PrometheusStore`.
+"""Rows of a monitor store from a Prometheus that scrapes the agents: `PrometheusStore`.
 
-`address` and `client` ask, `selection` says for what, `series` what came, `growth` makes rows of it."""
+`address` and `client` send queries, `selection` chooses the series, `series` interprets them, `growth` makes
+rows of them."""
 
 from iodock.centre.prometheus.address import Address, Credentials, is_address, parsed
 from iodock.centre.prometheus.client import Client

@@ -1,4 +1,4 @@
-"""Where a Prometheus is, and what it is shown to be let in."""
+"""Address and credentials of a Prometheus."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FORM = "prometheus://HOST:PORT/PREFIX or prometheus+https://HOST:PORT/PREFIX"
 
 @dataclass(frozen=True)
 class Address:
-    """`prefix`: before `/api/v1`; empty, or begins with a slash."""
+    """`prefix`: path before `/api/v1`; empty, or begins with a slash."""
 
     host: str
     port: int
@@ -33,7 +33,7 @@ class Address:
 
     @property
     def is_private(self) -> bool:
-        """Does nobody on the way read what is sent?"""
+        """Whether the connection can't be intercepted."""
         try:
             return self.is_secure or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -41,19 +41,19 @@ class Address:
 
 
 def is_address(store: str) -> bool:
-    """Is it meant for a Prometheus, rather than a folder?"""
+    """Whether the text is the address of a Prometheus, not a folder."""
     return store.partition("://")[0] in _PORTS
 
 
 def parsed(text: str) -> Address:
-    """Of `prometheus[+https]://HOST[:PORT][/PREFIX]`. Raises RequestError."""
+    """Parses `prometheus[+https]://HOST[:PORT][/PREFIX]`. Raises RequestError."""
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise RequestError(f"--store {text}: {error}", _FORM) from error
     if parts.username or parts.password:
-        # Not repeated: it may have a password in it.
+        # The address is not quoted, because it may contain a password.
         raise RequestError(
             "--store has a user or password in it, which all users of this machine can see",
             "--store-user NAME --store-password FILE",
@@ -68,18 +68,18 @@ def parsed(text: str) -> Address:
 
 @dataclass(frozen=True)
 class Credentials:
-    """Files with what lets in. They are read at each request: whoever renews them restarts nothing."""
+    """Files with credentials. They are read for each request, so that renewing them needs no restart."""
 
     token: Path | None = None
     """A bearer token."""
     user: str = ""
     password: Path | None = None
-    """Of that user."""
+    """Password of that user."""
     authority: Path | None = None
     """Certificates (PEM) to trust, instead of the system's."""
 
     def check(self, address: Address) -> None:
-        """Raises RequestError: they don't fit together, or would travel in the clear."""
+        """Raises RequestError: they are inconsistent, or would be sent unencrypted."""
         if bool(self.user) != bool(self.password):
             raise RequestError("--store-user and --store-password FILE belong together")
         if self.token and self.user:
@@ -95,7 +95,7 @@ class Credentials:
             self.trust()
 
     def headers(self) -> dict[str, str]:
-        """Of a request. Raises RequestError: a file can't be read, or others may read it."""
+        """Headers of a request. Raises RequestError: a file can't be read, or others may read it."""
         if self.token:
             return {"Authorization": f"Bearer {_secret(self.token)}"}
         if self.password:
@@ -104,7 +104,7 @@ class Credentials:
         return {}
 
     def trust(self) -> ssl.SSLContext:
-        """Whose certificates count. Raises RequestError."""
+        """TLS settings with the trusted certificates. Raises RequestError."""
         try:
             return ssl.create_default_context(cafile=str(self.authority) if self.authority else None)
         except (OSError, ssl.SSLError) as error:

@@ -1,4 +1,4 @@
-"""Answers of Prometheus (JSON) as tables, in SQL: nothing is done for each sample in Python."""
+"""Responses of Prometheus (JSON) as tables, in SQL: Python does nothing per sample."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ SIZE = """
         OR len(list_filter(samples, lambda s: NOT coalesce(isfinite(s[1] + s[2]), false))) > 0
     ) FROM answer
 """
-"""How many samples, and how many series that are none."""
+"""Number of samples, and number of invalid series."""
 NUMBERED = pa.schema(
     [pa.field("number", pa.int64()), pa.field("series", pa.int64()), pa.field("part", pa.string())]
 )
-"""Of `answer`: which series it is, and what it tells: its `value`, a `time` in seconds, when it began
-(`start`), or how many owners of a place are not listed (`others`)."""
+"""For each row of `answer`: its series and the meaning of its number: a `value`, a `time` in seconds, its
+beginning (`start`), or the number of owners of a place that are not listed (`others`)."""
 TABLES = """
     CREATE TEMP TABLE every_sample (series BIGINT, ts BIGINT, value BIGINT);
     CREATE TEMP TABLE every_reading (place BIGINT, ts BIGINT, others BIGINT);
@@ -46,7 +46,7 @@ TABLES = """
     CREATE TEMP VIEW samples AS SELECT DISTINCT * FROM every_sample;
     CREATE TEMP VIEW readings AS SELECT DISTINCT * FROM every_reading;
 """
-# A step that is not over is told as of now.
+# A step that is not complete has the present time.
 _EACH = """
     SELECT series, part, sample[2] AS value,
         least(round(sample[1] * 1000)::BIGINT * 1000000, {{latest}}) AS ts
@@ -68,7 +68,7 @@ _SORTED = f"""
 
 
 def sorted_until(latest: int = _MOST) -> str:
-    """Statements that bring `answer` into the tables; nothing is later than LATEST, ns since the epoch."""
+    """Statements that load `answer` into the tables; nothing is later than LATEST, ns since the epoch."""
     return _SORTED.format(latest=latest)
 
 

@@ -1,4 +1,4 @@
-"""Questions to a Prometheus: https://prometheus.io/docs/prometheus/latest/querying/api/."""
+"""Queries to a Prometheus: https://prometheus.io/docs/prometheus/latest/querying/api/."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from iodock.shared.errors import AnswerError
 
 SECOND = 1_000_000_000
 PATIENCE_S = 30.0
-"""For one answer."""
+"""Timeout of one response."""
 LONGEST_BYTES = 32 << 20
-"""Of one answer; a longer one is asked for in pieces of its time."""
+"""Size of one response; a longer one is fetched in several periods."""
 _PIECE = 256 << 10
 _TOO_MUCH = (
     "too many samples",
@@ -26,16 +26,16 @@ _TOO_MUCH = (
     "maxpointspertimeseries",
     "exceeded maximum resolution",
 )
-"""What Prometheus and VictoriaMetrics say of a question that would need more memory than they give it."""
+"""Messages of Prometheus and VictoriaMetrics for a query that would need more memory than allowed."""
 
 
 class TooMuch(Exception):
-    """The answer is too long for here or there: ask for a shorter time."""
+    """The response is too long for this or the other side: a shorter period is needed."""
 
 
 @dataclass(frozen=True)
 class Client:
-    """One Prometheus, or what speaks as one."""
+    """A Prometheus, or a compatible server."""
 
     address: Address
     credentials: Credentials = field(default_factory=Credentials)
@@ -43,14 +43,14 @@ class Client:
     longest_bytes: int = LONGEST_BYTES
 
     def readings(self, selector: str, begin: int, end: int) -> bytes:
-        """The answer (JSON) with all that was scraped from BEGIN to END, ns since the epoch. Raises TooMuch,
+        """The response (JSON) with everything scraped from BEGIN to END, ns since the epoch. Raises TooMuch,
         AnswerError, RequestError."""
-        # Whole seconds: both ends are in it, or twice in two pieces.
+        # Whole seconds: a period includes both its ends, so adjacent periods must not share one.
         last, length = -(-end // SECOND), -(-(end - begin) // SECOND) + 1
         return self._asked("query", {"query": f"{selector}[{length}s]", "time": str(last)})
 
     def steps(self, expression: str, begin: int, end: int, step: int) -> bytes:
-        """The same of an expression at BEGIN and every STEP until END."""
+        """The same for an expression at BEGIN and every STEP until END."""
         times = {"start": begin, "end": end, "step": step}
         form = {name: str(value // SECOND) for name, value in times.items()}
         return self._asked("query_range", {"query": expression, **form})
@@ -74,8 +74,8 @@ class Client:
         return body
 
     def _post(self, path: str, form: dict[str, str]) -> tuple[int, bytes]:
-        """Status and body. Neither redirects nor the environment's proxies are followed: what lets us in
-        would go there."""
+        """Status and body. Neither redirects nor the environment's proxies are followed, because the
+        credentials would be sent there."""
         ends = time.monotonic() + self.patience_s
         headers = {
             "Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json",
@@ -89,7 +89,8 @@ class Client:
                 body += piece
                 if len(body) > self.longest_bytes:
                     raise TooMuch
-                # Each piece has the connection's patience; one that drips has no more than that in all.
+                # The connection's timeout applies to each piece; a slow response must not exceed it in total
+                # either.
                 if time.monotonic() > ends:
                     raise TimeoutError
             if answer.length:
@@ -121,7 +122,7 @@ class Client:
 
 
 def _error(body: bytes) -> str:
-    """What an answer of another status says, as one short line."""
+    """The message of a response with another status, as one short line."""
     try:
         found = from_json(body)
         text = f"{found['errorType']}: {found['error']}"

@@ -1,4 +1,4 @@
-"""What one answer is made of: series fetched, told apart, and made rows of."""
+"""Builds one answer: fetches series, interprets them, and makes rows."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from iodock.shared.engine.need import Need
 from iodock.shared.errors import AnswerError
 
 MOST_SAMPLES = 6_000_000
-"""Of one question; more would take gigabytes."""
+"""Samples of one query; more would need gigabytes."""
 MOST_SERIES = 200_000
 _HOUR = 3600 * SECOND
 _SHORTEST = 10 * SECOND
-"""What is still too long is not cut any more."""
+"""A period that is still too long is not divided further."""
 
 
 class Fetch:
-    """Of one table for one question, in tables of a connection of its own."""
+    """The rows of one table for one query, in tables of a separate connection."""
 
     def __init__(
         self, client: Client, connection: duckdb.DuckDBPyConnection, begin: int, end: int, step: int
     ) -> None:
         """STEP: 0 for readings as they were scraped, ns."""
         self._client, self._connection, self._step = client, connection, step
-        # What was there before says what is new: an entry is removed after it was idle for that long.
+        # Earlier data shows which entries are new: an entry is removed after being idle for that long.
         self._begin = begin - growth.IDLE - 2 * step
         self._end = end
         self._series = Series()
@@ -41,8 +41,8 @@ class Fetch:
         connection.execute(answers.TABLES)
 
     def rows(self, table: str, need: Need) -> pa.Table:
-        """Of `job_io`, `targets` or `losses`; there are no events and no names of jobs. Raises AnswerError,
-        RequestError."""
+        """Rows of `job_io`, `targets` or `losses`; there are no events and no names of jobs. Raises
+        AnswerError, RequestError."""
         if table in ("events", "job_names"):
             return self._made(nothing(table))
         if table == "losses":
@@ -65,7 +65,8 @@ class Fetch:
         return self._made(f"SELECT * FROM ({nothing(table)}) UNION ALL BY NAME {answers.HOSTS}")
 
     def _losses(self) -> pa.Table:
-        """The greatest of each hour: Prometheus has no moments of what is told at every reading."""
+        """The maximum of each hour: Prometheus does not have the times of values that are reported at every
+        reading."""
         for name, function, selector in selection.LOSSES:
             self._take_levels(selector, _HOUR, function, name)
         return self._made(f"SELECT * FROM ({nothing('losses')}) UNION ALL BY NAME {answers.LOSSES}")
@@ -92,7 +93,7 @@ class Fetch:
     def _answers(
         self, selector: str, begin: int, end: int, step: int, function: str = "last_over_time"
     ) -> Iterator[bytes]:
-        """In pieces of time that are short enough."""
+        """Fetched in periods that are short enough."""
         whole = step or SECOND
         begin, end = begin // whole * whole, -(-end // whole) * whole
         answer = self._asked(selector, begin, end, step, function)
@@ -110,7 +111,7 @@ class Fetch:
         try:
             if not step:
                 return self._client.readings(selector, begin, end)
-            # What ended within a step is told at its end, too.
+            # An entry that ended within a step is also reported at the step's end.
             return self._client.steps(f"{function}({selector}[{step // SECOND}s])", begin, end, step)
         except TooMuch:
             return None
@@ -122,7 +123,7 @@ class Fetch:
         )
 
     def _open(self, answer: bytes) -> None:
-        """Into the table `answer`."""
+        """Loads it into the table `answer`."""
         try:
             self._connection.execute(answers.OPENED, [answer.decode()])
             head = self._connection.execute(answers.HEAD).fetchall()
@@ -151,7 +152,7 @@ class Fetch:
         )
 
     def _number(self) -> None:
-        """Tells the series of `answer` apart: into `numbered`."""
+        """Interprets the series of `answer` and writes `numbered`."""
         found = self._connection.execute("SELECT number, labels FROM answer").fetchall()
         rows = [row for number, text in found if (row := self._numbered(number, _labels(text)))]
         if len(self._series.counters) > MOST_SERIES:
@@ -170,7 +171,7 @@ def _labels(text: str) -> dict[str, str]:
 
 
 def _part(kind: Kind) -> str:
-    """What a series' values are: see answers.NUMBERED."""
+    """Meaning of a series' values: see answers.NUMBERED."""
     if kind.quantity == "owners":
         return "others"
     if kind.is_created:

@@ -1,21 +1,22 @@
-"""How much counters grew between readings, in SQL: the rules of crates/iodock-samples/src/growth.rs and
-crates/iodock-monitor/src/falling.rs, for what Prometheus keeps.
+"""Growth of counters between readings, in SQL: the rules of crates/iodock-samples/src/growth.rs and
+crates/iodock-monitor/src/falling.rs, applied to the data of Prometheus.
 
-Prometheus does not say when a counter changed last; it is taken from the readings before. And it has only the
-owners that the agent lists: one that was not listed before may be new, or may have been among the others.
+Prometheus does not say when a counter changed last; this is derived from the previous readings. And it has
+only the owners that the agent lists: an owner that was not listed before may be new, or may have been among
+the others.
 
-Tables: `readings` (place, ts, others: how many owners are not listed), `entries`, `counters` and `falling`
-(see series.py), `samples` (series, ts, value), `starts` (series, ts from when on, start). Times in
-ns, values in the units of the store."""
+Tables: `readings` (place, ts, others: number of owners not listed), `entries`, `counters` and `falling` (see
+series.py), `samples` (series, ts, value), `starts` (series, ts from which it applies, start). Times in ns,
+values in the units of the store."""
 
 from __future__ import annotations
 
 from iodock.centre.prometheus.selection import QUANTITIES, counted
 
 IDLE = 300 * 1_000_000_000
-"""How long an entry is idle, at least, before a server removes it (`Expiry` in growth.rs)."""
+"""Minimum idle time of an entry before a server removes it (`Expiry` in growth.rs)."""
 _MOST = 1 << 62
-"""Of any value: a damaged counter must not end the answer."""
+"""Limit of any value: a damaged counter must not abort the query."""
 
 _READINGS = """
     SELECT place, ts, others, lag(ts) OVER w AS before_ts, lag(others) OVER w AS before_others,
@@ -34,7 +35,7 @@ _VALUES = """
     WHERE c.quantity <> 'level'
     WINDOW w AS (PARTITION BY s.series ORDER BY s.ts)
 """
-# One row for each reading of an entry. What it did is seen as it changes.
+# One row for each reading of an entry. Its activity shows in changes of its counters.
 _PRESENT = """
     SELECT *, lag(ts) OVER w AS last_present, lag(start) OVER w AS last_start,
         lead(ts) OVER w AS next_present,
@@ -65,8 +66,8 @@ _COMPARED = f"""
 
 
 def _grown(step: int) -> str:
-    """entry, begin_ts, end_ts, operation, quantity, bucket, growth, exact, moved (what was in the sum of the
-    others before). STEP: a reading is at most so much older than its time, ns."""
+    """entry, begin_ts, end_ts, operation, quantity, bucket, growth, exact, moved (the part that was in the
+    sum of the others before). STEP: largest age of a reading at its time, ns."""
     same, other = (
         "entry_start = last_start",
         "entry_start <> last_start",
@@ -89,13 +90,13 @@ def _grown(step: int) -> str:
     """
 
 
-# Who is not listed any more at the next reading: removed by the server, or among the others now.
+# Entries that are not listed at the next reading: removed by the server, or now among the others.
 _ENDED = """
     SELECT entry, place, ts, after_ts, coalesce(after_others, 0) > 0 AS is_among_others, change
     FROM present WHERE after_ts IS NOT NULL AND next_present IS DISTINCT FROM after_ts
 """
-# The sum over the others grew by the difference, and by what those had who left it, and less by what those
-# had who joined it. Who was removed from it is in none of them, so that this is a lower bound.
+# The sum over the others grew by the difference, plus the values of owners that left it, minus those of
+# owners that joined it. Owners that were removed from it appear nowhere, so this is a lower bound.
 _OF_OTHERS = """
     SELECT e.entry, d.* EXCLUDE (place, source) FROM (
         SELECT place, source, begin_ts, end_ts, operation, quantity, NULL::BIGINT AS bucket,
@@ -112,7 +113,8 @@ _OF_OTHERS = """
         ) GROUP BY ALL
     ) d JOIN entries e ON e.place = d.place AND e.is_others
 """
-# Of what some gain is taken away what others lose: who waits for a process takes over all it did.
+# What some owners lose is subtracted from what others gain: a process that waits for a child takes over the
+# child's counts.
 _FALLING = """
     SELECT entry, begin_ts, end_ts, operation, quantity, NULL::BIGINT AS bucket,
         (gain * greatest(gained - lost, 0) / gained)::BIGINT AS growth, false AS exact
@@ -133,7 +135,7 @@ _FALLING = """
 
 
 def _growths(step: int) -> str:
-    """Names for all of the above, to be followed by a SELECT."""
+    """Names (WITH) for all of the above, to be followed by a SELECT."""
     return f"""
         WITH reading AS MATERIALIZED ({_READINGS}), valued AS MATERIALIZED ({_VALUES}),
             present AS MATERIALIZED ({_PRESENT}), compared AS ({_COMPARED}),
@@ -142,15 +144,15 @@ def _growths(step: int) -> str:
 
 
 def _begun(step: int) -> str:
-    """Of steps: who was there in the first of all did something then, or not. Of readings as they were
-    scraped the first tells nothing about any time."""
+    """With steps: an entry in the first reading was active then, or not. With readings as scraped the first
+    one says nothing about any period."""
     where = "before_ts IS NULL AND NOT is_nobodys" if step else "false"
     return f"SELECT DISTINCT entry, ts - {step}, ts, '', '', 0, false FROM valued WHERE {where}"
 
 
 def job_io(step: int, columns: tuple[str, ...]) -> str:
-    """The rows of `job_io`, as docs/explanation/monitor-store.md has them. COLUMNS: those that count; what
-    was not asked for is 0."""
+    """The rows of `job_io`, as described in docs/explanation/monitor-store.md. COLUMNS: those that are
+    computed; others are 0."""
     sums = ", ".join(f'{_column(name)} AS "{name}"' for name in columns)
     return f"""
         {_growths(step)}, parts AS (
@@ -213,7 +215,7 @@ def targets(step: int) -> str:
 
 
 def _ending(quantity: str) -> str:
-    """What is behind the operation's name (`Quantity::metric_name` in crates/iodock-samples)."""
+    """The text after the operation's name (`Quantity::metric_name` in crates/iodock-samples)."""
     ending = QUANTITIES[quantity][1]
     if quantity == "operations":
         return "CASE WHEN operation LIKE '%\\_bytes' ESCAPE '\\' THEN '_count' ELSE '' END"

@@ -1,4 +1,4 @@
-"""Which series have the rows that are needed, as selectors of PromQL. The names are those of the agent's
+"""Selects the series for the required rows, as selectors of PromQL. The names are those of the agent's
 exposition (crates/iodock-agent/src/exposition.rs)."""
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ QUANTITIES = {
     "by_in_flight": ("1", "_by_in_flight"), "by_offset": ("1", "_by_offset"),
     "by_latency": ("1", "_by_latency"), "level": (None, ""),
 }  # fmt: skip
-"""Ending of a family's name -> unit, and ending of the metric in `targets`."""
+"""Suffix of a family's name -> unit, and suffix of the metric in `targets`."""
 _OF_ANY = {"other": "operations", "time_us": "time_seconds"}
 _OF_JOBS = ("operations", "bytes", "time_seconds")
 HOST = 'iodock_agent_source_done{source="process-io"}'
-"""One for each agent, whatever it finds on its machine."""
+"""A series that each agent has, whatever is on its machine."""
 
 
 @cache
 def counted() -> tuple[dict[str, list[tuple[str, str]]], tuple[str, ...]]:
-    """Column of `job_io` -> the operations and quantities of which it takes the first that is there; and
-    operations that another one counts too."""
+    """Column of `job_io` -> the operations and quantities, of which the first existing one is used; and
+    operations that another one includes."""
     from iodock import _native
 
     columns, within_others = _native.monitor_counted()
@@ -31,14 +31,14 @@ def counted() -> tuple[dict[str, list[tuple[str, str]]], tuple[str, ...]]:
 
 
 def of_owners(need: Need) -> list[str]:
-    """What owners did: one selector for each label that their ids may be under."""
+    """Counters of owners: one selector for each label that may hold their ids."""
     operations, quantities = _columns(need.metrics)
     family = f"iodock_{_either(need.sources)}_{_either(quantities)}(_total|_created)?"
     common = [_is_like("__name__", family), 'known_by!=""', *_operations(operations)]
     if not need.jobs and not need.session:
         return [_selector(common)]
     jobs = "|".join(need.jobs)
-    # A scrape without honor_labels gives the agent's `job` another name.
+    # A scrape without honor_labels renames the agent's label `job`.
     found = [[_is_like(label, jobs)] for label in ("job", "exported_job") if jobs]
     if need.session and need.session != OTHERS:
         found.append([f"session={quoted(need.session)}"])
@@ -46,8 +46,8 @@ def of_owners(need: Need) -> list[str]:
 
 
 def of_places(need: Need) -> str:
-    """How many owners of each target are not listed, at each reading of it; and what they did together,
-    where that is needed."""
+    """Number of owners of each target that are not listed, at each reading; and the sum of their counters, if
+    that is needed."""
     operations, quantities = _columns(need.metrics)
     is_whole = need.session == OTHERS or not (need.jobs or need.session)
     sums = f"|{'|'.join(quantities)}" if is_whole and not need.is_presence else ""
@@ -70,18 +70,18 @@ def of_nobody(need: Need) -> str:
     return _selector([_is_like("__name__", family), 'known_by=""', *_operations(sorted(operations))])
 
 
-# Functions but the last take a series' name away, which must say the source where no label does.
+# All functions except the last remove a series' name, which gives the source if no label does.
 LOSSES = (
     ("no-answer", "min_over_time", "iodock_agent_source_done"),
     ("refused-files", "max_over_time", "iodock_agent_source_refused_files"),
     ("unreadable-lines", "last_over_time", '{__name__=~"iodock_.+_unreadable_lines"}'),
     ("orphaned-lines", "last_over_time", '{__name__=~"iodock_.+_orphaned_lines"}'),
 )
-"""What agents could not read: the loss's name, and a function over an hour of series that tell of it."""
+"""Losses of agents: name of the loss, and a function over an hour of the series that show it."""
 
 
 def _columns(metrics: tuple[str, ...]) -> tuple[list[str], tuple[str, ...]]:
-    """Operations and quantities that these columns are made of; no operation: all."""
+    """Operations and quantities for these columns; no operation: all."""
     columns, _ = counted()
     if not metrics:
         return [], _OF_JOBS
@@ -110,6 +110,6 @@ def _selector(matchers: list[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """As a string of PromQL."""
+    """As a PromQL string."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

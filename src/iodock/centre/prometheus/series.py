@@ -1,5 +1,5 @@
-"""Series as they come: whose they are and what they count. They are few, so they are told apart here; their
-samples, which are many, are touched in SQL only."""
+"""Interprets series: their owners and quantities. Series are few, so Python handles them; their samples are
+many and are processed in SQL only."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Kind:
-    """What a series' name says."""
+    """Information in a series' name."""
 
     source: str
     quantity: str
-    """A key of QUANTITIES, `owners` (how many are not listed)."""
+    """A key of QUANTITIES, or `owners` (number of owners not listed)."""
     is_sum_of_others: bool
     is_created: bool
-    """When it began, instead of how much it is."""
+    """It holds the beginning of a counter instead of its value."""
     is_counter: bool
 
 
 def kind_of(name: str) -> Kind | None:
-    """None: none of the agent's about what it read."""
+    """None: not a series with an agent's readings."""
     found = re.fullmatch(_NAME, name)
     if found is None:
         return None
@@ -50,7 +50,7 @@ def kind_of(name: str) -> Kind | None:
 
 @dataclass
 class Series:
-    """All that came for one answer. Numbers count from 0."""
+    """All series of one answer. Numbers start at 0."""
 
     places: dict[Key, int] = field(default_factory=dict)
     entries: dict[Key, int] = field(default_factory=dict)
@@ -61,10 +61,10 @@ class Series:
     growing: set[str] = field(default_factory=set)
     """Sources with counters."""
     falling: set[str] = field(default_factory=set)
-    """Sources whose sums over owners may become smaller."""
+    """Sources whose sums over owners may decrease."""
 
     def number(self, labels: Labels, kind: Kind) -> int:
-        """The series' number; `_created` has the one of its counter."""
+        """The series' number; `_created` has that of its counter."""
         place = self._place(labels, kind)
         if kind.quantity == "owners":
             return place
@@ -82,7 +82,7 @@ class Series:
         return self.counters[key]
 
     def _place(self, labels: Labels, kind: Kind) -> int:
-        """The job of the scrape is a label of series without an owner only."""
+        """The label `job` of the scrape applies only to series without an owner."""
         key = (*_rest(labels, _OWN_LABELS), ("", kind.source))
         if key not in self.places:
             self.places[key] = len(self.places)
@@ -107,7 +107,7 @@ class Series:
         return self.entries[key]
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
-        """`places`, `entries`, `counters`, and `falling`: sources of sums that may become smaller."""
+        """`places`, `entries`, `counters`, and `falling`: sources of sums that may decrease."""
         yield "places", _table(self.place_rows, _PLACES)
         yield "entries", _table(self.entry_rows, _ENTRIES)
         yield "counters", _table(self.counter_rows, _COUNTERS)
@@ -116,15 +116,15 @@ class Series:
 
 
 def _owner(labels: Labels, kind: Kind) -> dict[str, str | None]:
-    """job, user, session, command, known_by. All None: nobody in particular."""
+    """job, user, session, command, known_by. All None: no owner."""
     names = ("job", "user", "session", "command", "known_by")
     if kind.is_sum_of_others:
         return {**dict.fromkeys(names), "session": OTHERS, "known_by": "others"}
     evidence = labels.get("known_by")
     if not evidence:
-        # `job` is the scrape's here.
+        # Here `job` is that of the scrape.
         return dict.fromkeys(names)
-    # An owner whose id is empty is another one than nobody.
+    # An owner with an empty id differs from no owner.
     job = labels.get("exported_job", labels.get("job", "")) if evidence in _WITH_JOB else None
     others = {name: labels.get(name) or None for name in names[1:]}
     return {"job": job, **others}

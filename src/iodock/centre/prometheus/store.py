@@ -1,4 +1,4 @@
-"""The tables of a monitor store, of what a Prometheus keeps."""
+"""The tables of a monitor store, filled from a Prometheus."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ STEPS = {"fine": 0, "minute": 60 * SECOND, "ten_minutes": 600 * SECOND}
 
 
 class PrometheusStore:
-    """Questions as those to a `MonitorStore`: each fetches what it needs. Nothing is kept between them."""
+    """Supports the queries of a `MonitorStore`: each fetches what it needs. Nothing is cached between
+    them."""
 
     catalogue: Catalogue | None = None
-    """It does not say what it has."""
+    """It does not know what data exists."""
     is_empty = False
     limits: tuple[str, ...] = (
         N_(

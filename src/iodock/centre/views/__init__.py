@@ -1,1 +1,1 @@
-"""What is known of a centre as text."""
+"""Results about a centre as text."""

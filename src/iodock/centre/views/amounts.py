@@ -1,4 +1,4 @@
-"""Amounts as `iodock monitor top` and the portal show them: one form of every quantity. Bytes are in KiB,
+"""Amounts as `iodock monitor top` and the portal show them: one format for each quantity. Bytes are in KiB,
 MiB, ... as in every other result; files for download have plain numbers."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 from iodock.shared.units import BYTES, BYTES_PER_SECOND
 
 _NEXT = 0.9995
-"""Of three digits, what is more is rounded to 1 of the next unit."""
+"""With three digits, a larger value rounds to 1 of the next unit."""
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E")
 
 
@@ -15,15 +15,15 @@ def scaled(value: float, unit: str) -> str:
     size, power = abs(value), 0
     while size >= 1000 * _NEXT and power < len(_DECIMAL) - 1:
         size, power = size / 1000, power + 1
-    # A count is a whole number until it is scaled.
+    # A count is an integer until it is scaled.
     digits = 0 if size >= 99.95 or (power == 0 and size == int(size)) else 1 if size >= 9.995 else 2
     sign = "-" if value < 0 else ""
     return f"{sign}{size:.{digits}f} {_DECIMAL[power]}{unit}".replace(" /", "/").rstrip()
 
 
 def amount(value: object, kind: str) -> str:
-    """A number of a kind with its unit; nothing for None, which is not 0. KIND: integer, number, bytes,
-    bytes_rate, rate, share (1 is all), seconds, short_seconds."""
+    """A number with its unit; empty for None, which differs from 0. KIND: integer, number, bytes, bytes_rate,
+    rate, share (1 is all), seconds, short_seconds."""
     if not isinstance(value, (int, float)):
         return ""
     if value == 0:
@@ -37,7 +37,7 @@ def amount(value: object, kind: str) -> str:
     if kind == "integer":
         return f"{value:,.0f}"
     if kind in ("bytes", "bytes_rate"):
-        # There is no half byte, but a half byte a second.
+        # A number of bytes is an integer, but a rate may be half a byte per second.
         return BYTES.text(round(value)) if kind == "bytes" else BYTES_PER_SECOND.text(float(value))
     return scaled(float(value), "/s" if kind == "rate" else "")
 

@@ -37,7 +37,7 @@ def digest_html(digest: Digest, text: Language) -> str:
 
 
 def _links(sections: list[tuple[str, str, Markup]]) -> Markup:
-    """To one section alone there is none, and the style sheet hides the list."""
+    """A single section has no entry in the list, and the style sheet hides the list."""
     several = sections if len(sections) > 1 else []
     return join(*(tag("li", tag("a", head, href=f"#{name}")) for name, head, _ in several))
 

@@ -1,4 +1,4 @@
-"""A digest as JSON; docs/how-to/job-digest.md says what is in it."""
+"""A digest as JSON; docs/how-to/job-digest.md describes its content."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def digest_json(digest: Digest, text: Language) -> str:
 
 
 def written(document: object) -> str:
-    """As JSON that a terminal shows as it is: what turns text or can't be printed is escaped."""
+    """JSON that is safe to print in a terminal: direction marks and unprintable characters are escaped."""
     text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
     return "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in text)
 
@@ -60,7 +60,7 @@ def _compared(digest: Digest) -> dict[str, object] | None:
 
 
 def recorded_json(recorded: Recorded, text: Language) -> dict[str, object]:
-    """Of a recording."""
+    """The part from a recording."""
     finding = recorded.finding
     return {
         "store": recorded.store, "wall_seconds": recorded.wall_seconds, "io_share": recorded.io_share,
@@ -70,7 +70,7 @@ def recorded_json(recorded: Recorded, text: Language) -> dict[str, object]:
 
 
 def _whole(value: float | None) -> float | int | None:
-    """Sums of shares are whole where nothing was shared."""
+    """Sums of shares are integers if no row was shared."""
     if value is None:
         return None
     rounded = round(value, 6)

@@ -1,4 +1,4 @@
-"""What a recording says, put into a digest that a portal has told."""
+"""Adds the results of a recording to a digest from a portal."""
 
 from __future__ import annotations
 

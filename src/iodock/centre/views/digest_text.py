@@ -9,7 +9,7 @@ from iodock.shared.text import visible
 
 
 def digest_text(digest: Digest, text: Language) -> str:
-    """Ends with a line break. No name in it moves a cursor or begins a line."""
+    """Ends with a line break. Names in it can't move a cursor or begin a line."""
     said = headline(digest, text)
     head = (
         text.gettext("{title}: {what}", title=title(digest, text), what=said) if said else title(digest, text)

@@ -1,4 +1,4 @@
-"""A digest in words: a headline, then what it rests on, line by line. What is unknown has no line."""
+"""A digest in words: a headline, then its evidence line by line. Unknown values have no line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _AT_WORST = N_("{file_system} was in trouble for {took} of {of}, at worst {state
 _SMALL_REQUEST = 32 << 10
 _SMALL_FILE = 1 << 20
 _MANY = 10_000
-"""Of fewer calls or files nobody feels the size."""
+"""With fewer calls or files their size does not matter."""
 
 
 def title(digest: Digest, text: Language) -> str:
@@ -49,12 +49,12 @@ def title(digest: Digest, text: Language) -> str:
 
 
 def headline(digest: Digest, text: Language) -> str:
-    """`3.1 times slower than usual; lfs was overloaded for 24 min of 41 min`; empty: nothing is known."""
+    """`3.1 times slower than usual; lfs was overloaded for 24 min of 41 min`; empty if nothing is known."""
     return text.joined(part for part in (_speed(digest, text), *_suffered(digest, text)) if part)
 
 
 def lines(digest: Digest, text: Language) -> list[Line]:
-    """All but title and headline."""
+    """All lines except title and headline."""
     found = [
         (text.gettext("Active"), _times(digest, text)),
         (text.gettext("Run again"), _again(digest, text)),
@@ -73,14 +73,14 @@ def lines(digest: Digest, text: Language) -> list[Line]:
 
 
 def times_slower(digest: Digest) -> float | None:
-    """How many times the usual the run took; None: there is no usual."""
+    """Duration of the run as a multiple of the usual; None: the usual is not known."""
     if digest.run is None or digest.judgement is None or not digest.judgement.usual_s:
         return None
     return digest.run.seconds / digest.judgement.usual_s
 
 
 def advice(digest: Digest, text: Language) -> str:
-    """One sentence or two: what to do next. Empty: nothing stands out."""
+    """One or two sentences: the next step. Empty: nothing is unusual."""
     recorded = digest.recorded
     if recorded and recorded.advice:
         return say(recorded.advice, text)
@@ -105,7 +105,7 @@ def advice(digest: Digest, text: Language) -> str:
 
 
 def _of_shape(digest: Digest, text: Language) -> str:
-    """By the sizes of requests and files alone."""
+    """Based only on the sizes of requests and files."""
     for one in digest.sums:
         if one.place == PROCESSES:
             for moved, count in ((one.write_bytes, one.writes), (one.read_bytes, one.reads)):
@@ -222,7 +222,7 @@ def _metadata(sums: Sums, text: Language) -> str:
 
 
 def _says_nothing(value: float, sums: Sums) -> bool:
-    """At least nothing."""
+    """Whether the value is only known to be at least 0."""
     return value == 0 and not sums.is_exact
 
 
@@ -231,7 +231,7 @@ def _at_least(shown: str, sums: Sums, text: Language) -> str:
 
 
 def of_recording(recorded: Recorded, text: Language) -> Iterator[Line]:
-    """What a recording says, but its advice."""
+    """Results of a recording, without its advice."""
     if recorded.io_share is not None:
         share = amount(recorded.io_share, "share")
         shown = share if recorded.is_whole else text.gettext("at least {amount}", amount=share)
@@ -242,5 +242,5 @@ def of_recording(recorded: Recorded, text: Language) -> Iterator[Line]:
 
 
 def shell_word(name: str) -> str:
-    """One word for a shell, whatever is in it, and nothing that moves a cursor."""
+    """One quoted word for a shell, with any content, and without characters that move a cursor."""
     return shlex.quote(visible(name))

@@ -1,4 +1,4 @@
-"""The forms of a digest."""
+"""The formats of a digest."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ FORMS: Mapping[str, Callable[[Digest, Language], str]] = {
 KINDS: Mapping[str, str] = {
     "text": "text/plain; charset=utf-8", "json": "application/json", "html": "text/html; charset=utf-8",
 }  # fmt: skip
-"""Of content, by form."""
+"""Content types by format."""

@@ -1,4 +1,4 @@
-"""Jobs by what they did to file servers, as a table for a terminal."""
+"""Jobs by their load on file servers, as a table for a terminal."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _COLUMNS = (
     ("end_ts", N_("last seen"), "time"), ("seconds", N_("active"), "seconds"),
 )  # fmt: skip
 _LONGEST = 24
-"""Letters of a name."""
+"""Maximum length of a name."""
 _WIDE = 150
 _NARROW = ("job", "user", "metadata", "metadata_share", "opens", "object_creates", "write_bytes", "episodes")
-"""Columns where there is no room for all, of letters."""
+"""Columns that are shown in a terminal narrower than _WIDE cells."""
 _NOTHING = N_("No job did anything that file servers counted.")
 
 
 def heavy_table(rows: Rows, total: int, sort: str, text: Language, width: int) -> Group:
-    """TOTAL: how many jobs there are. Columns that nobody counts are left out, and on a narrow terminal
-    others."""
+    """TOTAL: number of jobs. Columns that are not counted are left out, and on a narrow terminal others,
+    too."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text

@@ -1,4 +1,4 @@
-"""A run compared with earlier ones of its name, in words."""
+"""A run compared with earlier runs of the same name, in words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from iodock.shared.language import Language
 
 
 def evidence(own: Run, judgement: Judgement, text: Language) -> str:
-    """The numbers that a judgement rests on, in sentences."""
+    """The numbers behind a verdict, in sentences."""
     took, count = duration(own.seconds), len(judgement.compared)
     if judgement.usual_s is None or judgement.spread_s is None or judgement.limit_s is None:
         return text.ngettext(

@@ -1,5 +1,5 @@
-"""Verdicts of servers in words: what each state and each piece of evidence is called. Names are given as
-they are: who shows them escapes them."""
+"""Verdicts of servers in words: names of states and of evidence. Names from outside are not escaped here; the
+view escapes them."""
 
 from __future__ import annotations
 
@@ -74,21 +74,21 @@ EVIDENCE = {
     "node-bytes": N_("bytes of its processes on any file system, as nodes count them"),
 }
 _LONGEST = 60
-"""Letters of a name."""
+"""Maximum length of a name."""
 _MOST = 4
-"""Pieces of evidence in a sentence."""
+"""Number of pieces of evidence in a sentence."""
 NOBODY = N_("No job stands out.")
 BY_CLIENTS = N_("Judged by what clients saw only, so this is less certain.")
 
 
 def what(one: Evidence, text: Language) -> str:
-    """What was observed; a site's own kind of event has its name."""
+    """Name of an observation; a site's own kind of event has its own name."""
     named = EVIDENCE.get(one.what) or TITLES.get(one.what)
     return text.gettext(named) if named else one.what
 
 
 def value(number: float | None, unit: str) -> str:
-    """Of an observation; empty: there is no number."""
+    """Value of an observation; empty: there is no number."""
     kind = {"1/s": "rate", "bytes/s": "bytes_rate", "s": "short_seconds", "share": "share"}.get(
         unit, "number"
     )
@@ -111,7 +111,7 @@ def head(verdict: Verdict, text: Language) -> str:
 
 
 def sentence(verdict: Verdict, text: Language) -> str:
-    """What it means for programs, and the most telling evidence. Only of states of trouble."""
+    """Its effect on programs, and the most important evidence. Only for states of trouble."""
     means = _MEANS[verdict.state, verdict.kind == "metadata"]
     pieces = [piece(one, text) for one in verdict.evidence[:_MOST]]
     certain = [text.gettext(BY_CLIENTS)] if verdict.kind == "client" else []
@@ -134,8 +134,8 @@ def suspect(one: Suspect, text: Language) -> str:
 
 
 def health_line(verdicts: Iterable[Verdict], text: Language, now: int) -> str:
-    """One line for a terminal: the worst, since when, and who; else that all is well, or that nothing is
-    known."""
+    """One line for a terminal: the worst state, since when, and the suspect; else that all is well, or that
+    nothing is known."""
     every = list(verdicts)
     unwell = [one for one in every if one.state in HEADS]
     silent = sum(one.state == "no-samples" for one in every)

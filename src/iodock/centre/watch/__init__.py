@@ -1,1 +1,1 @@
-"""The operator's minute: the state of each server, which job did it, what to do, and who is told."""
+"""Watches servers: the state of each, the job that caused it, what to do, and whom to notify."""

@@ -1,4 +1,4 @@
-"""Whether something is to be done about a job, and why not: a pure question."""
+"""Decides whether to act on a job, with the reason if not. Has no side effects."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ WHY = {
     "not-confirmed": N_("it was not confirmed in time"),
     "declined": N_("an operator declined it"),
 }
-"""Why nothing was done, or nothing was undone."""
+"""Reasons why nothing was done, or nothing was undone."""
 
 
 @dataclass(frozen=True)
 class Past:
-    """What was done before."""
+    """Earlier actions."""
 
     started_ns: int
-    """When the collector started."""
+    """Time of the collector's start."""
     jobs: frozenset[str] = frozenset()
-    """With an action, or a question, in this episode."""
+    """Jobs with an action, or a proposed action, in this episode."""
     last_hour: int = 0
-    """Automatic actions in the last hour."""
+    """Number of automatic actions in the last hour."""
     last_ns: int | None = None
-    """The latest action on this file system."""
+    """Time of the latest action on this file system."""
 
 
 @dataclass(frozen=True)
 class Choice:
     suspect: Suspect | None
-    """Of whom something is to be done; None: nothing."""
+    """Jobs to act on; None: none."""
     why: Mapping[str, str] = field(default_factory=dict)
     """Job, or empty for all of them -> a key of WHY."""
 
@@ -84,7 +84,7 @@ def choice(
 
 
 def refused(verdict: Verdict, rules: Intervention, scheduler: Scheduler | None, past: Past, now: int) -> str:
-    """Why nothing is done, whatever the job: a key of WHY, or empty. Does not look at `past.jobs`."""
+    """The reason for not acting on any job: a key of WHY, or empty. Does not use `past.jobs`."""
     tests = (
         ("no-scheduler", scheduler is None),
         (
@@ -120,6 +120,6 @@ def _spared(suspect: Suspect, rules: Intervention, scheduler: Scheduler, past: P
 
 
 def is_protected_job(job: str, rules: Intervention) -> bool:
-    """By its id, or by that of the array or job that it is a part of."""
+    """By its id, or by that of the array or job that it belongs to."""
     whole = re.split(r"[^0-9]", job, maxsplit=1)[0]
     return job in rules.protected_jobs or whole in rules.protected_jobs

@@ -1,4 +1,4 @@
-"""Actions in the ledger: what was asked, done and undone."""
+"""Actions in the ledger: proposed, performed and undone."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Status = Literal[
     "asked", "wanted", "doing", "done", "undo", "undoing", "undone", "failed", "left", "lapsed", "declined"
 ]
 """asked -> wanted -> doing -> done -> undo -> undoing -> undone. `doing` and `undoing` are written before a
-command is run. `left`: the job is as somebody else left it, and is not touched any more."""
+command runs. `left`: another party changed the job's state, and it is not touched any more."""
 UNDER_WAY: tuple[Status, ...] = ("wanted", "doing", "undo", "undoing")
 BY_ITSELF = "iodock"
-"""`by` of automatic actions."""
+"""Value of `by` for automatic actions."""
 
 
 @dataclass(frozen=True)
@@ -28,20 +28,20 @@ class Action:
     kind: ActionKind
     status: Status
     by: str
-    """BY_ITSELF, or the operator who confirmed."""
+    """BY_ITSELF, or the operator who confirmed it."""
     made_ns: int
     did_ns: int | None
-    """When its command was about to be run."""
+    """Time just before its command ran."""
     mark: str | None
-    """Of the job after the command: what an undo compares."""
+    """State of the job after the command: compared before undoing."""
     why: str
-    """A key of acting.WHY; empty: all is well."""
+    """A key of acting.WHY; empty: no problem."""
     tries: int
     next_ns: int
 
 
 def add(connection: sqlite3.Connection, action: Action) -> int:
-    """Its number is given here. Returns it."""
+    """Assigns its number and returns it."""
     made = connection.execute(
         "INSERT INTO actions (episode, job, owner, kind, status, by, made_ns, did_ns, "
 "mark, why, tries, next_ns) "
@@ -55,7 +55,7 @@ def add(connection: sqlite3.Connection, action: Action) -> int:
 
 
 def change(connection: sqlite3.Connection, number: int, was: Status, **values: object) -> bool:
-    """Changes an action that still has the status WAS. False: it has another."""
+    """Changes an action whose status is still WAS. False: its status has changed."""
     changes = ", ".join(f"{name} = ?" for name in values)
     done = connection.execute(
         f"UPDATE actions SET {changes} WHERE number = ? AND status = ?", (*values.values(), number, was)
@@ -64,7 +64,7 @@ def change(connection: sqlite3.Connection, number: int, was: Status, **values: o
 
 
 def due(ledger: Ledger, now: int) -> list[Action]:
-    """Those for which something is to be done now, in order. Raises StoreError."""
+    """Actions to be performed now, in order. Raises StoreError."""
     places = ", ".join("?" for _ in UNDER_WAY)
     sql = f"SELECT * FROM actions WHERE status IN ({places}) AND next_ns <= ? ORDER BY number"
     return [_action(row) for row in ledger.read(sql, *UNDER_WAY, now)]
@@ -100,15 +100,14 @@ def jobs_of(ledger: Ledger, episode: int) -> frozenset[str]:
 
 
 def unasked_since(ledger: Ledger, since: int) -> int:
-    """Automatic actions, without those that were dropped before their command ran. Raises
-    StoreError."""
+    """Automatic actions, without those that were dropped before their command ran. Raises StoreError."""
     sql = "SELECT count(*) AS n FROM actions WHERE by = ? AND coalesce(did_ns, made_ns) >= ? AND "
     sql += "(did_ns IS NOT NULL OR status IN ('wanted', 'doing'))"
     return int(ledger.read(sql, BY_ITSELF, since)[0]["n"])
 
 
 def latest_on(ledger: Ledger, file_system: str) -> int | None:
-    """When a command was run last because of this file system, or is about to be. Raises StoreError."""
+    """Time when a command last ran for this file system, or is about to run. Raises StoreError."""
     sql = "SELECT max(coalesce(did_ns, made_ns)) AS last FROM actions JOIN episodes ON "
     sql += "episodes.number = actions.episode WHERE file_system = ? AND "
     sql += "(did_ns IS NOT NULL OR status = 'wanted')"

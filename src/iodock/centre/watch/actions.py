@@ -1,6 +1,6 @@
-"""Doing and undoing. Each command is preceded by a line of the audit log and by an entry of the ledger that
-says what is about to be done; what became of it is learnt by asking the scheduler, in the same way after the
-command and after a crash."""
+"""Performs and undoes actions. Before each command a line of the audit log and an entry of the ledger say
+what is about to happen; the result is obtained by querying the scheduler, in the same way after the command
+and after a crash."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from iodock.centre.watch.schedulers.desk import SchedulerDesk
 from iodock.shared.response import Intervention
 
 MOST_TRIES = 3
-"""To learn of a job before anything is done about it."""
+"""Timeout for information about a job before acting on it."""
 WANTED_FOR_S = 300
-"""An action that could not begin until then is not begun any more."""
+"""An action that has not begun by then is dropped."""
 RETRY_S, SLOWLY_S = 5, 60
 NO_EFFECT_S, SETTLES_S = 30, 180
-"""How long a command may take to show: a job that is requeued ends first."""
+"""Time until a command must have taken effect: a job that is requeued must end first."""
 _CLOCK_S = 2
-"""Times of schedulers are whole seconds, and their clocks differ a little."""
+"""Schedulers' times are in whole seconds, and clocks differ slightly."""
 
 
 class Actions:
-    """Of one collector. One thread performs at a time."""
+    """Actions of one collector. One thread performs at a time."""
 
     def __init__(self, ledger: Ledger, audit: Audit, desk: SchedulerDesk, rules: Intervention) -> None:
         self._ledger, self._audit, self._desk, self._rules = ledger, audit, desk, rules
 
     def recover(self, now: int) -> None:
-        """At the start. What was decided and not begun is given up; what was begun is looked at by `perform`.
-        Raises StoreError."""
+        """Called at the start. Actions that were decided but not begun are dropped; those that were begun are
+        continued by `perform`. Raises StoreError."""
         for action in rows.with_status(self._ledger, "wanted"):
             self._end(action, "lapsed", "restart", now)
         with self._ledger.writing() as connection:
             connection.execute("UPDATE actions SET next_ns = 0 WHERE status IN ('doing', 'undo', 'undoing')")
 
     def perform(self, now: int, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Does what is due. IS_OVER: nothing more is begun. Raises StoreError: then nothing was done that is
-        not written."""
+        """Performs what is due. IS_OVER: no new action begins. Raises StoreError: then everything that was
+        done is written."""
         steps = {
             "wanted": self._begin,
             "doing": self._settle,
@@ -80,7 +80,8 @@ class Actions:
         return self._settle_now(action.number, now)
 
     def _refused(self, action: Action, facts: JobFacts | None) -> str:
-        """Why nothing may be done, by what the scheduler says: its word for the owner counts."""
+        """The reason why acting is not allowed, from the scheduler's information: its owner of the job
+        counts."""
         if facts is None or facts.state == "ended":
             return "job-over"
         tests = (
@@ -98,7 +99,7 @@ class Actions:
             self._settle(action, now)
 
     def _settle(self, action: Action, now: int) -> None:
-        """The command was run, or the collector ended before or after it."""
+        """The command ran, or the collector ended before or after it."""
         way, facts = self._desk.way(action.kind), self._desk.facts(action.job)
         did, since = action.did_ns or now, (now - (action.did_ns or now)) / SECOND
         if facts is None or facts.state == "ended":
@@ -114,7 +115,7 @@ class Actions:
         return self._again(action, now, RETRY_S)
 
     def _begin_undo(self, action: Action, now: int) -> None:
-        """Only what we did, and only where it is as we left it."""
+        """Undoes only our own actions, and only if the job's state is unchanged."""
         way, facts = self._desk.way(action.kind), self._desk.facts(action.job)
         if facts is None or facts.state == "ended":
             return self._end(action, "left", "job-over", now)
@@ -144,7 +145,7 @@ class Actions:
         self._end(action, "undone", "", now)
 
     def _commanded(self, action: Action, undo: bool) -> str:
-        """What the scheduler complained about; empty: nothing."""
+        """The scheduler's error message; empty: none."""
         try:
             (self._desk.undo if undo else self._desk.do)(action.kind, action.job)
         except SchedulerError as error:
@@ -156,11 +157,11 @@ class Actions:
             self._note(action, "scheduler-failed", now, said=said)
         if action.status == "wanted" and action.tries + 1 >= MOST_TRIES:
             return self._end(action, "failed", "no-answer", now)
-        # A begun action is looked at until the scheduler answers: the job may be suspended by us.
+        # A begun action is checked until the scheduler responds: we may have suspended the job.
         return self._again(action, now, RETRY_S if action.tries < MOST_TRIES else SLOWLY_S)
 
     def _again(self, action: Action, now: int, wait_s: int) -> None:
-        # Its status may have been another's in between: that of now counts.
+        # Its status may have changed in between: the present one counts.
         with self._ledger.writing() as connection:
             connection.execute(
                 "UPDATE actions SET tries = tries + 1, next_ns = ? WHERE number = ?",
@@ -168,7 +169,7 @@ class Actions:
             )
 
     def _end(self, action: Action, status: Status, why: str, now: int, mark: str | None = None) -> None:
-        """Of this step."""
+        """Tries of this step."""
         self._note(action, status, now, why=why)
         with self._ledger.writing() as connection:
             rows.change(

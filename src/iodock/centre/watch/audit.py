@@ -1,5 +1,5 @@
-"""The audit log: one line of JSON for everything that was done, or was not done and why. Files of a month are
-only ever appended to, and whole months are removed when they are too old."""
+"""The audit log: one JSON line for every action, and for every action not taken with the reason. The file of
+a month is only appended to; whole months are removed when they are too old."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _DAY_S = 86_400
 
 
 class Audit:
-    """Of one folder. The caller sees to it that one thread writes at a time."""
+    """The log in one folder. The caller ensures that one thread writes at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def write(self, now: int, what: str, **facts: object) -> None:
-        """One line, on the disk when this returns. NOW: ns since the epoch. Raises StoreError."""
+        """Writes one line and syncs it. NOW: ns since the epoch. Raises StoreError."""
         at = time.gmtime(now / _SECOND)
         line = json.dumps({"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", at), "what": what, **facts})
         path = self._folder / time.strftime("audit-%Y-%m.jsonl", at)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
-                # A line that was cut by a crash or a full disk must not take this one with it.
+                # If a crash or a full disk cut the last line, this one begins on a new line.
                 os.write(descriptor, (b"" if _is_whole(descriptor) else b"\n") + line.encode() + b"\n")
                 os.fsync(descriptor)
             finally:
@@ -42,7 +42,7 @@ class Audit:
             raise StoreError(f"{path}: {error.strerror}", "nothing is done that can't be logged") from error
 
     def lines(self) -> Iterator[dict[str, object]]:
-        """All that can be read, the oldest first. Raises StoreError."""
+        """All readable entries, the oldest first. Raises StoreError."""
         for path in self._files():
             try:
                 with files.opened(path) as file:
@@ -51,7 +51,7 @@ class Audit:
                 raise StoreError(f"{path}: {error.strerror}") from error
 
     def forget(self, before: int) -> None:
-        """Removes months that ended before, ns since the epoch. Raises StoreError."""
+        """Removes months that ended before this time, ns since the epoch. Raises StoreError."""
         for path in self._files():
             if _end_of(path.name) * _SECOND < before:
                 try:
@@ -79,7 +79,7 @@ def _read(file: object, path: Path) -> Iterator[dict[str, object]]:
 
 
 def _end_of(name: str) -> int:
-    """Seconds since the epoch at which the month is surely over."""
+    """Time in seconds since the epoch by which the month is over in every time zone."""
     found = _NAME.fullmatch(name)
     assert found
     year, month = int(found[1]), int(found[2])

@@ -1,4 +1,4 @@
-"""What helps against an unwell server, in plain words: for the owner of a job, and for operators."""
+"""Advice about an unwell server: for the owner of a job, and for operators."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FIRST: dict[State, tuple[Pattern, ...]] = {"stall": ("objects", "creates", "ope
 _OTHERWISE: tuple[Pattern, ...] = ("creates", "opens", "objects", "bytes")
 _OF_OBJECTS: tuple[Pattern, ...] = ("bytes", "objects", "creates", "opens")
 _FEW_CREATES = 0.3
-"""Of the opens: below, the job opens files that were there before."""
+"""Share of creates in opens: below it, the job mostly opens existing files."""
 MOST_OWNER_CURES = 2
 
 _SEEN = {
@@ -61,7 +61,7 @@ _NAMED: dict[State, str] = {
     ),
     "stall": N_("Suspend the job, so that no more of its requests come, and talk to its owner."),
 }
-"""What to do about the job that may have caused it."""
+"""Advice about the suspected job."""
 _NOT_NAMED = N_("The server works at its limit, and only fewer requests help. See which jobs ask for most.")
 _STALLED = {
     True: N_(
@@ -92,7 +92,7 @@ class OperatorCures:
 
 
 def patterns(state: State, kind: str, suspect: Suspect) -> list[Pattern]:
-    """What a job did, what matters most first."""
+    """Activities of a job, the most important first."""
     rates = rates_of(suspect.evidence)
     order = _OF_OBJECTS if kind == "object" else _FIRST.get(state, _OTHERWISE)
     found = [one for one in order if one in rates]
@@ -102,7 +102,7 @@ def patterns(state: State, kind: str, suspect: Suspect) -> list[Pattern]:
 
 
 def rates_of(evidence: Sequence[Evidence]) -> dict[Pattern, float | None]:
-    """Of each pattern the largest that was seen, a second; None: seen, and not known how much."""
+    """The largest rate of each pattern per second; None: seen, with an unknown rate."""
     found: dict[Pattern, float | None] = {}
     for one in evidence:
         pattern = _PATTERNS.get(one.what)
@@ -112,7 +112,7 @@ def rates_of(evidence: Sequence[Evidence]) -> dict[Pattern, float | None]:
 
 
 def for_owner(state: State, kind: str, suspect: Suspect, rules: Intervention, text: Language) -> list[str]:
-    """Sentences; empty where it is not known what the job did."""
+    """Sentences; empty if the job's activity is not known."""
     found = patterns(state, kind, suspect)[:MOST_OWNER_CURES]
     said = [text.gettext(_OWNER[pattern]) for pattern in found]
     if any(pattern in ("opens", "creates") for pattern in found):
@@ -122,12 +122,12 @@ def for_owner(state: State, kind: str, suspect: Suspect, rules: Intervention, te
 
 
 def for_pattern(pattern: Pattern, text: Language) -> str:
-    """What helps a job that does this, in one sentence."""
+    """Advice for a job with this pattern, in one sentence."""
     return text.gettext(_OWNER[pattern])
 
 
 def seen(suspect: Suspect, text: Language) -> list[str]:
-    """What the job does, in sentences."""
+    """The job's activity, in sentences."""
     rates = rates_of(suspect.evidence)
     return [
         text.gettext(_SEEN[pattern], rate=_amount(pattern, rate))
@@ -139,7 +139,7 @@ def for_operators(
     state: State, kind: str, suspects: Sequence[Suspect], rules: Intervention, desk: SchedulerDesk | None,
     text: Language,
 ) -> OperatorCures:  # fmt: skip
-    """Commands are for the first suspect; without a suspect there are none."""
+    """Commands apply to the first suspect; without a suspect there are none."""
     advice = _advice(state, kind, bool(suspects), text)
     if not suspects or state not in ("overload", "stall"):
         return OperatorCures(advice, ())
@@ -175,7 +175,7 @@ def _of_lustre(
         "nodemap": text.gettext("Or by nodemap: put its name for NODEMAP"),
     }  # fmt: skip
     rates = rates_of(suspect.evidence)
-    # Objects and bytes a second are no requests a second to this server.
+    # Objects and bytes per second are not requests per second to this server.
     requests = max(rates.get("opens") or 0, rates.get("creates") or 0)
     asked = requests or None if kind == "metadata" else None
     version = tbf.version_of(rules.lustre_version)
@@ -189,7 +189,7 @@ def _of_lustre(
 def _without_job_id(
     has_rules: bool, suspect: Suspect, asked: float | None, text: Language
 ) -> list[tuple[str, tuple[str, ...]]]:
-    """Why there is no rule by JobID."""
+    """The reason why there is no rule by JobID."""
     if not has_rules or not tbf.is_too_divided(asked, suspect.job_ids):
         return []
     why = text.gettext(

@@ -1,4 +1,4 @@
-"""What is asked for, decided and called back, from one interval to the next."""
+"""Proposes, decides and cancels actions, from one interval to the next."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from iodock.shared.response import Intervention
 
 _NOT_OVER: tuple[Status, ...] = ("asked", "wanted", "doing", "done", "undo", "undoing")
 _ORDINARY = ("few-samples", "missing-samples", "settling", "acted-before", "state", "nobody")
-"""Reasons that come up in every interval, and that the log need not have."""
+"""Reasons that recur in every interval and are not logged."""
 _MOST_SAID = 10_000
 
 
 class Decider:
-    """Of one collector. One thread decides at a time."""
+    """Decisions of one collector. One thread decides at a time."""
 
     def __init__(
         self, ledger: Ledger, audit: Audit, rules: Intervention, scheduler: Scheduler | None, started_ns: int
@@ -34,7 +34,7 @@ class Decider:
         self._said: set[tuple[str, str, str]] = set()
 
     def weigh(self, verdicts: Iterable[Verdict], episodes: Mapping[Key, Episode], now: int) -> None:
-        """Asks or decides, where the site wants it. Raises StoreError."""
+        """Proposes or decides actions, if the site wants this. Raises StoreError."""
         if self._rules.mode == "suggest":
             return
         pasts = dict[str, Past]()
@@ -51,12 +51,12 @@ class Decider:
                 pasts.clear()
 
     def _weighed(self, verdict: Verdict, episode: Episode, past: Past, now: int) -> bool:
-        """Is something wanted now?"""
+        """Whether an action is needed now."""
         if self._rules.mode == "ask":
             self._keep_asking(verdict, episode, past, now)
         made = choice(verdict, self._rules, self._scheduler, past, now)
         if made.suspect is not None:
-            # Only now: thousands of servers may name one job, which is acted on already.
+            # Computed late, only if needed: thousands of servers may name one job that has an action already.
             full = replace(past, jobs=past.jobs | rows.jobs_of(self._ledger, episode.number))
             made = choice(verdict, self._rules, self._scheduler, full, now)
         self._say(episode, made.why, now)
@@ -65,7 +65,7 @@ class Decider:
         return made.suspect is not None
 
     def _keep_asking(self, verdict: Verdict, episode: Episode, past: Past, now: int) -> None:
-        """A question stands as long as its evidence does: an overload may last for a day."""
+        """A proposal stands as long as its evidence: an overload may last for a day."""
         for action in rows.of_episode(self._ledger, episode.number, "asked"):
             about = tuple(one for one in verdict.suspects if one.job == action.job)
             alone, before = replace(verdict, suspects=about), replace(past, jobs=frozenset())
@@ -74,7 +74,7 @@ class Decider:
                     rows.change(connection, action.number, "asked", made_ns=now)
 
     def _past(self, file_system: str, now: int) -> Past:
-        """Of all its episodes."""
+        """Jobs of all its episodes."""
         under_way = frozenset(action.job for action in rows.with_status(self._ledger, *_NOT_OVER))
         unasked = rows.unasked_since(self._ledger, now - HOUR)
         return Past(self._started_ns, under_way, unasked, rows.latest_on(self._ledger, file_system))
@@ -95,7 +95,7 @@ class Decider:
             rows.add(connection, action)
 
     def _say(self, episode: Episode, why: Mapping[str, str], now: int) -> None:
-        """Each reason once, as long as the file system is unwell."""
+        """Each reason once while the file system is unwell."""
         for job, reason in why.items():
             mark = (episode.file_system, job, reason)
             if reason in _ORDINARY or mark in self._said or len(self._said) >= _MOST_SAID:
@@ -104,7 +104,8 @@ class Decider:
             self._audit.write(now, "refused", episode=episode.number, job=job[:200], why=reason)
 
     def recall(self, episodes: Collection[Episode], now: int) -> None:
-        """EPISODES: all that are open. Drops or undoes what is no longer needed. Raises StoreError."""
+        """EPISODES: all that are open. Cancels or undoes actions that are no longer needed. Raises
+        StoreError."""
         places = {one.file_system for one in episodes}
         self._said = {one for one in self._said if one[0] in places}
         found = rows.with_status(self._ledger, "asked", "wanted", "done")
@@ -129,8 +130,8 @@ class Decider:
             self._turn(action, "undo", "", now, reason="longest")
 
     def confirm(self, number: int, by: str, episodes: Iterable[Episode], now: int) -> None:
-        """An operator's yes. EPISODES: all that are open. Raises RequestError: it is too late, or samples are
-        missing; StoreError."""
+        """An operator confirms. EPISODES: all that are open. Raises RequestError: it is too late, or samples
+        are missing; StoreError."""
         action = self._asked(number)
         episode = next((one for one in episodes if one.number == action.episode), None)
         if episode is None:
@@ -143,11 +144,11 @@ class Decider:
         self._turn(action, "wanted", "", now, by=by, made_ns=now)
 
     def decline(self, number: int, by: str, now: int) -> None:
-        """An operator's no. Raises RequestError, StoreError."""
+        """An operator declines. Raises RequestError, StoreError."""
         self._turn(self._asked(number), "declined", "declined", now, by=by)
 
     def undo(self, number: int, by: str, now: int) -> None:
-        """An operator wants it undone before the server has recovered. Raises RequestError, StoreError."""
+        """An operator undoes an action before the server has recovered. Raises RequestError, StoreError."""
         action = rows.action(self._ledger, number)
         if action is None or action.status != "done":
             raise RequestError("there is nothing to undo", "see the list of actions")
@@ -168,7 +169,7 @@ class Decider:
             job=action.job, kind=action.kind, **{name: one for name, one in told.items() if one},
         )  # fmt: skip
         if status == "undo":
-            # `by` stays: it names who decided on the action.
+            # `by` is kept: it names who decided on the action.
             changed.pop("by", None)
         with self._ledger.writing() as connection:
             is_done = rows.change(

@@ -1,4 +1,4 @@
-"""What a job did to the file systems, whether that was slower than usual, and why: as data."""
+"""A job's digest as data: its I/O on the file systems, whether it was slower than usual, and why."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOMENT = "%Y%m%dT%H%M%SZ"
 
 @dataclass(frozen=True)
 class Sums:
-    """What was counted of a job at one place. None: nobody counts it there."""
+    """Counts of a job at one place. None: not counted there."""
 
     place: str
     read_bytes: float | None
@@ -32,23 +32,23 @@ class Sums:
     writes: float | None
     metadata: float | None
     operations: tuple[tuple[str, float], ...]
-    """Metadata operations by kind, the most frequent first; without those that did not happen."""
+    """Metadata operations by kind, the most frequent first; without zeros."""
     is_exact: bool
-    """False: it may be more."""
+    """False: a lower bound."""
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """How long a file system was unwell while the job was active."""
+    """Time in which a file system was unwell while the job was active."""
 
     file_system: str
     state: State
-    """The worst of that time."""
+    """The worst state in that time."""
     is_all: bool
-    """False: at other times of these it was in another state of trouble."""
+    """False: for a part of that time it was in another state of trouble."""
     seconds: float
     by_clients: bool
-    """It was judged by what clients saw only."""
+    """The state is based on clients only."""
 
 
 @dataclass(frozen=True)
@@ -62,28 +62,28 @@ class Blame:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a recording of the job's program says."""
+    """Results of a recording of the job's program."""
 
     store: str
     wall_seconds: float | None
     io_share: float | None
-    """Of the wall time; None: not known."""
+    """Share of I/O in the wall time; None: not known."""
     is_whole: bool
-    """False: there may have been more I/O than was seen."""
+    """False: there may have been more I/O than was recorded."""
     finding: tuple[Message, Message] | None = None
-    """What saves most when it is changed: its title, and what was seen."""
+    """The change with the largest gain: title and observation."""
     advice: Message | None = None
 
 
 @dataclass(frozen=True)
 class Digest:
-    """Of one job."""
+    """The digest of one job."""
 
     job: str
     """The scheduler's id, as servers or agents reported it; not validated."""
     users: tuple[str, ...]
     name: str | None
-    """None: nobody told one."""
+    """None: no name was reported."""
     begin: int
     """First and last reading with growth, ns since the epoch."""
     end: int
@@ -93,21 +93,21 @@ class Digest:
     """Servers first. The same bytes are counted at several places."""
     file_systems: tuple[str, ...] = ()
     run: Run | None = None
-    """Among those of its name; None as `judgement`: nobody told a name."""
+    """Compared with runs of the same name; None, like `judgement`, if no name was reported."""
     judgement: Judgement | None = None
     troubles: tuple[Trouble, ...] | None = None
-    """None: nobody keeps episodes of servers."""
+    """None: episodes of servers are not stored."""
     blame: Blame | None = None
     rules: Intervention = field(default_factory=Intervention)
-    """Where on a node files may be kept."""
+    """Folder on a node for temporary files."""
     recorded: Recorded | None = None
     is_synthetic: bool = False
     written: str | None = None
-    """As users write the job, where that is not its number: `1234_7` of a task of an array."""
+    """Users' notation of the job if it differs from its id: `1234_7` for a task of an array."""
     again: int = 0
-    """How often the scheduler has started it again; this is the last run."""
+    """Number of restarts by the scheduler; this is the last run."""
     earlier: int | None = None
-    """Since when the job was active before this run, which is left out."""
+    """Since when the job was active before this run; the earlier time is left out."""
 
     @property
     def seconds(self) -> float:
@@ -115,14 +115,14 @@ class Digest:
 
     @property
     def id(self) -> str:
-        """With which `iodock bundle` packs what belongs to it: the job and, as numbers of jobs come again,
-        when it began."""
+        """Id with which `iodock bundle` collects the job's data: the job and, because job ids are reused, its
+        begin."""
         return f"{self.job}@{time.strftime(_MOMENT, time.gmtime(self.begin // _SECOND))}"
 
 
 def parsed_id(text: str) -> tuple[str, int | None]:
-    """A job, and when it began, ns since the epoch; None: TEXT is a job's id and says no time. Raises
-    RequestError: not a time."""
+    """A job and its begin, ns since the epoch; None: TEXT is a job's id without a time. Raises RequestError:
+    invalid time."""
     found = _ID.fullmatch(text)
     if not found:
         return text, None
@@ -135,22 +135,22 @@ def parsed_id(text: str) -> tuple[str, int | None]:
 
 
 def looked_back_from(began: int, now: int) -> int | None:
-    """From when to look back for a job that began at BEGAN, seconds since the epoch; None: from now. Pages
-    look back by 30 days."""
+    """Start of the search for a job that began at BEGAN, seconds since the epoch; None: now. Pages search
+    back 30 days."""
     until = began + _LOOKED_BACK
     return until // _SECOND if until < now else None
 
 
 def is_id(text: str) -> bool:
-    """Does it look like an id that a digest has told?"""
+    """Whether it looks like an id from a digest."""
     return _ID.fullmatch(text) is not None
 
 
 def troubles(
     episodes: Iterable[Episode], file_systems: Sequence[str], begin: int, end: int
 ) -> tuple[Trouble, ...]:
-    """What these file systems suffered between two moments, ns since the epoch; the longest first. Servers
-    that were unwell at the same time count once."""
+    """Trouble of these file systems between two moments, ns since the epoch; the longest first. Servers that
+    were unwell at the same time count once."""
     of_system: dict[str, list[Episode]] = {}
     for one in episodes:
         if one.file_system in file_systems and _overlap(one, begin, end) > 0:
@@ -173,7 +173,7 @@ def _trouble(name: str, episodes: list[Episode], begin: int, end: int) -> Troubl
 
 
 def blame(episodes: Iterable[Episode], job: str, begin: int, end: int) -> Blame | None:
-    """The episode that the job caused most likely. Only the job's owner and operators may know."""
+    """The episode that the job most likely caused. Only the job's owner and operators may see it."""
     found = [
         (suspect.share, one, suspect)
         for one in episodes
@@ -192,5 +192,5 @@ def _overlap(episode: Episode, begin: int, end: int) -> int:
 
 
 def _end(episode: Episode) -> int:
-    """Of one that goes on, its last verdict that says something."""
+    """For an episode that goes on, the time of its last informative verdict."""
     return episode.seen_ns if episode.end_ns is None else episode.end_ns

@@ -33,14 +33,14 @@ def save(connection: sqlite3.Connection, episode: Episode) -> Episode:
 
 
 def open_episodes(ledger: Ledger) -> list[Episode]:
-    """Those that are not over. Raises StoreError."""
+    """Open episodes. Raises StoreError."""
     return [
         _episode(row) for row in ledger.read("SELECT * FROM episodes WHERE end_ns IS NULL ORDER BY number")
     ]
 
 
 def recent(ledger: Ledger, since: int, most: int = 200) -> list[Episode]:
-    """Those that were not over at SINCE, ns since the epoch, the newest first. Raises StoreError."""
+    """Episodes that were not over at SINCE, ns since the epoch, the newest first. Raises StoreError."""
     rows = ledger.read(
         "SELECT * FROM episodes WHERE end_ns IS NULL OR end_ns >= ? ORDER BY begin_ns "
 "DESC, number DESC LIMIT ?",
@@ -50,7 +50,7 @@ def recent(ledger: Ledger, since: int, most: int = 200) -> list[Episode]:
 
 
 def suspected(ledger: Readable, since: int) -> dict[str, int]:
-    """Job -> in how many episodes that were not over at SINCE (ns since the epoch) it was suspected. Raises
+    """Job -> number of episodes not over at SINCE (ns since the epoch) in which it was a suspect. Raises
     StoreError."""
     rows = ledger.read("SELECT suspects FROM episodes WHERE end_ns IS NULL OR end_ns >= ?", since)
     return dict(
@@ -59,7 +59,7 @@ def suspected(ledger: Readable, since: int) -> dict[str, int]:
 
 
 def between(ledger: Readable, begin: int, end: int) -> list[Episode]:
-    """Those that were open at any time between two moments, ns since the epoch, the newest first. Raises
+    """Episodes that were open at any time between two moments, ns since the epoch, the newest first. Raises
     StoreError."""
     rows = ledger.read(
         "SELECT * FROM episodes WHERE begin_ns <= ? AND (end_ns IS NULL OR end_ns >= ?) "
@@ -76,14 +76,14 @@ def episode(ledger: Ledger, number: int) -> Episode | None:
 
 
 def of_group(ledger: Ledger, group: int) -> list[Episode]:
-    """Those that were told together. Raises StoreError."""
+    """Episodes that share a notice. Raises StoreError."""
     return [
         _episode(row) for row in ledger.read("SELECT * FROM episodes WHERE told = ? ORDER BY number", group)
     ]
 
 
 def forget(connection: sqlite3.Connection, before: int) -> None:
-    """Removes episodes that ended before, and their actions that are not under way."""
+    """Removes episodes that ended before this time, and their actions unless these are in progress."""
     old = "SELECT number FROM episodes WHERE end_ns < ?"
     over = "('failed', 'undone', 'left', 'lapsed', 'declined')"
     connection.execute(f"DELETE FROM actions WHERE status IN {over} AND episode IN ({old})", (before,))
@@ -93,7 +93,7 @@ def forget(connection: sqlite3.Connection, before: int) -> None:
 
 
 def forget_suspects(connection: sqlite3.Connection, before: int) -> None:
-    """Removes who was suspected from what ended before."""
+    """Removes the suspects of episodes that ended before this time."""
     old = "SELECT number FROM episodes WHERE end_ns < ?"
     connection.execute(f"UPDATE actions SET owner = NULL WHERE episode IN ({old})", (before,))
     connection.execute("UPDATE episodes SET suspects = '[]' WHERE end_ns < ?", (before,))
@@ -106,7 +106,7 @@ def _episode(row: Row) -> Episode:
 
 
 def _suspect(values: dict[str, Any]) -> Suspect:
-    # What a later iodock adds to a suspect is not known here.
+    # Fields that a later version of iodock adds to a suspect are unknown here.
     known = {name: value for name, value in values.items() if name in Suspect.__dataclass_fields__}
     evidence = tuple(Evidence(**one) for one in known.pop("evidence"))
     return Suspect(**known, evidence=evidence)

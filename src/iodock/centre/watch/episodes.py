@@ -1,4 +1,4 @@
-"""Episodes: a time in which a server was unwell, made of its verdicts."""
+"""Episodes: periods in which a server was unwell, built from its verdicts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Key = tuple[str, str, str]
 """File system, server, kind."""
 MOST_SUSPECTS = 10
 RECOVERED_SAMPLES = 3
-"""Good samples in a row that end an episode: a server that flutters is unwell."""
+"""Consecutive good samples that end an episode: a server with a fluctuating state is unwell."""
 _SEVERITY: tuple[State, ...] = ("degraded", "failover", "overload", "stall")
-"""From the least to the worst."""
+"""From the least severe to the worst."""
 
 
 @dataclass(frozen=True)
@@ -25,20 +25,20 @@ class Episode:
     kind: ServerKind
     begin_ns: int
     state: State
-    """As seen last, of the states that are unwell."""
+    """The last state among those that are unwell."""
     worst: State
     seen_ns: int
-    """Time of the last verdict that says something."""
+    """Time of the last informative verdict."""
     confidence: float
     samples: int
-    """Of the last verdict."""
+    """Evidence of the last verdict."""
     suspects: tuple[Suspect, ...] = ()
     """Worst first: those of the last verdict, then earlier ones."""
     end_ns: int | None = None
     told: int | None = None
-    """Number of the episode that was notified together with this one; None: no notice was sent."""
+    """Number of the episode with which this one shares a notice; None: no notice was sent."""
     number: int = 0
-    """In the ledger; 0: it is not there yet."""
+    """Number in the ledger; 0: not stored yet."""
 
     @property
     def key(self) -> Key:
@@ -54,8 +54,8 @@ def key_of(verdict: Verdict) -> Key:
 
 
 def advanced(episode: Episode | None, verdict: Verdict) -> Episode | None:
-    """The open episode of a server after one more verdict; None: it is well, as it was. What is not newer
-    than the last verdict, and missing samples, change nothing."""
+    """The open episode of a server after one more verdict; None: it is and was well. A verdict that is not
+    newer than the last one, and missing samples, change nothing."""
     if episode is None:
         return _begun(verdict) if verdict.state in UNWELL and not verdict.missed else None
     if verdict.at_ns <= episode.seen_ns or verdict.state == "no-samples" or verdict.missed:
@@ -84,12 +84,12 @@ def _continued(episode: Episode, verdict: Verdict) -> Episode:
 
 
 def worse(one: State, other: State) -> State:
-    """The worse of two states that are unwell."""
+    """The worse of two states."""
     return max(one, other, key=_SEVERITY.index)
 
 
 def merged(now: Iterable[Suspect], before: Iterable[Suspect]) -> tuple[Suspect, ...]:
-    """Suspects of now, then those of before that are not among them."""
+    """Current suspects, then earlier ones that are not among them."""
     found: dict[str, Suspect] = {}
     for suspect in (*now, *before):
         found.setdefault(suspect.job, suspect)

@@ -1,4 +1,4 @@
-"""Which rounds of which servers were given already: each is judged once, whatever the clocks say."""
+"""Remembers which rounds of which servers were processed: each is judged once, even if clocks are wrong."""
 
 from __future__ import annotations
 
@@ -9,36 +9,35 @@ from iodock.centre.monitor.questions.servers import LATE
 from iodock.centre.watch.observation import Observation
 
 STRAGGLES = 8
-"""Rounds: what is earlier than that is of a clock that was set back."""
+"""Number of rounds: an earlier one comes from a clock that was set back."""
 Mark = tuple[object, ...]
-"""What tells a round from another one of the same number, as after a clock was set."""
+"""Distinguishes rounds with the same number, for example after a clock was set."""
 
 
 @dataclass
 class Given:
     seen: dict[str, int] = field(default_factory=dict)
-    """By host the last round that was given."""
+    """By host the last processed round."""
     _marks: dict[str, dict[int, Mark]] = field(default_factory=dict)
-    """By host, of rounds that are asked for again though they were given: its clock is ahead, or ours was
-    set back."""
+    """By host, rounds that are processed again: the host's clock is ahead, or ours was set back."""
 
     def may_be_new(self, host: str, at: int) -> bool:
-        """Later than what was given; or much earlier, as its clock was set back."""
+        """Later than the processed ones; or much earlier, because its clock was set back."""
         last = self.seen.get(host)
         return last is None or at > last or last - at > STRAGGLES or host in self._marks
 
     def fresh(
         self, found: Sequence[tuple[int, Observation]], now: int, step: int, is_set_back: bool
     ) -> list[Observation]:
-        """What was not given before, in order. NOW: by this machine's clock, ns. IS_SET_BACK: that clock, so
-        that all is asked for again."""
+        """Rounds that are new, in order. NOW: this machine's clock, ns. IS_SET_BACK: this clock was set back,
+        so all rounds are processed again."""
         fresh: list[Observation] = []
         marks, self._marks = self._marks, {}
         ahead = {one.host for _, one in found if one.end_ns > now + step}
         for at, one in sorted(found, key=lambda pair: pair[0]):
             known, mark = marks.get(one.host, {}), _mark(one)
             last = self.seen.get(one.host)
-            # Of a clock that is ahead it can't be told: its round counts as it is.
+            # For a clock that is ahead this can't be determined: its round is used as it is.
             is_over = at * step + step // LATE <= now or one.end_ns > now
             is_late = last is not None and 0 <= last - at <= STRAGGLES
             is_old = last is not None and at <= last and (is_late or is_set_back)
@@ -48,11 +47,11 @@ class Given:
             elif not is_old and at not in known:
                 continue
             if is_set_back or one.host in marks or one.host in ahead:
-                # What comes late to a round belongs to it.
+                # Late data of a round belongs to it.
                 self._marks.setdefault(one.host, {})[at] = mark
         return fresh
 
 
 def _mark(one: Observation) -> Mark:
-    """Only of what one agent read in that round: counts that did not grow are known later."""
+    """Only what one agent read in that round: counts that did not grow are known later."""
     return one.end_ns, one.cpu, one.load, one.uptime_s

@@ -1,5 +1,5 @@
-"""What others say about a server: who has its targets, who lost the connection to it, probes, arrays,
-clients."""
+"""Information about a server from others: which machine has its targets, clients that lost the connection to
+it, probes, arrays."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from iodock.centre.store import MonitorTables
 from iodock.centre.watch.observation import News
 
 _TOLD_FOR = 900 * SECOND
-"""What was lost, or began to recover, longer ago is not waited for any more, ns."""
+"""Age after which a loss or the beginning of a recovery is ignored, ns."""
 _JUST_NOW = 60 * SECOND
 _PROBE_STANDS = 120 * SECOND
 _PROBES_EVERY = 60 * SECOND
-"""Where there was none, ns."""
+"""Interval of checks for probes if there were none, ns."""
 _PROBES = ("probe-failed", "probe-no-answer", "probe-slow")
 Row = Mapping[str, object]
 
 
 @dataclass
 class Homes:
-    """Which server has which targets when all is well, and now."""
+    """The server of each target in normal operation, and now."""
 
     file_system: dict[str, str] = field(default_factory=dict)
     """By host."""
@@ -33,15 +33,15 @@ class Homes:
     """Hosts of metadata targets."""
     of_target: dict[str, str] = field(default_factory=dict)
     guests: set[str] = field(default_factory=set)
-    """Hosts that serve a target of another one now."""
+    """Hosts that now serve a target of another one."""
     away: set[str] = field(default_factory=set)
-    """Hosts all of whose targets are elsewhere now."""
+    """Hosts whose targets are all served elsewhere now."""
     asked_probes: int = 0
-    """When probes were looked for last, if there were none."""
+    """Time of the last check for probes, if there were none."""
 
 
 def homes(store: MonitorTables, begin: int, end: int) -> Homes:
-    """A target's home is where it was read most in that time. Raises StoreError."""
+    """The home of a target is the host where it was read most in that time. Raises StoreError."""
     found = Homes()
     for row in servers.homes(store, begin, end, "ten_minutes").to_pylist():
         target, host = str(row["target"]), str(row["host"])
@@ -55,8 +55,8 @@ def homes(store: MonitorTables, begin: int, end: int) -> Homes:
 
 
 def news(store: MonitorTables, now: int, known: Homes, ahead: int = HOUR) -> dict[str, News]:
-    """By host. AHEAD: what is dated up to this much later counts too, ns: agents' clocks may be wrong. Of a
-    moment of the past it is short, as what came later was not known then. Raises StoreError."""
+    """By host. AHEAD: events dated up to this much later count, too, ns, because agents' clocks may be wrong.
+    For a past moment it is short, because later events were not known then. Raises StoreError."""
     found: dict[str, News] = {host: News(is_away=True) for host in known.away}
     rows = latest(store, now - _TOLD_FOR, now + ahead, {}).to_pylist() if has_events(store) else []
     for host, lost in _lost(rows, known).items():
@@ -72,7 +72,8 @@ def news(store: MonitorTables, now: int, known: Homes, ahead: int = HOUR) -> dic
 def place_targets(
     store: MonitorTables, now: int, step: int, known: Homes, ahead: int = HOUR, resolution: str = "fine"
 ) -> None:
-    """Who has each target now, by who read it last. AHEAD: as of `news`. Raises StoreError."""
+    """The present server of each target: the last one that read it. AHEAD: as in `news`. Raises
+    StoreError."""
     last: dict[str, tuple[int, str]] = {}
     for row in servers.places(store, now - 3 * step, now + ahead, resolution).to_pylist():
         target, seen = str(row["target"]), (int(row["end_ts"]), str(row["host"]))
@@ -81,19 +82,20 @@ def place_targets(
     known.guests = {host for target, (_, host) in last.items() if home.get(target, host) != host}
     at_home = {host for target, (_, host) in last.items() if home.get(target) == host}
     moved = {home[target] for target in last if target in home}
-    # What was said of a target stands until somebody reads it again.
+    # The last known server of a target stays valid until another one reads it.
     known.away = (known.away | moved) - at_home
 
 
 def _lost(rows: list[Row], known: Homes) -> dict[str, int]:
-    """How many machines lost their connection to each server and have not got it back. ROWS: of `latest`."""
+    """Number of machines that lost their connection to each server and have not recovered it. ROWS: of
+    `latest`."""
     ends: dict[tuple[str, str], tuple[int, str]] = {}
     kinds = {"lustre-connection-lost", "lustre-connection-back", "nfs-not-responding", "nfs-responding"}
     for row in rows:
         if row["kind"] in kinds and row["target"]:
             key = (str(row["host"]), str(row["target"]))
             ends[key] = max(ends.get(key, (0, "")), (int(str(row["last_ts"])), str(row["kind"])))
-    # A client has a connection to each target of a server, and is one all the same.
+    # A client has a connection to each target of a server but counts once.
     tellers: dict[str, set[str]] = {}
     for (teller, target), (_, kind) in ends.items():
         host = known.of_target.get(target.partition("-osc")[0].partition("-mdc")[0], target)
@@ -103,7 +105,7 @@ def _lost(rows: list[Row], known: Homes) -> dict[str, int]:
 
 
 def _told_itself(rows: list[Row], now: int) -> list[tuple[str, bool, int]]:
-    """Host, whether a target on it is in recovery, and how many clients it evicted a moment ago."""
+    """Host, whether a target on it is in recovery, and the number of clients that it evicted recently."""
     begun: dict[str, int] = {}
     ended: dict[str, int] = {}
     evicted: dict[str, int] = {}
@@ -120,7 +122,7 @@ def _told_itself(rows: list[Row], now: int) -> list[tuple[str, bool, int]]:
 
 
 def _faults(store: MonitorTables, now: int, ahead: int) -> Iterable[tuple[str, tuple[str, ...], bool]]:
-    """Host, kinds of faults that last, and whether an array is only being checked."""
+    """Host, kinds of present faults, and whether an array is only being checked."""
     by_host: dict[str, list[str]] = {}
     for one in degraded(store, now, ahead):
         if one.kind not in _PROBES:
@@ -143,7 +145,7 @@ def _checked(store: MonitorTables, now: int, ahead: int) -> set[str]:
 
 
 def _add_probes(store: MonitorTables, now: int, known: Homes, found: dict[str, News]) -> None:
-    """A probe of a file system is of its metadata server: it makes, opens and removes files."""
+    """A probe of a file system tests its metadata server: it creates, opens and removes files."""
     if now - known.asked_probes < _PROBES_EVERY:
         return
     within = span(now - _PROBE_STANDS, now)

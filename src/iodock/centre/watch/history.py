@@ -1,5 +1,4 @@
-"""What happened to servers before: what was watched since the collector started, and the episodes of before
-that the ledger has."""
+"""Past trouble of servers: verdicts since the collector's start, and earlier episodes from the ledger."""
 
 from __future__ import annotations
 
@@ -11,8 +10,8 @@ from iodock.centre.watch.watching import Spell
 
 
 def together(spells: Iterable[Spell], episodes: Iterable[Episode]) -> list[Spell]:
-    """The newest first. What was watched says more than an episode: it has each state apart. What was learnt
-    from the store says less: it has no suspects."""
+    """The newest first. Verdicts are preferred to episodes, because they distinguish every state; spells that
+    were derived from the store are the poorest, because they have no suspects."""
     every = list(spells)
     watched = [one for one in every if not one.is_learnt]
     unwell = [one for one in watched if one.verdict.state in UNWELL]

@@ -1,5 +1,5 @@
-"""The ledger: a small database that knows episodes, actions and notices, so that a restart neither notifies
-twice nor acts twice. What happens together is written together."""
+"""The ledger: a small database of episodes, actions and notices, so that after a restart no notice is sent
+twice and no action is taken twice. Related changes are one transaction."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ CREATE TABLE counts (name TEXT PRIMARY KEY, count INTEGER NOT NULL) STRICT;
 
 
 class Readable(Protocol):
-    """What can be asked."""
+    """A ledger for queries."""
 
     def read(self, sql: str, *values: object) -> list[Row]:
         """Raises StoreError."""
 
 
 class Ledger:
-    """Of one process; may be used from any thread."""
+    """The ledger of one process; may be used from any thread."""
 
     def __init__(self, folder: Path) -> None:
-        """Makes the folder where it is missing. Raises StoreError: in use, damaged, of a later version, or
-        its file system fails."""
+        """Creates the folder if it is missing. Raises StoreError: in use, damaged, of a later version, or its
+        file system fails."""
         self._path = folder / "response.db"
         self._using = threading.RLock()
         try:
@@ -76,7 +76,7 @@ class Ledger:
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             made = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=10)
             made.row_factory = sqlite3.Row
-            # What is forgotten must not stay in the file.
+            # Deleted data must not remain in the file.
             made.execute("PRAGMA secure_delete = ON")
             version = made.execute("PRAGMA user_version").fetchone()[0]
             if version == 0 and not made.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -106,7 +106,7 @@ class Ledger:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """All of it is on the disk at the end, or nothing. Raises StoreError."""
+        """A transaction: all of it is on the disk at the end, or nothing. Raises StoreError."""
         with self._using, self._as_store_error():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -123,21 +123,21 @@ class Ledger:
             return self._connection.execute(sql, values).fetchall()
 
     def close(self) -> None:
-        """Others may use the folder then."""
+        """Releases the folder for other processes."""
         with self._using:
             self._connection.close()
             os.close(self._lock)
 
 
 class LedgerBeside:
-    """The ledger of a collector that may be using it: asked for, and not changed."""
+    """The ledger of a collector that may be using it: read-only."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "response.db"
 
     @property
     def is_there(self) -> bool:
-        """False also where we may not look."""
+        """False also if the folder is not readable."""
         return os.access(self._path, os.R_OK)
 
     def read(self, sql: str, *values: object) -> list[Row]:
@@ -157,7 +157,7 @@ class LedgerBeside:
 
 
 def count(connection: sqlite3.Connection, name: str, more: int = 1) -> None:
-    """Counts what a site should know of, as lost notices."""
+    """Counts an occurrence that a site should know about, such as lost notices."""
     connection.execute(
         "INSERT INTO counts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET count = count + excluded.count",
         (name, more),
@@ -165,5 +165,5 @@ def count(connection: sqlite3.Connection, name: str, more: int = 1) -> None:
 
 
 def counts(ledger: Ledger) -> dict[str, int]:
-    """Name -> how often, since the ledger was made. Raises StoreError."""
+    """Name -> count since the ledger was created. Raises StoreError."""
     return {row["name"]: row["count"] for row in ledger.read("SELECT name, count FROM counts ORDER BY name")}

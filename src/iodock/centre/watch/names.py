@@ -1,4 +1,4 @@
-"""How states and kinds of servers are called, on pages, in `top` and in mails alike."""
+"""Names of states and kinds of servers, the same on pages, in `top` and in mails."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""What is known of servers in one round: what each agent read, what others said meanwhile, and what jobs
-asked for. Times in ns since the epoch. None: nobody read it. docs/explanation/server-states.md says why each
-is looked at."""
+"""Observations of servers in one round: readings of each agent, reports from others, and requests of jobs.
+Times in ns since the epoch. None: not read. docs/explanation/server-states.md explains the use of each."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ SECOND = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One interval of one server, by its own agent; of kind `client` by clients' agents."""
+    """One interval of one server, from its own agent; kind `client`: from clients' agents."""
 
     host: str
     file_system: str
@@ -23,35 +22,35 @@ class Observation:
     end_ns: int
     """Both by the agent's clock, which may be wrong."""
     handled: float | None = None
-    """Requests, as what follows in this interval."""
+    """Requests in this interval, as are the following fields."""
     opens: float | None = None
     closes: float | None = None
     creates: float | None = None
     object_creates: float | None = None
-    """On object targets: its own, or of a metadata server those of its file system."""
+    """On its own object targets; for a metadata server those of its file system."""
     moved_bytes: float | None = None
     waiting: float | None = None
-    """Requests that waited, on average; of clients those that had no answer yet."""
+    """Mean number of waiting requests; for clients those without an answer yet."""
     wait_s: float | None = None
-    """How long those handled had waited; of clients how long an answer took."""
+    """Waiting time of the handled requests; for clients the response time."""
     operation_s: float | None = None
-    """Mean time of one operation, once it was begun."""
+    """Mean time of one operation after it began."""
     threads: float | None = None
-    """Busy service threads, on average."""
+    """Mean number of busy service threads."""
     cpu: float | None = None
     """Share of all its processors, 0 to 1."""
     pressure: float | None = None
-    """Share of the time in which some task waited for I/O."""
+    """Share of the time in which at least one task waited for I/O."""
     load: float | None = None
     uptime_s: float | None = None
     evictions: int = 0
-    """Clients that it gave up."""
+    """Clients that it evicted."""
     is_recovering: bool = False
-    """A target on it waits for its clients."""
+    """A target on it waits for its clients to reconnect."""
     answer_s: float | None = None
-    """How long its service took to answer the agent beside it, or has taken until that gave up."""
+    """Response time of its service to the agent on the same machine, or time until that gave up."""
     has_no_answer: bool = False
-    """The agent gave up."""
+    """The agent gave up waiting."""
     has_guests: bool = False
     """It serves targets whose home is another server."""
 
@@ -62,28 +61,28 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What others said about one server in a round."""
+    """Reports from others about one server in a round."""
 
     lost: int = 0
-    """Connections to it that clients or other servers lost and have not got back."""
+    """Connections to it that clients or other servers lost and have not recovered."""
     is_away: bool = False
     """Its targets are served by another server."""
     faults: tuple[str, ...] = ()
     """Kinds of events that began and are not over: arrays, paths, links."""
     is_checked: bool = False
-    """An array is being checked: a scrub, no fault."""
+    """An array is being checked: a scrub, not a fault."""
     probe_s: float | None = None
-    """How long a probe's round took."""
+    """Duration of a probe's round."""
     has_no_answer: bool = False
     """A probe failed or got no answer in time."""
     client_wait_s: float | None = None
-    """How long clients waited for an answer, on average."""
+    """Mean response time for clients."""
     backlog: float | None = None
-    """Requests that clients had no answer to, on average."""
+    """Mean number of clients' requests without an answer."""
     is_recovering: bool = False
-    """As the server's own log says: a target on it waits for its clients."""
+    """From the server's own log: a target on it waits for its clients to reconnect."""
     evictions: int = 0
-    """Clients that it gave up a moment ago, by its own log."""
+    """Recently evicted clients, from its own log."""
 
 
 NOTHING = News()
@@ -91,7 +90,7 @@ NOTHING = News()
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """All that came since the round before."""
+    """All data since the previous round."""
 
     now_ns: int
     """By the collector's clock."""
@@ -102,25 +101,25 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What one job asked one server for in a while."""
+    """Requests of one job to one server in a period."""
 
     job: str
     metadata: float = 0.0
-    """Operations on metadata, opens and creates among them."""
+    """Metadata operations, including opens and creates."""
     opens: float = 0.0
     creates: float = 0.0
     object_creates: float | None = None
-    """Objects made for its files; None: no object server reports by job."""
+    """Objects created for its files; None: no object server reports by job."""
     moved_bytes: float = 0.0
     requests: float = 0.0
     """Reads and writes."""
     node_bytes: float = 0.0
-    """Read and written by its processes on any file system, where no server says what the job asked for."""
+    """Bytes read and written by its processes on any file system, if no server reports the job's requests."""
 
 
 class Jobs(Protocol):
-    """Where what jobs asked for is looked up."""
+    """Source of the requests of jobs."""
 
     def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
-        """Between two moments by the agent's clock, a row for each job. WITH_OBJECTS: of a metadata server
-        also the objects that were made for it on all object servers, which costs more."""
+        """Between two moments by the agent's clock, a row for each job. WITH_OBJECTS: for a metadata server
+        also the objects created for it on all object servers, which costs more."""

@@ -1,5 +1,4 @@
-"""Observations of servers out of a monitor store: what came since the round before, and the hours before
-that."""
+"""Observations of servers from a monitor store: new data since the previous round, and the hours before."""
 
 from __future__ import annotations
 
@@ -19,23 +18,23 @@ from iodock.centre.watch.observation import NOTHING, Asked, News, Observation, R
 
 Row = Mapping[str, object]
 IsWanted = Callable[[str, int], bool]
-"""Of a host's round."""
+"""Key of a host's round."""
 _AHEAD = HOUR
-"""Agents' clocks may be as wrong as this: the collector refuses more. ns."""
+"""Largest error of agents' clocks: the collector refuses more. ns."""
 _CLOCKS_EVERY = 300 * SECOND
 _MOUNTS_EVERY = 10 * SECOND
 _HOMES_EVERY = HOUR
 _NEWS_EVERY = 60 * SECOND
-"""Of a time that is over."""
+"""For periods in the past."""
 _STEPS_BACK = 4
-"""What came late is still taken."""
+"""Delay up to which late data is used."""
 _ON_ITS_WAY = 3 * SECOND
-"""Until a reading is sent, kept and written, at most: longer than a short sample, ns."""
+"""Maximum time until a reading is sent, stored and written: longer than a short sample, ns."""
 
 
 @dataclass
 class Observer:
-    """One store that is watched."""
+    """The observer of one store."""
 
     store: MonitorTables
     ids: JobIds
@@ -43,14 +42,14 @@ class Observer:
     """Length of a sample, ns."""
     _given: Given = field(default_factory=Given)
     _late: dict[str, int] = field(default_factory=dict)
-    """Hosts whose clock is behind, and by how much, ns."""
+    """Hosts whose clock is behind, and the difference, ns."""
     _reads: dict[str, set[str]] = field(default_factory=dict)
-    """By host what its agent ever told: of a counter that did not grow there is no row."""
+    """By host everything that its agent ever reported: a counter that did not grow has no row."""
     _homes: Homes = field(default_factory=Homes)
     _newest: dict[str, int] = field(default_factory=dict)
-    """Of hosts whose newest rows lie back: in which step, when they were looked at last."""
+    """For hosts whose newest rows are old: the step of the last check."""
     _mounts: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Client, and what it calls the server -> what is mounted."""
+    """Client, and its name for the server -> what is mounted."""
     _asked_mounts: int = 0
     _asked_homes: int = 0
     _asked_round: int = 0
@@ -58,22 +57,23 @@ class Observer:
 
     @property
     def servers(self) -> int:
-        """How many are known."""
+        """Number of known servers."""
         return len(self._homes.file_system)
 
     @property
     def file_systems(self) -> Mapping[str, str]:
-        """Host -> its file system, of servers that have an agent and of those that only clients see."""
+        """Host -> its file system, for servers that have an agent and for those known only from clients."""
         mounted = sorted(self._mounts.items(), reverse=True)
         seen = {server: name for (_, server), name in mounted if self._server_called(server) is None}
         return {**seen, **self._homes.file_system}
 
     def prepare(self, now: int) -> None:
-        """Learns which servers there are. Raises StoreError."""
+        """Determines which servers exist. Raises StoreError."""
         self._know_homes(now)
 
     def past(self, now: int, hours: float, step_s: float, resolution: str = "minute") -> Iterator[Round]:
-        """The last hours up to NOW, in steps, without news: what is usual. Raises StoreError."""
+        """The last hours up to NOW, in steps, without reports from others, to learn what is usual. Raises
+        StoreError."""
         self._know_homes(now)
         end, step = now - _STEPS_BACK * self.step, max(int(step_s * SECOND), self.step)
         found = self._observations(end - int(hours * HOUR), end, step, resolution)
@@ -81,9 +81,9 @@ class Observer:
             yield Round(at * step, tuple(observations))
 
     def stretch(self, begin: int, end: int, resolution: str, news_from: int) -> Iterator[Round]:
-        """Every round that ended between two moments of the past, also those in which nobody was read. What
-        others said is asked for each minute from NEWS_FROM on, which costs more than the rest. Raises
-        StoreError, QueryError."""
+        """Every round that ended between two past moments, including those without readings. Reports from
+        others are read for each minute from NEWS_FROM on, which costs more than the rest. Raises StoreError,
+        QueryError."""
         found = self._observations(begin, end + self.step, self.step, resolution)
         by_clients = self._by_clients(end, begin, end + self.step, resolution)
         by_round = _rounds(found + self._without_agent(by_clients))
@@ -100,13 +100,13 @@ class Observer:
             yield Round(now, tuple(observations), self._told(said, observations, seen.get(at, [])))
 
     def round(self, now: int) -> Round:
-        """What came since the last time. NOW: ns since the epoch, by the collector's clock. Raises
+        """New data since the last call. NOW: ns since the epoch, by the collector's clock. Raises
         StoreError."""
         self._know_homes(now)
         self._know_clocks(now)
         if self._may_have_moved():
             place_targets(self.store, now, self.step, self._homes)
-        # What came late by a step is still taken; more after a pause.
+        # Data that is late by a step is still used; after a pause also later data.
         back = min(max(now - self._asked_round, self.step), _STEPS_BACK * self.step)
         late = max(self.step // 2, _ON_ITS_WAY)
         begin, is_set_back = self._begin_of_round(now - back - late), now < self._asked_round
@@ -124,13 +124,13 @@ class Observer:
         return Round(now, tuple(fresh), told)
 
     def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
-        """See `Jobs`. Of a metadata server with the objects that its file system's object servers made for
-        each job. Raises StoreError."""
+        """See `Jobs`. For a metadata server with the objects that its file system's object servers created
+        for each job. Raises StoreError."""
         found = self._asked_of_servers(host, begin_ns, end_ns, with_objects)
         return found or self._asked_of_nodes(host, begin_ns, end_ns)
 
     def _asked_of_nodes(self, host: str, begin_ns: int, end_ns: int) -> list[Asked]:
-        """Of nodes that are known to have mounted it, else of all that are no servers."""
+        """Nodes that are known to have mounted it, else all machines that are not servers."""
         mounted = sorted({node for node, server in self._mounts if self._is_called(server, host)})
         rows = servers.asked_of_nodes(self.store, mounted or None, self.ids, begin_ns, end_ns).to_pylist()
         return [Asked(str(row["job"]), node_bytes=number(row, "node_bytes") or 0.0) for row in rows]
@@ -147,20 +147,21 @@ class Observer:
         return _asked(servers.asked(self.store, hosts, self.ids, begin_ns, end_ns).to_pylist())
 
     def _server_called(self, address: str) -> str | None:
-        """The host that serves what clients know by that address or target, if it has an agent."""
+        """The host behind the address or target that clients know, if it has an agent."""
         known = self._homes.file_system
         if address in self._homes.of_target:
             return self._homes.of_target[address]
         return next((host for host in sorted(self._homes.metadata) if known.get(host) == address), None)
 
     def _without_agent(self, by_clients: list[tuple[int, Observation]]) -> list[tuple[int, Observation]]:
-        """Of servers that only clients see."""
+        """Servers that are known only from clients."""
         return [pair for pair in by_clients if self._server_called(pair[1].host) is None]
 
     def _told(
         self, said: Mapping[str, News], observations: list[Observation], by_clients: list[Observation]
     ) -> dict[str, News]:
-        """SAID, with what clients see of servers that have an agent, and what services answered to theirs."""
+        """SAID, with the view of clients for servers that have an agent, and the responses of services to
+        their agents."""
         told = dict(said)
         seen: dict[str, dict[str, Observation]] = {}
         for one in by_clients:
@@ -174,12 +175,12 @@ class Observer:
         return told
 
     def _begin_of_round(self, moment: int) -> int:
-        """That has the moment, or what follows it."""
+        """The step that contains the moment, or follows it."""
         return moment // self.step * self.step + self.step // servers.LATE
 
     def _may_have_moved(self) -> bool:
-        """Whether some server that has targets was not heard in the last round, or has none of them, or
-        guests."""
+        """Whether a server with targets was not heard in the last round, or has lost its targets, or serves
+        those of others."""
         seen = self._given.seen
         last = max(seen.values(), default=0)
         is_silent = any(seen.get(host, 0) < last for host in self._homes.of_target.values())
@@ -191,7 +192,7 @@ class Observer:
             self._homes = homes(self.store, now - 7 * DAY, now + _AHEAD)
 
     def _know_clocks(self, now: int) -> None:
-        """Which servers' newest rows lie further back than they should."""
+        """Servers whose newest rows are older than they should be."""
         if now - self._asked_clocks < _CLOCKS_EVERY:
             return
         self._asked_clocks = now
@@ -206,7 +207,7 @@ class Observer:
         }
 
     def _goes_on(self, host: str, newest: int) -> bool:
-        """Whether something came since it was looked at before: a clock that is behind, and no silence."""
+        """Whether data arrived since the last check: then its clock is behind, and it is not silent."""
         at = newest // self.step
         before, self._newest[host] = self._newest.get(host, at), at
         return at > before
@@ -220,7 +221,7 @@ class Observer:
         hosts: Sequence[str] | None = None,
         is_wanted: IsWanted = lambda host, at: True,
     ) -> list[tuple[int, Observation]]:
-        """Round and observation, of file servers."""
+        """Round and observation of file servers."""
         asked = (self.store, begin, end, step, resolution, hosts)
         machines = self._by_round(servers.machines(*asked), is_wanted)
         served = self._by_round(servers.served(*asked), is_wanted)
@@ -232,7 +233,7 @@ class Observer:
         return _with_creates(found)
 
     def _by_round(self, table: pa.Table, is_wanted: IsWanted) -> dict[tuple[str, int], Row]:
-        """Only of file servers, and of rounds that are still wanted: there are many."""
+        """Only file servers and rounds that are still needed, because there are many."""
         names = table.column_names
         columns = [column.to_pylist() for column in table.columns]
         hosts, rounds = columns[names.index("host")], columns[names.index("round")]
@@ -246,11 +247,11 @@ class Observer:
     def _by_clients(
         self, now: int, begin: int, end: int, resolution: str = "fine"
     ) -> list[tuple[int, Observation]]:
-        """Of servers that clients have mounted: of NFS only those without an agent."""
-        # Where none is known yet, the first clients may just have begun to send.
+        """Servers that clients have mounted; for NFS only those without an agent."""
+        # If none is known yet, the first clients may just have begun to send.
         if now - self._asked_mounts > (_CLOCKS_EVERY if self._mounts else _MOUNTS_EVERY):
             self._asked_mounts = now
-            # A minute tells it, but where minutes are not kept any more.
+            # Minutes are enough, unless they are no longer kept.
             kept = "minute" if resolution == "fine" else resolution
             rows = servers.mounts(self.store, now - HOUR, now + _AHEAD, kept).to_pylist()
             self._mounts = {
@@ -311,7 +312,7 @@ def _rounds(found: list[tuple[int, Observation]]) -> dict[int, list[Observation]
 
 
 def _add_answers(told: dict[str, News], fresh: list[Observation]) -> None:
-    """An agent that asks the service beside it is a probe."""
+    """An agent that queries the service on its machine acts as a probe."""
     for one in fresh:
         if one.answer_s is not None:
             known = told.get(one.host, NOTHING)
@@ -319,7 +320,7 @@ def _add_answers(told: dict[str, News], fresh: list[Observation]) -> None:
 
 
 def _with_creates(found: list[tuple[int, Observation]]) -> list[tuple[int, Observation]]:
-    """The metadata servers' with the objects that were made on all object servers of their file system."""
+    """The metadata servers' requests with the objects created on all object servers of their file system."""
     made: dict[tuple[int, str], float] = {}
     for at, one in found:
         if one.object_creates is not None:
@@ -332,13 +333,13 @@ def _with_creates(found: list[tuple[int, Observation]]) -> list[tuple[int, Obser
 
 
 def _counted(row: Row, name: str, reads: set[str]) -> float | None:
-    """0 of what the agent reads and did not grow."""
+    """0 if the agent reads it and it did not grow."""
     value = number(row, name)
     return 0.0 if value is None and name in reads else value
 
 
 def _ratio(row: Row, above: str, below: str, factor: float = 1.0) -> float | None:
-    """None where nothing was counted, or no time: Lustre before 2.13 has none of operations."""
+    """None if nothing was counted, or no time: Lustre before 2.13 has no operation times."""
     sum_, count = number(row, above), number(row, below)
     if sum_ is None or not count or (sum_ == 0 and above == "time_us"):
         return None
@@ -351,7 +352,7 @@ def _seconds(row: Row, name: str) -> float | None:
 
 
 def _share(row: Row, service_us: float | None, step: int) -> float | None:
-    """Of all processors, but of one where a service works in one thread."""
+    """Share of all processors, or of one if the service has one thread."""
     if service_us is not None:
         return min(1.0, service_us * 1000 / step)
     busy, idle = number(row, "busy_us"), number(row, "idle_us")

@@ -1,5 +1,5 @@
-"""The response to verdicts: episodes, notices and actions. The collector's loop calls `respond` once in each
-interval, with one verdict of each server; commands and messages go out in threads of their own."""
+"""Responds to verdicts with episodes, notices and actions. The collector's loop calls `respond` once in each
+interval, with one verdict of each server; commands and messages run in separate threads."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ ENDS_WITHIN_S = 20.0
 
 
 class Responder:
-    """Of one collector; may be used from any thread."""
+    """The responder of one collector; may be used from any thread."""
 
     def __init__(
         self, folder: Path, settings: Settings, started: int, sufferers: Sufferers = of_nobody,
         run: Run = answer_of, send: Sender | None = None,
     ) -> None:  # fmt: skip
         """STARTED: ns since the epoch. RUN runs commands of the scheduler; SEND sends letters. Raises
-        RequestError: settings that can't be; StoreError."""
+        RequestError: invalid settings; StoreError."""
         self.rules, self._privacy = settings.response, settings.privacy
         notices = checked(settings.notices)
         self.desk = _desk(self.rules, run)
@@ -70,7 +70,7 @@ class Responder:
 
     def respond(self, verdicts: Sequence[Verdict], now: int) -> None:
         """One interval: at most one verdict of each server, as of NOW, ns since the epoch. Raises StoreError;
-        then the next call makes up for it."""
+        the next call then makes up for it."""
         with self._deciding:
             self._tell(verdicts, now)
             self._decider.weigh(verdicts, self._open, now)
@@ -94,7 +94,7 @@ class Responder:
             raise
 
     def _told(self, found: dict[Key, Episode], stale: list[Key], now: int) -> dict[Key, Episode]:
-        """All together, or nothing. STALE: what the ledger has to learn. Returns those that are open."""
+        """One transaction. STALE: changes that the ledger does not have yet. Returns the open episodes."""
         with self._ledger.writing() as connection:
             found |= {key: episode_rows.save(connection, found[key]) for key in stale}
             over = [one for one in found.values() if one.is_over]
@@ -114,11 +114,12 @@ class Responder:
             self._actions.perform(now, self._end.is_set)
 
     def send(self, now: int, channel: Channel | None = None) -> int:
-        """Sends letters that are due; how many were tried. CHANNEL: only of this one. Raises StoreError."""
+        """Sends letters that are due; returns how many were tried. CHANNEL: only this one. Raises
+        StoreError."""
         return self._outbox.send_due(now, self._end.is_set, channel=channel)
 
     def forget(self, now: int) -> None:
-        """Removes what is older than the site keeps it. Raises StoreError."""
+        """Removes data older than the site's retention time. Raises StoreError."""
         kept = self._privacy
         with self._ledger.writing() as connection:
             episode_rows.forget(connection, now - round(kept.episodes_days * DAY))
@@ -127,17 +128,17 @@ class Responder:
         self._audit.forget(now - round(kept.audit_days * DAY))
 
     def confirm(self, number: int, by: str, now: int) -> None:
-        """An operator's yes to an action. Raises RequestError, StoreError."""
+        """An operator confirms an action. Raises RequestError, StoreError."""
         with self._deciding:
             self._decider.confirm(number, f"operator {by}".strip(), self._open.values(), now)
 
     def decline(self, number: int, by: str, now: int) -> None:
-        """An operator's no. Raises RequestError, StoreError."""
+        """An operator declines an action. Raises RequestError, StoreError."""
         with self._deciding:
             self._decider.decline(number, f"operator {by}".strip(), now)
 
     def undo(self, number: int, by: str, now: int) -> None:
-        """An operator wants an action undone. Raises RequestError, StoreError."""
+        """An operator undoes an action. Raises RequestError, StoreError."""
         with self._deciding:
             self._decider.undo(number, f"operator {by}".strip(), now)
 
@@ -146,7 +147,7 @@ class Responder:
         return action_rows.newest(self._ledger, most)
 
     def asked(self) -> list[tuple[Action, Episode]]:
-        """What waits for an operator. Raises StoreError."""
+        """Actions that wait for an operator. Raises StoreError."""
         pairs = [
             (one, episode_rows.episode(self._ledger, one.episode))
             for one in action_rows.with_status(self._ledger, "asked")
@@ -154,38 +155,37 @@ class Responder:
         return [(action, episode) for action, episode in pairs if episode is not None]
 
     def episodes(self, since: int, most: int = 200) -> list[Episode]:
-        """Those that were not over at SINCE, ns since the epoch, the newest first. Raises StoreError."""
+        """Episodes that were not over at SINCE, ns since the epoch, the newest first. Raises StoreError."""
         return episode_rows.recent(self._ledger, since, most)
 
     def suspected(self, since: int) -> dict[str, int]:
-        """Job -> in how many episodes it was suspected, of those that were not over at SINCE. Raises
-        StoreError."""
+        """Job -> number of episodes not over at SINCE in which it was a suspect. Raises StoreError."""
         return episode_rows.suspected(self._ledger, since)
 
     def episodes_between(self, begin: int, end: int) -> list[Episode]:
-        """Those that were open at any time between two moments, ns since the epoch. Raises StoreError."""
+        """Episodes that were open at any time between two moments, ns since the epoch. Raises StoreError."""
         open_ones = {one.number: one for one in self.open_episodes()}
-        # The ledger learns only now and then how long an open one has lasted.
+        # The duration of an open episode is saved only at intervals.
         return [open_ones.get(one.number, one) for one in episode_rows.between(self._ledger, begin, end)]
 
     def waiting(self) -> int:
-        """Letters that are to be sent. Raises StoreError."""
+        """Letters in the queue. Raises StoreError."""
         return self._outbox.waiting()
 
     def open_episodes(self) -> list[Episode]:
-        """Those that are not over, as of the last interval."""
+        """Open episodes, as of the last interval."""
         return list(self._open.values())
 
     def counts(self) -> dict[str, int]:
-        """Letters that were sent and lost, by channel and reason. Raises StoreError."""
+        """Numbers of letters sent and lost, by channel and reason. Raises StoreError."""
         return counts(self._ledger)
 
     @contextlib.contextmanager
     def running(self, tell: Tell) -> Iterator[None]:
-        """Commands and letters go out as long as the context lasts. TELL gets a line of what fails."""
+        """Sends commands and letters while the context is open. TELL gets a line for each failure."""
         tasks: tuple[tuple[str, Callable[[int], object], float], ...] = (
             ("actions", self.perform, WORK_EVERY_S), ("forgetting", self.forget, FORGET_EVERY_S),
-            # A mail server that hangs holds up mails only.
+            # A mail server that hangs delays only mails.
             *((f"notices by {one}", partial(self.send, channel=one), WORK_EVERY_S) for one in CHANNELS),
         )  # fmt: skip
         threads = [threading.Thread(target=self._again, args=(*task, tell), daemon=True) for task in tasks]
@@ -196,7 +196,7 @@ class Responder:
         finally:
             self._end.set()
             for thread in threads:
-                # A server that hangs does not keep the collector from ending.
+                # A server that hangs must not prevent the collector from ending.
                 thread.join(ENDS_WITHIN_S)
 
     def _again(self, name: str, task: Callable[[int], object], every: float, tell: Tell) -> None:
@@ -206,7 +206,7 @@ class Responder:
                 task(time.time_ns())
             except IodockError as error:
                 trouble = str(error)
-            # A fault of ours must not end notices and undoing without a word.
+            # A bug must not silently stop notices and undoing.
             except Exception as error:
                 trouble = f"{name}: {type(error).__name__}: {error}"
             # A full disk must not fill a log, too.
@@ -215,12 +215,13 @@ class Responder:
             self._trouble[name] = trouble
 
     def close(self) -> None:
-        """Others may use the folder then."""
+        """Releases the folder for other processes."""
         self._ledger.close()
 
 
 def _is_to_be_saved(episode: Episode, saved: Episode | None) -> bool:
-    """Thousands of servers may be unwell for hours: what changes with every verdict is saved now and then."""
+    """Thousands of servers may be unwell for hours, so values that change with every verdict are saved only
+    at intervals."""
     if saved is None or episode.is_over or episode.seen_ns - saved.seen_ns >= SAVE_EVERY_NS:
         return True
     jobs = [[suspect.job for suspect in one.suspects] for one in (episode, saved)]
@@ -228,17 +229,17 @@ def _is_to_be_saved(episode: Episode, saved: Episode | None) -> bool:
 
 
 def _in_time(verdict: Verdict, now: int) -> Verdict:
-    """A verdict with a time ahead of ours must not make all later ones look old."""
+    """A verdict with a future time must not make all later ones look old."""
     return verdict if verdict.at_ns <= now else replace(verdict, at_ns=now)
 
 
 def _not_ahead(episode: Episode | None, now: int) -> Episode | None:
-    """As after this machine's clock was set back."""
+    """For example after this machine's clock was set back."""
     return replace(episode, seen_ns=now - 1) if episode is not None and episode.seen_ns > now else episode
 
 
 def _desk(rules: Intervention, run: Run) -> SchedulerDesk | None:
-    """Raises RequestError: an action that the scheduler has not, or none to act with."""
+    """Raises RequestError: an action that the scheduler does not support, or no scheduler."""
     if rules.scheduler is None:
         if rules.mode != "suggest":
             raise RequestError(f'[response] mode = "{rules.mode}" needs a scheduler', 'scheduler = "slurm"')

@@ -1,4 +1,5 @@
-"""Which state one sample speaks for: the conditions of docs/explanation/server-states.md, in their order."""
+"""The state that one sample indicates: the conditions of docs/explanation/server-states.md, in their
+order."""
 
 from __future__ import annotations
 
@@ -15,18 +16,18 @@ _TIMES_WAITING = 4.0
 _LEAST_THREADS = 8.0
 _LEAST_LOAD = 4.0
 _FEW_LOST = 3
-"""So many clients that lost a server are no accident of one client."""
+"""If this number of clients lost a server, it is not the fault of one client."""
 _LONG_PROBE_S = 10.0
 _LONG_WAIT_S = 1.0
 _LEAST_SLOW_S = 0.02
 _LEAST_FILLING_S = 0.005
 _FILLING_TIMES = 10.0
 _FULL_CPU = 0.85
-"""A burst fills the queue, too, and leaves the processors some rest."""
+"""A burst also fills the queue, but leaves the processors partly idle."""
 _MORE = 1.5
-"""Times the usual: the server is asked for more."""
+"""Multiple of the usual from which the server has more requests."""
 _LEAST_BUSY = 20.0
-"""Requests a second, below which nothing is busy."""
+"""Requests per second below which no server is busy."""
 _CLIENT_MOST = 0.5
 _UNITS = {
     "handled": "1/s", "opens": "1/s", "closes": "1/s", "creates": "1/s", "object-creates": "1/s",
@@ -42,12 +43,12 @@ _SHOWN = {
     "busy": ("handled", "moved", "cpu", "threads", "pressure", "wait", "operation"),
     "failover": ("handled",),
 }  # fmt: skip
-"""State -> what is told of it, the most telling first."""
+"""State -> its evidence, the most important first."""
 
 
 @dataclass(frozen=True)
 class Sign:
-    """What one sample says."""
+    """The result for one sample."""
 
     state: State
     confidence: float
@@ -55,7 +56,7 @@ class Sign:
 
 
 class Sample:
-    """One observation beside what is usual. HELD: the state until now, whose limits are lower."""
+    """One observation compared with what is usual. HELD: the present state, whose limits are lower."""
 
     def __init__(
         self, one: Observation, news: News | None, usual: Usual, held: State | None, limits: ServerStates
@@ -65,7 +66,7 @@ class Sample:
         self._held = held
 
     def sign(self, has_restarted: bool) -> Sign:
-        """HAS_RESTARTED: its uptime fell."""
+        """HAS_RESTARTED: its uptime decreased."""
         state = self._state(has_restarted)
         evidence = tuple(self._evidence(state, has_restarted))
         return Sign(state, self._confidence(state, len(evidence)), evidence)
@@ -108,18 +109,18 @@ class Sample:
         drain = self.drain_s
         if drain is None or drain < self.limits.drain_s or (usual is not None and rate > usual):
             return False
-        # By Little's law they waited as long, once it lasts.
+        # If the state lasts, their waiting time is as long by Little's law.
         return self.one.wait_s is None or self.one.wait_s >= _LONG_WAIT_S
 
     @property
     def drain_s(self) -> float | None:
-        """How long the requests that wait would take at the present pace."""
+        """Time for the waiting requests at the present rate."""
         rate, waiting = self.found.get("handled"), self.one.waiting
         return waiting / rate if rate and waiting is not None else None
 
     @property
     def _answers_quickly(self) -> bool:
-        """The few that were handled had not waited, and took no longer than usual; and no others wait."""
+        """The few handled requests had not waited, and took no longer than usual; and no others wait."""
         if self._has_queue:
             return False
         if self.one.wait_s is not None:
@@ -128,7 +129,7 @@ class Sample:
 
     @property
     def _waits_here(self) -> bool:
-        """By what the server itself says."""
+        """Based on the server's own values."""
         one = self.one
         if self._has_queue:
             return True
@@ -147,7 +148,7 @@ class Sample:
 
     @property
     def _waits_elsewhere(self) -> bool:
-        """By what clients and probes say."""
+        """Based on clients and probes."""
         news = self.news
         if news.has_no_answer or (news.probe_s or 0.0) >= _LONG_PROBE_S:
             return True
@@ -158,7 +159,7 @@ class Sample:
 
     @property
     def is_unreachable(self) -> bool:
-        """Clients lose it, and none of their requests waits at it."""
+        """Clients lose the connection, and none of their requests waits at the server."""
         lost = max(self.news.lost, self.evictions)
         return lost >= _FEW_LOST and not self._waits_here
 
@@ -178,7 +179,7 @@ class Sample:
 
     @property
     def _fills_up(self) -> bool:
-        """More requests wait than threads work, and far longer than usual: the first seconds of an
+        """More requests wait than there are threads, and far longer than usual: the first seconds of an
         overload."""
         waiting, threads, usual = self.one.waiting, self.one.threads, self.usual.of("wait")
         if waiting is None or threads is None or usual is None or self.one.wait_s is None:
@@ -190,7 +191,7 @@ class Sample:
 
     @property
     def _is_slow(self) -> bool:
-        """Operations take several times as long as usual, by themselves and for each MiB."""
+        """Operations take several times as long as usual, per operation and per MiB."""
         is_long = self._is_times("operation", self.one.operation_s, _LEAST_SLOW_S)
         if not is_long or self.usual.of("operation-mib") is None or "operation-mib" not in self.found:
             return is_long
@@ -257,7 +258,7 @@ class Sample:
 
 
 def told(news: News, evictions: int = 0) -> Iterator[Evidence]:
-    """What others say, as evidence."""
+    """Reports from others, as evidence."""
     if news.lost:
         yield Evidence("lost", float(news.lost), None, "1")
     if evictions:

@@ -1,4 +1,4 @@
-"""In which state each server is, sample by sample. docs/explanation/server-states.md has the rules."""
+"""The state of each server, sample by sample. docs/explanation/server-states.md has the rules."""
 
 from __future__ import annotations
 
@@ -12,64 +12,64 @@ from iodock.centre.watch.verdict import UNWELL, Evidence, State, Verdict
 from iodock.shared.settings import ServerStates
 
 _FORGOTTEN_S = 86_400.0
-"""A server of which nothing came for so long is one no more."""
+"""A server without any data for this time is removed."""
 _SURE_LOST = 2
 _GAPS, _ALIKE, _LONGER = 4, 3, 1.25
 _EARLY = 0.15
-"""Of a sample: so much earlier than it is due the collector may look."""
+"""Share of a sample by which the collector may look early."""
 
 
 @dataclass
 class _Server:
-    """What is remembered of one."""
+    """Data that is kept for one server."""
 
     file_system: str
     kind: Kind
     usual: Usual
     state: State
     since_ns: int
-    """Of the state, by the collector's clock."""
+    """Begin of the state, by the collector's clock."""
     heard_ns: int
     """By the collector's clock."""
     step_s: float
-    """Of a sample as it is judged."""
+    """Length of a sample when it is judged."""
     known_ns: int = 0
-    """Since when, by the collector's clock."""
+    """Time of the beginning, by the collector's clock."""
     gaps_s: deque[float] = field(default_factory=lambda: deque(maxlen=_GAPS))
-    """Between the last samples that came."""
+    """Intervals between the last samples."""
     missed: int = 0
-    """Samples that should have come since the last."""
+    """Number of samples missing since the last one."""
     is_by_silence: bool = False
-    """It is said to be gone because nothing came of it."""
+    """It is reported as gone because no data arrives."""
     clock_ns: int = 0
-    """How much its clock is ahead."""
+    """Difference by which its clock is ahead."""
     uptime_s: float | None = None
     last_waiting: tuple[float, float] | None = None
-    """Requests that waited, and how long, when one was handled last."""
+    """Waiting requests, and their waiting time, when a request was last handled."""
     samples: int = 0
     sign: Sign = field(default_factory=lambda: Sign("no-samples", 0.0, ()))
     last: Sign | None = None
-    """What the last sample says by itself; None: none came in the last round."""
+    """The sign of the last sample alone; None: there was none in the last round."""
     other: list[tuple[State, int]] = field(default_factory=list)
-    """The last samples, if they speak for another state: which, and when they began."""
+    """The last samples, if they indicate another state: which state, and when they began."""
 
     @property
     def every_s(self) -> float:
-        """How often a sample comes: some agents read less often than the collector looks."""
+        """Interval between samples: some agents read less often than the collector looks."""
         least = sorted(self.gaps_s)[:_ALIKE]
-        # Gaps of one length are a pace; others are samples that are missing.
+        # Equal gaps show an interval; other gaps are missing samples.
         is_known = len(least) == _ALIKE and least[-1] <= _LONGER * least[0]
         return max(self.step_s, least[0]) if is_known else self.step_s
 
     def come_back(self, sign: Sign, begin_ns: int) -> None:
-        """It was said to be gone, and is heard without having been restarted."""
+        """It was reported as gone, and is heard again without a restart."""
         is_unwell = sign.state in UNWELL
         self.state, self.sign, self.samples = sign.state, sign, 1
         self.since_ns = self.since_ns if is_unwell else begin_ns
         self.other.clear()
 
     def take(self, sign: Sign, begin_ns: int, limits: ServerStates) -> None:
-        """One sample more."""
+        """Processes one more sample."""
         if sign.state == self.state:
             self.other.clear()
             self.samples += 1
@@ -80,7 +80,7 @@ class _Server:
         is_sure = sign.state in ("failover", "no-samples") or len(alike) >= limits.samples
         if is_sure or len(self.other) > limits.samples:
             first = begin_ns if sign.state in ("failover", "no-samples") else alike[0]
-            # What began as one kind of trouble and turned out to be another began with the first sign of it.
+            # Trouble that changes its kind began with its first sign.
             if sign.state in UNWELL:
                 first = min([first, *(begin for state, begin in self.other if state in UNWELL)])
             self.state, self.since_ns, self.samples = sign.state, first, len(alike)
@@ -96,7 +96,7 @@ class States:
         self._servers: dict[str, _Server] = {}
 
     def take(self, round_: Round) -> list[Verdict]:
-        """What is said of every server now."""
+        """The present verdict of every server."""
         heard = set()
         for one in round_.observations:
             heard.add(one.host)
@@ -106,39 +106,41 @@ class States:
         return [self._verdict(host, server, round_.now_ns) for host, server in sorted(self._servers.items())]
 
     def wake(self, now_ns: int) -> None:
-        """After the past was taken: silence counts from now on, as what came since was not looked at."""
+        """Called after processing the past: silence counts from now on, because later data was not
+        examined."""
         for server in self._servers.values():
             server.heard_ns = max(server.heard_ns, now_ns)
             server.step_s = min(server.step_s, self.limits.sample_s)
-            # The past was taken in longer steps than its samples.
+            # The past was processed in longer steps than its samples.
             server.gaps_s.clear()
 
     def clock(self, host: str) -> tuple[float, int]:
-        """Of a known server: seconds of a sample, and how much its clock is ahead, ns."""
+        """For a known server: length of a sample in seconds, and the difference by which its clock is ahead,
+        ns."""
         server = self._servers[host]
         return server.every_s, server.clock_ns
 
     def known_since(self, host: str) -> int:
-        """When the first sample of a known server began, ns since the epoch by its clock."""
+        """Begin of the first sample of a known server, ns since the epoch by its clock."""
         server = self._servers[host]
         return server.known_ns + server.clock_ns
 
     def sample(self, host: str) -> Sign | None:
-        """What the last round's sample of a server says by itself; None: there was none."""
+        """The sign of a server's sample in the last round; None: there was none."""
         server = self._servers.get(host)
         return server.last if server else None
 
     @property
     def hosts(self) -> list[str]:
-        """Servers that are remembered."""
+        """Known servers."""
         return sorted(self._servers)
 
     def known(self, host: str) -> frozenset[str]:
-        """The amounts whose usual is known of a server that is remembered."""
+        """The amounts with a usual value, for a known server."""
         return self._servers[host].usual.known
 
     def usual(self, host: str, what: str) -> float | None:
-        """What is usual for a server; None: not known."""
+        """The usual values of a server; None: not known."""
         server = self._servers.get(host)
         return server.usual.of(what) if server else None
 
@@ -176,7 +178,7 @@ class States:
             server.take(sign, begin_ns, self.limits)
 
     def _miss(self, host: str, news: News, now_ns: int) -> None:
-        """Nothing came of it in this round."""
+        """There was no data in this round."""
         server = self._servers[host]
         server.last = None
         silent_s = (now_ns - server.heard_ns) / SECOND
@@ -185,13 +187,13 @@ class States:
             return
         missed = silent_s / server.every_s + _EARLY
         is_gone = news.is_away or news.has_no_answer or news.lost >= _SURE_LOST
-        # Clients of a stalled server get no answer either, and a sample of it may be late.
+        # Clients of a stalled server get no answer either, so its samples may be late.
         least = self.limits.silent_samples if server.state == "stall" and not news.is_away else 1
         state: State
         if missed >= least and is_gone:
             state = "failover"
         elif missed >= self.limits.silent_samples:
-            # Who was gone and is silent still has not come back.
+            # A server that was gone and is silent has not come back.
             state = "failover" if server.state == "failover" else "no-samples"
         else:
             server.missed = int(missed)
@@ -211,13 +213,13 @@ class States:
 
 
 def _with_last(sign: Sign, last: tuple[float, float]) -> Sign:
-    """Nothing was handled that could tell how many wait: as it was when something was."""
+    """No request was handled that would show how many wait, so the last known values are used."""
     waiting, wait_s = Evidence("last-waiting", last[0], None, "1"), Evidence("last-wait", last[1], None, "s")
     return replace(sign, evidence=(*sign.evidence, waiting, wait_s))
 
 
 def _has_restarted(server: _Server | None, one: Observation) -> bool:
-    """Its uptime fell. By less than a sample it may be rounded."""
+    """Its uptime decreased. A decrease by less than a sample may be due to rounding."""
     if server is None or server.uptime_s is None or one.uptime_s is None:
         return False
     return one.uptime_s < server.uptime_s - 1

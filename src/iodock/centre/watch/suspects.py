@@ -1,5 +1,5 @@
-"""Which jobs may have caused an overload or a stall: by what they asked just before and during it, less
-what the same jobs asked for in the quarter of an hour before that. Source: K 2017, sections 2 and 3, in
+"""Jobs that may have caused an overload or a stall: by their requests just before and during it, minus those
+of the same jobs in the quarter of an hour before. Source: K 2017, sections 2 and 3, in
 docs/explanation/server-states.md."""
 
 from __future__ import annotations
@@ -13,24 +13,25 @@ from iodock.centre.watch.verdict import Evidence, Suspect, Verdict
 _BEFORE_S = 180.0
 _REFERENCE = (60, 900.0)
 _DURING = (30, 300.0)
-"""At most so many samples, and seconds."""
+"""Largest number of samples, and seconds."""
 _SAMPLES = 3
-"""A sample that was cut, and two whole ones: before and during, at least."""
+"""A partial sample and two whole ones: at least before and during."""
 _LEAST_SHARE = 0.1
-"""Of all that was asked."""
+"""Share of all requests."""
 _LEAST_GROWTH = 0.2
-"""Of the growth of all."""
+"""Share of the total growth."""
 _LEAST_MORE = 0.5
-"""Of what all asked for before: less is a chance."""
+"""Share of the earlier requests of all jobs: a smaller growth may be chance."""
 _MOST = 5
 _LONG_BEFORE_S = (1800.0, 3600.0, 10_800.0, 21_600.0)
-"""Where the quarter of an hour before shows nobody: a job that asks for more and more is quick in no one."""
+"""Applies if the quarter of an hour before shows no job: the growth of a job that slowly increases is small
+in every period."""
 _LEAST_OF_ALL = 0.5
 _LATELY_S, _LEAST_LATELY = 10.0, 0.1
 """Just before the beginning; share of the rate."""
 _UNSURE, _HARDLY_SURE = 0.6, 0.3
-"""The most that is said of who grew slowly, and where nothing of before is known; and where only nodes told,
-which count any file system."""
+"""The largest confidence for a job that grew slowly, if nothing earlier is known, and if only nodes report,
+which count all file systems."""
 
 Measure = Callable[[Asked], float]
 
@@ -55,7 +56,7 @@ _MEASURES: Mapping[tuple[str, str], tuple[Measure, ...]] = {
     ("object", "overload"): (lambda one: one.moved_bytes, _objects, lambda one: one.requests),
     ("object", "stall"): (_objects, lambda one: one.moved_bytes, lambda one: one.requests),
 }
-"""By kind of server and state; the first in which somebody stands out counts."""
+"""By kind of server and state; the first one in which a job stands out is used."""
 _TOLD = {
     "metadata": "metadata", "opens": "opens", "creates": "creates", "object_creates": "object-creates",
     "moved_bytes": "moved", "requests": "requests", "node_bytes": "node-bytes",
@@ -64,7 +65,7 @@ _TOLD = {
 
 @dataclass(frozen=True)
 class _Window:
-    """Rates a second of each job in a while, and before it."""
+    """Rates per second of each job in a period, and before it."""
 
     seconds: float
     reference_s: float
@@ -74,7 +75,7 @@ class _Window:
     lately_s: float
 
     def went_on(self, job: str, measure: Measure, rate: float) -> bool:
-        """A load that was over before the trouble did not make it."""
+        """A load that ended before the trouble did not cause it."""
         one = self.lately.get(job)
         return one is not None and measure(one) / self.lately_s >= _LEAST_LATELY * rate
 
@@ -88,8 +89,8 @@ class _Window:
 def suspects(
     verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int = 0, known_ns: int = 0
 ) -> tuple[Suspect, ...]:
-    """Worst first; empty: nobody stands out. STEP_S: of a sample; CLOCK_NS: how much the server's clock is
-    ahead; KNOWN_NS: since when something is known of it, by its clock."""
+    """Worst first; empty: no job stands out. STEP_S: length of a sample; CLOCK_NS: difference by which the
+    server's clock is ahead; KNOWN_NS: time since which data exists, by its clock."""
     measures = _MEASURES.get((verdict.kind, verdict.state), ())
     if not measures:
         return ()
@@ -106,7 +107,7 @@ def suspects(
 def _grown_slowly(
     verdict: Verdict, jobs: Jobs, latest: _Window, measure: Measure, clock_ns: int
 ) -> tuple[Suspect, ...]:
-    """Half of all that is asked is one job's, and it asked for far less an hour or so ago."""
+    """Half of all requests come from one job, which sent far fewer an hour or so ago."""
     length = int(_REFERENCE[1] * SECOND)
     for long_s in _LONG_BEFORE_S:
         end = verdict.since_ns + clock_ns - int(long_s * SECOND)
@@ -124,7 +125,8 @@ def _at_most(confidence: float, found: tuple[Suspect, ...]) -> tuple[Suspect, ..
 
 
 def _windows(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int, known_ns: int) -> list[_Window]:
-    """From three samples before, and from three minutes before: who begins a stall may be quick about it."""
+    """From three samples before, and from three minutes before: the job that begins a stall may need little
+    time for it."""
     since, now = verdict.since_ns + clock_ns, verdict.at_ns + clock_ns
     # In a stall hardly anything is counted any more.
     lasts_s = step_s if verdict.state == "stall" else _length(_DURING, step_s)
@@ -137,18 +139,18 @@ def _windows(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int, known_n
 
     windows: list[_Window] = []
     least_s = _SAMPLES * step_s
-    # What was before the beginning stays as it is, so that it need not be asked for again.
+    # The requests before the beginning do not change, so they are not queried again.
     meanwhile = asked(since, end) if end > since else {}
     lately_s = max(least_s, _LATELY_S)
     lately = _together(asked(since - int(lately_s * SECOND), since), meanwhile)
     lately_s += max(0.0, (end - since) / SECOND) if end > since else 0.0
     for before_s in sorted({least_s, _length((18, _BEFORE_S), step_s), max(_BEFORE_S, least_s)}):
         begin = since - int(before_s * SECOND)
-        # In the first minutes less is known than is asked for.
+        # In the first minutes the known period is shorter than the requested one.
         compared_s = min(reference_s, (begin - known_ns) / SECOND)
         is_known = compared_s >= step_s
         before = asked(begin - int(compared_s * SECOND), begin) if is_known else {}
-        # Without anything to compare with, only the shortest says who asks for much now.
+        # Without a comparison, only the shortest window shows which job sends many requests now.
         if before or not windows:
             during = _together(asked(begin, since), meanwhile)
             seconds = max((end - begin) / SECOND, 1e-3)
@@ -179,7 +181,7 @@ def _length(most: tuple[int, float], step_s: float) -> float:
 
 
 def _standing_out(window: _Window, measure: Measure) -> tuple[float, tuple[Suspect, ...]]:
-    """How much the first asked for beyond what all did before, and who stands out."""
+    """The growth of the first job compared with the earlier requests of all, and the jobs that stand out."""
     during, before = window.rates(measure)
     total, usual = sum(during.values()), sum(before.values())
     grown = {job: max(0.0, rate - before.get(job, 0.0)) for job, rate in during.items()}

@@ -1,9 +1,9 @@
 """Rules of Lustre's token bucket filter (TBF) that slow one job down on a server, as text for an operator.
 
-Sources: Lustre Operations Manual, "Network Request Scheduler (NRS) Tuning"; `nrs_tbf.h` (names have 15
-letters at most); `sanityn.sh` 77e to 77k, where rules have `jobid=` and `rate=` from 2.8.54 on; LU-17166
-(ProjID), LU-17902 (nodemap). `nrs_tbf.c`: each different JobID (project, nodemap) has a bucket of its own in
-each CPU partition (LU-17158), and a rate is a whole number from 1 on. No rule was tried on a Lustre here."""
+Sources: Lustre Operations Manual, "Network Request Scheduler (NRS) Tuning"; `nrs_tbf.h` (names have at most
+15 letters); `sanityn.sh` 77e to 77k, where rules have `jobid=` and `rate=` from 2.8.54 on; LU-17166 (ProjID),
+LU-17902 (nodemap). `nrs_tbf.c`: each different JobID (project, nodemap) has its own bucket in each CPU
+partition (LU-17158), and a rate is an integer from 1 on. No rule was tried on a Lustre here."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ JOB_IDS: Version = (2, 7)
 _NAMED_ARGUMENTS: Version = (2, 9)
 PROJECTS: Version = (2, 16)
 NODEMAPS: Version = (2, 17)
-"""The first release with rules of a kind."""
+"""The first release with rules of each kind."""
 _SERVICES = {"metadata": "mds.MDS.mdt", "object": "ost.OSS.ost_io"}
 _PLAIN = re.compile(r"[A-Za-z0-9_.@+-]{1,31}", re.ASCII)
-"""What a rule's list can carry without being read as something else: no blank, brace, wildcard or quote."""
+"""Characters that are safe in a rule's list: no blank, brace, wildcard or quote."""
 _VERSION = re.compile(r"([0-9]+)\.([0-9]+)([._-].*)?", re.ASCII)
 _ABOUT = 10
-"""A rule lets a tenth of what was asked through."""
+"""A rule lets a tenth of the requests through."""
 _UNKNOWN = 100
-"""Requests a second, where it is not known how many the job sends."""
+"""Requests per second, if the job's rate is not known."""
 _MOST = 65_535
-"""The largest rate that releases before 2.15 take."""
+"""The largest rate that releases before 2.15 accept."""
 _STILL_SLOWS = 0.5
-"""Of what was asked: a rule that lets more through is no help."""
+"""Share of the requests: a rule that lets more through does not help."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Commands for the server, and how to take them back."""
+    """Commands for the server, and their reversal."""
 
     by: str
     """jobid, projid or nodemap."""
@@ -41,15 +41,15 @@ class Rule:
 
 
 def version_of(text: str) -> Version | None:
-    """Of `2.15.3`; None: not known."""
+    """From `2.15.3`; None: not known."""
     found = _VERSION.fullmatch(text.strip())
     return (int(found[1]), int(found[2])) if found else None
 
 
 def rules(kind: str, job: str, rate: float | None, ids: int | None, version: Version | None) -> list[Rule]:
-    """For a server of this KIND. RATE: requests a second of the whole job. IDS: as so many JobIDs the server
-    counts it; each has the rule's rate for itself. The rule by project or nodemap has a place for its name.
-    Of a VERSION that is not known only the rule by JobID, as of 2.9 and later."""
+    """For a server of this KIND. RATE: requests per second of the whole job. IDS: number of JobIDs with which
+    the server counts it; the rule's rate applies to each of them. The rule by project or nodemap has a
+    placeholder for its name. For an unknown VERSION only the rule by JobID, for 2.9 and later."""
     service = _SERVICES.get(kind)
     if service is None or (version is not None and version < JOB_IDS):
         return []
@@ -67,7 +67,7 @@ def rules(kind: str, job: str, rate: float | None, ids: int | None, version: Ver
 
 
 def is_too_divided(rate: float | None, ids: int | None) -> bool:
-    """Would even the least rate, 1 for each JobID, hardly slow the job down?"""
+    """Whether even the lowest rate, 1 for each JobID, would hardly slow the job down."""
     return ids is not None and ids > 1 and ids > _STILL_SLOWS * (rate or _UNKNOWN * _ABOUT)
 
 
@@ -91,5 +91,5 @@ def _rule(service: str, by: str, name: str, wanted: str, limit: int, version: Ve
 
 
 def _name(job: str) -> str:
-    """Of a rule: letters, digits and _, 15 at most."""
+    """Name of a rule: letters, digits and _, 15 at most."""
     return "j" + re.sub(r"[^A-Za-z0-9]", "_", job)[:14]

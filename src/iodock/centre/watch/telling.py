@@ -1,5 +1,5 @@
-"""When episodes are told: once at their begin and once at their end. Servers of one file system that are
-unwell at the same time are told together: a network cut must not send a thousand mails."""
+"""When notices of episodes are sent: once at the begin and once at the end. Servers of one file system that
+are unwell at the same time share a notice: a network failure must not send a thousand mails."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from iodock.centre.watch.notices.recipients import Letter, Letters
 
 
 class Teller:
-    """Of one collector. What it says is put into the outbox, in the caller's transaction."""
+    """Notices of one collector. Letters are put into the outbox in the caller's transaction."""
 
     def __init__(self, letters: Letters) -> None:
         self._letters = letters
         self._owners: set[tuple[int, str]] = set()
 
     def is_due(self, episodes: Iterable[Episode]) -> bool:
-        """Is a notice to be sent for one of them?"""
+        """Whether a notice will be sent for one of them."""
         least = self._letters.notices.least_samples
         return any(one.told is None and one.samples >= least for one in episodes)
 
     def begun(self, connection: sqlite3.Connection, episodes: Sequence[Episode], now: int) -> list[Episode]:
-        """EPISODES: all that are open. Returns those that are told now, or with others that were."""
+        """EPISODES: all that are open. Returns those with a notice now, or with a share in an earlier one."""
         groups: dict[tuple[str, str], int] = {
             (one.file_system, one.kind): one.told for one in episodes if one.told is not None
         }
@@ -48,7 +48,7 @@ class Teller:
         return told
 
     def owners(self, connection: sqlite3.Connection, episodes: Iterable[Episode], now: int) -> None:
-        """Of open episodes that were told: owners of jobs that came up since, too."""
+        """For open episodes with a notice: also notifies owners of jobs that were suspected since."""
         for one in episodes:
             for suspect in one.suspects if one.told is not None else ():
                 mark = (one.told or 0, suspect.job)
@@ -77,7 +77,7 @@ class Teller:
             self._owners = {one for one in self._owners if one[0] != group}
 
     def forget(self) -> None:
-        """Who was told is looked up again: what was said last was not kept."""
+        """The recipients are looked up again, because the last text was not kept."""
         self._owners.clear()
 
     def _put(self, connection: sqlite3.Connection, letters: list[Letter], now: int) -> None:
@@ -90,7 +90,7 @@ class Teller:
 
 
 def _together(episodes: Sequence[Episode]) -> Episode:
-    """One that spans all of them."""
+    """One episode that spans all of them."""
     first = episodes[0]
     for one in episodes[1:]:
         ends = [end for end in (first.end_ns, one.end_ns) if end is not None]

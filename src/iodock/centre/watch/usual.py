@@ -1,4 +1,4 @@
-"""What is usual for a server: medians over its own last hours."""
+"""The usual values of a server: medians over its own last hours."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from statistics import median
 from iodock.centre.watch.observation import News, Observation
 
 LEAST = 12
-"""Samples, below which nothing is usual."""
+"""Number of samples below which there is no usual value."""
 _FEW = 16
 _MOST = 240
-"""Samples that are kept; beyond it every second one goes, and then the oldest."""
+"""Number of samples that are kept; beyond it every second one is dropped, and then the oldest."""
 MIB = 1 << 20
 
 
 def amounts(one: Observation, news: News) -> dict[str, float]:
-    """What is compared with the usual: rates a second, levels and times; only what was read."""
+    """Amounts that are compared with their usual values: rates per second, levels and times; only those that
+    were read."""
     found = {
         "handled": _rate(one.handled, one), "opens": _rate(one.opens, one), "closes": _rate(one.closes, one),
         "creates": _rate(one.creates, one), "object-creates": _rate(one.object_creates, one),
@@ -33,14 +34,14 @@ def _rate(count: float | None, one: Observation) -> float | None:
 
 
 def _per_mib(one: Observation) -> float | None:
-    """Time of an operation for each MiB that it moved, so that large requests are not slow ones."""
+    """Time of an operation for each MiB that it moved, so that large requests do not count as slow."""
     if one.operation_s is None or not one.moved_bytes or not one.handled:
         return None
     return one.operation_s / (0.1 + one.moved_bytes / one.handled / MIB)
 
 
 class Usual:
-    """Of one server. Amounts that are not kept have no usual."""
+    """Usual values of one server. Amounts that are not kept have none."""
 
     _KEPT = (
         *("handled", "moved", "waiting", "wait", "operation", "operation-mib", "threads", "load", "probe"),
@@ -49,7 +50,7 @@ class Usual:
 
     def __init__(self, hours: float) -> None:
         self._longest_s = hours * 3600 / _MOST
-        """Between two samples that are kept, at most."""
+        """Largest interval between two samples that are kept."""
         self._every_s = self._passed_s = 0.0
         self._values: dict[str, array[float]] = {}
         self._medians: dict[str, float] = {}
@@ -59,7 +60,7 @@ class Usual:
 
     @property
     def known(self) -> frozenset[str]:
-        """The amounts that have a usual."""
+        """The amounts that have a usual value."""
         return frozenset(self._medians)
 
     @property
@@ -67,7 +68,7 @@ class Usual:
         return "handled" in self._medians
 
     def add(self, found: dict[str, float], seconds: float) -> None:
-        """A sample in which the server was well."""
+        """Adds a sample in which the server was well."""
         self._passed_s += seconds
         if self._passed_s < self._every_s:
             return
@@ -77,7 +78,8 @@ class Usual:
             if value is not None:
                 kept = self._values.setdefault(name, array("d"))
                 kept.append(value)
-                # Each time while they are few; a median of many hardly moves by one more.
+                # Recomputed each time while there are few; with many samples one more hardly changes the
+                # median.
                 if LEAST <= len(kept) <= _FEW or len(kept) % _FEW == 0:
                     self._medians[name] = median(kept)
         if len(self._values.get("handled", ())) > _MOST:

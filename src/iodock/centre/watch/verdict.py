@@ -1,4 +1,4 @@
-"""What is said of a server at one moment: its state, the evidence, and the jobs that may have caused it."""
+"""The verdict on a server at one moment: its state, the evidence, and the jobs that may have caused it."""
 
 from __future__ import annotations
 
@@ -6,41 +6,42 @@ from dataclasses import dataclass
 from typing import Literal
 
 State = Literal["healthy", "busy", "overload", "stall", "failover", "degraded", "no-samples"]
-"""What each means: docs/explanation/server-states.md."""
+"""Meaning of each: docs/explanation/server-states.md."""
 
 UNWELL: tuple[State, ...] = ("overload", "stall", "failover", "degraded")
-"""States that open an episode: somebody is told. `busy` is high and fine; `no-samples` is of the agent."""
+"""States that open an episode and send a notice. `busy` means a high load without trouble; `no-samples`
+concerns the agent."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One observation that speaks for a state."""
+    """One observation that indicates a state."""
 
     what: str
-    """Key of the catalogue of observations, as `handled`, `waiting`, `server-cpu`."""
+    """Key of the catalogue of observations, such as `handled`, `waiting`, `server-cpu`."""
     value: float | None
-    """None: it was not read."""
+    """None: not read."""
     usual: float | None
-    """Over the server's last hours, None: not known."""
+    """Over the server's last hours; None: not known."""
     unit: str
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A job, and how much of what the server was asked just before and during the episode came from it."""
+    """A job, and its share of the server's requests just before and during the episode."""
 
     job: str
     """The scheduler's id, as the server or the agent reported it; not validated."""
     share: float
-    """0 to 1, of the total of what the state is about."""
+    """0 to 1, of the total of the relevant quantity."""
     confidence: float
     evidence: tuple[Evidence, ...]
     owner: str | None = None
-    """None: the scheduler does not know. Then only operators are told."""
+    """None: the scheduler does not know. Then only operators are notified."""
     name: str | None = None
     nodes: int | None = None
     job_ids: int | None = None
-    """As so many JobIDs the server counts the job; None: not known."""
+    """Number of JobIDs with which the server counts the job; None: not known."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Verdict:
     server: str
     """Host of the server."""
     kind: Literal["metadata", "object", "client"]
-    """`client`: judged by what clients saw only."""
+    """`client`: judged from the clients' view only."""
     state: State
     since_ns: int
     at_ns: int
@@ -57,9 +58,9 @@ class Verdict:
     confidence: float
     """0 to 1."""
     samples: int
-    """How many samples in a row say so."""
+    """Number of consecutive samples that agree."""
     evidence: tuple[Evidence, ...] = ()
     suspects: tuple[Suspect, ...] = ()
-    """Worst first; empty: nobody stands out."""
+    """Worst first; empty: no job stands out."""
     missed: int = 0
-    """Samples that should have come since the last one, and did not: the state is the one of before."""
+    """Samples that should have arrived since the last one and did not: the state is the previous one."""

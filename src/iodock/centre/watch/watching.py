@@ -1,5 +1,4 @@
-"""A store that is watched: verdicts as of now, with suspects and what is known of their jobs, and the
-history."""
+"""Watches a store: present verdicts, with suspects and information about their jobs, and the history."""
 
 from __future__ import annotations
 
@@ -28,35 +27,35 @@ from iodock.shared.errors import IodockError
 from iodock.shared.settings import ServerStates
 
 _MOST_PAST = 1000
-"""Spells of trouble that are remembered."""
+"""Number of periods of trouble that are remembered."""
 _NAMED_STATES: tuple[State, ...] = ("overload", "stall")
 _NAMED_AGAIN = 30 * SECOND
 _FRESH = 4
-"""Samples in which a state is new."""
+"""Number of samples for which a state counts as new."""
 _FACTS_AGAIN = 300 * SECOND
 _ENDS_IN_S = 5.0
 _WRITTEN = 6 * SECOND
-"""Until a reading is a row, ns."""
+"""Time until a reading is a row, ns."""
 _MOST_KEPT = 12
-"""Spans of time of an episode: the latest goes first, as it is not asked for again."""
+"""Time spans of an episode: the latest is dropped first, because it is not requested again."""
 _SMALL = 200
-"""Servers, whose last hours are read minute by minute."""
+"""Number of servers whose last hours are read minute by minute."""
 
 
 @dataclass(frozen=True)
 class Spell:
-    """A while in which a server was in one state."""
+    """A period in which a server was in one state."""
 
     verdict: Verdict
-    """The last of it."""
+    """The last verdict of it."""
     end_ns: int | None
     """None: it goes on."""
     is_learnt: bool = False
-    """From the hours that the store had at the start: by coarser steps, and without suspects."""
+    """From the hours that the store had at the start: in coarser steps, and without suspects."""
 
 
 class Remembered:
-    """What jobs asked for before an episode is asked of the store once."""
+    """The store is queried only once for the requests of jobs before an episode."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
@@ -74,20 +73,20 @@ class Remembered:
 
 @dataclass
 class Watching:
-    """One store. May be asked from several threads."""
+    """The watcher of one store. May be used from several threads."""
 
     store: MonitorTables
     ids: JobIds = field(default_factory=JobIds)
     limits: ServerStates = field(default_factory=ServerStates)
     names_jobs: bool = True
-    """False: the site does not want to know what jobs are called."""
+    """False: the site does not store the names of jobs."""
     listener: Callable[[tuple[Verdict, ...], int], None] | None = None
-    """Gets each look's verdicts and its time, where this is running."""
+    """Called with the verdicts of each look and its duration, if this is running."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _verdicts: tuple[Verdict, ...] = ()
     _at: int | None = None
     _learnt_ns: int = 0
-    """What was judged until then was learnt from the store."""
+    """Judgements of the time before were derived from the store."""
     _past: deque[Spell] = field(default_factory=lambda: deque(maxlen=_MOST_PAST))
     _named: dict[tuple[str, int], tuple[int, tuple[Suspect, ...]]] = field(default_factory=dict)
     _asked: dict[tuple[str, int], Remembered] = field(default_factory=dict)
@@ -100,7 +99,7 @@ class Watching:
         self._states = States(self.limits)
 
     def look(self, now: int | None = None) -> tuple[Verdict, ...]:
-        """As of now, or at most a sample ago: of each server, the worst first. NOW: ns since the epoch.
+        """As of now, or at most a sample old: for each server, the worst first. NOW: ns since the epoch.
         Raises StoreError, QueryError."""
         now = time.time_ns() if now is None else now
         with self._lock:
@@ -112,7 +111,7 @@ class Watching:
             return self._verdicts
 
     def history(self, least: tuple[State, ...] = (*UNWELL, "no-samples")) -> tuple[Spell, ...]:
-        """Spells of trouble since this began to watch, and of the hours before, the newest first."""
+        """Periods of trouble since the watch began, and in the hours before, the newest first."""
         with self._lock:
             going = [Spell(one, None) for one in self._verdicts if one.state in least]
             found = [*going, *(spell for spell in self._past if spell.verdict.state in least)]
@@ -120,8 +119,8 @@ class Watching:
 
     @contextmanager
     def running(self, tell: Callable[[str], None]) -> Iterator[None]:
-        """Looks at every sample, in a thread, until the context ends: two in a row are only seen by who
-        looks at each. TELL gets a line for what can't be read."""
+        """Examines every sample, in a thread, until the context ends: consecutive samples are only found by
+        examining each. TELL gets a line for what can't be read."""
         ends = threading.Event()
         thread = threading.Thread(target=self._run, args=(ends, tell), daemon=True)
         thread.start()
@@ -140,21 +139,22 @@ class Watching:
                 if self.listener:
                     self.listener(verdicts, now)
                 said = ""
-            # A fault of ours must not end the watch, as nobody would be told any more.
+            # A bug must not end the watch, because no notices would be sent any more.
             except Exception as error:
                 trouble = str(error) if isinstance(error, IodockError) else f"{type(error).__name__}: {error}"
-                # The same again would fill the log.
+                # Repeating the same message would fill the log.
                 if trouble != said:
                     said = trouble
                     tell(f"warning: states of servers: {said}")
 
     def _until_next(self, now: int) -> float:
-        """Seconds until the next round of all agents, which lie on the clock's multiples, is in the store."""
+        """Seconds until the next round of all agents, which is at a multiple of the clock, is in the
+        store."""
         after = min(self._step * 7 // 10, self._step // LATE + _WRITTEN)
         return ((now - after) // self._step * self._step + self._step + after - now) / SECOND
 
     def _learn(self, now: int) -> None:
-        """From the last hours, coarser of many servers."""
+        """From the last hours; in coarser steps if there are many servers."""
         self._observer.prepare(now)
         self._learnt_ns = now
         step_s = 60.0 if self._observer.servers <= _SMALL else 300.0
@@ -163,7 +163,7 @@ class Watching:
         self._states.wake(now)
 
     def _remember(self, verdicts: list[Verdict]) -> None:
-        """Puts what is over into the history."""
+        """Moves finished periods into the history."""
         before = {one.server: one for one in self._verdicts}
         for one in verdicts:
             last = before.get(one.server)
@@ -181,7 +181,7 @@ class Watching:
     def _suspects(self, verdict: Verdict, now: int) -> tuple[Suspect, ...]:
         key = (verdict.server, verdict.since_ns)
         at, found = self._named.get(key, (0, ()))
-        # What began just now is looked at every time.
+        # A recent state is examined every time.
         if now - at >= (_NAMED_AGAIN if verdict.samples > _FRESH else 0):
             step_s, clock_ns = self._states.clock(verdict.server)
             remembered = self._asked.setdefault(key, Remembered(self._observer))
@@ -195,7 +195,7 @@ class Watching:
         return found
 
     def _known(self, jobs: list[str], now: int) -> Mapping[str, JobDescription]:
-        """As the scheduler says, else as the store knows."""
+        """From the scheduler, else from the store."""
         wanted = [job for job in jobs if now - self._facts.get(job, (0, None))[0] > _FACTS_AGAIN]
         if wanted:
             told = described(chosen(self.limits.scheduler), wanted)
@@ -207,7 +207,7 @@ class Watching:
         return {job: self._facts[job][1] for job in jobs}
 
     def _stored(self, jobs: list[str], now: int) -> Mapping[str, JobDescription]:
-        """Who owns a job, its name and nodes, as servers and agents told them."""
+        """Owner, name and nodes of a job, as servers and agents reported them."""
         rows = owners(self.store, jobs, self.ids, now - HOUR, now + HOUR).to_pylist()
         called = names(self.store, jobs, now - HOUR, now + HOUR)
         return {

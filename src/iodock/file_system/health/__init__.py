@@ -1,1 +1,2 @@
-"""What a file system can do: measurements, from our own check-up or others' benchmarks, and what they say."""
+"""Performance of a file system: measurements, from our own check-up or other benchmarks, and remarks on
+them."""

@@ -1,4 +1,4 @@
-"""What else a machine did while a cell was measured, and whether that was much."""
+"""Other activity of a machine while a cell was measured, and whether it was large."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 from iodock.file_system.health.measurements import Cell, Load, Unit, User
 
 HIGH_CPU_SHARE = 0.15
-"""Of all processors' time, by other programs: from here on values may be lower than the file system's."""
+"""Share of all processors' time that other programs used: from here on values may be lower than the file
+system's own."""
 HIGH_STEAL_SHARE = 0.05
 HIGH_IO_SHARE = 0.2
-"""Of what the cell itself moved in a second, by another program."""
+"""Share of the cell's own bytes per second that another program moved."""
 _HIGH_IO_BYTES_PER_S = 10 << 20
-"""The same where the cell moves no data."""
+"""The same for a cell that moves no data, bytes per second."""
 _NAMED = 3
 
 
 def load_of(several: Sequence[Mapping[str, Any]]) -> Load | None:
-    """The busiest of several repeats, as crates/iodock-load/src/busy.rs has them; None of none."""
+    """The busiest of several repeats, as defined in crates/iodock-load/src/busy.rs; None without repeats."""
     if not several:
         return None
     return Load(
@@ -47,7 +48,7 @@ def _users(several: Sequence[Mapping[str, Any]], name: str, amount: str) -> tupl
 
 
 def high_io(cell: Cell) -> User | None:
-    """The other program that moved much beside this cell."""
+    """The other program that moved much data during this cell."""
     first = next(iter((cell.load and cell.load.by_io) or ()), None)
     if first is None:
         return None
@@ -57,17 +58,17 @@ def high_io(cell: Cell) -> User | None:
 
 
 def high_cpu(cell: Cell) -> float | None:
-    """The share of the processors that other programs had, where it was high."""
+    """The share of the processors that other programs used, if it was high."""
     share = cell.load.others_cpu_share if cell.load else None
     return share if share is not None and share >= HIGH_CPU_SHARE else None
 
 
 def high_steal(cell: Cell) -> float | None:
-    """The share of the processors that other virtual machines had, where it was high."""
+    """The share of the processors that other virtual machines used, if it was high."""
     share = cell.load.steal_share if cell.load else None
     return share if share is not None and share >= HIGH_STEAL_SHARE else None
 
 
 def is_high(cell: Cell) -> bool:
-    """Whether the machine was busy with something else."""
+    """Whether the machine was busy with other work."""
     return high_cpu(cell) is not None or high_steal(cell) is not None or high_io(cell) is not None

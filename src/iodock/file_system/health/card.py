@@ -1,4 +1,4 @@
-"""What a file system is: its card. Data only; what hangs is asked elsewhere."""
+"""The card of a file system: its properties. Data only; calls that may hang are made elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iodock.shared.units import number_text
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A mount option; `meaning` is None where it is not known."""
+    """A mount option; `meaning` is None if it is not known."""
 
     name: str
     value: str | None
@@ -28,13 +28,13 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What statvfs says."""
+    """The result of statvfs."""
 
     size_bytes: int
     free_bytes: int
-    """For ordinary users."""
+    """Available to ordinary users."""
     inodes: int
-    """0 where the file system does not count them."""
+    """0 if the file system does not count them."""
     free_inodes: int
     block_bytes: int
     """Preferred size of a request."""
@@ -44,7 +44,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """A cache between a program and the disks, and how large it is set."""
+    """A cache between programs and disks, and its size."""
 
     name: str
     value: str
@@ -53,12 +53,12 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A file system as a user of it needs to know it. None is not known."""
+    """The properties of a file system that its users need. None is not known."""
 
     folder: str
     host: str
     ts: int
-    """When it was made, ns since the epoch."""
+    """Time of its creation, ns since the epoch."""
     mount: Mount
     kind: FileSystemKind
     servers: tuple[str, ...]
@@ -66,15 +66,15 @@ class Card:
     space: Space | None
     stripes: Stripes | None
     quotas: Quotas | None
-    """Of the user, and of the group and project that new files there get."""
+    """For the user, and for the group and project of new files there."""
     caches: tuple[Cache, ...]
     typical: FileSystem | None
-    """What the site's settings say: link limit, typical values, knees."""
+    """Values from the site's settings: link limit, typical values, knees."""
     remarks: tuple[Message, ...]
 
 
 def options_of(mount: Mount) -> tuple[Option, ...]:
-    """Each option with what it means."""
+    """Each option with its meaning."""
     return tuple(Option(name, value, explanation(mount.fs_type, name)) for name, value in mount.options)
 
 
@@ -110,7 +110,7 @@ _LUSTRE = {
 
 
 def caches_of(mount: Mount, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> tuple[Cache, ...]:
-    """Sizes of caches and queues of this machine that hold for the mount."""
+    """Sizes of this machine's caches and queues that apply to the mount."""
     return (*_device_caches(mount, sys), *_lustre_caches(sys), *_memory_caches(mount, proc))
 
 
@@ -119,7 +119,7 @@ def _device_caches(mount: Mount, sys: Path) -> Iterator[Cache]:
     if ahead is not None:
         yield Cache("read_ahead", f"{ahead} KiB", _READ_AHEAD)
     device = sys / "dev" / "block" / mount.device
-    # A partition's queue is that of its device.
+    # A partition shares the queue of its device.
     queue = next((one for one in (device / "queue", device / ".." / "queue") if one.is_dir()), None)
     if queue is None:
         return
@@ -201,7 +201,7 @@ _QUOTA_OVER: Mapping[str, str] = {
 def remarks_of(
     mount: Mount, space: Space | None, stripes: Stripes | None, quotas: Quotas | None
 ) -> Iterator[Message]:
-    """What somebody should know before using it."""
+    """Warnings for users."""
     for name, value in mount.options:
         said = _SLOW_OPTIONS.get((name, value))
         if said is not None:
@@ -235,5 +235,5 @@ def _room(space: Space) -> Iterator[Message]:
 
 
 def kind(mount: Mount, typical: FileSystem | None) -> FileSystemKind:
-    """As the site says, else by its type."""
+    """From the site's settings, else from its type."""
     return typical.kind if typical is not None and typical.kind is not None else kind_of(mount.fs_type)

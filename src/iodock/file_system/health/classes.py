@@ -1,7 +1,7 @@
-"""What a check-up measures: the three tests over I/O size and number of processes, by class.
+"""The measurements of a check-up: the three tests over I/O size and number of processes, by class.
 
 The tests and process counts are those of the file-system health check of the SS research group (file I/O
-analysis report, 2015): large transfer, constant volume cut into more and smaller pieces, metadata.
+analysis report, 2015): large transfer, constant volume divided into more and smaller pieces, metadata.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ TESTS = ("large-transfer", "constant-volume", "metadata")
 
 @dataclass(frozen=True)
 class Class:
-    """How much is done. Volumes are those of all processes together."""
+    """Amounts of a class. Volumes are those of all processes together."""
 
     name: str
     sizes: tuple[int, ...]
-    """Of one request of large transfer, bytes."""
+    """Size of one request of large transfer, bytes."""
     processes: tuple[int, ...]
     volume_bytes: int
-    """Of large transfer: each process at least one request."""
+    """Volume of large transfer: each process makes at least one request."""
     constant_volumes: tuple[int, ...]
     pieces: tuple[int, ...]
     """File sizes of constant volume, bytes."""
     items: int
-    """Files, and directories, of each process."""
+    """Files, and directories, per process."""
     limit_s: float
-    """Of one phase of a data test."""
+    """Time limit of one phase of a data test."""
     metadata_limit_s: float
     budget_s: float | None
-    """For all: where it would take longer, volumes shrink."""
+    """Time limit for all: volumes are reduced to meet it."""
 
 
 CLASSES: Mapping[str, Class] = {
@@ -82,21 +82,21 @@ CLASSES: Mapping[str, Class] = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One place in the grid: what the engine does there, and how it is called in measurements."""
+    """One point of the grid: the work of the engine there, and its names in measurements."""
 
     test: str
     size_bytes: int | None
     processes: int
-    """Of all ranks together."""
+    """Processes of all ranks together."""
     pattern: Mapping[str, Any]
-    """As crates/iodock-load/src/plan.rs has it."""
+    """In the form of crates/iodock-load/src/plan.rs."""
     limit_s: float
     variant: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a user chose of a class, or instead of what it has."""
+    """The user's choices in a class, or instead of its values."""
 
     tests: Sequence[str] = TESTS
     sizes: Sequence[int] = ()
@@ -106,11 +106,12 @@ class Choice:
     shared: bool = False
     """Large transfer: all processes write blocks of one file."""
     memory_bytes: int = 1 << 62
-    """Read buffers of all processes stay below a quarter of it."""
+    """The read buffers of all processes stay below a quarter of the memory."""
 
 
 def cells(of: Class, choice: Choice, shrunk: float = 1.0) -> list[Cell]:
-    """The grid of a class, volumes times SHRUNK. Process counts are rounded up to a multiple of the ranks."""
+    """The grid of a class, with volumes multiplied by SHRUNK. Process counts are rounded up to a multiple of
+    the ranks."""
     counts = choice.processes or of.processes
     processes = sorted({-(-count // choice.ranks) * choice.ranks for count in counts})
     makers = {"large-transfer": _large, "constant-volume": _constant, "metadata": _metadata}
@@ -180,7 +181,7 @@ class Step:
     cell: Cell
 
     def request(self, ranks: int) -> dict[str, Any]:
-        """As the engine takes it."""
+        """In the engine's form."""
         return {
             "id": self.id,
             "processes": self.cell.processes // ranks,
@@ -190,8 +191,8 @@ class Step:
 
 
 def shuffled(grid: Sequence[Cell], repeats: int, seed: int) -> list[Step]:
-    """Each cell REPEATS times, in an order that drifts of the machine can't follow: every round has all
-    cells."""
+    """Each cell REPEATS times, in an order that does not coincide with drifts of the machine: every round has
+    all cells."""
     chance = random.Random(seed)
     steps: list[Step] = []
     for _ in range(repeats):
@@ -202,7 +203,7 @@ def shuffled(grid: Sequence[Cell], repeats: int, seed: int) -> list[Step]:
 
 
 def written_bytes(step: Step) -> int:
-    """What a step writes at most, by all processes."""
+    """Largest volume that a step writes, over all processes."""
     pattern = step.cell.pattern
     if pattern["kind"] == "data":
         return int(pattern["files"]) * int(pattern["file_bytes"]) * step.cell.processes
@@ -213,7 +214,7 @@ def written_bytes(step: Step) -> int:
 
 
 def made_files(step: Step) -> int:
-    """Files and directories that a step makes at most."""
+    """Largest number of files and directories that a step creates."""
     pattern = step.cell.pattern
     each = {"data": "files", "metadata": "items", "mixed": "operations"}[pattern["kind"]]
     return int(pattern[each]) * step.cell.processes * (2 if pattern["kind"] == "metadata" else 1)

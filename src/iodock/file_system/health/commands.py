@@ -1,4 +1,4 @@
-"""What the file systems' own tools say, and stripes of it. A tool that hangs is left behind."""
+"""Output of the file systems' own tools, and stripes from it. A tool that hangs is abandoned."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ LIMIT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Stripes:
-    """How new files of a folder are laid out."""
+    """Layout of new files in a folder."""
 
     count: int
-    """Targets a file lies on; -1: all."""
+    """Number of targets of a file; -1: all."""
     size_bytes: int
-    """In one target before the next one comes."""
+    """Bytes on one target before the next one is used."""
     pool: str | None = None
 
 
 def asked(command: Sequence[str], limit_s: float = LIMIT_S) -> Answer:
-    """Runs COMMAND for LIMIT_S at most, then kills it with all that it started, and waits for none."""
+    """Runs COMMAND for at most LIMIT_S, then kills it and all processes that it started, without waiting for
+    them."""
     return answer_of(command, OUTPUT, limit_s)
 
 
 def output_of(command: Sequence[str], limit_s: float = LIMIT_S) -> str | None:
-    """What a command writes to stdout; None where it is not there, fails, or takes too long."""
+    """Standard output of a command; None if the command is missing, fails, or takes too long."""
     answer = asked(command, limit_s)
     return answer.said if answer.status == 0 else None
 
 
 def stripes_of(folder: str, mount: Mount) -> Stripes | None:
-    """Of a Lustre folder, where `lfs` is there."""
+    """Stripes of a Lustre folder, if `lfs` is installed."""
     if mount.fs_type not in ("lustre", "fefs"):
         return None
     said = output_of(["lfs", "getstripe", "-d", folder])
@@ -44,8 +45,8 @@ def stripes_of(folder: str, mount: Mount) -> Stripes | None:
 
 
 def stripes_in(said: str) -> Stripes | None:
-    """From what `lfs getstripe -d` writes: `stripe_count:  1 stripe_size:   1048576 ...`, in one line or
-    many. Of a composite layout the first component's."""
+    """From the output of `lfs getstripe -d`: `stripe_count:  1 stripe_size:   1048576 ...`, in one or several
+    lines. For a composite layout the first component's."""
     words = said.replace(":", ": ").split()
     values = {
         name.rstrip(":").removeprefix("lmm_"): value

@@ -1,12 +1,12 @@
-"""Two check-ups of one file system: what changed beyond the spread, and what can't be compared.
+"""Compares two check-ups of one file system: changes beyond the spread, and cells that are not comparable.
 
-Cells with the same test, operation, size, processes, nodes and variant are a pair. Repeats of one run tell
-how values differ within minutes, not from day to day; so the error of an operation's change takes the larger
-of what repeats and what its cells differ by. Beyond a limit cells do not differ by chance: they changed by
-different amounts.
+Cells with the same test, operation, size, processes, nodes and variant form a pair. Repeats of one run show
+how values vary within minutes, not from day to day; so the error of an operation's change is the larger of
+the spread of repeats and the spread between its cells. Beyond a limit cells do not differ by chance: they
+changed by different amounts.
 
-The verdict and the interval are one statement: a change is one whose interval excludes zero. Intervals are so
-wide that all of a comparison hold together 95 % of the time.
+Verdict and interval agree: a change is one whose interval excludes zero. Intervals are wide enough that all
+of a comparison hold together 95 % of the time.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ from iodock.shared.language import N_
 from iodock.shared.message import Message
 
 MARGIN = 0.05
-"""A change by less is no regression, however sure it is."""
+"""A smaller change is not a regression, however certain it is."""
 _CELL_MARGIN = 0.10
 _BY_CHANCE = math.log(1.5)
 _TIMES_REPEATS = 3.0
-"""By how much cells may change differently by chance from one day to another: by half, or three times as
-much as their own repeats."""
+"""Chance variation of cells' changes from one day to another: by half, or three times as much as their own
+repeats."""
 _LARGE = math.log(1.3)
-"""A change so large is never put aside as spread."""
+"""A change of this size is never dismissed as spread."""
 _ENOUGH = 3
-"""Fewer repeats say nothing of a change that is not plain."""
+"""With fewer repeats only a clear change means anything."""
 _ALPHA = 0.05
-"""How often chance may flag anything in a whole comparison."""
+"""Probability of a false alarm in a whole comparison."""
 
 
 class Verdict(StrEnum):
-    """What became of an operation, or of a cell."""
+    """Verdict on an operation, or on a cell."""
 
     REGRESSION = "regression"
     IMPROVEMENT = "improvement"
     SAME = "same"
     UNSURE = "unsure"
-    """Its change lies within the spread of single repeats, and that is too large to call it the same."""
+    """Its change is within the spread of single repeats, and that is too large to call it the same."""
     TOO_FEW = "too-few-repeats"
-    """It may have changed: more repeats would tell."""
+    """It may have changed: more repeats would show."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One cell, then and now."""
+    """One cell in both check-ups."""
 
     base: Cell
     now: Cell
@@ -61,7 +61,7 @@ class Pair:
 
     @property
     def change(self) -> float:
-        """0.1 is 10 % better, -0.1 is 10 % worse: more, or less where less is better."""
+        """0.1 is 10 % better, -0.1 is 10 % worse: larger values, or smaller ones if less is better."""
         return math.exp(_gain(self.base, self.now)) - 1.0
 
 
@@ -76,14 +76,14 @@ class Change:
     change: float
     low: float | None
     high: float | None
-    """The true change lies between: 95 % of the time for all operations together. None where the spread is
-    not known."""
+    """Interval of the true change: 95 % confidence for all operations together. None if the spread is not
+    known."""
     verdict: Verdict
 
 
 @dataclass(frozen=True)
 class Incomparable:
-    """What was left out, and why."""
+    """Cells that were left out, and why."""
 
     cells: tuple[Cell, ...]
     why: Message
@@ -91,18 +91,18 @@ class Incomparable:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All of it."""
+    """The whole comparison."""
 
     base: Protocol
     now: Protocol
     changes: tuple[Change, ...]
     incomparable: tuple[Incomparable, ...]
     warnings: tuple[Message, ...]
-    """What differs in how they were measured."""
+    """Differences between the two measurements' conditions."""
 
     @property
     def regressed(self) -> bool:
-        """Whether any operation or any cell became worse beyond doubt."""
+        """Whether any operation or any cell certainly became worse."""
         return any(
             change.verdict is Verdict.REGRESSION
             or any(pair.verdict is Verdict.REGRESSION for pair in change.pairs)
@@ -111,7 +111,7 @@ class Comparison:
 
     @property
     def undecided(self) -> tuple[Change, ...]:
-        """Operations of which more repeats would tell whether they changed."""
+        """Operations for which more repeats would show whether they changed."""
         return tuple(change for change in self.changes if change.verdict is Verdict.TOO_FEW)
 
 
@@ -119,7 +119,7 @@ Key = tuple[object, ...]
 
 
 def compare(base: Measurements, now: Measurements) -> Comparison:
-    """What changed from BASE to NOW."""
+    """Changes from BASE to NOW."""
     then, later = _keyed(base.cells), _keyed(now.cells)
     incomparable = [*_unpaired(then, later)]
     both = [(then[key], later[key]) for key in then if key in later]
@@ -136,13 +136,13 @@ def compare(base: Measurements, now: Measurements) -> Comparison:
 
 
 def _same_cache(one: Cell, other: Cell) -> bool:
-    """Earlier versions labelled no writes, and did not look at what lies under a file system."""
+    """Earlier versions did not label writes, and did not examine the layers below a file system."""
     labels = {one.cache, other.cache}
     return len(labels) == 1 or None in labels or labels == {Cache.UNCACHED, Cache.MAYBE_CACHED}
 
 
 def _keyed(cells: Sequence[Cell]) -> dict[Key, Cell]:
-    """Cells by what makes them one measurement; of doubles the first."""
+    """Cells by the properties that identify them; of duplicates the first."""
     keyed: dict[Key, Cell] = {}
     for cell in cells:
         if cell.value > 0:
@@ -175,7 +175,7 @@ def _grouped(pairs: list[tuple[Cell, Cell]]) -> list[list[tuple[Cell, Cell]]]:
 
 
 def _noise(group: list[tuple[Cell, Cell]]) -> Noise | None:
-    """Of both runs together; None where a cell was not repeated in either."""
+    """Spread of both runs together; None if a cell was not repeated in either."""
     if any(cell.spread is None for pair in group for cell in pair):
         group = [pair for pair in group if all(cell.spread is not None for cell in pair)]
     return noise_of([cell for pair in group for cell in pair], 1e-3) if group else None
@@ -226,7 +226,7 @@ def _pair(base: Cell, now: Cell, noise: Noise, cells: int) -> Pair:
 
 
 def _unrepeated(group: list[tuple[Cell, Cell]]) -> Change:
-    """Without a spread nothing is sure; the change is shown all the same, so that it is not overlooked."""
+    """Without a spread nothing is certain; the change is still shown, so that it is not overlooked."""
     pairs = tuple(Pair(base, now, Verdict.TOO_FEW) for base, now in group)
     mean = fmean(_gain(base, now) for base, now in group)
     return Change(*_named(group[0][0]), pairs, math.exp(mean) - 1.0, None, None, Verdict.TOO_FEW)
@@ -235,13 +235,13 @@ def _unrepeated(group: list[tuple[Cell, Cell]]) -> Change:
 def _verdict(
     gain: float, reach: float, margin: float, noise: Noise, group: Sequence[tuple[Cell, Cell]]
 ) -> Verdict:
-    """REACH is half of the interval around GAIN, both of the logarithm."""
+    """REACH is half the width of the interval around GAIN, both as logarithms."""
     if abs(gain) > reach and abs(gain) > math.log1p(margin):
         return Verdict.REGRESSION if gain < 0 else Verdict.IMPROVEMENT
     if abs(gain) + reach < 2.0 * math.log1p(margin):
         return Verdict.SAME
     if abs(gain) > reach:
-        # Sure, and so small that it makes no difference.
+        # Certain, but too small to matter.
         return Verdict.SAME
     fewest = min(cell.repeats or 1 for pair in group for cell in pair)
     is_large = abs(gain) > min(noise.sigma, _LARGE)
@@ -255,7 +255,7 @@ _BUSY = (
 
 
 def _warnings(base: Measurements, now: Measurements) -> Iterator[Message]:
-    """What differs between the protocols, so that a change may come from there; and other load."""
+    """Differences between the protocols, which may explain a change; and other load."""
     for text, measured in zip(_BUSY, (base, now), strict=True):
         if high := sum(is_high(cell) for cell in measured.cells):
             yield Message(text, {"busy": high, "cells": len(measured.cells)})

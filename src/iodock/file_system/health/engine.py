@@ -1,8 +1,8 @@
-"""The engine of crates/iodock-load in a process of its own: plan in, events out, nothing left behind.
+"""Runs the engine of crates/iodock-load in a separate process: plan in, events out, nothing left behind.
 
-It has its own process because it forks its workers, which is safe only where there is one thread. It ends,
-and removes what it made, when a signal asks it to or its standard input is closed: also when this process is
-killed.
+It needs its own process because it forks its workers, which is safe only in a process with one thread. It
+ends, and removes its files, when it receives a signal or its standard input is closed, and therefore also
+when this process is killed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from iodock.shared.errors import IodockError
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _PROGRAM = (
     "import sys; sys.path.append(sys.argv[1]); from iodock._native import load_engine\n"
-    # Nothing comes where the command was interrupted before it could send it.
+    # The input is empty if the command was interrupted before it could send the plan.
     "plan = sys.stdin.readline()\nplan and load_engine(plan)"
 )
 
@@ -32,7 +32,7 @@ Event = Mapping[str, Any]
 
 
 class EngineError(IodockError):
-    """The engine could not go on; what was measured before is good. `kind` as in
+    """The engine could not continue; earlier measurements are valid. `kind` as in
     crates/iodock-load/src/error.rs."""
 
     def __init__(self, message: str, hint: str | None, kind: str) -> None:
@@ -41,10 +41,10 @@ class EngineError(IodockError):
 
 
 def run(plan: Mapping[str, Any], meeting: Meeting | None = None) -> Generator[Event, None, None]:
-    """Carries out PLAN and yields the event of each step. Raises EngineError, after everything was removed.
-    MEETING: where ranks of a plan's job meet that is `met_outside`.
+    """Executes PLAN and yields the event of each step. Raises EngineError, after everything was removed.
+    MEETING: the synchronisation of ranks for a plan whose job is `met_outside`.
 
-    However the iteration ends (close it where it may end early), the engine has ended before.
+    However the iteration ends (close it if it may end early), the engine has ended before.
     """
     failure: EngineError | None = None
     ended = False
@@ -96,7 +96,7 @@ def _engine(plan: Mapping[str, Any]) -> Iterator[tuple[subprocess.Popen[str], It
     finally:
         with _undisturbed():
             _close(process.stdin)
-            # What it still tells is thrown away; its end is the end of what it removes.
+            # Further output is ignored; end of file means that everything was removed.
             for _ in process.stdout:
                 pass
             process.wait()
@@ -107,7 +107,7 @@ def _send(stdin: IO[str], line: str) -> None:
         stdin.write(line + "\n")
         stdin.flush()
     except BrokenPipeError:
-        # It is gone: that its events end too soon says so.
+        # The engine has ended: its missing events show that.
         pass
 
 
@@ -118,8 +118,8 @@ def _close(stdin: IO[str]) -> None:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Signals that ask to end wait: what is being removed has to go. Where an end is on its way already, they
-    have nothing to add."""
+    """Delays signals that request the end until everything is removed. If it is ending already, they have no
+    effect."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -130,7 +130,7 @@ def _undisturbed() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            # None: it was not Python that set it.
+            # None: the handler was not installed by Python.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
     if waiting and not is_ending:
         signal.raise_signal(waiting[0])

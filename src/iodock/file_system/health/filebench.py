@@ -1,9 +1,9 @@
-"""Filebench's `.f` files (its workload model language, WML) as a mixture: what they do, how often, on what
-files.
+"""Reads Filebench's `.f` files (its workload model language, WML) as a mixture: operations, their
+frequencies, and files.
 
-Kept of them: the file set (entries, size), the flow operations as weights, I/O and append size, fsync,
-threads, and how long it runs. The order is shuffled, and an open and a close belong to the operation between
-them. A random variable counts by its mean, and what a composite operation is made of once for each thread.
+Used: the file set (entries, size), the flow operations as weights, I/O and append size, fsync, threads, and
+the duration. The order is shuffled, and an open and a close belong to the operation between them. A random
+variable is replaced by its mean, and the parts of a composite operation count once for each thread.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ _IGNORED = (
 )
 _SAMPLES = 32
 _ROUNDS = 20
-"""Operations are so many for each file; the time limit usually comes first."""
+"""Number of operations for each file; usually the time limit is reached first."""
 _MOST_SECONDS = 60
 
 
 class _Script:
-    """One file, line by line: variables, and what is wrong by its place."""
+    """One file, line by line: variables, and errors with their positions."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.path, self.text = path, text
@@ -80,12 +80,12 @@ class _Script:
                 self._set(number, found[1] if found else "", f"randvar({rest})")
             else:
                 if word == "define" and rest.startswith("flowop"):
-                    # Its parameters, which name file sets.
+                    # Its parameters, which are names of file sets.
                     self.variables.update(dict.fromkeys(re.findall(r"\$(\w+)", rest), ""))
                 yield number, word, rest if word in _IGNORED else self._filled(number, rest)
 
     def _lines(self) -> Iterator[tuple[int, str]]:
-        """Whole commands, each with the line it begins at: a comma or `=` at the end says that it goes on."""
+        """Whole commands, each with its first line: a comma or `=` at the end continues a line."""
         begun, parts = 0, list[str]()
         for number, line in enumerate(self.text.splitlines(), 1):
             bare = line.split("#", 1)[0].strip()
@@ -116,7 +116,7 @@ _SHIFT = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
 def _mean(variable: str) -> str:
-    """Of a random variable: of its table (share, from, to), else as it says."""
+    """Mean of a random variable: from its table (share, from, to), else as given."""
     rows = [
         (int(share), (int(low) << _SHIFT[low_unit]) + (int(high) << _SHIFT[high_unit]))
         for share, low, low_unit, high, high_unit in _ROW.findall(variable)
@@ -129,13 +129,13 @@ def _mean(variable: str) -> str:
 
 
 def _fields(text: str) -> dict[str, str]:
-    """`name=a,size=cvar(type=x,parameters=mean:1;gamma:2)` by name; brackets hold their commas."""
+    """`name=a,size=cvar(type=x,parameters=mean:1;gamma:2)` by name; commas inside brackets are kept."""
     parts = re.findall(r"(\w+)=((?:[^,(]|\([^)]*\))*)", text)
     return {name: value.strip().strip('"') for name, value in parts}
 
 
 def mixture(path: Path, text: str) -> Mapping[str, Any]:
-    """What workload.py takes from TOML. Raises RequestError with file and line."""
+    """Input for workload.py, equivalent to its TOML. Raises RequestError with file and line."""
     script = _Script(path, text)
     found = _Mixture(script)
     for line, word, rest in script.commands():
@@ -149,7 +149,7 @@ def mixture(path: Path, text: str) -> Mapping[str, Any]:
 
 
 class _Mixture:
-    """What commands have said so far."""
+    """The content of the commands so far."""
 
     def __init__(self, script: _Script) -> None:
         self._script = script
@@ -191,7 +191,7 @@ class _Mixture:
     psrun = run
 
     def taken(self, path: Path) -> Mapping[str, Any]:
-        """All of it. Raises RequestError if there is nothing to do."""
+        """The complete mixture. Raises RequestError if there is nothing to do."""
         if not self._weights:
             known = f"flow operations that are known: {', '.join(_KINDS)}"
             raise RequestError(f"{path}: no operation was found", known)
@@ -236,7 +236,7 @@ def _number(script: _Script, line: int, text: str) -> int:
 
 
 def _sizes(script: _Script, line: int, text: str) -> list[int]:
-    """One size, or a sample of a gamma distribution: always the same."""
+    """One size, or a sample of a gamma distribution that is always the same."""
     mean, gamma = _number(script, line, text), re.search(r"gamma:([0-9.]+)", text)
     if not gamma or not 0 < float(gamma[1]) < 1e6:
         return [mean]

@@ -1,4 +1,4 @@
-"""Measurements of a file system: cells with their protocol, whoever measured them. Data only, and its JSON.
+"""Measurements of a file system by any tool: cells with their protocol. Data only, and its JSON.
 
 The JSON is described by `docs/reference/measurements.schema.json`. `null` is not known.
 """
@@ -19,17 +19,17 @@ Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | 
 
 
 class MeasurementError(IodockError):
-    """Measurements that can't be read, or that a question does not fit."""
+    """Measurements that can't be read, or that do not suit a request."""
 
 
 class Unit(StrEnum):
-    """What a cell's value counts. All but seconds: more is better."""
+    """Unit of a cell's value. For all but seconds more is better."""
 
     BYTES_PER_S = "bytes_per_s"
     OPERATIONS_PER_S = "operations_per_s"
     SECONDS = "seconds"
     SCORE = "score"
-    """Without a unit, such as that of the IO500."""
+    """Without a unit, such as the score of the IO500."""
 
     @property
     def more_is_better(self) -> bool:
@@ -37,25 +37,25 @@ class Unit(StrEnum):
 
 
 class Cache(StrEnum):
-    """Where a read came from and a write went to, as far as it is known."""
+    """Source of a read and destination of a write, as far as they are known."""
 
     CACHED = "cached"
     UNCACHED = "uncached"
     MAYBE_CACHED = "maybe-cached"
-    """Past the page cache of its file system; what lies under that may have a cache on this machine."""
+    """Past the page cache of its file system; the layers below may have a cache on this machine."""
     PAGE_CACHE = "page-cache"
     """A write without sync: the rate is that of memory."""
     UNKNOWN = "unknown"
 
     @property
     def is_memory(self) -> bool:
-        """Whether the rate says nothing of a disk or server."""
+        """Whether the rate says nothing about a disk or server."""
         return self in (Cache.CACHED, Cache.PAGE_CACHE)
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How long single operations took, over all processes and repeats, in nanoseconds."""
+    """Durations of single operations, over all processes and repeats, in nanoseconds."""
 
     p50: float | None = None
     p99: float | None = None
@@ -64,33 +64,33 @@ class Latency:
     min: float | None = None
     mean: float | None = None
     count: int | None = None
-    """Operations that were timed."""
+    """Number of operations that were timed."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A program that used the machine meanwhile."""
+    """Another program that used the machine at the same time."""
 
     name: str
     amount: float
-    """Processors (1 is one of them all the time), or bytes per second from and to devices."""
+    """Processors (1: one of them all the time), or bytes per second from and to devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What else the machine did while a cell was measured: the busiest of its repeats and machines. None is
-    not known."""
+    """Other activity of the machine while a cell was measured: the busiest of its repeats and machines. None
+    is not known."""
 
     load_average: float | None = None
-    """Over the last minute; the check-up's own processes count."""
+    """Load average of the last minute, including the check-up's own processes."""
     others_cpu_share: float | None = None
-    """Of the time of all processors, used by other programs."""
+    """Share of the time of all processors, used by other programs."""
     steal_share: float | None = None
-    """Of the time of all processors, given to other virtual machines."""
+    """Share of the time of all processors, used by other virtual machines."""
     by_cpu: tuple[User, ...] | None = None
-    """Other programs that used most processor time; without those that ended meanwhile."""
+    """Other programs that used most processor time, without those that ended in between."""
     by_io: tuple[User, ...] | None = None
-    """Other programs that moved most to and from devices, as far as they may be asked."""
+    """Other programs that moved most data to and from devices, as far as their counters are readable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,35 +102,35 @@ class Cell:
     operation: str
     """`write`, `read`, `file-create`, `file-stat`, `file-remove`, `directory-create`, ...; kebab-case."""
     size_bytes: int | None
-    """Of one I/O request; null where the operation moves no data."""
+    """Size of one I/O request; null if the operation moves no data."""
     processes: int | None
-    """In total. Threads that do I/O by themselves count."""
+    """Total number. Threads that do I/O independently count."""
     nodes: int | None
     value: float
-    """Of all processes together: the median of `values`, else the mean that the source gives."""
+    """For all processes together: the median of `values`, else the mean that the source gives."""
     unit: Unit
     repeats: int | None
     spread: float | None
-    """Standard deviation of the repeats (n - 1) as a share of their mean; null where there is one only."""
+    """Standard deviation of the repeats (n - 1) as a share of their mean; null for a single repeat."""
     cache: Cache | None = None
-    """Null where no data is moved, and where a write was synced or went past the page cache."""
+    """Null if no data is moved, and if a write was synced or bypassed the page cache."""
     latency_ns: Latency | None = None
     values: tuple[float, ...] = ()
-    """Of each repeat, where the source has them."""
+    """One value per repeat, if the source has them."""
     minimum: float | None = None
-    """Least and most of the repeats, where the source has them but not each one."""
+    """Smallest and largest value of the repeats, if the source has only these."""
     maximum: float | None = None
     variant: Mapping[str, str] = field(default_factory=dict)
-    """What else tells cells apart: `api`, `access` (`file-per-process`, `shared-file`), ..."""
+    """Further properties of cells: `api`, `access` (`file-per-process`, `shared-file`), ..."""
     cache_reason: str | None = None
     volume_bytes: int | None = None
-    """Moved in one repeat by all processes."""
+    """Bytes moved in one repeat by all processes."""
     seconds: float | None = None
-    """Wall time of one repeat, on average."""
+    """Mean wall time of one repeat."""
     source: str | None = None
-    """File and line that it was read from."""
+    """File and line of its origin."""
     load: Load | None = None
-    """Null where nobody looked."""
+    """Null if it was not examined."""
 
     @property
     def best(self) -> float:
@@ -141,22 +141,22 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What hardware allows at most, as an administrator said: a link, a server, a controller."""
+    """Upper limit of the hardware as an administrator stated it: a link, a server, a controller."""
 
     name: str
     bytes_per_s: float
     per: str = "total"
-    """`total`, or `node`: then N nodes have N times as much."""
+    """`total`, or `node`: then N nodes have N times the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """How cells were measured: without it a value says nothing."""
+    """How cells were measured: without it a value is meaningless."""
 
     tool: str | None = None
     version: str | None = None
     started: str | None = None
-    """ISO 8601; without a zone where the source has none."""
+    """ISO 8601; without a time zone if the source has none."""
     finished: str | None = None
     host: str | None = None
     target: str | None = None
@@ -166,33 +166,33 @@ class Protocol:
     command: str | None = None
     limits: tuple[Limit, ...] = ()
     settings: Mapping[str, Json] = field(default_factory=dict)
-    """Whatever else the tool says: class, seed, memory, ...; names end in the unit."""
+    """Further properties from the tool: class, seed, memory, ...; names end in the unit."""
     notes: tuple[str, ...] = ()
-    """What was left out or must be known to read the values, in English."""
+    """Omissions and facts needed to interpret the values, in English."""
     parts: tuple[Protocol, ...] = ()
-    """Where measurements of several runs were put together: each one's."""
+    """The protocol of each run, if measurements of several runs were combined."""
 
 
 PLAIN_FIELDS = ("tool", "version", "started", "finished", "host", "target", "file_system", "command")
-"""Of a protocol: those that are a text each."""
+"""Fields of a protocol that are a text each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A sentence that a specialist would write beside the graph."""
+    """A sentence that a specialist would write next to the graph."""
 
     kind: str
-    """Kebab-case; each is explained in docs/explanation/remarks.md."""
+    """Kebab-case; docs/explanation/remarks.md explains each."""
     at: Mapping[str, Json]
-    """The cells that it speaks of: `test`, `operation`, `processes`, `size_bytes`, ..."""
+    """The cells concerned: `test`, `operation`, `processes`, `size_bytes`, ..."""
     message: Message
-    """The sentence, in English, translated where it is shown."""
+    """The sentence in English; it is translated for display."""
     evidence: Mapping[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """Cells measured under one protocol, and what was found in them."""
+    """Cells measured under one protocol, and the remarks on them."""
 
     protocol: Protocol
     cells: tuple[Cell, ...]
@@ -200,12 +200,12 @@ class Measurements:
 
 
 def from_memory(cell: Cell) -> bool:
-    """Whether its rate says nothing of a disk or server."""
+    """Whether its rate says nothing about a disk or server."""
     return cell.cache is not None and cell.cache.is_memory
 
 
 def spread_of(values: Iterable[float]) -> float | None:
-    """Standard deviation (n - 1) as a share of the mean; None of fewer than two values or of mean 0."""
+    """Standard deviation (n - 1) as a share of the mean; None for fewer than two values or a mean of 0."""
     several = tuple(values)
     if len(several) < 2 or fmean(several) == 0:
         return None
@@ -213,7 +213,7 @@ def spread_of(values: Iterable[float]) -> float | None:
 
 
 def repeated(cell: Cell, values: Iterable[float]) -> Cell:
-    """CELL with the value, repeats and spread that VALUES (one a repeat, at least one) give."""
+    """CELL with value, repeats and spread from VALUES (one per repeat, at least one)."""
     several = tuple(values)
     return replace(
         cell, value=median(several), values=several, repeats=len(several), spread=spread_of(several)
@@ -221,7 +221,8 @@ def repeated(cell: Cell, values: Iterable[float]) -> Cell:
 
 
 def joined(several: Iterable[Measurements]) -> Measurements:
-    """Measurements of several runs as one: what all protocols agree in is the protocol, each is a part."""
+    """Combines measurements of several runs: the common protocol is what all protocols agree on; each is kept
+    as a part."""
     given = tuple(several)
     if len(given) == 1:
         return given[0]

@@ -1,4 +1,5 @@
-"""Measurements as JSON, out and in. Raises MeasurementError with the place in the file for what is wrong."""
+"""Reads and writes measurements as JSON. Raises MeasurementError with the position of an error in the
+file."""
 
 from __future__ import annotations
 
@@ -34,12 +35,12 @@ _HINT = "write it with `iodock health run DIR --format json`, or with `iodock be
 
 
 def plain(remark: Remark) -> str:
-    """The remark in English with numbers as they are."""
+    """The remark in English with unformatted numbers."""
     return fill(remark.message.text, remark.message.values)
 
 
 def to_json(measurements: Measurements, say: Callable[[Remark], str] = plain) -> dict[str, Json]:
-    """As the schema says; SAY puts a remark into words."""
+    """In the schema's form; SAY turns a remark into text."""
     return {
         "schema": SCHEMA,
         "protocol": _protocol_out(measurements.protocol),
@@ -126,8 +127,8 @@ def read(path: Path) -> Measurements:
 
 
 def from_json(content: Any, path: str) -> Measurements:
-    """The measurements that CONTENT (of the file PATH) holds. Members that are not known are left out.
-    Raises MeasurementError."""
+    """The measurements in CONTENT (of the file PATH). Unknown members are ignored. Raises
+    MeasurementError."""
     whole = _Place(path, "", content)
     schema = whole.member("schema", (str,), True).value
     if schema not in (None, SCHEMA):
@@ -140,7 +141,7 @@ def from_json(content: Any, path: str) -> Measurements:
 
 
 class _Place:
-    """A value within a JSON document, and where it stands."""
+    """A value within a JSON document, and its position."""
 
     def __init__(self, path: str, where: str, value: Any) -> None:
         self.path, self.where, self.value = path, where, value

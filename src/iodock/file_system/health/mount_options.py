@@ -1,4 +1,4 @@
-"""What mount options mean for somebody who reads and writes files there.
+"""Meaning of mount options for users who read and write files there.
 
 From the manual pages mount(8), ext4(5), xfs(5), nfs(5), mount.lustre(8), mount.cifs(8), fuse(8), the kernel's
 Documentation/filesystems (overlayfs, tmpfs, 9p) and IBM's mmchfs and mmmount.
@@ -241,12 +241,12 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "posixacl": N_("access control lists are the client's"),
     },
 }
-"""Type of the file system -> option -> what it means; `*` holds for all types."""
+"""Type of the file system -> option -> its meaning; `*` applies to all types."""
 FAMILIES = {"ext2": "ext4", "ext3": "ext4", "nfs4": "nfs", "smb3": "cifs", "fefs": "lustre"}
-"""Types that share the options of another one."""
+"""Types that have the options of another one."""
 
 
 def explanation(fs_type: str, option: str) -> str | None:
-    """What OPTION means there, in English for translation; None where it is not known."""
+    """Meaning of OPTION there, in English for translation; None if it is not known."""
     family = "fuse" if fs_type.startswith("fuse") else FAMILIES.get(fs_type, fs_type)
     return OPTIONS.get(family, {}).get(option) or OPTIONS[ANY].get(option)

@@ -1,4 +1,4 @@
-"""What is mounted where, as the kernel says: proc_pid_mountinfo(5)."""
+"""The kernel's list of mounts: proc_pid_mountinfo(5)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Mount:
     point: str
     fs_type: str
     source: str
-    """A device, or the server and what it exports."""
+    """A device, or the server and its export."""
     device: str
     """`MAJOR:MINOR`."""
     options: tuple[tuple[str, str | None], ...]
-    """Of the mount, then of the file system; name and value, each name once."""
+    """Options of the mount, then of the file system; name and value, each name once."""
 
 
 def mounts(path: Path = Path("/proc/self/mountinfo")) -> tuple[Mount, ...]:
-    """All, in the order of mounting: a later one hides an earlier one at the same place."""
+    """All mounts in order: a later one hides an earlier one at the same place."""
     lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     return tuple(found for line in lines if (found := _mount(line)) is not None)
 
@@ -50,18 +50,18 @@ def _options(listed: str) -> tuple[tuple[str, str | None], ...]:
         name, equals, value = part.partition("=")
         if name:
             found[name] = _plain(value) if equals else None
-    # Read only in one of the two is read only.
+    # A mount is read-only if one of the two is.
     if "ro" in found:
         found.pop("rw", None)
     return tuple(found.items())
 
 
 def mount_of(folder: str, known: Iterable[Mount], device: int | None = None) -> Mount | None:
-    """Where FOLDER (absolute, without links) lies; DEVICE, its st_dev, decides among places that fit."""
+    """The mount of FOLDER (absolute, without links); DEVICE, its st_dev, selects among mounts that match."""
     fitting = [one for one in known if _lies_below(folder, one.point)]
     if device is not None:
         name = f"{os.major(device)}:{os.minor(device)}"
-        # A btrfs or overlay has numbers of its own for st_dev: then the place alone counts.
+        # btrfs and overlay have their own numbers in st_dev: then only the path counts.
         fitting = [one for one in fitting if one.device == name] or fitting
     deepest = max((len(one.point) for one in fitting), default=0)
     return next((one for one in reversed(fitting) if len(one.point) == deepest), None)

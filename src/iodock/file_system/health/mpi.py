@@ -1,5 +1,5 @@
-"""Ranks that meet through MPI, where mpi4py is installed: nothing of that touches the file system that is
-measured."""
+"""Synchronises ranks through MPI, if mpi4py is installed, without any access to the file system under
+test."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.0001, 0.005
 
 
 class Meeting(Protocol):
-    """A place to wait for all ranks."""
+    """A barrier for all ranks."""
 
     def wait(self, on: Callable[[], bool]) -> bool:
-        """Until all ranks are here; False as soon as ON says that it is of no use any more."""
+        """Waits until all ranks are here; False as soon as ON returns that waiting is useless."""
 
 
 def meeting(size: int) -> Meeting | None:
-    """MPI's, of SIZE ranks. None where mpi4py or its MPI is not there, or is not the one that started the
-    ranks: then each rank finds itself alone."""
+    """A barrier over MPI with SIZE ranks. None if mpi4py or its MPI is missing, or is not the MPI that
+    started the ranks: then each rank finds itself alone."""
     try:
         from mpi4py import MPI  # type: ignore[import-not-found, unused-ignore]
     except (ImportError, RuntimeError):
@@ -36,7 +36,7 @@ class _World:
         atexit.register(self._give_up)
 
     def wait(self, on: Callable[[], bool]) -> bool:
-        """See `Meeting`. Not MPI_Barrier: while that waits, no signal is seen."""
+        """See `Meeting`. Not MPI_Barrier, because no signal is handled while that waits."""
         request = self._communicator.Ibarrier()
         self._waits, pause = True, _FIRST_PAUSE_S
         while not request.Test():
@@ -48,6 +48,6 @@ class _World:
         return True
 
     def _give_up(self) -> None:
-        """MPI can't be left in order while a rank is waited for that will never come."""
+        """MPI can't be finalised while it waits for a rank that will never come."""
         if self._waits:
             self._communicator.Abort(1)

@@ -1,5 +1,5 @@
-"""Asking a file system's own tools for quotas, as far as an ordinary user can: `lfs quota` of Lustre and
-FEFS, `mmlsquota -Y` of GPFS, and `quota` of the quota tools, which asks NFS servers by rquota.
+"""Queries quotas with a file system's own tools, as an ordinary user: `lfs quota` of Lustre and FEFS,
+`mmlsquota -Y` of GPFS, and `quota` of the quota tools, which queries NFS servers with rquota.
 
 Sources: `print_quota` in lustre/utils/lfs.c, the manual page of mmlsquota, `showquotas` in quota.c.
 """
@@ -28,34 +28,34 @@ _FAILED = N_("your quota is not known, as `{command}` failed: {said}")
 _NOTHING = N_("your quota is not known, as `{command}` says nothing of it")
 _WHICH_FILESET = N_("your quota is not known, as the fileset of the folder is not, and each has its own")
 GPFS_PROGRAMS = "/usr/lpp/mmfs/bin"
-"""Where they are, also where no PATH leads."""
+"""Their folders, in case PATH lacks them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """To whom new files of a folder belong."""
+    """Owners of new files in a folder."""
 
     user: int
     group: int
 
     @classmethod
     def of(cls, folder: str) -> Owner:
-        """A folder with the set-group-ID bit hands its group on. Raises OSError."""
+        """In a folder with the set-group-ID bit, new files get the folder's group. Raises OSError."""
         status = Path(folder).stat()
         return cls(os.geteuid(), status.st_gid if status.st_mode & stat.S_ISGID else os.getegid())
 
 
 @dataclass
 class _Asking:
-    """The tools are asked in turn; after one that did not answer no other is waited for."""
+    """The tools are run in sequence; after one that did not respond, no other is waited for."""
 
     limit_s: float
     unknown: list[Message] = field(default_factory=list)
     hangs: bool = False
 
     def rows(self, command: Sequence[str], is_of_interest: re.Pattern[str]) -> str:
-        """What a command says, where it says what is looked for: also if it ends with an error, as
-        `quota` does where a limit is exceeded, and `lfs` where a target is away. Empty otherwise."""
+        """A command's output if it contains the expected text, even if the command fails, as `quota` does if
+        a limit is exceeded, and `lfs` if a target is missing. Empty otherwise."""
         said = self.said(command)
         if said is None:
             return ""
@@ -65,7 +65,7 @@ class _Asking:
         return said
 
     def said(self, command: Sequence[str], quietly: bool = False) -> str | None:
-        """Its output; None where it gave none, and then why, unless QUIETLY."""
+        """Its output; None without output, with the reason unless QUIETLY."""
         if self.hangs:
             return None
         answer = asked(command, self.limit_s)
@@ -83,8 +83,8 @@ class _Asking:
 
 
 def quotas_of(mount: Mount, folder: str, owner: Owner, limit_s: float = LIMIT_S) -> Quotas:
-    """What limits OWNER in FOLDER of MOUNT, by the tools of its type. Never takes longer than LIMIT_S beyond
-    what tools need that answer."""
+    """The limits of OWNER in FOLDER of MOUNT, from the tools of its type. Never takes longer than LIMIT_S in
+    addition to the time of tools that respond."""
     asking = _Asking(limit_s)
     if mount.fs_type in ("lustre", "fefs"):
         known = _of_lustre(mount, folder, owner, asking)
@@ -98,7 +98,7 @@ def quotas_of(mount: Mount, folder: str, owner: Owner, limit_s: float = LIMIT_S)
 
 
 ONLY_TOOLS_TELL = frozenset(("lustre", "fefs", "gpfs", "nfs", "nfs4"))
-"""Types whose quotas the kernel does not tell itself, as it does those of local file systems."""
+"""Types whose quotas the kernel does not report itself, as it does for local file systems."""
 _QUOTA_OPTIONS = frozenset(("quota", "usrquota", "grpquota", "uquota", "gquota", "usrjquota", "grpjquota"))
 
 
@@ -115,17 +115,17 @@ def _of_lustre(mount: Mount, folder: str, owner: Owner, asking: _Asking) -> list
 
 
 def project_in(said: str) -> int | None:
-    """From `lfs project -d`: `1001 P /scratch/x`; None where new files do not get it."""
+    """From `lfs project -d`: `1001 P /scratch/x`; None if new files do not inherit it."""
     first = re.match(r"\s*(\d+)\s+P\s", said)
     return int(first[1]) or None if first else None
 
 
 def _of_rquota(mount: Mount, owner: Owner, asking: _Asking) -> list[Quota]:
-    # -v: also who holds nothing yet; -p: ends of grace as numbers.
+    # -v: lists owners that use nothing yet; -p: ends of grace periods as numbers.
     common = ["-v", "-w", "-p", "-f", mount.point]
     said = asking.rows(["quota", "-u", *common], _ROW_OR_NONE)
     found = list(quotas_in(said, "user", str(owner.user)))[:1]
-    # All of the user's groups: only that of new files counts, and a server may have no quotas of groups.
+    # Of all groups of the user only that of new files matters, and a server may have no group quotas.
     said = asking.said(["quota", "-g", *common], quietly=True) or ""
     groups = quotas_in(said, "group", "")
     return found + [one for one in groups if _group_number(said, one.owner) == owner.group][:1]
@@ -139,14 +139,14 @@ def _group_number(said: str, name: str) -> int | None:
 _USED, _LIMIT, _GRACE = r"(\[?\d[\d.]*[kKMGTPE]?\]?\*{0,2}|-)", r"(\[?\d[\d.]*[kKMGTPE]?\]?|-)", r"(\S+)"
 _HALF = rf"{_USED}\s+{_LIMIT}\s+{_LIMIT}\s+{_GRACE}"
 ROW = re.compile(rf"(?:^|\s){_HALF}\s+{_HALF}\s*$", re.MULTILINE)
-"""Used, soft, hard, grace of KiB, then of files; the name of the file system before them may have blanks, or
-stand in a line of its own."""
+"""Used, soft, hard and grace for KiB, then for files; the name of the file system before them may contain
+blanks, or be on a separate line."""
 _ROW_OR_NONE = re.compile(rf"{ROW.pattern}|: none$", re.MULTILINE)
 _HEADING = re.compile(r"Disk quotas for \w+ (.+?) \(\w?id \d+\):")
 
 
 def quotas_in(said: str, kind: Kind, owner: str) -> Iterator[Quota]:
-    """From what `lfs quota` and `quota -wp` write; OWNER where no heading names one."""
+    """From the output of `lfs quota` and `quota -wp`; OWNER if no heading names one."""
     for line in said.splitlines():
         if heading := _HEADING.match(line):
             owner = heading[1]
@@ -162,14 +162,14 @@ def _allowance(cells: Sequence[str], unit: int) -> Allowance:
     is_over = used.endswith("*") and _has_ended(grace)
     state = Grace.OVER if is_over else Grace.RUNNING if _is_running(grace) else Grace.NONE
     amount = _number(used, unit)
-    # `[0]` stands where the servers that count did not answer.
+    # `[0]` appears if the servers that count did not respond.
     if amount == 0 and "[" in used:
         amount = None
     return Allowance(amount, _number(soft, unit) or None, _number(hard, unit) or None, state, is_exact)
 
 
 def _has_ended(grace: str) -> bool:
-    """`none` says that no time is left; a number is the end, seconds since the epoch."""
+    """`none` means that no time is left; a number is the end, seconds since the epoch."""
     return grace == "none" or (grace.isdigit() and 0 < int(grace) <= time.time())
 
 
@@ -181,7 +181,7 @@ _AMOUNT = re.compile(r"(\d{1,20}(?:\.\d{0,20})?)([kKMGTPEkmgtpe]?)")
 
 
 def _number(cell: str, unit: int) -> int | None:
-    """Of UNIT bytes or files, or with a unit of its own (`lfs quota -h`); None for `-`."""
+    """In multiples of UNIT (bytes or files), or with its own unit (`lfs quota -h`); None for `-`."""
     found = _AMOUNT.fullmatch(cell.strip("[]*"))
     if found is None:
         return None
@@ -226,11 +226,11 @@ class GpfsRow:
     kind: Kind
     number: str
     fileset: str
-    """In which the quota of a user or group holds; empty: in all."""
+    """The fileset in which the quota of a user or group applies; empty: in all."""
     quota: Quota
 
     def is_of(self, owner: Owner, fileset: str | None) -> bool:
-        """Whether it limits OWNER there."""
+        """Whether it applies to OWNER there."""
         if self.kind == "fileset":
             return fileset is not None and self.quota.owner == fileset
         return self.number == str(owner.user if self.kind == "user" else owner.group)
@@ -240,8 +240,8 @@ _GPFS_KINDS: dict[str, Kind] = {"USR": "user", "GRP": "group", "FILESET": "files
 
 
 def gpfs_rows(said: str) -> Iterator[GpfsRow]:
-    """Fields between colons, escaped as in URLs, their names in the HEADER line before. What other nodes may
-    have taken and not yet told (in doubt) counts as used."""
+    """Fields between colons, escaped as in URLs, with names from the preceding HEADER line. Space that other
+    nodes may have allocated and not yet reported (in doubt) counts as used."""
     names: list[str] = []
     for line in said.splitlines():
         cells = [unquote(cell) for cell in line.split(":")]

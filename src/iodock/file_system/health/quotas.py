@@ -1,4 +1,4 @@
-"""Quotas: what a user, group, project or fileset holds and may hold, and if a check-up has room there."""
+"""Quotas: use and limits of a user, group, project or fileset, and whether a check-up fits."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ Kind = Literal["user", "group", "project", "fileset"]
 
 
 class Grace(StrEnum):
-    """How long more than the soft limit may be held."""
+    """How long the soft limit may be exceeded."""
 
     NONE = "none"
     """It is not exceeded."""
     RUNNING = "running"
     OVER = "over"
-    """Nothing more is granted."""
+    """No further space is granted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Of bytes, or of files; None: no limit."""
+    """For bytes, or for files; None: no limit."""
 
     used: int | None
-    """None where the tool does not know."""
+    """None if the tool does not know."""
     soft: int | None
     hard: int | None
     grace: Grace = Grace.NONE
     is_exact: bool = True
-    """False where the tool itself says that it does not know all."""
+    """False if the tool itself reports incomplete data."""
 
     @property
     def limit(self) -> int | None:
-        """Where trouble begins: the lower of both."""
+        """The lower of both limits."""
         return min((one for one in (self.soft, self.hard) if one is not None), default=None)
 
     @property
     def left(self) -> int | None:
-        """What is still granted; None where nothing says that there is an end. The soft limit alone refuses
-        nobody until its time is over."""
+        """What is still available; None if no limit is known. Exceeding the soft limit alone has no effect
+        until its grace period ends."""
         if not self.is_exact:
             return None
         if self.grace is Grace.OVER:
@@ -54,22 +54,22 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """Of one owner on one file system."""
+    """The quota of one owner on one file system."""
 
     kind: Kind
     owner: str
-    """A name, or a number where there is none."""
+    """A name, or a number if there is none."""
     bytes: Allowance
     files: Allowance
 
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """What the file system's tools said."""
+    """The quotas that the file system's tools reported."""
 
     known: tuple[Quota, ...] = ()
     unknown: tuple[Message, ...] = ()
-    """Why others are not: a tool that is missing, hangs or fails."""
+    """Reasons why others are unknown: a tool that is missing, hangs or fails."""
 
 
 KINDS: Mapping[str, str] = {
@@ -78,7 +78,7 @@ KINDS: Mapping[str, str] = {
     "project": N_("project"),
     "fileset": N_("fileset"),
 }
-"""What an owner is, to be translated."""
+"""The kind of owner, for translation."""
 _INEXACT = N_("quota of {kind} {owner}: the tool itself says that its numbers are not sure")
 _SOFT = N_(
     "quota of {kind} {owner}: this check-up needs {wanted_bytes}, which is more than the soft limit leaves "
@@ -91,9 +91,9 @@ _SOFT_FILES = N_(
 
 
 def check_room(quotas: Quotas, place: str, need_bytes: int, need_files: int) -> Iterator[Message]:
-    """What to say before a check-up that needs so much at one time in PLACE, with the margin that
-    crates/iodock-load/src/space.rs keeps too. Raises IodockError where a quota has no room for it; what is
-    not known refuses nothing."""
+    """Warnings before a check-up that needs this space at a time in PLACE, with the margin of
+    crates/iodock-load/src/space.rs. Raises IodockError if a quota does not have enough space; an unknown
+    quota prevents nothing."""
     wanted_bytes = need_bytes + need_bytes // 20 + (1 << 20)
     wanted_files = need_files + need_files // 20 + 16
     for quota in quotas.known:
@@ -131,8 +131,8 @@ def _below_soft(one: Allowance) -> int | None:
 
 
 def shares_used(quotas: Iterable[Quota]) -> Iterator[tuple[Quota, float]]:
-    """How much of its quota each owner holds, of bytes or of files, whichever is more; without those of whom
-    that is not known."""
+    """Share of its quota that each owner uses, of bytes or files, whichever is larger; without owners for
+    whom it is not known."""
     for quota in quotas:
         both = (quota.bytes, quota.files)
         shares = [one.used / one.limit for one in both if one.limit and one.used is not None]

@@ -1,4 +1,4 @@
-"""What the engine's steps gave: kept in a file while a check-up runs, and folded into cells."""
+"""Results of the engine's steps: stored in a file during a check-up, and combined into cells."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _OPERATIONS = ("write", "read", "reread", "file-create", "file-stat", "file-open
 _QUANTILES = (0.5, 0.99, 0.999)
 
 Result = Mapping[str, Any]
-"""Of a step, as crates/iodock-load/src/result.rs has it."""
+"""Result of a step, in the form of crates/iodock-load/src/result.rs."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What was decided before the first step, so that a later run can go on with it."""
+    """Decisions made before the first step, which a resumed run needs."""
 
     directory: str
     name: str
@@ -45,15 +45,15 @@ class Plan:
 
 
 class Partial:
-    """The file: the plan in the first line, then a line for each step that is done."""
+    """The file: the plan in the first line, then a line for each completed step."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._out: IO[str] | None = None
 
     def begin(self, plan: Plan) -> None:
-        """Starts it, in place of an earlier run's. Raises IodockError where it can't be written, or another
-        file has its name."""
+        """Creates it in place of an earlier run's. Raises IodockError if it can't be written, or another file
+        has its name."""
         if os.path.lexists(self.path) and not self._is_own():
             raise IodockError(
                 f"{self.path}: is not what an interrupted check-up keeps, so it is not replaced",
@@ -74,12 +74,12 @@ class Partial:
         return False
 
     def go_on(self) -> tuple[Plan, list[Result]]:
-        """The plan and the results so far; more are added behind them. Raises RequestError if there are
+        """The plan and the results so far; new ones will be appended. Raises RequestError if there are
         none."""
         plan, results, length = _read(self.path)
         try:
             self._out = self.path.open("r+", encoding="utf-8")
-            # A line that was being written when the run was killed.
+            # A line that was incomplete when the run was killed.
             self._out.truncate(length)
             self._out.seek(0, 2)
         except OSError as error:
@@ -87,7 +87,7 @@ class Partial:
         return plan, results
 
     def add(self, result: Result) -> None:
-        """One more step. Raises OSError; the file is good up to the step before."""
+        """Appends one step. Raises OSError; the file is valid up to the previous step."""
         self._line(result)
 
     def _line(self, content: Mapping[str, Any]) -> None:
@@ -96,7 +96,7 @@ class Partial:
         self._out.flush()
 
     def close(self, remove: bool) -> None:
-        """REMOVE: all was done and is written elsewhere."""
+        """REMOVE: all was done and is stored elsewhere."""
         if self._out is not None:
             self._out.close()
         if remove:
@@ -150,7 +150,7 @@ def folded(plan: Plan, results: Iterable[Result]) -> tuple[Measured, ...]:
     keys = sorted(
         gathered, key=lambda key: (_ORDER.index(key[0]), *key[3:-1], _place(key[-1]), key[1] or 0, key[2])
     )
-    # What took no time by the clock has no rate.
+    # A step that took no measurable time has no rate.
     timed = {key: [one for one in gathered[key] if one[1]["seconds"] > 0] for key in keys}
     return tuple(_measured(grid[key], timed[key]) for key in keys if timed[key])
 
@@ -191,7 +191,7 @@ def _measured(cell: Cell, several: Sequence[tuple[Result, Mapping[str, Any]]]) -
 
 
 def _most_careful(labels: Iterable[tuple[str | None, str | None]]) -> tuple[str | None, str | None]:
-    """One label for repeats that were not labelled alike."""
+    """One label for repeats with different labels."""
     given = sorted((label, reason) for label, reason in labels if label is not None)
     if not given:
         return None, None

@@ -1,4 +1,5 @@
-"""A check-up from its plan to its measurements: estimate, steps, what is kept when it is cut short."""
+"""A check-up from its plan to its measurements: estimate, steps, and the results that remain if it is
+interrupted."""
 
 from __future__ import annotations
 
@@ -38,12 +39,12 @@ from iodock.file_system.health.results import Partial, Plan, Result, folded
 from iodock.shared.errors import IodockError, RequestError
 
 _OVERHEAD_S = 0.02
-"""Of a step: forking, cleaning, telling."""
+"""Overhead of a step: forking, cleaning, reporting."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What was asked for. WORKLOAD instead of a class: cells of its own."""
+    """The request. WORKLOAD: own cells instead of a class."""
 
     directory: Path
     name: str = "S"
@@ -56,13 +57,13 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a plan will cost, before it starts."""
+    """Estimated costs of a plan."""
 
     seconds: float
     written_bytes: int
-    """In all, at most."""
+    """Upper bound of all bytes written."""
     files: int
-    """Files and directories made in all, at most."""
+    """Upper bound of the files and directories created."""
     bytes_at_once: int
     inodes_at_once: int
     of_step: Mapping[int, float]
@@ -71,18 +72,18 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Speed:
-    """What a short trial found. Seconds and bytes per second of one process."""
+    """Results of a short trial. Seconds and bytes per second of one process."""
 
     write: float
     read: float
     file_s: float
-    """A small file written, synced and closed."""
+    """Writing, syncing and closing a small file."""
     item_s: float
-    """A file created."""
+    """Creating a file."""
 
 
 def planned(wanted: Wanted) -> tuple[Plan, Estimate]:
-    """Tries the file system for about a second, then makes the plan. Raises IodockError."""
+    """Tests the file system for about a second, then makes the plan. Raises IodockError."""
     speed = _tried(wanted.directory)
     seed = random.randrange(1 << 32) if wanted.seed is None else wanted.seed
     shrunk, notes = 1.0, []
@@ -121,19 +122,19 @@ def _estimate(plan: Plan, job: Job | None, speed: Speed) -> Estimate:
 
 
 def estimated_anew(plan: Plan, job: Job | None) -> Estimate:
-    """Of a plan that was made earlier, after another trial: the file system may be another one today. Raises
-    IodockError."""
+    """The estimate of an earlier plan after a new trial: the file system may perform differently today.
+    Raises IodockError."""
     return _estimate(plan, job, _tried(Path(plan.directory)))
 
 
 def need_of(plan: Plan, job: Job | None) -> tuple[int, int]:
-    """Bytes, and files and folders, that its largest step may need at one time."""
+    """Largest space, and largest number of files and folders, that one step needs."""
     return _native.load_need(json.dumps(_request(plan, job, ())))
 
 
 def quotas_at(directory: Path) -> Quotas:
-    """Of whoever new files there belong to, where only a tool tells them: what the kernel tells, the engine
-    asks itself."""
+    """Quotas of the owners of new files there, if only a tool reports them: the engine queries the kernel
+    itself."""
     mount = mount_of(str(directory), mounts(), directory.stat().st_dev)
     if mount is None or mount.fs_type not in ONLY_TOOLS_TELL:
         return Quotas()
@@ -141,7 +142,7 @@ def quotas_at(directory: Path) -> Quotas:
 
 
 def _seconds(step: Step, speed: Speed) -> float:
-    """Of a step, from the speed of one process: several are taken to share it."""
+    """Duration of a step, from the speed of one process, which several processes are assumed to share."""
     pattern, limit = step.cell.pattern, step.cell.limit_s
     items = made_files(step)
     if pattern["kind"] == "metadata":
@@ -151,7 +152,7 @@ def _seconds(step: Step, speed: Speed) -> float:
     reading = volume / speed.read + items * speed.item_s
     if pattern["kind"] == "mixed":
         return min(writing + reading, limit) + _OVERHEAD_S
-    # What was written within the limit is still to be synced.
+    # Data written within the limit must still be synced.
     reads = 2 if pattern.get("reread") else 1
     return min(writing, 2 * limit) + reads * min(reading, limit) + items * speed.item_s / 2 + _OVERHEAD_S
 
@@ -195,7 +196,7 @@ def _request(plan: Plan, job: Job | None, done: Sequence[Result]) -> dict[str, A
 
 
 Progress = Callable[[float, int], None]
-"""Told seconds of the estimate that are done, and steps."""
+"""Called with the completed seconds of the estimate, and steps."""
 
 
 def carried_out(
@@ -208,8 +209,8 @@ def carried_out(
     note: Callable[[str], None] = lambda text: None,
     meeting: Meeting | None = None,
 ) -> list[Result]:
-    """Runs what is not DONE; the results of all. Each is in PARTIAL at once. MEETING: of a job that is met
-    outside. Raises EngineError."""
+    """Runs all steps that are not DONE and returns all results. Each is written to PARTIAL immediately.
+    MEETING: for a job that synchronises outside the engine. Raises EngineError."""
     results = list(done)
     keeps = True
     seconds = sum((estimate.of_step[one["id"]] for one in done), 0.0) if estimate else 0.0
@@ -235,7 +236,7 @@ def _kept(partial: Partial, result: Result) -> bool:
 
 
 def follow(directory: Path, job: Job, meeting: Meeting | None = None) -> None:
-    """What ranks but the first do: what rank 0 plans. Raises EngineError."""
+    """The part of all ranks except the first: they execute the plan of rank 0. Raises EngineError."""
     request = {"directory": str(directory), "steps": [], "job": asdict(job)}
     with closing(engine.run(request, meeting)) as events:
         for _ in events:
@@ -243,7 +244,7 @@ def follow(directory: Path, job: Job, meeting: Meeting | None = None) -> None:
 
 
 def measurements(plan: Plan, results: Sequence[Result], command: str | None = None) -> Measurements:
-    """The cells of RESULTS, with how they were measured."""
+    """The cells of RESULTS, with the conditions of the measurement."""
     limited = {
         (result["id"], one["operation"]) for result in results for one in result["done"] if one["limited"]
     }
@@ -285,7 +286,7 @@ def memory_bytes() -> int:
 
 
 def file_system_of(directory: Path) -> str | None:
-    """Its type, as the kernel's list of mounts has it; None if it is not found there."""
+    """Its type from the kernel's list of mounts; None if it is not found there."""
     try:
         folder, device = str(directory.resolve()), directory.stat().st_dev
         found = mount_of(folder, mounts(), device)
@@ -299,7 +300,8 @@ def _now() -> str:
 
 
 def check_directory(directory: Path) -> Path:
-    """DIRECTORY in full. Raises IodockError if it is none, or nothing can be made there."""
+    """Absolute path of DIRECTORY. Raises IodockError if it does not exist, or nothing can be created
+    there."""
     if not directory.is_dir():
         raise RequestError(f"{directory}: no such folder", "name a folder on the file system to measure")
     if not os.access(directory, os.W_OK | os.X_OK):
@@ -310,7 +312,7 @@ def check_directory(directory: Path) -> Path:
 
 
 def steps_left(plan: Plan, results: Sequence[Result]) -> Iterator[Step]:
-    """What is still to be done."""
+    """The remaining steps."""
     over = {result["id"] for result in results}
     return (step for step in plan.steps if step.id not in over)
 

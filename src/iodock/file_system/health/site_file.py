@@ -1,6 +1,6 @@
-"""Typical values into a site's settings file, without touching anything else in it.
+"""Writes typical values into a site's settings file, without changing anything else in it.
 
-What iodock wrote carries a comment that says so and from what it is; lines of an administrator stay.
+Values from iodock have a comment that says so and names their source; lines of an administrator are kept.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _KEY = re.compile(r"\s*([\w-]+)\s*=")
 
 
 def section(mount: str, values: Sequence[Value], protocol: Protocol) -> str:
-    """The section for a mount point, as it stands in a new file."""
+    """The section for a mount point, as in a new file."""
     return "".join(f"{line}\n" for line in (_header(mount), _origin(protocol), *map(_line, values)))
 
 
 def _header(mount: str) -> str:
-    # A TOML basic string: as JSON, whose escapes TOML has too.
+    # A TOML basic string, written as JSON, whose escapes TOML has, too.
     return f"[file_systems.{json.dumps(mount, ensure_ascii=False)}]"
 
 
@@ -41,7 +41,7 @@ def _origin(protocol: Protocol) -> str:
 
 
 def _comment(text: str) -> str:
-    """In one line, whatever names hold."""
+    """On one line, whatever names contain."""
     return MARK + re.sub(r"[\x00-\x1f\x7f]", "?", text)
 
 
@@ -80,8 +80,8 @@ def _find(lines: Sequence[str], mount: str) -> int | None:
 
 
 def write(path: Path, mount: str, values: Sequence[Value], protocol: Protocol) -> None:
-    """Brings the values into the settings file, made where there is none, and whole or not at all. Raises
-    IodockError, and RequestError for a file that was wrong before or would be after."""
+    """Writes the values into the settings file, creating it if it is missing, as a whole or not at all.
+    Raises IodockError, and RequestError for a file that was invalid before or would be afterwards."""
     if path.exists():
         load(path)
     try:

@@ -1,4 +1,4 @@
-"""Typical values and knees of a file system out of measurements: what a site's settings hold."""
+"""Typical values and knees of a file system from measurements, for a site's settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iodock.shared.settings import kind_of
 
 SMALL_BYTES = 4096
 LARGE_BYTES = 1 << 20
-"""From this request size on it is the stream that counts, not the request."""
+"""From this request size on the bandwidth limits the rate, not the latency of requests."""
 METADATA = ("file-create", "file-open", "file-stat", "file-remove")
 KNEES = (Kind.LEVELS_OFF, Kind.DEGRADES)
 
@@ -26,12 +26,12 @@ class Value:
     """A field of `iodock.shared.settings.FileSystem`."""
     value: str | int
     source: str
-    """Which measurements it is from, in a few words."""
+    """The measurements that it comes from, in a few words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A value that the measurements do not give, and what would."""
+    """A value that the measurements do not provide, and what would provide it."""
 
     name: str
     why: str
@@ -50,8 +50,8 @@ _NEEDS = {
 
 
 def typical(measured: Measurements) -> tuple[tuple[Value, ...], tuple[Missing, ...]]:
-    """What the measurements say of the file system, and what they leave open. Values of one process are of
-    cells with one process only: dividing by processes would hide what they cost each other."""
+    """The values that the measurements provide, and those they do not. Values of one process come from cells
+    with only one process: dividing by processes would hide the effects of contention."""
     found = [one for one in (make(measured) for make in _MAKERS) if one is not None]
     names = {one.name for one in found}
     return tuple(found), tuple(Missing(name, why) for name, why in _NEEDS.items() if name not in names)
@@ -63,7 +63,7 @@ def _kind(measured: Measurements) -> Value | None:
 
 
 def _link(measured: Measurements) -> Value | None:
-    # What one node can reach at most: the narrowest of what stands in the way.
+    # The maximum of one node: the narrowest bottleneck.
     least = min(measured.protocol.limits, key=lambda one: one.bytes_per_s, default=None)
     return None if least is None else Value("link_bytes_per_s", round(least.bytes_per_s), least.name)
 
@@ -75,7 +75,7 @@ def _stream(name: str, operation: str) -> Callable[[Measurements], Value | None]
             for one in _alone(measured.cells, operation)
             if one.unit is Unit.BYTES_PER_S and (one.size_bytes or 0) >= LARGE_BYTES
         ]
-        # The one test made for it, where the result has that.
+        # The dedicated test, if the result has it.
         best = max(cells, key=lambda one: (one.test == "large-transfer", one.value), default=None)
         return None if best is None else Value(name, round(best.value), _said(best))
 
@@ -102,7 +102,7 @@ def _per_s(cell: Cell) -> float | None:
 
 
 def _size_knee(name: str, operation: str) -> Callable[[Measurements], Value | None]:
-    """Where the remarks say that one process is good only above a size."""
+    """From the remarks that one process is good only above a size."""
 
     def make(measured: Measurements) -> Value | None:
         uncached = [one for one in measured.cells if not from_memory(one)]
@@ -122,7 +122,7 @@ def _size_knee(name: str, operation: str) -> Callable[[Measurements], Value | No
 
 
 def _metadata(measured: Measurements) -> Value | None:
-    """As many calls of each kind in turn: the harmonic mean of their rates."""
+    """Equal numbers of calls of each kind in turn: the harmonic mean of their rates."""
     best: dict[str, Cell] = {}
     for operation in METADATA:
         for cell in _alone(measured.cells, operation):
@@ -138,7 +138,7 @@ def _metadata(measured: Measurements) -> Value | None:
 
 
 def _knee(measured: Measurements) -> Value | None:
-    """Where the remarks say that metadata levels off or degrades: of stat, else the earliest."""
+    """From the remarks that metadata levels off or degrades: of stat, else the earliest."""
     known = [one for one in remarks.find(measured) if one.kind in KNEES and _processes(one)]
     of_stat = [one for one in known if one.at.get("operation") == "file-stat"]
     chosen = of_stat or [one for one in known if one.at.get("operation") in METADATA]

@@ -1,1 +1,1 @@
-"""Fixed-point observation: a few small operations on a file system, all day long, and what they show."""
+"""Probes: a few small operations on a file system throughout the day, and what they show."""

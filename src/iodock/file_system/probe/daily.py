@@ -22,12 +22,12 @@ LEAST_RATIO = 1.25
 
 @dataclass(frozen=True, slots=True)
 class Daily:
-    """An operation's hours. Medians over days of the hour's median, in ns."""
+    """The hours of an operation. Medians over days of the hour's median, in ns."""
 
     hours: Mapping[int, float]
-    """Hour of the day, local time -> usual time then."""
+    """Hour of the day, local time -> usual duration then."""
     busy: tuple[int, int]
-    """The first slow hour, and the first one after it that is not: 9 and 17 for 'from 9 to 17'."""
+    """The first slow hour, and the first hour after it that is not slow: 9 and 17 for 'from 9 to 17'."""
     busy_ns: float
     quiet_ns: float
     chance: float
@@ -35,7 +35,7 @@ class Daily:
 
 @cache
 def local_hour(hour: int) -> tuple[int, int]:
-    """(Day, hour of the day) here of an hour since the epoch."""
+    """(Day, hour of the day) in local time of an hour since the epoch."""
     local = time.localtime(hour * 3600)
     return local.tm_year * 366 + local.tm_yday, local.tm_hour
 
@@ -52,7 +52,7 @@ def by_hour(series: Series) -> dict[int, dict[int, float]]:
 
 
 def daily(series: Series) -> Daily | None:
-    """The pattern; None where there is none, or too few days to know."""
+    """The pattern; None if there is none, or too few days."""
     days = by_hour(series)
     fullest = max((len(hours) for hours in days.values()), default=0)
     full = [hours for hours in days.values() if len(hours) == fullest]
@@ -76,8 +76,8 @@ def daily(series: Series) -> Daily | None:
 
 
 def _busiest(logs: Mapping[int, float]) -> tuple[int, int]:
-    """The stretch around the clock whose hours lie above the others and tell most of what differs (least
-    squares): its first hour, and how many."""
+    """The period of the day whose hours are above the others and explain most of the variation (least
+    squares): its first hour, and its length."""
     total, count = sum(logs.values()), len(logs)
     gains: dict[tuple[int, int], float] = {}
     for start in range(24):

@@ -1,4 +1,4 @@
-"""Singular points: when something got no answer, failed, or took far longer than usual."""
+"""Singular points: operations without an answer, with an error, or with a duration far above the usual."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from iodock.file_system.probe.records import Kind, Late
 from iodock.shared.quantile import quantile
 
 BLOCK = 101
-"""Points by whose median the usual time is known there: it may change over the days."""
+"""Number of points whose median is the usual duration at that time: it may change over the days."""
 FACTOR = 10.0
-"""So many times as long as usual is singular,"""
+"""A point is singular if it took this multiple of the usual duration,"""
 TAIL = 8.0
-"""if it also lies so far beyond the 90 % quantile, in distances of that one from the median: where times
-are always widely spread, a long one is nothing special,"""
+"""if its excess over the 90 % quantile is also this multiple of that quantile's distance from the median,
+because long durations are normal where they vary widely,"""
 LEAST_NS = 20_000_000
-"""and is long enough for somebody to notice."""
+"""and if it is long enough to be noticed."""
 GAP_ROUNDS = 3.0
-"""Points so near to each other are one episode."""
+"""Points closer than this belong to one episode."""
 
 
 class Sort(Enum):
-    """What a singular point is, the least first."""
+    """Kinds of singular points, the least severe first."""
 
     SLOW = 0
     FAILED = 1
@@ -42,9 +42,9 @@ class Point:
     operation: Operation
     kind: Kind
     ns: int | None
-    """How long it took, or was waited for."""
+    """Duration of the operation, or of the wait."""
     usual_ns: int | None
-    """For a slow one."""
+    """Usual duration, for a slow one."""
     detail: str | None = None
 
     @property
@@ -56,7 +56,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """Points of one sort that belong together."""
+    """Points of one kind that belong together."""
 
     start_ts: int
     end_ts: int
@@ -84,18 +84,18 @@ def episodes(watch: Watch) -> tuple[Episode, ...]:
         points += slow_points(operation, series)
     points.sort(key=lambda one: (one.ts, list(Operation).index(one.operation)))
     gap_ns = int(GAP_ROUNDS * watch.every_s * 1e9)
-    # A slow moment before an outage is a thing of its own.
+    # A slow point before an outage is an episode of its own.
     sorts = ([one for one in points if one.sort is wanted] for wanted in Sort)
     found = [one for several in sorts for one in _joined(several, gap_ns)]
     return tuple(sorted(found, key=lambda one: one.start_ts))
 
 
 def _troubles(watch: Watch) -> Iterator[Point]:
-    """What was not simply answered; what was answered after all took as long as that took."""
+    """Points with another outcome than a plain answer; a late answer has its real duration."""
     late = {
         one: sorted((answer.ts, answer.ns) for answer in answers) for one, answers in _late(watch).items()
     }
-    # An operation begins this long after its round at most.
+    # An operation begins at most this long after its round.
     within = int(watch.limit_s * len(Operation) * 1e9) + 1
     for one in watch.troubles:
         ns = one.outcome.ns
@@ -115,7 +115,7 @@ def _late(watch: Watch) -> dict[Operation, list[Late]]:
 
 
 def slow_points(operation: Operation, series: Series) -> Iterator[Point]:
-    """Those that took far longer than usual then."""
+    """Points whose duration was far above the usual at that time."""
     for at, (usual, most) in enumerate(_limits(series.spans)):
         for place in range(at * BLOCK, min((at + 1) * BLOCK, len(series.spans))):
             if series.spans[place] > most:
@@ -123,7 +123,8 @@ def slow_points(operation: Operation, series: Series) -> Iterator[Point]:
 
 
 def _limits(spans: Sequence[int]) -> Iterator[tuple[float, float]]:
-    """For each block what is usual and from where on it is singular, by the block and its neighbours."""
+    """For each block the usual duration and the limit for singular points, computed from the block and its
+    neighbours."""
     for start in range(0, len(spans), BLOCK):
         around = spans[max(0, start - BLOCK) : start + 2 * BLOCK]
         ordered = sorted(around)
@@ -143,6 +144,6 @@ def _joined(points: Sequence[Point], gap_ns: int) -> Iterator[Episode]:
 
 
 def _episode(points: list[Point]) -> Episode:
-    # Waiting says only that the same call still has no answer: its end is when that was last seen.
+    # Waiting means only that the same call still has no answer: it ends where that was last observed.
     ends = (one.ts if one.kind is Kind.WAITING else one.ts + (one.ns or 0) for one in points)
     return Episode(points[0].ts, max(ends), tuple(points))

@@ -1,4 +1,4 @@
-"""The folder to watch, looked at before the first round, in a child as everything that may hang."""
+"""Checks the watched folder before the first round, in a child process like everything that may hang."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from iodock.shared.errors import RequestError
 
 @dataclass(frozen=True, slots=True)
 class ProbedFolder:
-    """A folder that answered."""
+    """A folder that responded."""
 
     device: int
     """Its st_dev."""
     path: str
     """Without links."""
     space: Mapping[str, int]
-    """What statvfs says, under the names of its C structure."""
+    """Result of statvfs, under the names of its C structure."""
     group: int
-    """That new files get."""
+    """Stripes of new files."""
 
 
 _SPACE = ("f_frsize", "f_bsize", "f_blocks", "f_bavail", "f_files", "f_favail", "f_namemax")
@@ -49,8 +49,8 @@ class _Look(Steps):
 
 
 def look(target: str, seconds: float, to_write: bool = True) -> ProbedFolder | None:
-    """The folder; None where it does not answer in time. Raises RequestError where there is none, or none to
-    write in though that is wanted."""
+    """The folder; None if it does not respond in time. Raises RequestError if it does not exist, or is not
+    writable although that is required."""
     worker = Worker(_Look(target, "", 0))
     worker.ask(Operation.STAT)
     reply = worker.reply(seconds)

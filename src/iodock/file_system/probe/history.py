@@ -1,4 +1,4 @@
-"""What a probe store says of each thing that is watched, in columns: a year has half a million rounds."""
+"""The data of a probe store about each watch, in columns: a year has half a million rounds."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from iodock.file_system.probe.store import Losses, ProbeStore, Progress
 
 @dataclass(slots=True)
 class Series:
-    """How long an operation took, where it was answered, by rising time."""
+    """Durations of an operation when it was answered, by ascending time."""
 
     times: array[int] = field(default_factory=lambda: array("q"))
-    """Of the round, ns since the epoch."""
+    """Time of the round, ns since the epoch."""
     spans: array[int] = field(default_factory=lambda: array("q"))
     """In ns."""
 
@@ -27,11 +27,11 @@ class Series:
         self.spans.append(ns)
 
     def between(self, since: int, until: int) -> array[int]:
-        """The spans of rounds from SINCE on, before UNTIL."""
+        """The durations of rounds from SINCE up to UNTIL."""
         return self.spans[bisect_left(self.times, since) : bisect_left(self.times, until)]
 
     def ordered(self) -> Series:
-        """By time: several runs may have written at once."""
+        """Sorts by time: several runs may have written at the same time."""
         if all(self.times[at] <= self.times[at + 1] for at in range(len(self.times) - 1)):
             return self
         pairs = sorted(zip(self.times, self.spans, strict=True))
@@ -40,7 +40,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """An operation that was not simply answered."""
+    """An operation with another outcome than a plain answer."""
 
     ts: int
     operation: Operation
@@ -55,11 +55,11 @@ class Watch:
     target: str
     is_command: bool
     every_s: float
-    """Of the latest run."""
+    """Settings of the latest run."""
     limit_s: float
     series: dict[Operation, Series] = field(default_factory=lambda: defaultdict(Series))
     totals: Series = field(default_factory=Series)
-    """All operations of a round together, where all were answered."""
+    """Sum over all operations of a round, if all were answered."""
     troubles: list[Trouble] = field(default_factory=list)
     late: list[Late] = field(default_factory=list)
     rounds: int = 0
@@ -88,7 +88,7 @@ class Watch:
             self.found.update(one.found)
 
     def finish(self) -> None:
-        """Brings what several runs wrote into the order of time."""
+        """Sorts by time the records that several runs wrote."""
         self.series = {one: self.series[one].ordered() for one in Operation if one in self.series}
         self.totals = self.totals.ordered()
         self.troubles.sort(key=lambda one: one.ts)
@@ -102,7 +102,7 @@ class History:
     marks: tuple[Mark, ...]
     losses: Losses
     orphans: int
-    """Rounds of runs whose own record is damaged: of what they are is not known."""
+    """Rounds of runs whose own record is damaged: what they watched is not known."""
 
 
 def history(
@@ -111,7 +111,7 @@ def history(
     until_ns: int | None = None,
     progress: Progress | None = None,
 ) -> History:
-    """What the store says of the time between. Raises StoreError."""
+    """The store's data for the period. Raises StoreError."""
     losses = Losses()
     records = list(_within(store.records(losses, since_ns, progress), since_ns, until_ns))
     runs = {one.run: one for one in records if isinstance(one, Run)}
@@ -134,7 +134,7 @@ def history(
 
 def _within(records: Iterable[Record], since: int | None, until: int | None) -> Iterator[Record]:
     for one in records:
-        # A run may have begun before, and says what its rounds are.
+        # A run may have begun earlier, and its record is needed to interpret its rounds.
         inside = (since is None or one.ts >= since) and (until is None or one.ts < until)
         if isinstance(one, Run) or (inside and not isinstance(one, End)):
             yield one

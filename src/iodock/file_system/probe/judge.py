@@ -1,4 +1,4 @@
-"""Everything that is worth saying of a watched file system or command, as data."""
+"""Everything important about a watched file system or command, as data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MARK_LEAST, MARK_CHANCE, MARK_RATIO = 8, 1e-3, 1.1
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """How long an operation takes; spans in ns."""
+    """Durations of an operation in ns."""
 
     count: int
     p50_ns: float
@@ -41,7 +41,7 @@ class Usual:
 
 @dataclass(frozen=True, slots=True)
 class MarkEffect:
-    """An operation in the week before a mark and in the week after, at most to the next mark."""
+    """An operation in the week before a mark and in the week after it, at most up to the next mark."""
 
     mark: Mark
     before_ns: float
@@ -58,14 +58,14 @@ class MarkEffect:
 
 
 class State(StrEnum):
-    """How it is now."""
+    """The present state."""
 
     OK = "ok"
     SLOW = "slow"
     FAILING = "failing"
     NO_ANSWER = "no-answer"
     STALE = "stale"
-    """No round for a while: the prober does not run."""
+    """No round for some time: the prober does not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +75,14 @@ class Now:
     state: State
     ts: int
     recent_ns: float | None
-    """Median of the latest rounds, all operations together."""
+    """Median of the latest rounds, sum over all operations."""
     usual_ns: float | None
-    """The same over all of the time."""
+    """The same over the whole period."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What is to be said of one watch."""
+    """Results for one watch."""
 
     watch: Watch
     now: Now
@@ -98,7 +98,7 @@ _Found = tuple[Daily | None, tuple[Change, ...], Drift | None]
 
 
 def judge(known: History, now_ns: int, progress: Progress | None = None) -> tuple[Sight, ...]:
-    """Every watch of the store; NOW is the current time, or the end of the time that is looked at."""
+    """Every watch of the store; NOW is the current time, or the end of the examined period."""
     watches = [one for one in known.watches if one.rounds]
     total, done = sum(len(one.series) for one in watches), 0
     sights = []
@@ -141,7 +141,7 @@ def _usual(watch: Watch, operation: Operation) -> Usual:
 
 
 def current(watch: Watch, now_ns: int) -> Now:
-    """How it is by the latest rounds."""
+    """The state, from the latest rounds."""
     assert watch.last is not None
     recent = median(watch.totals.spans[-RECENT_ROUNDS:]) if watch.totals.spans else None
     usual = median(watch.totals.spans) if watch.totals.spans else None
@@ -151,7 +151,7 @@ def current(watch: Watch, now_ns: int) -> Now:
 def _state(watch: Watch, recent: float | None, usual: float | None, now_ns: int) -> State:
     assert watch.last is not None
     kinds = {one.kind for one in watch.last.outcomes.values()}
-    # A round without answers takes as long as all its limits.
+    # The duration of a round without answers is the sum of all its limits.
     allowed = STALE_ROUNDS * watch.every_s + watch.limit_s * len(watch.last.outcomes)
     if now_ns - watch.last.ts > allowed * 1e9:
         return State.STALE

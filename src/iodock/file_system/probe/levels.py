@@ -1,4 +1,4 @@
-"""Change points and drift: when an operation's usual time became another one, at once or little by little."""
+"""Change points and drift: the usual duration of an operation changed, suddenly or gradually."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from iodock.file_system.probe.statistics import mann_kendall, pettitt, theil_sen
 MOST_BINS = 300
 LEAST_BINS = 16
 LEAST_SEGMENT = 6
-"""Bins on either side of a change."""
+"""Number of bins on either side of a change."""
 LEAST_POINTS = 3
-"""In a bin, for its median to say something."""
+"""Number of values in a bin for a meaningful median."""
 CHANCE = 1e-4
 LEAST_RATIO = 1.25
 _WIDTHS_S = (60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400)
@@ -25,10 +25,10 @@ _WIDTHS_S = (60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 86400, 7 * 86400, 30 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The usual time became another one. Times in ns since the epoch, spans in ns."""
+    """The usual duration changed. Times in ns since the epoch, durations in ns."""
 
     ts: int
-    """When, at the latest; it was after `ts - within_ns`."""
+    """Latest possible time; it was after `ts - within_ns`."""
     within_ns: int
     before_ns: float
     after_ns: float
@@ -37,7 +37,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The usual time goes up or down little by little."""
+    """The usual duration increases or decreases gradually."""
 
     since_ts: int
     until_ts: int
@@ -52,11 +52,11 @@ class _Bins:
     times: tuple[int, ...]
     """Where each begins."""
     values: tuple[float, ...]
-    """Logarithms of the medians, the daily pattern taken off."""
+    """Logarithms of the medians, without the daily pattern."""
 
 
 def levels(series: Series, every_s: float, pattern: Daily | None) -> tuple[tuple[Change, ...], Drift | None]:
-    """Changes, or a drift: whichever tells the values with less (by Schwarz's criterion)."""
+    """Changes, or a drift: whichever describes the values with fewer parameters (Schwarz's criterion)."""
     bins = _bins(series, every_s, pattern)
     if len(bins.values) < LEAST_BINS:
         return (), None
@@ -90,7 +90,8 @@ def _usual(hour: int, pattern: Daily) -> float:
 
 
 def _places(values: Sequence[float], start: int, end: int) -> list[int]:
-    """Where the level changes between START and END: at the clearest place, then on both sides of it."""
+    """Positions where the level changes between START and END: at the clearest one, then on both sides of
+    it."""
     if end - start < 2 * LEAST_SEGMENT:
         return []
     place, chance = pettitt(values[start:end])
@@ -101,9 +102,9 @@ def _places(values: Sequence[float], start: int, end: int) -> list[int]:
 
 
 def _told(values: Sequence[float], places: Sequence[int]) -> list[int]:
-    """Without places at which the level hardly changes, the slightest first; each place then looked for again
-    between its neighbours. (A hump's two ends are found one by one, and the first of them looks slight until
-    the second is known.)"""
+    """Removes positions at which the level hardly changes, the smallest change first; each remaining position
+    is then searched again between its neighbours. (The two ends of a hump are found one by one, and the first
+    looks insignificant until the second is known.)"""
     kept = list(places)
     while kept:
         steps = {place: _step(values, kept, at) for at, place in enumerate(kept)}
@@ -118,8 +119,8 @@ def _told(values: Sequence[float], places: Sequence[int]) -> list[int]:
 
 
 def _cut(values: Sequence[float]) -> int:
-    """The place that divides VALUES into two levels with the least squares left; Pettitt's test finds that
-    there is one, but draws it to the middle."""
+    """The position that divides VALUES into two levels with the smallest sum of squares; Pettitt's test
+    detects that there is one, but its estimate is biased towards the middle."""
     count, total, low = len(values), sum(values), 0.0
     gains: dict[int, float] = {}
     for at in range(1, count):
@@ -154,7 +155,7 @@ def _changes(bins: _Bins, places: Sequence[int]) -> list[Change]:
 
 
 def _drift(bins: _Bins) -> tuple[Drift | None, float]:
-    """A steady rise or fall, and how well it tells the values."""
+    """A steady rise or fall, and how well it describes the values."""
     chance = mann_kendall(bins.values)
     if chance >= CHANCE:
         return None, math.inf
@@ -174,6 +175,6 @@ def _step_errors(values: Sequence[float], places: Sequence[int]) -> list[float]:
 
 
 def _criterion(errors: Sequence[float], parameters: int) -> float:
-    """Schwarz's, for errors as of Laplace, so that single far values do not decide."""
+    """Schwarz's criterion for Laplace errors, so that single outliers do not decide."""
     mean = sum(abs(one) for one in errors) / len(errors)
     return 2 * len(errors) * math.log(max(mean, 1e-9)) + parameters * math.log(len(errors))

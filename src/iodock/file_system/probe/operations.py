@@ -1,4 +1,4 @@
-"""What a round does to the file system: at most 20 system calls and 1 MiB, in a folder of its own."""
+"""The operations of a round on the file system: at most 20 system calls and 1 MiB, in a folder of its own."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 MOST_BYTES = 1 << 20
-"""That a round may move, written and read back."""
+"""Bytes that a round may move, written and read back."""
 MOST_CALLS = 20
-"""On the watched file system in one round."""
+"""Calls on the watched file system in one round."""
 PREFIX = ".iodock-probe-"
 
 
 class Operation(StrEnum):
-    """In the order in which a round does them."""
+    """In the order of a round."""
 
     MKDIR = "mkdir"
     CREATE = "create"
@@ -33,7 +33,7 @@ class Operation(StrEnum):
     RMDIR = "rmdir"
     DF = "df"
     COMMAND = "command"
-    """Of the user, in place of all others."""
+    """The user's command, instead of all others."""
 
 
 ROUND = tuple(one for one in Operation if one is not Operation.COMMAND)
@@ -49,20 +49,20 @@ NEEDS: dict[Operation, Operation] = {
     Operation.REMOVE: Operation.CREATE,
     Operation.RMDIR: Operation.MKDIR,
 }
-"""An operation has no sense unless the one it needs was answered."""
+"""Operation -> the operation that must have been answered before it."""
 OPEN_FILE = (Operation.WRITE, Operation.FSYNC, Operation.CLOSE)
-"""They use the descriptor that `create` gave, so only the process that created the file can do them."""
+"""They use the descriptor from `create`, so only the process that created the file can execute them."""
 
 
 class WrongContent(Exception):
-    """What was read back is not what was written."""
+    """The content read back differs from the content written."""
 
 
 class Steps:
-    """The operations of one round. Only a child calls these: any of them may never return."""
+    """The operations of one round. Only a child process calls these: any of them may never return."""
 
     keeps_folder = False
-    """Whether they need the folder that the run was started in."""
+    """Whether they need the folder in which the run was started."""
 
     def __init__(self, target: str, folder: str, size_bytes: int, made: bool = False) -> None:
         self.target = target
@@ -75,11 +75,11 @@ class Steps:
         self.made = made
 
     def do(self, operation: Operation) -> dict[str, Any]:
-        """Does it; what else it found out. Raises OSError, WrongContent."""
+        """Executes it; returns further results. Raises OSError, WrongContent."""
         return getattr(self, f"_{operation.value}")() or {}
 
     def clean(self) -> None:
-        """Removes what this round made, if it is still there, and nothing else."""
+        """Removes the files of this round, if they still exist, and nothing else."""
         if not self.made:
             return
         for remove in (self.file.unlink, self.renamed.unlink, self.folder.rmdir):
@@ -113,7 +113,7 @@ class Steps:
     def _read(self) -> None:
         descriptor = os.open(self.file, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            # Written back by now, so the client can let go of it: the server is asked again.
+            # The data is written back by now, so the client can drop it: the next read goes to the server.
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             found = b""
             while len(found) < len(self.content) and (
@@ -137,7 +137,7 @@ class Steps:
         self.file.rename(self.renamed)
 
     def _remove(self) -> None:
-        # Where renaming got no answer nobody knows which name the file has.
+        # If renaming got no answer, it is unknown which name the file has.
         try:
             self.renamed.unlink()
         except FileNotFoundError:
@@ -158,7 +158,7 @@ class Steps:
 
 
 class CommandSteps(Steps):
-    """A user's command as the only operation; it means the folder that it was typed in."""
+    """A user's command as the only operation; it runs in the folder where it was typed."""
 
     keeps_folder = True
 

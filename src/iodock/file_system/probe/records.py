@@ -1,4 +1,4 @@
-"""What a probe store holds, as data, and its JSON."""
+"""The content of a probe store as data, and its JSON."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from iodock.file_system.probe.operations import Operation
 
 
 class Kind(StrEnum):
-    """How an operation of a round ended."""
+    """Outcome of an operation in a round."""
 
     ANSWERED = "answered"
     FAILED = "failed"
     NO_ANSWER = "no-answer"
-    """None within the limit; its child was left behind."""
+    """No answer within the limit; its child process was left behind."""
     WAITING = "waiting"
-    """Not begun, as the child of an earlier round is still in the same operation."""
+    """Not started, because the child of an earlier round is still in the same operation."""
     NOT_TRIED = "not-tried"
-    """What it needs was not answered."""
+    """The operation that it needs was not answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class Outcome:
 
     kind: Kind
     ns: int | None = None
-    """How long it took; the limit where there was no answer; how long the earlier round has waited."""
+    """Duration; the limit if there was no answer; how long the earlier round has waited."""
     detail: str | None = None
-    """Name of the error, or the operation that was missing."""
+    """Name of the error, or the missing operation."""
 
     def to_json(self) -> Any:
-        """A number for an answer, as nearly all are; else a list."""
+        """A number for an answer, which is the most frequent case; else a list."""
         return self.ns if self.kind is Kind.ANSWERED else [self.kind.value, self.ns, self.detail]
 
     @classmethod
@@ -50,11 +50,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A prober at work: what it watches, and how. Times are ns since the epoch."""
+    """A running prober: what it watches, and how. Times are ns since the epoch."""
 
     ts: int
     run: str
-    """Name of this run, which its rounds carry; unique."""
+    """Id of this run, which its rounds contain; unique."""
     host: str
     pid: int
     target: str
@@ -75,16 +75,16 @@ class Round:
     number: int
     outcomes: Mapping[Operation, Outcome]
     found: Mapping[str, int] = field(default_factory=dict)
-    """Free bytes and inodes, as `df` says."""
+    """Free bytes and inodes, from `df`."""
 
     @property
     def is_good(self) -> bool:
-        """Whether everything was answered."""
+        """Whether all operations were answered."""
         return all(one.kind is Kind.ANSWERED for one in self.outcomes.values())
 
     @property
     def is_clean(self) -> bool:
-        """Whether it certainly left nothing behind."""
+        """Whether it certainly left no files behind."""
         made, removed = (self.outcomes.get(one) for one in (Operation.MKDIR, Operation.RMDIR))
         if made is None or made.kind in (Kind.FAILED, Kind.WAITING, Kind.NOT_TRIED):
             return True
@@ -93,7 +93,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """An operation that was given up has been answered after all."""
+    """An operation that was given up was answered later."""
 
     ts: int
     """When it began."""
@@ -106,7 +106,7 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A run ended in order: it left nothing in the folder, or the rounds named here."""
+    """A run ended normally: it left nothing in the folder, or the rounds listed here."""
 
     ts: int
     run: str
@@ -115,7 +115,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Somebody changed something."""
+    """A change that a user noted."""
 
     ts: int
     text: str
@@ -125,7 +125,7 @@ Record = Run | Round | Late | End | Mark
 
 
 def to_json(record: Record) -> dict[str, Any]:
-    """Short names: a year of rounds lies in a store."""
+    """Short names, because a store contains a year of rounds."""
     match record:
         case Run():
             return {"k": "run", **{name: getattr(record, name) for name in _RUN}}
@@ -146,7 +146,7 @@ _RUN = {
 }  # fmt: skip
 
 
-# Half a million rounds a year: an enum's own look-up takes longer than reading JSON does.
+# There are half a million rounds per year, and an enum's own look-up takes longer than parsing JSON.
 _OPERATIONS = {one.value: one for one in Operation}
 
 

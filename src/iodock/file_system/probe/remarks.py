@@ -1,4 +1,4 @@
-"""What is to be said of a watch, sentence by sentence, the most urgent first."""
+"""Sentences about a watch, the most urgent first."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ORPHANS = N_("Rounds of which it is not known what they watched, as that record 
 
 
 def remarks(sight: Sight) -> tuple[Message, ...]:
-    """All of them."""
+    """All remarks."""
     return (
         now_remark(sight),
         *_episodes(sight.episodes),
@@ -68,7 +68,7 @@ def remarks(sight: Sight) -> tuple[Message, ...]:
 
 
 def losses(known: History) -> tuple[Message, ...]:
-    """What of the store could not be used."""
+    """Data of the store that could not be used."""
     counts = (
         (DAMAGED, known.losses.damaged), (UNKNOWN, known.losses.unknown), (ORPHANS, known.orphans),
     )  # fmt: skip
@@ -76,7 +76,7 @@ def losses(known: History) -> tuple[Message, ...]:
 
 
 def now_remark(sight: Sight) -> Message:
-    """How it is at present."""
+    """The present state."""
     now, last = sight.now, sight.watch.last
     bad = [
         one.value
@@ -102,7 +102,7 @@ def _day(ts: int) -> str:
 
 
 def _episodes(found: tuple[Episode, ...]) -> Iterator[Message]:
-    """The worst ones, by time; the number of the others."""
+    """The worst ones, by time; and the number of the others."""
     worst = sorted(found, key=_weight, reverse=True)[:MOST_EPISODES]
     for one in sorted(worst, key=lambda one: one.start_ts):
         yield episode_remark(one)
@@ -116,7 +116,7 @@ def _weight(one: Episode) -> tuple[int, int, int]:
 
 
 def episode_remark(one: Episode) -> Message:
-    """What happened then."""
+    """Description of the point."""
     worst = one.worst
     values: dict[str, Scalar] = {
         "when": moment(one.start_ts),

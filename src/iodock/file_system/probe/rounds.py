@@ -1,7 +1,7 @@
-"""One round after the other: who does the operations, and what happens where there is no answer.
+"""Runs one round after the other: which process executes the operations, and what happens without an answer.
 
-At most one child per operation is ever left behind: while it has not come back, later rounds do not begin
-that operation, and record that it still waits.
+At most one child per operation is ever left behind: while it has not returned, later rounds do not start that
+operation, and record that it still waits.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _RETURNING_SECONDS = 2.0
 
 
 class Stopped(Exception):
-    """The run is to end while a round waits for an answer."""
+    """The run was stopped while a round waited for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to watch, and for how long to wait."""
+    """The target, and the time limits."""
 
     run: str
     """Unique; part of the names of folders."""
@@ -50,7 +50,7 @@ class Plan:
         return f"{PREFIX}{self.run}-{number}"
 
     def steps(self, number: int, made: bool = False) -> Steps:
-        """What a child does in that round."""
+        """The work of a child in that round."""
         if self.is_command:
             return CommandSteps(self.target)
         return Steps(self.target, self.folder(number), self.size_bytes, made)
@@ -67,8 +67,8 @@ class _Stuck:
 
 
 class Prober:
-    """Does rounds by PLAN. WAKE is a descriptor that becomes readable when the run is to end; MAKE starts a
-    child."""
+    """Executes rounds by PLAN. WAKE is a descriptor that becomes readable when the run is stopped; MAKE
+    starts a child."""
 
     def __init__(self, plan: Plan, wake: int | None = None, make: Callable[[Steps], Worker] = Worker) -> None:
         self.plan = plan
@@ -76,12 +76,12 @@ class Prober:
         self.make = make
         self.stuck: dict[Operation, _Stuck] = {}
         self.ending: list[_Stuck] = []
-        """Children with nothing to do but to end; one at most does not."""
+        """Children that only have to end; at most one does not."""
         self.left: set[int] = set()
-        """Rounds that may have left something in the folder."""
+        """Rounds that may have left files in the folder."""
 
     def round(self, number: int) -> Round:
-        """Does one. Raises Stopped."""
+        """Executes one round. Raises Stopped."""
         start = time.time_ns()
         under_way = _Round(self, number)
         try:
@@ -109,11 +109,11 @@ class Prober:
         return ended
 
     def children(self) -> int:
-        """Processes that it has now."""
+        """Number of its present processes."""
         return len(self.stuck) + len(self.ending)
 
     def end(self) -> tuple[int, ...]:
-        """Kills what is stuck and removes what that left; rounds that may have left something."""
+        """Kills stuck children and removes their files; returns rounds that may have left some."""
         rest = [*self.stuck.values(), *self.ending]
         until = time.monotonic() + _ENDING_SECONDS
         for one in rest:
@@ -125,7 +125,7 @@ class Prober:
         return tuple(sorted(number for number in left if not self.clean(number)))
 
     def clean(self, number: int) -> bool:
-        """Removes what a round left; whether that was done within a moment."""
+        """Removes a round's files; returns whether that was quick."""
         worker = self.make(self.plan.steps(number, made=True))
         worker.give_up()
         done = worker.has_ended(_RETURNING_SECONDS)
@@ -136,7 +136,7 @@ class Prober:
 
 
 class _Round:
-    """A round under way: its child, replaced when it gets stuck."""
+    """A round in progress: its child, replaced when it gets stuck."""
 
     def __init__(self, prober: Prober, number: int) -> None:
         self.prober = prober
@@ -147,7 +147,7 @@ class _Round:
         self.found: dict[str, int] = {}
 
     def outcome(self, operation: Operation) -> Outcome:
-        """Does an operation, or says why not."""
+        """Executes an operation, or says why not."""
         needed = NEEDS.get(operation)
         if needed is not None and self.outcomes[needed].kind is not Kind.ANSWERED:
             return Outcome(Kind.NOT_TRIED, None, needed.value)
@@ -158,7 +158,7 @@ class _Round:
         return self._asked(operation)
 
     def _earlier(self, operation: Operation) -> _Stuck | None:
-        # While something still tidies up after an earlier round, nothing new is made.
+        # While an earlier round is still being cleaned up, nothing new is created.
         if operation is Operation.MKDIR and self.prober.ending:
             return self.prober.ending[0]
         return self.prober.stuck.get(operation)
@@ -197,7 +197,7 @@ class _Round:
         self.worker, self.is_first = None, False
 
     def close(self) -> None:
-        """Lets the child go. It ends at once, unless it has something to remove that does not go away."""
+        """Releases the child. It ends immediately, unless it has a file to remove and that call hangs."""
         if self.worker is None:
             return
         self.worker.give_up()

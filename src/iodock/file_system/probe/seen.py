@@ -1,4 +1,4 @@
-"""What the site's probes saw while a program ran, beside what they see otherwise."""
+"""Results of the site's probes while a program ran, compared with their usual results."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from iodock.shared.message import Message, Scalar
 from iodock.shared.quantile import quantile
 
 USUAL_DAYS = 7
-"""So many days before the run say what is usual."""
+"""Number of days before the run that define what is usual."""
 SLOWER = 1.5
-"""Times the usual time, and above its 90 % quantile: slower than usual."""
+"""Multiple of the usual duration which, above its 90 % quantile, counts as slow."""
 LEAST_USUAL = 20
-"""Rounds to know what is usual."""
+"""Number of rounds needed to define what is usual."""
 _NONE = N_("{mount}: no probe looked at it while the program ran.")
 _USUAL = N_(
     "{mount}: while the program ran, probes found it as usual: {rounds} rounds, {during_ns} each where "
@@ -46,22 +46,22 @@ _BROKEN = N_("{mount}: what probes saw can't be read: {error}.")
 
 
 def during(stores: Mapping[str, str], since_ns: int, until_ns: int) -> Iterator[Message]:
-    """What is to be said of each mount point: STORES has the folder of its probe store. A store that can't be
-    read is said, too: it is no reason to keep the rest back."""
+    """Sentences for each mount point: STORES has the folder of its probe store. A store that can't be read
+    gives a sentence, too, and the others are still reported."""
     for mount, folder in sorted(stores.items()):
         try:
             found = history(ProbeStore.open(folder), since_ns - USUAL_DAYS * DAY_NS, until_ns + DAY_NS)
         except StoreError as error:
             yield Message(_BROKEN, {"mount": mount, "error": str(error)})
             continue
-        # A command's time says something of the file system too, but is no round of its calls.
+        # A command's duration also depends on the file system, but is not comparable with a round of calls.
         watches = [one for one in found.watches if not one.is_command] or list(found.watches)
         said = list(chain.from_iterable(_said(mount, one, since_ns, until_ns) for one in watches))
         yield from said or [Message(_NONE, {"mount": mount})]
 
 
 def _said(mount: str, watch: Watch, since: int, until: int) -> Iterator[Message]:
-    # A round goes on for a while, and the program's first call may come just after it.
+    # A round takes a while, and the program's first call may come just after it.
     margin = int(watch.every_s * 1e9)
     within = [one for one in episodes(watch) if one.end_ts >= since and one.start_ts <= until]
     yield from _troubles(mount, within)
@@ -84,7 +84,7 @@ def _said(mount: str, watch: Watch, since: int, until: int) -> Iterator[Message]
 
 
 def _troubles(mount: str, within: list[Episode]) -> Iterator[Message]:
-    """Outages and errors each, of slow points the slowest."""
+    """All outages and errors; of slow points the slowest."""
     slow = [one for one in within if one.sort is Sort.SLOW]
     for one in within:
         worst = one.worst

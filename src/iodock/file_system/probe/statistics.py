@@ -1,4 +1,4 @@
-"""Tests without assumptions on how times are spread; all work on ranks or medians."""
+"""Tests without assumptions on the distribution of durations; all use ranks or medians."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import median
 
 
 def ranks(values: Sequence[float]) -> list[float]:
-    """From 1 on; equal values share their mean rank."""
+    """Ranks from 1; equal values share their mean rank."""
     order = sorted(range(len(values)), key=values.__getitem__)
     found = [0.0] * len(values)
     at = 0
@@ -24,20 +24,20 @@ def ranks(values: Sequence[float]) -> list[float]:
 
 
 def normal_tail(z: float) -> float:
-    """The chance of a normal value beyond Z on either side."""
+    """The probability of a normal value beyond Z on either side."""
     return math.erfc(abs(z) / math.sqrt(2))
 
 
 def chi_square_tail(value: float, freedom: int) -> float:
-    """The chance of a chi-square value above VALUE (Wilson and Hilferty, 1931)."""
+    """The probability of a chi-square value above VALUE (Wilson and Hilferty, 1931)."""
     spread = 2 / (9 * freedom)
     z = ((value / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
     return 0.5 * math.erfc(z / math.sqrt(2))
 
 
 def pettitt(values: Sequence[float]) -> tuple[int, float]:
-    """Where the level most likely changes: the first place after it, and the chance of so clear a change in
-    values of one level (Pettitt 1979, doi:10.2307/2346729)."""
+    """The most likely position of a change in level: the first value after it, and the probability of so
+    clear a change in values of one level (Pettitt 1979, doi:10.2307/2346729)."""
     count = len(values)
     sums = list(accumulate(ranks(values)))[:-1]
     scores = [abs(2 * total - (at + 1) * (count + 1)) for at, total in enumerate(sums)]
@@ -47,7 +47,7 @@ def pettitt(values: Sequence[float]) -> tuple[int, float]:
 
 
 def mann_kendall(values: Sequence[float]) -> float:
-    """The chance of so steady a rise or fall in values without any (Mann 1945, Kendall 1975)."""
+    """The probability of so steady a rise or fall in values without a trend (Mann 1945, Kendall 1975)."""
     count = len(values)
     score = sum(
         (values[after] > values[at]) - (values[after] < values[at])
@@ -71,8 +71,8 @@ def theil_sen(times: Sequence[float], values: Sequence[float]) -> tuple[float, f
 
 
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
-    """The chance that two groups of one kind differ so much, for eight or more of each (normal
-    approximation)."""
+    """The probability of so large a difference between two groups from one distribution, for eight or more
+    values each (normal approximation)."""
     here, there = len(first), len(second)
     total = sum(ranks([*first, *second])[:here])
     expected = here * (here + there + 1) / 2
@@ -80,8 +80,8 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def friedman(blocks: Sequence[Sequence[float]]) -> float:
-    """The chance that columns differ so much in all of the blocks (Friedman, 1937). Each block has a value
-    for each column; levels may differ between blocks."""
+    """The probability that columns differ so much in all of the blocks (Friedman, 1937). Each block has a
+    value for each column; levels may differ between blocks."""
     count, width = len(blocks), len(blocks[0])
     sums = [sum(column) for column in zip(*(ranks(block) for block in blocks), strict=True)]
     score = 12 / (count * width * (width + 1)) * sum(one**2 for one in sums) - 3 * count * (width + 1)

@@ -1,9 +1,8 @@
-"""The probe store: a folder with a log for each host and month, written by appending only.
+"""The probe store: a folder with a log for each host and month, to which records are only appended.
 
 A record is one line between a record separator (0x1E) and a line feed, as in RFC 7464, with a CRC-32 of its
-JSON in front. Whatever is cut short or overwritten costs only itself: the reader goes on at the next
-separator, and counts what it could not read. Hosts never share a file, and writers of one host append under a
-lock.
+JSON in front. Damage affects only the records concerned: the reader continues at the next separator, and
+counts what it could not read. Hosts never share a file, and writers on one host append under a lock.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from iodock.shared.bounded.limits import NOTE, PROBES
 from iodock.shared.errors import StoreError
 
 Progress = Callable[[int, int | None, int], None]
-"""Told how much is done, of how much, and how many pieces that were."""
+"""Called with the amount done, the total, and the number of pieces."""
 MARKER = "iodock-probe-store"
 VERSION = b"iodock probe store 1\n"
 SEPARATOR = b"\x1e"
@@ -38,7 +37,7 @@ _ROUND = re.compile(rb'[0-9a-f]{8} \{"k":"round","ts":([0-9]{1,19}),')
 
 
 def host_name() -> str:
-    """This machine's name, as a part of a file's name."""
+    """This machine's name, in a form for file names."""
     return re.sub(r"[^\w.-]", "_", socket.gethostname())[:100] or "unknown"
 
 
@@ -47,7 +46,7 @@ class Losses:
     """What could not be read."""
 
     damaged: int = 0
-    """Pieces that are no whole record: cut by a crash or a full disk, or overwritten."""
+    """Pieces that are not complete records: cut by a crash or a full disk, or overwritten."""
     unknown: int = 0
     """Records of a kind that this version does not know."""
 
@@ -60,7 +59,7 @@ class ProbeStore:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> ProbeStore:
-        """One that is there. Raises StoreError."""
+        """An existing one. Raises StoreError."""
         store = cls(folder)
         try:
             version = files.content(store.folder / MARKER, NOTE, StoreError)
@@ -77,7 +76,7 @@ class ProbeStore:
 
     @classmethod
     def prepared(cls, folder: str | os.PathLike[str]) -> ProbeStore:
-        """One to write to, made where there is nothing yet. Raises StoreError."""
+        """One for writing, created if it does not exist yet. Raises StoreError."""
         store = cls(folder)
         if (store.folder / MARKER).exists():
             return cls.open(folder)
@@ -86,7 +85,7 @@ class ProbeStore:
             strange = [one for one in store.folder.iterdir() if not one.name.startswith(MARKER)]
             if strange and not (store.folder / MARKER).exists():
                 raise StoreError(f"{folder}: exists and is no probe store", "name a new folder with -o")
-            # Whole or not at all, also if two begin at once.
+            # As a whole or not at all, even if two processes create it at the same time.
             part = store.folder / f"{MARKER}.{host_name()}.{os.getpid()}"
             part.write_bytes(VERSION)
             part.replace(store.folder / MARKER)
@@ -95,7 +94,7 @@ class ProbeStore:
         return store
 
     def append(self, record: Record) -> None:
-        """Adds a record, whole; any number of writers may do so. Raises StoreError."""
+        """Appends a complete record; any number of writers may do so. Raises StoreError."""
         month = datetime.fromtimestamp(record.ts / 1e9, UTC).strftime("%Y-%m")
         path = self.folder / f"{host_name()}-{month}.log"
         content = framed(record)
@@ -114,8 +113,8 @@ class ProbeStore:
     def records(
         self, losses: Losses, since_ns: int | None = None, progress: Progress | None = None
     ) -> Iterator[Record]:
-        """All records, host by host in the order of writing; with SINCE only of that month and later ones.
-        Counts LOSSES, and tells PROGRESS. Raises StoreError."""
+        """All records, by host, in the order of writing; with SINCE only from that month on. Counts LOSSES,
+        and calls PROGRESS. Raises StoreError."""
         first = datetime.fromtimestamp(since_ns / 1e9, UTC).strftime("%Y-%m") if since_ns else ""
         paths = [path for path in sorted(self.folder.glob("*.log")) if path.stem[-7:] >= first]
         done = count = 0
@@ -134,13 +133,13 @@ class ProbeStore:
 
 
 def framed(record: Record) -> bytes:
-    """A record as it lies in the file."""
+    """The bytes of a record in the file."""
     said = json.dumps(to_json(record), separators=(",", ":")).encode()
     return b"%b%08x %b\n" % (SEPARATOR, zlib.crc32(said), said)
 
 
 def parsed(content: bytes, losses: Losses, since_ns: int = 0) -> Iterator[Record]:
-    """The whole records in CONTENT, whatever lies between them; rounds before SINCE are not looked at."""
+    """The complete records in CONTENT, whatever is between them; rounds before SINCE are skipped."""
     head, *pieces = content.split(SEPARATOR)
     losses.damaged += bool(head)
     for piece in pieces:
@@ -150,7 +149,7 @@ def parsed(content: bytes, losses: Losses, since_ns: int = 0) -> Iterator[Record
         if line is None or zlib.crc32(line[2]) != int(line[1], 16):
             losses.damaged += 1
             continue
-        # Something cut short that follows a whole record has no separator of its own.
+        # An incomplete record after a complete one has no separator of its own.
         losses.damaged += line.end() != len(piece)
         try:
             record = from_json(documents.from_json(line[2]))
@@ -164,8 +163,8 @@ def parsed(content: bytes, losses: Losses, since_ns: int = 0) -> Iterator[Record
 
 
 def _lock(descriptor: int) -> None:
-    """Waits for other writers of this host, but not for ever: appending is safe without a lock on every local
-    file system, and a record that is cut costs only itself."""
+    """Waits for other writers of this host, but not forever: appending without a lock is safe on every local
+    file system, and an incomplete record affects only itself."""
     until = time.monotonic() + _LOCK_SECONDS
     while time.monotonic() < until:
         with suppress(BlockingIOError):
@@ -174,6 +173,6 @@ def _lock(descriptor: int) -> None:
             except BlockingIOError:
                 raise
             except OSError:
-                return  # Some file systems know no locks.
+                return  # Some file systems do not support locks.
             return
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""A run: rounds at their times until it is told to end, each written to the store."""
+"""A run: executes rounds on schedule until it is stopped, and writes each to the store."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from iodock.file_system.probe.store import ProbeStore, host_name
 from iodock.shared.errors import StoreError
 
 _MOST_KEPT = 10_000
-"""Records kept while the store can't be written."""
+"""Number of records kept while the store is not writable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the user wants watched."""
+    """The user's request."""
 
     target: str
     is_command: bool
@@ -31,14 +31,14 @@ class Wish:
     limit_s: float
     size_bytes: int
     rounds: int | None = None
-    """So many, then end; None: until told."""
+    """Number of rounds before it ends; None: until it is stopped."""
 
 
 Tell = Callable[[Round | Late | StoreError], None]
 
 
 class _Log:
-    """Writes to the store; what it can't take is kept and tried again."""
+    """Writes to the store; records that fail are kept and tried again."""
 
     def __init__(self, store: ProbeStore, tell: Tell) -> None:
         self.store, self.tell = store, tell
@@ -61,8 +61,8 @@ class _Log:
 
 
 def watch(wish: Wish, store: ProbeStore, wake: int, tell: Tell) -> int:
-    """Does rounds until WAKE becomes readable or all are done; how many records were lost for want of a store
-    that can be written. Raises StoreError if the very first can't be."""
+    """Executes rounds until WAKE becomes readable or all are done; returns how many records were lost because
+    the store was not writable. Raises StoreError if the very first can't be written."""
     plan = Plan(
         f"{host_name()[:40]}-{token_hex(4)}", wish.target, wish.is_command, wish.limit_s, wish.size_bytes
     )
@@ -93,7 +93,8 @@ def _rounds(wish: Wish, prober: Prober, log: _Log, begin: Callable[[], Run]) -> 
         _late(prober, log)
         done = prober.round(number)
         if _day(done.ts) != day:
-            # Who reads a part of the time only, or a damaged store, knows what the rounds are.
+            # A reader of only a part of the time, or of a damaged store, then still knows what the rounds
+            # mean.
             log.add(begin())
             day = _day(done.ts)
         log.add(done)
@@ -102,7 +103,7 @@ def _rounds(wish: Wish, prober: Prober, log: _Log, begin: Callable[[], Run]) -> 
         number += 1
         if wish.rounds is not None and number >= wish.rounds:
             return
-        # Turns that passed while a round waited for answers are left out.
+        # Turns that were missed while a round waited for answers are skipped.
         turn = max(turn + 1, int((time.monotonic() - first) // wish.every_s) + 1)
 
 
@@ -117,19 +118,19 @@ def _late(prober: Prober, log: _Log) -> None:
 
 
 def _pause(until: float, wake: int | None) -> bool:
-    """Waits; whether it was told to end."""
+    """Waits; returns whether it was stopped."""
     waiting = select.poll()
     if wake is not None:
         waiting.register(wake, select.POLLIN)
     while (rest := until - time.monotonic()) > 0:
-        # A clock of at most an hour, so that no number is too large.
+        # Waits an hour at most, so that no number is too large.
         if waiting.poll(min(rest, 3600.0) * 1e3):
             return True
     return bool(waiting.poll(0))
 
 
 def mark(store: ProbeStore, text: str, ts: int | None = None) -> Mark:
-    """Writes down that something was changed. Raises StoreError."""
+    """Records a change that a user noted. Raises StoreError."""
     made = Mark(time.time_ns() if ts is None else ts, text)
     store.append(made)
     return made

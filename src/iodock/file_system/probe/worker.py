@@ -1,8 +1,8 @@
-"""The child that does operations, so that a call which never returns hangs nobody else.
+"""The child process that executes operations, so that a call which never returns blocks no other process.
 
-Parent and child talk over a socket pair: the name of an operation there, its outcome as JSON back. A child
-whose parent gave it up finishes its call whenever the server answers, says how long that took, removes what
-it made, and ends.
+Parent and child communicate over a socket pair: the parent sends the name of an operation, the child its
+outcome as JSON. A child whose parent gave it up completes its call whenever the server responds, reports the
+duration, removes its files, and ends.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DIED = "the child died"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a child says of an operation."""
+    """The child's report about an operation."""
 
     operation: Operation
     start_ns: int
@@ -42,7 +42,7 @@ class Reply:
 
 
 class Worker:
-    """A child, seen from its parent, which never waits for it without a limit."""
+    """A child from the parent's side, which never waits for it without a limit."""
 
     def __init__(self, steps: Steps) -> None:
         self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -53,7 +53,7 @@ class Worker:
         self.ended = False
 
     def ask(self, operation: Operation) -> None:
-        """Tells it to begin. A child that died is found by `reply`."""
+        """Sends the start command. `reply` detects a child that died."""
         try:
             self.channel.send(operation.value.encode())
         except OSError:
@@ -84,14 +84,14 @@ class Worker:
         return Reply(Operation(said["op"]), said["start"], said["ns"], said["error"], said["found"])
 
     def give_up(self) -> None:
-        """Nothing more will be asked: it ends when its call is done. Its last answer can still be read."""
+        """No more requests follow: it ends when its call is done. Its last answer can still be read."""
         try:
             self.channel.shutdown(socket.SHUT_WR)
         except OSError:
             return
 
     def has_ended(self, seconds: float = 0.0) -> bool:
-        """Whether the process is gone, waiting SECONDS at most. Reaps it."""
+        """Whether the process has ended, after waiting at most SECONDS. Reaps it."""
         until = time.monotonic() + seconds
         while not self.ended:
             try:
@@ -104,7 +104,7 @@ class Worker:
         return self.ended
 
     def kill(self) -> None:
-        """Ends it and what it started; a process deep in a file system dies when that lets it go."""
+        """Kills it and its processes; a process blocked inside a file system dies when that returns."""
         if not self.has_ended():
             for ending in (os.killpg, os.kill):
                 try:
@@ -119,18 +119,19 @@ def _serve(channel: socket.socket, steps: Steps) -> None:
     try:
         _stand_alone(channel.fileno())
         if not steps.keeps_folder:
-            # A stuck call must not keep a folder busy that somebody wants to unmount.
+            # A stuck call must not keep a folder busy that an administrator wants to unmount.
             os.chdir("/")
         _answer(channel, steps)
         steps.clean()
         status = 0
     finally:
-        # Not the parent's cleaning up: buffers, exit functions and files are the parent's.
+        # Without the parent's cleanup: buffers, exit functions and files belong to the parent.
         os._exit(status)
 
 
 def _stand_alone(channel: int) -> None:
-    """Nobody who waits for the parent's terminal, pipes, locks or sockets shall wait for this process."""
+    """Closes everything that the parent has open, so that no process waits for this one on the parent's
+    terminal, pipes, locks or sockets."""
     os.setsid()
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

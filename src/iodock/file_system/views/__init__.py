@@ -1,1 +1,1 @@
-"""What is known of a file system as text, JSON, CSV, pages and charts."""
+"""A file system and its measurements as text, JSON, CSV, pages and charts."""

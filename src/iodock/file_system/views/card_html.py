@@ -1,4 +1,4 @@
-"""A file system's card as one HTML page that loads nothing, for a centre's web site."""
+"""A file system's card as one self-contained HTML page, for a centre's web site."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def card_text(card: Card, text: Language, on_terminal: bool) -> str:
 
 
 def sections(card: Card, text: Language) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """The parts after the first, as pairs of a name and what is said of it."""
+    """The parts after the first, as pairs of name and text."""
     yield (
         "options",
         [
@@ -88,7 +88,7 @@ def sections(card: Card, text: Language) -> Iterator[tuple[str, list[tuple[str, 
 
 
 def facts(card: Card, text: Language) -> Iterator[tuple[str, str]]:
-    """What it is, in pairs."""
+    """Its type and mount, in pairs."""
     mount = card.mount
     yield text.gettext(N_("mounted at")), visible(mount.point)
     yield text.gettext(N_("type")), f"{visible(mount.fs_type)}, {text.gettext(KINDS[card.kind])}"
@@ -133,7 +133,7 @@ def stripes_words(stripes: Stripes, text: Language) -> str:
 
 
 def quota_words(quota: Quota, text: Language) -> str:
-    """What is used, and of how much."""
+    """Used and total amount."""
     return text.gettext(
         N_("{kind} {owner}: {used} used, {limit}; files: {files}, {files_limit}"),
         kind=text.gettext(OWNERS[quota.kind]),
@@ -164,11 +164,11 @@ def _limit(of: Allowance, shown: Callable[[float], str], text: Language) -> str:
 
 
 def typical_pairs(typical: FileSystem, text: Language) -> Iterator[tuple[str, str]]:
-    """Each value that the site gives."""
+    """Each value from the site's settings."""
     for name, words in TYPICAL.items():
         value = getattr(typical, name)
         if value is not None:
-            # `_per_s` of a count is no number of seconds.
+            # `_per_s` of a count is not a number of seconds.
             said = value_text(name, value) if "bytes" in name else COUNT.text(value)
             yield said, text.gettext(words)
 
@@ -196,7 +196,7 @@ def _print_pairs(pairs: list[tuple[str, str]], console: Console) -> None:
 
 
 def card_motd(card: Card, text: Language) -> str:
-    """What users should know at login: one line for what it is, one for what it can do, one each to heed."""
+    """Text for users at login: one line for its type, one for its performance, one for each warning."""
     mount, space = card.mount, card.space
     parts = [f"{visible(mount.fs_type)}, {text.gettext(KINDS[card.kind])}"]
     if space is not None and space.size_bytes:

@@ -36,7 +36,7 @@ _WIDTH = 120
 
 
 def render(comparison: Comparison, text: Language, width: int | None = None, colour: bool = False) -> str:
-    """All of it for the terminal."""
+    """The whole comparison for the terminal."""
     out = io.StringIO()
     console = Console(
         file=out, width=width or _WIDTH, force_terminal=colour, no_color=not colour, highlight=False
@@ -140,7 +140,7 @@ def _left_out(incomparable: Iterable[Incomparable], text: Language) -> list[str]
 
 
 def to_json(comparison: Comparison, text: Language) -> str:
-    """The document that the schema describes."""
+    """The document in the form of the schema."""
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "regression": comparison.regressed,

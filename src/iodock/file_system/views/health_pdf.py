@@ -1,4 +1,4 @@
-"""A check-up as a PDF to be printed or sent: all graphs below one another, with the remarks on each."""
+"""A check-up as a PDF for printing: all graphs below each other, with the remarks on each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WRAP = int(WIDTH * 1.15)
 
 
 def render(measurements: Measurements, text: Language) -> bytes:
-    """One page, as high as its graphs need."""
+    """One page, as high as its graphs."""
     return pdf_of(sheet(measurements, text))
 
 
@@ -27,10 +27,10 @@ def sheet(measurements: Measurements, text: Language) -> dict[str, Any]:
     """Its Vega-Lite specification."""
     drawn = figures(measurements.cells, measurements.remarks, text)
     config = vega_config(THEMES["light"])
-    # Each graph has a title of its own, so the frame of the whole is no place for it.
+    # Each graph has its own title, so titles must not be centred over the whole frame.
     config["title"] = {**config["title"], "frame": "bounds"}
     views = [_view(one, measurements, text) for one in drawn] or [_nothing(text)]
-    # Data is named at the top only; and every graph has lines of its own.
+    # Data sets are defined at the top level only, and every graph has its own lines.
     datasets = {name: rows for view in views for name, rows in view.pop("datasets", {}).items()}
     return {
         "vconcat": views,

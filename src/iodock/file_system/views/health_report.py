@@ -1,5 +1,5 @@
-"""A check-up as one HTML page: remarks, graphs, how it was measured, every cell. It loads nothing and needs
-no script; it looks like the report of a run."""
+"""A check-up as one self-contained HTML page without script: remarks, graphs, conditions, all cells. It looks
+like the report of a run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _GRAPHS_LEAD = N_(
 )
 _MOST_CELLS = 5_000
 Row = tuple[str, str, bool]
-"""Heading, text, and whether it is a number."""
+"""Heading, text, and whether the text is a number."""
 
 
 def render(measurements: Measurements, text: Language) -> str:

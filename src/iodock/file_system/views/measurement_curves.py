@@ -1,4 +1,4 @@
-"""Graphs of a check-up: which there are, and the points of each. They are drawn by `measurement_lines`."""
+"""The graphs of a check-up and their points. `measurement_lines` draws them."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _FILES, _DIRECTORIES = "file-", "directory-"
 
 @dataclass(frozen=True)
 class Figure:
-    """One graph: its cells, what its lines are, and the remarks on it, in the order of their numbers."""
+    """One graph: its cells, the meaning of its lines, and its remarks, in the order of their numbers."""
 
     title: str
     cells: tuple[Cell, ...]
     remarks: tuple[Remark, ...]
     by_size: bool
-    """Whether the horizontal axis is I/O size, as there is one number of processes only."""
+    """Whether the horizontal axis is I/O size, because there is only one number of processes."""
 
 
 def figures(cells: Sequence[Cell], remarks: Sequence[Remark], text: Language) -> list[Figure]:
-    """The graphs of a result: of each test that moves data one for each operation, of metadata one for files
-    and one for directories."""
+    """The graphs of a result: for each test that moves data one per operation; for metadata one for files and
+    one for directories."""
     found = []
     for group in split(usable(cells), lambda cell: (cell.test, cell.unit, _panel(cell))):
         processes = {cell.processes for cell in group if cell.processes}
@@ -90,8 +90,8 @@ def _title(group: Sequence[Cell], text: Language) -> str:
 
 
 def rows_of(figure: Figure, text: Language) -> list[dict[str, Any]]:
-    """One row a point: its place on the horizontal axis and rank there, its line, value, spread, and the
-    numbers of the remarks that speak of it."""
+    """One row per point: its position and rank on the horizontal axis, its line, value, spread, and the
+    numbers of the remarks about it."""
     common = in_common(figure.cells)
     by_nodes = not figure.by_size and _same_processes_on_other_nodes(figure.cells)
     series = _series(figure, text, common)
@@ -138,8 +138,8 @@ def _place(cell: Cell, by_size: bool, by_nodes: bool) -> tuple[str, float]:
 
 
 def _series(figure: Figure, text: Language, common: dict[str, str]) -> dict[int, str | None]:
-    """The line that each cell is on: by size (or processes) or by operation, and by what else differs. Beyond
-    twelve lines they are thinned out evenly, as nobody could tell them apart."""
+    """The line of each cell: by size (or processes) or by operation, and by other properties. More than
+    twelve lines are thinned out evenly, because they could not be distinguished."""
     transfers = figure.cells[0].unit is Unit.BYTES_PER_S
     lines = sorted({line for cell in figure.cells if (line := _line(cell, figure.by_size))})
     variants = len({json.dumps(dict(cell.variant), sort_keys=True) for cell in figure.cells})
@@ -161,7 +161,7 @@ def _series(figure: Figure, text: Language, common: dict[str, str]) -> dict[int,
 
 
 def _line(cell: Cell, by_size: bool) -> int | None:
-    """What tells lines apart: the number that the horizontal axis does not show."""
+    """The property that distinguishes lines: the number that the horizontal axis does not show."""
     return cell.processes if by_size else cell.size_bytes
 
 
@@ -172,7 +172,7 @@ def _spread_out(sizes: Sequence[int], room: int) -> list[int]:
 
 
 def _numbers(cell: Cell, remarks: Iterable[Remark]) -> str:
-    """The numbers of the remarks that name this cell as their point."""
+    """The numbers of the remarks about this point."""
     return ",".join(str(number) for number, one in enumerate(remarks, 1) if _is_point(cell, one))
 
 
@@ -191,6 +191,6 @@ def _is_point(cell: Cell, remark: Remark) -> bool:
 
 def _agrees(value: int | None, said: Any) -> bool:
     if isinstance(said, list):
-        # One mark at the largest of several is enough: all of them would hide the graph.
+        # Only the largest of several points is marked: marks on all of them would hide the graph.
         return bool(value == max(said))
     return bool(said is None or value == said)

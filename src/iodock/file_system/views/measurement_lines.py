@@ -1,5 +1,5 @@
-"""Draws the graphs of a check-up: rates over processes or sizes. Numbers in circles mark the points that
-remarks speak of."""
+"""Draws the graphs of a check-up: rates over processes or sizes. Numbers in circles mark the points of
+remarks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def svg(figure: Figure, text: Language, theme_name: str = "light") -> str:
 
 
 def specification(figure: Figure, text: Language, theme_name: str = "light") -> dict[str, Any]:
-    """Its Vega-Lite specification, which holds its own data."""
+    """Its Vega-Lite specification, which contains its data."""
     import altair
 
     theme = THEMES[theme_name]
@@ -78,7 +78,7 @@ def _marks(rows: Sequence[dict[str, Any]], x: Any, theme: Theme) -> list[Any]:
 
 
 def _gathered(marked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One mark where several would lie on one another, with all their numbers."""
+    """One mark with all numbers if several would overlap."""
     kept: list[dict[str, Any]] = []
     for row in marked:
         near = next(
@@ -122,14 +122,14 @@ def _y(figure: Figure, rows: Sequence[dict[str, Any]], text: Language) -> Any:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Powers of two from LOW to HIGH, not more than nine of them."""
+    """Powers of two from LOW to HIGH, at most nine of them."""
     first, last = math.ceil(math.log2(low)), math.floor(math.log2(high))
     stride = max(1, math.ceil((last - first + 1) / 9))
     return [2.0**power for power in range(first, last + 1, stride)]
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """Powers of ten; within few of them also 2 and 5."""
+    """Powers of ten; if there are few of them also 2 and 5 times these."""
     powers = decades(low, high)
     return powers if high / low > 1e4 else [factor * power for power in powers for factor in (1.0, 2.0, 5.0)]
 

@@ -1,4 +1,4 @@
-"""Measurements as CSV: one row a cell, plain numbers in base units; null is an empty field."""
+"""Measurements as CSV: one row per cell, plain numbers in base units; null is an empty field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measurements in the terminal: how they were taken, one row a cell, and what was remarked."""
+"""Measurements in the terminal: their conditions, one row per cell, and remarks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Column:
     text: Callable[[Cell], str]
     right: bool = True
     drop: int = 0
-    """Where there is no room, the columns of the largest number go first; 0 stays."""
+    """If there is no room, the columns with the largest number are omitted first; those with 0 are kept."""
 
 
 def render(
@@ -49,7 +49,7 @@ def render(
     width: int | None = None,
     colour: bool = False,
 ) -> str:
-    """All of it, with or without its REMARKS. WIDTH is in cells, None without a terminal."""
+    """The whole text, with or without its REMARKS. WIDTH is in cells, None without a terminal."""
     out = io.StringIO()
     console = Console(
         file=out,
@@ -97,7 +97,7 @@ def _table(measurements: Measurements, text: Language, width: int) -> Table:
     used = [column for column in _columns(text, common, several) if any(map(column.text, shown))]
     columns = _fitting(used, shown, width)
     for column in columns:
-        # What is cut can still be told apart; numbers are never cut.
+        # Names that are cut must stay distinct; numbers are never cut.
         table.add_column(
             column.heading,
             justify="right" if column.right else "left",
@@ -112,7 +112,7 @@ def _table(measurements: Measurements, text: Language, width: int) -> Table:
 
 
 def _fitting(columns: list[_Column], cells: Sequence[Cell], width: int) -> list[_Column]:
-    """Without the least telling columns, where all of them together are wider than the terminal."""
+    """Omits the least important columns if all of them together are wider than the terminal."""
     widths = {
         column.heading: max(cell_len(text) for text in (column.heading, *map(column.text, cells)))
         for column in columns

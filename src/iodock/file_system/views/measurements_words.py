@@ -1,4 +1,4 @@
-"""Values of cells in words: rates, sizes, spreads, variants."""
+"""Values of cells as text: rates, sizes, spreads, variants."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPERATIONS = {
     "directory-remove": N_("directory removal"),
     "directory-rename": N_("directory rename"),
 }
-"""Known operations in words; others are shown as they are."""
+"""Texts of known operations; others are shown under their names."""
 TESTS = {
     "large-transfer": N_("large transfer"),
     "constant-volume": N_("constant volume"),
@@ -51,12 +51,12 @@ CACHES = {
 
 
 def cache_text(cache: Cache | None, text: Language) -> str:
-    """Where a read came from or a write went to; empty where nothing is said of it."""
+    """Source of a read or destination of a write; empty if not known."""
     return "" if cache is None else text.gettext(CACHES[cache])
 
 
 def busy_text(cell: Cell, text: Language) -> str:
-    """What else kept the machine busy meanwhile; empty where that was little, or not known."""
+    """Other activity of the machine at that time; empty if it was low, or not known."""
     parts = []
     load = cell.load
     if load is not None and (share := busy.high_cpu(cell)) is not None:
@@ -93,7 +93,7 @@ def value_text(value: float | None, unit: Unit) -> str:
 
 
 def size_text(size: int | None) -> str:
-    """`4 KiB`; empty where there is none."""
+    """`4 KiB`; empty if there is none."""
     return "" if size is None else BYTES.text(size)
 
 
@@ -102,14 +102,14 @@ def time_text(nanoseconds: float | None) -> str:
 
 
 def spread_text(spread: float | None) -> str:
-    """`±4 %`; empty where it is not known."""
+    """`±4 %`; empty if it is not known."""
     if spread is None:
         return ""
     return f"±{spread:.0%}".replace("%", " %") if spread >= 0.0095 else f"±{spread * 100:.1f} %"
 
 
 def variant_text(variant: Mapping[str, str], same: Iterable[str] = ()) -> str:
-    """`api POSIX, access shared-file`; without what all have in common."""
+    """`api POSIX, access shared-file`; without properties that all share."""
     left_out = set(same)
     parts = (_part(name, value) for name, value in variant.items() if name not in left_out)
     return visible(", ".join(parts))
@@ -122,7 +122,7 @@ def _part(name: str, value: str) -> str:
 
 
 def in_common(cells: Iterable[Cell]) -> dict[str, str]:
-    """What all of them have in their variants, with one value."""
+    """Properties that all variants share, with one value."""
     given = [cell.variant for cell in cells]
     if not given:
         return {}

@@ -1,4 +1,4 @@
-"""The status page of a probe store: one HTML page that loads nothing and needs no script."""
+"""The status page of a probe store: one self-contained HTML page without script."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WIDTH, HEIGHT, EDGE = 900, 160, 16
 BINS = 300
 _HOURS = 24
 MOST_PATTERNS = 4
-"""Daily patterns that are drawn."""
+"""Number of daily patterns that are drawn."""
 
 
 def probe_html(sights: Sequence[Sight], losses: Sequence[Message], text: Language) -> str:
@@ -65,7 +65,7 @@ def _section(number: int, sight: Sight, text: Language) -> Markup:
 
 
 def _strongest(sight: Sight) -> list[tuple[Operation, Daily]]:
-    """The clearest daily patterns; the remarks name all."""
+    """The clearest daily patterns; the remarks mention all."""
     found = sorted(sight.daily.items(), key=lambda one: one[1].busy_ns / one[1].quiet_ns, reverse=True)
     return found[:MOST_PATTERNS]
 
@@ -79,7 +79,7 @@ def _table(sight: Sight, text: Language) -> Markup:
 
 
 def _timeline(sight: Sight, text: Language) -> Markup | None:
-    """A round's time over the days on a logarithmic axis, and where something was singular."""
+    """The duration of rounds over the days on a logarithmic axis, with singular points."""
     totals = sight.watch.totals
     if len(totals.times) < 2:
         return None
@@ -97,7 +97,7 @@ def _timeline(sight: Sight, text: Language) -> Markup | None:
 
 
 def _marks(sight: Sight, start: int, end: int) -> Iterator[Markup]:
-    """A line where somebody noted a change."""
+    """A line at each change that a user noted."""
     texts = {one.mark.ts: one.mark.text for several in sight.marks.values() for one in several}
     for ts, said in texts.items():
         at = f"{_x(ts, start, end):.1f}"

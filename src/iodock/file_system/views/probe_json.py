@@ -1,4 +1,4 @@
-"""What probes saw, as JSON. Times are ns since the epoch, spans ns; `null` is not known."""
+"""Results of probes as JSON. Times are ns since the epoch, durations ns; `null` is not known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What probes saw, in the terminal and in one line for /etc/motd."""
+"""Results of probes in the terminal, and in one line for /etc/motd."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _DAY_NS = 86_400_000_000_000
 
 
 def probe_text(sights: Sequence[Sight], losses: Sequence[Message], text: Language, on_terminal: bool) -> str:
-    """All watches: a table each, and what is to be said."""
+    """All watches: a table and remarks for each."""
     from rich.console import Console
 
     shape = Console()
@@ -69,14 +69,14 @@ def title(sight: Sight, text: Language) -> str:
 
 
 def rounds_line(sight: Sight, text: Language) -> str:
-    """How many rounds, and when."""
+    """Number of rounds, and their time."""
     watch = sight.watch
     since, until = moment(watch.first_ts), moment(sight.now.ts)
     return text.gettext(ROUNDS, rounds=f"{watch.rounds:,}", since=since, until=until)
 
 
 def free_line(sight: Sight, text: Language) -> str | None:
-    """What `df` said last."""
+    """The latest result of `df`."""
     found = sight.watch.found
     if not found.get("size_bytes"):
         return None
@@ -127,7 +127,7 @@ def _table(sight: Sight, text: Language) -> Table:
 
 
 def probe_motd(sights: Sequence[Sight], text: Language) -> str:
-    """A line for each watch."""
+    """One line per watch."""
     return "".join(f"{_line(one, text)}\n" for one in sights)
 
 

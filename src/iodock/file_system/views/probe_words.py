@@ -1,4 +1,4 @@
-"""What probes saw, in words."""
+"""Results of probes as text."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from iodock.shared.units import NANOSECONDS
 
 
 def round_line(done: Round) -> str:
-    """One line for a round, for who watches a run: `14:03:00 round 7: mkdir 1 ms, ...`."""
+    """One line per round, for users who follow a run: `14:03:00 round 7: mkdir 1 ms, ...`."""
     parts = [f"{operation.value} {outcome_text(outcome)}" for operation, outcome in done.outcomes.items()]
     return f"{clock(done.ts)} round {done.number}: {', '.join(parts)}"
 
 
 def late_line(late: Late) -> str:
-    """An answer that came after all."""
+    """A late answer."""
     failed = f" with {late.detail}" if late.detail else ""
     return f"{clock(late.ts)} {late.operation.value} answered{failed} after {NANOSECONDS.text(late.ns)}"
 

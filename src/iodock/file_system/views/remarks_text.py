@@ -1,4 +1,4 @@
-"""A remark as a line: what it speaks of, then the sentence."""
+"""A remark as a line: its subject, then the sentence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _LISTED = 4
 
 
 def none_text(measurements: Measurements, text: Language) -> str:
-    """Why there is no remark: what was compared, and what was not tested. Never an all-clear beyond that."""
+    """Text if there is no remark: what was compared, and what was not tested. It never claims more than
+    that."""
     known = tested(measurements)
     left_out = text.gettext(N_("; ")).join(say(one, text) for one in known.untested)
     if not known.operations:
@@ -43,7 +44,8 @@ def none_text(measurements: Measurements, text: Language) -> str:
 
 
 def remark_text(remark: Remark, text: Language, common: Mapping[str, str] | None = None) -> str:
-    """`large transfer, write, 1 MiB: levels off at 100 processes: ...`, without what COMMON to all cells."""
+    """`large transfer, write, 1 MiB: levels off at 100 processes: ...`, without the properties COMMON to all
+    cells."""
     sentence = say(remark.message, text)
     if "test" not in remark.at or "operation" not in remark.at or not remark.message.values:
         # Read from a file, where it is a whole line.
@@ -52,7 +54,7 @@ def remark_text(remark: Remark, text: Language, common: Mapping[str, str] | None
 
 
 def subject(remark: Remark, text: Language, common: Mapping[str, str] | None = None) -> str:
-    """What a remark speaks of; the numbers that its sentence tells are left out."""
+    """The subject of a remark, without the numbers that its sentence contains."""
     at, values = remark.at, remark.message.values
     parts = [test_text(str(at["test"]), text), operation_text(str(at["operation"]), text)]
     if at.get("cache") is not None:

@@ -48,7 +48,8 @@ def names() -> tuple[str, ...]:
 
 
 def listed() -> tuple[str, ...]:
-    """Names of those that are offered to people; the others are made for the report, and answer too."""
+    """Names of the analyses that are listed for users; the others exist for the report but can be requested,
+    too."""
     return tuple(name for name in names() if not find(name).hidden)
 
 
@@ -66,7 +67,7 @@ def find(name: str) -> Analysis:
 
 
 def _in_order(analysis: Analysis) -> Analysis:
-    """The same; its rows come in the order asked for."""
+    """The answer, with its rows in the requested order."""
     if analysis.orders:
         return analysis
     has_top = any(option.name == "top" for option in analysis.options)
@@ -79,14 +80,14 @@ def _in_order(analysis: Analysis) -> Analysis:
 
 
 def _of_calls(analysis: Analysis) -> Analysis:
-    """The same; it refuses a store of a kind that it can't answer from."""
+    """The answer; raises RequestError for a kind of store that it does not support."""
     need = partial(_check, analysis)
     stream = None if analysis.stream is None else _guarded(analysis.stream, need)
     return replace(analysis, run=_guarded(analysis.run, need), stream=stream)
 
 
 def _check(analysis: Analysis, store: Store) -> None:
-    """Raises RequestError for a store of a kind that the analysis can't answer from."""
+    """Raises RequestError for a kind of store that the analysis does not support."""
     if not analysis.calls:
         store.need_profiles()
     elif store.manifest.profiles_only:

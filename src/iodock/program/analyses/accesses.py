@@ -75,7 +75,7 @@ def rows_sql(selection: Selection) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """SQL of the rows, their columns, and what must be said beside them."""
+    """SQL of the rows, their columns, and the notes for the answer."""
 
     sql: str
     columns: tuple[Column, ...]
@@ -90,7 +90,7 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def _rows(store: Store, asked: Request) -> _Rows:
-    """Calls, or of a store of counters what it has of single accesses."""
+    """Calls; or, in a store of counters, the single accesses that it has."""
     if store.manifest.profiles_only:
         sql, notes = counters.rows_sql(store, asked, COLUMNS)
         return _Rows(sql, counters.columns(COLUMNS), notes)
@@ -99,7 +99,7 @@ def _rows(store: Store, asked: Request) -> _Rows:
 
 
 def _chosen_sql(rows: _Rows, asked: Request) -> str:
-    """The rows asked for, in the order asked for."""
+    """The requested rows in the requested order."""
     order, top = order_sql(rows.columns, asked.options), asked.options["top"]
     sql = rows.sql
     if order:
@@ -116,7 +116,7 @@ def _answer(store: Store, asked: Request, table: pa.Table, rows: _Rows) -> Answe
 
 
 def stream(store: Store, asked: Request) -> Stream:
-    """The rows batch by batch, whatever their number."""
+    """The rows batch by batch, for any number of rows."""
     rows = _rows(store, asked)
     sql = _chosen_sql(rows, asked)
     names = [column.name for column in rows.columns]

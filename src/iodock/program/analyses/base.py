@@ -36,12 +36,12 @@ TOP = Option("top", "int", None, "only the first N rows")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One question: filters and the analysis' own options, complete with defaults."""
+    """One request: filters and the analysis' own options, complete with defaults."""
 
     filters: Filters
     options: Mapping[str, Any]
     given: Mapping[str, Any]
-    """What was asked for and is not a default: filters and options."""
+    """Filters and options that differ from their defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +53,26 @@ class Analysis:
     doc: str
     """What it shows, in whole sentences; its manual page."""
     columns: tuple[Column, ...]
-    """All columns it can answer with; with keys, those of the default keys."""
+    """All columns that it can return; with keys, those of the default keys."""
     run: Callable[[Store, Request], Answer]
     options: tuple[Option, ...] = ()
     examples: tuple[str, ...] = ()
     stream: Callable[[Store, Request], Stream] | None = None
     """Where there is one row per event: the same rows, batch by batch."""
     counts: bool = field(default=False)
-    """Answers from counts by call alone, too (strace -c)."""
+    """Also works on counts by call alone (strace -c)."""
     profiles: bool = field(default=False)
-    """Answers from profiles, too (Darshan)."""
+    """Also works on profiles (Darshan)."""
     calls: bool = field(default=True)
-    """False: it answers from profiles, and from nothing else."""
+    """False: it works on profiles only."""
     orders: bool = field(default=False)
-    """Sorts by any column itself, where the rows are many or a row stands for those left out."""
+    """Sorts by any column itself, if it has many rows or a row for those left out."""
     hidden: bool = field(default=False)
-    """Made for the report: answers, but is not offered."""
+    """Exists for the report: works, but is not listed."""
 
     @property
     def every_option(self) -> tuple[Option, ...]:
-        """Its own options, and those that all have."""
+        """Its own options, and those that all analyses share."""
         own = {option.name for option in self.options}
         return (*self.options, *(option for option in (TOP, SORT) if option.name not in own))
 
@@ -83,9 +83,9 @@ class Stream:
 
     head: Answer
     batches: Callable[[], pa.RecordBatchReader]
-    """Starts the rows as columns; one reader at a time."""
+    """Starts reading the rows as columns; only one reader at a time."""
     json: Callable[[], pa.RecordBatchReader]
-    """Starts the rows as JSON objects, one column of text, each after a comma and a line break."""
+    """Starts reading the rows as JSON objects: one column of text, each after a comma and a line break."""
 
 
 def request(analysis: Analysis, arguments: Mapping[str, Any]) -> Request:
@@ -131,7 +131,7 @@ def answer(
     totals: Totals | None = None,
     keys: tuple[str, ...] = (),
 ) -> Answer:
-    """An answer with everything that the manifest has to say beside it."""
+    """An answer with all notes and losses from the manifest."""
     notes = selection.notes if selection else ()
     return answered(analysis, title, store, asked, table, columns, notes, totals, keys)
 
@@ -147,7 +147,7 @@ def answered(
     totals: Totals | None = None,
     keys: tuple[str, ...] = (),
 ) -> Answer:
-    """The same of a question that needs no selection of calls, with what must be said of it."""
+    """The same for a request that selects no calls, with NOTES."""
     return Answer(
         analysis=analysis,
         title=title,

@@ -1,4 +1,4 @@
-"""What the program brought into the page cache, beside what it asked for."""
+"""Data that the program brought into the page cache, compared with what it requested."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ _UNKNOWN = "what came into the page cache is known from recordings with --backen
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per file that was read or whose pages came in, or with `--ranges` per piece that came."""
+    """One row per file that was read or whose pages were loaded; with `--ranges` one per loaded piece."""
     selection = select(store, asked.filters.without_calls())
     came = as_events("pages", "other_file_id")
     store.keep(_BROUGHT, _chosen(came, "e.end_ts, e.bytes, e.is_written", selection))

@@ -31,7 +31,7 @@ _COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """The first N files of every call, and what the others add up to."""
+    """The first N files of every call, and the sum of the others."""
     selection = select(store, asked.filters)
     store.keep(SUMS, sums_sql(selection))
     table = store.table(_top_sql(int(asked.options["top"]), int(asked.options["top_of_all"])))
@@ -41,7 +41,7 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def sums_sql(selection: Selection) -> str:
-    """Calls added up by call and file; a call with both its ends in one file is one call there."""
+    """Sums by call and file; a call with both its ends in one file counts as one call there."""
     counted = f"NOT {selection.again_in_file}"
 
     def calls(condition: str) -> str:

@@ -1,4 +1,4 @@
-"""Where in each of several files it was read and written, and when: binned, so that any number fits."""
+"""Where and when each of several files was read and written, in bins, so that any number of accesses fits."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ COLUMNS = (
 )
 _COSTLIEST = ("total_time_ns DESC NULLS LAST", "count DESC", "file", "file_id")
 _OF_CALLS = ("count", "failed", "total_time_ns", "io_count")
-"""Sums over calls, in which a call between two files is in both files' row."""
+"""Sums over calls; a call between two files is in the rows of both."""
 _PATTERNS = {2: "consecutive", 3: "sequential", 4: "strided", 5: "backward", 6: "random", 7: "repeated"}
 _ADDED_UP = (
     *_OF_CALLS, "opens", "handles", "read_bytes", "written_bytes", *_PATTERNS.values(), "read_again_bytes",
@@ -109,8 +109,8 @@ def _totals(store: Store, selection: Selection, shown: int) -> Totals:
 
 
 def _added_up(store: Store, shown: int) -> dict[str, Any]:
-    """One row for all files after the first SHOWN: a call between two of them counts once. How many processes
-    used them does not follow from the single files."""
+    """One row for all files after the first SHOWN: a call between two of them counts once. The number of
+    their processes can't be computed from the rows of single files."""
     shared = ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in _OF_CALLS)
     (row,) = store.rows(
         f"""SELECT {", ".join(_sum(name) for name in _ADDED_UP)},
@@ -129,7 +129,7 @@ def _sum(name: str) -> str:
 
 
 def _shared_sql(selection: Selection) -> str:
-    """Calls between two chosen files: each of the two counts them."""
+    """Calls between two chosen files, which both of them count."""
     where = selection.and_where("e.side IN (2, 4)", "e.file_id <> e.other_file_id")
     ends = f"FROM events e {selection.joins} {where if not selection.one_end else 'WHERE false'}"
     return f"""WITH s AS (SELECT e.file_id, e.other_file_id, count(*) AS count, count(e.errno_id) AS failed,

@@ -1,4 +1,4 @@
-"""Calls of interfaces above the system's, MPI-IO for one, and what the system calls inside of them moved."""
+"""Calls of interfaces above system calls, such as MPI-IO, and the bytes that their system calls moved."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ FROM {as_events("interface_calls", "other_file_id")} e LEFT JOIN processes p ON 
 
 
 def _inside() -> str:
-    """For each call, file and process, and each system call: what it did to the file. (Inside, ranks send
-    each other messages, too.)"""
+    """For each call, file and process, and each system call: what it did to the file. (Ranks also send each
+    other messages inside such a call.)"""
     return f"""SELECT c.interface, c.call, c.file_id, c.process, e.call_id, count(*) AS calls,
   CAST(sum(e.dur) AS BIGINT) AS time_ns,
   CAST(sum(e.bytes) FILTER (e.direction = 1) AS BIGINT) AS read_bytes,
@@ -169,7 +169,8 @@ def _notes(store: Store, rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _chains() -> str:
-    """Collective calls that moved bytes: by which system call mostly, and how many of the ranks did."""
+    """Collective calls that moved bytes: the system call that moved most of them, and the number of ranks
+    that made it."""
     return f"""WITH called AS (SELECT call, file_id, count(DISTINCT process) AS ranks FROM {_CHOSEN}
   WHERE is_collective AND direction > 0 GROUP BY ALL),
 moved AS (SELECT i.call, i.file_id, i.process, i.call_id, sum(i.moved) AS bytes FROM {_INSIDE} i

@@ -1,4 +1,4 @@
-"""The machine's own state while the program ran, as levels and rates: what may explain a slow moment."""
+"""The state of the machine while the program ran, as levels and rates, which may explain a slow period."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ ORDER BY source, target, metric, 1""")
 
 
 def with_servers(answer: Answer, servers: Servers, text: Language) -> Answer:
-    """The same with a row for each sample of a file server, who else moved data from the machine, and what is
-    to be said of both in notes. What can't be read is a note."""
+    """The same, with a row for each sample of a file server, other users that moved data from the machine,
+    and notes on both. A source that can't be read becomes a note."""
     notes = [say(one, text) for one in of_run(servers)]
     try:
         found = servers.meanwhile()
@@ -77,7 +77,7 @@ def _server_rows(found: Meanwhile) -> Iterator[dict[str, Any]]:
 
 
 def _other_rows(servers: Servers, answer: Answer) -> Iterator[dict[str, Any]]:
-    """Bytes over the whole run, dated to its start."""
+    """Bytes over the whole run, with the time of its start."""
     moments = answer.table.column("ts").to_pylist()
     if answer.first_ts is None or not moments:
         return

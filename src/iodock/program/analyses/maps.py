@@ -1,4 +1,4 @@
-"""Files that were mapped into memory, and what was touched there."""
+"""Files that were mapped into memory, and the parts that were accessed."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _UNKNOWN = "page faults were not recorded, so what was read and written in these
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per file that was mapped, or with `--ranges` per piece of it that was touched."""
+    """One row per mapped file; with `--ranges` one per piece of it that was accessed."""
     selection = select(store, asked.filters.without_calls())
     store.keep(_SEEN, faults.steps(f"({_chosen(selection)})"))
     by_range = bool(asked.options["ranges"])

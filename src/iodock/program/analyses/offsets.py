@@ -39,7 +39,7 @@ _PLACED = ("e.direction IN (1, 2)", "e.bytes IS NOT NULL", "e.offset_bytes IS NO
 
 
 def _source(store: Store, asked: Request) -> tuple[str, str, tuple[str, ...]]:
-    """SQL: FROM and WHERE of transfers `e` that have a place; and what must be said beside them."""
+    """SQL: FROM and WHERE of transfers `e` with a known offset; and the notes for the answer."""
     if store.manifest.profiles_only:
         notes = (*keep_traced(store, asked.filters), *keep_lowest(store))
         return f"FROM {TRACED} e", f"WHERE {' AND '.join(_PLACED)}", notes
@@ -56,8 +56,8 @@ def extent_sql(source: str, where: str, across: int, up: int) -> str:
 
 
 def cells_sql(source: str, where: str) -> str:
-    """Transfers counted by the cell in which they begin, and that in which they end: a long one is a row of
-    its own."""
+    """Transfers counted by the cell in which they begin and the cell in which they end: a long transfer has
+    its own row."""
     return f"""WITH g AS (SELECT ({_TS} - x.low_ts) // x.width AS at,
     (e.offset_bytes - x.low_offset) // x.height AS place,
     (e.offset_bytes + greatest(e.bytes - 1, 0) - x.low_offset) // x.height AS last, e.direction,

@@ -1,4 +1,5 @@
-"""The verdict's numbers: how long the run took, how long it was in I/O, of what sort, and what cost most."""
+"""The numbers of the verdict: how long the run took, how long it was in I/O, the kinds of I/O, and the
+largest costs."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ COLUMNS = (
     Column("read_bytes", "int", "bytes", "measure", "bytes read", importance="first"),
     Column("written_bytes", "int", "bytes", "measure", "bytes written", importance="first"),
 )
-# What a call was about: waiting for another process or for the network is no cost of a file system.
+# The subject of a call: waiting for another process or the network is not a cost of a file system.
 PART = f"""CASE WHEN c.family IN ({WAITING_CALLS}) OR (c.class = 'data' AND f.kind IN ({WAITED_FOR}))
     OR (c.class = 'data' AND f.kind = 'standard' AND direction = 1) THEN 'waiting' ELSE c.class END"""
 
@@ -58,7 +59,7 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def costs_sql(selection: Selection) -> str:
-    """I/O calls added up by file, call and direction, with the part that they belong to."""
+    """I/O calls summed by file, call and direction, with the part that they belong to."""
     counted = f"NOT {selection.again}"
     return f"""WITH s AS (SELECT e.file_id, e.call_id, e.direction,
     count(*) FILTER (WHERE {counted}) AS count, count(e.errno_id) FILTER (WHERE {counted}) AS failed,
@@ -102,7 +103,7 @@ def _facts(store: Store, selection: Selection) -> dict[str, Any]:
 
 
 def _largest(store: Store) -> list[dict[str, Any]]:
-    """The costliest pairs of call and file, or pattern of files: by time, or by number where nothing has a
+    """The costliest pairs of call and file, or pattern of files: by time, or by number if no call has a
     duration."""
     return store.rows(
         f"""SELECT call, coalesce(pattern, file) AS file, count(DISTINCT file_id) AS file_count,

@@ -1,4 +1,5 @@
-"""The process tree: who started whom, what it ran, when and how it ended, and its share of the I/O."""
+"""The process tree: which process started which, the programs they ran, how they ended, and their shares of
+the I/O."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def rows_sql(selection: Selection, asked: Request) -> str:
-    """Tasks with their programs and their part of the calls."""
+    """Tasks with their programs and their share of the calls."""
     counted = f"NOT {selection.again}"
     sums = f"""SELECT e.utid, count(*) FILTER (WHERE {counted}) AS count,
   count(e.errno_id) FILTER (WHERE {counted}) AS failed,

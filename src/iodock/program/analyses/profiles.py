@@ -1,4 +1,4 @@
-"""Counters in place of calls: of Darshan's logs."""
+"""Counters from Darshan's logs, which take the place of calls."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def _keys(asked: Request) -> tuple[str, ...]:
-    """Those asked for, and the interface: bytes pass several, and are not added up. Raises RequestError."""
+    """The requested keys, and the interface: the same bytes pass through several interfaces and must not be
+    added up. Raises RequestError."""
     for key in asked.options["by"]:
         if key not in _KEYS:
             raise RequestError(f"no such key: {key}", meant(key, tuple(_KEYS), f"keys: {', '.join(_KEYS)}"))

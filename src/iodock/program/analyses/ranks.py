@@ -82,7 +82,7 @@ def _called(selection: Selection) -> str:
 
 
 def _sums() -> str:
-    """By rank, part of the I/O and direction."""
+    """Sums by rank, part of the I/O and direction."""
     return f"""WITH parts AS (SELECT p.rank, p.tid <> p.pid AS is_thread, {PART} AS part, s.direction,
     s.count, s.time, s.bytes
   FROM {_CALLED} s JOIN processes p ON p.utid = s.utid JOIN calls c ON c.id = s.call_id
@@ -103,8 +103,8 @@ _TIMES = {
 
 
 def _rows(selection: Selection, called: Selection) -> str:
-    """CALLED: as SELECTION, of calls of interfaces."""
-    # Without durations a time is unknown; without such calls it is 0.
+    """CALLED: the selection for calls of interfaces."""
+    # Without durations a time is unknown; without any such call it is 0.
     times = ", ".join(
         f"CASE WHEN count(time) > 0 THEN CAST(coalesce(sum(time) FILTER ({condition}), 0) AS BIGINT) END "
         f"AS {name}"

@@ -1,4 +1,4 @@
-"""How large the reads and writes were."""
+"""Sizes of the reads and writes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ COLUMNS = (
     Column("bytes", "int", "bytes", "measure", "bytes of these transfers together", importance="first"),
 )
 LARGEST_BIN = 1 << 62
-"""Above this the next power of two, which coreutils' copy_file_range asks for, is no int64, but a uint64."""
+"""Above this the next power of two, which coreutils' copy_file_range requests, exceeds int64 and needs
+uint64."""
 
 LARGEST_SUM = (1 << 63) - 1
 _CAPPED = (
@@ -69,7 +70,7 @@ def exact_sql(selection: Selection, requested: bool) -> str:
 
 
 _GUESS = "CAST(power(2, ceil(log2(size))) AS BIGINT)"
-# The logarithm is a float: next to a large power of two it may be one bin off, which the comparison mends.
+# The logarithm is a float and may be one bin off next to a large power of two; the comparison corrects this.
 BIN = f"""CAST(CASE WHEN size <= 1 THEN size WHEN size > {LARGEST_BIN} THEN {LARGEST_BIN << 1}
   WHEN size > {_GUESS} THEN {_GUESS} * 2 WHEN size <= {_GUESS} // 2 THEN {_GUESS} // 2 ELSE {_GUESS} END
   AS UBIGINT)"""

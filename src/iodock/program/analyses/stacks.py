@@ -1,4 +1,4 @@
-"""From where calls were made: stacks, with their calls."""
+"""The call stacks from which calls were made, with the number and cost of their calls."""
 
 from __future__ import annotations
 

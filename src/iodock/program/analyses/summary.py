@@ -1,4 +1,4 @@
-"""How many calls, how long, how many bytes: per call, file, process, ... or any combination."""
+"""Number of calls, time and bytes: per call, file, process, ... or any combination of these."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) -> Answer:
-    """One row per key in an order (SQL over the measures)."""
+    """One row per key in the order of an SQL expression over the measures."""
     keys = find_keys(asked.options["by"])
     if not keys:
         raise RequestError("--by needs a key", f"keys: {', '.join(KEYS)}")
@@ -65,7 +65,7 @@ def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) ->
 
 
 def _title(store: Store, asked: Request) -> str:
-    """As other places count calls without a file, too, and tables of counts don't tell files."""
+    """Calls without a file count here as elsewhere, and tables of counts do not know files."""
     filters = asked.filters
     any_call = store.manifest.counts_only or filters.kind or filters.file
     return N_("Calls by {keys}") if any_call else N_("Calls on files with a path by {keys}")

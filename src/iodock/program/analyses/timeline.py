@@ -15,7 +15,7 @@ from iodock.shared.units import number_text
 
 MOST_INTERVALS = 20_000_000
 _USUAL_INTERVALS = 60
-"""So many at most where no length is asked for."""
+"""Largest number of intervals if no length is requested."""
 COLUMNS = (
     Column(
         "ts",
@@ -75,7 +75,7 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def intervals_sql(selection: Selection, every: int) -> str:
-    """Calls by the interval in which they end; and what they moved also by those in which they lasted."""
+    """Calls by the interval in which they end; their bytes also by the intervals during which they ran."""
     counted = f"NOT {selection.again}"
     where = selection.and_where(f"{END} IS NOT NULL", "e.direction IN (1, 2)")
     moving = f"FROM events e {selection.joins} {where}"
@@ -105,7 +105,7 @@ FROM events e {selection.joins} {selection.and_where(f"{END} IS NOT NULL")}"""
 
 
 def filled_sql(durations: bool, every: int) -> str:
-    """Every interval in order, the empty ones with zeros."""
+    """Every interval in order; empty ones are zeros."""
     names = [column.name for column in COLUMNS if column.name != "ts"]
     sums = ", ".join(
         f"CAST(NULL AS BIGINT) AS {name}"

@@ -1,4 +1,4 @@
-"""Expected against actual volume: what files hold, and how often that was moved."""
+"""Expected against actual volume: the size of each file, and how many times it was moved."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_REDUNDANT = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per file that bytes were moved of, most redundant bytes first."""
+    """One row per file from or to which bytes were moved, most redundant bytes first."""
     selection = select(store, asked.filters)
     store.keep(
         "volumes",

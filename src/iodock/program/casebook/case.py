@@ -31,36 +31,37 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One pattern: what one sees, why, the change; as programs, or as two stores that a site recorded."""
+    """One pattern: its symptoms, the reason and the change; as programs, or as two stores that a site
+    recorded."""
 
     name: str
     folder: Path
     rules: tuple[str, ...]
-    """Findings of the version before that the change removes."""
+    """Findings of the original version that the change removes."""
     title: str
     see: str
     why: str
     change: str
     beyond: str
-    """When the change does not help, or costs something."""
+    """When the change does not help, or has a cost."""
     before: Version | None
-    """None: `before.iodock` and `after.iodock` lie in the folder."""
+    """None: `before.iodock` and `after.iodock` are in the folder."""
     after: Version | None
     input: tuple[str, ...] | None = None
-    """Command that makes the input, in the working folder."""
+    """Command that creates the input in the working folder."""
     needs: tuple[str, ...] = ()
-    """Programs that must be there."""
+    """Programs that must be installed."""
     one_cpu: bool = True
-    """Whether it runs on one CPU, which nothing but a parallel job would use more of."""
+    """Whether it runs on one CPU, since only a parallel job would use more."""
 
     @property
     def is_own(self) -> bool:
-        """Whether it came with iodock."""
+        """Whether it is part of iodock."""
         return self.folder.parent == OWN_CASES
 
 
 def site_folder() -> Path:
-    """Where a site's own cases lie: $IODOCK_CASES or the user's data folder."""
+    """Folder of a site's own cases: $IODOCK_CASES or the user's data folder."""
     return Path(os.environ.get(VARIABLE) or USUAL_PLACE).expanduser()
 
 
@@ -70,12 +71,12 @@ def _own() -> tuple[Case, ...]:
 
 
 def every() -> tuple[Case, ...]:
-    """All cases: those that came with iodock, then the site's that can be read (see `damaged`)."""
+    """All cases: those of iodock, then the readable ones of the site (see `damaged`)."""
     return (*_own(), *(found for found in _of_site() if isinstance(found, Case)))
 
 
 def damaged() -> tuple[RequestError, ...]:
-    """What is wrong with those of the site's cases that can't be read."""
+    """Errors of those site cases that can't be read."""
     return tuple(found for found in _of_site() if isinstance(found, RequestError))
 
 
@@ -87,7 +88,7 @@ def _of_site() -> Iterator[Case | RequestError]:
         try:
             yield read(folder)
         except RequestError as error:
-            # One damaged case hides no other one.
+            # A damaged case does not hide the others.
             yield error
 
 

@@ -1,4 +1,4 @@
-"""Runs a case: makes its input, compiles, records both versions, and measures what the change brought."""
+"""Runs a case: creates its input, compiles, records both versions, and measures the gain of the change."""
 
 from __future__ import annotations
 
@@ -20,38 +20,40 @@ from iodock.shared.errors import IodockError
 from iodock.shared.settings import Settings
 
 PACKAGES = {"cc": "gcc", "c++": "g++", "mpicc": "libopenmpi-dev", "mpirun": "openmpi-bin", "awk": "gawk"}
-"""Program -> the package that brings it on Debian."""
+"""Program -> the Debian package that contains it."""
 PATIENCE_S = 300
 
 Tell = Callable[[str, int, int], None]
-"""Told what is done now (`input`, `compile`, `before`, `after`), and the run's number of how many."""
+"""Called with the current step (`input`, `compile`, `before`, `after`), the number of the run and the number
+of runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseRun:
-    """Both versions recorded, some times each."""
+    """Both versions, each recorded several times."""
 
     case: Case
     before: tuple[Path, ...]
     """Stores."""
     after: tuple[Path, ...]
     outputs: tuple[str, str]
-    """What the programs printed: the same, or the change changed the result."""
+    """Output of the programs: if they differ, the change altered the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What the change brought against what the diagnosis had expected. Seconds of recorded wall time."""
+    """The measured gain of the change and the gain that the diagnosis expected. Seconds of recorded wall
+    time."""
 
     before_seconds: float
     """Median."""
     after_seconds: float
     low_seconds: float
-    """Sum over the findings that are gone: least gain expected."""
+    """Sum over the findings that disappeared: smallest expected gain."""
     high_seconds: float
     gone: tuple[Finding, ...]
     remaining: int = 0
-    """Findings of before that are still worth changing after."""
+    """Findings of the original version that are still worth changing afterwards."""
 
     @property
     def gain_seconds(self) -> float:
@@ -65,7 +67,7 @@ class Effect:
 
 
 def missing(case: Case) -> tuple[str, ...]:
-    """Programs that the case needs and that are not here."""
+    """Programs that the case needs and that are not installed."""
     versions = [one for one in (case.before, case.after) if one is not None]
     wanted = [*case.needs, *(one.compile[0] for one in versions if one.compile)]
     wanted += [one.run[0] for one in versions if not one.run[0].startswith("./")]
@@ -73,7 +75,7 @@ def missing(case: Case) -> tuple[str, ...]:
 
 
 def run_case(case: Case, folder: Path, times: int, tell: Tell) -> CaseRun:
-    """Records both versions TIMES times by turns, in FOLDER, which is empty. Raises IodockError."""
+    """Records both versions TIMES times, alternating, in FOLDER, which is empty. Raises IodockError."""
     lacking = missing(case)
     if lacking:
         packages = " ".join(PACKAGES.get(name, name) for name in lacking)
@@ -104,8 +106,8 @@ def run_case(case: Case, folder: Path, times: int, tell: Tell) -> CaseRun:
 
 @contextmanager
 def _one_cpu(wanted: bool) -> Iterator[None]:
-    """What is started meanwhile stays on one CPU: a stop of a traced program takes several times as long if
-    the recorder happens to run on another one, and the two versions would not be comparable."""
+    """Processes started inside stay on one CPU: a stop of a traced program takes several times as long if the
+    recorder runs on another CPU, and the two versions would not be comparable."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(allowed)} if wanted else allowed)
     try:
@@ -136,7 +138,8 @@ def _run(command: Sequence[str], work: Path) -> str:
 
 
 def effect(run: CaseRun, settings: Settings) -> Effect:
-    """The measured gain, and the sum of the gains of those findings that are gone: medians over the runs."""
+    """The measured gain, and the expected gains of the findings that disappeared, summed: medians over the
+    runs."""
     befores = [_diagnosed(store, settings) for store in run.before]
     afters = [_diagnosed(store, settings) for store in run.after]
     still = {(one.rule, one.call) for one in afters[0].worth_changing}
@@ -148,7 +151,7 @@ def effect(run: CaseRun, settings: Settings) -> Effect:
         before_seconds=before_seconds,
         after_seconds=_median_wall(afters),
         low_seconds=statistics.median(sum(one.low_seconds for one in found) for found in gains),
-        # Each finding may promise up to the whole run, but all of them together no more than that.
+        # Each finding may promise up to the whole run, but all of them together may not promise more.
         high_seconds=min(high_seconds, before_seconds),
         gone=tuple(gone[0]),
         remaining=len(befores[0].worth_changing) - len(gone[0]),

@@ -1,4 +1,4 @@
-"""A site's own cases: two stores without anybody's names, and what the people there learned."""
+"""A site's own cases: two anonymised stores, and what the site learned."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from iodock.shared.settings import Settings
 def add_case(
     name: str, before: Path, after: Path, texts: Mapping[str, str], settings: Settings, force: bool = False
 ) -> Path:
-    """Adds a case of two stores to the site's folder; gives its folder. TEXTS: keys of `TEXTS`, `title` at
-    least. Raises RequestError, IodockError, StoreError."""
+    """Adds a case of two stores to the site's folder and returns the case's folder. TEXTS: keys of `TEXTS`,
+    at least `title`. Raises RequestError, IodockError, StoreError."""
     _check(name, texts)
     folder = site_folder() / name
     if folder.exists() and not force:
@@ -45,7 +45,7 @@ def add_case(
 
 
 def _check_own(folder: Path) -> None:
-    """Raises IodockError where there is something in the folder that `add_case` did not write."""
+    """Raises IodockError if the folder contains something that `add_case` did not write."""
     if not os.path.lexists(folder):
         return
     stores = [folder / name for name in ("before.iodock", "after.iodock")]
@@ -75,8 +75,9 @@ def _check(name: str, texts: Mapping[str, str]) -> None:
 
 
 def _copy(before: Path, after: Path, part: Path, settings: Settings) -> list[str]:
-    """Copies both stores without names; the rules whose findings the first has and the second has not."""
-    # One set of made-up names, so that files of both can be matched.
+    """Copies both stores anonymised, and returns the rules with findings in the first store but not in the
+    second."""
+    # One set of made-up names, so that files of both stores can be matched.
     mounts: set[str] = set()
     found = []
     for store in (before, after):
@@ -92,6 +93,6 @@ def _copy(before: Path, after: Path, part: Path, settings: Settings) -> list[str
 
 
 def _toml(texts: Mapping[str, str], rules: list[str]) -> str:
-    # A JSON string is a TOML string, and so is a list of them.
+    # A JSON string is also a TOML string, and so is a list of strings.
     lines = [f"{key} = {json.dumps(texts.get(key, ''), ensure_ascii=False)}" for key in TEXTS]
     return "\n".join([*lines, f"rules = {json.dumps(rules)}"]) + "\n"

@@ -34,16 +34,16 @@ def compare(
     every_file: bool = False,
     by_pattern: bool = True,
 ) -> Comparison:
-    """What changed between the stores BEFORE and those AFTER, one or more of each. PER: unit of work, as
-    `--per` takes it. EVERY_FILE: also the table of all files. BY_PATTERN: many files of similar names are one
-    row. Raises StoreError, QueryError, RequestError."""
+    """The changes between the stores BEFORE and the stores AFTER, one or more of each. PER: unit of work, as
+    in `--per`. EVERY_FILE: adds the table of all files. BY_PATTERN: files with similar names share a row.
+    Raises StoreError, QueryError, RequestError."""
     chosen = settings or load()
     check(per)
     _check_distinct("before", before)
     _check_distinct("after", after)
-    # The same store may stand on both sides.
+    # The same store may be on both sides.
     paths = list(dict.fromkeys((*before, *after)))
-    # The engine works outside of Python's lock, and what it does one after the other leaves a core idle.
+    # The engine runs without Python's lock, and sequential queries would leave a core idle.
     with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
         read = dict(zip(paths, pool.map(lambda path: sums_of(path, chosen), paths), strict=True))
     sides = [read[path] for path in before], [read[path] for path in after]
@@ -55,7 +55,7 @@ def compare(
 
 
 def _check_distinct(side: str, stores: Sequence[str]) -> None:
-    """That no run stands for several: how runs differ anyway could not be told from copies of one."""
+    """Checks that no run is given twice: copies of one run would hide how much runs differ."""
     seen: dict[str, str] = {}
     for store in stores:
         place = os.path.realpath(store)
@@ -105,7 +105,7 @@ def _compared(
 
 
 def _time(before: Sequence[RunSums], after: Sequence[RunSums]) -> tuple[str | None, list[bool]]:
-    """What all times are, if they can be compared, and which runs have such times."""
+    """The kind of all times, if they are comparable, and which runs have such times."""
     kinds = [run.time for run in (*before, *after)]
     kind = next((kind for kind in ("elapsed", "system-cpu") if kind in kinds), None)
     timed = [kind is not None and one == kind for one in kinds]
@@ -118,7 +118,7 @@ def _totals(
     units = (*work.before, *work.after) if work else (1.0,) * table.runs
     runs = [*before, *after]
     of_runs = {
-        # A run of no length is one whose clock says nothing.
+        # A run of length 0 has a clock that says nothing.
         "wall_time_ns": [run.manifest.wall_ns or None for run in runs],
         "io_time_ns": [run.overview["io_time_ns"] for run in runs],
         "waiting_time_ns": [run.overview["waiting_time_ns"] for run in runs],

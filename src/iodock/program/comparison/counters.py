@@ -31,7 +31,7 @@ _Sums = dict[_Key, dict[str, Any]]
 
 
 def are_counters(stores: Sequence[str]) -> bool:
-    """Whether these are stores of counters. Raises RequestError where some are, and StoreError."""
+    """Whether these are stores of counters. Raises RequestError if only some are, and StoreError."""
     kinds = {}
     for path in dict.fromkeys(stores):
         with Store.open(path) as store:
@@ -48,9 +48,8 @@ def are_counters(stores: Sequence[str]) -> bool:
 
 
 def compare_counters(before: Sequence[str], after: Sequence[str], by: str, top: int | None) -> Answer:
-    """A row for each interface as a whole, then for each pattern of files, or file, those first whose time
-    changed most. BY: pattern or file. Raises RequestError for several runs of a side, StoreError and
-    QueryError."""
+    """A row for each interface as a whole, then for each pattern of files or file, largest change in time
+    first. BY: pattern or file. Raises RequestError for several runs on a side, StoreError and QueryError."""
     if len(before) > 1 or len(after) > 1:
         raise RequestError(
             "counters are compared of one run before and one after", "iodock diff BEFORE AFTER"
@@ -129,7 +128,7 @@ def _is_changed(row: dict[str, Any]) -> bool:
 
 
 def _by_change(row: dict[str, Any]) -> tuple[int, str]:
-    # A file of one side only has changed by all of its time.
+    # For a file on one side only the change is its whole time.
     change = (row["after_total_time_ns"] or 0) - (row["before_total_time_ns"] or 0)
     return -abs(change), str(row)
 

@@ -1,4 +1,4 @@
-"""What a comparison of two runs, or of several runs of each, says: data only."""
+"""Result of a comparison of two runs, or of several runs on each side: data only."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from iodock.shared.message import Message
 
 
 class Sureness(enum.Enum):
-    """What can be said of a difference, given the runs that there are."""
+    """Conclusions about a difference that the runs allow."""
 
     SAME = "same"
     """No difference in any run."""
     CLEAR = "clear"
-    """With at least 4 runs of each, an exact test says that chance gives such a difference in less than 5 %
-    of all cases."""
+    """With at least 4 runs on each side: in an exact test, chance gives such a difference in less than 5 % of
+    all cases."""
     NOISE = "noise"
-    """The difference lies within the spread of the runs."""
+    """The difference is within the spread of the runs."""
     FEW = "few-runs"
-    """The runs of one side all lie apart from those of the other, but there are too few to be sure."""
+    """All runs of one side differ from all runs of the other, but there are too few to be sure."""
     SINGLE = "single-runs"
-    """One run of each: how much runs differ anyway is not known."""
+    """One run on each side: the spread of runs is not known."""
     UNKNOWN = "unknown"
     """One of the sides is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One quantity before and after: its value in each run, in the unit that its name says."""
+    """One quantity before and after: its value in each run, in the unit that its name gives."""
 
     before_runs: tuple[float | None, ...]
     after_runs: tuple[float | None, ...]
     sureness: Sureness
     p_value: float | None = None
-    """Two-sided, of the exact test; None with fewer than 4 runs of each."""
+    """Two-sided p-value of the exact test; None with fewer than 4 runs on each side."""
 
     @property
     def before(self) -> float | None:
@@ -52,19 +52,19 @@ class Change:
 
     @property
     def difference(self) -> float | None:
-        """After less before."""
+        """After minus before."""
         before, after = self.before, self.after
         return None if before is None or after is None else after - before
 
     @property
     def ratio(self) -> float | None:
-        """After through before; None where there was nothing before."""
+        """After divided by before; None if there was nothing before."""
         before, after = self.before, self.after
         return None if before is None or after is None or before == 0 else after / before
 
     @property
     def spread(self) -> float | None:
-        """Half the range of the runs, as a share of their median: that of the side whose runs differ more."""
+        """Half the range of the runs, as a share of their median, on the side with the larger spread."""
         spreads = [_spread(side) for side in (self.before_runs, self.after_runs)]
         return max((one for one in spreads if one is not None), default=None)
 
@@ -82,37 +82,36 @@ def middle(values: Sequence[float | None]) -> float | None:
 
 
 MEASURES = ("total_time_ns", "count", "failed", "read_bytes", "written_bytes")
-"""Of a call or a file: time summed over tasks, calls, failed calls, bytes read and written."""
+"""For a call or a file: time summed over tasks, calls, failed calls, bytes read and written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A call, a sort of I/O, or a file (or the files of a name pattern), before and after."""
+    """A call, a kind of I/O, or a file (or the files of a name pattern), before and after."""
 
     name: str
     changes: Mapping[str, Change]
-    """By name, as in `MEASURES`."""
+    """By name, as listed in `MEASURES`."""
     matched: str = ""
-    """How files were found to be the same ones: `name`, `place` (same path below the working directory),
-    `star` (same but for what varies from run to run), `pattern`; `before` or `after` where only one side has
-    them."""
+    """How the file was matched: `name`, `place` (same path below the working directory), `star` (same except
+    for parts that vary from run to run), `pattern`; `before` or `after` if only one side has it."""
     files: tuple[int, int] = (1, 1)
-    """Files before and after, the most in any one run."""
+    """Files before and after, the maximum over the runs."""
     calls: tuple[Row, ...] = ()
-    """Of a file: the calls whose change matters most to it."""
+    """For a file: the calls that contribute most to its change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The first rows of a ranking, the others summed up, and the sum of all."""
+    """The first rows of a ranking, the sum of the others, and the sum of all."""
 
     rows: tuple[Row, ...]
     other: Row | None
     total: Row
     of: int
-    """Rows that there are in all."""
+    """Total number of rows."""
     files: int = 0
-    """Of files: how many they stand for, before or after, whichever is more."""
+    """For files: the number of files that the rows stand for, before or after, whichever is more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +120,11 @@ class Noise:
 
     files: int
     change: Change
-    """Of all of them together: time, or numbers of calls where times can't be compared."""
+    """Sums over all of them: time, or numbers of calls if times are not comparable."""
     least_ns: float
-    """Less than this is noise,"""
+    """A smaller difference is noise,"""
     share: float
-    """and less than this share of the file's time. Of several runs also what they differ by anyway."""
+    """and so is a smaller share of the file's time. With several runs also the spread of the runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,24 +134,24 @@ class SizeChange:
     direction: str
     """`read` or `write`."""
     upper_bytes: int
-    """The largest size of the class: 0, 1, 2, 4, 8, ... bytes."""
+    """The largest size in the class: 0, 1, 2, 4, 8, ... bytes."""
     count: Change
     total_time_ns: Change
 
 
 @dataclass(frozen=True, slots=True)
 class FindingChange:
-    """A finding that is gone, new, still there, or of which only one side can tell."""
+    """A finding that disappeared, is new, or remains, or that only one side can detect."""
 
     state: str
-    """`gone`, `new`, `still`; `unseen` where the rule could not look on the side that lacks the finding."""
+    """`gone`, `new`, `still`; `unseen` if the rule could not run on the side without the finding."""
     before: Finding | None
-    """The finding in that of the runs where it costs most; None where no run has it."""
+    """The finding in the run where it costs most; None if no run has it."""
     after: Finding | None
     cost_seconds: Change
     """A run without the finding counts as 0."""
     seen: tuple[int, int]
-    """In how many runs before and after."""
+    """Number of runs with it, before and after."""
 
     @property
     def finding(self) -> Finding:
@@ -164,7 +163,7 @@ class FindingChange:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What stands beside the numbers, since it may explain or spoil them."""
+    """A note on something that may explain or distort the numbers."""
 
     kind: str
     """`work`, `durations`, `capture`, `clock`, `losses`, `end`, `machine`, `runs` or `program`."""
@@ -173,7 +172,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What numbers are divided by, so that runs that did unequal work can be compared."""
+    """The divisor of the numbers, so that runs with different amounts of work can be compared."""
 
     name: str
     """`records`, `files`, `MiB`: singular or plural as the user wrote it."""
@@ -195,7 +194,7 @@ class RunLabel:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything that `iodock diff` says."""
+    """The result of `iodock diff`."""
 
     before: tuple[RunLabel, ...]
     after: tuple[RunLabel, ...]
@@ -203,17 +202,17 @@ class Comparison:
     sentences: tuple[Message, ...]
     remarks: tuple[Remark, ...]
     time: str | None
-    """What times are: `elapsed`, `system-cpu` (truss -E), or None where they can't be compared."""
+    """Kind of the times: `elapsed`, `system-cpu` (truss -E), or None if they are not comparable."""
     work: Work | None
     """None: numbers are those of whole runs."""
     totals: Mapping[str, Change]
     """`wall_time_ns`, `io_time_ns` (wall time in I/O), `waiting_time_ns` (only in pipes and sockets),
     `rest_time_ns` (neither), then sums over all calls but those that wait: `MEASURES`, `files` (touched)."""
     parts: tuple[Row, ...]
-    """By sort of I/O: data, metadata, seek, sync, map, other, waiting."""
+    """By kind of I/O: data, metadata, seek, sync, map, other, waiting."""
     calls: Listing
     faster: Listing
-    """Files whose calls take less time than before (make fewer calls, where times can't be compared)."""
+    """Files whose calls take less time than before (or make fewer calls, if times are not comparable)."""
     slower: Listing
     same_files: int
     """Files that did not change."""
@@ -221,4 +220,4 @@ class Comparison:
     sizes: tuple[SizeChange, ...]
     findings: tuple[FindingChange, ...]
     files: Sequence[Row] = field(default=())
-    """Every file, for the table in full; empty unless asked for."""
+    """Every file, for the full table; empty unless requested."""

@@ -1,4 +1,4 @@
-"""Findings that are gone, new and still there."""
+"""Findings that disappeared, are new or remain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.program.findings import Finding
 
 @dataclass
 class _Group:
-    """What is taken for one finding: the same rule, about files of which some are the same."""
+    """Findings that count as the same one: same rule, and at least one file in common."""
 
     rule: str
     files: set[str]
@@ -26,7 +26,7 @@ class _Group:
 def finding_changes(
     before: Sequence[RunSums], after: Sequence[RunSums], work: Work | None
 ) -> tuple[FindingChange, ...]:
-    """New ones first, then those that are gone, then those still there; each by cost."""
+    """New ones first, then those that disappeared, then those that remain; each group by cost."""
     runs = [*before, *after]
     units = (*work.before, *work.after) if work else (1.0,) * len(runs)
     changes = [_change(group, runs, len(before), units) for group in _grouped(runs)]
@@ -51,13 +51,13 @@ def _grouped(runs: Sequence[RunSums]) -> list[_Group]:
 
 
 def _group_of(finding: Finding, groups: list[_Group], taken: set[int]) -> _Group:
-    """The group that FINDING belongs to; a new one, put into GROUPS, if there is none."""
+    """The group that FINDING belongs to; a new one, added to GROUPS, if there is none."""
     places = _places(finding)
     same = [group for group in groups if group.rule == finding.rule]
     for group in same:
         if group.files & places or (not group.files and not places):
             return group
-    # One about files that have other names in the other run is the same one if it is the only one.
+    # A finding about files with other names in the other run is the same one if it is the only one.
     free = [group for group in same if id(group) not in taken]
     if len(same) == len(free) == 1 and not places:
         return free[0]
@@ -66,7 +66,7 @@ def _group_of(finding: Finding, groups: list[_Group], taken: set[int]) -> _Group
 
 
 def _places(finding: Finding) -> set[str]:
-    """Its files' names without what varies from run to run."""
+    """Names of its files without the parts that vary from run to run."""
     return {_starred(name) for name in finding.files}
 
 
@@ -101,7 +101,7 @@ def _silent(run: RunSums) -> set[str]:
 
 
 def _state(group: _Group, runs: Sequence[RunSums], first: int, seen: tuple[int, int]) -> str:
-    """A finding in less than half of a side's runs is not there."""
+    """A finding in less than half of a side's runs counts as absent."""
     is_before, is_after = 2 * seen[0] >= first, 2 * seen[1] >= len(runs) - first
     if is_before and is_after:
         return "still"

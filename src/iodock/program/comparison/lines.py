@@ -1,4 +1,4 @@
-"""Many files of similar names as one line of a comparison."""
+"""Combines files with similar names into one line of a comparison."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from iodock.program.store.engine import Engine
 
 
 def fold_into_patterns(engine: Engine, before: Sequence[RunSums], after: Sequence[RunSums]) -> None:
-    """Puts in `keyed` and `keys` one key in place of those of files that share a pattern in one of the
-    runs. A key that is alone in its pattern keeps its name."""
+    """Replaces the keys of files that share a pattern in one of the runs by one key, in `keyed` and `keys`. A
+    key that is alone in its pattern keeps its name."""
     runs = [*before, *after]
     engine.bring("named", pa.concat_tables([_numbered(run.files, at) for at, run in enumerate(runs)]))
     engine.keep("patterned", patterns_sql("named", "run"))

@@ -1,4 +1,4 @@
-"""The runs' calls added up by file, call or sort of I/O, each quantity with a value for each run."""
+"""The runs' calls summed by file, call or kind of I/O, each quantity with a value for each run."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from iodock.program.comparison.sums import RunSums
 from iodock.program.store.engine import Engine
 
 WORKING = "part <> 'waiting'"
-"""Waiting on pipes and sockets is shown as a sort of its own, and counts nowhere else."""
+"""Waiting on pipes and sockets is a separate kind of I/O and is not counted elsewhere."""
 MOST_CALLS_OF_FILE = 3
 _NAMED = """SELECT t.*, k.name, k.matched, k.files_before, k.files_after
 FROM {source} t LEFT JOIN keys k ON k.key_id = t.key_id"""
-# Names are looked up for the rows that are shown only.
+# Names are looked up only for the rows that are shown.
 _FILES = "greatest(coalesce(k.files_before, 0), coalesce(k.files_after, 0))"
 _COUNTED = f"""SELECT count(*) AS of, CAST(coalesce(sum({_FILES}), 0) AS BIGINT) AS files
 FROM ranked t LEFT JOIN keys k ON k.key_id = t.key_id"""
 _TELLING_SHARE = 0.1
-"""Of a file's largest change: calls that change by less are not shown with it."""
+"""Share of a file's largest change: calls that change by less are not listed under it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +35,21 @@ class Table:
 
     engine: Engine
     before: int
-    """How many runs are before; they come first."""
+    """Number of runs before the change; they come first."""
     runs: int
     timed: tuple[bool, ...]
-    """For each run whether its times are known, and of the same sort as the others'."""
+    """For each run whether its times are known and of the same kind as the others'."""
     least: float = 0.0
-    """A file that differs by less, in ns, is neither faster nor slower; 0: numbers of calls are compared."""
+    """A file whose difference in ns is smaller is neither faster nor slower; 0: numbers of calls are
+    compared."""
 
     @property
     def ranking(self) -> str:
-        """What rows are ranked by: time, or calls where times can't be compared."""
+        """Measure that ranks the rows: time, or calls if times are not comparable."""
         return "total_time_ns" if all(self.timed) else "count"
 
     def change(self, values: Sequence[float], measure: str = "count") -> Change:
-        """A quantity's value in each run, judged; times that are not known left out."""
+        """A quantity's value in each run, with its significance; times that are not known are left out."""
         known: list[float | None] = [
             value if measure != "total_time_ns" or timed else None
             for value, timed in zip(values, self.timed, strict=True)
@@ -56,7 +57,7 @@ class Table:
         return change(known[: self.before], known[self.before :])
 
     def row(self, name: str, found: Mapping[str, Any], **more: Any) -> Row:
-        """A row out of a column for each measure and run."""
+        """A row from a column for each measure and run."""
         changes = {
             measure: self.change([found[f"{measure}_{run}"] for run in range(self.runs)], measure)
             for measure in MEASURES
@@ -73,8 +74,8 @@ def table_of(
     least: float,
     by_pattern: bool,
 ) -> Table:
-    """Brings the runs' sums into ENGINE as `cells`: key_id, call, class, part, run, `MEASURES` per unit.
-    BY_PATTERN: files of similar names have one key."""
+    """Loads the runs' sums into ENGINE as `cells`: key_id, call, class, part, run, `MEASURES` per unit.
+    BY_PATTERN: files with similar names have one key."""
     runs = [*before, *after]
     match_files(engine, before, after)
     if by_pattern:
@@ -107,7 +108,7 @@ def _columns(table: Table) -> str:
 
 
 def _summed_columns(table: Table) -> str:
-    """SQL: the same columns, added up."""
+    """SQL: the same columns, summed."""
     names = (f"{measure}_{run}" for measure in MEASURES for run in range(table.runs))
     return ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in names)
 
@@ -118,13 +119,13 @@ def _folded(table: Table, by: str, where: str = WORKING) -> str:
 
 
 def _medians(table: Table) -> tuple[str, str]:
-    """SQL: the medians before and after of what rows are ranked by."""
+    """SQL: the medians, before and after, of the measure that ranks the rows."""
     names = [f"{table.ranking}_{run}" for run in range(table.runs)]
     return _median(names[: table.before]), _median(names[table.before :])
 
 
 def _difference(table: Table) -> str:
-    """SQL: the median after less that before."""
+    """SQL: the median after minus the median before."""
     before, after = _medians(table)
     return f"({after} - {before})"
 
@@ -134,8 +135,8 @@ def _median(names: Sequence[str]) -> str:
 
 
 def _rank_files(table: Table) -> None:
-    """Keeps `by_file_call` and `by_file`, with `difference` and, for files, `weight`: the larger of what
-    their calls gained and lost, so that a file is seen whose calls changed in opposite ways."""
+    """Creates `by_file_call` and `by_file`, with `difference` and, for files, `weight`: the larger of what
+    their calls gained and lost, so that a file whose calls changed in opposite directions is listed, too."""
     engine, difference = table.engine, _difference(table)
     by_call = _folded(table, "key_id, call")
     engine.keep("by_file_call", f"SELECT *, {difference} AS difference FROM ({by_call}) t")
@@ -148,7 +149,7 @@ FROM by_file_call GROUP BY key_id) t""",
 
 
 def _find_noise(table: Table) -> None:
-    """Keeps `noise`, keys of files that differ by too little, or no more than the runs do anyway."""
+    """Creates `noise`: keys of files that differ by too little, or by no more than the spread of the runs."""
     engine, (before, after) = table.engine, _medians(table)
     little = f"weight < greatest({table.least!r}, {NOISE_SHARE} * greatest({before}, {after}))"
     engine.keep(
@@ -170,7 +171,7 @@ WHERE difference <> 0 AND NOT EXISTS (SELECT 1 FROM noise n WHERE n.key_id = f.k
 
 
 def noise(table: Table) -> Noise:
-    """The files of `noise` together."""
+    """Sums over the files of `noise`."""
     found = table.engine.rows(
         f"""SELECT {_summed_columns(table)}, CAST(coalesce(sum({_FILES}), 0) AS BIGINT) AS files
 FROM by_file t JOIN noise n ON n.key_id = t.key_id LEFT JOIN keys k ON k.key_id = t.key_id"""
@@ -180,13 +181,13 @@ FROM by_file t JOIN noise n ON n.key_id = t.key_id LEFT JOIN keys k ON k.key_id 
 
 
 def totals(table: Table) -> Mapping[str, Change]:
-    """Sums over all calls but those that wait."""
+    """Sums over all calls, without waiting."""
     (found,) = table.engine.rows(_folded(table, ""))
     return table.row("", found).changes
 
 
 def parts(table: Table) -> tuple[Row, ...]:
-    """By sort of I/O."""
+    """Sums by kind of I/O."""
     rows = table.engine.rows(_folded(table, "part", "true"))
     order = ("data", "metadata", "seek", "sync", "map", "other", "waiting")
     rows.sort(key=lambda row: order.index(row["part"]))
@@ -253,7 +254,7 @@ def _file_row(table: Table, found: Mapping[str, Any], own_calls: Sequence[Row]) 
 
 
 def _calls_of(table: Table, keys: Sequence[int]) -> dict[int, list[Row]]:
-    """By file: the calls that make up its change."""
+    """By file: the calls that contribute to its change."""
     listed = ", ".join(map(str, keys)) or "NULL"
     found = table.engine.rows(
         f"""SELECT * FROM (SELECT *, row_number() OVER w AS place,

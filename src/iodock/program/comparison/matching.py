@@ -1,5 +1,5 @@
-"""Which files of runs are the same ones: by name, by place below the working directory, by what of a name
-does not vary from run to run, or by name pattern."""
+"""Matches the files of runs: by name, by path below the working directory, by the parts of the name that do
+not vary from run to run, or by name pattern."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _TEMPORARY = r"(/tmp|/var/tmp|/dev/shm)/"
 
 
 def _six_random() -> str:
-    """Six letters and digits as mkstemp makes them: one at least is a digit or a capital, or it is a word."""
+    """Six letters and digits as mkstemp creates them: at least one is a digit or a capital, otherwise it may
+    be a word."""
     choices = (f"[a-z]{{{at}}}[A-Z0-9][A-Za-z0-9]{{{5 - at}}}" for at in range(6))
     return f"(?:{'|'.join(choices)})"
 
@@ -30,20 +31,20 @@ VARYING = (
     (r"\b[0-9a-f]*[0-9][0-9a-f]{7,}\b", "*"),
     (r"[0-9]+", "*"),
 )
-"""What varies from run to run (unique ids, temporary names, hashes, then any digits: pids, dates, ranks,
-jobs), and what takes its place; in this order."""
+"""Parts of names that vary from run to run (unique ids, temporary names, hashes, then any digits: pids,
+dates, ranks, jobs), and their replacements; applied in this order."""
 
 
 def starred(column: str) -> str:
-    """SQL for a column's names without what varies."""
+    """SQL for a column's names without the parts that vary."""
     for expression, put in VARYING:
         column = f"regexp_replace({column}, {quoted(expression)}, {quoted(put)}, 'g')"
     return column
 
 
 def match_files(engine: Engine, before: Sequence[RunSums], after: Sequence[RunSums]) -> None:
-    """Keeps `keyed` (run, file_id -> key_id) and `keys` (key_id, name, matched, files_before, files_after).
-    Runs are numbered from 0, those before first."""
+    """Creates `keyed` (run, file_id -> key_id) and `keys` (key_id, name, matched, files_before, files_after).
+    Runs are numbered from 0, those before the change first."""
     runs = [*before, *after]
     engine.bring("waiting", pa.concat_tables([_files(run, at) for at, run in enumerate(runs)]))
     own = _own_names([str(run.captured.get("working_directory") or "") for run in runs])
@@ -87,7 +88,7 @@ def _own_names(folders: Sequence[str]) -> str:
 
 
 def _take(engine: Engine, matched: str, column: str) -> None:
-    """Moves the files whose COLUMN both sides have from `waiting` to `matches`."""
+    """Moves the files whose COLUMN matches on both sides from `waiting` to `matches`."""
     engine.keep(
         "shared",
         f'SELECT "{column}" AS key FROM waiting GROUP BY 1 HAVING bool_or(late) AND NOT bool_and(late)',
@@ -101,7 +102,7 @@ FROM waiting w JOIN shared s ON s.key = w."{column}\"""",
 
 
 def _take_the_rest(engine: Engine) -> None:
-    """Files that only one side has: by their starred name where it stands for several names."""
+    """Files that only one side has, under their starred name if it stands for several names."""
     engine.keep(
         "shared",
         """SELECT late, star, count(DISTINCT name) AS names, any_value(name) AS name

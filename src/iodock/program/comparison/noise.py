@@ -1,4 +1,4 @@
-"""What is too small a difference to be called faster or slower."""
+"""Differences that are too small to be called faster or slower."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from iodock.program.comparison.data import middle
 from iodock.program.comparison.sums import RunSums
 
 NOISE_SHARE = 0.1
-"""Of a file's time: two runs of one program differ by as much in most files, by caches and the scheduler
-alone."""
+"""Share of a file's time: most files differ by this much between two runs of one program, because of caches
+and the scheduler."""
 RUN_SHARE = 0.01
-"""Of the run: who mends it does not look at less."""
+"""Share of the run: smaller differences are not worth attention."""
 ENOUGH_NS = 1e9
-"""So much is worth a word in a run of any length."""
+"""A difference of this size is worth a mention in a run of any length."""
 
 
 def least_of(
@@ -24,8 +24,8 @@ def least_of(
     after: Sequence[RunSums],
     units: Sequence[float],
 ) -> float:
-    """From this difference on, ns per unit of work, a file is called faster or slower; 0 where numbers of
-    calls are compared, which don't vary by chance as times do."""
+    """Smallest difference, ns per unit of work, that makes a file faster or slower; 0 if numbers of calls are
+    compared, which do not vary by chance as times do."""
     if time is None:
         return 0.0
     whole = [_whole(time, run) for run in (*before, *after)]
@@ -35,7 +35,8 @@ def least_of(
 
 
 def _whole(time: str, run: RunSums) -> float | None:
-    """What a share is of: how long the run took; of CPU time, and where that is not known, all its calls."""
+    """The reference of a share: the elapsed time; for CPU time, or if that is not known, the time of all
+    calls."""
     wall = run.manifest.wall_ns if time == "elapsed" else None
     inside: float | None = pc.sum(run.sums.column("total_time_ns")).as_py()
     return wall or inside

@@ -1,4 +1,5 @@
-"""What may explain or spoil a comparison: other ways of capture, clocks, losses, machines, ends."""
+"""Facts that may explain or distort a comparison: different capture methods, clocks, losses, machines,
+ends."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ Runs = Sequence[RunSums]
 
 
 def remarks_on(before: Runs, after: Runs) -> Iterator[Remark]:
-    """Everything that must be said beside the numbers."""
+    """All notes on the numbers."""
     yield from _times(before, after)
     yield from _capture(before, after)
     yield from _clocks(before, after)
@@ -137,7 +138,7 @@ def _machines(before: Runs, after: Runs) -> Iterator[Remark]:
 
 
 def _losses(before: Runs, after: Runs) -> Iterator[Remark]:
-    """Losses that the two sides don't share in the same number, those that differ most first."""
+    """Losses whose numbers differ between the sides, largest difference first."""
     names = {loss.name for run in (*before, *after) for loss in run.manifest.losses}
     counts = {name: (_lost(before, name), _lost(after, name)) for name in names}
     differing = sorted(
@@ -154,12 +155,12 @@ def _losses(before: Runs, after: Runs) -> Iterator[Remark]:
 
 
 def _lost(runs: Runs, name: str) -> int:
-    """The most in any one run."""
+    """The maximum over the runs."""
     return max(sum(loss.count for loss in run.manifest.losses if loss.name == name) for run in runs)
 
 
 def _differing(before: Runs, after: Runs, key: Callable[[RunSums], str]) -> dict[str, str] | None:
-    """What each side has, if that is not one and the same for all runs."""
+    """The values of each side, unless all runs have the same one."""
     sides = [sorted({key(run) for run in side}) for side in (before, after)]
     if len({*sides[0], *sides[1]}) <= 1:
         return None

@@ -1,4 +1,4 @@
-"""One run, folded to what a comparison needs: sums by file and call, sizes, and its diagnosis."""
+"""The sums of one run that a comparison needs: by file and call, by size, and its diagnosis."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from iodock.shared.engine.sql import quoted
 from iodock.shared.settings import Settings
 
 PLACED = f"kind IN ({', '.join(map(quoted, PATH_KINDS))})"
-# A call with two ends counts at its first one, so that sums over files are sums over calls.
+# A call with two ends counts at its first end, so that sums over files are sums over calls.
 _FIRST = "u.side IN (0, 1, 3)"
 _SUMS = f"""SELECT u.file_id, c.name AS call, c.class, {PART} AS part,
   CAST(coalesce(sum(u.time_ns) FILTER (WHERE {_FIRST}), 0) AS DOUBLE) AS total_time_ns,
@@ -30,7 +30,7 @@ FROM uses u JOIN calls c ON c.id = u.call_id LEFT JOIN files f ON f.file_id = u.
 WHERE u.file_id IS NOT NULL OR {IO_CALLS} GROUP BY ALL"""
 _SIZES = """SELECT direction, size_bin, CAST(sum(count) AS DOUBLE) AS count,
   CAST(sum(time_ns) AS DOUBLE) AS total_time_ns FROM transfers GROUP BY ALL"""
-# What the run worked on: files that were there, and how large those are that it read.
+# The work of the run: files that existed, and the sizes of those that it read.
 _WORK = f"""WITH used AS (SELECT file_id, sum(count) FILTER (WHERE errno_id IS NULL) AS good,
     sum(bytes) FILTER (WHERE direction = 1) AS read, sum(bytes) FILTER (WHERE direction = 2) AS written
   FROM uses GROUP BY 1)
@@ -52,8 +52,8 @@ class RunSums:
     time: str | None
     """`elapsed`, `system-cpu`, or None: no call has a time."""
     work: Mapping[str, int]
-    """`files`, `read_bytes`, `written_bytes`, `size_bytes` (of files read), `sized_read_bytes` (read of files
-    whose size is known): files on a file system that were there."""
+    """`files`, `read_bytes`, `written_bytes`, `size_bytes` (of files read), `sized_read_bytes` (read from
+    files whose size is known): files on a file system that existed."""
     diagnosis: Diagnosis
     files: pa.Table
     """`file_id`, `name`, `pattern`, `kind`, of every file."""
@@ -64,7 +64,7 @@ class RunSums:
 
     @property
     def captured(self) -> Mapping[str, Any]:
-        """How it was captured: `how`, `command`, ... as in the manifest."""
+        """How the run was captured: `how`, `command`, ... as in the manifest."""
         found: Mapping[str, Any] = self.manifest.raw.get("captured") or {}
         return found
 

@@ -1,4 +1,4 @@
-"""The comparison in a few sentences: data to be put in words by a view."""
+"""The comparison in a few sentences, as data; a view turns it into text."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from iodock.shared.language import N_
 from iodock.shared.message import Message, Scalar
 
 EQUAL_SHARE = 0.02
-"""Single runs whose wall times differ by less are called as fast as each other."""
+"""Single runs count as equally fast if their wall times differ by less."""
 
 MOST_OF_IT = 0.6
-"""From this share of the difference on, it is said to lie outside of I/O."""
+"""If at least this share of the difference lies outside of I/O, the verdict says so."""
 
 
 def headline(totals: Mapping[str, Change], work: Work | None) -> Message:
@@ -51,7 +51,7 @@ def _text(faster: bool, is_per: bool) -> str:
 def sentences(
     totals: Mapping[str, Change], faster: Listing, slower: Listing, time: str | None
 ) -> Iterator[Message]:
-    """What I/O had to do with it, and what is credited and blamed."""
+    """What I/O had to do with the change, and the files and calls that are credited and blamed."""
     io = totals["io_time_ns"]
     if io.before is not None and io.after is not None:
         values: dict[str, Scalar] = {"before_ns": io.before, "after_ns": io.after}
@@ -88,7 +88,7 @@ def _credit_and_blame(faster: Listing, slower: Listing) -> str:
 
 
 def _elsewhere(totals: Mapping[str, Change]) -> Iterator[Message]:
-    """Says so where it is not the I/O that made the difference."""
+    """Says so if I/O did not cause the difference."""
     wall, rest = totals["wall_time_ns"], totals["rest_time_ns"]
     if not wall.difference or not rest.difference or wall.before is None:
         return

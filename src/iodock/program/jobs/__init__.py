@@ -1,4 +1,4 @@
-"""Jobs of a folder, a row each: logs of Darshan as they lie there, and stores."""
+"""Jobs in a folder, one row each: Darshan logs and stores."""
 
 from iodock.program.jobs.table import COLUMNS, DOC, jobs_of
 

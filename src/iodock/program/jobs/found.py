@@ -1,4 +1,4 @@
-"""What lies below a folder: logs of Darshan, stores, and what is neither."""
+"""Finds Darshan logs, stores and other files below a folder."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from iodock.shared.errors import RequestError
 
 @dataclass(slots=True)
 class Found:
-    """Paths, each in the order of names."""
+    """Paths, each list sorted by name."""
 
     logs: list[Path] = field(default_factory=list)
     stores: list[Path] = field(default_factory=list)
     unread: list[tuple[Path, str]] = field(default_factory=list)
     """Folders that could not be listed, and why."""
     others: int = 0
-    """Files that are no logs of Darshan."""
+    """Files that are not Darshan logs."""
 
 
 def find(folder: Path) -> Found:
-    """Looks through a folder and those in it; links to folders are not followed. Raises RequestError."""
+    """Searches a folder and its subfolders without following links. Raises RequestError."""
     if not folder.exists():
         raise RequestError(
             f"{folder}: no such folder", "iodock show jobs DIR, with logs of Darshan or stores"

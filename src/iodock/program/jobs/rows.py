@@ -1,4 +1,4 @@
-"""One job as a row, of a log or of a store. What went wrong is in the row, too."""
+"""One job, a log or a store, as a row. Errors are in the row, too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNFINISHED = N_("is being recorded, or was left unfinished: iodock show overvie
 
 
 def of_log(path: Path) -> Row:
-    """A log of Darshan, of which only the job and its counters are read."""
+    """A Darshan log, of which only the job and its counters are read."""
     try:
         told = _native.darshan_job(str(path))
     except (_native.NativeError, OSError, UnicodeError) as error:
@@ -40,10 +40,10 @@ def of_log(path: Path) -> Row:
 
 
 def of_store(path: Path) -> Row:
-    """A store: of counters as of a log, of calls with the share of its time in which it was in I/O."""
+    """A store: with counters, like a log; with calls, with the share of its time in I/O."""
     try:
         if Store.is_unfinished(path):
-            # Whoever looks at a folder of jobs must not end what is still recorded there.
+            # Listing a folder of jobs must not end a recording in progress there.
             return of_problem(_UNFINISHED)
         with Store.open(path) as store:
             return _of_opened(store)
@@ -52,7 +52,7 @@ def of_store(path: Path) -> Row:
 
 
 def of_problem(reason: str) -> Row:
-    """Nothing is known but why."""
+    """A row with nothing but the reason."""
     return {"problem": reason}
 
 

@@ -1,2 +1,2 @@
-"""The servers' side of a run: what is asked of the site's monitor, and what its answers say. Who answers is
-put in by the command line (docs/decisions/0038)."""
+"""File servers during a run: the query to the site's monitor, and its answer in words. The command line
+supplies the monitor (docs/decisions/0038)."""

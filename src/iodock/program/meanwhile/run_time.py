@@ -1,4 +1,4 @@
-"""When and where a stored run was, as the monitor is asked for it."""
+"""Time and place of a stored run, for a query to the monitor."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _COUNTERS = (
     "(source = 'mountstats' AND metric IN ('server_read_bytes', 'server_written_bytes'))"
 )
 _MOST_POINTS = 20_000
-"""Of a counter: hours of a recording, and more than enough to compare clocks."""
+"""Samples of a counter: hours of a recording, and more than enough to compare clocks."""
 _LEAST_NS = 1
 
 
 def run_time(store: Store, settings: Settings) -> RunTime | None:
-    """None: its times have no date, or it has no times. Raises StoreError, QueryError."""
+    """None if its times have no date, or it has no times. Raises StoreError, QueryError."""
     manifest = store.manifest
     if manifest.clock != "epoch" or manifest.first_ts is None or manifest.last_ts is None:
         return None
@@ -33,14 +33,15 @@ def run_time(store: Store, settings: Settings) -> RunTime | None:
 
 
 def _hosts(raw: Any) -> tuple[str, ...]:
-    """The first is the one whose clock counts."""
+    """The first host is the one whose clock is used."""
     own = (raw.get("host") or {}).get("name")
     others = [one.get("name") for one in raw.get("hosts") or () if isinstance(one, dict)]
     return tuple(dict.fromkeys(str(name) for name in (own, *others) if name))
 
 
 def _mounts(store: Store, settings: Settings) -> tuple[MountedAs, ...]:
-    """Of the files that were used; of a log that does not say, by the settings' mount points."""
+    """File systems of the files that were used; for a log without this information, by the settings' mount
+    points."""
     named = {
         mount: one.monitored_as
         for mount, one in settings.file_systems.items()
@@ -66,7 +67,7 @@ def _is_used(store: Store, mount: str) -> bool:
 
 
 def _counters(store: Store, hosts: tuple[str, ...]) -> tuple[CounterSeries, ...]:
-    """Counters of the kernel that agents read, too."""
+    """Kernel counters that agents read, too."""
     try:
         rows = store.rows(f"""SELECT source, coalesce(target, '') AS target, metric,
   list(ts ORDER BY ts) AS at, list(value ORDER BY ts) AS value FROM (
@@ -75,7 +76,7 @@ def _counters(store: Store, hosts: tuple[str, ...]) -> tuple[CounterSeries, ...]
       AND (host IS NULL OR host = '{hosts[0].replace("'", "''") if hosts else ""}'))
 WHERE n <= {_MOST_POINTS} GROUP BY 1, 2, 3 HAVING max(value) > min(value) ORDER BY 1, 2, 3""")
     except (QueryError, StoreError):
-        # A recording without samples of its machine is joined by other means, or not.
+        # A recording without samples of its machine must be joined by other means, or can't be.
         return ()
     return tuple(
         CounterSeries(

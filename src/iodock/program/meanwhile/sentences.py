@@ -1,4 +1,4 @@
-"""From a monitor's answers to sentences: of the whole run, and of one call."""
+"""Turns a monitor's answers into sentences, for the whole run and for one call."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from iodock.shared.meanwhile import (
 from iodock.shared.message import Message, Scalar
 
 _TIMES_CALL = 2
-"""A sample that is longer than this many calls does not clear the servers of one."""
+"""A sample longer than this many calls says nothing about one call."""
 _MOST_NAMED = 3
-"""Servers in trouble and other users that are named."""
+"""Number of servers in trouble, and of other users, that are named."""
 
 
 def of_run(servers: Servers) -> tuple[Message, ...]:
-    """What the servers did while the program ran. A store that can't be read is one sentence."""
+    """The state of the servers while the program ran. If the store can't be read, one sentence says so."""
     try:
         found = servers.meanwhile()
         if found is None:
@@ -37,7 +37,7 @@ def of_run(servers: Servers) -> tuple[Message, ...]:
 
 
 def in_short(servers: Servers) -> tuple[Message, ...]:
-    """The same without clocks, for a check-up on one screen; nothing of a run that can't be joined."""
+    """The same without clocks, for a check-up on one screen; empty for a run that can't be joined."""
     try:
         found = servers.meanwhile()
         return () if found is None else tuple(_systems(found))
@@ -46,8 +46,8 @@ def in_short(servers: Servers) -> tuple[Message, ...]:
 
 
 def of_call(servers: Servers, name: str, lasted: tuple[int, int], mount: str | None) -> tuple[Message, ...]:
-    """What the servers did while one call on the file NAME lasted. MOUNT: of the file; None: not known. What
-    can't be read or joined is said of the whole run."""
+    """The state of the servers during one call on the file NAME. MOUNT: of the file; None: not known. If the
+    data can't be read or joined, the text for the whole run says so."""
     try:
         found = servers.meanwhile()
         if found is None:
@@ -59,7 +59,7 @@ def of_call(servers: Servers, name: str, lasted: tuple[int, int], mount: str | N
 
 
 def _mount_of(name: str, found: Meanwhile) -> str | None:
-    """Of a log that does not say, by the settings' mount points."""
+    """For a log without this information, by the settings' mount points."""
     above = [one for one in found.by_mount if name.startswith(f"{one.rstrip('/')}/")]
     return max(above, key=len, default=None)
 
@@ -117,7 +117,7 @@ def _of_arrays(system: str, found: Meanwhile, lasted: tuple[int, int]) -> Iterat
     for one in found.curves:
         if one.file_system == system and one.metric == "busy_share":
             ends = [end for end, _ in one.points]
-            # Each point is of the time since the one before.
+            # Each point covers the time since the one before.
             at = [
                 value
                 for (end, value), before in zip(one.points, [None, *ends], strict=False)
@@ -135,7 +135,7 @@ def _sample_s(one: ServerMoment) -> float | None:
 
 
 def _numbers(one: ServerMoment) -> Iterator[Message]:
-    """Those that somebody read."""
+    """Servers that an agent read."""
     if one.begin_ns is None or one.end_ns is None:
         return
     yield Message(words.SAMPLED, {"server": one.server, **_between(one.begin_ns, one.end_ns)})
@@ -157,7 +157,7 @@ def _between(begin: int, end: int) -> dict[str, Scalar]:
 
 
 def _count(value: float | None) -> Scalar:
-    """Whole where it is large."""
+    """An integer if it is large."""
     return value if value is None or value < 10 else round(value)
 
 
@@ -227,7 +227,7 @@ def _of_stretches(system: str, stretches: Sequence[ServerStretch], found: Meanwh
 
 
 def _troubles(by_server: dict[str, list[ServerStretch]]) -> Iterator[list[ServerStretch]]:
-    """For each server and state of trouble its stretches."""
+    """The periods of each server in each state of trouble."""
     for each in by_server.values():
         for state in TROUBLE:
             if alike := [one for one in each if one.state == state]:

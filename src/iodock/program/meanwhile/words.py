@@ -1,4 +1,4 @@
-"""What the servers' side of a run says, in sentences. A server that nobody read is never called healthy."""
+"""Sentences about the servers during a run. A server that no agent read is never called healthy."""
 
 from __future__ import annotations
 

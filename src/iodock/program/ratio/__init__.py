@@ -1,5 +1,6 @@
-"""Step 1 of the method: how much of the elapsed time a program computed, from times that others wrote down.
+"""Step 1 of the method: the share of the elapsed time that a program computed, from times that other tools
+recorded.
 
-Readers (`registry`) give records (`record`); `judge` reads their ratio, `grouping` adds them up, `tables`
-makes answers for the views, and `history` finds a site's threshold in a year of jobs.
+Readers (`registry`) return records (`record`); `judge` interprets their ratio, `grouping` sums them, `tables`
+builds answers for the views, and `history` finds a site's threshold in a year of jobs.
 """

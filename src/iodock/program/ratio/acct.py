@@ -38,7 +38,8 @@ _EARLIEST = 315_532_800  # 1980
 
 
 def sniff(sample: Sample) -> float:
-    """Sure of records whose version, command and start make sense; less so of a single damaged one."""
+    """Certain for records whose version, command and start are plausible; less so for a single damaged
+    record."""
     data = sample.data
     if len(data) < SIZE:
         return 0.0
@@ -52,7 +53,7 @@ def sniff(sample: Sample) -> float:
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """One record per process. Raises RatioError for a version that is not read."""
+    """One record per process. Raises RatioError for an unsupported version."""
     source, losses = reading.source, reading.losses
     data = source.data()
     _refuse_others(data, source.path)
@@ -98,9 +99,9 @@ def _ticks(compressed: int) -> int:
 
 @cache
 def _name(command: bytes) -> str | None:
-    """The command up to its NUL; None for bytes that no command has."""
+    """The command up to its NUL; None for bytes that can't be a command."""
     name = command.rstrip(b"\0")
-    # The kernel's own names are at most 15 bytes, and what follows them is zero.
+    # The kernel's names have at most 15 bytes, and zeros follow them.
     if not name or len(name) == len(command) or any(byte < 32 or byte == 127 for byte in name):
         return None
     return name.decode("utf-8", "replace")
@@ -111,7 +112,7 @@ def _looks_right(data: bytes, at: int) -> bool:
 
 
 def _resume(data: bytes, start: int) -> int | None:
-    """The next place where two records follow each other, or one ends the file; None if there is none."""
+    """The next offset at which two records follow each other, or one ends the file; None if there is none."""
     for version in _VERSION.finditer(data, start + 1):
         at = version.start() - 1
         if _looks_right(data, at):
@@ -122,8 +123,8 @@ def _resume(data: bytes, start: int) -> int | None:
 
 
 def _old_version(data: bytes) -> str | None:
-    """The version's name where all records have the same one that is not read, and a command where
-    version 0 and 1 have it."""
+    """The version's name if all records have the same unsupported version, and a command where versions 0 and
+    1 have it."""
     versions = {data[at + 1] for at in range(0, len(data) - SIZE + 1, SIZE)}
     if len(versions) != 1 or len(data) % SIZE or not data:
         return None

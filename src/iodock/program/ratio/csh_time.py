@@ -18,14 +18,14 @@ from iodock.program.ratio.record import Record
 _CSH = re.compile(r"(?<![\w.,])(\d+[.,]\d+)u (\d+[.,]\d+)s (\d+:[\d:.,]+) \d+(?:[.,]\d+)?%")
 _NEARLY_CSH = re.compile(r"\d[.,]\d{1,20}u \d|\d{1,20}io \d{1,20}pf\+\d{1,20}w")
 _NEARLY_ZSH = re.compile(r"s user \S{1,40}s system | system \S{1,40}% cpu |% cpu \S{1,40} total")
-"""Of lines of times that were damaged."""
+"""A part of a damaged line of times."""
 _ZSH = re.compile(
     r"^(.*?)\s*(?<![\w.,])(\d+[.,]\d+)s user (\d+[.,]\d+)s system \d+% cpu ([\d:.,]+) total\s*$", re.M
 )
 
 
 def sniff_csh(sample: Sample) -> float:
-    """Sure of its line."""
+    """Certain if it finds its line."""
     return 0.9 if any(map(_CSH.search, sample.lines)) else 0.0
 
 
@@ -40,12 +40,12 @@ def read_csh(reading: Reading) -> Iterator[Record]:
 
 
 def sniff_zsh(sample: Sample) -> float:
-    """Sure of its line."""
+    """Certain if it finds its line."""
     return 0.9 if "s user " in sample.text and any(map(_ZSH.match, sample.lines)) else 0.0
 
 
 def read_zsh(reading: Reading) -> Iterator[Record]:
-    """One record per line of times, which names the command."""
+    """One record per line of times, which includes the command."""
     for number, line in reading.lines():
         if found := _ZSH.match(line):
             name = found[1].strip() or f"{reading.source.name}:{number}"

@@ -1,4 +1,4 @@
-"""Files in, records out: each by its reader, with what was lost and what must be said."""
+"""Turns files into records, each by its reader, with losses and notes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _TICK_RECORDS = 1 << 13
 
 @dataclass(slots=True)
 class Files:
-    """Several files read one after the other. `losses` and `notes` are complete when `records` ends."""
+    """Several files read in sequence. `losses` and `notes` are complete when `records` ends."""
 
     paths: Sequence[str]
     form: str | None = None
-    """A reader's name; None recognises each file."""
+    """A reader's name; None detects the format of each file."""
     options: ReadOptions = field(default_factory=ReadOptions)
     standard_input: BinaryIO | None = None
     losses: Losses = field(default_factory=Losses)
     notes: dict[str, None] = field(default_factory=dict)
     readers: dict[str, Reader] = field(default_factory=dict)
-    """Those used, by name."""
+    """The readers that were used, by name."""
 
     def __post_init__(self) -> None:
         if self.options.time_format is not None:
@@ -71,5 +71,5 @@ class Files:
         return reader
 
     def usual_grouping(self) -> str:
-        """How the records are shown unless the user says: by command where a reader has one per process."""
+        """Default grouping of the records: by command if a reader has one record per process."""
         return "command" if any(one.by == "command" for one in self.readers.values()) else "record"

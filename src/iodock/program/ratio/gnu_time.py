@@ -1,8 +1,8 @@
 """GNU `time -v` and GNU `time` without options.
 
-Source: the manual of GNU time 1.9, and outputs of it. What the program itself wrote may stand before,
-between and, without a line break, directly in front. Its tabs may have become blanks, or be lost where it was
-pasted.
+Source: the manual of GNU time 1.9, and real outputs. The program's own output may come before the lines,
+between them and, without a line break, directly in front of one. Tabs may have become blanks, or be missing
+in pasted text.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _NAMES = "|".join(map(re.escape, (_ELAPSED, _USER, _SYSTEM, _READ, _WRITTEN, _ST
 _FIELD = re.compile(rf"\s*({_NAMES}): (.*)$")
 _LINE = re.compile(r"(?<!\d)(\d+[.,]\d\d)user (\d+[.,]\d\d)system (\d+:[\d:.,]+)elapsed (?:\d+|\?)%CPU")
 _NEARLY = re.compile(r"user \S{1,40}system |system \S{1,40}elapsed |elapsed \S{1,20}%CPU \(")
-"""Of a line of times that was damaged."""
+"""A part of a damaged line of times."""
 _INPUTS = re.compile(r"(\d+)inputs\+(\d+)outputs ")
 
 
 def sniff_verbose(sample: Sample) -> float:
-    """Certain of the two lines that nothing else writes."""
+    """Certain if it finds the two lines that no other program writes."""
     return (bool(_COMMAND.search(sample.text)) + (f"{_ELAPSED}: " in sample.text)) / 2
 
 
@@ -71,18 +71,18 @@ def _verbose(fields: dict[str, str], reading: Reading, line: int) -> Iterator[Re
 
 
 def block_bytes(*counts: str | None) -> int | None:
-    """Bytes of GNU time's inputs and outputs; None where there are none."""
+    """Bytes of GNU time's inputs and outputs; None if there are none."""
     known = [number for count in counts if count and (number := whole_number(count)) is not None]
     return sum(known) * BLOCK_BYTES if known else None
 
 
 def sniff_default(sample: Sample) -> float:
-    """Its one line is hardly written by anything else."""
+    """Other programs hardly ever write a line like this one."""
     return 0.95 if any(map(_LINE.search, sample.lines)) else 0.0
 
 
 def read_default(reading: Reading) -> Iterator[Record]:
-    """One record per line of times; its I/O stands in the next line."""
+    """One record per line of times; its I/O is in the next line."""
     waiting: Record | None = None
     for number, line in reading.lines():
         if waiting is not None:

@@ -1,4 +1,4 @@
-"""Records added up by command, user or node: accounting has one for each process."""
+"""Sums records by command, user or node: accounting has one record per process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _KEYS: dict[str, Callable[[Record], str]] = {
 
 
 def chosen(records: Iterable[Record], name: str | None, owner: str | None) -> Iterator[Record]:
-    """Those whose name fits the glob NAME (or a word of it does: `JOBID JOBNAME`) and whose user is OWNER."""
+    """Records whose name, or a word of it (`JOBID JOBNAME`), matches the glob NAME, and whose user is
+    OWNER."""
     fits = compiled(translate(name)).match if name is not None else None
     for record in records:
         if owner is not None and record.owner != owner:
@@ -28,7 +29,7 @@ def chosen(records: Iterable[Record], name: str | None, owner: str | None) -> It
 
 @dataclass(slots=True)
 class _Sum:
-    """Adds up as records come; a group holds no list of its records."""
+    """Sums records as they arrive; a group keeps no list of its records."""
 
     at: str
     owner: str
@@ -57,9 +58,9 @@ class _Sum:
 
 
 def added(records: Iterable[Record], by: str) -> list[Record]:
-    """One record per key, the longest elapsed first: times added up over its records, and as `cores` the
-    mean weighted by elapsed time, so that utilisation is the whole group's. Records without a ratio stay by
-    themselves at the end, so that nothing is added to what is not known. BY is command, user or node."""
+    """One record per key, the longest elapsed time first: sums of the times, and as `cores` the mean weighted
+    by elapsed time, so that the utilisation is that of the whole group. Records without a ratio stay separate
+    at the end, so that unknown values are not added up. BY is command, user or node."""
     key, groups, rest = _KEYS[by], dict[str, _Sum](), []
     for record in records:
         spent = record.user if record.user is not None else record.both

@@ -1,4 +1,4 @@
-"""How a site's jobs are spread over CPU utilisation, and what follows for its threshold."""
+"""Distribution of a site's jobs over CPU utilisation, and the threshold that follows from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ABOVE_ONE = 1.05
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """A hundredth of the axis; the last one holds 1, as which what lies above counts, too."""
+    """A hundredth of the axis; the last bin holds 1, which includes all larger values."""
 
     lower: float
     upper: float
@@ -35,13 +35,14 @@ class History:
     mean: float
     mean_by_hours: float
     deciles: tuple[float, ...]
-    """Ten, twenty, ..., ninety per cent of the jobs lie below; the fifth is the median."""
+    """Deciles of the jobs: ten, twenty, ..., ninety per cent of the jobs are below; the fifth is the
+    median."""
     bins: tuple[Bin, ...]
     above_one: int
-    """Jobs with more user time than their cores can give: their cores are not known rightly. Everywhere they
-    count as 1."""
+    """Jobs with more user time than their cores allow: their number of cores is wrong. They count as 1
+    everywhere."""
     too_short: int
-    """Left out: shorter than asked for."""
+    """Left out: shorter than the requested minimum."""
     without_ratio: int
     """Left out: no elapsed time, or no CPU time."""
     proposal: Proposal
@@ -76,7 +77,7 @@ class _Sums:
 def history_of(
     records: Iterable[Record], weight: Weight, shortest: float, cores: float | None
 ) -> History | None:
-    """The distribution of jobs of at least SHORTEST seconds; None where there are none."""
+    """The distribution of jobs of at least SHORTEST seconds; None if there are none."""
     sums = _Sums(array("d"), [0] * BINS, [0.0] * BINS)
     for record in records:
         value = utilisation(record, cores)

@@ -1,4 +1,4 @@
-"""An iodock store: the CPU times of the tasks that a live recording followed, over the run's wall time."""
+"""An iodock store: CPU times of the tasks that a live recording followed, divided by the run's wall time."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CAST(sum(cpu_system_ns) AS BIGINT) AS system FROM processes"""
 
 
 def sniff(sample: Sample) -> float:
-    """Certain of a folder with a manifest."""
+    """Certain if the folder has a manifest."""
     return 1.0 if sample.is_folder and (Path(sample.path) / "manifest.json").exists() else 0.0
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """One record: the run. Raises RatioError where no CPU time was recorded, and StoreError."""
+    """One record: the run. Raises RatioError if no CPU time was recorded, and StoreError."""
     from iodock.program.store import Store
 
     path = reading.source.path
@@ -52,7 +52,7 @@ def read(reading: Reading) -> Iterator[Record]:
 
 
 def _io_share(io: Mapping[str, int] | None, wall_ns: int) -> float | None:
-    """The share that `iodock diagnose` names; None where calls have no durations."""
+    """The share that `iodock diagnose` reports; None if calls have no durations."""
     spent = io.get("file_ns") if io else None
     return None if spent is None or not wall_ns else spent / wall_ns
 

@@ -1,4 +1,4 @@
-"""How a CPU utilisation is read, and what comes next: step 1 of the method."""
+"""Interprets a CPU utilisation and names the next step: step 1 of the method."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from iodock.shared.units import number_text
 
 Verdict = Literal["I/O-heavy", "between", "compute", "unknown"]
 _ABOVE_ONE = 1.05
-"""Clocks of different fineness give a little over 1; more means more cores than were said."""
+"""Clocks of different resolution give slightly more than 1; a larger value means more cores than were
+stated."""
 _SYSTEM_HIGH = 0.2
 STEP_2 = N_("step 2: iodock volume -- CMD")
 NOT_ONLY_IO = N_(
@@ -25,21 +26,21 @@ NOT_ONLY_IO = N_(
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A record with its ratio and what follows from it."""
+    """A record with its ratio and the conclusions from it."""
 
     record: Record
     cores: float | None
-    """What was divided by; None where that is not known."""
+    """The number of cores in the divisor; None if it is not known."""
     utilisation: float | None
     system: float | None
-    """Share of system time, as utilisation is of user time."""
+    """Share of system time, computed like the utilisation from user time."""
     verdict: Verdict
     why: str
     next: str
 
 
 def judge(record: Record, limits: Ratio, cores: float | None = None) -> Judged:
-    """Reads a record's ratio by a site's limits. CORES where the record has none; without both, one."""
+    """Interprets a record's ratio by a site's limits. CORES if the record has none; without both, one."""
     share, system = utilisation(record, cores), system_share(record, cores)
     known = bool(record.cores) or cores is not None
     verdict, why, following = _verdict_and_reason(record, share, system, limits, known)
@@ -75,7 +76,7 @@ def _verdict_and_reason(
 def _recorded_verdict_and_reason(
     record: Record, share: float, io: float, limits: Ratio
 ) -> tuple[Verdict, str, str]:
-    """What was recorded says more than the CPU's idleness."""
+    """Recorded I/O is better evidence than an idle CPU."""
     why = f"recorded: {io:.1%} of the elapsed time was in calls on files"
     following = f"iodock diagnose {shlex.quote(record.at)}"
     if io >= IO_HEAVY:

@@ -1,4 +1,4 @@
-"""What a reader gives: one program, process or job with its times. Data only."""
+"""The result of a reader: one program, process or job with its times. Data only."""
 
 from __future__ import annotations
 
@@ -13,31 +13,33 @@ from iodock.shared.bounded.doubts import MOST_SECONDS
 class Record(NamedTuple):
     """Times of one program, process or job, in seconds. None is 'not known'.
 
-    A tuple and no dataclass: a year of accounting has millions of them, and these are made in half the time.
+    A tuple instead of a dataclass: a year of accounting has millions of records, and tuples are created in
+    half the time.
     """
 
     name: str
-    """Command, job name, or where the measurement stands."""
+    """Command, job name, or the place of the measurement."""
     real: float | None
-    """Elapsed; of several processes added up, their elapsed times added up. Below 0: the clock ran back."""
+    """Elapsed time; for several processes the sum of their elapsed times. Below 0: the clock ran
+    backwards."""
     user: float | None
     system: float | None
     cores: float | None = None
-    """Cores that the user time is spread over; None: the source does not say; 0: it says that it does not
-    know."""
+    """Cores that the user time is spread over; None: the source does not say; 0: the source says that it does
+    not know."""
     runs: int = 1
-    """Processes, runs or jobs added up here."""
+    """Number of processes, runs or jobs in this sum."""
     owner: str = ""
-    """User name, or id where the source has only that."""
+    """User name, or id if the source has only that."""
     node: str = ""
     at: str = ""
-    """`FILE:LINE` or `FILE` where it was found."""
+    """`FILE:LINE` or `FILE` of its origin."""
     both: float | None = None
-    """User and system time together, where the source does not tell them apart."""
+    """User and system time together, if the source does not separate them."""
     io_bytes: int | None = None
-    """File I/O as the source counts it, where it does."""
+    """File I/O as counted by the source, if it counts it."""
     io_share: float | None = None
-    """Of the elapsed time, in calls on files, where the source has recorded them."""
+    """Share of the elapsed time in calls on files, if the source recorded them."""
 
 
 CURES: Mapping[str, str] = {
@@ -56,26 +58,26 @@ CURES: Mapping[str, str] = {
     "times are of the other nodes; copy the file again",
     "zero-elapsed": "shorter than the clock shows, so there is no ratio: measure a longer run",
 }
-"""Name of what was lost -> what to do about it."""
+"""Name of a loss -> what to do about it."""
 
 _MOST_CORES = 1 << 31
-"""More than any machine has: batch systems write 4294967294 and 4294967295 for what they don't know."""
+"""More cores than any machine has: batch systems write 4294967294 and 4294967295 for unknown values."""
 
 
 @dataclass(slots=True)
 class Losses:
-    """What a reader could not use: counted by name, with the first place of each."""
+    """Input that a reader could not use: counted by name, with the first place of each."""
 
     counts: dict[str, int] = field(default_factory=dict)
     first: dict[str, str] = field(default_factory=dict)
 
     def count(self, name: str, where: str) -> None:
-        """One more of NAME (a key of CURES); WHERE is `FILE:LINE`."""
+        """Counts one more NAME (a key of CURES); WHERE is `FILE:LINE`."""
         self.counts[name] = self.counts.get(name, 0) + 1
         self.first.setdefault(name, where)
 
     def listed(self) -> tuple[Loss, ...]:
-        """With cures, the first place named."""
+        """With cures, ordered by first appearance."""
         return tuple(
             Loss(name, count, f"{CURES[name]} (first: {self.first[name]})")
             for name, count in self.counts.items()
@@ -83,7 +85,8 @@ class Losses:
 
 
 def checked(records: Iterable[Record], losses: Losses) -> Iterator[Record]:
-    """Passes records on, without what can't be, and counts those without a ratio under the reason's name."""
+    """Passes records on, drops those with impossible values, and counts those without a ratio under the
+    reason's name."""
     for record in records:
         real = record.real
         if real is not None and real >= MOST_SECONDS:
@@ -104,8 +107,8 @@ def checked(records: Iterable[Record], losses: Losses) -> Iterator[Record]:
 
 
 def utilisation(record: Record, cores: float | None = None) -> float | None:
-    """(user / cores) / real; of user and system where the source does not tell them apart. CORES stands in
-    where the record has none, else it is one. None without an elapsed time, and with 0 cores."""
+    """(user / cores) / real, with user and system time if the source does not separate them. CORES applies if
+    the record has none, else the number is one. None without an elapsed time, and with 0 cores."""
     spent = record.user if record.user is not None else record.both
     return _share(record, spent, cores)
 
@@ -123,7 +126,7 @@ def _share(record: Record, spent: float | None, cores: float | None) -> float | 
 
 
 def core_count(record: Record, cores: float | None = None) -> float | None:
-    """What user time is divided by: the record's cores, else CORES, else one. None where the source has 0."""
+    """The divisor of user time: the record's cores, else CORES, else one. None if the source has 0."""
     if record.cores:
         return record.cores
     return cores if cores is not None or record.cores == 0 else 1.0

@@ -1,4 +1,4 @@
-"""Every reader, and which one a file is for."""
+"""All readers, and the choice of the one for a file."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ READERS: tuple[Reader, ...] = (
     iodock_store.READER,
 )
 _LEAST = 0.3
-"""Less sure than this is a guess."""
+"""A lower certainty than this is a guess."""
 _TIE = 0.04
 
 
 def names() -> tuple[str, ...]:
-    """What `--from` takes."""
+    """Values of `--from`."""
     return tuple(reader.name for reader in READERS)
 
 
@@ -52,8 +52,8 @@ def find(name: str) -> Reader:
 
 
 def recognise(source: Source) -> tuple[Reader, tuple[Reader, ...]]:
-    """The reader that is surest of a file, and others that also find something in it. Raises RatioError
-    where none is, or two are alike."""
+    """The reader that fits a file best, and others that also find something in it. Raises RatioError if none
+    does, or two fit equally well."""
     sample = Sample(source.path, b"" if source.is_folder else source.sample(), source.is_folder)
     sure = sorted(((reader.sniff(sample), reader) for reader in READERS), key=lambda one: -one[0])
     best, second = sure[0], sure[1]
@@ -76,7 +76,7 @@ def _nothing(source: Source, sample: Sample) -> RatioError:
 
 
 def node_names(paths: Sequence[str]) -> list[str]:
-    """What tells files of several nodes apart: the parts of their paths that are not the same in all."""
+    """Distinguishes files of several nodes: the parts of their paths that are not the same in all."""
     parts = [Path(path).parts for path in paths]
     if len(set(parts)) < 2:
         return [Path(path).name for path in paths]

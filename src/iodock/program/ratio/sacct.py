@@ -1,7 +1,7 @@
-"""`sacct -P` or `-p` (Slurm), with its header: runs of jobs, with their steps folded in.
+"""`sacct -P` or `-p` (Slurm), with its header: runs of jobs that include their steps.
 
-Source: sacct(1). A job's row (`123`) has the sum of its steps' CPU time; where that is zero or the row is
-missing, the steps (`123.batch`, `123.0`) are added up instead, never both. A job that was requeued has one
+Source: sacct(1). A job's row (`123`) has the sum of its steps' CPU time; if that is zero or the row is
+missing, the steps (`123.batch`, `123.0`) are summed instead, never both. A job that was requeued has one
 record for each run (`sacct -D`).
 """
 
@@ -32,7 +32,7 @@ _TIMES_WANTED = (("ElapsedRaw", "Elapsed", "Start"), ("UserCPU", "TotalCPU"))
 
 
 def sniff(sample: Sample) -> float:
-    """Sure of a header that names JobID; half sure of what looks like sacct in another shape."""
+    """Certain if the header names JobID; half certain for what looks like sacct in another format."""
     first = next((line for line in sample.lines if line.strip()), "")
     if _delimiter(first):
         return 0.95
@@ -43,8 +43,8 @@ def sniff(sample: Sample) -> float:
 
 def read(reading: Reading) -> Iterator[Record]:
     """One record per run of a job, in the order in which they are complete. Raises RatioError without a
-    header or the columns needed."""
-    # Nearly always a job's rows stand together, so that only a few jobs are held at a time.
+    header or the required columns."""
+    # The rows of a job are nearly always adjacent, so that only a few jobs are held at a time.
     scattered = last_lines(_jobs(Reading(reading.source, reading.options, Losses(), {})))
     reading.source.seen = 0
     jobs: dict[str, Job] = {}
@@ -65,7 +65,7 @@ def read(reading: Reading) -> Iterator[Record]:
 
 
 def _jobs(reading: Reading) -> Iterator[tuple[int, str]]:
-    """Line and job of each row, read as fast as can be; names of damaged rows among them do no harm."""
+    """Line and job of each row, read as fast as possible; wrong names from damaged rows do no harm here."""
     place, delimiter = -1, ""
     for number, line in reading.source.lines():
         if place >= 0:
@@ -84,7 +84,7 @@ def _finished(job: Job, reading: Reading) -> Iterator[Record]:
         record = _folded(run, reading)
         if record is not None:
             if record.real and not (record.user or record.system or record.both):
-                # Slurm says 0 where it does not know: without jobacct_gather no task's time is counted.
+                # Slurm writes 0 for unknown: without jobacct_gather no task's time is counted.
                 record = record._replace(user=None, both=None)
             yield record
 
@@ -107,7 +107,7 @@ def _folded(run: Run, reading: Reading) -> Record | None:
 
 
 def _added(sum_: Record | None, step: Record) -> Record:
-    """Steps of a job: CPU times add up, they run in the same elapsed time on the same cores."""
+    """Steps of a job: CPU times are summed; they run in the same elapsed time on the same cores."""
     if sum_ is None:
         return step
     return sum_._replace(
@@ -163,13 +163,14 @@ def _rows(reading: Reading) -> Iterator[Row]:
 
 
 def _mended(fields: list[str], named: int, extra: int, delimiter: str) -> list[str]:
-    """Users choose job names, and sacct does not mark a delimiter in them: what is too much is the name's."""
+    """Users choose job names, and sacct does not escape a delimiter in them: surplus fields belong to the
+    name."""
     name = delimiter.join(fields[named : named + extra + 1])
     return [*fields[:named], name, *fields[named + extra + 1 :]]
 
 
 def _odd_line(fields: list[str], line: str, header: list[str], reading: Reading, number: int) -> None:
-    # Files of several months put together have their headers in between.
+    # Concatenated files of several months have headers in between.
     if line.strip() and fields[: len(header)] != header:
         reading.losses.count("damaged-line", reading.at(number))
 
@@ -210,13 +211,13 @@ def _columns(header: list[str]) -> Mapping[str, int]:
 
 
 def _picker(columns: Mapping[str, int], width: int) -> Callable[[list[str]], tuple[str, ...]]:
-    """Takes the columns of _WANTED out of a row at once; those that are not there are empty."""
+    """Selects the columns of _WANTED from a row; those that are missing are empty."""
     pick = itemgetter(*(columns.get(name, width) for name in _WANTED))
     return lambda fields: pick([*fields, ""])
 
 
 def _record(row: Row, reading: Reading) -> Record | None:
-    """The row's times; None, and counted, where it has no elapsed time."""
+    """The row's times; None, and counted as a loss, if it has no elapsed time."""
     number, fields = row.line, row.fields
     job, name, owner, node, start, end, raw, clock, total, user, system, *rest = fields
     allocated, cpus, most_read, most_written = rest
@@ -250,8 +251,8 @@ def _cores(*counts: str) -> int | None:
 
 
 def _elapsed(raw: str, clock: str, start: str, end: str) -> float | None:
-    """Elapsed seconds; from the dates where there is nothing else, or where they run back."""
-    # Dates of this form sort as text, which saves parsing them.
+    """Elapsed seconds; from the dates if there is nothing else, or if they run backwards."""
+    # Dates in this format sort as text, which avoids parsing them.
     if end[:1].isdigit() and start[:1].isdigit() and end < start:
         first, last = date_seconds(start), date_seconds(end)
         return None if first is None or last is None else last - first

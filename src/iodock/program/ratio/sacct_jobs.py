@@ -1,5 +1,5 @@
-"""Rows of sacct put together to runs of jobs: a job's rows need not stand together, and a requeued job has
-several runs (`sacct -D`), each with a row and steps of its own."""
+"""Combines rows of sacct into runs of jobs: a job's rows need not be adjacent, and a requeued job has several
+runs (`sacct -D`), each with a row and steps of its own."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Row(NamedTuple):
 
     line: int
     fields: tuple[str, ...]
-    """The columns that are wanted, in their order; the first is the job's id, with `.STEP` for a step."""
+    """The required columns in order; the first is the job's id, with `.STEP` for a step."""
     started: str
-    """Start and submission as written; empty where there are no such columns."""
+    """Start and submission time as written; empty if the columns are missing."""
     running: bool
 
     @property
@@ -25,13 +25,13 @@ class Row(NamedTuple):
 
     @property
     def is_step(self) -> bool:
-        """Whether it is a part of a job."""
+        """Whether it is a step of a job."""
         return "." in self.fields[0]
 
 
 @dataclass(slots=True)
 class Run:
-    """One run of one job while its rows come in."""
+    """One run of one job while its rows are being read."""
 
     line: int
     row: Row | None = None
@@ -40,7 +40,7 @@ class Run:
 
     @property
     def running(self) -> bool:
-        """Whether a row says that it has not ended."""
+        """Whether one of its rows says that it has not ended."""
         rows = [*self.steps.values(), *([self.row] if self.row else [])]
         return any(one.running for one in rows)
 
@@ -52,17 +52,17 @@ class Job:
     runs: list[Run] = field(default_factory=list)
 
     def add(self, row: Row) -> bool:
-        """Takes a row in; False for one that is there already."""
+        """Adds a row; False if it is a duplicate."""
         return self._add_step(row) if row.is_step else self._add_run(row)
 
     def _add_run(self, row: Row) -> bool:
         for run in self.runs:
             if run.row is None:
-                # Its steps came first.
+                # Its steps came before its own row.
                 run.row = row
                 return True
             if _is_same(run.row, row):
-                # In files of several months a job that ran over the end of one stands in both.
+                # In files of several months a job that ran across the end of a month is in both files.
                 is_newer = run.row.running and not row.running
                 run.row = row if is_newer else run.row
                 return is_newer
@@ -88,14 +88,14 @@ class Job:
 
 
 def _is_same(one: Row, other: Row) -> bool:
-    """Whether two rows of one id are of the same run: they began at the same time, or say the same."""
+    """Whether two rows of one id belong to the same run: they have the same start, or the same content."""
     if one.started and other.started:
         return one.started == other.started
     return one.fields == other.fields
 
 
 def last_lines(jobs: Iterable[tuple[int, str]]) -> dict[str, int]:
-    """Of (line, job) of every row: jobs whose rows don't stand together -> the line of their last one."""
+    """From (line, job) of every row: jobs whose rows are not adjacent -> the line of their last row."""
     seen: set[str] = set()
     scattered: dict[str, int] = {}
     last = ""

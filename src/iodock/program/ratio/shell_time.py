@@ -32,7 +32,7 @@ _LABELS = {"real", "user", "sys"}
 
 
 def sniff(sample: Sample) -> float:
-    """Sure of three labelled lines next to each other."""
+    """Certain if three labelled lines are adjacent."""
     return 0.9 if next(_found(enumerate(sample.lines, 1)), None) else 0.0
 
 
@@ -51,8 +51,8 @@ def read(reading: Reading) -> Iterator[Record]:
 def _found(
     lines: Iterator[tuple[int, str]] | enumerate[str], reading: Reading | None = None
 ) -> Iterator[tuple[int, dict[str, float]]]:
-    """Line number of the first label, and the three times. Any other line in between starts afresh; two of
-    three, and three of which one is no time, are counted as damaged in READING."""
+    """Line number of the first label, and the three times. Any other line in between starts a new search. Two
+    of three lines, or three of which one has no valid time, are counted as damaged in READING."""
     times: dict[str, float | None] = {}
     first = lone = 0
     for number, line in lines:
@@ -70,7 +70,7 @@ def _found(
             first = first if times else number
             times[label[0]] = label[1]
             if set(times) == {"sys"} and lone and number == lone + 2:
-                # The line between `real` and `sys` is one of times that was damaged.
+                # The line between `real` and `sys` is a damaged line of times.
                 _count(reading, lone)
         if len(times) == len(_LABELS):
             known = {name: seconds for name, seconds in times.items() if seconds is not None}
@@ -84,7 +84,8 @@ def _found(
 
 
 def _lacks_one(times: dict[str, float | None]) -> bool:
-    """Whether two of three stood there; what only looks like labels may be a program's output."""
+    """Whether two of three lines were found; a single line that looks like a label may be a program's
+    output."""
     return len(times) == 2 and any(seconds is not None for seconds in times.values())
 
 
@@ -106,7 +107,7 @@ def _in_one_line(line: str) -> dict[str, float] | None:
 
 
 def _labelled(line: str) -> tuple[str, float | None] | None:
-    """The label and its time, None for one that can't be read."""
+    """The label and its time, None if the time can't be read."""
     if found := _LABEL.fullmatch(line):
         return _name(found[1]), unit_seconds(found[2])
     damaged = _DAMAGED.fullmatch(line)

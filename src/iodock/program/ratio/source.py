@@ -1,4 +1,4 @@
-"""A file to read times from: as lines or bytes, packed or not, with a sample to recognise it by."""
+"""An input file for times: as lines or bytes, compressed or not, with a sample for detecting its format."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from iodock.shared.errors import IodockError
 SAMPLE_BYTES = 1 << 20
 _MOST_LOOKED_AT = 1 << 30
 Progress = Callable[[int, int | None, int], None]
-"""Called with bytes done, bytes in all (None: not known), records so far."""
+"""Called with the bytes read, the total bytes (None: not known) and the number of records."""
 
 
 class RatioError(IodockError):
-    """A file that can't be read, or not as what it was said to be."""
+    """A file that can't be read, or not in the given format."""
 
 
 @dataclass(slots=True)
 class Source:
-    """One file, or what came through a pipe."""
+    """One file, or the content of a pipe."""
 
     path: str
     """As the user wrote it; `-` for standard input."""
     content: bytes | None = None
-    """Given instead of a file."""
+    """Content to use instead of a file."""
     tick: Progress | None = None
     seen: int = field(default=0, init=False)
-    """Bytes read so far, unpacked."""
+    """Bytes read so far, decompressed."""
 
     @property
     def name(self) -> str:
@@ -64,7 +64,7 @@ class Source:
                 raise _unreadable(self.path, error) from error
 
     def sample(self) -> bytes:
-        """The first and the last part: what `time` says stands at the end of a long log. Raises
+        """The first and the last part: the output of `time` is at the end of a long log. Raises
         RatioError."""
         with self._open() as stream:
             try:
@@ -80,7 +80,7 @@ class Source:
         return _tail(stream)
 
     def total(self) -> int | None:
-        """Bytes in all; None where that is not known beforehand."""
+        """Total bytes; None if that is not known beforehand."""
         if self.content is not None:
             return len(self.content)
         try:
@@ -97,8 +97,8 @@ class Source:
 
 
 def source_of(path: str, standard_input: BinaryIO | None = None) -> Source:
-    """The file of that name, or STANDARD_INPUT for `-`. What can be read only once, such as a pipe, is kept
-    in memory. Raises RatioError."""
+    """The file of that name, or STANDARD_INPUT for `-`. Input that can be read only once, such as a pipe, is
+    kept in memory. Raises RatioError."""
     if path == "-" and standard_input is not None:
         return Source(path, files.whole(standard_input, "standard input", TIMES_AT_ONCE, RatioError))
     try:
@@ -114,7 +114,7 @@ def _plain(path: str) -> BinaryIO:
 
 
 def _tail(stream: BinaryIO) -> bytes:
-    """The last part of what is left, as far as is looked: a packed file may unfold without an end."""
+    """The last part of the rest, up to a limit: a compressed file may expand without an end."""
     last, previous = b"", b""
     for _ in range(_MOST_LOOKED_AT // SAMPLE_BYTES):
         if not (block := stream.read(SAMPLE_BYTES)):

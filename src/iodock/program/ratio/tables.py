@@ -1,4 +1,4 @@
-"""Judged records as an answer, which any view can show."""
+"""Interpreted records as an answer that any view can show."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def table_of_judged(
     judged: Iterable[Judged], cores_given: bool = False, expected: int | None = None
 ) -> pa.Table:
     """One row per record, in their order. EXPECTED is the I/O volume in bytes that the user expects of each.
-    Rows become Arrow batch by batch: a year of jobs as Python rows would fill the memory."""
+    Rows become Arrow batch by batch, because a year of jobs as Python rows would fill the memory."""
     rows = (_row(one, cores_given, expected) for one in judged)
     schema = _schema(COLUMNS)
     batches = []
@@ -66,8 +66,8 @@ def table_of_judged(
 def answer_of(
     table: pa.Table, losses: Iterable[Loss], notes: Iterable[str], options: Mapping[str, Any]
 ) -> Answer:
-    """The rows of `table_of_judged` with what must be said beside them. OPTIONS are the limits they were
-    read by."""
+    """The rows of `table_of_judged` with the notes for the answer. OPTIONS are the limits that were
+    applied."""
     low = pc.any(pc.equal(table.column("reading"), "I/O-heavy")).as_py()
     beside = [*notes, *([NOT_ONLY_IO] if low else [])]
     if options.get("expected_bytes") is not None:
@@ -87,7 +87,7 @@ def answer_of(
 
 
 def _of_volume(table: pa.Table) -> list[str]:
-    """What a volume other than the expected one says (SS-ken report, 2.3.2.1)."""
+    """The meaning of a volume that differs from the expected one (SS-ken report, 2.3.2.1)."""
     moved = table.column("io_bytes")
     notes = []
     if unknown := moved.null_count:
@@ -141,7 +141,8 @@ def _row(one: Judged, cores_given: bool, expected: int | None) -> dict[str, Any]
 
 
 def _shown(text: str) -> str:
-    """TEXT with bytes of a file's name that are no UTF-8 as `\\xff`: Arrow holds no others."""
+    """TEXT in which bytes of a file's name that are not UTF-8 are written as `\\xff`: Arrow holds only
+    UTF-8."""
     return (
         text
         if text.isascii()

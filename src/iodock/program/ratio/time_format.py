@@ -1,7 +1,7 @@
-"""Output of GNU `time -f FORMAT`, read by the same FORMAT (`--time-format`).
+"""Output of GNU `time -f FORMAT`, read with the same FORMAT (`--time-format`).
 
-The format becomes a regular expression: what it says literally must stand there, and each `%x` is a group.
-Source: the manual of GNU time 1.9.
+The format becomes a regular expression: literal text must match, and each `%x` is a group. Source: the manual
+of GNU time 1.9.
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ _HINT = "give the format that time had: --time-format '%e %U %S'"
 
 
 def sniff(sample: Sample) -> float:
-    """Only where the user says so."""
+    """Only if the user requests it."""
     return 0.0
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """One record per place where the format fits. Raises RequestError for a format without the times
-    needed."""
+    """One record per match of the format. Raises RequestError for a format without the required times."""
     pattern, lines = expression(reading.options.time_format or "")
     window: list[str] = []
     for number, line in reading.lines():
@@ -52,7 +51,7 @@ def expression(form: str) -> tuple[re.Pattern[str], int]:
     """The regular expression of a format, and how many lines it spans. Raises RequestError."""
     parts: list[str] = []
     seen: set[str] = set()
-    # A line break that ends the format is an empty line in the output: it says nothing.
+    # A line break at the end of the format is an empty line in the output, which is ignored.
     for token in _TOKENS.findall(_LAST_BREAKS.sub("", form)):
         if token[0] == "%" and token != "%%":
             parts.append(_group(token, form, seen))
@@ -60,7 +59,7 @@ def expression(form: str) -> tuple[re.Pattern[str], int]:
             parts.append(_loose(_LITERALS.get(token, token)))
     if "U" not in seen or not seen & {"e", "E"}:
         raise RequestError(f"--time-format '{form}' has no %U, or neither %e nor %E", _HINT)
-    # Blanks at the ends of lines are easily lost in logs.
+    # Blanks at the ends of lines are often lost in logs.
     body = re.sub(r"(?:\[ \\t\]\*)?\\n(?:\[ \\t\]\*)?", r"\\n", "".join(parts))
     body = body.removeprefix(_BLANKS).removesuffix(_BLANKS)
     return re.compile(body), body.count(r"\n") + 1

@@ -1,1 +1,1 @@
-"""What analyses share: filters, grouping keys, and the one SELECT that counts calls."""
+"""Shared by analyses: filters, grouping keys, and the one SELECT that counts calls."""

@@ -1,4 +1,4 @@
-"""Calls of a store that holds counts only (strace -c), grouped as the calls of other stores are."""
+"""Calls in a store that holds only counts (strace -c), grouped like the calls of other stores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INTERFACE = "interface"
 
 
 def keep_counted(store: Store, grouping: Grouping, filters: Filters, ordered: tuple[str, ...]) -> None:
-    """Keeps `call_groups` as `keep_groups` does. Raises RequestError for what counts by call can't tell."""
+    """Creates `call_groups` like `keep_groups`. Raises RequestError for what counts by call can't answer."""
     others = [key.name for key in grouping.keys if key.origin != _ORIGIN and key.name != _INTERFACE]
     filtered = {**filters.given(), "kind": ()} != {"kind": ()} or filters.kind not in ((), ("all",))
     if others or filtered:
@@ -39,18 +39,18 @@ def counted_row(store: Store, where: str = "true") -> dict[str, object]:
 
 
 def left_out(store: Store, grouping: Grouping, shown: int) -> dict[str, object]:
-    """The measures of the rows below place SHOWN."""
+    """The measures of the rows from place SHOWN on."""
     same = " AND ".join(f'g."{key.name}" IS NOT DISTINCT FROM {_expression(key)}' for key in grouping.keys)
     return counted_row(store, f"EXISTS (SELECT 1 FROM {GROUPS} g WHERE g.place > {shown} AND {same})")
 
 
 def _expression(key: Key) -> str:
-    """Calls that are counted are the system's."""
+    """Only system calls are counted."""
     return "'POSIX'" if key.name == _INTERFACE else key.of("f")
 
 
 def _all_or_none(function: str, column: str) -> str:
-    """Of values of which one is unknown the sum, too, is unknown."""
+    """If one value is unknown, the sum is unknown, too."""
     return f"CASE WHEN count(n.{column}) = count(*) THEN CAST({function}(n.{column}) AS BIGINT) END"
 
 

@@ -1,4 +1,4 @@
-"""Views that rules ask of a run: one file each in `views/`, whose head tells its rows and columns."""
+"""Views that rules use: one file each in `views/`, whose header describes its rows and columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class View:
 
     @cached_property
     def doc(self) -> str:
-        """What a row is."""
+        """Meaning of a row."""
         return " ".join(_filled(self._parts[0], RunFacts()).replace("\n-- ", " ").split())
 
     @cached_property
@@ -49,7 +49,7 @@ class View:
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
-        """Other views that it is made from."""
+        """Other views that it depends on."""
         sources = set(_SOURCE.findall(_COMMENT.sub("", self.body)))
         return tuple(name for name in names() if name in sources and name != self.name)
 
@@ -64,7 +64,7 @@ def _filled(text: str, facts: RunFacts) -> str:
 
 @cache
 def names() -> tuple[str, ...]:
-    """Of all views, by name."""
+    """All views by name."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.sql")))
 
 
@@ -78,7 +78,7 @@ def view(name: str) -> View:
 
 
 class _Views(Mapping[str, View]):
-    """All of them; a file is read when it is asked for."""
+    """All of them; a file is read on first access."""
 
     def __getitem__(self, name: str) -> View:
         return view(name)

@@ -1,10 +1,10 @@
-"""Page faults in mapped files, and what they say was touched.
+"""Page faults in mapped files, and the accesses that follow from them.
 
-Only the first touch of a page by a process is a fault, and where neighbours are in memory already the kernel
-maps them too, up to FAULT_AROUND_BYTES around, or the whole of a large folio: who goes through a file in
-rising order shows one fault in 16 pages, or fewer. So in a rising run of faults of one task the gaps count
-as touched, and behind the last fault as much as before it, as far as the file goes. (A page that is read and
-then written to has two.)
+Only the first access of a process to a page is a fault. If neighbouring pages are in memory already, the
+kernel maps them too: up to FAULT_AROUND_BYTES around, or a whole large folio. A process that reads a file
+sequentially therefore shows one fault in 16 pages, or fewer. So in an ascending run of faults of one task the
+gaps count as accessed, and after the last fault as much as before it, up to the end of the file. (A page that
+is read and then written has two faults.)
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from iodock.program.store import Store
 
 PAGE_BYTES = 4096
 FAULT_AROUND_BYTES = 65536
-"""What Linux maps around a fault, of pages that are in memory (fault_around_bytes)."""
+"""Bytes that Linux maps around a fault if their pages are in memory (fault_around_bytes)."""
 FOLIO_BYTES = 2097152
-"""What it maps at most, where the pages lie in memory as one large folio: from its beginning on."""
+"""Most bytes that it maps if the pages are in one large folio: from the folio's beginning on."""
 NEAR = f"""(step > 0 AND (step <= {FAULT_AROUND_BYTES}
     OR (step <= {FOLIO_BYTES} AND offset_bytes % {2 * FAULT_AROUND_BYTES} = 0 AND NOT is_major)))"""
-"""SQL condition on a row of `steps`: all since the fault before may have been touched unseen."""
+"""SQL condition on a row of `steps`: everything since the previous fault may have been accessed without a
+fault."""
 RUN_FAULTS = 4
-"""From so many faults on that rise by small steps they are a run: fewer come about by chance."""
+"""Number of faults in small ascending steps that makes a run: fewer arise by chance."""
 
 
 def are_known(store: Store) -> bool:
-    """Whether this store says what was touched in maps of data."""
+    """Whether this store knows the accesses to mapped data."""
     return _state(store) == "recorded" or bool(store.manifest.rows.get("faults"))
 
 
 def sees_page_faults(store: Store) -> bool:
-    """The same, also where no data was mapped."""
+    """The same, also True if no data was mapped."""
     return are_known(store) or _state(store) == "not-needed"
 
 
@@ -39,8 +40,8 @@ def _state(store: Store) -> str | None:
 
 
 def steps(source: str = "faults", where: str = "") -> str:
-    """Each fault of SOURCE with the step from the task's one before in that file (NULL for the first, and for
-    pages that were there when watching began) and the number of its rising run."""
+    """Each fault of SOURCE with the step from the task's previous fault in that file (NULL for the first, and
+    for pages that were present when recording began) and the number of its ascending run."""
     return f"""SELECT *, sum(CASE WHEN step = 0 OR {NEAR} THEN 0 ELSE 1 END)
     OVER (PARTITION BY file_id, utid, is_major IS NULL ORDER BY ts ROWS UNBOUNDED PRECEDING) AS run
 FROM (SELECT *, CASE WHEN is_major IS NOT NULL THEN offset_bytes - lag(offset_bytes)
@@ -49,7 +50,7 @@ FROM (SELECT *, CASE WHEN is_major IS NOT NULL THEN offset_bytes - lag(offset_by
 
 
 def ranges(stepped: str) -> str:
-    """What was touched, by file, without overlaps: `lower_bytes` to `upper_bytes`, with the faults in it.
+    """The accessed parts by file, without overlaps: `lower_bytes` to `upper_bytes`, with the faults in them.
     STEPPED: a table of `steps`."""
     return f"""WITH runs AS (
   SELECT *, count(*) FILTER (WHERE step IS DISTINCT FROM 0)

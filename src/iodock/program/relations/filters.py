@@ -1,4 +1,4 @@
-"""Which calls a question is about. A filter never changes the columns of an answer."""
+"""Filters: the calls that a request is about. A filter never changes the columns of an answer."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ class Filters:
     """The filters that every analysis takes; lists mean 'any of these'."""
 
     file: tuple[str, ...] = ()
-    """Names or globs: `*` within a folder, `**` across; a name that exists literally wins."""
+    """Names or globs: `*` within a folder, `**` across folders; a name that exists literally takes
+    precedence."""
     exclude_folder: tuple[str, ...] = ()
     exclude_ending: tuple[str, ...] = ()
     call: tuple[str, ...] = ()
     """Names or globs of calls; `family:NAME` and `class:NAME` too."""
     kind: tuple[str, ...] = ()
-    """Empty: `file`, everything named by a path (and any file that `file` names literally)."""
+    """Empty: `file`, which is everything named by a path (and any file that `file` names literally)."""
     pid: tuple[int, ...] = ()
     tid: tuple[int, ...] = ()
     rank: tuple[int, ...] = ()
@@ -44,7 +45,7 @@ class Filters:
     outcome: Outcome = "any"
     min_time_ns: int | None = None
     direction: str | None = None
-    """`read` or `write`: only calls, and ends of calls, that move bytes that way."""
+    """`read` or `write`: only calls, and ends of calls, that move bytes in that direction."""
 
     def __post_init__(self) -> None:
         for kind in self.kind:
@@ -56,17 +57,18 @@ class Filters:
             raise RequestError(f"direction is read or write, not {self.direction}")
 
     def given(self) -> dict[str, Any]:
-        """The filters that are not at their default."""
+        """The filters that differ from their defaults."""
         pairs = ((field.name, getattr(self, field.name), field.default) for field in dataclasses.fields(self))
         return {name: value for name, value, default in pairs if value != default}
 
     def without_calls(self) -> Filters:
-        """For what is no call, a page fault or a page that comes in: those about files, tasks and times."""
+        """The filters for rows that are not calls, such as page faults or loaded pages: those on files, tasks
+        and times."""
         return dataclasses.replace(self, call=(), outcome="any", direction=None, min_time_ns=None)
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Filters:
-        """From keyword arguments as a Python caller writes them: one value or a list. Raises RequestError."""
+        """From keyword arguments of a Python caller: one value or a list. Raises RequestError."""
         for name in values:
             if name not in _NAMES:
                 message = f"no such filter or option: {name}"
@@ -94,7 +96,7 @@ _NAMES = (
     "failed",
     "succeeded",
 )
-"""Filters as callers name them."""
+"""Names of filters for callers."""
 
 
 def _normal(name: str, value: Any) -> Any:
@@ -108,7 +110,7 @@ def _normal(name: str, value: Any) -> Any:
 
 
 _MOST_NUMBERS = 1_000_000
-"""In a range such as `0-7`."""
+"""Most numbers in a range such as `0-7`."""
 
 
 def _numbers(name: str, value: Any) -> Sequence[int]:
@@ -131,7 +133,7 @@ def _number(name: str, value: Any) -> int:
 
 
 def _listed(value: Any, apart: bool) -> Sequence[Any]:
-    """A list of what may be one value, or, if APART, several in one text with commas between them."""
+    """A list from a single value or a list; if APART, a text with commas is several values."""
     if value is None:
         return ()
     if isinstance(value, str) and apart:

@@ -8,13 +8,13 @@ from iodock.shared.errors import RequestError
 
 
 def is_glob(text: str) -> bool:
-    """Whether it holds a wildcard."""
+    """Whether it contains a wildcard."""
     return any(letter in text for letter in "*?[")
 
 
 def glob_expression(glob: str) -> str:
     """A regular expression (RE2 and Java alike) for whole names. A glob that does not begin with `/` may
-    match any tail of a name that begins after a slash. Raises RequestError."""
+    match any part of a name from a slash to its end. Raises RequestError."""
     parts = [] if glob.startswith("/") else ["(?:.*/)?"]
     at = 0
     while at < len(glob):

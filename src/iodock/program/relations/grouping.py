@@ -1,9 +1,9 @@
 """The one SELECT that counts calls, built from keys and a selection.
 
-Events are first added up by ids alone (`cells`: file, call, task and error numbers, as few of them as the
-keys need); names come in only afterwards, on the few rows that are left. A call with two ends has two rows:
-bytes belong to each end, but counts and times to the call, so a second end is counted only where the first
-one is not in the same group (docs/explanation/store.md).
+Events are first summed by ids alone (`cells`: file, call, task and error numbers, only those that the keys
+need); names are joined only afterwards, to the few remaining rows. A call with two ends has two rows: bytes
+belong to each end, but counts and times to the call, so a second end is counted only if the first one is not
+in the same group (docs/explanation/store.md).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ FILE_COUNT = Column(
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Which ids the cells need for a set of keys."""
+    """The ids that the cells need for a set of keys."""
 
     keys: tuple[Key, ...]
 
@@ -123,12 +123,12 @@ class Grouping:
 
     @property
     def counts_files(self) -> bool:
-        """Whether rows say how many files they stand for."""
+        """Whether rows show the number of files that they stand for."""
         return any(key.name in COUNTED_FILES for key in self.keys)
 
     @property
     def by_pattern(self) -> bool:
-        """Whether rows depend on what the names of many files share."""
+        """Whether rows depend on the name pattern of files."""
         return any(key.name == "pattern" for key in self.keys)
 
     @property
@@ -160,7 +160,7 @@ class Grouping:
 
 
 def cells_sql(grouping: Grouping, selection: Selection) -> str:
-    """Events added up by ids."""
+    """Events summed by ids."""
     ids = ", ".join(f"{expression} AS {name}" for expression, name in grouping.ids)
     numbers = ", ".join(str(at + 1) for at in range(len(grouping.ids) + 1))
     kinds = f"LEFT JOIN {INTERFACE_IDS} k ON k.id = e.interface_call_id "
@@ -177,8 +177,8 @@ GROUP BY {numbers}"""
 
 
 def keep_interfaces(store: Store) -> None:
-    """Keeps `interface_kinds`, each interface and call under a number, and `interface_ids`, the number of
-    each of their calls."""
+    """Creates `interface_kinds`, which numbers each interface and call, and `interface_ids`, the number for
+    each interface call."""
     store.keep(
         INTERFACE_KINDS,
         """SELECT interface, call, row_number() OVER (ORDER BY interface, call) AS interface_id
@@ -218,8 +218,7 @@ def _counted(grouping: Grouping) -> str:
 
 
 def measures_sql(counted: str) -> str:
-    """The measures over cells `i`, with `counted` telling which rows count as calls. Integers stay
-    integers."""
+    """The measures over cells `i`; `counted` selects the rows that count as calls. Integers stay integers."""
     total = f"CAST(sum(i.time) FILTER (WHERE {counted}) AS BIGINT)"
     timed = f"CAST(sum(i.timed) FILTER (WHERE {counted}) AS BIGINT)"
     moved = "CAST(sum(coalesce(i.read_bytes, 0) + coalesce(i.written_bytes, 0)) AS DOUBLE)"
@@ -249,7 +248,7 @@ def measures_sql(counted: str) -> str:
 
 
 def groups_sql(grouping: Grouping) -> str:
-    """One row per key, from the kept cells."""
+    """One row per key, from the stored cells."""
     keys = ", ".join(f'{key.of("f")} AS "{key.name}"' for key in grouping.keys)
     numbers = ", ".join(str(at + 1) for at in range(len(grouping.keys)))
     files = "count(DISTINCT i.file_id) AS file_count, " if grouping.counts_files else ""
@@ -260,7 +259,7 @@ def groups_sql(grouping: Grouping) -> str:
 
 
 def errnos_sql(grouping: Grouping) -> str:
-    """One row per key that has failures, with the map from error to count; from the kept cells."""
+    """One row per key that has failures, with the map from error to count; from the stored cells."""
     keys = [f'{key.of("f")} AS "{key.name}"' for key in grouping.keys]
     listed_keys = "".join(f"{key}, " for key in keys)
     numbers = ", ".join(str(at + 1) for at in range(len(keys) + 1))
@@ -277,7 +276,7 @@ def errnos_sql(grouping: Grouping) -> str:
 
 
 def keep_groups(store: Store, grouping: Grouping, selection: Selection, ordered: tuple[str, ...]) -> None:
-    """Keeps `call_groups`: one row per key with all measures, and its `place` in an order."""
+    """Creates `call_groups`: one row per key with all measures, and its `place` in an order."""
     if grouping.by_interface:
         keep_interfaces(store)
     if grouping.by_site or grouping.by_stack:
@@ -299,8 +298,8 @@ FROM g LEFT JOIN m ON {same}""",
 
 
 def keep_other(store: Store, grouping: Grouping, shown: int) -> None:
-    """Keeps `cells_other`: the cells of the rows that a top list leaves out. A call that has its other end
-    in a row that is shown stays counted here; one that has both ends here is counted once."""
+    """Creates `cells_other`: the cells of the rows that a top list leaves out. A call whose other end is in a
+    row that is shown still counts here; one with both ends here counts once."""
     names = ", ".join(f'"{key.name}"' for key in grouping.keys)
     store.keep("shown_groups", f"SELECT {names}, true AS shown FROM {GROUPS} WHERE place <= {shown}")
 
@@ -318,7 +317,7 @@ def keep_other(store: Store, grouping: Grouping, shown: int) -> None:
 
 
 def one_row(store: Store, cells: str) -> dict[str, object]:
-    """The measures over all of the kept cells, as one group."""
+    """The measures over all of the stored cells, as one group."""
     (row,) = store.rows(f"SELECT {measures_sql('NOT i.again')} FROM {cells} i")
     errnos = store.rows(
         f"SELECT x.name AS error, CAST(sum(i.calls) AS BIGINT) AS failures FROM {cells} i "

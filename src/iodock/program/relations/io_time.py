@@ -1,7 +1,7 @@
-"""What counts as time in I/O and what as mere waiting, and the wall time of each: the union over all tasks.
+"""Defines I/O time and waiting time, and computes the wall time of each: the union over all tasks.
 
-Import sums it up too, in Rust (`iodock-tracker`, `io_time`); here it is for filtered questions and for stores
-without these numbers. tests/program/store/test_io_time.py compares both.
+Import computes the sums too, in Rust (`iodock-tracker`, `io_time`); this module is for filtered requests and
+for stores without these sums. tests/program/store/test_io_time.py compares both.
 """
 
 from __future__ import annotations
@@ -12,24 +12,25 @@ from iodock.program.relations.selection import Selection
 from iodock.program.store import Store
 
 WAITED_FOR = "'pipe', 'socket', 'fifo', 'eventfd', 'epoll', 'timerfd', 'signalfd', 'inotify', 'pidfd'"
-"""Kinds of file on which data waits for another process or for the network; on standard input too."""
+"""Kinds of file on which data calls wait for another process or for the network; this includes standard
+input."""
 WAITING_CALLS = "'poll', 'select', 'epoll_wait', 'accept', 'connect'"
-"""Families that wait whatever their file."""
+"""Families of calls that wait on any file."""
 IO_CALLS = f"class IN ('data', 'metadata', 'seek', 'sync') OR family IN ({WAITING_CALLS})"
-"""Condition on `calls`: I/O even without a file."""
+"""Condition on `calls`: counts as I/O even without a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unions:
-    """Wall time in any call, and in one of a subset, ns."""
+    """Wall time in any of the calls, and in those of a subset, ns."""
 
     any_ns: int
     subset_ns: int
 
 
 def io_time(store: Store, selection: Selection) -> Unions | None:
-    """Wall time in any I/O call, and in one that was not waiting (the subset); None where nothing has a
-    duration or a time."""
+    """Wall time in any I/O call, and in those that did not wait (the subset); None if no call has a duration
+    or a time."""
     if not store.manifest.durations or store.manifest.first_ts is None:
         return None
     whole = store.manifest.raw.get("io")
@@ -39,8 +40,8 @@ def io_time(store: Store, selection: Selection) -> Unions | None:
 
 
 def swept(store: Store, selection: Selection) -> Unions:
-    """The same from the events, one by one."""
-    # What Arrow computes with takes long to load, and is seldom asked.
+    """The same, computed from single events."""
+    # Arrow's compute module is slow to import and rarely needed.
     from iodock.program.relations.sweep import unions
 
     return Unions(*unions(store.reader(intervals_sql(store, selection))))

@@ -1,4 +1,4 @@
-"""What rows can be grouped by: every key of `--by`."""
+"""The keys of `--by`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Origin = Literal["call", "file", "task", "errno", "interface", "site", "stack"]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key: which small table it comes from and how."""
+    """One key: the small table that it comes from, and its expression."""
 
     name: str
     origin: Origin
     expression: str
-    """SQL over that table's alias; file keys use {f}, which is the own or the other end's file."""
+    """SQL over that table's alias; file keys use {f}, the file at this end or at the other end."""
     type: str
     noun: str
-    """Several of it: `files`."""
+    """Plural, for headings: `files`."""
     doc: str
 
     @property
@@ -126,10 +126,10 @@ KEYS = {
         ),
     )
 }
-"""By name, in the order in which they are documented."""
+"""By name, in the order of the documentation."""
 
 COUNTED_FILES = ("pattern", "folder", "ending", "kind", "mount", "fs_type")
-"""Keys under which an answer says how many files a row stands for."""
+"""Keys with which an answer shows the number of files that a row stands for."""
 
 
 def find_keys(names: tuple[str, ...]) -> tuple[Key, ...]:
@@ -142,5 +142,5 @@ def find_keys(names: tuple[str, ...]) -> tuple[Key, ...]:
 
 
 def noun_of(keys: tuple[Key, ...]) -> str:
-    """What rows with these keys are, several of them."""
+    """Plural name of the rows with these keys."""
     return keys[0].noun if len(keys) == 1 else "rows"

@@ -1,4 +1,4 @@
-"""Sums of all of a run's calls: from these it can be told that a rule has nothing to find."""
+"""Sums over all calls of a run, which show early that a rule has nothing to find."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Row = Mapping[str, Any]
 READS, WRITES = 1, 2
 """Values of `direction`."""
 MOST_AT_ONCE = 1_000_000
-"""Of so many events several things are asked in one pass."""
+"""With at least this number of events, several conditions are checked in one pass."""
 
 CALLS_SQL = """SELECT c.name, c.family, c.class, f.kind, u.direction, u.errno_id IS NOT NULL AS failed,
   coalesce(x.name IN ('ENOENT', 'ENOTDIR'), false) AS missing, u.time_ns IS NULL AS untimed,
@@ -39,7 +39,7 @@ FLAGS_SQL = "SELECT CAST(bit_or(flags) AS BIGINT) AS flags FROM opens WHERE errn
 
 
 def any_sql(condition: str) -> str:
-    """Whether any event is so, one by one."""
+    """Whether any event fulfils the condition, checked one by one."""
     return f"SELECT 1 FROM events WHERE {condition} LIMIT 1"
 
 
@@ -50,7 +50,7 @@ class Sums:
     rows: Sequence[Row]
 
     def where(self, **chosen: object) -> Sums:
-        """Those with these values: one, or one of several; `size_bin` and `pattern` may be a range."""
+        """Rows with these values: a value, or a set of values; `size_bin` and `pattern` may be a range."""
         return Sums([row for row in self.rows if all(_is_in(row[name], of) for name, of in chosen.items())])
 
     def total(self, column: str = "count") -> int:
@@ -59,13 +59,13 @@ class Sums:
 
     @property
     def time_ns(self) -> int | None:
-        """Time inside the calls; None where none of them has any."""
+        """Time inside the calls; None if no call has one."""
         times = [row["time_ns"] for row in self.rows if row["time_ns"] is not None]
         return sum(times) if times else None
 
     @property
     def longest_ns(self) -> int:
-        """Of a single call."""
+        """The longest single call."""
         return max((row["longest_ns"] or 0 for row in self.rows), default=0)
 
 
@@ -75,7 +75,7 @@ def _is_in(value: object, of: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a run before a rule asks."""
+    """Facts about a run that are known before rules run."""
 
     calls: Sums
     """By `name`, `family` and `class` of the call, `kind` of the file, `direction`, `failed`, `missing`."""
@@ -88,7 +88,7 @@ class Known:
 
 
 def known_of(rows: Callable[[str], list[dict[str, Any]]], counted: Callable[[str], int]) -> Known:
-    """ROWS: asks. COUNTED: rows of a table."""
+    """ROWS: runs a query. COUNTED: rows of a table."""
     return Known(
         Sums(rows(CALLS_SQL)),
         Sums(rows(MOVED_SQL)),

@@ -10,13 +10,13 @@ from iodock.program.store import Store
 from iodock.shared.engine.sql import quoted
 
 _MOST_FILES = 2_000
-"""So many of a finding's files are looked at, the costliest first."""
+"""Number of a finding's files that are examined, the costliest first."""
 _VERBS = {"read": 1, "write": 2}
 
 
 def locations_of(store: Store, call: str | None, files: Iterable[str]) -> tuple[Location, ...]:
-    """The lines of the calls of that name, family or direction (None: of all) on these files or patterns of
-    files (none: on all), by their number of calls. Empty where the store does not know lines."""
+    """The lines of the calls with that name, family or direction (None: all calls) on these files or patterns
+    of files (none: all files), by number of calls. Empty if the store has no lines."""
     if not store.rows_of("sites"):
         return ()
     keep_lines(store)

@@ -1,4 +1,4 @@
-"""Files that were mapped into memory: what was read and written there no call shows."""
+"""Files that were mapped into memory: calls do not show what was read and written there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from iodock.shared.engine.sql import quoted
 
 
 def mapped_files(store: Store, most: int) -> tuple[str, ...]:
-    """Names of the MOST that matter first: shared libraries come last, large files first. Those whose page
+    """Names of the MOST important files: shared libraries come last, large files first. Files whose page
     faults are known are left out."""
     rows = store.rows(
         f"""SELECT f.name FROM files f

@@ -1,4 +1,4 @@
-"""Which rows come first, and how many: by any column of any analysis."""
+"""Order and number of rows: by any column of any analysis."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _UNORDERED = ("map", "list")
 def order_sql(
     columns: Iterable[Column], options: Mapping[str, Any], otherwise: tuple[str, ...] = (), of: str = ""
 ) -> tuple[str, ...]:
-    """ORDER BY the column asked for, if any, and OTHERWISE. OF: the table that has it, with a dot. Raises
-    RequestError."""
+    """ORDER BY the requested column, if any, and then OTHERWISE. OF: prefix of the table that has it, with a
+    dot. Raises RequestError."""
     if (name := options.get("sort")) is None:
         return otherwise
     found = _column(columns, name)
@@ -25,7 +25,7 @@ def order_sql(
 
 
 def ordered(answer: Answer, options: Mapping[str, Any]) -> Answer:
-    """The answer in the order asked for, and cut to the rows asked for. Raises RequestError."""
+    """The answer in the requested order, limited to the requested rows. Raises RequestError."""
     name, top = options.get("sort"), options.get("top")
     table = answer.table
     if name is not None:
@@ -40,7 +40,7 @@ def ordered(answer: Answer, options: Mapping[str, Any]) -> Answer:
 
 
 def first_of(shown: int, of: int, noun: str) -> Totals:
-    """What stands below the first rows where they add up to nothing."""
+    """The line below the first rows if the others have no sums."""
     return Totals({}, None, shown, of, noun)
 
 
@@ -55,7 +55,7 @@ def _column(columns: Iterable[Column], name: str) -> Column:
     if name not in sortable:
         from iodock.shared.tables.table import headings
 
-        # As tables show them: that is what a person has before the eyes.
+        # Also accepts the headings in tables, because users see those.
         shown = headings(sortable.values())
         hint = meant(name, (*shown, *sortable), f"columns: {', '.join(shown)}")
         raise RequestError(f"no such column to sort by: {name}", hint)
@@ -63,5 +63,5 @@ def _column(columns: Iterable[Column], name: str) -> Column:
 
 
 def _is_descending(column: Column) -> bool:
-    """Measures begin with the largest; names and times as one reads them."""
+    """Measures start with the largest; names and times in ascending order."""
     return column.role == "measure"

@@ -1,8 +1,9 @@
-"""Many files of similar names as one line: the pattern of their names, a glob that matches them all.
+"""Combines many files with similar names into one line: the pattern of their names, a glob that matches them
+all.
 
-The store has a pattern for each file (docs/explanation/store.md). It counts here only where it covers several
-files and says something, and without stars for what does not vary. A file that no pattern covers is a line of
-its own.
+The store has a pattern for each file (docs/explanation/store.md). A pattern is used here only if it covers
+several files and still has enough fixed text, and without stars for parts that do not vary. A file without a
+pattern has a line of its own.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from iodock.program.store import Store
 from iodock.shared.engine.sql import quoted
 
 MOST_NAMES = 2_000
-"""So many names of a list are looked up."""
+"""Number of names in a list that are looked up."""
 PATTERNED = "file_patterns"
 FILES = f"""(SELECT f.* REPLACE (p.pattern AS pattern)
   FROM files f JOIN {PATTERNED} p ON p.file_id = f.file_id)"""
-"""SQL: the table of files with these patterns in place of the store's."""
+"""SQL: the table of files with these patterns instead of the store's."""
 
 
 def patterns_sql(files: str, side: str) -> str:
-    """SQL: the view `file_patterns` of the rows of FILES (with `name`, `pattern`, `kind`), of each SIDE, a
-    column of it, by itself."""
+    """SQL: the view `file_patterns` for the rows of FILES (with `name`, `pattern`, `kind`), separately for
+    each value of the column SIDE."""
     return view(PATTERNED).sql(RunFacts(files=files, side=f"{side}, "))
 
 
 def in_lines(store: Store, names: Sequence[str]) -> list[str]:
-    """NAMES, of files or of the store's patterns, with one pattern in place of those that share it. Needs
+    """NAMES, of files or of the store's patterns, with one pattern for those that share it. Needs
     `file_patterns`."""
     known = f"({', '.join(map(quoted, names[:MOST_NAMES]))})"
     of_name, of_pattern = (
@@ -51,5 +52,5 @@ WHERE p.several AND f.{column} IN {known} GROUP BY 1"""
 
 
 def keep_patterns(store: Store) -> None:
-    """Keeps `file_patterns`."""
+    """Creates `file_patterns`."""
     store.keep(PATTERNED, view(PATTERNED).sql(RunFacts()))

@@ -1,8 +1,7 @@
-"""The views of one store: a run's events folded once, so that no rule goes through all of them.
+"""The derived views of one store: events are folded once, so that no rule reads all of them.
 
-Each is made when something is first asked of it. What would have a row per event, file or process of a large
-run is folded by *place*: the costliest files stand alone, all others are grouped by the pattern of their
-names.
+Each view is computed on first use. Tables that would have a row per event, file or process of a large run are
+folded by *place*: the costliest files are separate, all others are grouped by the pattern of their names.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ STORED: Mapping[str, str] = {
     "opens": "stored_openings",
     "long_calls": "stored_slow_calls",
 }
-"""View -> the table with the same rows that is made at import; small and older stores have none."""
-# Where events are as iodock stores them, they are folded faster than by SQL.
+"""View -> the table with the same rows that import makes; short runs and older stores have none."""
+# Events in iodock's own format are folded faster in Rust than by SQL.
 FOLDS: Mapping[str, EventFold] = {
     "uses": EventFold(
         "uses",
@@ -62,28 +61,28 @@ _SOURCE = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
 
 @dataclass
 class Profile:
-    """The views of one store, each made when first asked for, by whichever thread."""
+    """The views of one store, each computed on first use, by any thread."""
 
     store: Store
     settings: Settings | None = None
-    """The site's; None: none are known."""
+    """The site's typical values; None: none are known."""
     _made: set[str] = field(default_factory=set)
     _making: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     @cached_property
     def facts(self) -> RunFacts:
-        """What views are filled with."""
+        """Values for the places in views."""
         return run_facts_of(self.store, self.settings)
 
     def need(self, names: Iterable[str]) -> None:
-        """Makes the views of these names, unless they are there. KeyError for an unknown one."""
+        """Computes the views of these names, unless they exist. KeyError for an unknown one."""
         for name in names:
             if name not in self._made:
                 with self._making:
                     self._make(name)
 
     def need_for(self, sql: str) -> None:
-        """Makes the views that a SELECT reads."""
+        """Computes the views that a SELECT reads."""
         self.need(name for name in _SOURCE.findall(sql) if name in DERIVED)
 
     def _make(self, name: str) -> None:
@@ -99,6 +98,6 @@ class Profile:
 
 
 def tables_in(sql: str) -> tuple[str, ...]:
-    """The views that a question may be about: those whose names are words in it."""
+    """The views that a query may use: those whose names are words in it."""
     words = set(re.findall(r"\w+", sql.lower()))
     return tuple(name for name in names() if name in words)

@@ -1,4 +1,4 @@
-"""The few facts of a run that are known before anything is asked: what `{name}` in a view stands for."""
+"""Facts about a run that are known before any query: the values for `{name}` in views."""
 
 from __future__ import annotations
 
@@ -14,36 +14,37 @@ if TYPE_CHECKING:
     from iodock.shared.settings import FileSystemKind, Settings
 
 MOMENTS = 240
-"""Into so many intervals `moments` divides a run."""
+"""Number of intervals into which `moments` divides a run."""
 LEAST_FILES = 4
-"""Fewer files of a pattern are shown one by one."""
+"""Fewer files with one pattern are shown separately."""
 DATABASE_NAMES = (
     r"\.(db|db3|sqlite3?|mdb|ldb|sst|ibd|frm|gdbm|lmdb|rdb)$|-(journal|wal|shm)$"
     r"|/\.git/|/ibdata[0-9]|/(pg_wal|pgdata)/"
 )
-"""Regular expression: names of databases and of what lies beside them."""
+"""Regular expression: names of databases and of their accompanying files."""
 SYSTEM_NAMES = (
     r"^/(usr|lib|lib32|lib64|bin|sbin|etc|opt|nix|snap)/|\.(so|pyc|pyo|py|pm)(\.[0-9.]+)?$|/\.local/lib/"
 )
-"""The same of files of the system and of programs."""
+"""The same for files of the system and of programs."""
 UNCOUNTED_NAMES = "^<|^/(proc|sys|dev)/"
-"""The same of what counters of Darshan have beside a job's files: it does not count the system's own."""
+"""The same for other files in Darshan's counters besides a job's own: Darshan does not count the system's
+files."""
 TERMINAL_NAMES = "^/dev/(tty|pts/|console$|ptmx$)"
-"""The same of terminals."""
+"""The same for terminals."""
 UNFILED_KINDS = ", ".join(quoted(one) for one in (*sorted(set(KINDS) - {*PATH_KINDS, "unknown"}), "fifo"))
-"""SQL: kinds of what is no file, though a descriptor may stand for it."""
+"""SQL: kinds of objects that are not files, though a descriptor may refer to them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """Of one run."""
+    """Facts about one run."""
 
     first_ts: int = 0
-    """When it began."""
+    """Time of its start."""
     moment_ns: int = 1
     """Length of one of its `moments`."""
     mount_kinds: Mapping[str, FileSystemKind] = field(default_factory=dict)
-    """Mount point -> local, network or parallel, of the mounts that files lie on."""
+    """Mount point -> local, network or parallel, for the mounts with files of the run."""
     moments: int = MOMENTS
     least_files: int = LEAST_FILES
     database_names: str = DATABASE_NAMES
@@ -52,9 +53,9 @@ class RunFacts:
     terminal_names: str = TERMINAL_NAMES
     unfiled_kinds: str = UNFILED_KINDS
     files: str = "files"
-    """The table of files: a comparison has one of all its runs."""
+    """The table of files: a comparison has one for all its runs."""
     side: str = ""
-    """The column of it that tells them apart, and a comma."""
+    """Column that distinguishes the runs in it, and a comma."""
 
     @property
     def remote_mounts(self) -> str:
@@ -75,7 +76,7 @@ def run_facts_of(store: Store, settings: Settings | None) -> RunFacts:
 
 
 def _kind(mount_point: str, fs_type: str | None, settings: Settings | None) -> FileSystemKind:
-    # Lists by file need none of it, and start without it.
+    # Lists by file do not need this import and start faster without it.
     from iodock.shared.settings import kind_of
 
     known = None if settings is None else settings.file_system(mount_point)

@@ -1,5 +1,5 @@
-"""Filters, evaluated on the small tables first, become conditions on events: sets of ids and plain
-comparisons."""
+"""Turns filters into conditions on events: they are evaluated on the small tables first and become sets of
+ids and plain comparisons."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _ASKED_FOR = {"end_ts": "BIGINT", "other_file_id": "UINTEGER"}
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Conditions on `events e`. With `by_file`, the kept table `chosen_files` holds the file ids."""
+    """Conditions on `events e`. With `by_file`, the stored table `chosen_files` holds the file ids."""
 
     conditions: tuple[str, ...]
     by_file: bool
-    """False: every call, also those without a file."""
+    """False: every call, including those without a file."""
     fileless: bool = False
     """With `by_file`: also calls without a file."""
     tasks: str = ""
-    """The condition on `processes p` that --pid, --tid, --rank and --host make; empty for all."""
+    """The condition on `processes p` from --pid, --tid, --rank and --host; empty for all."""
     notes: tuple[str, ...] = ()
     one_end: bool = False
-    """Of a call with two ends only one can be chosen: with --direction."""
+    """Only one end of a call with two ends can be chosen, because of --direction."""
 
     @property
     def is_everything(self) -> bool:
-        """Whether every call is chosen, each with both its ends."""
+        """Whether every call is chosen with all its ends."""
         return not self.conditions and not self.by_file and not self.one_end
 
     @property
     def joins(self) -> str:
-        """Joins that leave the chosen rows of `events e`; `o.file_id` is the other end's file if chosen."""
+        """Joins that keep the chosen rows of `events e`; `o.file_id` is the other end's file if chosen."""
         if not self.by_file:
             return ""
         own = "LEFT JOIN" if self.fileless else "JOIN"
@@ -55,7 +55,7 @@ class Selection:
 
     @property
     def where(self) -> str:
-        """WHERE, or nothing."""
+        """WHERE with the conditions, or empty."""
         conditions = list(self.conditions)
         if self.by_file and self.fileless:
             conditions.append("(e.file_id IS NULL OR f.file_id IS NOT NULL)")
@@ -67,7 +67,7 @@ class Selection:
 
     @property
     def again(self) -> str:
-        """Whether a row is the second end of a call whose first end is chosen too, and so not counted
+        """Whether a row is the second end of a call whose first end is chosen too, and must not be counted
         again."""
         if self.one_end:
             return "false"
@@ -78,7 +78,7 @@ class Selection:
 
     @property
     def again_in_file(self) -> str:
-        """The same, where rows are counted for each file by itself."""
+        """The same, for rows that are counted separately for each file."""
         if self.one_end:
             return "false"
         return "(e.side IN (2, 4) AND e.other_file_id IS NOT DISTINCT FROM e.file_id)"
@@ -90,7 +90,7 @@ class Selection:
 
 
 def as_events(table: str, *lacking: str) -> str:
-    """A table of what is no event, with those columns of events that it lacks and a selection asks for."""
+    """A table whose rows are not events, with those columns of events added that a selection needs."""
     columns = ", ".join(f"NULL::{_ASKED_FOR[name]} AS {name}" for name in lacking)
     return f"(SELECT *, {columns} FROM {table})"
 
@@ -155,7 +155,7 @@ def _call_condition(store: Store, wanted: tuple[str, ...], notes: list[str]) -> 
 
 
 def _check_call(column: str, value: str, stored: list[dict[str, Any]]) -> None:
-    """Raises RequestError for a name, family or class of which there is none anywhere."""
+    """Raises RequestError for an unknown name, family or class of calls."""
     at = ("name", "family", "class").index(column)
     known = {row[at] for row in _native.known_calls()} | {one[column] for one in stored}
     if value not in known and not is_glob(value):
@@ -183,7 +183,7 @@ def _task_condition(store: Store, filters: Filters) -> str:
 
 
 def check_job(store: Store, jobs: tuple[str, ...]) -> None:
-    """Raises RequestError if the store is of none of these jobs."""
+    """Raises RequestError if the store belongs to none of these jobs."""
     job = store.manifest.raw.get("job") or {}
     if not job:
         raise RequestError("this store does not know its job", "leave --job out")
@@ -192,8 +192,8 @@ def check_job(store: Store, jobs: tuple[str, ...]) -> None:
 
 
 def choose_files(store: Store, filters: Filters, notes: list[str]) -> tuple[bool, bool]:
-    """Keeps `chosen_files`, if a filter is about files: whether it does, and whether calls without a file are
-    chosen too."""
+    """Creates `chosen_files` if a filter is about files; returns whether it did, and whether calls without a
+    file are chosen too."""
     conditions: list[str] = []
     named: list[str] = []
     literal = False

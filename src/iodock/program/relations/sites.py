@@ -1,7 +1,7 @@
-"""Where calls were made: the line of each site, and the frames of each stack, with names in place of numbers.
+"""Where calls were made: the line of each site, and the frames of each stack, with names instead of numbers.
 
-A site is a place in code. An inlined function has its site in the function that it was compiled into, so a
-site may have several functions and lines: the innermost one counts whose file is none of a library's.
+A site is an address in code. An inlined function has its site in the function that it was compiled into, so a
+site may have several functions and lines: the innermost one outside of libraries is used.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ def need_sites(store: Store) -> None:
 
 
 def keep_lines(store: Store) -> None:
-    """Keeps `site_lines`: of each site `line`, `function`, `module`, and source `file` and `source_line`."""
+    """Creates `site_lines`: for each site `line`, `function`, `module`, and source `file` and
+    `source_line`."""
     store.keep(LINES, _LINES)
 
 
 def keep_frames(store: Store) -> None:
-    """Keeps `stack_frames`: of each stack the functions with their lines, innermost first."""
+    """Creates `stack_frames`: for each stack the functions with their lines, innermost first."""
     store.keep(FRAMES, _FRAMES)

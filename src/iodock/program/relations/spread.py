@@ -1,13 +1,13 @@
-"""Bytes and times of reads and writes by interval of time: of calls that end there, or spread. Spread, a call
-that lasts over several intervals is shared out among them, by how long it was in each; without durations it
-belongs to that of its stamp."""
+"""Bytes and times of reads and writes by interval of time: assigned to the interval in which the call ended,
+or spread. If spread, a call that lasted over several intervals is divided among them by the time it spent in
+each; without a duration it belongs to the interval of its time stamp."""
 
 from __future__ import annotations
 
 import math
 
 END = "coalesce(e.end_ts, e.ts + e.dur, e.ts)"
-"""When the call of the event `e` ended."""
+"""End time of the call of event `e`."""
 SUMS = ("read_bytes", "written_bytes", "read_time_ns", "write_time_ns")
 _OF = {
     "read_bytes": ("bytes", 1),
@@ -18,40 +18,41 @@ _OF = {
 
 
 SPREAD = tuple(f"spread_{name}" for name in SUMS)
-"""The same, spread: what is drawn over time, so that a long call is no burst at its end."""
+"""The same sums, spread over intervals: for charts over time, so that a long call is not a burst at its
+end."""
 
 
 def ended_sums() -> str:
-    """SQL: SUMS of the events `e` of a group."""
+    """SQL: SUMS of the events `e` in a group."""
     return ", ".join(
         f"sum(e.{of}) FILTER (WHERE e.direction = {way}) AS {name}" for name, (of, way) in _OF.items()
     )
 
 
 def spread_sums(of: str) -> str:
-    """SQL: SPREAD out of the rows OF `moved_sql`."""
+    """SQL: SPREAD, computed from the rows of `moved_sql`."""
     return ", ".join(f"{of}.{name} AS {spread}" for name, spread in zip(SUMS, SPREAD, strict=True))
 
 
 def slot_of(moment: str, every: int) -> str:
-    """SQL: the number of the interval that a moment lies in. In whole numbers: as floats, stamps of the epoch
-    are off by 100 ns and more; `//` rounds towards zero."""
+    """SQL: the number of the interval that contains a moment. Computed with integers: as floats, time stamps
+    since the epoch are off by 100 ns and more; `//` rounds towards zero."""
     return f"(({moment}) - ((({moment}) % {every}) + {every}) % {every}) // {every}"
 
 
 def round_interval(span_ns: int, wanted: int) -> int:
-    """Length of at most about WANTED intervals in SPAN_NS: 1, 2 or 5 times a power of ten, a microsecond at
-    least."""
+    """Length of at most about WANTED intervals in SPAN_NS: 1, 2 or 5 times a power of ten, at least a
+    microsecond."""
     value = max(1000.0, span_ns / wanted)
     power = 10 ** math.floor(math.log10(value))
     return int(next(factor * power for factor in (1, 2, 5, 10) if factor * power >= value * 0.9999))
 
 
 def moved_sql(source: str, every: int, key: str = "0") -> str:
-    """`key slot` and SUMS of the events of SOURCE (`FROM events e ... WHERE ...`). Only intervals in which
-    something was moved."""
-    # A long call counts in its first and its last interval by its part there. To those between, its rate is
-    # added where they begin and taken away where they end: no row for each of them.
+    """`key slot` and SUMS of the events of SOURCE (`FROM events e ... WHERE ...`). Only intervals with
+    bytes."""
+    # A long call counts in its first and its last interval by its part there. For the intervals between, its
+    # rate is added where they begin and subtracted where they end, which avoids a row for each of them.
     return f"""WITH calls_spread AS (SELECT {key} AS key, e.direction, coalesce(e.bytes, 0) AS bytes,
     coalesce(e.dur, 0) AS dur, {END} AS ended, {END} - coalesce(e.dur, 0) AS begun,
     {slot_of(f"{END} - coalesce(e.dur, 0)", every)} AS low, {slot_of(END, every)} AS high
@@ -80,7 +81,7 @@ SELECT key, slot, {_each("sum({n}) AS {n}")} FROM both_parts GROUP BY key, slot"
 
 
 def _columns(value: str, before: str = "") -> str:
-    """One sum for each of SUMS, of the rows of its direction."""
+    """One sum for each of SUMS, over the rows of its direction."""
     parts = []
     for name, (of, direction) in _OF.items():
         parts.append(

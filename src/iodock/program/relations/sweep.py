@@ -1,7 +1,8 @@
-"""How long at least one thread was in a call: the union of the calls' intervals, on whole Arrow columns.
+"""Time in which at least one thread was in a call: the union of the calls' intervals, computed on whole Arrow
+columns.
 
-Not in SQL: there it takes a sort of all calls by their start. A store's events come in the order in which
-calls ended, or nearly so (stamps of several threads may be some µs apart from it), and that order is as good.
+SQL would need to sort all calls by their start. A store's events are in the order in which calls ended, or
+nearly so (stamps of several threads may be some µs off), and that order works as well.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import pyarrow.compute as pc
 
 
 def unions(batches: Iterable[pa.RecordBatch]) -> tuple[int, int]:
-    """The union of all intervals (from_ts, to_ts, in_subset) and that of those in the subset, ns, whatever
-    their order; the nearer it is to that of their ends, the faster.
+    """The union of all intervals (from_ts, to_ts, in_subset) and that of those in the subset, ns. Any order
+    works; the closer it is to the order of their ends, the faster.
 
-    Gone through by falling ends, an interval adds what lies before the earliest start so far: what came
-    before it reaches from there at least to the interval's own end. That is a running minimum.
+    The intervals are processed by descending end. Each adds its part before the earliest start so far:
+    intervals processed earlier cover the time from that start at least to this interval's end. The earliest
+    start is a running minimum.
     """
     kept = [batch for batch in batches if batch.num_rows]
     every, subset = _Backwards(), _Backwards()
@@ -29,7 +31,7 @@ def unions(batches: Iterable[pa.RecordBatch]) -> tuple[int, int]:
 
 
 def _by_falling_end(batches: list[pa.RecordBatch]) -> Iterable[pa.Table]:
-    """The rows by falling `to_ts`, in pieces: of each batch, what no earlier batch reaches beyond."""
+    """The rows by descending `to_ts`, in pieces: for each batch the part that no earlier batch overlaps."""
     reached: list[int | None] = [None]
     for batch in batches:
         latest = pc.max(batch["to_ts"]).as_py()
@@ -63,14 +65,14 @@ def _sorted(rows: pa.Table) -> pa.Table:
 
 
 class _Backwards:
-    """A sum of what each interval adds, and the earliest start so far."""
+    """The sum of the time that each interval adds, and the earliest start so far."""
 
     def __init__(self) -> None:
         self.total_ns = 0
         self.earliest: int | None = None
 
     def add(self, starts: pa.ChunkedArray, ends: pa.ChunkedArray) -> None:
-        """Takes intervals by falling end."""
+        """Processes intervals by descending end."""
         for start, end in zip(starts.chunks, ends.chunks, strict=True):
             if len(start):
                 self._add(start, end)

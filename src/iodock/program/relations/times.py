@@ -1,5 +1,4 @@
-"""`--since` and `--until`: seconds from the start of the run, or a clock time, as the store's own clock
-counts."""
+"""`--since` and `--until`: seconds from the start of the run, or a clock time, in the store's own clock."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ def _clock_ns(match: re.Match[str], start: int, clock: str, text: str) -> int:
             raise RequestError(
                 f"this source has times of the day without a date: {text}", "leave the date out"
             )
-        # The run may pass midnight: a time well before its start means the next day.
+        # The run may cross midnight: a time well before its start means the next day.
         return of_day + DAY_NS if of_day < start - DAY_NS // 2 else of_day
     day = date or datetime.fromtimestamp(start // NS, UTC).strftime("%Y-%m-%d")
     try:

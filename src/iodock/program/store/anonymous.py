@@ -1,8 +1,8 @@
-"""A copy of a store in which nobody's names are left: for passing on what a run did, not what it was about.
+"""Makes an anonymised copy of a store, which shows what a run did without names of users or data.
 
-Every component of a path gets a made-up name, the same one wherever it occurs. What is listed here stays:
-files of the system, well-known endings, programs and libraries. So do mount points, which an administrator
-has to know. Arguments of commands are left out.
+Every component of a path gets a made-up name, the same one wherever it occurs. The names listed here are
+kept: files of the system, well-known endings, programs and libraries. Mount points are kept, too, because an
+administrator needs them. Arguments of commands are left out.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _SYSTEM = re.compile(
     r"|protocols|localtime|locale\.alias|mtab|fstab|gai\.conf))?",
     re.DOTALL,
 )
-"""Files that every machine has: nobody gave them a name."""
+"""Files that every machine has, so their names reveal nothing."""
 _ELSEWHERE = re.compile(r"/\.\.?(/|$)|^/proc/.*/(root|cwd|fd)/.*[^0-9]", re.DOTALL)
-"""Such a path leads out of the system's folders."""
+"""A path with such a component leads out of the system's folders."""
 _TOP = re.compile(r"/(usr/local|usr|lib|lib32|lib64|bin|sbin|etc|proc|sys|dev|boot)(?=/|$)")
-"""Folders that stay where what is in them does not."""
+"""Folders whose names are kept, but not the names inside them."""
 _ENDINGS = frozenset(
     (
         *(
@@ -123,7 +123,7 @@ _ENDINGS = frozenset(
         *("xlsx", "xml", "xtc", "xyz", "xz", "yaml", "yml", "zarr", "zip", "zst"),
     )
 )
-"""Endings of kinds of files; another one may be a name."""
+"""Endings of well-known kinds of files; other endings may be names."""
 _ENDING = re.compile(r"\.([A-Za-z0-9]+)$")
 _LIBRARIES = (
     *(
@@ -184,17 +184,17 @@ _KNOWN = re.compile(
     rf"(ba|da|z|k|tc|c)?sh|python[0-9.]*|perl|awk|gawk|site-packages|mpi(run|exec)"
     rf"|lib({'|'.join(_LIBRARIES)})(-[0-9.]+)?\.so[0-9.]*"
 )
-"""Components that say in which language or with which library a program works."""
+"""Path components that show the language or library of a program."""
 _NAMELESS = re.compile(
     r"stdin|stdout|stderr|fd:[0-9]+|(pipe|socket|net|mnt|pid)(:\[[0-9]+\])?|eventfd|epoll|timerfd|signalfd|inotify"
     r"|pidfd|io_uring|other|anon_inode:\[?(eventpoll|eventfd|timerfd|signalfd|pidfd|io_uring|inotify|bpf-[a-z]+"
     r"|perf_event|userfaultfd|fanotify|fscontext|sync_file)\]?"
 )
-"""What iodock or the kernel calls what has no name."""
+"""Words of iodock or the kernel for objects without a name."""
 
 
 class Anonymiser:
-    """Made-up names that can't be turned back without the key, which is not kept."""
+    """Made-up names that can't be reversed without the key, which is not stored."""
 
     def __init__(self, mount_points: Iterable[str] = (), key: bytes | None = None) -> None:
         self._key = key or os.urandom(32)
@@ -228,12 +228,12 @@ class Anonymiser:
 
 
 def anonymiser_of(store: Path) -> Anonymiser:
-    """One that keeps the store's mount points. Raises OSError and ArrowInvalid."""
+    """An instance that keeps the store's mount points. Raises OSError and ArrowInvalid."""
     return Anonymiser(_mount_points(store))
 
 
 def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None) -> Path:
-    """Copies a complete store to INTO with all names made up; gives INTO. Raises OSError and
+    """Copies a complete store to INTO with all names replaced; returns INTO. Raises OSError and
     ArrowInvalid."""
     raw = from_json(files.content(store / "manifest.json", MANIFEST, StoreError))
     names = anonymiser or anonymiser_of(store)
@@ -242,9 +242,9 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
     parts = (f"events/{part.name}" for part in sorted((store / "events").glob("*.parquet")))
     for table in ("calls.parquet", "errnos.parquet", *parts):
         shutil.copy(store / table, into / table)
-    # Numbers only.
+    # Contains only numbers.
     for fold in FOLDS:
-        # One that can't be read is not needed.
+        # A file that can't be read is not needed.
         if (store / fold.files).is_file():
             (into / fold.files).parent.mkdir(exist_ok=True)
             shutil.copy(store / fold.files, into / fold.files)
@@ -266,20 +266,20 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
     for table in ("stacks.parquet", "interface_calls.parquet"):
         if (store / table).is_file():
             shutil.copy(store / table, into / table)
-    # A hint may name hosts or folders.
+    # A hint may contain hosts or folders.
     _rewrite(store, into, "hints.parquet", {"asked": _nothing, "taken": _nothing})
     _rewrite(store, into, "mounts.parquet", {"source": _nothing, "options": _nothing, "host": _host(names)})
     for part in sorted((store / "samples").glob("*.parquet")):
         _rewrite(store, into, f"samples/{part.name}", {"host": _host(names)})
     manifest = _manifest(raw, names)
-    # What is copied of a store without checksums may be damaged.
+    # Files from a store without checksums may be damaged.
     said = with_checksums(manifest, into) if raw.get("checksums") else json.dumps(manifest, indent=1)
     (into / "manifest.json").write_text(said, encoding="utf-8")
     return into
 
 
 def _mount_points(store: Path) -> set[str]:
-    """Of the table of mounts and of the files."""
+    """Mount points of the table of mounts and of the files."""
     tables = [one for one in (store / "mounts.parquet", store / "files.parquet") if one.exists()]
     read = (_read(one, ["mount_point"])["mount_point"].unique().to_pylist() for one in tables)
     return {one for mounts in read for one in mounts if one}
@@ -292,7 +292,7 @@ def _host(names: Anonymiser) -> Callable[[str], str]:
 def _each(
     change: Callable[[str], str], parts: Callable[[Any], list[str]], whole: Callable[[list[str]], Any]
 ) -> Callable[[Any], Any]:
-    """Changes each part of a value."""
+    """Applies CHANGE to each part of a value."""
     return lambda value: whole([change(part) for part in parts(value)])
 
 
@@ -301,7 +301,7 @@ def _nothing(text: object) -> None:
 
 
 def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
-    # An opened file, as its name may be no UTF-8.
+    # Opened here, because its name may not be UTF-8.
     with path.open("rb") as file:
         return pq.read_table(file, columns=columns)
 
@@ -323,7 +323,7 @@ def _rewrite(store: Path, into: Path, table: str, columns: dict[str, Callable[[A
 
 
 def _manifest(raw: dict[str, Any], names: Anonymiser) -> dict[str, Any]:
-    """Only keys that are known to hold nobody's names stay as they are."""
+    """Only keys that are known to hold no names are kept."""
     times = ("created_ns", "clock", "first_ts", "last_ts", "io", "in_progress")
     kept = ("schema", "state", "writer", "ranks", "source", "tables", *times)
     made = {key: raw[key] for key in kept if key in raw}

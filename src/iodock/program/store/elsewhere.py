@@ -1,5 +1,5 @@
-"""Tables of a recording whose own place has no room for them, or may not be written: a full disk must not
-keep what was recorded from being read."""
+"""Tables of a recording that are stored elsewhere because its own folder has no space for them or is not
+writable: a full disk must not prevent reading the recording."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SPARE_BYTES = 1 << 20
 
 
 def lacks_room(store: Path) -> bool:
-    """May the store not be written, or is there too little room beside its journal?"""
+    """Whether the store is not writable, or its disk has too little space beside the journal."""
     if not os.access(store, os.W_OK):
         return True
     wanted = sum(path.stat().st_size for path in _journals(store)) * _TABLES_TO_JOURNAL + _SPARE_BYTES
@@ -22,7 +22,7 @@ def lacks_room(store: Path) -> bool:
 
 
 def shadow_of(store: Path) -> tempfile.TemporaryDirectory[str]:
-    """A temporary store with the same journal, by links; gone when it is cleaned up. Raises OSError."""
+    """A temporary store with links to the same journal; deleted when it is cleaned up. Raises OSError."""
     shadow = tempfile.TemporaryDirectory(prefix="iodock-", suffix=".iodock")
     folder = Path(shadow.name)
     shutil.copy(store / "manifest.json", folder / "manifest.json")
@@ -33,6 +33,6 @@ def shadow_of(store: Path) -> tempfile.TemporaryDirectory[str]:
 
 
 def _journals(store: Path) -> list[Path]:
-    """Journals, and the raw calls that a back end keeps beside them."""
+    """Journals, and the raw calls that a back end keeps with them."""
     folder = store / "journal"
     return sorted([*folder.glob("*.journal"), *folder.glob("*.calls")])

@@ -1,4 +1,4 @@
-"""The SQL engine under a store. Nothing outside of this room names DuckDB."""
+"""The SQL engine of a store. No other package names DuckDB."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from iodock.shared.engine.sql import quoted
 from iodock.shared.errors import QueryError, RequestError, StoreError
 
 KEPT = "kept"
-"""The schema of tables that are kept for later questions; one hides the store's own of the same name."""
+"""Schema of tables that are stored for later queries; such a table hides the store's own of the same name."""
 FOLDING = "folding"
-"""The schema of what is brought to be folded further."""
+"""Schema of intermediate tables that are folded further."""
 
-# The engine keeps the order of rows except where it exchanges the sides of a join, and where it puts few rows
-# aside until there are more, which others then overtake.
+# The engine keeps the order of rows, except when it swaps the sides of a join, and when it holds a few rows
+# back until there are more, so that others overtake them.
 KEEP_ORDER = """SET disabled_optimizers = 'join_order,build_side_probe_side';
 SET enable_caching_operators = false"""
 KEPT_FIRST = f"SET search_path = '{KEPT},main'"
 FREE_ORDER = "RESET disabled_optimizers; RESET enable_caching_operators"
 
-# What rows of the tables made at import look like: bytes that changed in them need not be noticed otherwise.
+# Plausible values of the tables made at import, which reveal bytes that changed in them.
 _CREDIBLE = {
     "stored_durations": "count > 0 AND time_ns >= 0 AND duration_bin BETWEEN 0 AND 64 AND direction <= 2 "
     "AND call_id IN (SELECT id FROM calls)",
@@ -61,13 +61,14 @@ _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 
 
 def interrupt_all() -> None:
-    """Stops the queries that run in this process, from another thread."""
+    """Stops the queries that run in this process; called from another thread."""
     for engine in list(_engines):
         engine.interrupt()
 
 
 class Engine:
-    """DuckDB in memory, with one view per table of the store. Several threads may ask side by side."""
+    """DuckDB in memory, with one view per table of the store. Several threads may run queries at the same
+    time."""
 
     def __init__(
         self,
@@ -76,8 +77,8 @@ class Engine:
         checksums: Mapping[str, str] = MappingProxyType({}),
         unsafe: bool = False,
     ) -> None:
-        """FOLDER: of the store; None for an engine that holds only what is brought to it. ROWS: how many rows
-        each table has, and CHECKSUMS: of its files, as the manifest says. UNSAFE: queries of users may do
+        """FOLDER: of the store; None for an engine that holds only tables passed to it. ROWS: number of rows
+        of each table, and CHECKSUMS: of its files, both from the manifest. UNSAFE: queries of users may do
         anything, not only read the store."""
         self._own = threading.local()
         self._connections = [connected()]
@@ -103,7 +104,7 @@ class Engine:
 
     @property
     def _connection(self) -> duckdb.DuckDBPyConnection:
-        """This thread's own: a connection answers one question at a time."""
+        """The connection of this thread: a connection answers one query at a time."""
         if not hasattr(self._own, "connection"):
             connection = self._connections[0].cursor()
             connection.execute(KEPT_FIRST)
@@ -113,7 +114,7 @@ class Engine:
         return found
 
     def _name_tables(self, tables: Iterable[StoreTable]) -> None:
-        """Gives the engine the tables that a query names, when one first does: each takes a while. Raises
+        """Registers the tables that a query names on first use, because each takes a while. Raises
         StoreError."""
         with self._giving:
             for table in tables:
@@ -139,11 +140,11 @@ class Engine:
                     self._given.add(view.name)
 
     def has(self, table: str) -> bool:
-        """Whether the store has files of this table."""
+        """Whether the store has files for this table."""
         return self._stored is not None and self._stored.has(table)
 
     def has_fold(self, name: str) -> bool:
-        """Whether the store has this table of those made of events at import, and whole."""
+        """Whether the store has this table, one of those that import makes from events, complete."""
         with self._fold_lock:
             if name not in self._folds:
                 self._folds[name] = self._take_fold(name)
@@ -153,7 +154,7 @@ class Engine:
         if not self.has(name):
             return False
         try:
-            # Small, and damage shows when all of it is read.
+            # Small, and reading all of it reveals damage.
             self.keep(name, f'FROM main."{name}"')
             credible = f'SELECT bool_and(coalesce({_CREDIBLE[name]}, false)) FROM "{name}"'
             return self._connection.execute(credible).fetchall()[0][0] is not False
@@ -161,12 +162,12 @@ class Engine:
             return False
 
     def check(self) -> None:
-        """Raises StoreError if any file of the store is not as it was written."""
+        """Raises StoreError if any file of the store differs from what was written."""
         if self._stored is not None:
             self._stored.check(TABLES)
 
     def _check_named(self, sql: str) -> None:
-        """Raises QueryError if a file of a table that the query names is not as it was written."""
+        """Raises QueryError if a file of a table that the query names differs from what was written."""
         if self._stored is None:
             return
         tables = [*TABLES, *FOLDS] if self._is_unsafe else named_in(sql)
@@ -180,7 +181,7 @@ class Engine:
             raise self._query_error(error) from error
 
     def table(self, sql: str) -> pa.Table:
-        """The whole answer to a SELECT. Raises QueryError."""
+        """The whole result of a SELECT. Raises QueryError."""
         self._check_named(sql)
         try:
             return self._connection.sql(sql).to_arrow_table()
@@ -188,7 +189,7 @@ class Engine:
             raise self._query_error(error) from error
 
     def reader(self, sql: str, rows: int = 100_000) -> pa.RecordBatchReader:
-        """The answer to a SELECT, batch by batch, in the order of the rows of its first table. Raises
+        """The result of a SELECT, batch by batch, in the order of the rows of its first table. Raises
         QueryError."""
         self._check_named(sql)
         try:
@@ -202,23 +203,22 @@ class Engine:
         try:
             yield from reader
         except (OSError, pa.ArrowException) as error:
-            # What the engine meets further on is an error of Arrow's.
+            # Errors that the engine finds later are raised by Arrow.
             if self._stored is None or self._stored.damaged(TABLES) is None:
                 raise
             raise self._query_error(error) from error
 
     def json_reader(self, sql: str, names: Sequence[str], rows: int = 20_000) -> pa.RecordBatchReader:
-        """The answer to a SELECT as one column of text: each row as a JSON object, before it a comma and a
-        line break. Made in the engine, where it costs a tenth of what Python objects would. Raises
-        QueryError."""
+        """The result of a SELECT as one column of text: each row as a JSON object, after a comma and a line
+        break. The engine builds it at a tenth of the cost of Python objects. Raises QueryError."""
         fields = ", ".join(f'{quoted(name)}: "{name}"' for name in names)
         return self.reader(f"SELECT concat(',', chr(10), to_json({{{fields}}})) AS text FROM ({sql}) r", rows)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """A small answer as dictionaries."""
+        """A small result as dictionaries."""
         self._check_named(sql)
         try:
-            # Arrow's way plans each question twice.
+            # Fetching through Arrow plans each query twice.
             answer = self._connection.execute(sql)
             names = [column[0] for column in answer.description]
             return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
@@ -226,7 +226,7 @@ class Engine:
             raise self._query_error(error) from error
 
     def keep(self, name: str, sql: str) -> None:
-        """Keeps the answer to a SELECT as a table of that name, for the queries that follow."""
+        """Stores the result of a SELECT as a table of that name for later queries."""
         self._check_named(sql)
         try:
             self._connection.execute(f'CREATE OR REPLACE TABLE {KEPT}."{name}" AS {sql}')
@@ -234,9 +234,9 @@ class Engine:
             raise self._query_error(error) from error
 
     def fold(self, name: str, fold: EventFold) -> bool:
-        """Keeps a fold of all events as a table of that name. False where it can't be done: for events that
-        are damaged, or not as iodock stores them (types, nulls, numbers that can't be, another compression).
-        SQL can say what is wrong with them, if anything is. Raises QueryError."""
+        """Stores a fold of all events as a table of that name. False if this is not possible: for damaged
+        events, or those in another form than iodock's (types, nulls, impossible numbers, another
+        compression). SQL then reports errors, if there are any. Raises QueryError."""
         if self._stored is None:
             return False
         self._check_named(EVENTS.name)
@@ -247,7 +247,7 @@ class Engine:
             return False
         if self._rows.get("events", folding.rows) != folding.rows:
             return False
-        # One at a time: what is brought to the engine and not kept has the same name each time.
+        # One at a time, because the intermediate table always has the same name.
         with self._bringing:
             return self._run(name, fold, folding)
 
@@ -275,7 +275,7 @@ class Engine:
         self._bring(into.format(f"{FOLDING}.groups"), groups)
 
     def bring(self, name: str, rows: pa.Table) -> None:
-        """Keeps rows that are not of this store as a table of that name. Raises QueryError."""
+        """Stores rows from outside of this store as a table of that name. Raises QueryError."""
         with self._bringing:
             self._bring(f'CREATE OR REPLACE TABLE {KEPT}."{name}" AS', rows)
 
@@ -290,11 +290,11 @@ class Engine:
                 self._connection.unregister("brought")
 
     def hold(self, table: str) -> None:
-        """Holds one of the store's tables in memory for the queries that follow and name it."""
+        """Loads one of the store's tables into memory for later queries that name it."""
         self._to_hold.add(table)
 
     def user_query(self, sql: str) -> pa.Table:
-        """What a user asks: anything that gives rows. Raises QueryError and RequestError."""
+        """A query of a user: anything that returns rows. Raises QueryError and RequestError."""
         try:
             statements = len(self._connection.extract_statements(sql))
             if not statements:
@@ -313,10 +313,10 @@ class Engine:
             raise self._query_error(error, asked=True) from error
 
     def interrupt(self) -> None:
-        """Stops the query that runs, from another thread."""
+        """Stops the running query; called from another thread."""
         for folding in list(self._running):
             folding.stop()
-        # An engine that is just being closed has none.
+        # An engine that is being closed has no connection.
         for connection in list(self._connections):
             with contextlib.suppress(duckdb.Error):
                 connection.interrupt()
@@ -329,7 +329,7 @@ class Engine:
             self._stored.close()
 
     def _query_error(self, error: Exception, asked: bool = False) -> QueryError:
-        """ASKED: a user wrote the query, so that it may be wrong itself."""
+        """ASKED: a user wrote the query, so the query itself may be wrong."""
         if isinstance(error, duckdb.OutOfMemoryException):
             return QueryError(
                 f"the query needs more memory than {MEMORY_LIMIT}", "ask for fewer rows or keys"
@@ -337,7 +337,7 @@ class Engine:
         if asked and (refused := guard.refusal(error, self._named(error))):
             return refused
         if self._stored is not None and not isinstance(error, _WRONG_QUERY + _WRONG_VALUE * asked):
-            # What the engine says of a page that can't be unpacked does not tell that it is one.
+            # The engine's error about a page that can't be decompressed does not say so.
             where = self._stored.damaged(TABLES)
             if where is None and isinstance(error, _WRONG_VALUE):
                 where = self._stored.folder
@@ -354,7 +354,7 @@ _NEAR = re.compile(r'^(?:Candidate bindings|Did you mean)[: ]*("[^"]*"(?:, "[^"]
 
 
 def _meant(error: Exception) -> str:
-    """What the engine takes to be meant, else the tables there are."""
+    """The table that the engine suggests, else the list of tables."""
     near = _NEAR.search(str(error))
     if near is not None:
         return f"did you mean {near[1].replace(chr(34), '').replace(', ', ' or ')}"

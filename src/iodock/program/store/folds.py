@@ -1,4 +1,4 @@
-"""Events folded outside the SQL engine, in one pass over the columns that it takes (crates/iodock-fold)."""
+"""Folds events outside the SQL engine, in one pass over the columns that are needed (crates/iodock-fold)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from iodock import _native
 
 @dataclass(frozen=True, slots=True)
 class EventFold:
-    """A derived table that need not be asked of the SQL engine."""
+    """A derived table that can be computed without the SQL engine."""
 
     name: str
     """`uses` or `transfers`."""
     groups: str
-    """A SELECT over the table `folding.groups`, in which the same key may come several times."""
+    """A SELECT over the table `folding.groups`, which may contain the same key several times."""
     places: str | None = None
-    """A SELECT of `file_id place` (UINTEGER, not null), where files are folded by place."""
+    """A SELECT of `file_id place` (UINTEGER, not null), if files are folded by place."""
 
 
 class Folding:
-    """One pass over the events in some files. Another thread may stop it."""
+    """One pass over the events in several files. Another thread may stop it."""
 
     def __init__(self, paths: Sequence[Path], name: str, places: pa.Table | None) -> None:
-        """PLACES: `file_id place`. Raises NativeError where it can't be done."""
+        """PLACES: `file_id place`. Raises NativeError if this is not possible."""
         by_file = None
         if places is not None:
             by_file = (_numbers(places["file_id"]), _numbers(places["place"]))
@@ -36,22 +36,22 @@ class Folding:
 
     @property
     def rows(self) -> int:
-        """Events in all."""
+        """Total number of events."""
         return self._folding.rows
 
     def tables(self) -> Iterator[pa.Table]:
-        """The groups, part by part; no table of none. Raises NativeError, KeyboardInterrupt."""
+        """The groups, part by part; no table if there are none. Raises NativeError, KeyboardInterrupt."""
         while table := self._folding.next_table():
             yield _as_arrow(*table)
 
     def stop(self) -> None:
-        """The part that is being made is the last, and raises NativeError."""
+        """The part in progress is the last, and raises NativeError."""
         self.stopped = True
         self._folding.cancel()
 
 
 def _numbers(column: pa.ChunkedArray) -> bytes:
-    """Unsigned numbers of 32 bits as they lie in memory; none is null."""
+    """Unsigned 32-bit integers as a buffer; there are no nulls."""
     return b"".join(_bytes(chunk) for chunk in column.chunks)
 
 

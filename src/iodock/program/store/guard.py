@@ -1,8 +1,9 @@
-"""What a user's query may do: read the tables of one store, and nothing else.
+"""Limits what a user's query may do: read the tables of one store, and nothing else.
 
-Two walls. The engine is closed: it opens the store's own files and no others. And each query is checked
-before it runs, as some functions of the engine change settings, write logs or show settings. Only table
-functions that are known to be harmless pass, as each version of the engine brings new ones.
+There are two barriers. The engine is closed: it can open only the store's own files. And each query is
+checked before it runs, because some functions of the engine change settings, write logs or show settings.
+Only table functions that are known to be harmless are allowed, because each version of the engine adds new
+ones.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ _READABLE = frozenset(
         *("information_schema.schemata", "duckdb_tables", "duckdb_columns", "duckdb_views", "duckdb_types"),
     )
 )
-"""Tables of the engine that say what there is to ask. Others have its settings."""
+"""Tables of the engine that describe the available tables. Others contain its settings."""
 _EXPLAIN = re.compile(r"(?is)\s*EXPLAIN\b\s*(?:ANALY[ZS]E\b\s*)?")
 _OPTIONS = re.compile(r"(?s)\s*\([^()]*\)\s*")
 _LIKE_A_FILE = re.compile(r"[/\\.:*]")
 
 
 def check(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """Raises QueryError for a query that may do more than read the store, and duckdb.Error for one that is no
+    """Raises QueryError for a query that may do more than read the store, and duckdb.Error for invalid
     SQL."""
     kind = _kind(connection, sql)
     if kind == "EXPLAIN":
@@ -60,7 +61,8 @@ def _kind(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
 
 
 def _explained(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
-    """What an EXPLAIN is about. Options in brackets may follow the word, or a question in brackets."""
+    """The subject of an EXPLAIN. The word may be followed by options in brackets, or by a query in
+    brackets."""
     rest = _EXPLAIN.sub("", sql, count=1)
     try:
         connection.extract_statements(rest)
@@ -70,15 +72,15 @@ def _explained(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
 
 
 def closed(connection: duckdb.DuckDBPyConnection, files: list[str]) -> None:
-    """Closes the engine for good: it may open these files, and its own temporary ones."""
-    # Names of Python variables are no tables.
+    """Closes the engine permanently: it may open only these files and its own temporary ones."""
+    # Names of Python variables must not act as tables.
     connection.execute("SET python_enable_replacements = false")
     connection.execute("SET allowed_paths = $files", {"files": files})
     connection.execute("SET enable_external_access = false")
 
 
 def refusal(error: Exception, said: str) -> QueryError | None:
-    """What to say of a query that the closed engine refused; None for other errors."""
+    """The message for a query that the closed engine refused; None for other errors."""
     if not isinstance(error, duckdb.PermissionException):
         return None
     named = re.search(r'"([^"]*)"', said)
@@ -136,8 +138,8 @@ def _check_parts(parsed: Any) -> None:
 
 
 def _is_readable(schema: str, table: str) -> bool:
-    """Whether this is no table of the engine itself, or one without settings. Also a WITH may not give
-    another one the name of such a table: where it holds is not looked at."""
+    """Whether this is not a table of the engine, or one without settings. A WITH may not define such a name
+    either, because its scope is not examined."""
     if schema not in _SYSTEM_SCHEMAS and not _SYSTEM_TABLE.fullmatch(table):
         return True
     return table in _READABLE or f"{schema}.{table}" in _READABLE
@@ -148,7 +150,7 @@ def _entries(cte_map: Any) -> list[dict[str, Any]]:
 
 
 def _parts(parsed: Any) -> Iterator[dict[str, Any]]:
-    """All objects in it, without recursion: a query may be nested deeply."""
+    """All objects in it, without recursion: a query may be deeply nested."""
     waiting = [parsed]
     while waiting:
         one = waiting.pop()

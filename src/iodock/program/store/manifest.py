@@ -35,12 +35,12 @@ _NO_COUNTERS = N_(
 
 @dataclass(frozen=True, slots=True)
 class InProgress:
-    """A recording before its end, as it was read."""
+    """State of a recording in progress when it was read."""
 
     so_far_seconds: float | None
-    """Since it began."""
+    """Time since it began."""
     behind_seconds: float | None
-    """Calls that ended later than so long ago are not there."""
+    """Age of the data: calls that ended more recently are missing."""
 
     @property
     def so_far(self) -> str:
@@ -59,7 +59,7 @@ def _tenths(seconds: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a store says of itself."""
+    """The description of a store."""
 
     state: str
     """`complete`, `recording` or `cut`."""
@@ -71,11 +71,12 @@ class Manifest:
     rows: Mapping[str, int]
     """Table -> number of its rows, for `events`, `files` and `processes`."""
     raw: Mapping[str, Any]
-    """Every key as it lies in the file."""
+    """All keys of the file."""
 
     @property
     def checksums(self) -> Mapping[str, str]:
-        """Of each file of a table, by its name in the store; none of a store that was written without."""
+        """Checksum of each file of a table, by its name in the store; empty for a store that was written
+        without checksums."""
         found: Mapping[str, str] = self.raw.get("checksums") or {}
         return found
 
@@ -86,28 +87,28 @@ class Manifest:
 
     @property
     def counts_only(self) -> bool:
-        """Whether the source shows counts by call, and no calls (strace -c)."""
+        """Whether the source has counts by call instead of calls (strace -c)."""
         return bool(self.rows.get("call_totals"))
 
     @property
     def profiles_only(self) -> bool:
-        """Whether the source shows counters by file and process, and no calls (Darshan); also where it has
+        """Whether the source has counters by file and process instead of calls (Darshan); also if there are
         none."""
         return "profiles" in self.rows and not self.rows.get("events")
 
     @property
     def is_light(self) -> bool:
-        """Whether the calls were counted in place of being recorded (`iodock record --light`)."""
+        """Whether calls were counted instead of recorded (`iodock record --light`)."""
         return self.profiles_only and "light" in self.source
 
     @property
     def how_to_see_calls(self) -> str:
-        """What to do where counters are not enough."""
+        """Hint if counters do not suffice."""
         return "record without --light" if self.is_light else "record the program"
 
     @property
     def in_progress(self) -> InProgress | None:
-        """How far the recording was when this was read; None of one that is over."""
+        """State of a recording in progress when this was read; None after its end."""
         said = self.raw.get("in_progress")
         if not isinstance(said, dict) or not isinstance(said.get("read_ns"), int):
             return None
@@ -117,7 +118,7 @@ class Manifest:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What must stand beside every number of this store."""
+        """Notes for every result of this store."""
         found = []
         if now := self.in_progress:
             found.append(f"still being recorded: {now.so_far} so far, calls up to {now.behind} ago")
@@ -140,7 +141,7 @@ class Manifest:
 
     @property
     def wall_ns(self) -> int | None:
-        """The run's length: as recorded, else from the first to the last sign of life."""
+        """The run's duration: as recorded, else from the first to the last event of any process."""
         captured = self.raw.get("captured") or {}
         if captured.get("wall_ns") is not None:
             return int(captured["wall_ns"])
@@ -176,7 +177,7 @@ def read_manifest(folder: Path) -> Manifest:
         )
         raise StoreError(message, f"this iodock reads up to schema {SCHEMA_VERSION}: install the newer one")
     try:
-        # The document's own, which holds for its bytes only.
+        # The manifest's own checksum, which applies only to these exact bytes.
         raw.pop("checksum", None)
         return _checked(raw)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
@@ -185,7 +186,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _meant(folder: Path) -> str:
-    """What to do where there is no such store: one of a similar name is beside it, or there is none yet."""
+    """Hint for a missing store: one with a similar name, or how to make one."""
     try:
         beside = [one.name for one in folder.parent.iterdir() if (one / "manifest.json").is_file()]
     except OSError:

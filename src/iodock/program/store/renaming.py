@@ -1,4 +1,4 @@
-"""Texts about a store in which the names of its files, hosts and programs are replaced by made-up ones."""
+"""Replaces names of files, hosts and programs by made-up ones in texts about a store."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _HOSTS_SQL = "SELECT DISTINCT host AS name FROM processes UNION SELECT host FROM
 def renaming_of(
     store: Store, names: Anonymiser, texts: Iterable[str], paths: Iterable[str] = ()
 ) -> Callable[[str], str]:
-    """Replaces in TEXTS, and no others, what NAMES makes up for the names in a store, and for PATHS: patterns
-    that were made of these. Raises QueryError."""
-    # Texts are few and names may be many: only those that occur are kept.
+    """Replaces in TEXTS the names in a store by those that NAMES makes up, and PATHS, which are patterns made
+    from them. Raises QueryError."""
+    # There are few texts but maybe many names: only names that occur are kept.
     said = "\n".join(texts)
     made: dict[str, str] = {}
 
     def note(name: str, new: str) -> None:
-        # As SQL has it in quotation marks.
+        # As SQL writes it in quotes.
         for old, instead in ((name, new), (name.replace("'", "''"), new.replace("'", "''"))):
             if len(old) > 1 and old != instead and old in said:
                 made[old] = instead
@@ -45,7 +45,7 @@ def renaming_of(
             if any(name in part for part in parts[::2]):
                 split = []
                 for place, part in enumerate(parts):
-                    # Every second part is made up already.
+                    # Every second part is a made-up name already.
                     split += [part] if place % 2 else _around(part, name, made[name])
                 parts = split
         return "".join(parts)
@@ -54,7 +54,7 @@ def renaming_of(
 
 
 def _around(text: str, name: str, new: str) -> list[str]:
-    """The text's parts, and between them the new name."""
+    """Splits the text at the name, with the new name between the parts."""
     found: list[str] = []
     for part in text.split(name):
         found += [part, new]

@@ -1,6 +1,6 @@
-"""The store's tables and columns as this version knows them (docs/explanation/store.md).
+"""The store's tables and columns in this version (docs/explanation/store.md).
 
-A column that an older store lacks reads as null; one that a newer store adds is there as it is.
+A column that an older store lacks reads as null; a column that a newer store adds remains available.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class StoreColumn:
 
 @dataclass(frozen=True, slots=True)
 class StoreTable:
-    """One stored table: where its Parquet lies below the store, and its columns."""
+    """One stored table: the path of its Parquet files in the store, and its columns."""
 
     name: str
     files: str
@@ -460,5 +460,5 @@ STORED_SLOW_CALLS = StoreTable(
     """),
 )
 FOLDS = (STORED_DURATIONS, STORED_OPENINGS, STORED_SLOW_CALLS)
-"""Made of events while they are imported. Short runs and older stores have none of them, and a table that
-would be large is left out: derived tables are then made of events."""
+"""Made from events during import. Short runs and older stores do not have them, and a table that would be
+large is left out: derived tables are then made from events."""

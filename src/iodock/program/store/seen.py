@@ -1,8 +1,8 @@
-"""Two views with names in place of numbers, for people who ask in SQL: `calls_seen` counts calls, `call_ends`
-looks at each of their ends (docs/reference/views.md).
+"""Two views with names instead of numbers, for users who write SQL: `calls_seen` counts calls, `call_ends`
+shows each of their ends (docs/reference/views.md).
 
-A call with two ends (rename, sendfile) has a row in `events` for each end. To count calls it must be there
-once; to ask file by file it must be there at both files.
+A call with two ends (rename, sendfile) has a row in `events` for each end. Counting calls needs it once;
+queries by file need it at both files.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ _OF_TWO_ENDS = {
     "direction": "CASE WHEN a.reads AND a.writes THEN 'both' WHEN a.reads THEN 'read' "
     "WHEN a.writes THEN 'write' END",
 }
-# A call's rows lie next to each other among those of its task, the first end before the others.
+# The rows of a call are adjacent among those of its task, the first end first.
 _ADDED = f"""ends AS (SELECT *, row_number() OVER () AS place FROM events WHERE side <> 0),
 numbered AS (SELECT *, count(*) FILTER (WHERE side IN (1, 3)) OVER (PARTITION BY utid ORDER BY place)
     AS number FROM ends),

@@ -1,4 +1,4 @@
-"""A store, opened: its manifest, and SQL over its tables."""
+"""An open store: its manifest, and SQL on its tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Progress = Callable[[int, int], None]
 
 
 class Store:
-    """A folder of Parquet tables and its manifest. Opened with `Store.open`; reads only."""
+    """A folder of Parquet tables with a manifest. Opened with `Store.open`; read-only."""
 
     def __init__(self, path: Path, manifest: Manifest, shadow: TemporaryDirectory[str] | None = None) -> None:
         self.path = path
@@ -30,13 +30,13 @@ class Store:
         self._unsafe: Store | None = None
         self._is_unsafe = False
         self._engine: Engine | None = None
-        # Where the tables are, if the store's own place has no room for them.
+        # Folder of the tables, if they are not in the store's own folder.
         self._shadow = shadow
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Store:
-        """Opens a store; one that a crashed recorder left is finished first, in a temporary folder if its
-        own has no room for the tables. Of a recording in progress it is what was flushed so far, in a
+        """Opens a store. One that a crashed recorder left is completed first, in a temporary folder if its
+        own has no space for the tables. Of a recording in progress it reads what was flushed so far, in a
         temporary folder. Raises StoreError."""
         folder = Path(path)
         manifest = read_manifest(folder)
@@ -52,31 +52,31 @@ class Store:
 
     @property
     def tables(self) -> Path:
-        """The folder of its tables, which is another than its own where that can't have them."""
+        """The folder of its tables, which differs from its own if that can't hold them."""
         return _tables_of(self.path, self._shadow)
 
     @property
     def engine(self) -> Engine:
-        """The SQL engine, started when first needed."""
+        """The SQL engine, started on first use."""
         if self._engine is None:
             self._engine = Engine(self.tables, self.manifest.rows, self.manifest.checksums, self._is_unsafe)
         return self._engine
 
     @property
     def unsafe(self) -> Store:
-        """The same store, by an engine that lets a user's query do anything: read and write other files, load
-        extensions. Closed with this one."""
+        """The same store with an engine that lets a user's query do anything: read and write other files,
+        load extensions. Closed with this one."""
         if self._unsafe is None:
             self._unsafe = Store(self.path, self.manifest, self._shadow)
             self._unsafe._is_unsafe = True
         return self._unsafe
 
     def check(self) -> None:
-        """Raises StoreError if any file of it is not as it was written."""
+        """Raises StoreError if any of its files differs from what was written."""
         self.engine.check()
 
     def need_calls(self) -> None:
-        """Raises RequestError if it holds counts by call or profiles, and no calls."""
+        """Raises RequestError if it holds counts by call or profiles instead of calls."""
         self.need_no_profiles()
         if self.manifest.counts_only:
             raise RequestError(
@@ -85,7 +85,7 @@ class Store:
             )
 
     def need_no_profiles(self) -> None:
-        """Raises RequestError if it holds profiles, and no calls."""
+        """Raises RequestError if it holds profiles instead of calls."""
         if self.manifest.profiles_only:
             raise RequestError(
                 f"{self.name}: holds counters by file, and no calls. This command needs calls, so it says "
@@ -109,35 +109,35 @@ class Store:
         return self.path.resolve().name
 
     def table(self, sql: str) -> pa.Table:
-        """The whole answer to a SELECT."""
+        """The whole result of a SELECT."""
         return self.engine.table(sql)
 
     def reader(self, sql: str) -> pa.RecordBatchReader:
-        """The answer to a SELECT, batch by batch."""
+        """The result of a SELECT, batch by batch."""
         return self.engine.reader(sql)
 
     def json_reader(self, sql: str, names: Sequence[str]) -> pa.RecordBatchReader:
-        """The answer to a SELECT as one column of JSON objects, each after a comma and a line break."""
+        """The result of a SELECT as one column of JSON objects, each after a comma and a line break."""
         return self.engine.json_reader(sql, names)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """A small answer as dictionaries."""
+        """A small result as dictionaries."""
         return self.engine.rows(sql)
 
     def has_fold(self, name: str) -> bool:
-        """Whether there is this table of those made of events at import (schema.FOLDS)."""
+        """Whether this table, one of those that import makes from events (schema.FOLDS), exists."""
         return self.engine.has_fold(name)
 
     def keep(self, name: str, sql: str) -> None:
-        """Keeps an answer under a name for later SELECTs on this store."""
+        """Stores a result under a name for later SELECTs on this store."""
         self.engine.keep(name, sql)
 
     def fold(self, name: str, fold: EventFold) -> bool:
-        """Keeps a fold of all events under a name for later SELECTs; False where SQL must make it."""
+        """Stores a fold of all events under a name for later SELECTs; False if SQL must compute it."""
         return self.engine.fold(name, fold)
 
     def hold_small(self, most_rows: int = 200_000) -> None:
-        """Holds the tables that lie beside the events in memory, where that is little: for many questions."""
+        """Loads the tables other than events into memory if they are small, for many queries."""
         for table in TABLES:
             if (
                 table.name not in ("events", "samples", "faults", "pages")
@@ -146,7 +146,7 @@ class Store:
                 self.engine.hold(table.name)
 
     def rows_of(self, table: str) -> int:
-        """How many rows a table has."""
+        """Number of rows of a table."""
         found = self.manifest.rows.get(table)
         if found is None:
             found = (
@@ -192,11 +192,12 @@ def _tables_of(folder: Path, shadow: TemporaryDirectory[str] | None) -> Path:
 
 
 _SO_FAR = "so-far"
-"""Of a recording in progress, in its temporary folder."""
+"""A recording in progress, read from its temporary folder."""
 
 
 def _in_progress(folder: Path) -> TemporaryDirectory[str] | None:
-    """What was flushed so far of a recording in progress, in a temporary store; None where there is none."""
+    """What was flushed so far of a recording in progress, as a temporary store; None if no recording is in
+    progress."""
     from iodock.program import capture
 
     shadow = TemporaryDirectory(prefix="iodock-", suffix=".iodock")
@@ -204,7 +205,7 @@ def _in_progress(folder: Path) -> TemporaryDirectory[str] | None:
         if capture.read_in_progress(folder, Path(shadow.name) / _SO_FAR):
             return shadow
     except (IodockError, OSError) as error:
-        # One that ended meanwhile has taken its journal away.
+        # The recording ended in between and removed its journal.
         if _native.is_in_progress(folder):
             shadow.cleanup()
             raise StoreError(str(error), getattr(error, "hint", None)) from error
@@ -213,7 +214,7 @@ def _in_progress(folder: Path) -> TemporaryDirectory[str] | None:
 
 
 def _finish_somewhere(folder: Path) -> TemporaryDirectory[str] | None:
-    """Makes the tables; the temporary store that holds them where its own place can't."""
+    """Makes the tables; returns the temporary store that holds them if its own folder can't."""
     from iodock.program.store.elsewhere import lacks_room, shadow_of
 
     try:
@@ -232,7 +233,7 @@ def _finish_somewhere(folder: Path) -> TemporaryDirectory[str] | None:
 
 
 def finish(folder: Path) -> None:
-    """Turns what a recorder left in its journal into tables. Raises StoreError."""
+    """Makes tables from the journal that a recorder left. Raises StoreError."""
     from iodock.program import capture
 
     try:

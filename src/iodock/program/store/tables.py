@@ -1,5 +1,5 @@
-"""A store's Parquet files, as the engine reads them: under names it understands, whole, and as many rows as
-the manifest says."""
+"""A store's Parquet files for the engine: under names that it accepts, complete, and with the manifest's
+number of rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AGAIN = "import or record again"
 
 
 class StoredTables:
-    """The files of one store. Their names are given to the engine as it takes them: absolute, and UTF-8."""
+    """The files of one store. The engine gets absolute names in UTF-8."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class StoredTables:
         checksums: Mapping[str, str],
         connection: Callable[[], duckdb.DuckDBPyConnection],
     ) -> None:
-        """CHECKSUMS: of files by their names in the store, as the manifest says. CONNECTION: of the asking
+        """CHECKSUMS: of files by their names in the store, from the manifest. CONNECTION: of the calling
         thread."""
         self._checksums = checksums
         self._checked: set[str] = set()
@@ -39,7 +39,7 @@ class StoredTables:
         self._connection = connection
         self._descriptor: int | None = None
         self._viewed: dict[str, list[Path]] = {}
-        # A relative name may look like something else to the engine: ~, http:, ...
+        # The engine may interpret a relative name differently: ~, http:, ...
         self._plain = Path(os.path.abspath(folder))  # noqa: PTH100 (links stay as they are)
         if not _is_plain(str(self._plain)):
             self._descriptor = os.open(folder, os.O_PATH | os.O_CLOEXEC)
@@ -52,16 +52,16 @@ class StoredTables:
             self._descriptor = None
 
     def files(self) -> list[str]:
-        """All that the engine has to open, by the names that it gets."""
+        """All files that the engine has to open, by the names that it gets."""
         return [str(path) for table in (*TABLES, *FOLDS) for path in self._paths(table)]
 
     def check_whole(self, rows: Mapping[str, int]) -> None:
-        """Raises StoreError for tables whose files are missing, damaged, or of other rows. ROWS: of each
-        table, as the manifest says."""
+        """Raises StoreError for tables whose files are missing, damaged, or have another number of rows.
+        ROWS: of each table, from the manifest."""
         for table in TABLES:
             self._check_files(table, rows)
         for table in FOLDS:
-            # They are only an aid: one that is damaged counts as none.
+            # These tables are optional: a damaged one counts as missing.
             with contextlib.suppress(StoreError):
                 self._check_files(table, rows)
         there = [table for table in (*TABLES, *FOLDS) if self._viewed.get(table.name)]
@@ -86,8 +86,8 @@ class StoredTables:
         self._viewed[table.name] = paths
 
     def view(self, table: StoreTable) -> str | None:
-        """A SELECT of the whole table, with null for columns that it lacks; None for one made at import that
-        is not there. Raises StoreError."""
+        """A SELECT of the whole table, with null for missing columns; None for a missing one of those made at
+        import. Raises StoreError."""
         paths = self._viewed.get(table.name, [])
         if not paths and table in FOLDS:
             return None
@@ -106,7 +106,7 @@ class StoredTables:
         return self._viewed[table.name]
 
     def has(self, name: str) -> bool:
-        """Whether there are files of this table."""
+        """Whether the table has files."""
         return bool(self._viewed.get(name))
 
     def _paths(self, table: StoreTable) -> list[Path]:
@@ -119,7 +119,7 @@ class StoredTables:
         return paths
 
     def check(self, tables: Iterable[StoreTable]) -> None:
-        """Raises StoreError if a file of these tables is not as it was written."""
+        """Raises StoreError if a file of these tables differs from what was written."""
         for table in tables:
             if self._checksums and table.name not in self._checked:
                 for path in self._paths(table):
@@ -139,7 +139,7 @@ class StoredTables:
         return self.folder / path.relative_to(self._plain)
 
     def _check_names(self, table: StoreTable, paths: Sequence[Path]) -> None:
-        """Files that were lost, or put there later."""
+        """Files that are missing, or were added later."""
         if not self._checksums:
             return
         written = {name for name in self._checksums if fnmatchcase(name, table.files)}
@@ -151,7 +151,7 @@ class StoredTables:
             raise StoreError(f"{self.folder / name}: is not of this store", f"remove it, or {AGAIN}")
 
     def damaged(self, tables: Sequence[StoreTable]) -> Path | None:
-        """The first file that can't be read to its end. Goes through all that is stored."""
+        """The first file that can't be read to its end. Reads all data."""
         # Small ones first.
         for table in sorted(tables, key=lambda one: "/" in one.files):
             for path in self._paths(table):
@@ -168,7 +168,7 @@ class StoredTables:
         return None
 
     def named(self, text: str) -> str:
-        """A message of the engine with names of files as the user gave them."""
+        """A message of the engine with file names as the user gave them."""
         return text.replace(str(self._plain), str(self.folder))
 
     def _select(self, table: StoreTable, paths: Sequence[Path]) -> str:
@@ -182,13 +182,13 @@ class StoredTables:
         return f"SELECT {', '.join(['*', *missing])} FROM {source}"
 
     def _counted(self, paths: Sequence[Path]) -> Mapping[str, int]:
-        """Rows of files, by the names that the engine knows them by."""
+        """Rows of files, by the engine's names for them."""
         sql = f"SELECT file_name, sum(num_rows) FROM parquet_file_metadata({_list(paths)}) GROUP BY ALL"
         return dict(self._connection().execute(sql).fetchall()) if paths else {}
 
     def _check_rows(self, table: StoreTable, expected: int | None, counted: Mapping[str, int]) -> None:
-        """Parts that were lost, doubled or exchanged would give wrong numbers, and nobody would know.
-        COUNTED: rows of files; empty where one of them can't be read."""
+        """Parts that are missing, duplicated or swapped would give wrong numbers without any error. COUNTED:
+        rows of files; empty if one of them can't be read."""
         paths = self._viewed[table.name]
         try:
             known = counted or self._counted(paths)
@@ -205,7 +205,7 @@ _WORD = re.compile(r"\w+")
 
 
 def named_in(sql: str) -> list[StoreTable]:
-    """Tables whose rows a query may be about: itself or through a view, it names them."""
+    """Tables that a query may use: it names them, or a view that uses them."""
     words = set(_WORD.findall(sql.lower()))
     return [table for table, names in _naming().items() if not names.isdisjoint(words)]
 
@@ -220,7 +220,7 @@ def _naming() -> dict[StoreTable, frozenset[str]]:
 
 
 def _is_plain(path: str) -> bool:
-    """Whether the engine takes the name as it is: UTF-8, and without what would be a wildcard."""
+    """Whether the engine accepts the name unchanged: UTF-8, and without wildcards."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -229,7 +229,7 @@ def _is_plain(path: str) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """An engine's message without the query that it quotes."""
+    """An engine's message without the quoted query."""
     return " ".join(str(error).strip().split("\n")[0].split())
 
 
@@ -239,10 +239,10 @@ def _list(paths: Sequence[Path]) -> str:
 
 def _source(paths: Sequence[Path]) -> str:
     union = ", union_by_name=true" if len(paths) > 1 else ""
-    # `year=2026` in a store's name is no column.
+    # `year=2026` in a store's name must not become a column.
     return f"read_parquet({_list(paths)}{union}, hive_partitioning=false)"
 
 
 def _literal_path(path: Path) -> str:
-    """The path with what would be a wildcard bracketed."""
+    """The path with wildcards in brackets, so that they are literal."""
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))

@@ -1,1 +1,1 @@
-"""What is known of a run as text, JSON, CSV, pages and charts."""
+"""A run and its results as text, JSON, CSV, pages and charts."""

@@ -1,4 +1,4 @@
-"""A case in the terminal: its page, and what running it has shown."""
+"""A case in the terminal: its page, and the result of running it."""
 
 from __future__ import annotations
 

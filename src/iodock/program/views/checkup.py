@@ -1,5 +1,5 @@
-"""What `iodock record` prints at its end, on one screen: the diagnosis' headline, the run's figures, the
-findings worth most, tables where they say more than these, losses, and what to do next."""
+"""The screen that `iodock record` prints at its end: the headline of the diagnosis, the run's figures, the
+findings with the largest gains, tables if they add information, losses, and the next steps."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _IN_DIGEST = N_(
     "output."
 )
 NOTHING = "-"
-"""Stands where a value is not known or does not apply."""
+"""Placeholder for a value that is not known or does not apply."""
 MOST_FINDINGS = 3
 LEAST_BESIDE = 0.05
-"""Of the first row's cost, in a table below a finding."""
+"""Share of the first row's cost, in a table below a finding."""
 NARROW = 72
-"""Below this many columns the tables leave out what can be missed most easily."""
+"""Below this width in columns the tables omit the least important values."""
 VERY_NARROW = 50
-"""Below this many columns they keep time and number of calls only."""
+"""Below this width they show only time and number of calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class Line:
     time_ns: int | None
     bytes: int | None
     files: int = 1
-    """How many the row stands for: `name` is a pattern of more than one."""
+    """Number of entries that the row stands for: above one, `name` is a pattern."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopList:
-    """The first rows of a list, and how many there are in all."""
+    """The first rows of a list, and the total number."""
 
     lines: Sequence[Line]
     of: int
@@ -72,7 +72,7 @@ class TopList:
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """What the terminal shows of a run."""
+    """The content of the screen for one run."""
 
     store: str
     """As the user would type it."""
@@ -82,11 +82,11 @@ class Checkup:
     losses: Sequence[tuple[str, int, str]] = ()
     """Name, count, cure."""
     diagnosis: Diagnosis | None = None
-    """What to change; None: it was not looked for."""
+    """What to change; None: the diagnosis did not run."""
     servers: Sequence[Message] = ()
-    """What the file servers did meanwhile."""
+    """The state of the file servers during the run."""
     digest_follows: bool = False
-    """The job's digest stands below it in the same output, and tells volume and servers."""
+    """The job's digest follows in the same output and shows volume and servers."""
 
 
 def checkup_of(
@@ -97,8 +97,8 @@ def checkup_of(
     settings: Settings | None = None,
     servers: Servers | None = None,
 ) -> Checkup:
-    """The check-up of a store; `typed` is its name as the user would type it. SERVERS: who is asked what file
-    servers did meanwhile."""
+    """The check-up of a store; `typed` is its name as the user would type it. SERVERS: source of the file
+    servers' state during the run."""
     return Checkup(
         store=typed or str(store.path),
         overview=overview_of(store),
@@ -153,7 +153,8 @@ def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> N
     for kind, top in _tables(checkup):
         console.print()
         _print_table(kind, top, checkup, console, text)
-    # What the loader does before any program is no I/O on the user's files, and a loss of each recording.
+    # Calls of the loader before a program starts are not I/O on the user's files, and every recording lacks
+    # them.
     losses = [one for one in checkup.losses if one[0] != "before-load" or hides_calls(*one[:2])]
     print_losses(losses, console, text)
     _print_next(checkup, console, text)
@@ -187,7 +188,7 @@ def _print_verdict(checkup: Checkup, console: Console, text: Language) -> None:
 
 
 def _print_finding(number: int, finding: Finding, console: Console, text: Language) -> None:
-    """What it is, what it saves, where, and the first thing to do."""
+    """The finding, its gain, its location, and the first thing to do."""
     severity = text.gettext(SEVERITIES[finding.severity])
     print_sentence(console, f"{number}. {say(finding.title, text)} [{severity}]", "bold")
     if saves := gain_text(finding, text):
@@ -203,7 +204,7 @@ def _print_finding(number: int, finding: Finding, console: Console, text: Langua
 
 
 def _print_rest(checkup: Checkup, console: Console, text: Language) -> None:
-    """How much more `iodock diagnose` has to say."""
+    """How many more findings `iodock diagnose` shows."""
     if checkup.diagnosis is None:
         return
     more = len(_worth(checkup)) - MOST_FINDINGS
@@ -219,7 +220,7 @@ def _print_rest(checkup: Checkup, console: Console, text: Language) -> None:
 
 
 def _tables(checkup: Checkup) -> list[tuple[str, TopList]]:
-    """Those for which there is room, and which say more than the findings do."""
+    """The tables that fit and add information to the findings."""
     findings, share = len(_worth(checkup)), checkup.overview.io_share
     is_fine = checkup.diagnosis is not None and share is not None and share < IO_FINE
     if findings > 1 or (findings and not _has_several(checkup.files)):
@@ -230,7 +231,7 @@ def _tables(checkup: Checkup) -> list[tuple[str, TopList]]:
 
 
 def _has_several(top: TopList) -> bool:
-    """Whether the second row says something beside the first."""
+    """Whether the second row adds information to the first."""
     costs = [line.count if line.time_ns is None else line.time_ns for line in top.lines[:2]]
     return len(costs) > 1 and costs[1] >= LEAST_BESIDE * costs[0]
 
@@ -287,7 +288,7 @@ def _is_patterned(top: TopList) -> bool:
 def _columns(top: TopList, timed: bool, width: int) -> list[str]:
     wide = [*(["total_time_ns", "mean_time_ns"] if timed else []), "count", "failed", "bytes"]
     if _is_patterned(top):
-        # In place of the mean, which the time and the calls tell.
+        # Replaces the mean, which follows from time and calls.
         wide = ["file_count", *(name for name in wide if name != "mean_time_ns")]
     if width < VERY_NARROW:
         return [name for name in wide if name in ("file_count", "total_time_ns", "count")]
@@ -322,7 +323,7 @@ def _print_next(checkup: Checkup, console: Console, text: Language) -> None:
     if max(map(cells, lines)) > console.width:
         lines = [line for command, why in steps for line in (f"  {command}", f"      {why}")]
     for line in lines:
-        # Never wrapped: a command is there to be copied.
+        # Never wrapped, so that users can copy the command.
         console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 

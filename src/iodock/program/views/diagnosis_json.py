@@ -1,4 +1,4 @@
-"""A diagnosis as JSON: the form that docs/reference/findings.schema.json describes."""
+"""A diagnosis as JSON, in the form of docs/reference/findings.schema.json."""
 
 from __future__ import annotations
 

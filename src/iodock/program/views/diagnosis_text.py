@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FILE_WIDTH = 100
-"""Columns of a diagnosis that goes to a file or a pipe."""
+"""Width of a diagnosis that goes to a file or a pipe."""
 MOST_SHOWN = 5
-"""Findings in full; the others a line each."""
+"""Findings shown in full; the others take a line each."""
 MOST_FILES_SHOWN = 3
 
 
@@ -42,10 +42,10 @@ def diagnosis_text(diagnosis: Diagnosis, text: Language, on_terminal: bool) -> s
     styled = on_terminal and shape.is_terminal
     into = StringIO()
     width = shape.width if styled else FILE_WIDTH
-    # In a notebook rich would show the lines itself.
+    # In a notebook rich would display the lines itself.
     console = Console(file=into, width=width, force_terminal=styled, force_jupyter=False, highlight=False)
     print_diagnosis(diagnosis, console, text)
-    # A wrapped and indented line is filled up with blanks.
+    # rich pads a wrapped and indented line with blanks.
     return "".join(f"{line.rstrip()}\n" for line in into.getvalue().splitlines())
 
 
@@ -107,7 +107,7 @@ def advice_text(advice: Advice, text: Language) -> str:
 
 
 def files_text(finding: Finding, most: int, width: int, text: Language) -> str:
-    """The first files of a finding, or patterns of files, and how many more there are."""
+    """The first files of a finding, or patterns of files, and the number of further ones."""
     names = [shorten(visible(name), max(20, width - 10)) for name in finding.files[:most]]
     if has_pattern(finding, most):
         all_named = len(names) == len(finding.files)

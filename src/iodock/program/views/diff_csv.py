@@ -19,7 +19,7 @@ COLUMNS = (
 
 
 def diff_csv(comparison: Comparison) -> Iterator[str]:
-    """Lines with their ends. `Comparison.files` must have been asked for."""
+    """Lines with line ends. `Comparison.files` must have been requested."""
     yield _line(COLUMNS)
     for row in comparison.files:
         yield _line(_fields(row))

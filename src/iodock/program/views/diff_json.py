@@ -82,7 +82,7 @@ def _numbers(values: tuple[float | None, ...]) -> list[float | int | None]:
 
 
 def whole(value: float | None) -> float | int | None:
-    """Whole numbers as such: counts and bytes of whole runs."""
+    """Counts and bytes of whole runs are integers."""
     return int(value) if value is not None and float(value).is_integer() else value
 
 

@@ -1,4 +1,4 @@
-"""Tables of a comparison for its page, each row with a pair of bars: before above, after below."""
+"""Tables of a comparison for its page. Each row has a pair of bars: before above, after below."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from iodock.shared.pages.markup import Markup, file_name, join, tag
 from iodock.shared.text import visible
 
 _BAR = 100
-"""A bar of this length is as long as can be."""
+"""Length of the longest possible bar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ class Line:
     kind: str = ""
     """`inner` for a call of the file above, `total` for a sum."""
     most: float | None = None
-    """What the longest bar stands for; None: the largest value of the table."""
+    """The value of the longest bar; None: the largest value of the table."""
 
     @property
     def judged(self) -> bool:
-        """Whether more is worse, as for time and failures; more bytes or larger accesses may be either, and
-        noise is neither."""
+        """Whether more is worse, as for time and failures; for bytes and access sizes it may be either, and
+        for noise it is neither."""
         if self.change.sureness is Sureness.NOISE:
             return False
         return self.measure == "failed" or self.measure.endswith("_ns")
@@ -56,12 +56,12 @@ def table(
     logarithmic: bool = False,
     note: str = "",
 ) -> Markup | None:
-    """The table, or nothing where there is no row."""
+    """The table, or nothing if there are no rows."""
     if not lines:
         return None
     is_sure = any(cells(line.change, line.measure, text).sure for line in lines)
     with_calls = any(line.calls is not None for line in lines)
-    # Sums would leave no length to the bars of single rows.
+    # With sums in the scale, the bars of single rows would be too short.
     most = max((_largest(line.change) for line in lines if line.kind != "total"), default=0.0)
     body = [_row(line, most, logarithmic, with_calls, is_sure, text) for line in lines]
     caption = tag(
@@ -143,13 +143,13 @@ def _length(value: float | None, most: float, logarithmic: bool) -> float:
     if not value or most <= 0:
         return 0.0
     if logarithmic:
-        # A single one must still be seen.
+        # A single unit must still be visible.
         return _BAR * math.log10(1 + 9 * value) / math.log10(1 + 9 * most)
     return max(0.6, _BAR * value / most)
 
 
 def totals_tables(comparison: Comparison, text: Language) -> Iterator[Markup | None]:
-    """The run as a whole, then the sorts of I/O."""
+    """The run as a whole, then the kinds of I/O."""
     shown = dict(shown_totals(comparison))
     lines = [
         Line(join(total_name(measure, comparison, text)), change, measure, most=_scale(measure, shown))
@@ -167,7 +167,7 @@ def totals_tables(comparison: Comparison, text: Language) -> Iterator[Markup | N
 
 
 def _scale(measure: str, shown: Mapping[str, Change]) -> float:
-    """The largest of the totals that share a scale of bars."""
+    """The largest of the totals that share the scale of their bars."""
     groups = (("count", "failed"), ("read_bytes", "written_bytes"), ("files",))
     times = tuple(name for name in shown if name.endswith("_ns"))
     group = next(one for one in (*groups, times) if measure in one)
@@ -175,12 +175,13 @@ def _scale(measure: str, shown: Mapping[str, Change]) -> float:
 
 
 def measure_of(comparison: Comparison) -> str:
-    """What rows are ranked by."""
+    """The measure that ranks the rows."""
     return "total_time_ns" if comparison.time else "count"
 
 
 def files_table(title: str, listing: Listing, comparison: Comparison, text: Language) -> Markup | None:
-    """Files that got faster, or slower, each with the calls that did it; both on the same scale of bars."""
+    """Files that got faster, or slower, each with the calls that caused it; both tables share the scale of
+    their bars."""
     measure = measure_of(comparison)
     shown = [*comparison.faster.rows, *comparison.slower.rows]
     most = max((_largest(row.changes[measure]) for row in shown), default=0.0)
@@ -207,7 +208,7 @@ def _file_cell(row: Row, text: Language) -> Markup:
 
 
 def calls_table(comparison: Comparison, text: Language) -> Markup | None:
-    """Calls, those that changed most first."""
+    """Calls, largest change first."""
     measure = measure_of(comparison)
     listing = comparison.calls
     lines = [

@@ -1,4 +1,4 @@
-"""A comparison in the terminal: what changed in all, then file by file and call by call, findings last."""
+"""A comparison in the terminal: the overall change, then by file and by call, findings last."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FILE_WIDTH = 100
-"""Columns of a comparison that goes to a file or a pipe."""
+"""Width of a comparison that goes to a file or a pipe."""
 NARROWEST_NAME = 14
 Line = tuple[str, ...]
 
@@ -68,7 +68,7 @@ def print_diff(comparison: Comparison, console: Console, text: Language) -> None
         if note:
             print_sentence(console, note)
     for remark in comparison.remarks:
-        # What both sides lack alike spoils no comparison, and stands in the line of losses.
+        # A loss that both sides share does not affect the comparison, and is in the line of losses.
         if remark.kind == "losses" and "before" not in remark.message.values:
             continue
         print_sentence(console, f"! {say(remark.message, text)}")
@@ -218,8 +218,8 @@ def _print_table(console: Console, title: str, headings: Line, lines: Sequence[L
 
 
 def _laid_out(headings: Line, lines: Sequence[Line], width: int) -> Iterator[str]:
-    """Lines of at most WIDTH cells: names give way first, then what was called less telling: the last columns
-    but for the word of how sure a difference is."""
+    """Lines of at most WIDTH cells: names are shortened first, then the less important columns go. These are
+    the last ones, except for the significance of a difference."""
     kept = [at for at in range(1, len(headings)) if any(line[at] for line in lines)]
     widths = {at: max(cell_len(line[at]) for line in (headings, *lines)) for at in range(len(headings))}
     narrowest = min(NARROWEST_NAME, widths[0])

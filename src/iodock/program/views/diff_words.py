@@ -1,4 +1,4 @@
-"""Words and numbers that all forms of a comparison share."""
+"""Texts and numbers that all formats of a comparison share."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ _SIGNS = {True: "+", False: "-"}
 
 
 class Cells(NamedTuple):
-    """A change as texts."""
+    """A change as text."""
 
     before: str
     after: str
     difference: str
     share: str
-    """The difference in percent of before, or how many times as much."""
+    """The difference in percent of the value before, or as a factor."""
     sure: str
 
 
@@ -64,7 +64,7 @@ def unit_of(measure: str) -> Unit:
 
 
 def cells(change: Change, measure: str, text: Language) -> Cells:
-    """The change of a measure; what is not known is `?`."""
+    """The change of a measure; an unknown value is `?`."""
     unit = unit_of(measure)
     difference = change.difference
     return Cells(
@@ -77,7 +77,7 @@ def cells(change: Change, measure: str, text: Language) -> Cells:
 
 
 def amount(value: float | None, unit: Unit) -> str:
-    """A value in its unit; `?` where it is not known."""
+    """A value in its unit; `?` if it is not known."""
     if value == 0 and unit is NANOSECONDS:
         return "0 s"
     return "?" if value is None else unit.text(value)
@@ -89,7 +89,7 @@ def signed(value: float, unit: Unit) -> str:
 
 
 def share(change: Change) -> str:
-    """`+12 %` up to twice as much, then `x3.5`; empty where it says nothing."""
+    """`+12 %` up to twice as much, then `x3.5`; empty if it is meaningless."""
     ratio = change.ratio
     if ratio is None or change.difference == 0:
         return ""
@@ -100,7 +100,7 @@ def share(change: Change) -> str:
 
 
 def sure(change: Change, text: Language) -> str:
-    """What can be said of it and how far runs lie apart, `noise ±4 %`; empty for single runs."""
+    """Significance and spread of a difference, `noise ±4 %`; empty for single runs."""
     if len(change.before_runs) == len(change.after_runs) == 1:
         return ""
     word = text.gettext(SURENESS[change.sureness]) if SURENESS[change.sureness] else ""
@@ -123,14 +123,14 @@ def _range(values: tuple[float | None, ...], unit: Unit) -> str:
 
 
 def total_name(measure: str, comparison: Comparison, text: Language) -> str:
-    """What a total is called."""
+    """Name of a total."""
     if measure == "total_time_ns" and comparison.time == "system-cpu":
         return text.gettext(_SYSTEM_CPU)
     return text.gettext(TOTALS[measure])
 
 
 def shown_totals(comparison: Comparison) -> Iterator[tuple[str, Change]]:
-    """Totals that are known, and not 0 throughout."""
+    """Totals that are known and not always 0."""
     for measure in TOTALS:
         change = comparison.totals[measure]
         if any((*change.before_runs, *change.after_runs)):
@@ -138,7 +138,7 @@ def shown_totals(comparison: Comparison) -> Iterator[tuple[str, Change]]:
 
 
 def file_words(row: Row, text: Language) -> str:
-    """What to say beside a file's name: how many files, and whether only one side has them."""
+    """Text after a file's name: number of files, and whether only one side has them."""
     said = []
     if max(row.files) > 1:
         before, after = row.files
@@ -154,12 +154,12 @@ def file_words(row: Row, text: Language) -> str:
 
 
 def file_name(row: Row, text: Language) -> str:
-    """A file's name, whatever it holds, on one line."""
+    """A file's name on one line, with any characters."""
     return visible(row.name) if row.name else text.gettext(NO_FILE)
 
 
 def side_words(runs: tuple[RunLabel, ...], text: Language) -> str:
-    """The stores of one side, and what ran."""
+    """The stores of one side, and their command."""
     stores = list(dict.fromkeys(visible(run.store) for run in runs))
     names = text.listed(stores[:MOST_NAMES])
     if len(stores) > MOST_NAMES:
@@ -170,7 +170,7 @@ def side_words(runs: tuple[RunLabel, ...], text: Language) -> str:
 
 
 def noise_words(comparison: Comparison, text: Language) -> str:
-    """How many files are in neither list as they changed by too little; empty where there are none."""
+    """Number of files that changed too little for either list; empty if there are none."""
     noise = comparison.noise
     if not noise.files:
         return ""
@@ -207,13 +207,13 @@ def _seconds(value: float | None) -> str:
 
 
 def finding_severity(one: FindingChange, text: Language) -> str:
-    """`high -> low`, or the one severity."""
+    """`high -> low`, or the only severity."""
     words = [text.gettext(SEVERITIES[side.severity]) for side in (one.before, one.after) if side is not None]
     return words[0] if len(set(words)) == 1 else " -> ".join(words)
 
 
 def per_words(comparison: Comparison, text: Language) -> str:
-    """What all numbers are divided by; empty for whole runs."""
+    """Divisor of all numbers; empty for whole runs."""
     work = comparison.work
     if work is None:
         return ""
@@ -228,7 +228,7 @@ def per_words(comparison: Comparison, text: Language) -> str:
 
 
 def runs_words(comparison: Comparison, text: Language) -> str:
-    """How several runs are shown; empty for one of each."""
+    """How several runs are displayed; empty for one run on each side."""
     before, after = len(comparison.before), len(comparison.after)
     if before == after == 1:
         return ""

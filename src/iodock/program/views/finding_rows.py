@@ -1,4 +1,4 @@
-"""A diagnosis as a table: a row for each finding, its sentences written out in one language."""
+"""A diagnosis as a table: a row for each finding, with its sentences in one language."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SCHEMA = pa.schema([(one.name, _KINDS[one.type]) for one in COLUMNS])
 
 
 def answer_of(diagnosis: Diagnosis, text: Language) -> Answer:
-    """The findings in the order in which `iodock diagnose` has them, notes last."""
+    """The findings in the order of `iodock diagnose`, notes last."""
     rows = [_row(one, text) for one in diagnosis.findings]
     return Answer(
         analysis="findings",

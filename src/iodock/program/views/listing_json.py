@@ -1,4 +1,4 @@
-"""Explanations and cases as JSON; docs/reference/json.md has the forms."""
+"""Explanations and cases as JSON; docs/reference/json.md describes the format."""
 
 from __future__ import annotations
 

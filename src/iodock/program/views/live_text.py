@@ -15,7 +15,7 @@ GAP = 2
 _LEAST_NAME = 18
 _LONG_S = 100.0
 _COLUMNS = ("total_time_ns", "count", "read_bytes", "written_bytes")
-"""The most telling first: where there is no room the last go."""
+"""The most important first: if there is no room, the last ones go."""
 
 
 def live_lines(sight: Sight, text: Language, width: int, height: int) -> list[str]:
@@ -53,7 +53,7 @@ def _seconds(seconds: float) -> str:
 
 
 def _filled(parts: Sequence[str], width: int) -> list[str]:
-    """The parts in as few lines as they fit in."""
+    """The parts in as few lines as possible."""
     lines: list[str] = []
     for part in parts:
         if lines and cells(lines[-1]) + GAP + cells(part) <= width:
@@ -64,7 +64,7 @@ def _filled(parts: Sequence[str], width: int) -> list[str]:
 
 
 def _tables(tables: Sequence[tuple[str, Sequence[Sums]]], text: Language, width: int) -> list[str]:
-    """One below the other, with common columns."""
+    """The parts one below the other, with common columns."""
     rows = [row for _, group in tables for row in group]
     heads = [text.gettext(HEADINGS[name]) for name in _COLUMNS]
     sizes = [
@@ -90,7 +90,7 @@ def _names(rows: Sequence[Sums]) -> list[str]:
 
 
 def _line(name: str, values: Sequence[str], sizes: Sequence[int], room: int) -> str:
-    """As many values as there are sizes, at the right, behind a name."""
+    """The values for as many columns as there are sizes, at the right of a name."""
     name = _cut(shorten(name, room), room)
     said = name + " " * (room - cells(name))
     for value, size in zip(values, sizes, strict=False):

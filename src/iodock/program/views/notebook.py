@@ -1,4 +1,4 @@
-"""Answers and diagnoses as a notebook shows them: HTML without script, style sheet or network."""
+"""Answers and diagnoses in a notebook: HTML without script, style sheet or network."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _MOST_INLINE_BYTES = 1 << 20
 # Notebooks align cells to the right.
 _CELL = "text-align: left; vertical-align: top; white-space: normal"
 _SEVERE = {Severity.HIGH: "#b3261e", Severity.MEDIUM: "#8a5a00", Severity.LOW: "#4d6273"}
-"""Colours behind white letters: seen on a light page and on a dark one."""
+"""Background colours for white letters, visible on light and on dark pages."""
 
 
 def answer_html(answer: Answer, picture: bytes | None = None, no_picture: IodockError | None = None) -> str:
-    """The picture (SVG) if there is one, or why there is none, above the first rows; each column's meaning is
-    its tooltip."""
+    """The picture (SVG) if there is one, or the reason why not, above the first rows; the tooltip of each
+    column explains it."""
     shown = first_columns(answer, FIRST_ROWS)
     heads = [
         tag("th", one.heading, title=_meaning(one.column), style=None if one.right else _CELL)
@@ -54,7 +54,7 @@ def answer_html(answer: Answer, picture: bytes | None = None, no_picture: Iodock
 
 
 def below(answer: Answer) -> list[str]:
-    """What must be said beside the first rows: how many more there are, notes, losses."""
+    """Text after the first rows: number of further rows, notes, losses."""
     totals, more = answer.totals, answer.table.num_rows - FIRST_ROWS
     losses = ((loss.name, loss.count, loss.cure) for loss in answer.losses)
     return [
@@ -70,15 +70,15 @@ def _meaning(column: Column) -> str:
 
 
 def _image(picture: bytes, title: str) -> Markup:
-    # As an image nothing in it can run, and the page's own style does not reach it.
+    # Inside an image nothing can run, and the page's style does not apply.
     coded = base64.b64encode(picture).decode()
     return tag("img", src=f"data:image/svg+xml;base64,{coded}", alt=title, style="max-width: 100%")
 
 
 def page_html(path: Path) -> str:
-    """A page in a frame of its own, with its name above: a small one whole, as a frame can't read files in
-    every notebook; the name alone of a large one, since a notebook keeps what it shows, and of one that can't
-    be read."""
+    """A page in a frame of its own, with its name above. A small page is embedded, because a frame can't read
+    files in every notebook. For a large page only the name is shown, since a notebook stores what it shows;
+    also for one that can't be read."""
     try:
         address = quote(os.fsencode(os.path.relpath(path)))
         name = tag("p", tag("a", visible(str(path)), href=address, target="_blank"))
@@ -92,7 +92,7 @@ def page_html(path: Path) -> str:
 
 
 def diagnosis_html(diagnosis: Diagnosis, text: Language) -> str:
-    """The headline, a row for each finding worth changing, then the notes, losses and what to do next."""
+    """The headline, a row for each finding worth changing, then notes, losses and next steps."""
     worth = diagnosis.worth_changing
     notes = [one for one in diagnosis.findings if one.severity is Severity.NOTE]
     return join(

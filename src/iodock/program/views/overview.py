@@ -1,4 +1,4 @@
-"""The analysis `overview` as the verdict reads it, for the check-up in the terminal and for the report."""
+"""The analysis `overview` prepared for the verdict, in the terminal and in the report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodock.program.views.verdict import Cost, Overview, Part
 from iodock.shared.answer import Answer
 
 _STOPPING = {"strace", "ptrace"}
-"""Ways of capturing that stop the program at each call."""
+"""Capture methods that stop the program at each call."""
 
 
 def overview_of(store: Store) -> Overview:
@@ -27,7 +27,7 @@ def overview_of(store: Store) -> Overview:
 
 
 def overview_from(answer: Answer, durations: bool) -> Overview:
-    """The same from the answer itself."""
+    """The same from an existing answer."""
     facts = answer.totals.total if answer.totals else {}
     return Overview(
         wall_ns=facts.get("wall_time_ns"),
@@ -45,7 +45,7 @@ def overview_from(answer: Answer, durations: bool) -> Overview:
 
 
 def command_line(store: Store) -> str:
-    """The traced command as one would type it; empty where it is not known."""
+    """The traced command as a user would type it; empty if it is not known."""
     captured = store.manifest.raw.get("captured") or {}
     return shlex.join(map(str, captured.get("command") or ()))
 

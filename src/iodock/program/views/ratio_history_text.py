@@ -1,4 +1,5 @@
-"""A site's distribution of CPU utilisation in the terminal: numbers, bars, and the line for the settings."""
+"""A site's distribution of CPU utilisation in the terminal: numbers, bars, and the line for the settings
+file."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ _BARS = 20
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _WIDEST = 60
 _BESIDE = 22
-"""Cells beside a bar: its range and its number."""
+"""Width of the texts next to a bar: its range and its number."""
 
 
 def render(answer: Answer, width: int | None = None, colour: bool = False, text: Language = ENGLISH) -> str:
-    """The whole answer as text. WIDTH is in cells; None is no terminal."""
+    """The whole answer as text. WIDTH is in cells; None: not a terminal."""
     total = answer.totals.total if answer.totals else {}
     size = width or WIDTH_WITHOUT_TERMINAL
     lines = [_strong(text.gettext(N_("CPU utilisation of jobs: (user / cores) / elapsed")), colour)]
@@ -65,7 +66,7 @@ def _merged(counts: Sequence[int]) -> list[int]:
 
 
 def _bar(length: float) -> str:
-    """Blocks with a last part in eighths; anything above zero is seen."""
+    """Bars with a resolution of an eighth of a cell; anything above zero is visible."""
     eighths = max(1, round(length * 8)) if length > 0 else 0
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 

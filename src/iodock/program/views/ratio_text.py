@@ -1,4 +1,4 @@
-"""The I/O ratio in the terminal: a table as wide as the window, and below it what each reading means."""
+"""The I/O ratio in the terminal: a table as wide as the window, and below it the meaning of each verdict."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NARROWEST_NAME = 14
 _GAP = 2
 _STYLES = {"I/O-heavy": "bold red", "between": "yellow", "compute": "green", "unknown": "dim"}
 _ALWAYS = ("utilisation", "reading")
-# Left out from the right of this list where the window is narrow.
+# If the window is narrow, columns are omitted from the right of this list.
 _TELLING = ("user", "real", "system", "cores", "expected", "moved", "count", "node")
 _ORDER = ("node", "count", "real", "user", "system", "cores", "moved", "expected", "utilisation", "reading")
 _HEADINGS = {
@@ -47,7 +47,7 @@ Row = Mapping[str, Any]
 
 
 def render(answer: Answer, width: int | None = None, colour: bool = False, text: Language = ENGLISH) -> str:
-    """The whole answer as text. WIDTH is in cells; None is no terminal."""
+    """The whole answer as text. WIDTH is in cells; None: not a terminal."""
     out = io.StringIO()
     size = width or WIDTH_WITHOUT_TERMINAL
     console = Console(
@@ -148,12 +148,12 @@ def _seconds(value: float | None) -> str:
 
 
 def share_text(value: float | None) -> str:
-    """A utilisation to three significant digits: `0.000479`, `0.927`; `-` where there is none."""
+    """A utilisation with three significant digits: `0.000479`, `0.927`; `-` if there is none."""
     return "-" if value is None else number_text(value)
 
 
 def _reasons(answer: Answer) -> list[tuple[str, str, str, int]]:
-    """Reading, why, what comes next, and how many rows: the most frequent first."""
+    """Verdict, reason, next step, and number of rows: the most frequent first."""
     names = ["reading", "why", "next"]
     found = answer.table.group_by(names, use_threads=False).aggregate([([], "count_all")])
     rows = zip(*(found.column(name).to_pylist() for name in (*names, "count_all")), strict=True)
@@ -161,7 +161,7 @@ def _reasons(answer: Answer) -> list[tuple[str, str, str, int]]:
 
 
 def _explain(answer: Answer, console: Console, text: Language) -> None:
-    """Each reading once, with its reason and what comes next."""
+    """Each verdict once, with its reason and the next step."""
     found = _reasons(answer)
     console.print()
     for reading, why, following, count in found[:_EXPLAINED]:
@@ -179,7 +179,7 @@ def _explain(answer: Answer, console: Console, text: Language) -> None:
 
 
 def _remarks(answer: Answer, text: Language) -> Iterator[str]:
-    """What the marks of the table mean."""
+    """Meaning of the marks in the table."""
     if pc.any(pc.greater(answer.table.column("count"), 1)).as_py():
         yield text.gettext(N_("count: records added up, also their real times"))
     if answer.table.column("both_seconds").null_count < answer.table.num_rows:

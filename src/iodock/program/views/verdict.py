@@ -1,6 +1,6 @@
-"""The verdict in words: how much of a run was I/O, of which sort, and what cost most.
+"""The verdict in words: the share of I/O in a run, its kinds, and the largest costs.
 
-The numbers come from the analysis `overview`; here they only become sentences.
+The numbers come from the analysis `overview`; this module only makes sentences.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _FINE_ADVICE = N_(
 
 
 MUCH_FAILED = 0.25
-"""Of the calls: fewer that failed are not told at the top."""
+"""Share of calls: if fewer failed, the headline does not mention it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """From which share of the wall time on I/O is worth a look, and from which it dominates."""
+    """Shares of the wall time from which I/O is worth attention, and from which it dominates."""
 
     some: float = IO_FINE
     heavy: float = IO_HEAVY
@@ -55,7 +55,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One sort of I/O: `data metadata seek sync map other`, or `waiting` on pipes and sockets."""
+    """One kind of I/O: `data metadata seek sync map other`, or `waiting` on pipes and sockets."""
 
     name: str
     time_ns: int | None
@@ -74,18 +74,18 @@ class Cost:
     count: int
     failed: int
     bytes: int | None
-    """Read and written; None where the call moves none."""
+    """Read and written; None if the call moves no bytes."""
     files: int = 1
-    """How many `file` stands for: of more than one it is the pattern."""
+    """Number of files: above one, `file` is the pattern."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The few numbers that the verdict is made of."""
+    """The few numbers behind the verdict."""
 
     wall_ns: int | None
     io_ns: int | None
-    """Wall time in which at least one thread was in a call on a file; None where calls have no durations."""
+    """Wall time in which at least one thread was in a call on a file; None if calls have no durations."""
     waiting_ns: int | None
     """Wall time in which threads were only in calls on pipes and sockets."""
     calls: int
@@ -96,21 +96,21 @@ class Overview:
     parts: Sequence[Part] = ()
     costs: Sequence[Cost] = ()
     cure: str | None = None
-    """What to do where durations are missing."""
+    """Hint if durations are missing."""
     stopped: bool = False
-    """The tracer stopped the program at each call, which makes calls look longer than they are."""
+    """The tracer stopped the program at each call, which makes calls appear longer than they are."""
     unseen: Unseen = ALL_SEEN
-    """Calls that were not seen."""
+    """Calls that were not recorded."""
 
     @property
     def summed_io_ns(self) -> int:
         """Time in calls on files, summed over threads: without waiting on pipes and sockets, and without
-        calls that are no I/O."""
+        calls that are not I/O."""
         return sum(part.time_ns or 0 for part in self.parts if part.name not in ("waiting", "other"))
 
     @property
     def io_share(self) -> float | None:
-        """`io_ns` in `wall_ns`, where both are known."""
+        """Share of `io_ns` in `wall_ns`, if both are known."""
         if self.io_ns is None or not self.wall_ns:
             return None
         return self.io_ns / self.wall_ns
@@ -118,7 +118,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What to say: one headline, then whole sentences."""
+    """The verdict as one headline and further sentences."""
 
     level: Level
     headline: str
@@ -131,7 +131,7 @@ def judge(
     thresholds: Thresholds | None = None,
     is_worth_changing: bool = False,
 ) -> Verdict:
-    """The verdict on a run, in the language of `text`. IS_WORTH_CHANGING: something was found that pays."""
+    """The verdict on a run, in the language of `text`. IS_WORTH_CHANGING: a finding has a worthwhile gain."""
     level = level_of(overview, thresholds or Thresholds())
     share = "" if overview.io_share is None else share_text(overview.io_share)
     io = NANOSECONDS.text(overview.io_ns) if overview.io_ns is not None else ""
@@ -146,7 +146,7 @@ def judge(
 def level_of(overview: Overview, thresholds: Thresholds) -> Level:
     """Which of the verdicts applies."""
     judged = _level_of_seen(overview, thresholds)
-    # Heavy I/O is no less heavy for what was not seen.
+    # If the recorded I/O is heavy, calls that were not recorded can't change that.
     hangs_on_all = judged in ("fine", "some", "no_io")
     return "unjudged" if hangs_on_all and not overview.unseen.judges else judged
 
@@ -185,8 +185,8 @@ def cost_figures(cost: Cost, overview: Overview, text: Language) -> str:
 
 
 def wall_parts(overview: Overview) -> dict[str, int]:
-    """Wall time of each part, ns: those of files add up to `io_ns`, as the headline has it, and waiting to
-    `waiting_ns`. Summed over threads where the run's length is not known."""
+    """Wall time of each part, ns: those of files add up to `io_ns`, as in the headline, and waiting to
+    `waiting_ns`. Summed over threads if the run's duration is not known."""
     summed = {part.name: part.time_ns or 0 for part in overview.parts}
     if not overview.wall_ns or overview.io_ns is None:
         return summed
@@ -200,12 +200,12 @@ def wall_parts(overview: Overview) -> dict[str, int]:
 
 
 def whole_ns(overview: Overview) -> int:
-    """What the bar of the verdict stands for: the wall time, or the sum of the parts where that is larger."""
+    """The length of the verdict's bar: the wall time, or the sum of the parts if that is larger."""
     return max(1, sum(wall_parts(overview).values()), overview.wall_ns or 0)
 
 
 def _is_shared(overview: Overview) -> bool:
-    """Whether calls of several threads at the same time share the wall time."""
+    """Whether simultaneous calls of several threads share the wall time."""
     summed = sum(part.time_ns or 0 for part in overview.parts if part.name != "waiting")
     return overview.io_ns is None or summed > 1.1 * overview.io_ns
 
@@ -236,7 +236,8 @@ def figures(overview: Overview, text: Language, with_volume: bool = True) -> str
 
 
 def remarks(overview: Overview, text: Language, judged: bool) -> list[str]:
-    """What must be known to read a run's figures. JUDGED: the headline does not say that not all was seen."""
+    """Facts needed to interpret a run's figures. JUDGED: the headline does not mention that calls are
+    missing."""
     said = []
     if judged and not overview.unseen.judges:
         said.append(text.gettext(_HIDDEN))
@@ -262,14 +263,14 @@ def _sentences(overview: Overview, level: Level, text: Language, is_worth_changi
 
 
 def _waits(overview: Overview) -> bool:
-    """Whether waiting on pipes and sockets took a part of the run that is worth a word."""
+    """Whether waiting on pipes and sockets took a share of the run that is worth mentioning."""
     return bool(overview.waiting_ns and overview.wall_ns and overview.waiting_ns > 0.01 * overview.wall_ns)
 
 
 def _volume(overview: Overview, text: Language) -> str:
     moved = {"read": BYTES.text(overview.read_bytes), "written": BYTES.text(overview.written_bytes)}
     calls = text.ngettext("{n} I/O call", "{n} I/O calls", overview.calls)
-    # Look-ups along search paths and questions for terminals fail in every healthy run.
+    # Look-ups along search paths and terminal checks fail in every healthy run.
     if overview.failed < MUCH_FAILED * overview.calls:
         return text.gettext("{calls}: {read} read, {written} written.", calls=calls, **moved)
     failed = text.ngettext("{n} failed", "{n} failed", overview.failed)

@@ -18,12 +18,12 @@ _NAMES = {"processes": N_("process I/O"), "device": N_("devices"), "blocks": N_(
 
 
 FILE_WIDTH = 100
-"""Columns of what goes to a file or a pipe."""
+"""Width of output that goes to a file or a pipe."""
 
 
 def volume_text(volume: Volume, reading: Reading, text: Language, width: int = FILE_WIDTH) -> str:
-    """A table of the sources, what each means, the factor, and the next step; sentences in lines of at most
-    WIDTH cells."""
+    """A table of the sources, the meaning of each, the factor, and the next step; sentences in lines of at
+    most WIDTH cells."""
     rows = [(text.gettext(N_("source")), text.gettext(N_("read")), text.gettext(N_("written")))]
     for line in reading.lines:
         rows.append((_name(line.source, text), _bytes(line.read_bytes), _bytes(line.written_bytes)))

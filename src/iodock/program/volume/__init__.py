@@ -1,1 +1,2 @@
-"""Step 2 of the method: how many bytes a program moved, against what its files hold, without tracing it."""
+"""Step 2 of the method: the bytes that a program moved, compared with the sizes of its files, without tracing
+it."""

@@ -1,4 +1,4 @@
-"""Runs or watches a program and reads the kernel's counters beside it: nothing is traced or slowed down."""
+"""Runs or watches a program while reading the kernel's counters: nothing is traced or slowed down."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ from iodock.program.volume.tree import descendants, has_had_children, held
 from iodock.shared.errors import IodockError, RequestError
 
 LOOK_S = 0.2
-"""So often the open files are looked at."""
+"""Interval between looks at the open files."""
 BLOCK = 512
 """Unit of rusage's block counts, bytes (getrusage(2))."""
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """What a program moved, and how large the files are that it held open."""
+    """The bytes that a program moved, and the sizes of the files that it held open."""
 
     wall_seconds: float
     user_seconds: float | None
     system_seconds: float | None
     io: ProcessIo
     mounts: tuple[MountIo, ...]
-    """Growth of the whole node's counters; other programs of the node are in it."""
+    """Growth of the whole node's counters, which include other programs of the node."""
     block_read_bytes: int | None
-    """rusage's blocks, as GNU time's %I and %O show them."""
+    """Block counts of rusage, shown by GNU time as %I and %O."""
     block_written_bytes: int | None
     files: int
-    """Regular files that were seen open, looked at every `LOOK_S`."""
+    """Regular files that were found open, checked every `LOOK_S`."""
     file_bytes: int
-    """Their sizes together, the largest seen of each."""
+    """Sum of their sizes, the largest size found for each."""
     exit_code: int | None = None
     exit_signal: int | None = None
     command: str = ""
     file_read: int | None = None
-    """Of `io.rchar`, what processes read that were never seen with a pipe, socket or device to read from, at
-    least; None: not looked at."""
+    """Lower bound of the file part of `io.rchar`: bytes read by processes that never had a pipe, socket or
+    device open for reading; None: not checked."""
     file_written: int | None = None
-    """The same of `io.wchar`."""
+    """The same for `io.wchar`."""
 
 
 @dataclass
 class _Process:
-    """What was seen of one process."""
+    """What is known about one process."""
 
     reads_other: bool = False
     writes_other: bool = False
     threads: dict[str, ProcessIo] = field(default_factory=dict)
-    """Its own counters when last looked at, without its children's."""
+    """Its own counters at the last look, without its children's."""
 
     def moved(self) -> ProcessIo:
         total = ProcessIo()
@@ -66,7 +66,7 @@ class _Process:
 
 @dataclass
 class _Seen:
-    """Sizes of the files seen open so far, and counters of processes that may vanish."""
+    """Sizes of the open files found so far, and counters of processes that may disappear."""
 
     root: Path
     sizes: dict[str, int] = field(default_factory=dict)
@@ -86,10 +86,10 @@ class _Seen:
         self.count(pid, process)
 
     def count(self, pid: int, process: _Process) -> None:
-        """Its own counters; those of the whole process have dead threads too, but also dead children."""
+        """Its own counters; those of the whole process include dead threads, but also dead children."""
         try:
             if has_had_children(pid, self.root):
-                # What it had moved before its first child ended is in its threads' counters, too.
+                # What it moved before its first child ended is in its threads' counters, too.
                 process.threads.pop("all", None)
                 process.threads.update(own_io(pid, self.root))
             else:
@@ -106,7 +106,7 @@ class _Seen:
         )
 
     def look_again(self) -> None:
-        """Files that grew since they were last seen open."""
+        """Files that grew since they were last found open."""
         for name in self.sizes:
             try:
                 self.sizes[name] = max(self.sizes[name], Path(name).stat().st_size)
@@ -119,7 +119,7 @@ class _Seen:
 
 
 def run(command: Sequence[str], root: Path = Path("/")) -> Volume:
-    """Runs a command to its end. Raises RequestError for one that can't be started."""
+    """Runs a command to its end. Raises RequestError if it can't be started."""
     before, started = mounts(root), time.monotonic()
     child = _start(command)
     seen = _Seen(root)
@@ -156,14 +156,14 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 class _signals_to:
-    """Passes Ctrl-C and SIGTERM on to the child, whose end ends the measuring."""
+    """Passes Ctrl-C and SIGTERM on to the child; the measurement ends when the child ends."""
 
     def __init__(self, child: subprocess.Popen[bytes]) -> None:
         self.child = child
 
     def __enter__(self) -> None:
         def forward(number: int, frame: object) -> None:
-            # On a terminal the child has got its own Ctrl-C.
+            # On a terminal the child receives Ctrl-C itself.
             if number != signal.SIGINT:
                 os.kill(self.child.pid, number)
 
@@ -175,14 +175,14 @@ class _signals_to:
 
 
 def _until_end(pid: int, seen: _Seen) -> ProcessIo:
-    """Waits for the end, looking at open files meanwhile; the dead but not yet forgotten process still shows
-    its counters, and those of every child that was waited for."""
+    """Waits for the end and checks open files in between. A process that has ended but was not yet waited for
+    still shows its counters, and those of every child that it waited for."""
     wait = 0.005
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         seen.look(pid)
         time.sleep(wait)
         wait = min(LOOK_S, wait * 1.5)
-    # The dead have closed their files, but still show what they moved.
+    # An ended process has closed its files, but still shows what it moved.
     if pid in seen.processes:
         seen.count(pid, seen.processes[pid])
     try:
@@ -199,8 +199,8 @@ def _growth(before: Mapping[str, MountIo], root: Path) -> tuple[MountIo, ...]:
 def watch(
     pid: int, every: float, root: Path = Path("/"), pause: Callable[[float], None] = time.sleep
 ) -> Iterator[Volume]:
-    """Growth over each interval of EVERY seconds, until the process ends. Raises IodockError if there is no
-    such process or it is another user's."""
+    """Growth over each interval of EVERY seconds, until the process ends. Raises IodockError if the process
+    does not exist or belongs to another user."""
     last, before, started = _first_look(pid, root), mounts(root), time.monotonic()
     seen = _Seen(root)
     while (root / "proc" / str(pid)).exists():
@@ -240,7 +240,7 @@ def _io_of_tree(pid: int, root: Path) -> ProcessIo | None:
         try:
             total = total.plus(process_io(one, root))
         except OSError:
-            # A child that ended meanwhile is in its parent's counters.
+            # A child that ended in between is in its parent's counters.
             if one == pid:
                 return None
     return total

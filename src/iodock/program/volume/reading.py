@@ -1,5 +1,5 @@
-"""What a volume means: each source with what it can't see, the factor over the expected volume, and which
-step of the method comes next and why (SS-ken report, 2.3.2)."""
+"""Interprets a volume: each source with its limits, the factor over the expected volume, and the next step of
+the method with the reason (SS-ken report, 2.3.2)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from iodock.shared.message import Message, Scalar
 from iodock.shared.settings import Settings
 
 CACHED_SHARE = 0.5
-"""Below this share of the bytes read from the device, a cache gave the rest."""
+"""If a smaller share of the bytes read came from the device, a cache provided the rest."""
 KNOWN_SHARE = 0.9
-"""From this share of the bytes known to be of files on, they are compared with the files' sizes."""
+"""If at least this share of the bytes is known to belong to files, it is compared with the files' sizes."""
 SEARCHERS = frozenset(
     ("sqlite3", "postgres", "mysqld", "mariadbd", "mongod", "redis-server", "rocksdb", "grep", "rg", "find",
      "locate", "blastn", "blastp", "mmseqs", "git")
 )  # fmt: skip
-"""Programs that search or keep a database: small I/O is their nature."""
+"""Programs that search or maintain a database: small I/O is normal for them."""
 
 
 class Step(enum.Enum):
@@ -46,7 +46,7 @@ class Step(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One source: what it counted in each direction."""
+    """One source and its counts for each direction."""
 
     source: str
     """`processes`, `device`, `blocks`, or the mount point."""
@@ -57,13 +57,13 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """All that is said of one volume."""
+    """All conclusions about one volume."""
 
     lines: tuple[Line, ...]
     expected_bytes: int
     actual_bytes: int
     factor: float | None
-    """Actual over expected; None where no file was seen, or where pipes, sockets or devices may hold the
+    """Actual over expected; None if no file was found, or if pipes, sockets or devices may account for the
     difference."""
     utilisation: float | None
     """User CPU time over wall time (of one core)."""
@@ -72,7 +72,7 @@ class Reading:
 
 
 def read_volume(volume: Volume, settings: Settings, expected_bytes: int | None = None) -> Reading:
-    """The reading; EXPECTED_BYTES is what the user knows better than the sizes of open files."""
+    """The interpretation. EXPECTED_BYTES: given by a user who knows better than the sizes of open files."""
     expected = volume.file_bytes if expected_bytes is None else expected_bytes
     actual = volume.io.rchar + volume.io.wchar
     of_files = sum(_of_files(volume))
@@ -94,7 +94,7 @@ def read_volume(volume: Volume, settings: Settings, expected_bytes: int | None =
 
 
 def _of_files(volume: Volume) -> tuple[int, int]:
-    """Bytes read from and written to files, as far as it is known; all where nobody looked."""
+    """Bytes read from and written to files, as far as is known; all bytes if open files were not checked."""
     read, written = volume.file_read, volume.file_written
     return (
         volume.io.rchar if read is None else read,
@@ -172,7 +172,7 @@ def _remarks(volume: Volume, expected: int, factor: float | None, told: bool) ->
 
 
 def is_searcher(command: str) -> bool:
-    """Whether a program is known to do small I/O by nature."""
+    """Whether small I/O is normal for a program."""
     return PurePath(command).name in SEARCHERS
 
 
@@ -181,7 +181,8 @@ def _step(
 ) -> Step:
     if used is not None and used >= settings.ratio.compute_above:
         return Step.NOTHING
-    # In one direction: what is read once and written to a pipe or in place moves twice without a fault.
+    # Compares one direction: data that is read once and written to a pipe or in place moves twice, which is
+    # not a problem.
     if expected and max(_of_files(volume)) >= REDUNDANT_FACTOR * expected:
         return Step.TRACE_REDUNDANT
     if _is_slower_than_typical(volume, settings) and not is_searcher(volume.command):
@@ -192,14 +193,14 @@ def _step(
 
 
 def _is_slower_than_typical(volume: Volume, settings: Settings) -> bool:
-    """Whether a mount with a typical value gave less than half of it while the program moved much."""
+    """Whether a mount with a typical value reached less than half of it while the program moved much data."""
     return any(_below(one.read_bytes, typical.read_bytes_per_s, volume)
                or _below(one.written_bytes, typical.write_bytes_per_s, volume)
                for one in volume.mounts if (typical := settings.file_system(one.mount)))  # fmt: skip
 
 
 def _below(moved: int, typical: float | None, volume: Volume) -> bool:
-    # Only what would keep the file system busy for most of the run says anything about its rate.
+    # Only a volume that would keep the file system busy for most of the run says anything about its rate.
     if typical is None or not volume.wall_seconds:
         return False
     needed = moved / typical

@@ -1,4 +1,4 @@
-"""Counters of bytes that the kernel keeps: for processes, NFS mounts and Lustre mounts.
+"""Byte counters of the kernel: for processes, NFS mounts and Lustre mounts.
 
 Formats: proc_pid_io(5), /proc/self/mountstats (Linux fs/nfs/super.c, `bytes:`), Lustre `llite.*.stats`.
 """
@@ -16,21 +16,21 @@ _DEVICE = re.compile(r"device (\S+) mounted on (\S+) with fstype (nfs4?)\b")
 
 @dataclass(frozen=True, slots=True)
 class ProcessIo:
-    """/proc/PID/io: bytes unless said otherwise. Children that were waited for are in their parent's."""
+    """/proc/PID/io: bytes unless stated otherwise. Children that were waited for are in their parent's."""
 
     rchar: int = 0
-    """Asked of read calls and given, cached data, pipes and sockets too; mmap not."""
+    """Bytes that read calls returned, including cached data, pipes and sockets but not mmap."""
     wchar: int = 0
     syscr: int = 0
     """Read calls."""
     syscw: int = 0
     """Write calls."""
     read_bytes: int = 0
-    """Fetched from the device: what a cache held is not in it, read-ahead and mmap are."""
+    """Bytes fetched from the device: without cached data, with read-ahead and mmap."""
     write_bytes: int = 0
-    """Made dirty in the cache, to be written to the device."""
+    """Bytes made dirty in the cache, for writing to the device."""
     cancelled_write_bytes: int = 0
-    """Of `write_bytes`, what was deleted before it was written."""
+    """The part of `write_bytes` that was deleted before it was written."""
 
     def plus(self, other: ProcessIo) -> ProcessIo:
         """Sums."""
@@ -45,7 +45,7 @@ class ProcessIo:
 
 @dataclass(frozen=True, slots=True)
 class MountIo:
-    """One network or parallel mount: bytes that programs of this node read and wrote through it."""
+    """One network or parallel mount: bytes that programs on this node read and wrote through it."""
 
     mount: str
     kind: str
@@ -53,7 +53,7 @@ class MountIo:
     read_bytes: int
     written_bytes: int
     server_read_bytes: int | None = None
-    """Of NFS: what the server was asked for, after the client's cache."""
+    """For NFS: bytes requested from the server, after the client's cache."""
     server_written_bytes: int | None = None
 
     def since(self, before: MountIo | None) -> MountIo:
@@ -88,7 +88,7 @@ def own_io(pid: int, root: Path = Path("/")) -> Mapping[str, ProcessIo]:
 
 
 def parse_process_io(text: str) -> ProcessIo:
-    """The lines `name: value`; unknown names are left out."""
+    """The lines `name: value`; unknown names are ignored."""
     pairs = (line.partition(":") for line in text.splitlines())
     values = {name.strip(): value.strip() for name, _, value in pairs}
     known = {one.name for one in fields(ProcessIo)}
@@ -98,7 +98,7 @@ def parse_process_io(text: str) -> ProcessIo:
 
 
 def mounts(root: Path = Path("/")) -> Mapping[str, MountIo]:
-    """Every NFS and Lustre mount of this node that shows its counters."""
+    """All NFS and Lustre mounts of this node that provide counters."""
     found = {one.mount: one for one in (*_nfs(root), *_lustre(root))}
     return dict(sorted(found.items()))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def descendants(pid: int, root: Path = Path("/")) -> list[int]:
-    """PID and everything below it that is alive, parents first."""
+    """PID and all its living descendants, parents first."""
     children: dict[int, list[int]] = {}
     for entry in (root / "proc").iterdir():
         if entry.name.isdigit():
@@ -27,25 +27,25 @@ def _parent(process: Path) -> int | None:
         text = (process / "stat").read_text(errors="replace")
     except OSError:
         return None
-    # The command in brackets may hold brackets and blanks of its own.
+    # The command in brackets may contain brackets and blanks.
     words = text.rpartition(")")[2].split()
     return int(words[1]) if len(words) > 1 and words[1].isdigit() else None
 
 
 @dataclass(slots=True)
 class Held:
-    """What a process holds open."""
+    """Open descriptors of a process."""
 
     sizes: dict[str, int] = field(default_factory=dict)
     """Name of each regular file -> its size, bytes."""
     reads_other: bool = False
-    """A pipe, socket or device that it can read bytes from."""
+    """Whether it has a pipe, socket or device from which it can read bytes."""
     writes_other: bool = False
     """The same for writing."""
 
 
 def held(pid: int, root: Path = Path("/")) -> Held:
-    """What a process holds open now; what can't be looked at is left out."""
+    """The descriptors that a process holds open now; those that can't be read are left out."""
     process = root / "proc" / str(pid)
     found = Held()
     try:
@@ -60,7 +60,7 @@ def held(pid: int, root: Path = Path("/")) -> Held:
             continue
         if stat.S_ISREG(what.st_mode):
             found.sizes[name] = what.st_size
-        # Standard error of its own takes messages, not data.
+        # Standard error, if separate, carries messages, not data.
         elif entry.name != "2" or (output is not None and os.path.samestat(output, what)):
             _other(found, what, process / "fdinfo" / entry.name)
         if entry.name == "1":
@@ -69,7 +69,7 @@ def held(pid: int, root: Path = Path("/")) -> Held:
 
 
 def _other(found: Held, what: os.stat_result, info: Path) -> None:
-    """Notes in which directions bytes may flow through what is no regular file."""
+    """Notes the directions in which bytes may flow through an object that is not a regular file."""
     is_device = stat.S_ISCHR(what.st_mode) or stat.S_ISBLK(what.st_mode)
     if not (is_device or stat.S_ISFIFO(what.st_mode) or stat.S_ISSOCK(what.st_mode)):
         return
@@ -86,12 +86,12 @@ _TERMINALS = frozenset((4, 5, *range(136, 144)))
 
 
 def _gives_little(device: int) -> bool:
-    """Whether no volume is read from a device: /dev/null, and terminals, where people type."""
+    """Whether reads from a device count as no volume: /dev/null, and terminals, where people type."""
     return (os.major(device), os.minor(device)) == _NULL or os.major(device) in _TERMINALS
 
 
 def _access(info: Path) -> int:
-    """O_RDONLY, O_WRONLY or O_RDWR; the latter where it can't be looked at."""
+    """O_RDONLY, O_WRONLY or O_RDWR; O_RDWR if it can't be read."""
     try:
         for line in info.read_text().splitlines():
             if line.startswith("flags:"):
@@ -102,7 +102,7 @@ def _access(info: Path) -> int:
 
 
 def has_had_children(pid: int, root: Path = Path("/")) -> bool:
-    """Whether the counters of a child that was waited for are in this process's: only then are there page
+    """Whether this process's counters include those of a child that was waited for: only then it has page
     faults of children (`cminflt`, proc_pid_stat(5))."""
     try:
         text = (root / "proc" / str(pid) / "stat").read_text(errors="replace")

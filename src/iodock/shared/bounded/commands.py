@@ -17,15 +17,15 @@ from typing import Literal
 from iodock.shared.bounded.limits import KIB, Limit
 
 CANNOT_RUN = 126
-"""The status that shells give where a file is there and is no program."""
+"""Exit status that shells give if the file exists but is not a program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a command."""
+    """Result of a command."""
 
     outcome: Literal["answered", "missing", "silent", "endless"]
-    """`silent`: it did not end in time, and may hang for long. `endless`: it wrote more than the limit."""
+    """`silent`: it did not end in time and may hang for long. `endless`: it wrote more than the limit."""
     status: int | None = None
     content: bytes = b""
     """What it wrote to stdout."""
@@ -39,7 +39,8 @@ class Answer:
 
 
 def answer_of(command: Sequence[str], limit: Limit, limit_s: float) -> Answer:
-    """Runs COMMAND for LIMIT_S at most, then kills it with all that it started, and waits for none."""
+    """Runs COMMAND for at most LIMIT_S, then kills it and all processes that it started, without waiting for
+    them."""
     if shutil.which(command[0]) is None:
         return Answer("missing")
     with TemporaryFile() as complaints:
@@ -62,7 +63,7 @@ def answer_of(command: Sequence[str], limit: Limit, limit_s: float) -> Answer:
         while (status := process.poll()) is None and time.monotonic() < until:
             time.sleep(0.01)
         if status is None:
-            # Deep in the file system it can't be killed, and nothing waits for it.
+            # A process that waits inside a file system can't be killed, so we do not wait for it.
             _kill(process)
             return Answer("silent")
         complaints.seek(0)

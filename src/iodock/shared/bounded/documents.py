@@ -1,4 +1,4 @@
-"""JSON and TOML: as many values and levels as real documents have."""
+"""JSON and TOML, with limits on the number of values and levels. Real documents stay below them."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from iodock.shared.bounded.limits import MOST_DEPTH, MOST_VALUES
 _PART = r"(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
 _KEY_PART = re.compile(_PART)
 _DOTTED = re.compile(rf"{_PART}(?:[ \t]*+\.[ \t]*+{_PART})*+")
-"""A dotted key, or what looks like one within a text: linear, as what is matched is not looked at again."""
+"""A dotted key, or text that looks like one. Takes linear time, because matched text is not searched
+again."""
 _FIRST_PART = 4096
 _LONGEST_WORD = 16
-"""Longer than a number's sign, a constant or an escaped character of JSON, which may be cut."""
+"""Longer than a number's sign, a constant or an escaped character of JSON, any of which may be cut in two."""
 
 
 class DocumentError(ValueError):
-    """A document that is no JSON or TOML, or is beyond a limit. `str()` says what is wrong."""
+    """A document that is not valid JSON or TOML, or exceeds a limit. `str()` says what is wrong."""
 
     def __init__(self, reason: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(reason if column is None else f"{reason} (column {column})")
         self.reason = reason
-        """Without the column: one for all places of a kind."""
+        """The message without the column, so that errors of one kind have the same text."""
         self.line = line
-        """The line, where it is known."""
+        """The line, if it is known."""
 
     @property
     def at(self) -> str:
-        """To stand behind the file's name: `:LINE`, or empty."""
+        """Text to append to the file's name: `:LINE`, or empty."""
         return "" if self.line is None else f":{self.line}"
 
 
 def from_json(document: bytes | str) -> Any:
-    """What a JSON document holds. Raises DocumentError, which is a ValueError."""
+    """Content of a JSON document. Raises DocumentError, which is a ValueError."""
     check_values(document)
     try:
         return _checked_depth(json.loads(document))
@@ -46,14 +47,16 @@ def from_json(document: bytes | str) -> Any:
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
-        # Python refuses whole numbers of thousands of digits.
+        # Python refuses integers of thousands of digits.
         raise DocumentError(f"is no JSON: {error}") from None
 
 
 def next_json(text: str, start: int) -> tuple[Any, int]:
-    """The JSON document at START of a text of several, and where it ends. The caller calls `check_values` for
-    the whole text. Raises DocumentError, whose line counts from START (1 is that of START)."""
-    # An error takes time by the text before it: so a part of the text is tried first, then more of it.
+    """The JSON document at START of a text that holds several, and the offset of its end. The caller calls
+    `check_values` for the whole text. Raises DocumentError, whose line counts from START (line 1 is that of
+    START)."""
+    # Raising an error takes time in proportion to the text before it, so a part of the text is tried first,
+    # then more.
     size = _FIRST_PART
     while True:
         part = text[start : start + size]
@@ -72,13 +75,13 @@ def next_json(text: str, start: int) -> tuple[Any, int]:
 
 
 def _may_be_cut(error: json.JSONDecodeError, size: int) -> bool:
-    """Whether a part of SIZE characters may be damaged by nothing but its end."""
+    """Whether a part of SIZE characters may be invalid only because it was cut at its end."""
     return error.msg.startswith("Unterminated string") or error.pos >= size - _LONGEST_WORD
 
 
 def from_toml(document: str) -> dict[str, Any]:
-    """What a TOML document holds. Raises DocumentError, which is a ValueError."""
-    # Python's reader takes the square of a dotted key's length.
+    """Content of a TOML document. Raises DocumentError, which is a ValueError."""
+    # Python's reader takes time in the square of a dotted key's length.
     if any(len(_KEY_PART.findall(one[0])) > MOST_DEPTH for one in _DOTTED.finditer(document)):
         raise _too_deep()
     try:
@@ -93,9 +96,9 @@ def from_toml(document: str) -> dict[str, Any]:
 
 
 def check_values(document: bytes | str) -> None:
-    """Raises DocumentError for more values than are read."""
+    """Raises DocumentError if there are more values than MOST_VALUES."""
     signs: tuple[Any, ...] = (b",", b"[", b"{") if isinstance(document, bytes) else (",", "[", "{")
-    # Those inside texts are counted too: a bound is wanted, not a count.
+    # Signs inside strings are counted too: an upper bound is enough here.
     if sum(map(document.count, signs)) > MOST_VALUES:
         raise DocumentError(f"has more than {MOST_VALUES:,} values, the limit for one document")
 

@@ -1,4 +1,4 @@
-"""How large each kind of input may be. Every limit that users may meet stands here."""
+"""Size limits of each kind of input. Every limit that users may reach is listed here."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from iodock.shared.errors import IodockError
 
 KIB, MIB = 1 << 10, 1 << 20
 MOST_DEPTH = 100
-"""Lists and objects inside one another: real documents have fewer than ten."""
+"""Nesting of lists and objects: real documents have fewer than ten levels."""
 MOST_VALUES = 3_000_000
-"""In one document: a value takes up to 230 bytes of memory."""
+"""Values in one document: each takes up to 230 bytes of memory."""
 MOST_LINES = 4_000_000
-"""Of a file whose lines are all held at once."""
+"""Size of a file whose lines are all held in memory."""
 MOST_LINE_BYTES = 16 * MIB
-"""Of one line, where a file is read line by line and may have any size."""
+"""Length of one line, where a file of any size is read line by line."""
 MOST_UNPACKING_BYTES = 128 * MIB
-"""Memory for unpacking xz: its strongest setting, -9, needs 65 MiB."""
+"""Memory for decompressing xz: its strongest setting, -9, needs 65 MiB."""
 WRITER_PATIENCE_S = 10.0
-"""For a named pipe that no program has opened for writing."""
+"""Time to wait for a named pipe that no program has opened for writing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How large one kind of input may be."""
+    """Size limit of one kind of input."""
 
     what: str
-    """Of what, for the message: `a settings file`."""
+    """Name of the input for the message: `a settings file`."""
     size_bytes: int
     hint: str = "name the right file"
 

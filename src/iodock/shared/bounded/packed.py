@@ -1,4 +1,4 @@
-"""Packed files: gzip, xz and bzip2, unpacked as they are read, within a limit of memory."""
+"""Compressed files: gzip, xz and bzip2, decompressed as they are read, within a memory limit."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any, BinaryIO
 from iodock.shared.bounded.limits import MIB, MOST_UNPACKING_BYTES
 
 UNPACK_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)
-"""What reading from `unpacked` may raise."""
+"""Exceptions that reading from `unpacked` may raise."""
 _PIECE = MIB
 
 
 def unpacked(raw: BinaryIO) -> BinaryIO:
-    """A stream of what RAW (which can seek) holds: unpacked where it begins as gzip, xz or bzip2 do. Reading
-    from it raises UNPACK_ERRORS."""
+    """A stream of the content of RAW (which must be seekable), decompressed if it begins like gzip, xz or
+    bzip2. Reading from it raises UNPACK_ERRORS."""
     magic = raw.read(6)
     raw.seek(0)
     if magic.startswith(b"\x1f\x8b"):
@@ -31,7 +31,7 @@ def unpacked(raw: BinaryIO) -> BinaryIO:
 
 
 class _Xz(io.RawIOBase):
-    """Unpacks xz within MOST_UNPACKING_BYTES: a file's header may ask for 4 GiB."""
+    """Decompresses xz within MOST_UNPACKING_BYTES: a file's header may request 4 GiB."""
 
     def __init__(self, packed: BinaryIO) -> None:
         self._packed = packed
@@ -60,7 +60,7 @@ class _Xz(io.RawIOBase):
                 return len(found)
 
     def _has_next(self) -> bool:
-        """Whether another part follows: files may be put together, with zero bytes in between."""
+        """Whether another part follows: compressed files may be concatenated, with zero bytes in between."""
         while not (rest := self._rest.lstrip(b"\0")):
             self._rest = self._packed.read(_PIECE)
             if not self._rest:

@@ -1,5 +1,5 @@
-"""Specifications to bytes by vl-convert, a renderer in this process: no browser, no network. Pictures
-raise IodockError where a limit of memory forbids to draw."""
+"""Renders specifications with vl-convert, a renderer in this process: no browser, no network. Raises
+IodockError if a memory limit prevents rendering."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from typing import Any
 from iodock.shared.charts.theme import CJK_FONT, THEMES
 from iodock.shared.errors import IodockError
 
-#: Nothing may be loaded while drawing: the data is in the specification. An empty list denies every address.
+# : Nothing may be loaded while rendering: the data is in the specification. An empty list denies every
+# address.
 _NO_ADDRESS: list[str] = []
 
 _ADDRESS_SPACE_BYTES = 66 << 30
-"""What the renderer's engine (V8) reserves at its start: 32 GiB, twice that to align them, and some more."""
+"""Address space that the renderer's engine (V8) reserves at its start: 32 GiB, doubled for alignment, and
+some more."""
 
 _EAST_ASIAN = re.compile("[\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 
 
 def png_of(spec: dict[str, Any], scale: float) -> bytes:
-    """A PNG picture of any specification, SCALE pixels for each of the chart's."""
+    """A PNG picture of any specification, SCALE pixels for each pixel of the chart."""
     drawn: bytes = _renderer().vegalite_to_png(
         _with_letters(spec), scale=scale, allowed_base_urls=_NO_ADDRESS
     )
@@ -42,8 +44,8 @@ def pdf_of(spec: dict[str, Any]) -> bytes:
 
 
 def html_of(spec: dict[str, Any], theme: str, is_sized: bool) -> bytes:
-    """A page that works offline: libraries and data are in it, and it is forbidden to load anything.
-    IS_SIZED: the chart has a width of its own."""
+    """A page that works offline: it contains libraries and data, and its policy forbids loading anything.
+    IS_SIZED: the chart has its own width."""
     from iodock.shared.charts.page import page
 
     return page(spec, _libraries(), THEMES[theme], is_sized).encode()
@@ -51,12 +53,12 @@ def html_of(spec: dict[str, Any], theme: str, is_sized: bool) -> bytes:
 
 @functools.cache
 def _renderer() -> Any:
-    """vl-convert. Raises IodockError where it could not start: it would end the process, a notebook's kernel
-    too."""
+    """vl-convert. Raises IodockError if it could not start: it would abort the process, including a
+    notebook's kernel."""
     import vl_convert
 
     try:
-        # Without access: takes no memory, but counts for `ulimit -v`.
+        # Maps without access rights: this takes no memory but counts for `ulimit -v`.
         mmap.mmap(-1, _ADDRESS_SPACE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0).close()
     except OSError:
         raise IodockError(
@@ -69,17 +71,17 @@ def _renderer() -> Any:
 
 @functools.cache
 def _libraries() -> str:
-    """The drawing libraries as one script (0.9 MB) that sets `vegaEmbed` only; a second to make."""
+    """The drawing libraries as one script (0.9 MB) that sets only `vegaEmbed`; building it takes a second."""
     import vl_convert
 
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def _with_letters(spec: dict[str, Any]) -> str:
-    """A specification as JSON, for a renderer whose fonts do not fall through letter by letter.
+    """A specification as JSON, for a renderer that does not choose fonts letter by letter.
 
-    It swaps a whole text to the first font that has a missing letter, of whatever style. So where there are
-    East Asian letters, families that have them are asked for first.
+    If a letter is missing, the renderer switches the whole text to the first font that has it, whatever its
+    style. So texts with East Asian letters request families that have those letters first.
     """
     if _EAST_ASIAN.search(json.dumps(spec, ensure_ascii=False)):
         spec["config"]["font"] = f"{CJK_FONT}, {spec['config']['font']}"

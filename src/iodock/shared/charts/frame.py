@@ -15,11 +15,11 @@ from iodock.shared.units import Unit
 if TYPE_CHECKING:
     import altair
 
-#: Plot width in pixels where the reader chose none: a column of an A4 page at 96 dots per inch.
+# : Plot width in pixels unless the user chose one: a column of an A4 page at 96 dots per inch.
 WIDTH = 680
 HEIGHT = 320
 _BAR_PIXELS = 19
-#: By itself an axis puts its title over names that are wider than 200 pixels.
+# : Without a limit, an axis draws its title over names that are wider than 200 pixels.
 _WIDEST_NAMES = 420
 
 
@@ -34,7 +34,7 @@ class Picture:
 
 
 def theme_of(options: ChartOptions) -> Theme:
-    """The colours chosen."""
+    """The chosen colours."""
     return THEMES[options.theme]
 
 
@@ -85,8 +85,8 @@ def colour(
     title: str | None = None,
     of_several: bool = False,
 ) -> Any:
-    """Colour by series, with a legend; without one for a series alone, unless it is one OF_SEVERAL that might
-    have been there."""
+    """Colour by series, with a legend. A single series has no legend, unless it is one OF_SEVERAL that could
+    be drawn."""
     import altair
 
     return altair.Color(
@@ -100,7 +100,8 @@ def colour(
 
 
 def _legend_columns(names: Sequence[str]) -> Any:
-    """Entries for each line of a legend, so that long names stay in the picture; none is one line."""
+    """Entries in each line of a legend, so that long names stay inside the picture; no entries are one
+    line."""
     widest = max(cells(name) for name in names) * 6.5 + 34
     import altair
 
@@ -109,7 +110,7 @@ def _legend_columns(names: Sequence[str]) -> Any:
 
 
 def tips(*fields: tuple[str, str]) -> list[Any]:
-    """Tooltip lines: (field, title) pairs of ready-made texts."""
+    """Tooltip lines: (field, title) pairs of formatted texts."""
     import altair
 
     return [altair.Tooltip(field=name, type="nominal", title=title) for name, title in fields]
@@ -136,7 +137,7 @@ def finish(answer: Answer, picture: Picture, options: ChartOptions) -> altair.Ch
 
 
 def _about(answer: Answer) -> list[str]:
-    """The store's name and the filters by name, so that a picture on its own says what it shows."""
+    """The store's name and the filters, so that a picture on its own says what it shows."""
     chosen = [
         f"--{name.replace('_', '-')} {value if isinstance(value, str) else ','.join(value)}"
         for name, value in answer.options.items()
@@ -151,7 +152,7 @@ def _is_names(value: Any) -> bool:
 
 
 def _cut(answer: Answer, picture: Picture) -> list[str]:
-    """What `--top` left out, unless the picture says it itself."""
+    """The rows that `--top` left out, unless the picture itself shows them."""
     totals = answer.totals
     if totals is None or totals.shown >= totals.of or any(f"{totals.of:,}" in note for note in picture.notes):
         return []
@@ -159,7 +160,7 @@ def _cut(answer: Answer, picture: Picture) -> list[str]:
 
 
 def _incomplete(answer: Answer) -> list[str]:
-    """What was lost on the way, by name: a picture must not look more complete than it is."""
+    """Losses by name: a picture must not look more complete than its data."""
     if not answer.losses:
         return []
     lost = ", ".join(f"{loss.name} {loss.count:,}" for loss in answer.losses)

@@ -1,4 +1,4 @@
-"""What the reader of a chart may choose. Data only; no drawing library is imported here."""
+"""Options of a chart. Data only; no drawing library is imported here."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from iodock.shared.charts.theme import THEMES
 
 @dataclass(frozen=True, slots=True)
 class ChartOptions:
-    """Choices that every chart understands.
+    """Options that every chart understands.
 
-    title: the heading; None takes the chart's own, an empty string leaves it out. Any text is safe.
-    width, height: of the plot area in pixels, without axes and legend; None lets the chart choose.
-    theme: "light" (black on white, the default), "dark", or "print" (greys only).
-    only: series to keep, such as ("read",) or ("failed",); empty keeps all.
-    scale: pixels of a PNG for each pixel of the chart; 2 is sharp on paper and on dense screens.
+    title: the heading; None uses the chart's own, an empty string omits it. Any text is safe. width, height:
+    of the plot area in pixels, without axes and legend; None lets the chart choose. theme: "light" (black on
+    white, the default), "dark", or "print" (greys only). only: series to keep, such as ("read",) or
+    ("failed",); empty keeps all. scale: pixels of a PNG for each pixel of the chart; 2 is sharp on paper and
+    on dense screens.
 
     Raises ValueError for a size, scale or theme that cannot be drawn.
     """
@@ -42,7 +42,7 @@ class ChartOptions:
             raise ValueError(f"chart only must be names of series, not {self.only!r}")
 
     def keeps(self, series: str) -> bool:
-        """Whether a series of this name is to be drawn."""
+        """Whether a series of this name is drawn."""
         return not self.only or series in self.only
 
 

@@ -1,6 +1,6 @@
 """The HTML page around one chart: heading and notes as text of the page, the chart as wide as the window.
 
-The page carries everything it needs, and its policy forbids it to load anything.
+The page contains everything it needs, and its policy forbids loading anything.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from iodock.shared.charts.frame import WIDTH
 from iodock.shared.charts.theme import FONT, Theme
 from iodock.shared.text import visible
 
-#: A window narrower than this (in pixels) gets short labels and one legend entry below the other.
+# : A window narrower than this (in pixels) gets short labels and a vertical legend.
 _NARROW = 620
 
 _PAGE = """<!DOCTYPE html>
@@ -108,7 +108,7 @@ def _escaped(line: str) -> str:
 
 
 def in_script(value: Any) -> str:
-    """JSON that may stand inside a `<script>` element: nothing in it ends the element or opens a comment."""
+    """JSON that is safe inside a `<script>` element: nothing in it ends the element or opens a comment."""
     text = json.dumps(value)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,7 +1,7 @@
-"""Colours and type of the charts.
+"""Colours and fonts of the charts.
 
-Hues are Okabe and Ito's (2008), which people with any common colour blindness tell apart; where two of them
-meet in one chart they also differ in lightness, so that a grey print still shows which is which.
+The hues are those of Okabe and Ito (2008), which people with any common colour blindness can distinguish. Two
+hues in one chart also differ in lightness, so that they remain distinct in a grey print.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-#: The first installed family wins; Japanese falls through to the CJK families, glyph by glyph.
+# : The first installed family is used; Japanese letters fall back to the CJK families, glyph by glyph.
 FONT = "Noto Sans, DejaVu Sans, Noto Sans CJK JP, Noto Sans JP, Hiragino Sans, Yu Gothic, sans-serif"
-#: Families with Latin and Japanese letters, for renderers that do not fall through glyph by glyph.
+# : Families with Latin and Japanese letters, for renderers that have no fallback glyph by glyph.
 CJK_FONT = "Noto Sans CJK JP, Noto Sans JP, IPAexGothic, TakaoGothic"
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """Colours by what they stand for, never by name."""
+    """Colours named by what they stand for, never by their hue."""
 
     background: str
     ink: str
@@ -33,7 +33,7 @@ class Theme:
     categories: tuple[str, ...]
     dark: bool = False
     shades: tuple[float, ...] = (0.3, 0.55, 0.8, 1.0)
-    """Opacities of a density grid, from few to many."""
+    """Opacities of a density grid, from low counts to high counts."""
 
 
 THEMES: dict[str, Theme] = {
@@ -79,7 +79,7 @@ THEMES: dict[str, Theme] = {
         failed="#111111",
         no_result="#dedede",
         categories=("#111111", "#999999", "#555555", "#bbbbbb", "#333333", "#777777", "#d5d5d5"),
-        # Narrow, so that the palest read stays darker than the strongest write.
+        # A narrow range, so that the palest read stays darker than the strongest write.
         shades=(0.65, 0.77, 0.89, 1.0),
     ),
 }

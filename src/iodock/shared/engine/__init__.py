@@ -1,1 +1,1 @@
-"""The SQL engine: a connection for each thread, what a question needs, and checksums of its files."""
+"""The SQL engine: a connection for each thread, the requirements of a query, and checksums of its files."""

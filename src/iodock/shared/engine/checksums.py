@@ -1,4 +1,4 @@
-"""Checksums of a store's files: they are in its manifest, and compared before a file is read."""
+"""Checksums of a store's files. The manifest holds them, and they are compared before a file is read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _MOST_KNOWN = 4096
 
 
 class _Computed:
-    """Checksums of this process: a file is read once for it, however often its store is opened."""
+    """Checksums that this process computed: a file is read only once for them, however often its store is
+    opened."""
 
     def __init__(self) -> None:
         self._sums: dict[_Stamp, str] = {}
@@ -37,7 +38,7 @@ class _Computed:
             with self._lock:
                 if len(self._sums) >= _MOST_KNOWN:
                     self._sums.clear()
-                # One that changed meanwhile is read again.
+                # A file that changed in between is read again.
                 self._sums[stamp] = found
         return found
 
@@ -51,7 +52,7 @@ def _stamp(path: Path) -> _Stamp:
 
 
 def is_as_written(path: Path, checksum: str) -> bool:
-    """Whether the file has the bytes that were written; not if it can't be read."""
+    """Whether the file still has the bytes that were written; False if it can't be read."""
     try:
         return _computed.of(path) == checksum
     except OSError:
@@ -59,7 +60,7 @@ def is_as_written(path: Path, checksum: str) -> bool:
 
 
 def is_damaged(path: Path, checksum: str | None) -> bool:
-    """Whether the file has other bytes than those that were written; not if it can't be read, or was written
+    """Whether the file's bytes differ from those that were written; False if it can't be read, or was written
     without a checksum."""
     try:
         return checksum is not None and _computed.of(path) != checksum
@@ -68,8 +69,7 @@ def is_damaged(path: Path, checksum: str | None) -> bool:
 
 
 def with_checksums(manifest: Mapping[str, Any], store: Path) -> str:
-    """The text of a manifest for the tables that lie in a store, with their checksums and its own. Raises
-    OSError."""
+    """The text of a manifest for the tables of a store, with their checksums and its own. Raises OSError."""
     tables = sorted(store.glob("**/*.parquet"))
     checksums = {os.fspath(path.relative_to(store)): _native.file_checksum(path) for path in tables}
     return _native.sealed_document(json.dumps({**manifest, "checksums": checksums}, indent=1))

@@ -1,4 +1,4 @@
-"""A connection to the SQL engine in memory, of as much of the machine as a question may take."""
+"""A connection to the SQL engine in memory, with limits on the memory and threads that a query may use."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ THREADS = 2
 
 
 def connected() -> duckdb.DuckDBPyConnection:
-    """An engine of its own; what does not fit into its memory goes to the temporary folder."""
+    """A separate engine; data that exceed its memory limit go to the temporary folder."""
     return duckdb.connect(
         config={
             "memory_limit": MEMORY_LIMIT,
             "threads": THREADS,
             "temp_directory": f"{tempfile.gettempdir()}/iodock-{os.getpid()}",
-            # Parquet is built in; nothing may be fetched from the network.
+            # Parquet is built in; the engine may fetch nothing from the network.
             "autoinstall_known_extensions": False,
-            # Most questions read the same footers; a file that is changed is read again.
+            # Most queries read the same footers; the engine reads a changed file again.
             "parquet_metadata_cache": True,
             "preserve_insertion_order": True,
         }

@@ -1,31 +1,31 @@
-"""What an answer needs of the tables: a store whose rows have to be fetched fetches no more."""
+"""The parts of the tables that an answer needs: a store that fetches its rows remotely fetches no more."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 OTHERS = "(others)"
-"""`session` of the sum over owners that are not told apart."""
+"""`session` of the sum over owners that are not distinguished."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """Rows of these at least. What is empty: all of them."""
+    """At least the rows that match these. An empty field means all."""
 
     sources: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
-    """Columns of `job_io`, metrics of `targets`; `other` and `time_us` are columns too."""
+    """Columns of `job_io`, metrics of `targets`; this includes `other` and `time_us`."""
     jobs: tuple[str, ...] = ()
-    """Whole ids, as regular expressions (RE2)."""
+    """Regular expressions (RE2) that match whole ids."""
     session: str = ""
-    """Or owners of this session, where there are jobs."""
+    """Or owners with this session, if there are jobs."""
     is_presence: bool = False
-    """Only which hosts, sources and file systems were read when; no value."""
+    """Only when hosts, sources and file systems were read; no values."""
 
 
 EVERYTHING = Need()
 
 
 def literally(text: str) -> str:
-    """As a regular expression that only this text fits."""
+    """A regular expression that matches only this text."""
     return "".join(f"\\{letter}" if letter in r"\.+*?()|[]{}^$" else letter for letter in text)

@@ -1,4 +1,4 @@
-"""Texts as parts of SQL."""
+"""Quotes texts for SQL."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""HTML pages that stand alone: markup, style sheets, and how a page is put together."""
+"""Self-contained HTML pages: markup, style sheets, and how a page is assembled."""

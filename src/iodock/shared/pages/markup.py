@@ -1,4 +1,4 @@
-"""HTML from Python, with everything escaped by default."""
+"""Builds HTML in Python and escapes everything by default."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from iodock.shared.text import shorten, visible, visible_lines
 
 
 class Markup(str):
-    """Text that is HTML already. Only this module makes it; any other string is escaped when it is put in."""
+    """Text that is HTML already. Only this module creates it; any other string is escaped when it is
+    inserted."""
 
     __slots__ = ()
 
 
 def tag(name: str, /, *children: str | None, **attributes: str | None) -> Markup:
-    """An element. `class_` writes `class`, `data_open` writes `data-open`; None leaves something out."""
+    """An element. `class_` writes `class`, `data_open` writes `data-open`; an attribute that is None is
+    omitted."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{html.escape(visible_lines(value))}"'
         for key, value in attributes.items()
@@ -24,8 +26,8 @@ def tag(name: str, /, *children: str | None, **attributes: str | None) -> Markup
 
 
 def frame(page: str, title: str, style: str) -> Markup:
-    """A whole page in a frame. Its scripts run there, and reach nothing outside."""
-    # As it is: scripts and styles hold characters that are no text of ours.
+    """A whole page in a frame. Its scripts run inside the frame and can't access anything outside."""
+    # Not escaped as text: scripts and styles contain characters that text may not.
     return Markup(
         f'<iframe sandbox="allow-scripts" title="{html.escape(visible(title))}" style="{html.escape(style)}"'
         f' srcdoc="{html.escape(page)}"></iframe>'
@@ -33,13 +35,13 @@ def frame(page: str, title: str, style: str) -> Markup:
 
 
 def join(*children: str | None) -> Markup:
-    """Pieces one after the other, escaped unless they are markup. No name in them turns the direction of its
-    neighbours, or is unseen."""
+    """Pieces in sequence, escaped unless they are markup. Direction marks and invisible characters in names
+    are made visible."""
     return Markup("".join(_escaped(child) for child in children if child is not None))
 
 
 def file_name(name: str, limit: int = 90) -> Markup:
-    """A file's name: isolated from the direction of the text around it, odd characters made visible."""
+    """A file's name: isolated from the text direction around it, unusual characters made visible."""
     return tag("bdi", shorten(name, limit), class_="name", title=visible(name), translate="no")
 
 

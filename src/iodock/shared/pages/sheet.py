@@ -1,4 +1,4 @@
-"""What all pages share: the style sheet, and how a page is put together."""
+"""The style sheet of all pages, and how a page is assembled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.pages.markup import join
 
 @cache
 def joined(kind: str) -> str:
-    """All style sheets (`css`) or scripts (`js`) of the report, in the order of their names."""
+    """All style sheets (`css`) or scripts (`js`) of the report, sorted by name."""
     folder = resources.files(__package__) / "assets" / kind
     files = sorted(
         (entry for entry in folder.iterdir() if entry.name.endswith(f".{kind}")), key=lambda entry: entry.name
@@ -25,7 +25,7 @@ def joined(kind: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What differs from page to page. All but style, data and script is markup."""
+    """The parts that differ between pages. All but style, data and script are markup."""
 
     title: str
     header: str
@@ -35,15 +35,15 @@ class Page:
     footer: str
     style: str
     images: bool = False
-    """Whether it has some, which then stand in it."""
+    """Whether the page has pictures, which are then embedded in it."""
     data: str | None = None
-    """JSON as `embedded_json` writes it, for the script."""
+    """JSON from `embedded_json`, for the script."""
     script: str | None = None
 
 
 def document(page: Page, text: Language) -> str:
-    """The whole HTML document, which loads nothing and sends nothing: its security policy allows its style
-    sheet and script by their hashes, and nothing else."""
+    """The whole HTML document. It loads and sends nothing: its security policy allows its style sheet and
+    script by their hashes, and nothing else."""
     sources = [f"style-src '{_hash(page.style)}'"]
     if page.images:
         sources.insert(0, "img-src data:")
@@ -74,12 +74,12 @@ def _scripts(page: Page) -> str:
 
 
 def _hash(content: str) -> str:
-    """As `script-src` and `style-src` of a content security policy want it."""
+    """In the form of `script-src` and `style-src` in a content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
 def _filled(template: str, pieces: Mapping[str, str]) -> str:
     """The template with each `@PLACE@` filled. KeyError for a place without a piece."""
     parts = template.split("@")
-    # One pass over the template only: a place's content is never searched for places.
+    # One pass over the template only: the content of a place is never searched for places.
     return "".join(pieces[part] if index % 2 else part for index, part in enumerate(parts))

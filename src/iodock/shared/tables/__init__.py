@@ -1,4 +1,4 @@
-"""The table of an answer in each form in which it is shown or kept. A data format: a module with `write`."""
+"""The table of an answer in each format for display or export. A data format is a module with `write`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells of CSV that a spreadsheet would take for formulas: a file's name may be `=HYPERLINK(...)`."""
+"""Cells of CSV that a spreadsheet would interpret as formulas: a file's name may be `=HYPERLINK(...)`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STARTS = "=+-@\t\r\n＝＋－＠"  # noqa: RUF001 (spreadsheets take full-width 
 
 
 def guarded(value: Any) -> Any:
-    """One cell: texts with an apostrophe before a formula's first sign, everything else as it is."""
+    """One cell: text that starts like a formula gets an apostrophe, everything else is unchanged."""
     return f"'{value}" if isinstance(value, str) and value[:1] and value[0] in STARTS else value
 
 
@@ -23,7 +23,7 @@ def guarded_row(values: Iterable[Any]) -> list[Any]:
 
 
 def guarded_column(column: pa.Array) -> pa.Array:
-    """A column: of texts as `guarded` has them, any other as it is."""
+    """A column: texts as `guarded` writes them, other types unchanged."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):

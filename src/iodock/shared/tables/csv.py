@@ -1,5 +1,5 @@
-"""An answer as CSV: a header and plain numbers, for spreadsheets and scripts. Null is an empty field.
-Texts are guarded: see cells.py."""
+"""An answer as CSV: a header and plain numbers, for spreadsheets and scripts. Null is an empty field. Texts
+are protected against formulas: see cells.py."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _flat_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _flat(column: pa.Array) -> pa.Array:
-    """Maps and lists as JSON in one field; only analyses with few rows have them."""
+    """Maps and lists are JSON in one field; only analyses with few rows have them."""
     if not _is_nested(column.type):
         return column
     is_map = pa.types.is_map(column.type)

@@ -1,4 +1,4 @@
-"""Tables of answers as Python programs take them: times as times, and data frames of pandas and polars."""
+"""Tables of answers for Python programs: Arrow times, and data frames of pandas and polars."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _NS_IN = {"ns": 1, "s": 1_000_000_000}
 
 
 def with_times(answer: Answer) -> pa.Table:
-    """The answer's table with times as Arrow's own. Instants are timestamps (UTC) where the source has dates,
-    else durations since the run's start; all other times are durations. All of them in ns."""
+    """The answer's table with Arrow's time types. Instants are timestamps (UTC) if the source has dates, else
+    durations since the run's start; all other times are durations. All of them in ns."""
     table = answer.table
     for at, column in enumerate(answer.columns):
         if column.unit in _NS_IN and (times := _times(answer, column)) is not None:
@@ -30,7 +30,7 @@ def with_times(answer: Answer) -> pa.Table:
 
 
 def _times(answer: Answer, column: Column) -> pa.ChunkedArray | None:
-    """None where a value, of damaged input, is too long for 64 bits of ns."""
+    """None if a value from damaged input is too long for 64 bits of ns."""
     numbers = answer.table.column(column.name)
     try:
         whole = _whole_ns(numbers, _NS_IN[column.unit or ""])
@@ -51,14 +51,14 @@ def _whole_ns(numbers: pa.ChunkedArray, ns: int) -> pa.ChunkedArray:
 
 
 def to_pandas(table: pa.Table) -> pandas.DataFrame:
-    """A pandas data frame. Whole numbers stay so where some are not known: these are NA, in a column of type
-    Int64. Raises MissingPackage."""
+    """A pandas data frame. Integer columns with unknown values have the type Int64 and NA for these. Raises
+    MissingPackage."""
     pd = _package("pandas", "to_pandas()")
     with_unknown = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
     frame: pandas.DataFrame = table.to_pandas()
     for name in table.column_names:
         column = table.column(name)
-        # As floats, which pandas would make of them, times of 19 digits lose their last three.
+        # pandas would convert them to floats, in which times of 19 digits lose their last three.
         if column.type in with_unknown and column.null_count:
             frame[name] = column.to_pandas(types_mapper=with_unknown.get)
     return frame

@@ -1,4 +1,4 @@
-"""An answer as a Parquet file; what its columns mean goes with them as metadata."""
+"""An answer as a Parquet file; the meaning of its columns is in the file's metadata."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write_batches(
     with pyarrow.parquet.ParquetWriter(out, described, compression="zstd", compression_level=1) as writer:
         for batch in batches:
             rows.append(batch)
-            # Row groups of about a million: small ones make large files and slow readers.
+            # Row groups of about a million rows: small groups make large files that are slow to read.
             if sum(one.num_rows for one in rows) >= 1_000_000:
                 writer.write_table(pa.Table.from_batches(rows).cast(described))
                 rows = []

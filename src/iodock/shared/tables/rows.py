@@ -1,4 +1,4 @@
-"""The rows of an answer as data formats write them: with the row 'other' that a top list leaves."""
+"""The rows of an answer for data formats, with the row 'other' for those that a top list left out."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from iodock.shared.answer import Answer
 
 
 def with_other(answer: Answer) -> pa.Table:
-    """The table, and below it what `--top` left out. The first key that is text says `other`; numbers as
-    keys are null there."""
+    """The table, followed by a row for what `--top` left out. Its first text key says `other`; numeric keys
+    are null."""
     if answer.totals is None or answer.totals.other is None:
         return answer.table
     row = other_row(answer)

@@ -1,4 +1,4 @@
-"""An answer as a table for people: human units, and in a terminal the most important columns that fit."""
+"""An answer as a table for people: readable units, and in a terminal the most important columns that fit."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ ENGLISH = language_in("en")
 MOST_ROWS = 1_000
 NARROWEST_NAME = 12
 WIDEST_TEXT = 40
-"""Of texts that are no names, in a terminal."""
+"""Width of texts that are not names, in a terminal."""
 _NARROWEST_TERMINAL = 20
-"""Serial lines and some containers say 0 or 1: they do not know their width."""
+"""Serial lines and some containers report a width of 0 or 1: theirs is not known."""
 _NARROWEST_LIST = 40
-"""Below, no names of hidden columns fit."""
+"""Below this width the names of hidden columns do not fit."""
 _UNITS = {"ns": NANOSECONDS, "bytes": BYTES, "bytes/s": BYTES_PER_SECOND}
 
 
@@ -40,7 +40,7 @@ class Shown:
 
     @property
     def is_name(self) -> bool:
-        """Whether it may be cut in its middle down to NARROWEST_NAME."""
+        """Whether its middle may be cut, down to NARROWEST_NAME."""
         return self.column.role == "key" and not self.right
 
     @property
@@ -55,8 +55,8 @@ def render(
     empty_columns: bool = False,
     text: Language = ENGLISH,
 ) -> str:
-    """The table with its heading and what it adds up to, lines ended. WIDTH is in cells; with None nothing
-    is cut or left out. EMPTY_COLUMNS keeps columns without values, which a query has named."""
+    """The table with its heading and totals, each line ended. WIDTH is in cells; with None nothing is cut or
+    left out. EMPTY_COLUMNS keeps columns without values, which a query has named."""
     rows = answer.table.slice(0, MOST_ROWS)
     extra = _extra_rows(answer, text)
     shown = [_shown(column, rows, answer, extra, text) for column in answer.columns]
@@ -79,21 +79,21 @@ def render(
 
 
 def first_columns(answer: Answer, most: int) -> list[Shown]:
-    """The first MOST rows with human units, under the columns' own names: for who goes on with the table in
-    Python."""
+    """The first MOST rows with readable units, under the columns' own names, for users who continue with the
+    table in Python."""
     rows = answer.table.slice(0, most)
     shown = ((one, _shown(one, rows, answer, (), ENGLISH)) for one in answer.columns)
     return [replace(each, heading=visible(one.name)) for one, each in shown]
 
 
 def first_lines(answer: Answer, most: int, width: int) -> list[str]:
-    """`first_columns` as lines of a table, as many as fit into WIDTH cells. Empty without rows."""
+    """`first_columns` as lines of a table, as many columns as fit into WIDTH cells. Empty without rows."""
     telling = [one for one in first_columns(answer, most) if _says_something(one)]
     return list(_lines(_fitting(telling, width), 0, False)) if answer.table.num_rows else []
 
 
 def terminal_width() -> int | None:
-    """The terminal's width; None where stdout is no terminal, or one whose width is not known."""
+    """The terminal's width; None if stdout is not a terminal, or its width is not known."""
     try:
         columns = os.get_terminal_size(1).columns
     except OSError:
@@ -105,7 +105,7 @@ def terminal_width() -> int | None:
 
 
 def column_named(word: str, columns: Iterable[Column], text: Language = ENGLISH) -> str:
-    """The column whose heading WORD is, if it is that of one; else WORD itself."""
+    """The column with the heading WORD if there is exactly one, else WORD itself."""
     named = [
         column.name
         for column in columns
@@ -115,7 +115,7 @@ def column_named(word: str, columns: Iterable[Column], text: Language = ENGLISH)
 
 
 def headings(columns: Iterable[Column]) -> list[str]:
-    """What stands above the columns in a terminal."""
+    """The line above the columns in a terminal."""
     return [_heading(column, ENGLISH) for column in columns]
 
 
@@ -147,7 +147,7 @@ def _shown(
 
 
 def _heading(column: Column, text: Language) -> str:
-    # Columns without a meaning of ours are called what the asker called them.
+    # Columns that iodock does not define keep the names that the query gave them.
     if not column.doc:
         return visible(column.name)
     return text.gettext(column.heading)
@@ -179,7 +179,7 @@ def _cell(column: Column, value: Any, answer: Answer) -> str:
 
 
 def _hidden(telling: Sequence[Shown], kept: Sequence[Shown], width: int, text: Language) -> Iterable[str]:
-    """A line that names the columns for which there was no room."""
+    """A line that names the columns that did not fit."""
     seen = {one.column.name for one in kept}
     names = [one.heading for one in telling if one.column.name not in seen]
     if names and width < _NARROWEST_LIST:
@@ -195,7 +195,7 @@ def _hidden(telling: Sequence[Shown], kept: Sequence[Shown], width: int, text: L
 
 
 def _without_day(shown: Sequence[Shown]) -> tuple[list[Shown], str]:
-    """Times without the day, and the day, if all are of one."""
+    """Times without the day, and the day if all have the same one."""
     times = [cell for one in shown if one.column.role == "time" for cell in one.cells if cell]
     days = {cell.split(" ")[0] for cell in times if " " in cell}
     if len(days) != 1 or not all(" " in cell for cell in times):
@@ -213,14 +213,14 @@ def _says_something(shown: Shown) -> bool:
 
 
 def _fitting(shown: Sequence[Shown], width: int) -> list[Shown]:
-    """The most important columns that fit; names of files take what is left."""
+    """The most important columns that fit; names of files take the remaining width."""
     kept: list[Shown] = []
     last = 2
     for one in sorted(shown, key=lambda one: one.column.place):
         if one.column.place > last:
-            # No room for what matters more.
+            # No room for a more important column, so the less important ones go, too.
             break
-        # Only for what tells most, names are cut to their narrowest.
+        # Names are cut to their narrowest only to make room for the most important column.
         name = NARROWEST_NAME if one.column.place == 0 else max(NARROWEST_NAME, width // 3)
         needed = sum(_narrowest(each, name) + 2 for each in (*kept, one)) - 2
         if not kept or needed <= width:
@@ -240,7 +240,7 @@ def _most(one: Shown) -> int:
 
 
 def _narrowed(shown: list[Shown], width: int) -> list[Shown]:
-    """The columns with their texts cut, so that they fit; names share what the others leave."""
+    """The columns with their texts cut to fit; names share the width that the others leave."""
     names = sorted((one for one in shown if one.is_name), key=lambda one: one.width)
     rest = [one for one in shown if not one.is_name]
     spare = width - sum(_narrowest(one, width) for one in rest) - 2 * (len(shown) - 1)
@@ -255,7 +255,8 @@ def _narrowed(shown: list[Shown], width: int) -> list[Shown]:
 
 
 def elided(text: str, width: int) -> str:
-    """The text in at most WIDTH cells; what is cut is the middle, since the ends of a path say most."""
+    """The text in at most WIDTH cells. The middle is cut, since the ends of a path are the most
+    informative."""
     if cell_len(text) <= width:
         return text
     tail = (width - 1) * 2 // 3

@@ -1,4 +1,4 @@
-"""Stories of what breaks: servers that go away and come back, cut networks, agents that say nothing."""
+"""Stories of failures: servers that disappear and return, network failures, silent agents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _samples(stage: Stage, seconds: float) -> int:
 
 
 def failover(stage: Stage) -> None:
-    """An object server dies; the next one takes its targets, recovers, and gives them back."""
+    """An object server dies; the next one takes over its targets, recovers, and gives them back."""
     random = stage.random
     stage.play(HISTORY, Scene())
     dead, heir = stage.objects[0], stage.objects[1]
@@ -38,7 +38,7 @@ def _come_back(stage: Stage, machine: Machine) -> None:
 
 
 def reboot(stage: Stage) -> None:
-    """The metadata server reboots: clients lose it, and it recovers afterwards."""
+    """The metadata server reboots: clients lose the connection, and it recovers afterwards."""
     stage.play(HISTORY, Scene())
     machine = stage.metadata
     news = {machine.host: News(lost=stage.random.randint(3, 200), has_no_answer=stage.has_probe)}
@@ -49,7 +49,7 @@ def reboot(stage: Stage) -> None:
 
 
 def network_cut(stage: Stage) -> None:
-    """Clients can't reach a server whose agent is heard: by another network."""
+    """Clients can't reach a server whose agent is heard through another network."""
     stage.play(HISTORY, Scene())
     machine = stage.random.choice(stage.machines)
     stage.turn(machine, "unreachable")
@@ -61,7 +61,7 @@ def network_cut(stage: Stage) -> None:
 
 
 def missing_samples(stage: Stage) -> None:
-    """Single samples are lost, which changes nothing; then agents say nothing for long."""
+    """Single samples are lost, which changes nothing; then agents are silent for a long time."""
     random = stage.random
     stage.play(HISTORY, Scene())
     for _ in range(4):
@@ -73,7 +73,8 @@ def missing_samples(stage: Stage) -> None:
 
 
 def clock_skew(stage: Stage) -> None:
-    """Agents' clocks are wrong by up to 50 minutes, one is set right meanwhile, and a job overloads."""
+    """Agents' clocks are wrong by up to 50 minutes, one is corrected in between, and a job overloads the
+    server."""
     random = stage.random
     for host in stage.hosts:
         stage.skew_ns[host] = int(random.choice((-3000, -300, -40, 40, 300, 3000)) * SECOND * random.random())

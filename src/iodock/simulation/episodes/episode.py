@@ -1,4 +1,4 @@
-"""One run: rounds of observations and news, what jobs asked for, and the truth."""
+"""One run: rounds of observations and reports from others, requests of jobs, and the truth."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from iodock.simulation.episodes.model import Demand
 
 @dataclass(frozen=True)
 class Served:
-    """What one server did for jobs in an interval, by its agent's clock."""
+    """Requests of jobs to one server in an interval, by its agent's clock."""
 
     begin_ns: int
     end_ns: int
     seconds: float
-    """So much of what they ask for a second."""
+    """Factor on their requests per second."""
     jobs: Sequence[tuple[str, Demand]]
 
     def rows(self, share: float) -> list[Asked]:
-        """Of a part of the interval."""
+        """Change within the interval."""
         seconds = self.seconds * share
         return [
             Asked(
@@ -35,13 +35,13 @@ class Served:
 
 @dataclass(frozen=True)
 class Tick:
-    """A round, and what was true then."""
+    """A round, and its true state."""
 
     round: Round
     truth: Mapping[str, State]
-    """By host; a host that is not there is not judged."""
+    """By host; a host that is missing is not judged."""
     culprits: tuple[str, ...] = ()
-    """Jobs, of an overload or a stall; none: nobody is to blame."""
+    """Jobs that caused an overload or a stall; empty: no job did."""
 
 
 @dataclass
@@ -59,8 +59,9 @@ class Episode:
             self._asked.setdefault(host, []).append(rows)
 
     def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
-        """See `iodock.centre.watch.observation.Jobs`. As of a store, a metadata server's rows have the
-        objects that all object servers made for a job. Of a row that lies only partly between, its share."""
+        """See `iodock.centre.watch.observation.Jobs`. As in a store, a metadata server's rows include the
+        objects that all object servers created for a job. A row that is only partly inside the period counts
+        in proportion."""
         found = self._of_host(host, begin_ns, end_ns)
         if host != METADATA_HOST or not with_objects:
             return list(found.values())
@@ -83,7 +84,7 @@ class Episode:
         return {job: Asked(job, *values) for job, values in total.items()}
 
     def digest(self) -> str:
-        """A checksum of everything in it, the truth too."""
+        """A checksum of all content, including the truth."""
         found = hashlib.sha256(f"{self.story} {self.seed} {self.step_s}".encode())
         for tick in self.ticks:
             for one in tick.round.observations:
@@ -98,7 +99,7 @@ class Episode:
         return found.hexdigest()
 
 
-# Fields that are added later, and that no story sets, change no checksum.
+# Fields that were added later, and that no story sets, must not change checksums.
 _READ = (
     *("host", "kind", "begin_ns", "end_ns", "handled", "opens", "closes", "creates", "object_creates"),
     *("moved_bytes", "waiting", "wait_s", "operation_s", "threads", "cpu", "pressure", "load", "uptime_s"),

@@ -1,4 +1,4 @@
-"""What a server's agent would read, given what it is asked for and how it is. All of it is synthetic."""
+"""Readings of a server's agent for given requests and a given condition. All data is synthetic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COUNTS = ("handled", "opens", "closes", "creates", "object_creates", "moved_byt
 
 
 class Demand(NamedTuple):
-    """What one job asks for, a second."""
+    """Requests of one job per second."""
 
     opens: float = 0.0
     closes: float = 0.0
@@ -36,29 +36,29 @@ class Demand(NamedTuple):
 
 @dataclass
 class Machine:
-    """A server and what it can do."""
+    """A server and its capacity."""
 
     host: str
     kind: Kind
     capacity: float
-    """Operations, or bytes of object servers, a second."""
+    """Operations, or bytes on object servers, per second."""
     threads: int
     base_s: float
-    """An operation on the idle server."""
+    """Duration of an operation on the idle server."""
     condition: Condition = "works"
     since_s: float = 0.0
-    """How long it has been in this condition."""
+    """Time for which it has been in this condition."""
     blocked: float = 0.0
-    """Processes that wait at most, where it can't keep up or hangs."""
+    """Largest number of waiting processes when it can't keep up or hangs."""
     trickle: float = 0.0
-    """Of a hanging server: share of what is asked for that it handles nevertheless."""
+    """For a hanging server: share of the requests that it still handles."""
     slowness: float = 1.0
     scrub: float = 0.0
-    """I/O pressure by its own check."""
+    """I/O pressure from its own check."""
 
 
 def observed(machine: Machine, asked: Demand, seconds: float, random: Random) -> Observation:
-    """Of an interval that ends at 0, with everything read."""
+    """Readings of an interval that ends at 0, with all values."""
     read = _metadata if machine.kind == "metadata" else _object
     found = read(machine, asked, random)
     begin = -int(seconds * SECOND)
@@ -69,7 +69,7 @@ def observed(machine: Machine, asked: Demand, seconds: float, random: Random) ->
 
 
 def served_share(machine: Machine, asked: Demand) -> float:
-    """Share of what is asked for that is handled."""
+    """Share of the requests that are handled."""
     if machine.condition == "hangs":
         return machine.trickle
     if machine.condition == "unreachable":
@@ -102,7 +102,8 @@ def _metadata(machine: Machine, asked: Demand, random: Random) -> Observation:
 def _queue(
     machine: Machine, handled: float, use: float, random: Random
 ) -> tuple[float, float, float, float, float]:
-    """Wait, requests waiting, busy threads, CPU and I/O pressure. Little's law ties the first two."""
+    """Waiting time, waiting requests, busy threads, CPU and I/O pressure. Little's law connects the first
+    two."""
     if machine.condition == "hangs":
         waiting = max(4.0, machine.blocked * min(1.0, machine.since_s / 20) * random.uniform(0.95, 1.0))
         wait = min(machine.since_s * random.uniform(0.5, 1.0), waiting / max(handled, 1e-9))
@@ -153,7 +154,7 @@ def _object(machine: Machine, asked: Demand, random: Random) -> Observation:
 
 
 def blended(before: Observation, after: Observation, share: float) -> Observation:
-    """An interval of which the last SHARE was like AFTER, and what was before it like BEFORE."""
+    """An interval whose last SHARE is like AFTER, and the rest like BEFORE."""
     old, new = before.handled or 0.0, after.handled or 0.0
     of_new = new * share / max(old * (1 - share) + new * share, 1e-12)
     mixed: dict[str, Any] = {}
@@ -166,7 +167,7 @@ def blended(before: Observation, after: Observation, share: float) -> Observatio
 
 
 def _rounded(found: Observation) -> Observation:
-    """To six significant digits, so that checksums do not hang on a library's last bit."""
+    """To six significant digits, so that checksums do not depend on a library's last bit."""
     names = (*_COUNTS, *_MEANS, *_PER_REQUEST)
     values: dict[str, Any] = {
         name: float(f"{value:.6g}") for name in names if (value := getattr(found, name)) is not None

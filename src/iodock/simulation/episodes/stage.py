@@ -1,4 +1,4 @@
-"""Where a story is played: one metadata server, object servers, and the jobs that run all the time."""
+"""The setting of a story: one metadata server, object servers, and the jobs that run all the time."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from iodock.simulation.episodes.episode import BEGIN_NS, Episode, Served, Tick
 from iodock.simulation.episodes.model import MIB, Condition, Demand, Machine, blended, observed, served_share
 
 HISTORY = 200
-"""Samples of an ordinary past."""
+"""Number of samples in the ordinary past."""
 _ROWS = 120
-"""Of these, the last so many have what jobs asked for: a question goes back 18 minutes."""
+"""The last samples of these with requests of jobs: a query goes back 18 minutes."""
 _UNREAD = {
     "cpu": ("cpu",),
     "service": ("waiting", "wait_s", "threads"),
     "pressure": ("pressure", "load"),
 }
-"""What some sites do not read."""
+"""Values that some sites do not read."""
 
 
 @dataclass
@@ -29,29 +29,29 @@ class Job:
     demand: Demand
     stripes: float = 1.0
     factor: float = 1.0
-    """Of this phase."""
+    """Settings of this phase."""
     is_ordinary: bool = False
-    """One of those that run all the time."""
+    """One of the permanent jobs."""
 
 
 @dataclass
 class Scene:
-    """What is so in one sample."""
+    """Conditions during one sample."""
 
     level: float = 1.0
-    """Of what the ordinary jobs ask for."""
+    """Factor on the requests of the ordinary jobs."""
     object_level: float | None = None
-    """Of their bytes; None: as `level`."""
+    """Factor on their bytes; None: as `level`."""
     extra: Sequence[Job] = ()
     truth: Mapping[str, Any] = field(default_factory=dict)
-    """What differs from healthy; an empty text: not judged."""
+    """True states that differ from healthy; an empty text: not judged."""
     culprits: tuple[str, ...] = ()
     news: Mapping[str, News] = field(default_factory=dict)
     marks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Host -> fields of its observation, as `evictions` and `is_recovering`."""
+    """Host -> fields of its observation, such as `evictions` and `is_recovering`."""
     silent: frozenset[str] = frozenset()
     is_steady: bool = False
-    """The ordinary jobs together ask for nearly the same all the time."""
+    """Together, the ordinary jobs send a nearly constant rate."""
 
 
 class Stage:
@@ -61,7 +61,7 @@ class Stage:
         self.step_s = step_s or random.choice((1.0, 10.0, 10.0, 60.0))
         self.episode = Episode(story, seed, self.step_s)
         self.use = random.uniform(0.03, 0.18)
-        """Share of the metadata server's capacity that is used on average."""
+        """Mean utilisation of the metadata server."""
         capacity = 10 ** random.uniform(3.6, 4.5)
         threads = random.choice((16, 24, 64, 128))
         self.metadata = Machine("mds01", "metadata", capacity, threads, random.uniform(5e-5, 2e-4))
@@ -90,18 +90,18 @@ class Stage:
         return [machine.host for machine in self.machines]
 
     def number(self) -> str:
-        """An id that no job has yet."""
+        """A job id that is not used yet."""
         return str(self.random.randint(10**6, 10**7))
 
     def turn(self, machine: Machine, condition: Condition, **values: float) -> None:
-        """From some moment of the next interval on."""
+        """From a moment within the next interval on."""
         machine.condition, machine.since_s = condition, 0.0
         for name, value in values.items():
             setattr(machine, name, value)
         self._changed.add(machine.host)
 
     def change(self) -> None:
-        """What is asked for changes within the next interval, on all servers."""
+        """The requests change within the next interval, on all servers."""
         self._changed |= set(self.hosts)
         for machine in self.machines:
             machine.since_s = 0.0
@@ -157,7 +157,8 @@ class Stage:
         self.episode.add(Tick(round_, judged, scene.culprits), rows)
 
     def _news(self, scene: Scene) -> dict[str, News]:
-        """What clients and probes see of a metadata server that is well, and a client that was restarted."""
+        """Observations of clients and probes for a healthy metadata server, and of a client that was
+        restarted."""
         found = dict(scene.news)
         if "mds01" not in found:
             wait_s = self.metadata.base_s * self.random.uniform(1.5, 3)
@@ -171,14 +172,14 @@ class Stage:
 
     @staticmethod
     def _count_creates(observations: list[Observation]) -> None:
-        """The metadata server's observation has the creates on all object servers."""
+        """The metadata server's observation includes the creates on all object servers."""
         made = sum(one.object_creates or 0.0 for one in observations if one.kind == "object")
         for at, one in enumerate(observations):
             if one.kind == "metadata":
                 observations[at] = replace(one, object_creates=float(f"{made:.6g}"))
 
     def _asked(self, scene: Scene) -> tuple[list[tuple[str, Demand]], list[tuple[str, Demand]]]:
-        """What each job asks the metadata server for, and each object server: all get the same."""
+        """Requests of each job to the metadata server, and to each object server, which all get the same."""
         total = sum(job.demand.metadata * job.factor for job in self.jobs)
         even = self.use * self.metadata.capacity / max(total, 1e-9) * self._drift
         object_level = scene.level if scene.object_level is None else scene.object_level

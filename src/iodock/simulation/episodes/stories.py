@@ -1,5 +1,5 @@
-"""What happens: each story is one function that plays on a stage. Figures of the K computer are those of its
-report (2017); other amounts are made up around them."""
+"""The stories: each is one function that acts on a stage. Figures of the K computer are those of its report
+(2017); other amounts are invented to match them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def healthy(stage: Stage) -> None:
 
 
 def busy_day(stage: Stage) -> None:
-    """Bursts of many jobs together: high, and answered in time."""
+    """Bursts of many jobs together: a high load, answered in time."""
     stage.play(HISTORY, Scene())
     for _ in range(stage.random.randint(2, 4)):
         stage.change()
@@ -39,7 +39,7 @@ def busy_day(stage: Stage) -> None:
 
 
 def backup(stage: Stage) -> None:
-    """One job looks at every file and reads it."""
+    """One job stats and reads every file."""
     stage.play(HISTORY, Scene())
     rate = stage.metadata.capacity * stage.random.uniform(0.5, 0.62)
     moved = 0.55 * sum(machine.capacity for machine in stage.objects)
@@ -52,7 +52,7 @@ def backup(stage: Stage) -> None:
 
 
 def scrub(stage: Stage) -> None:
-    """An array checks itself, and nobody feels it."""
+    """An array checks itself, without any effect on users."""
     stage.play(HISTORY, Scene())
     one = stage.random.choice(stage.objects)
     stage.unread = tuple(name for name in stage.unread if name != "pressure")
@@ -63,7 +63,7 @@ def scrub(stage: Stage) -> None:
 
 
 def _storm(stage: Stage, share: float, stripes: float = 1.0) -> Job:
-    """Opens and closes files in one directory at a share of what the server can do."""
+    """Opens and closes files in one directory at a share of the server's capacity."""
     rate = stage.metadata.capacity * share
     made = stage.random.uniform(0.02, 0.12)
     demand = Demand(rate * 0.4, rate * 0.4, rate * made, rate * (0.2 - made), 0.0, rate * 500, rate * 0.03)
@@ -93,12 +93,12 @@ def _overloaded(stage: Stage, jobs: list[Job], samples: int, level: float = 1.0)
 
 
 def _of_metadata(stage: Stage, state: str) -> dict[str, Any]:
-    """What object servers show meanwhile is not judged; an empty STATE: the metadata server isn't either."""
+    """Object servers are not judged during this time; an empty STATE: the metadata server isn't either."""
     return {"mds01": state} | {machine.host: "" for machine in stage.objects}
 
 
 def _felt(stage: Stage, wait_s: float, **values: Any) -> dict[str, News]:
-    """What clients and probes notice of a slow metadata server, where there are some."""
+    """Effects of a slow metadata server on clients and probes, if there are any."""
     news = News(
         probe_s=wait_s * 4 if stage.has_probe else None,
         client_wait_s=wait_s if stage.has_clients else None,
@@ -108,7 +108,7 @@ def _felt(stage: Stage, wait_s: float, **values: Any) -> dict[str, News]:
 
 
 def overload_beside_an_old_job(stage: Stage) -> None:
-    """A job that always asks for much is not to blame for what a new one began."""
+    """A job with permanently many requests did not cause the trouble that a new job began."""
     old = _storm(stage, stage.random.uniform(0.25, 0.35))
     stage.play(HISTORY, Scene(extra=[old], truth={"mds01": ""}))
     new = _storm(stage, stage.random.uniform(0.8, 1.2))
@@ -123,7 +123,7 @@ def overload_beside_an_old_job(stage: Stage) -> None:
 
 
 def k_overload(stage: Stage) -> None:
-    """1,008 nodes, 8,000 processes, one shared directory; steady for as long as is played."""
+    """1,008 nodes, 8,000 processes, one shared directory; constant throughout the story."""
     stage.metadata.capacity, stage.metadata.threads = 27_300.0, 24
     stage.use = 0.04
     stage.jobs = stage._ordinary(20)
@@ -168,7 +168,7 @@ def k_stall(stage: Stage) -> None:
 
 
 def stall(stage: Stage) -> None:
-    """As K's, of other sizes; sometimes with evictions, and without anything handled."""
+    """As on K, with other sizes; sometimes with evictions, and without any request handled."""
     random = stage.random
     stage.play(HISTORY, Scene())
     stripes = random.choice((8.0, 16.0, 96.0))
@@ -180,7 +180,7 @@ def stall(stage: Stage) -> None:
 
 
 def hang_without_a_job(stage: Stage) -> None:
-    """The server's own disk hangs: nobody asked for more."""
+    """The server's own disk hangs: the number of requests did not grow."""
     stage.play(HISTORY, Scene())
     _hang(stage, [])
 
@@ -192,7 +192,7 @@ def _hang(stage: Stage, jobs: list[Job]) -> None:
     trickle = 0.0 if random.random() < 0.3 else 10 ** random.uniform(-4, -1.1) * usual / whole
     stage.turn(stage.metadata, "hangs", blocked=random.uniform(300, 15_000), trickle=trickle)
     if trickle == 0.0:
-        # Nothing handled says nothing of the queue: somebody else has to notice.
+        # Without handled requests the queue length is unknown: the trouble must be detected elsewhere.
         stage.unread = tuple(name for name in stage.unread if name != "pressure")
     news = _felt(stage, 60.0, has_no_answer=stage.has_probe, lost=random.randint(0, 3))
     marks = {"mds01": {"evictions": random.randint(0, 2)}}
@@ -218,7 +218,7 @@ def object_stall(stage: Stage) -> None:
 
 
 def object_overload(stage: Stage) -> None:
-    """One job writes more than the object servers can take."""
+    """One job writes more than the object servers can handle."""
     stage.play(HISTORY, Scene())
     moved = sum(machine.capacity for machine in stage.objects) * stage.random.uniform(1.4, 3)
     job = Job(
@@ -233,7 +233,8 @@ def object_overload(stage: Stage) -> None:
 
 
 def slow_array(stage: Stage) -> None:
-    """An array lost a disk: slow, and asked for no more than usual. Half of them tell an event."""
+    """An array lost a disk: it is slow, and gets no more requests than usual. Half of these report an
+    event."""
     random = stage.random
     stage.play(HISTORY, Scene())
     one = random.choice([*stage.objects, *stage.objects, stage.metadata])

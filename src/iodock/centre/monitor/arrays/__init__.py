@@ -1,1 +1,2 @@
-"""Counters of storage arrays and their controllers, which no agent can read: by CSV and SNMP's tools."""
+"""Counters of storage arrays and their controllers, which agents can't read: from CSV files and SNMP
+tools."""

@@ -1,4 +1,4 @@
-"""Readings of an array as an agent would push them: counters that begin at 0 and grow."""
+"""Readings of an array as frames that an agent would push: counters that begin at 0 and grow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from iodock.shared.units import number_text
 SOURCE = "array"
 RESTARTED = "a counter that fell: it began anew, and what it counted in between is lost"
 _LONGEST = 3
-"""Times the usual interval: what is of a second is not spread over a longer gap."""
+"""Multiple of the usual interval: a rate per second is not extended over a longer gap."""
 _WRAP = float(1 << 32)
 _MOST_PER_S = {"bytes": MOST_BYTES_PER_S, "count": MOST_OPERATIONS_PER_S, "time": 1e12, "level": 1e15}
 
@@ -31,12 +31,12 @@ class _State:
     grown: dict[Key, float] = field(default_factory=dict)
     levels: dict[Key, float] = field(default_factory=dict)
     last: dict[Key, float] = field(default_factory=dict)
-    """What counters said."""
+    """Result of reading counters."""
 
 
 @dataclass(frozen=True)
 class Imported:
-    """Of one file."""
+    """Frames of one file."""
 
     host: str
     frames: list[bytes]
@@ -47,7 +47,7 @@ class Imported:
 
 
 def imported(path: Path, mapped: Mapped) -> Imported:
-    """The same file, also one that has grown since, gives the same frames. Raises RequestError."""
+    """The same file always gives the same frames, even if it has grown since. Raises RequestError."""
     from iodock import _native
 
     doubts = Doubts()
@@ -57,7 +57,7 @@ def imported(path: Path, mapped: Mapped) -> Imported:
     if began < 0:
         raise RequestError(f"{path}: its times lie before 1970", "check [time] of the map")
     state = _State()
-    # Counters that come later begin at 0 as well: all of them are there in the first batch.
+    # Counters that appear later also begin at 0: all of them are in the first batch.
     for one in found:
         for value in one.values:
             if value[0].kind != "level":
@@ -115,7 +115,7 @@ def _growth(
     if value >= before:
         return value - before
     over = value + _WRAP * declared.factor - before
-    # A counter of 32 bits that was near its end ran over; one that was far from it began anew.
+    # A 32-bit counter that was near its end overflowed; one that was far from it was reset.
     if wraps and before >= _WRAP * declared.factor / 2:
         return over
     doubts.count(
@@ -125,7 +125,8 @@ def _growth(
 
 
 def _parts(state: _State, mapped: Mapped) -> list[tuple[str, str, list[tuple[str, str, int]]]]:
-    """The target's name has its file system before it: agents' frames have no other place for it."""
+    """The target's name is prefixed with its file system, because agents' frames have no other place for
+    it."""
     by_target: dict[str, list[tuple[str, str, int]]] = {}
     for values in (state.grown, state.levels):
         for (target, operation, quantity), value in values.items():

@@ -1,6 +1,6 @@
-"""What a site declares of an array's counters: which column or object is which quantity of which target.
+"""A site's declaration of an array's counters: which column or object holds which quantity of which target.
 
-docs/how-to/import-counters.md has the keys."""
+docs/how-to/import-counters.md describes the keys."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from iodock.shared.errors import RequestError, meant
 
 Kind = Literal["counter", "rate", "sum", "level"]
 KINDS: tuple[Kind, ...] = ("counter", "rate", "sum", "level")
-"""It grows since a start; it is of a second; it is of the time since the line before; it is as it is."""
+"""The value grows since a start; is a rate per second; covers the time since the previous line; is a
+level."""
 QUANTITIES: Mapping[str, tuple[str, str]] = {
     "read_bytes": ("read", "bytes"), "written_bytes": ("write", "bytes"), "moved_bytes": ("moved", "bytes"),
     "reads": ("read", "count"), "writes": ("write", "count"), "operations": ("operations", "count"),
     "busy": ("busy", "time"), "waiting": ("waiting", "level"), "response": ("response_us", "level"),
 }  # fmt: skip
-"""A quantity -> operation and quantity of a sample."""
+"""Quantity -> operation and quantity of a sample."""
 _KIB = 1024.0
 UNITS: Mapping[str, Mapping[str, float]] = {
     "bytes": {
@@ -31,7 +32,7 @@ UNITS: Mapping[str, Mapping[str, float]] = {
         "sectors": 512.0,
     },
     "count": {"1": 1.0},
-    # Of a time: us. A percentage is one of each second.
+    # Factors to microseconds. A percentage is a share of each second.
     "time": {"us": 1.0, "ms": 1e3, "s": 1e6, "percent": 1e4, "share": 1e6},
     "level": {"1": 1.0, "us": 1.0, "ms": 1e3, "s": 1e6},
 }  # fmt: skip
@@ -43,14 +44,14 @@ _COUNTER = ("column", "oid", "quantity", "unit", "kind", "target", "target_colum
 
 @dataclass(frozen=True)
 class Declared:
-    """One column, or one object of SNMP."""
+    """One column, or one SNMP object."""
 
     name: str
     quantity: str
     factor: float
     kind: Kind
     target: str | None
-    """None: it stands in a column, or in the object's index."""
+    """None: it is in a column, or in the object's index."""
     target_column: str | None = None
 
     @property
@@ -60,7 +61,7 @@ class Declared:
 
 @dataclass(frozen=True)
 class Mapped:
-    """A whole map."""
+    """The whole declaration."""
 
     path: Path
     form: Literal["csv", "snmp"]
@@ -69,16 +70,16 @@ class Mapped:
     counters: tuple[Declared, ...]
     time_column: str = ""
     time_form: str | None = None
-    """As of strptime; None: ISO 8601, or seconds since 1970."""
+    """Format of strptime; None: ISO 8601, or seconds since 1970."""
     zone: ZoneInfo | None = None
-    """Of times that say none; None: UTC."""
+    """Time zone of times without one; None: UTC."""
     delimiter: str = ","
     targets: Mapping[str, str] = field(default_factory=dict)
-    """What an index or a cell is called."""
+    """Name of an index or a cell."""
 
 
 def read_map(path: Path) -> Mapped:
-    """Raises RequestError: what is wrong, and what to write."""
+    """Raises RequestError with the error and what to write instead."""
     try:
         document = from_toml(files.text(path, SETTINGS))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Lines of a CSV, or of SNMP's tools, as readings: what each counter said at which moment."""
+"""Lines of a CSV file, or of SNMP tools, as readings: the value of each counter at each moment."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ BEFORE_TIME = "a value before the first time: print date +%s before each snmpwal
 _NUMBER = re.compile(r"\s*-?[0-9][0-9,]*(\.[0-9]+)?\s*%?\s*")
 _OBJECT = re.compile(r"(\S+) = (?:([A-Za-z][\w-]*(?: \w+)?): ?)?(.*)")
 _MOST_S = 1 << 33
-"""Since 1970."""
+"""Latest accepted time, since 1970."""
 
 Value = tuple[Declared, str, float, bool]
-"""Counter, target, value in its unit, and whether it begins anew beyond 32 bits."""
+"""Counter, target, value in its unit, and whether it wraps at 32 bits."""
 
 
 @dataclass
 class Reading:
-    """All that was said at one moment."""
+    """All values of one moment."""
 
     at: int
     """ns since the epoch."""
@@ -40,7 +40,8 @@ class Reading:
 
 
 def readings(path: Path, mapped: Mapped, doubts: Doubts) -> list[Reading]:
-    """In the order of time. What can't be taken is counted in DOUBTS. Raises RequestError: nothing can."""
+    """Readings sorted by time. Invalid values are counted in DOUBTS. Raises RequestError: there is no valid
+    one."""
     try:
         content = files.text(path, COUNTERS)
     except OSError as error:
@@ -60,7 +61,7 @@ def readings(path: Path, mapped: Mapped, doubts: Doubts) -> list[Reading]:
 
 
 def _of_csv(path: Path, lines: list[str], mapped: Mapped, doubts: Doubts) -> Iterator[Reading]:
-    """What stands above the line with the names of the columns is left out."""
+    """Lines above the column names are skipped."""
     rows = csv.reader(lines, delimiter=mapped.delimiter)
     names: list[str] = []
     try:
@@ -110,7 +111,7 @@ def _of_row(row: dict[str, str], where: str, mapped: Mapped, doubts: Doubts) -> 
         if not target or "/" in target:
             doubts.count(NO_TARGET, repr(target[:40]), where)
         elif row[one.name] != "":
-            # An empty cell is not known, and no fault.
+            # An empty cell is an unknown value, not an error.
             value = _number(row[one.name], one.name, where, doubts)
             if value is not None:
                 found.values.append((one, target, value * one.factor, False))
@@ -118,7 +119,7 @@ def _of_row(row: dict[str, str], where: str, mapped: Mapped, doubts: Doubts) -> 
 
 
 def _of_snmp(path: Path, lines: list[str], mapped: Mapped, doubts: Doubts) -> Iterator[Reading]:
-    """Each reading begins with a line that is a time; lines of other objects belong to nobody."""
+    """Each reading begins with a line that contains a time; lines of other objects are ignored."""
     found: Reading | None = None
     for number, line in enumerate(lines, 1):
         where = f"{path}:{number}"
@@ -145,7 +146,7 @@ def _of_snmp(path: Path, lines: list[str], mapped: Mapped, doubts: Doubts) -> It
 
 
 def _declared(name: str, mapped: Mapped) -> tuple[Declared, str] | None:
-    """The counter and its target: the object's index, or what the map calls it."""
+    """The counter and its target: the object's index, or the name that the map gives it."""
     for one in mapped.counters:
         if name == one.name or name.startswith(f"{one.name}."):
             index = name[len(one.name) :].strip(".").strip('"')
@@ -162,7 +163,7 @@ def _number(said: str, name: str, where: str, doubts: Doubts) -> float | None:
 
 
 def moment(said: str, mapped: Mapped) -> int | None:
-    """ns since the epoch; None: that is no time."""
+    """ns since the epoch; None: not a time."""
     try:
         if mapped.time_form is not None:
             found = datetime.strptime(said, mapped.time_form)

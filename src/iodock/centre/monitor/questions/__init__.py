@@ -1,2 +1,2 @@
-"""Questions to a monitor store, one a file: a span of time -> a table. No page and no number's form is known
-here."""
+"""Queries on a monitor store, one per file: from a span of time to a table. They know neither pages nor
+number formats."""

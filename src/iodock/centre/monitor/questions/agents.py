@@ -1,4 +1,4 @@
-"""Which machines' agents were heard, when last, and what they lost."""
+"""Agents: when each machine was last heard, and what its agent lost."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from iodock.centre.store import RESOLUTIONS, MonitorTables
 from iodock.shared.engine.need import Need
 
 _STEP = 600 * SECOND
-"""Of the coarsest rows; a longer one is of an agent that was away."""
+"""Length of the coarsest rows; a longer row belongs to an agent that was away."""
 
 
 def heard(store: MonitorTables, begin: int, end: int) -> list[dict[str, object]]:
     """host, file_system (NULL: it served none in the hour before END), read_ts: the last reading or event
-    until END, ns since the epoch, of every machine whose agent told anything since BEGIN. What sysstat
-    recorded is no agent's. Raises StoreError."""
-    # Every agent reads the load in each round: of weeks these rows are few, and lie together.
+    until END, ns since the epoch, of every machine with an active agent since BEGIN. Data of sysstat does not
+    come from an agent. Raises StoreError."""
+    # Every agent reads the load in each round: even for weeks these rows are few, and adjacent.
     load = f"SELECT host, NULL AS file_system, {_at(end)} AS ts FROM targets WHERE source = 'load'"
     every = " UNION ALL ".join(
         f"""SELECT host, CASE WHEN {SERVED} THEN file_system END AS file_system, {_at(end)} AS ts
@@ -31,8 +31,7 @@ def heard(store: MonitorTables, begin: int, end: int) -> list[dict[str, object]]
 
 
 def losses(store: MonitorTables, begin: int, end: int) -> pa.Table:
-    """host (empty: nobody knows whose), name, source, count, ts (of the last): the latest first. Raises
-    StoreError."""
+    """host (empty: unknown), name, source, count, ts (of the last): the latest first. Raises StoreError."""
     sql = """
         SELECT coalesce(host, '') AS host, name, source, sum(count)::BIGINT AS count, max(ts) AS ts
         FROM losses GROUP BY ALL ORDER BY ts DESC, host, name, source
@@ -41,14 +40,14 @@ def losses(store: MonitorTables, begin: int, end: int) -> pa.Table:
 
 
 def _at(end: int) -> str:
-    """When a row's machine was heard last until END, in SQL. A row that goes on behind it: meanwhile, unless
-    its agent was away."""
+    """SQL for the time when a row's machine was last heard until END. If a row continues beyond END, this is
+    END, unless its agent was away."""
     return f"""CASE WHEN end_ts <= {end} THEN end_ts WHEN end_ts - begin_ts <= {_STEP} THEN {end}
         ELSE begin_ts END"""
 
 
 def _last(store: MonitorTables, rows: str, begin: int, end: int, need: Need) -> dict[str, dict[str, object]]:
-    """By machine. Coarser rows end where the last of theirs does: it is exact of any."""
+    """By machine. Coarser rows end at the end of their last reading, so this is exact for all."""
     sql = f"""
         SELECT host, max(file_system) AS file_system, max(ts) AS read_ts FROM (
             {rows} UNION ALL SELECT host, NULL, least(last_ts, {end}) FROM events

@@ -1,6 +1,6 @@
-"""Where operations and bytes are counted, and what is a metadata operation.
+"""Places where operations and bytes are counted, and the definition of metadata operations.
 
-The same bytes are counted at several places: sums are only taken within one."""
+The same bytes are counted at several places, so sums are only taken within one place."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from functools import cache
 SERVERS, PROCESSES, CGROUPS = "servers", "processes", "cgroups"
 PLACES = {
     SERVERS: ("mdt_job_stats", "obdfilter_job_stats", "mfs_sessions"),
-    # Of a step's total only what samples had not given has a row: together they are the total.
+    # From a step's total, only the part that its samples did not contain has a row: together they make the
+    # total.
     PROCESSES: ("process_io", "slurm_step"),
     CGROUPS: ("cgroup_io",),
 }
 """Place -> kinds of sources whose rows may be added up."""
 SERVED = "(source LIKE 'mdt%' OR source LIKE 'obdfilter%' OR source IN ('mfs_master', 'mfs_sessions'))"
-"""A condition in SQL: who has such a row serves a file system."""
+"""SQL condition: a machine with such a row serves a file system."""
 OF_METADATA = "source IN ('mdt_job_stats', 'mfs_sessions')"
-"""A condition in SQL: a row of `job_io` counts what jobs asked of a metadata server."""
+"""SQL condition: a row of `job_io` counts requests of jobs to a metadata server."""
 _NO_METADATA = (
     *("read_bytes", "write_bytes", "reads", "writes", "call_read_bytes", "call_write_bytes"),
     *("read_calls", "write_calls", "cancelled_write_bytes", "time_us"),
@@ -34,7 +35,7 @@ def metadata_operations() -> tuple[str, ...]:
 
 
 def sums(place: str) -> tuple[str, ...]:
-    """Columns with bytes and metadata operations of that place."""
+    """Columns with bytes and metadata operations for that place."""
     if place == PROCESSES:
         return ("call_read_bytes", "call_write_bytes")
     return ("read_bytes", "write_bytes", *(metadata_operations() if place == SERVERS else ()))
@@ -47,7 +48,7 @@ _OF_PROCESSES = (*_CALLS, "read_bytes", "write_bytes")
 
 @cache
 def _sources_of(column: str) -> tuple[str, ...]:
-    """Kinds of sources that count what a column of `job_io` has; rows of others have 0 there."""
+    """Kinds of sources that count a column of `job_io`; rows of others have 0 there."""
     counted = {
         "obdfilter_job_stats": (*_DATA, *metadata_operations(), "time_us"),
         "mdt_job_stats": (*_DATA, *metadata_operations(), "time_us"),
@@ -61,22 +62,22 @@ def _sources_of(column: str) -> tuple[str, ...]:
 
 
 def known(column: str) -> str:
-    """A column of `job_io` as an SQL expression that is NULL where the row's source does not count it, so
-    that a sum over such rows is NULL and not 0."""
+    """SQL for a column of `job_io` that is NULL if the row's source does not count it, so that a sum over
+    such rows is NULL and not 0."""
     sources = ", ".join(map(text, _sources_of(column)))
     value = f'"{column}"'
     if column == "time_us":
-        # Lustre before 2.13 counts no times of operations.
+        # Lustre before 2.13 has no operation times.
         value = f"nullif({value}, 0)"
     elif column in _DATA:
-        # Of metadata servers only those that have files' data themselves count it.
+        # Metadata servers count this only if they hold files' data themselves.
         value = f"CASE WHEN source = 'mdt_job_stats' THEN nullif({value}, 0) ELSE {value} END"
     return f"CASE WHEN source IN ({sources}) THEN {value} END"
 
 
 def metadata() -> str:
-    """How many metadata operations a row of `job_io` has, in SQL: those of metadata servers, NULL of other
-    sources. What object servers create and destroy follows from them."""
+    """SQL for the metadata operations of a row of `job_io`: those of metadata servers, NULL for other
+    sources. Objects that object servers create and destroy result from these operations."""
     total = " + ".join(f'"{name}"' for name in metadata_operations())
     return f"CASE WHEN {OF_METADATA} THEN {total} END"
 
@@ -87,18 +88,18 @@ ASKED_OF_SERVERS = {
     "creates": f'CASE WHEN {OF_METADATA} THEN mknod + "create" END',
     "object_creates": "CASE WHEN source = 'obdfilter_job_stats' THEN \"create\" END",
 }
-"""What jobs asked of metadata servers, and the objects that object servers made for it: name -> SQL over rows
-of `job_io`, NULL of those that count something else."""
+"""Requests of jobs to metadata servers, and the objects that object servers created for them: name -> SQL
+over rows of `job_io`, NULL for rows that count something else."""
 
 
 def zero_if_counted(column: str, among: str) -> str:
-    """COLUMN of summed rows in SQL, 0 instead of NULL where another row of the same AMONG (keys) has it:
-    then somebody counts it there, and this row's owner did nothing."""
+    """SQL for COLUMN of summed rows, 0 instead of NULL if another row with the same keys AMONG has a value:
+    then it is counted there, and this row's owner did nothing."""
     return f"coalesce({column}, CASE WHEN count({column}) OVER (PARTITION BY {among}) > 0 THEN 0 END)"
 
 
 def of_place(place: str) -> str:
-    """A condition in SQL: a row's counters are of that place."""
+    """SQL condition: a row's counters belong to that place."""
     return f"source IN ({', '.join(repr(source) for source in PLACES[place])})"
 
 
@@ -108,5 +109,5 @@ def text(value: str) -> str:
 
 
 def listed(values: Iterable[str]) -> str:
-    """Literals for `IN (...)`; of none, one that nothing equals."""
+    """Literals for `IN (...)`; an empty list gives one that equals nothing."""
     return ", ".join(map(text, values)) or "NULL"

@@ -1,4 +1,4 @@
-"""What happened: arrays, paths, links, messages in logs, probes."""
+"""Events: arrays, paths, links, messages in logs, probes."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from iodock.centre.monitor.questions.counted import text
 from iodock.centre.store import MonitorTables
 
 SEVERITIES = ("note", "warning", "error")
-"""From the least to the greatest."""
+"""From the lowest to the highest."""
 MOST = 1000
 
 
 @dataclass(frozen=True)
 class WantedEvents:
-    """Which ones. What is empty does not matter."""
+    """Filter for events. Empty fields match everything."""
 
     host: str = ""
     kind: str = ""
     severity: str = ""
-    """This one and worse."""
+    """This severity and higher ones."""
     file_system: str = ""
     words: str = ""
-    """A part of target or text."""
+    """A part of the target or text."""
     with_file_system: bool = False
-    """Only those of some file system."""
+    """Only events of a file system."""
 
 
 def has_events(store: MonitorTables) -> bool:
-    """May there be any? Raises StoreError."""
+    """Whether the store may have any. Raises StoreError."""
     catalogue = store.catalogue
     return catalogue is not None and bool(catalogue.of("events", "fine"))
 
@@ -44,9 +44,9 @@ def events(
     wanted: WantedEvents | None = None,
     most: int = MOST,
 ) -> pa.Table:
-    """ts, last_ts, host, file_system, kind, severity, source, target, count, text, the newest first. An
-    event that does not say whose it is, is of the file system that its machine serves: SERVED, host ->
-    file system. Raises StoreError."""
+    """ts, last_ts, host, file_system, kind, severity, source, target, count, text, the newest first. An event
+    without a file system belongs to the one that its machine serves: SERVED, host -> file system. Raises
+    StoreError."""
     sql = f"""
         SELECT * FROM ({_named(served)}) WHERE {_condition(wanted or WantedEvents())}
         ORDER BY last_ts DESC, host, kind, target LIMIT {int(most)}
@@ -55,7 +55,7 @@ def events(
 
 
 def latest(store: MonitorTables, begin: int, end: int, served: Mapping[str, str]) -> pa.Table:
-    """Of each machine, source and target the last event of each kind, as `events` has them. Raises
+    """The last event of each kind for each machine, source and target, with the columns of `events`. Raises
     StoreError."""
     sql = f"""
         SELECT * FROM ({_named(served)}) QUALIFY row_number() OVER (

@@ -12,15 +12,15 @@ from iodock.shared.engine.need import Need
 
 _MOVED = {"read_bytes": "read_bytes", "write_bytes": "write_bytes"}
 _CLIENTS = ("mdt_md_stats", "llite_stats", "mountstats", "mmpmon_fs_io", "mfs_mount")
-"""Sources that say of which file system they are, and count without jobs."""
-# Of a counter that did not grow there is no row, so 0 is known of all that a source counts.
+"""Sources that name their file system and count without jobs."""
+# A counter that did not grow has no row, so the value is 0 for everything that a source counts.
 _DATA = "source NOT IN ('mdt_md_stats', 'mfs_mount')"
 _SERVICE = "source = 'mds_stats' AND target NOT LIKE '%:%' AND NOT is_level AND bucket IS NULL"
 
 
 def by_servers(store: MonitorTables, within: Span) -> pa.Table:
-    """bucket, file_system, exact, read_bytes, write_bytes, metadata: growth in each step, as file servers
-    count it by job."""
+    """bucket, file_system, exact, read_bytes, write_bytes, metadata: growth in each step, from the file
+    servers' counts by job."""
     summed = {**_MOVED, "metadata": "metadata"}
     return summaries.asked(
         store, summaries.SYSTEMS, within, lambda rows: spread(rows, "file_system", summed, within),
@@ -29,7 +29,7 @@ def by_servers(store: MonitorTables, within: Span) -> pa.Table:
 
 
 def by_clients(store: MonitorTables, within: Span) -> pa.Table:
-    """The same as mounts and metadata targets count it without jobs, with `source`: llite_stats,
+    """The same from mounts and metadata targets, which count without jobs, with `source`: llite_stats,
     mdt_md_stats, mountstats, mmpmon, mfs_mount."""
     operations = ", ".join(f"'{name}'" for name in metadata_operations())
     values = {
@@ -63,7 +63,7 @@ def waiting(store: MonitorTables, within: Span) -> pa.Table:
 
 def servers(store: MonitorTables, within: Span) -> pa.Table:
     """host, file_system (NULL: it serves none), read_ts: the last reading, ns since the epoch, of every
-    machine in the last hour of the span, and its last step."""
+    machine in the last hour of the span and in its last step."""
     sql = f"""
         WITH seen AS (
             SELECT host, end_ts, CASE WHEN {SERVED} THEN file_system END AS file_system FROM targets
@@ -92,7 +92,7 @@ def served(store: MonitorTables, now: int) -> pa.Table:
 
 
 def heard(store: MonitorTables, begin: int, end: int) -> pa.Table:
-    """host: machines of which anything was read or that told an event. Raises StoreError."""
+    """host: machines with any reading or event. Raises StoreError."""
     sql = """
         SELECT DISTINCT host FROM (
             SELECT host FROM targets UNION ALL SELECT host FROM job_io UNION ALL SELECT host FROM events
@@ -103,7 +103,7 @@ def heard(store: MonitorTables, begin: int, end: int) -> pa.Table:
 
 
 def probed(store: MonitorTables, begin: int, end: int) -> pa.Table:
-    """host, target: folders of which a probe made a round. Raises StoreError."""
+    """host, target: folders in which a probe completed a round. Raises StoreError."""
     sql = "SELECT DISTINCT host, target FROM targets WHERE source = 'probe'"
     need = Need(("probe",), is_presence=True)
     return store.table(sql, begin=begin, end=end, resolution="minute", need=need)
@@ -111,7 +111,7 @@ def probed(store: MonitorTables, begin: int, end: int) -> pa.Table:
 
 def probes(store: MonitorTables, within: Span) -> pa.Table:
     """bucket, file_system, host, target (the folder), response_us (the longest round), limit_us (NULL: none),
-    failed, no_answer (operations): what probes saw in each step."""
+    failed, no_answer (operations): results of probes in each step."""
     metrics = ("response_us", "limit_us", "failed", "no_answer")
     columns = ", ".join(f"max(greatest) FILTER (metric = '{name}') AS {name}" for name in metrics)
     sql = f"""

@@ -1,5 +1,5 @@
-"""Jobs of weeks by what they did to file servers: what they opened, created and moved, and how much of all
-that was asked meanwhile."""
+"""Jobs of several weeks by their load on file servers: opens, creates and bytes, and their share of all
+requests in that time."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ SORTS = (
     *("metadata", "metadata_share", "opens", "creates", "object_creates", "bytes", "bytes_share"),
     *("read_bytes", "write_bytes", "episodes", "hosts", "seconds", "begin_ts", LATEST, "job", "user"),
 )
-"""Columns that jobs can be sorted by."""
+"""Columns for sorting jobs."""
 COLUMNS = (
     *("job", "user", "job_name", "metadata", "metadata_share", "opens", "creates", "object_creates"),
     *("read_bytes", "write_bytes", "bytes_share", "episodes", "hosts", "begin_ts", "end_ts", "seconds"),
     *("file_systems", "command", "exact"),
 )
-"""Of `heavy`, in the order of files."""
+"""Columns of `heavy`, in the order of files."""
 _COUNTS = ("metadata", "opens", "creates", "object_creates", "read_bytes", "write_bytes")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which jobs, and in which order."""
+    """Selection and order of jobs."""
 
     seen: Seen = field(default_factory=Seen)
     users: tuple[str, ...] = ()
-    """Names of one user that is looked for."""
+    """Names of one user to filter by."""
     file_system: str = ""
     having: str = ""
-    """Part of the job's id, name or command."""
+    """A part of the job's id, name or command."""
     sort: str = "metadata"
     descending: bool = True
     most: int = 100
     episodes: Mapping[str, int] | None = None
-    """Job -> of how many episodes of unwell servers it was suspected; None: nobody keeps them."""
+    """Job -> number of episodes in which it was a suspect; None: episodes are not kept."""
 
 
 def heavy(
     store: MonitorTables, within: Span, ids: JobIds, wanted: Wanted
 ) -> tuple[list[dict[str, object]], int]:
-    """Jobs that file servers counted: rows with COLUMNS, and how many there are before `most`. Shares are of
-    what all jobs asked of the same file systems in the steps (of ten minutes, newer ones finer) in which the
-    job was active. None: nobody counts it. Raises StoreError, QueryError."""
+    """Jobs that file servers counted: rows with COLUMNS, and their number before `most`. Shares refer to the
+    requests of all jobs to the same file systems in the steps (of ten minutes, newer ones finer) in which the
+    job was active. None: not counted. Raises StoreError, QueryError."""
     named = names.numbers_called(store, wanted.having, wanted.seen, within.begin, within.end)
 
     def sql(rows: str) -> str:
@@ -88,7 +88,7 @@ def _ordered(jobs: str, wanted: Wanted) -> str:
 
 
 def _shared(within: Span, wanted: Wanted, named: tuple[str, ...], rows: str, systems: str) -> str:
-    """ROWS: what summaries say of jobs; SYSTEMS: of file systems in each step."""
+    """ROWS: summaries of jobs; SYSTEMS: of file systems in each step."""
     counts = ", ".join(f"sum({name}) AS {name}" for name in _COUNTS)
     either = "coalesce(read_bytes, 0) + coalesce(write_bytes, 0)"
     moved = f"CASE WHEN coalesce(read_bytes, write_bytes) IS NOT NULL THEN {either} END"
@@ -121,12 +121,12 @@ def _shared(within: Span, wanted: Wanted, named: tuple[str, ...], rows: str, sys
 
 
 def _share(part: str, whole: str) -> str:
-    """`least` would take a NULL for nothing."""
+    """`least` would ignore a NULL."""
     return f"CASE WHEN {part} IS NOT NULL AND {whole} > 0 THEN least(1.0, {part} / {whole}) END"
 
 
 def _until(at: str) -> str:
-    """What each file system did in all steps up to the one that begins, or ends, at a moment."""
+    """Cumulative sums of each file system in all steps up to the one that begins, or ends, at a moment."""
     return f"""
         SELECT file_system, {at} AS at, sum(sum(metadata)) OVER upto AS metadata,
             sum(sum(bytes)) OVER upto AS bytes

@@ -1,5 +1,5 @@
-"""Job ids as file servers know them: `11317854:17627:r01c01` is job, user id and host by Lustre's
-`jobid_name` `%j:%u:%H`. Where the site does not say its form, it is guessed by shape."""
+"""Parses job ids as file servers know them: `11317854:17627:r01c01` is job, user id and host with Lustre's
+`jobid_name` `%j:%u:%H`. If the site does not give the format, it is inferred from the shape."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ _SHAPES = (r"(?P<j>[0-9][^:]*):(?P<u>[0-9]+):(?P<h>[^:]+)", r"(?P<e>[^0-9:].*)\.
 
 @dataclass(frozen=True)
 class JobIds:
-    """Takes ids apart. `patterns`: the first that fits counts; of an id that fits none all is the job."""
+    """Parses ids. `patterns`: the first that matches applies; an id that matches none is the job as a
+    whole."""
 
     patterns: tuple[str, ...] = _SHAPES
     before: str | None = ":"
-    """What follows the job's number where ids begin with it; None: they don't."""
+    """Character after the job's number if ids begin with it; None: they don't."""
 
     def number(self, column: str = "job") -> str:
-        """The job, as an SQL expression: of work outside of jobs (without %j) the whole id."""
+        """The job, as an SQL expression: for work outside of jobs (without %j) the whole id."""
         return self._part("j", column, column)
 
     def user(self, column: str = "job") -> str:
-        """The user's id in digits, or NULL."""
+        """The numeric user id, or NULL."""
         return self._part("u", column, "NULL")
 
     def host(self, column: str = "job") -> str:
@@ -36,17 +37,18 @@ class JobIds:
         return self._part("h", column, "NULL")
 
     def is_job(self, number: str, column: str = "job") -> str:
-        """A condition: the id is one of this job's. Written so that files sorted by id are not read whole."""
+        """Condition: the id belongs to this job. Written so that files sorted by id are not read
+        completely."""
         exact = f"{column} = {text(number)}"
         if self.before is None:
             return f"({exact} OR {self.number(column)} = {text(number)})"
-        # One range that has the id itself too: alternatives are not looked up in the files' statistics.
+        # One range that includes the id itself: alternatives would not use the files' statistics.
         least, behind = text(number), text(number + chr(ord(self.before) + 1))
         within = f"{column} >= {least} AND {column} < {behind}"
         return f"({within} AND ({exact} OR {self.number(column)} = {text(number)}))"
 
     def pattern(self, number: str) -> str:
-        """A regular expression (RE2) that all ids of this job fit; others may, too."""
+        """A regular expression (RE2) that matches all ids of this job, and maybe others."""
         exact = literally(number)
         if self.before is None:
             return f"(?s:.*{exact}.*)"
@@ -65,7 +67,7 @@ class JobIds:
 
 
 def job_ids(jobid_name: str | None) -> JobIds:
-    """By the servers' `jobid_name`; None: guessed by shape. Raises RequestError."""
+    """From the servers' `jobid_name`; None: inferred from the shape. Raises RequestError."""
     if jobid_name is None:
         return JobIds()
     pieces = re.split(r"(%.)", jobid_name)
@@ -76,7 +78,7 @@ def job_ids(jobid_name: str | None) -> JobIds:
             "as lctl get_param jobid_name says, e.g. %j:%u:%H",
         )
     pattern = "".join(_PARTS[piece] if piece in _PARTS else re.escape(piece) for piece in pieces)
-    # Outside of jobs %j is empty; such an id is all there is.
+    # Outside of jobs %j is empty; then no other form exists.
     shapes = () if jobid_name == "%j" else (pattern,)
     leads = jobid_name.startswith("%j") and len(pieces) > 2 and len(pieces[2]) > 0
     if jobid_name == "%j":

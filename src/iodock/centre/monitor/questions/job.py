@@ -1,4 +1,4 @@
-"""One job: what it did over time by operation, node and target, and what others did meanwhile."""
+"""One job: its I/O over time by operation, node and target, and that of other jobs at the same time."""
 
 from __future__ import annotations
 
@@ -30,31 +30,32 @@ from iodock.centre.store import RESOLUTIONS, MonitorTables, counters
 from iodock.shared.engine.need import Need, literally
 
 HEAVIEST = 5
-"""So many other jobs are told apart."""
+"""Number of other jobs that are shown separately."""
 
 
 @dataclass(frozen=True)
 class OneJob:
-    """One job, as far as its rows may be seen."""
+    """One job, limited to the rows that the visitor may see."""
 
     ids: JobIds
     number: str
     seen: Seen = field(default_factory=Seen)
     lived: tuple[int, int] | None = None
-    """Where its rows are, ns since the epoch, if that is known: no other file is read."""
+    """Time span of its rows, ns since the epoch, if known: no other file is read."""
     since: int | None = None
-    """Start of the last run, ns since the epoch: rows that end before belong to an earlier run."""
+    """Start of the last run, ns since the epoch: rows that end earlier belong to previous runs."""
 
     def need(self, sources: tuple[str, ...] = (), metrics: tuple[str, ...] = ()) -> Need:
-        """Its rows."""
+        """What a query for its rows needs."""
         session = "" if self.number[:1].isdigit() else self.number
         return Need(sources, metrics, (self.ids.pattern(self.number),), session)
 
     @property
     def condition(self) -> str:
-        """In SQL, of a row of `job_io`."""
+        """SQL condition: a row of `job_io` belongs to the job."""
         own = self.ids.is_job(self.number)
-        # What is done outside of jobs has a session's name, which is no number; for jobs it stays a range.
+        # Work outside of jobs has a session's name, which is not a number; for jobs the condition remains a
+        # range.
         if not self.number[:1].isdigit():
             own = f"({own} OR (job IS NULL AND session = {text(self.number)}))"
         last = "" if self.since is None else f" AND end_ts > {self.since}"
@@ -62,7 +63,7 @@ class OneJob:
 
 
 def extent(store: MonitorTables, job: OneJob, within: Span) -> tuple[int, int] | None:
-    """First and last moment with a row; None: there is none that may be seen."""
+    """First and last moment with a row; None: there is no row that the visitor may see."""
 
     def sql(rows: str) -> str:
         return f"SELECT min(begin_ts), max(end_ts) FROM {rows} WHERE {job.condition}"
@@ -79,15 +80,14 @@ PARTS = ("place", "side", "node", "target")
 
 
 def parts(store: MonitorTables, job: OneJob, within: Span, wanted: Sequence[str] = PARTS) -> pa.Table:
-    """Sums of every column (NULL: nobody counts it), one scan for all: `part` is `place` (all that was
-    counted at one place), `side` (metadata servers, `mdt`, or the others, `data`), `node` or
-    `target`, and `name` which. Also users, commands and file_systems (lists of names), exact. WANTED: of
-    PARTS."""
+    """Sums of every column (NULL: not counted), in one scan: `part` is `place` (everything counted at one
+    place), `side` (metadata servers, `mdt`, or the others, `data`), `node` or `target`, and `name` its name.
+    Also users, commands and file_systems (lists of names), exact. WANTED: of PARTS."""
     cases = " ".join(f"WHEN {of_place(place)} THEN '{place}'" for place in PLACES)
     sums = ", ".join(f'sum("{name}" * share)::DOUBLE AS "{name}"' for name in counters())
     counted = ", ".join(f'{known(name)} AS "{name}"' for name in counters())
-    # Added up by id first: to take an id apart costs more than to add. Grouping sets of as many sums take
-    # longer to plan than the rows to read.
+    # Summed by id first, because parsing an id costs more than adding. Grouping sets with this number of sums
+    # take longer to plan than the rows take to read.
     sql = f"""
         SELECT CASE {cases} END AS place, CASE WHEN source LIKE 'mdt%' THEN 'mdt' ELSE 'data' END AS side,
             CASE WHEN {of_place(SERVERS)} THEN {job.ids.host()} ELSE host END AS node, target,
@@ -99,12 +99,12 @@ def parts(store: MonitorTables, job: OneJob, within: Span, wanted: Sequence[str]
         ) WHERE place IS NOT NULL
     """
     found = _summed(store, sql, _while_it_lived(job, within), job.need())
-    # The places in the order of their names from behind: servers first.
+    # The places in reverse order of their names: servers first.
     return pa.concat_tables(_added_up(found, part) for part in wanted).sort_by([("place", "descending")])
 
 
 def _added_up(rows: pa.Table, part: str) -> pa.Table:
-    """ROWS of one job by one of their columns at each place."""
+    """ROWS of one job, summed by one of their columns at each place."""
     only_valid = pc.CountOptions(mode="only_valid")
     lists = ("users", "commands", "file_systems")
     numbers = (*counters(), "metadata")
@@ -135,30 +135,30 @@ def over_time(store: MonitorTables, job: OneJob, within: Span, place: str = SERV
 def _while_it_lived(job: OneJob, within: Span) -> Span:
     if job.lived is None:
         return within
-    # An hour more: growth is that since the reading before.
+    # An hour more, because growth covers the time since the previous reading.
     begin, end = job.lived[0] - HOUR, job.lived[1] + HOUR
     return replace(within, begin=max(within.begin, begin), end=min(within.end, end))
 
 
 def heaviest_others(store: MonitorTables, job: OneJob, within: Span, file_systems: list[str]) -> pa.Table:
-    """job, user, bytes, metadata, by_bytes, by_metadata (ranks from 1 on) and ids of the other jobs on these
-    file systems that did most, whoever's they are: HEAVIEST by bytes and as many by metadata operations.
-    `mine`: may be seen by name."""
+    """job, user, bytes, metadata, by_bytes, by_metadata (ranks from 1) and ids of the other jobs with most
+    I/O on these file systems, of any user: HEAVIEST by bytes and as many by metadata operations. `mine`: the
+    visitor may see its name."""
     on = f"file_system IN ({listed(file_systems)})"
     summed = summaries.kept(store, within.sums)
     if summed:
-        # Who did most does not hang on the hours at either end.
+        # The ranking does not depend on the hours at either end.
         return summaries.asked_of_jobs(
             summed, job.ids, within, lambda rows: _with_ids(job, rows, on), cut_days=within.step >= HOUR
         )
-    # The finest rows of a day say no more about who did most, and are as many as all others together.
+    # The finest rows of a day do not improve the ranking, and are as many as all others together.
     level = within.sums if within.sums == RESOLUTIONS[0] else summaries.COARSEST
     sql = _ranked(job, _of_rows(job, within, f"{of_place(SERVERS)} AND {on}"))
     return _summed(store, sql, replace(within, sums=level), Need(PLACES[SERVERS], sums(SERVERS)))
 
 
 def _with_ids(job: OneJob, rows: str, on: str) -> str:
-    """The ids of those few only: lists of all others' would take longer than the sums."""
+    """Only the ids of those few jobs: lists of all ids would take longer than the sums."""
     jobs = (
         'SELECT job, "user", sum(bytes) AS bytes, sum(metadata) AS metadata FROM others GROUP BY job, "user"'
     )
@@ -218,7 +218,7 @@ def others_over_time(store: MonitorTables, ids: list[str], file_systems: list[st
 
 
 def by_other(rows: pa.Table, others: Mapping[str, int]) -> pa.Table:
-    """Of `others_over_time`: bucket, other, bytes, metadata. OTHERS: id -> a number for whose it is."""
+    """Rows for `others_over_time`: bucket, other, bytes, metadata. OTHERS: id -> number of its job."""
     which = pc.index_in(rows["id"], value_set=pa.array(others.keys(), pa.string()))
     numbered = rows.append_column("other", pa.array(others.values(), pa.int64()).take(which))
     sums = numbered.group_by(["other", "bucket"]).aggregate([("bytes", "sum"), ("metadata", "sum")])

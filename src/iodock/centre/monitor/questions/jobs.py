@@ -1,4 +1,4 @@
-"""Jobs of a span of time: who moved how much, and how fast."""
+"""Jobs of a span of time: their bytes and rates."""
 
 from __future__ import annotations
 
@@ -31,42 +31,42 @@ SORTS = {
     "read_bytes": "read_bytes", "write_bytes": "write_bytes", "metadata": "metadata",
     "job": "job", "user": "user", "seconds": "seconds", "hosts": "hosts",
 }  # fmt: skip
-"""Columns that jobs can be sorted by."""
+"""Columns for sorting jobs."""
 _BY_TEXT = ("job", "user")
 _SUMMED = ("read_bytes", "write_bytes", "metadata")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Whose rows are asked for: of one user's names (login name, id in digits); None: of all."""
+    """Owner of the requested rows: the names of one user (login name, numeric id); None: all users."""
 
     names: tuple[str, ...] | None = None
 
     def condition(self, user: str) -> str:
-        """In SQL. USER: an expression."""
+        """SQL condition. USER: an expression."""
         if self.names is None:
             return "true"
         return f"({user}) IN ({', '.join(text(name) for name in self.names) or 'NULL'})"
 
 
 def user_of(ids: JobIds) -> str:
-    """Whose a row is: as the agent says, else as the id says. An SQL expression."""
+    """SQL expression for a row's user: from the agent, else from the id."""
     return f'coalesce("user", {ids.user()})'
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which jobs, and in which order."""
+    """Selection and order of jobs."""
 
     place: str = SERVERS
     seen: Seen = field(default_factory=Seen)
     users: tuple[str, ...] = ()
-    """Names of one user that is looked for."""
+    """Names of one user to filter by."""
     file_system: str = ""
     having: str = ""
-    """Part of the job's id or command."""
+    """A part of the job's id or command."""
     named: tuple[str, ...] = ()
-    """Jobs whose names have it."""
+    """Jobs whose names contain it."""
     only: tuple[str, ...] | None = None
     """None: all jobs."""
     sort: str = "write_rate"
@@ -75,9 +75,9 @@ class Wanted:
 
 
 def jobs(store: MonitorTables, within: Span, ids: JobIds, wanted: Wanted) -> pa.Table:
-    """job, user, command, file_systems, hosts (how many), read_bytes, write_bytes, metadata, seconds (first
-    to last reading with growth), rates a second in that time, exact, begin_ts, end_ts; `total`: how many jobs
-    there are before `most`. NULL is what nobody counted."""
+    """job, user, command, file_systems, hosts (number), read_bytes, write_bytes, metadata, seconds (first to
+    last reading with growth), rates per second in that time, exact, begin_ts, end_ts; `total`: number of jobs
+    before `most`. NULL is a value that is not counted."""
     summed = summaries.kept(store, within.sums)
     if summed:
         return summaries.asked_of_jobs(
@@ -105,7 +105,7 @@ def _rated(within: Span, wanted: Wanted, summed: str) -> str:
 
 
 def _of_summaries(within: Span, wanted: Wanted, rows: str) -> str:
-    """ROWS: what summaries say of jobs."""
+    """ROWS: summaries of jobs."""
     where = f"AND file_system = {text(wanted.file_system)}" if wanted.file_system else ""
     return f"""
         SELECT job, "user", min(command) AS command, is_job,
@@ -140,7 +140,7 @@ _BY_JOB = """
 
 
 def _by_id(within: Span, wanted: Wanted) -> str:
-    """Few rows, before ids are taken apart. Processes' own bytes are those they asked for."""
+    """Few rows, before ids are parsed. The bytes of processes are those that they requested."""
     of_calls = wanted.place == PROCESSES
     read, write = map(
         known, ("call_read_bytes", "call_write_bytes") if of_calls else ("read_bytes", "write_bytes")
@@ -174,7 +174,7 @@ def _looked_for(wanted: Wanted) -> str:
 
 
 def places(store: MonitorTables, within: Span) -> list[str]:
-    """Where something was counted in the last hour of the span, and its last step."""
+    """Places with counts in the last hour of the span, and in its last step."""
     sql = "SELECT DISTINCT source FROM job_io"
     begin = max(within.begin, within.end - within.step - HOUR)
     need = Need(tuple(kind for kinds in PLACES.values() for kind in kinds), is_presence=True)

@@ -1,4 +1,4 @@
-"""What agents could not read, or had to drop."""
+"""Losses of agents: what they could not read or had to drop."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ MOST = 500
 
 
 def losses(store: MonitorTables, begin: int, end: int) -> pa.Table:
-    """ts (of the last), host, name, source, target, detail, count: the newest first, alike ones of an hour
-    together."""
+    """ts (of the last), host, name, source, target, detail, count: the newest first, equal ones of an hour
+    combined."""
     sql = f"""
         SELECT max(ts) AS ts, host, name, source, target, max(detail) AS detail, sum(count)::BIGINT AS count
         FROM losses GROUP BY host, name, source, target, ts // 3600000000000

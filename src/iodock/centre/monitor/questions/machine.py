@@ -1,6 +1,6 @@
-"""One machine: its disks, load and pressure over time, and the jobs that it worked for.
+"""One machine: its disks, load and pressure over time, and the jobs that used it.
 
-As its agent read it, or as sysstat recorded it (`iodock monitor import-sar`): both have the same metrics."""
+Read by its agent, or recorded by sysstat (`iodock monitor import-sar`): both have the same metrics."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def disks(store: MonitorTables, host: str, within: Span) -> pa.Table:
 
 
 def pressure(store: MonitorTables, host: str, within: Span) -> pa.Table:
-    """bucket, target (io, cpu, memory), exact, some_us, full_us: time in which some tasks, or all, waited.
+    """bucket, target (io, cpu, memory), exact, some_us, full_us: time in which some or all tasks waited.
     Raises StoreError, QueryError."""
-    # Kernels before 5.13 and sysstat have no time in which all tasks waited for a processor.
+    # Kernels before 5.13 and sysstat do not report the time in which all tasks waited for a processor.
     full = "CASE WHEN metric = 'full_time' THEN value WHEN target <> 'cpu' THEN 0 END"
     values = {"some_us": _if("metric = 'some_time'"), "full_us": full}
     return _grown(store, host, PRESSURE, _WAITED, values, within)
 
 
 def load(store: MonitorTables, host: str, within: Span) -> pa.Table:
-    """bucket, load (mean), greatest: tasks that run or wait, means of a minute. Raises StoreError,
-    QueryError."""
+    """bucket, load (mean), greatest: number of running or waiting tasks, means over a minute. Raises
+    StoreError, QueryError."""
     sql = f"""
         SELECT (end_ts - 1 - {within.begin}) // {within.step} AS bucket, avg(value) / 100 AS load,
             max(greatest) / 100 AS greatest
@@ -56,7 +56,7 @@ def load(store: MonitorTables, host: str, within: Span) -> pa.Table:
 
 
 def last_read(store: MonitorTables, host: str, within: Span) -> int | None:
-    """The last moment of the span in which anything was read on it, ns since the epoch. Raises StoreError."""
+    """Time of the machine's last reading in the span, ns since the epoch. Raises StoreError."""
     sql = f"""
         SELECT max(end_ts) FROM (
             SELECT end_ts FROM targets WHERE host = {text(host)}
@@ -72,8 +72,8 @@ def last_read(store: MonitorTables, host: str, within: Span) -> int | None:
 
 
 def jobs_on(store: MonitorTables, ids: JobIds, host: str, within: Span, end: int) -> set[str]:
-    """Numbers of jobs that ran on it or, if it is a file server, used it in the last hour before END (ns
-    since the epoch; a span ends on a whole step), or in all of a shorter span. Raises StoreError,
+    """Ids of jobs that ran on it or, if it is a file server, used it in the last hour before END (ns since
+    the epoch; a span ends on a whole step), or in the whole of a shorter span. Raises StoreError,
     QueryError."""
     kept = summaries.kept(store, within.sums)
     found: set[str] = set()
@@ -84,7 +84,7 @@ def jobs_on(store: MonitorTables, ids: JobIds, host: str, within: Span, end: int
     begin = max(within.begin, min(end, within.end) - HOUR) if kept else within.begin
     kinds = tuple(kind for place in PLACES.values() for kind in place)
     counted = " OR ".join(of_place(place) for place in PLACES)
-    # Ids are taken apart once each.
+    # Each id is parsed once.
     rows = f"(SELECT DISTINCT job, host FROM job_io WHERE job IS NOT NULL AND ({counted}))"
     where = f"host = {text(host)} OR {ids.host()} = {text(host)}"
     sql = _distinct(ids.number(), rows, where)
@@ -101,7 +101,7 @@ def _numbers(found: pa.Table) -> set[str]:
 
 
 def _if(condition: str) -> str:
-    """Every reading has every metric, and of one that did not grow there is no row."""
+    """Every reading includes every metric, and a metric that did not grow has no row."""
     return f"CASE WHEN {condition} THEN value ELSE 0 END"
 
 

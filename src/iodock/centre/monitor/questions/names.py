@@ -1,7 +1,7 @@
-"""What users call their jobs, as agents on the jobs' nodes have learnt it.
+"""Names that users gave their jobs, as agents on the jobs' nodes report them.
 
-A name belongs to a job and a user: whoever writes another job's id into his environment names nothing of
-anybody else. Where agents tell several, the first counts."""
+A name belongs to a job and a user: a user who sets another job's id in the environment can't rename that job.
+If agents report several names, the first counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iodock.centre.monitor.questions.spans import DAY
 from iodock.centre.store import MonitorStore, MonitorTables
 
 LOOKED_BACK = 30 * DAY
-"""A name is told when its job begins: so long before the job is asked for, at most."""
+"""A name is reported when its job begins: at most this long before the time in question."""
 MOST_FOUND = 20_000
 _NAMED = """
     SELECT job, "user", first(name ORDER BY ts, name) AS name, min(ts) AS ts
@@ -25,18 +25,18 @@ _NAMED = """
 """
 
 Names = Mapping[tuple[str, str], str]
-"""Job's number and login name -> what the job is called; an empty login name where only one told it."""
+"""Job id and login name -> name of the job; the login name is empty if only one user reported a name."""
 
 
 def has_names(store: MonitorTables) -> bool:
-    """May there be any? Raises StoreError."""
+    """Whether the store may have any. Raises StoreError."""
     catalogue = store.catalogue
     is_wanted = not isinstance(store, MonitorStore) or store.shows_job_names
     return is_wanted and catalogue is not None and bool(catalogue.of("job_names", "fine"))
 
 
 def names(store: MonitorTables, numbers: Iterable[str], begin: int, end: int) -> Names:
-    """Of these jobs, which were there between two moments, ns since the epoch. Raises StoreError."""
+    """Names of these jobs that existed between two moments, ns since the epoch. Raises StoreError."""
     wanted = sorted({number for number in numbers if number})
     if not wanted or not has_names(store):
         return {}
@@ -49,22 +49,21 @@ def names(store: MonitorTables, numbers: Iterable[str], begin: int, end: int) ->
 
 
 def name_of(found: Names, number: object, user: object) -> str | None:
-    """What this user's job is called; USER: login name, id in digits, or None where ids of jobs name no
-    users."""
+    """Name of this user's job; USER: login name, numeric id, or None if ids of jobs contain no users."""
     return found.get((str(number), login(str(user)) if user is not None else ""))
 
 
 def tellers(found: Names, number: str) -> list[str]:
-    """Login names of those who told what a job is called."""
+    """Login names of the users who reported the job's name."""
     return sorted(user for job, user in found if job == number and user)
 
 
 def numbers_called(store: MonitorTables, part: str, seen: Seen, begin: int, end: int) -> tuple[str, ...]:
-    """Jobs whose names contain a text, whatever its case; the latest MOST_FOUND. Raises StoreError."""
+    """Jobs whose names contain a text, ignoring case; the latest MOST_FOUND. Raises StoreError."""
     if not part or not has_names(store):
         return ()
     mine = seen.condition('"user"')
-    # As one job is called by its first name only, the text is looked for after that was found.
+    # Only the first name of a job counts, so the text is searched after selecting that name.
     having = f"contains(lower(name), lower({text(part)}))"
     named = f"({_NAMED.format(where=mine)}) WHERE {having}"
     sql = f"SELECT job FROM {named} ORDER BY ts DESC, job LIMIT {MOST_FOUND}"
@@ -74,10 +73,10 @@ def numbers_called(store: MonitorTables, part: str, seen: Seen, begin: int, end:
 def alike(
     store: MonitorTables, number: str, users: Iterable[str], begin: int, end: int, most: int
 ) -> tuple[str, tuple[str, ...]]:
-    """What a user's job is called, empty if nobody told, and his jobs of that name, the latest first. USERS:
-    all that he may be called. Raises StoreError."""
+    """The name of a user's job, empty if none was reported, and the user's jobs with that name, the latest
+    first. USERS: all names of the user. Raises StoreError."""
     named = _NAMED.format(where=f'"user" IN ({listed(users)})')
-    # As one job is called by its first name only, the name is compared after that was found.
+    # Only the first name of a job counts, so names are compared after selecting it.
     sql = f"""
         WITH named AS MATERIALIZED ({named}), own AS (
             SELECT name FROM named WHERE job = {text(number)} ORDER BY ts, name LIMIT 1
@@ -89,8 +88,8 @@ def alike(
 
 
 def with_names(store: MonitorTables, rows: pa.Table, begin: int, end: int) -> pa.Table:
-    """Rows of jobs (`name` is the number, `is_job` false of sessions) with a column `job_name` more. Raises
-    StoreError."""
+    """Rows of jobs (`name` is the number, `is_job` false for sessions) with an added column `job_name`.
+    Raises StoreError."""
     jobs = rows.select(["name", "user", "is_job"]).to_pylist()
     found = names(store, (row["name"] for row in jobs if row["is_job"]), begin, end)
     called = [name_of(found, row["name"], row["user"]) if row["is_job"] else None for row in jobs]

@@ -1,4 +1,4 @@
-"""One compute node around a moment: counters as its agent read them, and who moved data from there."""
+"""One compute node around a moment: counters that its agent read, and the owners that moved data there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OF_NODES = (*PLACES[PROCESSES], *PLACES[CGROUPS])
 
 
 def hosts(store: MonitorTables, begin: int, end: int, resolution: str) -> pa.Table:
-    """host: machines of which anything was read. Raises StoreError, QueryError."""
+    """host: machines with any reading. Raises StoreError, QueryError."""
     sql = "SELECT DISTINCT host FROM (SELECT host FROM targets UNION ALL SELECT host FROM job_io)"
     return store.table(sql, begin=begin, end=end, resolution=resolution, need=Need(is_presence=True))
 
@@ -51,9 +51,9 @@ def grown(
 
 
 def users(store: MonitorTables, host: str, ids: JobIds, within: Span) -> pa.Table:
-    """name (a job's number, else session or command), user, read_bytes, written_bytes, commands (those that
-    moved most first; NULL: not told): what each owner of processes moved by the machine's devices and
-    mounts, as its agent told. No row: it told of none. Raises StoreError, QueryError."""
+    """name (a job id, else session or command), user, read_bytes, written_bytes, commands (the one with most
+    bytes first; NULL: not reported): bytes that each owner of processes moved through the machine's devices
+    and mounts, as its agent reports. No row: the agent reported none. Raises StoreError, QueryError."""
     share = overlap(within)
     sql = f"""
         WITH told AS (

@@ -1,4 +1,4 @@
-"""Small tables as rows, and what follows from them."""
+"""Small tables as rows, and values computed from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of one name: what jobs of a user that are called alike did, and how long they took."""
+"""Runs with one name: I/O and duration of a user's jobs that have the same name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iodock.centre.store import MonitorTables
 from iodock.shared.engine.need import Need, literally
 
 MOST_RUNS = 200
-"""The latest are compared."""
+"""Number of latest runs that are compared."""
 
 
 def runs(
@@ -29,15 +29,15 @@ def runs(
     now: int,
     with_nobodys: bool = False,
 ) -> list[Run]:
-    """Those of NUMBERS that are a user's (all that he may be called) and were counted at one place, the
-    latest first. A run's time is from its first to its last reading with growth. NOW: ns since the epoch.
-    WITH_NOBODYS: also jobs whose ids name no user. Raises StoreError, QueryError."""
+    """Those of NUMBERS that belong to a user (by any of the user's names) and were counted at one place, the
+    latest first. A run lasts from its first to its last reading with growth. NOW: ns since the epoch.
+    WITH_NOBODYS: includes jobs whose ids contain no user. Raises StoreError, QueryError."""
     if not numbers or not users:
         return []
     need = Need(PLACES[place], sums(place), tuple(map(literally, numbers)))
     kind = summaries.of_jobs(ids)
-    # Of files without a summary only these jobs' rows are taken apart. What Slurm says of their end is with
-    # processes.
+    # In files without a summary only these jobs' rows are parsed. Slurm's information about their end is in
+    # the rows of processes.
     mine = f"({of_place(place)} OR {of_place(PROCESSES)}) AND {_begins(ids)} IN ({several(numbers)})"
     chosen = replace(
         kind, select=lambda rows, level: kind.select(f"SELECT * FROM ({rows}) WHERE {mine}", level)
@@ -69,9 +69,9 @@ def runs(
 
 
 OVER_AFTER = 900 * SECOND
-"""A run of which nothing was seen for so long is over, or only computes, where Slurm does not say its end."""
+"""If Slurm does not report its end, a run without I/O for this time is over, or only computes."""
 
 
 def _begins(ids: JobIds) -> str:
-    """A job's number, quicker than by taking its id apart; of other ids something that is none."""
+    """A job's number, obtained faster than by parsing its id; for other ids a value that is not a number."""
     return f"split_part(job, {text(ids.before)}, 1)" if ids.before else ids.number()

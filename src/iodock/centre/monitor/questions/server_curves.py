@@ -1,7 +1,7 @@
-"""One metadata server over time: what it was asked for and handled, what waited, and its processors.
+"""One metadata server over time: requests received and handled, waiting requests, and its processors.
 
-These are the pictures of the report on the K computer's file system (IPSJ SIG Technical Report,
-Vol. 2017-HPC-162 No. 12, figures 2 to 4)."""
+These are the diagrams of the report on the K computer's file system (IPSJ SIG Technical Report, Vol.
+2017-HPC-162 No. 12, figures 2 to 4)."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from iodock.centre.store import MonitorTables
 from iodock.shared.engine.need import Need
 
 _TOGETHER = 2
-"""Readings that are further apart than so many samples have a gap between them."""
+"""Readings more than this number of samples apart have a gap between them."""
 _ASKED = ("opens", "closes", "creates")
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a server did in one step that was read. None: nobody counts it."""
+    """Activity of a server in one step with a reading. None: not counted."""
 
     operations: float | None = None
-    """On metadata, of all jobs."""
+    """Metadata operations of all jobs."""
     opens: float | None = None
     closes: float | None = None
     creates: float | None = None
     handled: float | None = None
     """Requests."""
     waiting: float | None = None
-    """Mean number of requests that waited, where some were handled."""
+    """Mean number of waiting requests, if some requests were handled."""
     wait_s: float | None = None
-    """How long those handled had waited, on average."""
+    """Mean waiting time of the handled requests."""
     cpu: float | None = None
     """Share of all its processors."""
 
@@ -46,7 +46,7 @@ NAMES = tuple(field.name for field in fields(Step))
 
 
 def over_time(store: MonitorTables, host: str, within: Span, until: int, sample_ns: int) -> list[Step | None]:
-    """A step for each of the span; None: no sample came of it. UNTIL: what ends later is under way, ns since
+    """One entry for each step of the span; None: no sample. UNTIL: later data has not arrived yet, ns since
     the epoch. SAMPLE_NS: time between two samples. Raises StoreError, QueryError."""
     machine = _by_step(_machine(store, host, within))
     asked = _by_step(_asked(store, host, within))
@@ -62,8 +62,8 @@ def over_time(store: MonitorTables, host: str, within: Span, until: int, sample_
 
 
 def known_steps(readings: list[int], within: Span, sample_ns: int) -> set[int]:
-    """Steps of which something is known. READINGS: steps that have one, rising. Where samples are further
-    apart than steps, those between two are known; where samples are missing, they are not."""
+    """Steps with known values. READINGS: steps that have a reading, ascending. If samples are longer than
+    steps, the steps between two samples are known; if samples are missing, they are not."""
     found, pairs = set(readings), list(pairwise(readings))
     usual = median_low(after - before for before, after in pairs) if pairs else 1
     apart = max(sample_ns, within.step * usual if usual > 1 else 0)
@@ -75,7 +75,7 @@ def known_steps(readings: list[int], within: Span, sample_ns: int) -> set[int]:
 
 def _step(machine: Mapping[str, float | None], asked: Mapping[str, float | None], counts: set[str]) -> Step:
     def counted(row: Mapping[str, float | None], name: str) -> float | None:
-        """Of what did not grow there is no row."""
+        """A counter that did not grow has no row."""
         value = row.get(name)
         return 0.0 if value is None and name in counts else value
 

@@ -1,8 +1,7 @@
-"""File servers round by round: what each agent read of its machine, its metadata service and its jobs
-together.
+"""File servers round by round: the readings of each agent for its machine, its metadata service and its jobs.
 
-A round is what one agent read within a step; its files are read one after the other, at its clock's
-multiples. Growth of a row that is longer than a step counts as a rate."""
+A round is everything that one agent read within a step; its files are read in sequence, at multiples of its
+own clock. The growth in a row that is longer than a step is treated as a rate."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ _IDLE = ("idle_time", "iowait_time")
 _JOBS = ("mdt_job_stats", "obdfilter_job_stats", "mfs_sessions")
 _SERVICE = "source = 'mds_stats' AND target NOT LIKE '%:%' AND bucket IS NULL"
 LATE = 5
-"""A round is over a fifth of a step after its multiple: by then all files were read."""
+"""A round ends a fifth of a step after its multiple: by then all files were read."""
 
 
 def _listed(values: Sequence[str]) -> str:
@@ -57,9 +56,9 @@ _SERVER = (
     "WHEN 'osc_stats' THEN regexp_extract(target, '^(.+)-osc-', 1) "
     "ELSE regexp_extract(file_system, '^(.+):/', 1) END"
 )
-"""What a client's row says of its server: the address that it has mounted; of Lustre the target."""
+"""The name of the server in a client's row: the address that it has mounted; for Lustre the target."""
 _JOB_OF_MOUNT = r"regexp_extract(target, '.*/job[_-]([0-9][A-Za-z0-9._@+\[\]-]*)', 1)"
-"""As the agent on the master's machine takes it from the mount point (jobs.rs)."""
+"""The agent on the master's machine derives it from the mount point (jobs.rs)."""
 _OF_LUSTRE = ("mdc_stats", "osc_stats")
 _CLIENTS = ("mountstats", "mfs_mount", *_OF_LUSTRE)
 Hosts = Sequence[str] | None
@@ -70,9 +69,9 @@ def machines(
     store: MonitorTables, begin: int, end: int, step: int, resolution: str = "fine", hosts: Hosts = None
 ) -> pa.Table:
     """host, round, end_ts, handled, waited_us, queued, queue_samples, active, active_samples, busy_us,
-    idle_us, pressure_us, load, uptime_s, and of a service of one thread service_us (on a processor),
-    service_uptime_s, answer_us (to the agent), no_answer: of rounds that ended in (BEGIN, END], ns since the
-    epoch; NULL of what did not grow or nobody read. Raises StoreError, QueryError."""
+    idle_us, pressure_us, load, uptime_s, and for a service with one thread service_us (on a processor),
+    service_uptime_s, answer_us (to the agent), no_answer: for rounds that ended in (BEGIN, END], ns since the
+    epoch; NULL if it did not grow or was not read. Raises StoreError, QueryError."""
     levels = {
         "uptime_s": ("cpu", "uptime_s"), "service_uptime_s": ("mfs_master", "uptime_s"),
         "answer_us": ("mfs_master", "answer_us"), "no_answer": ("mfs_master", "no_answer"),
@@ -98,8 +97,8 @@ def served(
     store: MonitorTables, begin: int, end: int, step: int, resolution: str = "fine", hosts: Hosts = None
 ) -> pa.Table:
     """host, round, end_ts, is_metadata, opens, closes, creates (of metadata targets), metadata (all their
-    operations), object_creates, requests (reads, writes, objects made and removed), moved_bytes, time_us:
-    what all jobs together did. Raises StoreError, QueryError."""
+    operations), object_creates, requests (reads, writes, objects created and removed), moved_bytes, time_us:
+    sums over all jobs. Raises StoreError, QueryError."""
     operations = " + ".join(f'"{name}"' for name in metadata_operations())
     of_metadata = OF_METADATA
     sums = {
@@ -124,8 +123,8 @@ def served(
 
 
 def homes(store: MonitorTables, begin: int, end: int, resolution: str) -> pa.Table:
-    """target, host, file_system, is_metadata, rounds (how often it was read there), end_ts (last): which
-    server had which target. Raises StoreError, QueryError."""
+    """target, host, file_system, is_metadata, rounds (number of readings there), end_ts (last): which server
+    had which target. Raises StoreError, QueryError."""
     sql = f"""
         SELECT target, host, max(file_system) AS file_system, count(DISTINCT end_ts) AS rounds,
             bool_or(source NOT LIKE 'obdfilter%') AS is_metadata, max(end_ts) AS end_ts
@@ -139,7 +138,7 @@ def homes(store: MonitorTables, begin: int, end: int, resolution: str) -> pa.Tab
 
 
 def places(store: MonitorTables, begin: int, end: int, resolution: str = "fine") -> pa.Table:
-    """target, host, end_ts (last): which servers did something for jobs on which target. Raises StoreError,
+    """target, host, end_ts (last): which servers handled requests of jobs on which target. Raises StoreError,
     QueryError."""
     sql = f"""
         SELECT target, host, max(end_ts) AS end_ts FROM job_io
@@ -150,7 +149,7 @@ def places(store: MonitorTables, begin: int, end: int, resolution: str = "fine")
 
 
 def newest(store: MonitorTables, begin: int, end: int, hosts: Sequence[str]) -> pa.Table:
-    """host, end_ts: when each was read last, by its own clock. Raises StoreError, QueryError."""
+    """host, end_ts: last reading of each, by its own clock. Raises StoreError, QueryError."""
     sql = f"SELECT host, max(end_ts) AS end_ts FROM targets WHERE {_at(hosts)} GROUP BY host"
     return store.table(sql, begin=begin, end=end, resolution="fine", need=Need(is_presence=True))
 
@@ -168,12 +167,13 @@ def mounts(store: MonitorTables, begin: int, end: int, resolution: str = "minute
 def clients(
     store: MonitorTables, begin: int, end: int, step: int, hosts: Sequence[str], resolution: str = "fine"
 ) -> pa.Table:
-    """server (NULL: the client was read, and had nothing to tell), host, round, end_ts, operations,
-    time_us (from the call to the answer) of NFS and Lustre, waiting (without an answer when it was read) of
-    MooseFS: of mounts of these clients. Raises StoreError, QueryError."""
-    # `read/queue` and the like are parts of the time, `read_bytes` and the like no operations.
+    """server (NULL: the client was read, and reported nothing), host, round, end_ts, operations, time_us
+    (from the call to the answer) for NFS and Lustre, waiting (without an answer at the reading) for MooseFS:
+    mounts of these clients. Raises StoreError, QueryError."""
+    # `read/queue` and similar metrics are parts of the time; `read_bytes` and similar ones are not
+    # operations.
     is_whole = "source = 'mountstats' AND metric NOT LIKE '%/%' AND bucket IS NULL AND NOT is_level"
-    # An operation that mfsmount answers itself says nothing of the master.
+    # An operation that mfsmount answers itself says nothing about the master.
     is_answered = "source = 'mfs_mount' AND metric = 'answers'"
     is_request = f"source IN ({_listed(_OF_LUSTRE)}) AND metric IN ('req_waittime', 'req_waittime_time')"
     counted, timed = f"(({is_whole}) OR ({is_request})) AND unit = '1'", f"({is_whole}) OR ({is_request})"
@@ -192,8 +192,8 @@ def clients(
 
 
 def asked(store: MonitorTables, hosts: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:
-    """job, opens, creates, metadata, object_creates, moved_bytes, requests: what each job asked these
-    servers for between two moments by their clocks. Raises StoreError, QueryError."""
+    """job, opens, creates, metadata, object_creates, moved_bytes, requests: requests of each job to these
+    servers between two moments by their clocks. Raises StoreError, QueryError."""
     resolution = span(begin, end, store.catalogue).resolution
     share = overlap(Span(begin, end, end - begin, resolution, resolution))
     operations = " + ".join(f'"{name}"' for name in metadata_operations())
@@ -217,8 +217,8 @@ def asked(store: MonitorTables, hosts: Sequence[str], ids: JobIds, begin: int, e
 
 
 def asked_by_mounts(store: MonitorTables, server: str, begin: int, end: int) -> pa.Table:
-    """job, opens, creates, metadata (answers): what mounts of MooseFS that name a job asked this server for,
-    as their clients' agents read it. Raises StoreError, QueryError."""
+    """job, opens, creates, metadata (answers): requests to this server from MooseFS mounts with a job name,
+    read by the clients' agents. Raises StoreError, QueryError."""
     resolution = span(begin, end, store.catalogue).resolution
     share = overlap(Span(begin, end, end - begin, resolution, resolution))
     sums = {"opens": "'open', 'create'", "creates": "'mknod', 'create'", "metadata": "'answers'"}
@@ -236,8 +236,8 @@ def asked_by_mounts(store: MonitorTables, server: str, begin: int, end: int) -> 
 
 
 def asked_of_nodes(store: MonitorTables, nodes: Hosts, ids: JobIds, begin: int, end: int) -> pa.Table:
-    """job, node_bytes: what processes of each job on these nodes read and wrote by calls, on any file system,
-    as the nodes' agents count it. Raises StoreError, QueryError."""
+    """job, node_bytes: bytes that processes of each job on these nodes read and wrote with calls, on any file
+    system, counted by the nodes' agents. Raises StoreError, QueryError."""
     resolution = span(begin, end, store.catalogue).resolution
     share = overlap(Span(begin, end, end - begin, resolution, resolution))
     sql = f"""
@@ -251,8 +251,8 @@ def asked_of_nodes(store: MonitorTables, nodes: Hosts, ids: JobIds, begin: int, 
 
 
 def owners(store: MonitorTables, jobs: Sequence[str], ids: JobIds, begin: int, end: int) -> pa.Table:
-    """job, user (NULL: nobody says so), nodes (0: nobody knows), job_ids (as so many JobIDs servers count
-    it): of these jobs. Raises StoreError, QueryError."""
+    """job, user (NULL: unknown), nodes (0: unknown), job_ids (number of JobIDs with which servers count the
+    job): for these jobs. Raises StoreError, QueryError."""
     node = f"coalesce({ids.host()}, CASE WHEN NOT {of_place('servers')} THEN host END)"
     sql = f"""
         SELECT {ids.number()} AS job, max(coalesce("user", {ids.user()})) AS "user",
@@ -263,7 +263,7 @@ def owners(store: MonitorTables, jobs: Sequence[str], ids: JobIds, begin: int, e
 
 
 def _round(step: int) -> str:
-    """A whole number: the multiple of a step at which the agent began, or which its last reading follows."""
+    """An integer: the multiple of a step at which the agent began, or the one before its last reading."""
     return f"(end_ts - {step // LATE} + {step - 1}) // {step}"
 
 

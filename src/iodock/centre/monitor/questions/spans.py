@@ -1,4 +1,4 @@
-"""Spans of time: at which resolution a question reads, and in which steps it answers."""
+"""Spans of time: the resolution that a query reads, and the steps of its answer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ SECOND = 1_000_000_000
 HOUR = 3600 * SECOND
 DAY = 24 * HOUR
 POINTS = 300
-"""At most so many steps on an axis."""
+"""Largest number of steps on an axis."""
 _STEPS_S = (10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
 _FOREVER = 1 << 63
 _MANY_ROWS = 5_000_000
-"""A second for two cores, or nearly."""
+"""Rows that two cores read in about a second."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Span:
     end: int
     step: int
     resolution: str
-    """Of curves."""
+    """Resolution for curves."""
     sums: str
-    """Of sums over the whole span."""
+    """Resolution for sums over the whole span."""
 
     @property
     def steps(self) -> int:
@@ -39,9 +39,8 @@ class Span:
 
 
 def span(begin: int, end: int, catalogue: Catalogue | None = None) -> Span:
-    """The span that has these moments, begins and ends on whole steps, and has at most POINTS of
-    them and one: fine readings up to two hours, minutes up to two days, else ten minutes; coarser ones where
-    finer are not kept any more."""
+    """The span with these ends, rounded to whole steps, with at most POINTS + 1 of them: fine readings up to
+    two hours, minutes up to two days, else ten minutes; coarser ones if finer ones are no longer kept."""
     length = max(end - begin, 10 * SECOND)
     kept = _kept_from(begin, catalogue) if catalogue else 0
     curves = RESOLUTIONS[max(kept, (length > 2 * HOUR) + (length > 2 * DAY))]
@@ -53,17 +52,17 @@ def span(begin: int, end: int, catalogue: Catalogue | None = None) -> Span:
 
 
 def _is_much(catalogue: Catalogue, begin: int, end: int) -> bool:
-    """Would the finest sums take a while?"""
+    """Whether the finest sums would be slow."""
     return sum(file.rows for file in catalogue.chosen("job_io", RESOLUTIONS[0], begin, end)) > _MANY_ROWS
 
 
 def _kept_from(begin: int, catalogue: Catalogue) -> int:
-    """The finest resolution that goes back as far as there is anything of this time."""
+    """The finest resolution whose data goes back as far as any data of this time."""
     return max(_kept_of(table, begin, catalogue) for table in ("job_io", "targets"))
 
 
 def _kept_of(table: str, begin: int, catalogue: Catalogue) -> int:
-    # Not where files begin: a row of somebody who was away for a month begins a month ago.
+    # The begin of files does not help: the row of an agent that was away for a month begins a month ago.
     first = [
         min((file.end for file in catalogue.chosen(table, name, 0, _FOREVER)), default=_FOREVER)
         for name in RESOLUTIONS
@@ -80,9 +79,9 @@ def _step(length: int, least_s: int) -> int:
 
 
 def spread(rows: str, keys: str, values: dict[str, str], within: Span) -> str:
-    """A SELECT of `bucket` (0 is the first step), KEYS and sums of VALUES (name -> expression over ROWS), of
-    each row's values as much in a step as the row's interval lies there. ROWS: a FROM clause with
-    `begin_ts` and `end_ts`."""
+    """A SELECT of `bucket` (0 is the first step), KEYS and sums of VALUES (name -> expression over ROWS),
+    with each row's values distributed over steps by the overlap with the row's interval. ROWS: a FROM clause
+    with `begin_ts` and `end_ts`."""
     sums = ", ".join(f'sum({expression})::DOUBLE AS "{name}"' for name, expression in values.items())
     shares = ", ".join(f'sum("{name}" * share)::DOUBLE AS "{name}"' for name in values)
     begin, step = within.begin, within.step
@@ -103,7 +102,7 @@ def spread(rows: str, keys: str, values: dict[str, str], within: Span) -> str:
 
 
 def overlap(within: Span) -> str:
-    """How much of a row's interval lies in the span, 0 to 1, as an SQL expression."""
+    """SQL for the share of a row's interval in the span, 0 to 1."""
     return (
         f"CASE WHEN begin_ts >= {within.begin} AND end_ts <= {within.end} THEN 1 ELSE "
         f"(least(end_ts, {within.end}) - greatest(begin_ts, {within.begin})) "

@@ -1,5 +1,5 @@
-"""Steps of Slurm's jobs: samples of their processes are lower bounds until the step's total is there, and the
-totals say when a job has ended."""
+"""Steps of Slurm's jobs: samples of their processes are lower bounds until the step's total arrives, and the
+totals show when a job has ended."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from iodock.centre.monitor.questions.counted import PROCESSES
 from iodock.centre.monitor.questions.spans import Span
 
 IS_SAMPLE = "(source = 'process_io' AND job IS NOT NULL AND session IS NOT NULL)"
-"""A condition in SQL: a row of `job_io` is of a step, and its total may come."""
+"""SQL condition: a row of `job_io` belongs to a step whose total may still arrive."""
 IS_TOTAL = "(source = 'slurm_step' AND exact)"
-"""The same: both together are what the step did."""
+"""The same for rows of the total: samples and total together are the I/O of the step."""
 _WHOLE_JOB = ("step_batch", "step_extern")
-"""Slurm ends a job with its batch step, and the extern step with the job."""
+"""In Slurm a job ends with its batch step, and the extern step with the job."""
 ENDS = ", ".join(
     [
         *(
@@ -21,25 +21,26 @@ ENDS = ", ".join(
         "bool_or(coalesce(session = 'step_batch', false)) AS has_batch",
     ]
 )
-"""Columns in SQL of grouped rows: what `ended` asks for."""
+"""SQL columns of grouped rows that `ended` needs."""
 RUNNING = (
     "max(CASE WHEN source = 'process_io' AND known_by IN ('scheduler', 'cgroup') THEN begin_ts END) "
     "AS running_ts"
 )
-"""The same: when a process that is Slurm's was seen last. What only has a job's variables may outlive it."""
+"""The same: when a Slurm process of the job was last seen. A process that only has a job's variables may
+outlive the job."""
 
 
 def ended() -> str:
-    """When Slurm has ended a job, in SQL over rows with the columns of ENDS and RUNNING; NULL where nobody
-    says so, or a later run of it goes on (it was requeued)."""
+    """SQL for the end of a job in Slurm, over rows with the columns of ENDS and RUNNING; NULL if it is not
+    reported, or if a later run goes on (the job was requeued)."""
     batch, extern = (f"max({step}_ended)" for step in _WHOLE_JOB)
     end = f"CASE WHEN bool_or(has_batch) THEN {batch} ELSE {extern} END"
     return f"CASE WHEN max(running_ts) >= {end} THEN NULL ELSE {end} END"
 
 
 def completed(where: str, within: Span, place: str = PROCESSES) -> str:
-    """A SELECT of the rows of `job_io` that meet a condition, with `exact` true also of samples of steps
-    whose totals are there and lie in the span. PLACE: where the rows are counted."""
+    """A SELECT of the rows of `job_io` that meet a condition, where `exact` is true also for samples of steps
+    whose totals are in the span. PLACE: where the rows are counted."""
     if place != PROCESSES:
         return f"SELECT * FROM job_io WHERE {where}"
     inside = f"begin_ts >= {within.begin} AND end_ts <= {within.end}"
@@ -55,8 +56,8 @@ def completed(where: str, within: Span, place: str = PROCESSES) -> str:
 
 
 def all_completed(within: Span) -> str:
-    """Whether all samples of days' rows have their totals, in SQL over rows as `summaries` has them of jobs.
-    Of a step that began before the span nobody knows what it did there."""
+    """SQL for whether all samples of days' rows have their totals, over rows of jobs from `summaries`. For a
+    step that began before the span, its part in the span is not known."""
     open_steps, totals = (
         f"coalesce(flatten(list({name}) FILTER ({name} IS NOT NULL)), []::VARCHAR[])"
         for name in ("open_steps", "totals")

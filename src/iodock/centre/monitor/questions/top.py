@@ -1,4 +1,4 @@
-"""Who does most right now: rates of the last moments by job, user, node, target or file system."""
+"""The largest current rates by job, user, node, target or file system."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ _RATES = ("read_rate", "write_rate", "metadata_rate")
 
 @dataclass(frozen=True)
 class TopWanted:
-    """What is asked for."""
+    """Parameters of the query."""
 
     by: str = "job"
     sort: str = "write"
     reverse: bool = False
     place: str = SERVERS
     having: str = ""
-    """Part of the name, the user or the command."""
+    """A part of the name, the user or the command."""
     named: tuple[str, ...] = ()
-    """Jobs that are called so."""
+    """Jobs with this name."""
     user: str = ""
     file_system: str = ""
     seconds: float = 60.0
-    """Rates are means over so long."""
+    """Time over which rates are averaged."""
     most: int = 50
 
     def next(self, what: str) -> TopWanted:
@@ -71,9 +71,10 @@ def _after(choice: str, choices: tuple[str, ...]) -> str:
 
 
 def top(store: MonitorTables, end: int, ids: JobIds, wanted: TopWanted) -> pa.Table:
-    """name, user, command, file_systems, nodes (how many), read_rate and write_rate (bytes/s), metadata_rate
-    (operations/s), exact, read_ts (last reading), is_job (some of it was done by a job); of `total` there are
-    the first `most`. NULL is what nobody counted. END: ns since the epoch. Raises StoreError, QueryError."""
+    """name, user, command, file_systems, nodes (number), read_rate and write_rate (bytes/s), metadata_rate
+    (operations/s), exact, read_ts (last reading), is_job (a job did at least a part of it); the first `most`
+    of `total` rows. NULL is a value that is not counted. END: ns since the epoch. Raises StoreError,
+    QueryError."""
     within = span(end - int(wanted.seconds * SECOND), end, store.catalogue)
     begin = end - int(wanted.seconds * SECOND)
     within = replace(within, begin=begin, end=end)
@@ -84,7 +85,7 @@ def top(store: MonitorTables, end: int, ids: JobIds, wanted: TopWanted) -> pa.Ta
     share = overlap(within)
     name = _BY[wanted.by].format(number=ids.number(), user=user_of(ids), client=_node(ids, wanted.place))
     node = _node(ids, wanted.place)
-    # Of targets each counts its own only.
+    # Each target counts only its own operations.
     among = "name" if wanted.by == "target" else "file_systems"
     rates = ", ".join(f"{zero_if_counted(rate, among)} AS {rate}" for rate in _RATES)
     rows = completed(f"{of_place(wanted.place)} AND {_looked_for(wanted)}", within, wanted.place)
@@ -115,7 +116,7 @@ def _node(ids: JobIds, place: str) -> str:
 
 
 def _one(column: str) -> str:
-    """The only one, or how many there are."""
+    """The only value, or the number of values."""
     several = f"count(DISTINCT {column})::VARCHAR || ' of them'"
     return f"CASE WHEN count(DISTINCT {column}) > 1 THEN {several} ELSE min({column}) END"
 

@@ -1,1 +1,1 @@
-"""What each page shows: tables and charts of a question, without any HTML."""
+"""The content of each page: tables and charts of a query, without HTML."""

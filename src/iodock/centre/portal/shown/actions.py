@@ -1,4 +1,4 @@
-"""What operators are asked to confirm, what was done about jobs, and when servers were unwell."""
+"""Actions that wait for an operator's confirmation, actions on jobs, and periods when servers were unwell."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iodock.shared.response import ActionKind
 from iodock.shared.units import share_text
 
 WORDS: tuple[str, ...] = ()
-"""What of an address this page uses."""
+"""Parameters of this page."""
 _DAYS = 30
 _STATUSES: Mapping[Status, str] = {
     "asked": N_("waits for an operator"), "wanted": N_("about to be done"), "doing": N_("being done"),
@@ -57,7 +57,7 @@ def shown(question: Question) -> Shown:
 
 
 def answer(responder: Responder | None, is_open: bool, visitor: Visitor, number: int, given: str) -> None:
-    """IS_OPEN: visitors are not identified. Raises NotThere, RequestError, StoreError."""
+    """IS_OPEN: visitors are not authenticated. Raises NotThere, RequestError, StoreError."""
     if responder is None or not visitor.may_see_all:
         raise NotThere
     give = {"confirm": responder.confirm, "decline": responder.decline, "undo": responder.undo}.get(given)
@@ -72,7 +72,7 @@ def answer(responder: Responder | None, is_open: bool, visitor: Visitor, number:
 
 
 def asked_now(responder: Responder, text: Language) -> list[dict[str, object]]:
-    """What waits for an operator, for `answers.question`. Raises StoreError."""
+    """Actions that wait for an operator, for `answers.question`. Raises StoreError."""
     return [_question(responder, action, episode, text) for action, episode in responder.asked()]
 
 

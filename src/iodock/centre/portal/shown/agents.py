@@ -1,4 +1,4 @@
-"""Which machines' agents are heard, since when the others are not, and what they lost. For operators."""
+"""Agents: which are heard, since when the others are silent, and what they lost. For operators."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from iodock.shared.language import N_
 Rows = list[dict[str, object]]
 
 WORDS = (*SPAN, "top")
-"""What of an address this page uses."""
+"""Parameters of this page."""
 MOST = 200
 _USUAL = "7d"
 _QUIET_S = 120.0
-"""Agents read every 10 s, and a Prometheus scrapes within a minute."""
+"""Silence after which an agent is not heard: agents read every 10 s, and a Prometheus scrapes within a
+minute."""
 _STATES = {"quiet": N_("quiet"), "refused": N_("refused"), "heard": N_("heard")}
-"""In the order of the table. Refused: nothing of it was taken in this time."""
+"""In table order. Refused: none of its data was accepted in this time."""
 _SEVERITIES = {"quiet": "error", "refused": "warning", "heard": "note"}
 _LOST = {"dropped-batches": "dropped", "refused-samples": "refused"}
-"""Losses with a column of their own."""
+"""Losses with their own column."""
 
 
 def shown(question: Question) -> Shown:
-    """Raises NotThere: for users; RequestError, StoreError."""
+    """Raises NotThere for users; RequestError, StoreError."""
     if not question.visitor.may_see_all:
         raise NotThere
     text, within = question.text, question.within(_USUAL)
@@ -39,7 +40,7 @@ def shown(question: Question) -> Shown:
     lost = as_rows(agents.losses(question.store, within.begin, end))
     rows = _judged(agents.heard(question.store, within.begin, end), lost, end, patience_s)
     if question.store.catalogue is None:
-        # What an agent could not send, or was refused, a Prometheus is not told.
+        # Prometheus does not learn what an agent could not send, or had refused.
         rows = [{**row, **dict.fromkeys(_LOST.values())} for row in rows]
     counts = {state: sum(row["state"] == state for row in rows) for state in _STATES}
     tables = [_agents(question, rows[:most]), _losses(question, lost[:most])]
@@ -51,7 +52,7 @@ def shown(question: Question) -> Shown:
 
 
 def _judged(heard: Rows, lost: Rows, end: int, patience_s: float) -> Rows:
-    """One row for each machine: those that fell silent first, the latest of them on top."""
+    """One row for each machine: silent ones first, the most recently silent at the top."""
     read = {str(row["host"]): row for row in heard}
     of_host: defaultdict[str, Rows] = defaultdict(list)
     for row in lost:
@@ -68,7 +69,7 @@ def _judged(heard: Rows, lost: Rows, end: int, patience_s: float) -> Rows:
 def _row(
     host: str, read: dict[str, object] | None, lost: Rows, end: int, patience_s: float
 ) -> dict[str, object]:
-    # Who could read nothing at all told what it could not.
+    # An agent that could read nothing at all still reported what it could not read.
     told = [int(str(row["ts"])) for row in lost if row["name"] != "refused-samples"]
     at = int(str(read["read_ts"])) if read else max(told, default=None)
     age_s = None if at is None else (end - at) / SECOND
@@ -100,7 +101,7 @@ def _agents(question: Question, rows: Rows) -> Table:
         Column("refused", text.gettext("refused"), "integer"),
         Column("unread", text.gettext("not readable"), "integer"),
         Column("loss_ts", text.gettext("last loss"), "time"),
-        # For programs: what does not depend on the language.
+        # For programs: independent of the language.
         Column("state", text.gettext("state"), "plain"),
     )
     titled = [{**row, "state_title": text.gettext(_STATES[str(row["state"])])} for row in rows]
@@ -112,7 +113,7 @@ def _losses(question: Question, rows: Rows) -> Table:
     text = question.text
     columns = (
         Column("host", text.gettext("machine"), "machine"),
-        # Not names of a machine: these would be broken anywhere on a narrow screen.
+        # Not machine names, which would be broken at any character on a narrow screen.
         Column("name", text.gettext("what")),
         Column("source", text.gettext("source")),
         Column("count", text.gettext("count"), "integer"),

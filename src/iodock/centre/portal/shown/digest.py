@@ -1,4 +1,4 @@
-"""A job's digest, of the same questions as its page."""
+"""A job's digest, from the same queries as its page."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from iodock.shared.errors import RequestError
 from iodock.shared.response import Intervention
 
 WORDS = ("id", "only", "written", "again")
-"""What of an address it uses."""
+"""Parameters of this page."""
 MOST_RUNS = 10_000
 _WRITTEN = re.compile(r"[0-9]{1,12}_[0-9]{1,12}")
 _PARTS = ("place", "side")
 _SAME_RUN = HOUR
-"""Sums of ten minutes begin earlier than what they are of; a number of a job comes again much later."""
+"""Sums of ten minutes begin before the data in them; a job id is reused only much later."""
 
 Rows = Sequence[dict[str, object]]
 
 
 @dataclass(frozen=True)
 class Which:
-    """What a scheduler says of a job, beside its number."""
+    """The scheduler's information about a job, in addition to its id."""
 
     written: str = ""
-    """As users write it: `1234_7` of a task of an array."""
+    """As users write it: `1234_7` for a task of an array."""
     again: int = 0
-    """How often it was started again."""
+    """Number of restarts."""
 
     @classmethod
     def asked(cls, asked: Asked) -> Which:
@@ -54,10 +54,10 @@ class Which:
 
 
 def digest(question: Question, number: str, which: Which = Which()) -> Digest:
-    """NUMBER: a job's, or the id that its digest told. Raises NotThere: no such job, or another user's;
+    """NUMBER: a job id, or the id from its digest. Raises NotThere: no such job, or another user's;
     RequestError, StoreError."""
     number, began = parsed_id(number)
-    # Stored ids have no control characters: they are escaped.
+    # Stored ids contain no control characters, because these are escaped.
     if not number or any(letter < " " or letter == "\x7f" for letter in number):
         raise NotThere
     question = looking_back(question, began)
@@ -71,7 +71,7 @@ def digest(question: Question, number: str, which: Which = Which()) -> Digest:
         raise NotThere
     if began - first <= _SAME_RUN and not which.again:
         return _digest(question, job, first, last, which)
-    # It was run before, or another job had its number: that is left out.
+    # An earlier run, or another job with the same id, is left out.
     if began >= last:
         raise NotThere
     run = replace(job, lived=(began, last), since=began)
@@ -79,7 +79,7 @@ def digest(question: Question, number: str, which: Which = Which()) -> Digest:
 
 
 def looking_back(question: Question, began: int | None) -> Question:
-    """So that a job is found that began then, ns since the epoch."""
+    """Moment for finding a job that began then, ns since the epoch."""
     asked = question.asked
     end = None if began is None else looked_back_from(began, asked.now)
     if end is None:
@@ -122,7 +122,7 @@ def _digest(
 
 
 def _episodes(question: Question, begin: int, end: int) -> list[Episode] | None:
-    """None: nobody keeps them."""
+    """None: they are not stored."""
     site = question.site
     if site.episodes:
         return site.episodes(begin, end)

@@ -1,4 +1,4 @@
-"""What happened, and what agents could not read."""
+"""Events, and losses of agents."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from iodock.centre.portal.tables import Column, Table
 from iodock.shared.errors import RequestError
 
 WORDS = (*SPAN, "host", "kind", "severity", "fs", "q")
-"""What of an address this page uses."""
+"""Parameters of this page."""
 
 
 def shown(question: Question) -> Shown:
-    """Users see what happened to file systems, without machines and texts, which may name other users'
-    programs; only operators see losses. Raises RequestError, StoreError."""
+    """Users see events of file systems without machines and texts, which may name other users' programs; only
+    operators see losses. Raises RequestError, StoreError."""
     text, asked = question.text, question.asked
     within = question.within("1d")
     sees_all = question.visitor.may_see_all
@@ -51,7 +51,7 @@ def shown(question: Question) -> Shown:
 
 
 def _check_kind(question: Question, wanted: WantedEvents) -> None:
-    """A site may have kinds of its own: those that were ever sent. Raises RequestError, StoreError."""
+    """A site may have its own kinds: those that were ever received. Raises RequestError, StoreError."""
     if not wanted.kind or wanted.kind in TITLES:
         return
     ever = WantedEvents(kind=wanted.kind, with_file_system=wanted.with_file_system)
@@ -62,24 +62,24 @@ def _check_kind(question: Question, wanted: WantedEvents) -> None:
 
 
 def served(question: Question) -> Mapping[str, str]:
-    """Machine -> the file system that it serves, of those that were read in the last hour. Raises
+    """Machine -> the file system that it serves, for machines that were read in the last hour. Raises
     StoreError."""
     found = as_rows(file_systems.served(question.store, question.asked.end or question.asked.now))
     return {str(row["host"]): str(row["file_system"]) for row in found}
 
 
 def end_of(question: Question, within: Span) -> int:
-    """An event is there as soon as it came: the lag of readings is none of its own."""
+    """An event appears as soon as it arrives: the delay of readings does not apply."""
     return within.end if question.asked.end else max(within.end, question.asked.now + 60 * SECOND)
 
 
 def title(question: Question, kind: str) -> str:
-    """A site's own kinds have their name."""
+    """A site's own kinds are shown under their names."""
     return question.text.gettext(TITLES[kind]) if kind in TITLES else kind
 
 
 def happened(question: Question, rows: list[dict[str, object]]) -> Table:
-    """Of `questions.events.events`."""
+    """Rows of `questions.events.events`."""
     text, sees_all = question.text, question.visitor.may_see_all
     columns = [
         Column("last_ts", text.gettext("at"), "time"),
@@ -92,7 +92,7 @@ def happened(question: Question, rows: list[dict[str, object]]) -> Table:
         columns[3:3] = [Column("host", text.gettext("machine"), "machine")]
         columns[5:5] = [Column("target", text.gettext("target"), "name")]
         columns += [Column("text", text.gettext("message"))]
-    # For programs: what does not depend on the language.
+    # For programs: independent of the language.
     columns += [
         Column("ts", text.gettext("first"), "plain"), Column("kind", text.gettext("kind"), "plain"),
         Column("severity", text.gettext("severity"), "plain"),

@@ -23,7 +23,7 @@ _SOURCES = {
 }
 _NOW_S = 60
 _SILENT_S = 60
-"""Agents read more often."""
+"""Silence of a server; agents read more often."""
 MOST_MARKS = 200
 _MOST_PROBES = 6
 _MOST_LIMITS = 3
@@ -32,7 +32,7 @@ _PROBE_STANDS_S = 300
 
 @dataclass(frozen=True)
 class State:
-    """Of one span: what servers, clients and services say."""
+    """Data of one span, from servers, clients and services."""
 
     within: Span
     by_servers: Rows
@@ -41,7 +41,7 @@ class State:
     servers: Rows
     probes: Rows
     happened: Rows
-    """Events that are no notes."""
+    """Events with a severity above note."""
 
     @property
     def names(self) -> list[str]:
@@ -50,7 +50,7 @@ class State:
         return sorted(found)
 
     def source(self, name: str) -> tuple[str, Rows]:
-        """Who counts this file system: its servers by job, else who else does."""
+        """The source that counts this file system: its servers by job, else another one."""
         of_servers = [row for row in self.by_servers if row["file_system"] == name]
         if of_servers:
             return "servers", of_servers
@@ -59,8 +59,8 @@ class State:
         return best, [row for row in others if row["source"] == best]
 
     def read_until(self, name: str) -> int:
-        """When this file system's servers were read last, ns since the epoch; of one that only clients count
-        the end of the span."""
+        """Time of the last reading of this file system's servers, ns since the epoch; if only clients count
+        it, the end of the span."""
         read = [int(str(row["read_ts"])) for row in self.servers if row["file_system"] == name]
         return max(read) if read and self.source(name)[0] == "servers" else self.within.end
 
@@ -85,7 +85,7 @@ def _float(value: object) -> float:
 
 
 def state(question: Question, within: Span, clients: bool = True) -> State:
-    """With CLIENTS also what clients count, else only where no server counts anything. Raises StoreError."""
+    """With CLIENTS also the clients' counts, else only if no server counts anything. Raises StoreError."""
     store = question.store
     by_servers = as_rows(file_systems.by_servers(store, within))
     by_clients = as_rows(file_systems.by_clients(store, within)) if clients or not by_servers else []
@@ -107,7 +107,7 @@ def _happened(question: Question, within: Span) -> Rows:
 
 
 def marks(question: Question, found: State, name: str) -> tuple[Mark, ...]:
-    """What happened to a file system, the latest first. Without machines and messages, as users see it."""
+    """Events of a file system, the latest first, without machines and messages, as for users."""
     text = question.text
     return tuple(
         Mark(
@@ -121,7 +121,7 @@ def marks(question: Question, found: State, name: str) -> tuple[Mark, ...]:
 
 
 WORDS = SPAN
-"""What of an address this page uses."""
+"""Parameters of this page."""
 
 
 def shown(question: Question) -> Shown:
@@ -148,7 +148,7 @@ def charts(question: Question, found: State, name: str) -> list[Chart]:
     text, within = question.text, found.within
     _, rows = found.source(name)
     begin, end = known_span(rows, within, question.asked.now)
-    # A server that is not read any more is not one that does nothing.
+    # A server that is no longer read must not appear idle.
     known = (begin, end if end - found.read_until(name) < _SILENT_S * SECOND else found.read_until(name))
     moved = [
         Curve(text.gettext("read"), values(rows, "read_bytes", within, known=known), "read"),
@@ -170,7 +170,7 @@ def charts(question: Question, found: State, name: str) -> list[Chart]:
 
 
 def _probes(question: Question, found: State, name: str) -> list[Chart]:
-    """How long rounds of `iodock probe` took, with the limit that the agent was told."""
+    """Duration of rounds of `iodock probe`, with the limit that the agent knows."""
     text, within = question.text, found.within
     rows = [row for row in found.probes if row["file_system"] == name]
     watched = sorted({(str(row["host"]), str(row["target"])) for row in rows})
@@ -187,7 +187,7 @@ def _probes(question: Question, found: State, name: str) -> list[Chart]:
 
 
 def _until_next(rows: Rows, within: Span) -> list[float | None]:
-    """A round's time stands until the next one, for a few minutes at most: then nothing is known."""
+    """A round's time is shown until the next one, for a few minutes at most: then it is unknown."""
     found: list[float | None] = [None] * within.steps
     patience = max(1, _PROBE_STANDS_S * SECOND // within.step)
     places = sorted((int(str(row["bucket"])), _float(row["response_us"]) / 1e6) for row in rows)
@@ -228,10 +228,10 @@ def _quotients(rows: Rows, within: Span, above: str, below: str, by: float) -> l
 
 
 def _now(question: Question, found: State) -> Table:
-    """Rates of the last whole minute, or the last step if that is longer."""
+    """Rates of the last whole minute, or of the last step if that is longer."""
     text, within = question.text, found.within
     steps = max(1, _NOW_S * SECOND // within.step)
-    # The last step is not over, or its readings are not here.
+    # The last step is not complete, or its readings have not arrived.
     first = within.steps - 1 - steps
     rows = [_now_of(found, name, first, steps) for name in found.names]
     columns = (
@@ -260,7 +260,7 @@ def _now_of(found: State, name: str, first: int, steps: int) -> dict[str, object
     is_read = found.read_until(name) > found.within.begin + first * found.within.step
 
     def rate(column: str) -> float | None:
-        """Where nothing grew there is no row; where nobody counts or reads it, nothing is known."""
+        """If nothing grew there is no row; if it is not counted or read, the value is unknown."""
         if not is_read or total(row[column] for row in every) is None:
             return None
         return (total(row[column] for row in rows) or 0.0) / seconds
@@ -277,7 +277,7 @@ def _now_of(found: State, name: str, first: int, steps: int) -> dict[str, object
 
 
 def _over_time(question: Question, found: State) -> Table:
-    """For download: the curves' numbers."""
+    """For download: the values of the curves."""
     text, within = question.text, found.within
     columns = (
         Column("begin_ts", text.gettext("from"), "time"),
@@ -298,7 +298,7 @@ def _over_time(question: Question, found: State) -> Table:
 
 
 def machines(question: Question, found: Rows) -> Table:
-    """Of `questions.file_systems.servers`, those that are silent first."""
+    """Rows of `questions.file_systems.servers`, silent ones first."""
     text, now = question.text, question.asked.now
     columns = (
         Column("host", text.gettext("machine"), "machine"),
@@ -321,7 +321,7 @@ def machines(question: Question, found: Rows) -> Table:
 
 
 def empty(question: Question) -> str:
-    """Why there is nothing."""
+    """The reason for an empty page."""
     if question.is_empty:
         return question.text.gettext(
             "No agent has pushed anything yet. On each machine run: iodock-agent run --push URL"

@@ -1,4 +1,4 @@
-"""Jobs of the last month by what they did to file servers, so that operators can talk to their owners."""
+"""Jobs of the last month by their load on file servers, so that operators can contact the owners."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from iodock.shared.errors import StoreError
 from iodock.shared.language import Language
 
 WORDS = (*SPAN, "user", "fs", "q", "sort", "order", "top")
-"""What of an address this page uses."""
+"""Parameters of this page."""
 MOST = 50
 _USUAL = "30d"
 
 
 def shown(question: Question) -> Shown:
-    """A user sees the own jobs. Raises RequestError, StoreError."""
+    """A user sees only his own jobs. Raises RequestError, StoreError."""
     text, asked = question.text, question.asked
     within = question.within(_USUAL)
     episodes = _episodes(question, within.begin)
@@ -56,7 +56,7 @@ def _row(row: dict[str, object], carried: Mapping[str, str]) -> dict[str, object
 
 
 def columns(text: Language) -> tuple[Column, ...]:
-    """Of the table."""
+    """Columns of the table."""
     return (
         Column("job", text.gettext("job"), "job", "job"),
         Column("user", text.gettext("user"), "user", "user"),

@@ -28,12 +28,12 @@ _MARGIN = 60 * SECOND
 
 
 WORDS = (*SPAN, "at")
-"""What of an address this page uses."""
+"""Parameters of this page."""
 
 
 def shown(question: Question, number: str) -> Shown:
     """Raises NotThere: no such job, or another user's; RequestError, StoreError."""
-    # Stored ids have no control characters: they are escaped.
+    # Stored ids contain no control characters, because these are escaped.
     if not number or any(letter < " " or letter == "\x7f" for letter in number):
         raise NotThere
     job = lived(question, OneJob(question.site.ids, number, question.seen))
@@ -69,7 +69,7 @@ def shown(question: Question, number: str) -> Shown:
 
 
 def _with_zeros(row: dict[str, object], found: State | None) -> dict[str, object]:
-    """What the servers of all its file systems count, and not of this job, it did not do."""
+    """If the servers of all its file systems count a quantity and this job has none, its value is 0."""
     if found is None or row["place"] != SERVERS:
         return row
     counted = [
@@ -85,7 +85,7 @@ _COUNTED = ("read_bytes", "write_bytes", "metadata")
 
 
 def lived(question: Question, job: OneJob) -> OneJob:
-    """With the time in which it did anything. Raises NotThere."""
+    """With the period in which it was active. Raises NotThere."""
     end = question.asked.end or question.asked.now - LAG_S * SECOND
     looked_at = span(end - _LOOKED_BACK, end, question.store.catalogue)
     moments = questions.extent(question.store, job, looked_at)
@@ -95,7 +95,7 @@ def lived(question: Question, job: OneJob) -> OneJob:
 
 
 def whole_span(question: Question, job: OneJob) -> Span:
-    """The job's whole time, or what is asked for."""
+    """The job's whole time, or the requested span."""
     chosen = question.asked.length("")
     if chosen or job.lived is None:
         return question.within(chosen)
@@ -107,7 +107,7 @@ def whole_span(question: Question, job: OneJob) -> Span:
 def _own(question: Question, job: OneJob, within: Span, place: str) -> list[Chart]:
     text = question.text
     rows = as_rows(questions.over_time(question.store, job, within, place))
-    # Where it has no rows it did nothing: its curves are known wherever the span is over.
+    # Without rows the job did nothing: its curves are known wherever the span is over.
     known = (within.begin, known_span([], within, question.asked.now)[1])
     moved = [
         Curve(text.gettext("read"), values(rows, "read_bytes", within, known=known), "read"),
@@ -167,7 +167,7 @@ def _other_curves(question: Question, within: Span, heavy: Rows, rows: list[Rows
 
 
 def _other_label(question: Question, other: dict[str, object]) -> str:
-    """Whose it is and which, for who may know it."""
+    """Owner and name of the job, for visitors who may know them."""
     if other["mine"] is not True:
         return question.text.gettext("another user's job")
     user = f" ({login(str(other['user']))})" if other["user"] is not None else ""

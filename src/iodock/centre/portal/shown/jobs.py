@@ -30,7 +30,7 @@ MOST = 100
 
 
 WORDS = (*SPAN, "at", "user", "fs", "q", "sort", "order", "top")
-"""What of an address this page uses."""
+"""Parameters of this page."""
 
 
 def shown(question: Question) -> Shown:
@@ -55,10 +55,10 @@ def shown(question: Question) -> Shown:
 
 
 def table(question: Question, within: Span, wanted: jobs.Wanted) -> tuple[Table, int]:
-    """Jobs with their names, and how many there are. Raises StoreError."""
+    """Jobs with their names, and their total number. Raises StoreError."""
     rows = as_rows(jobs.jobs(question.store, within, question.site.ids, wanted))
     found = called.names(question.store, (str(row["job"]) for row in rows), within.begin, within.end)
-    # The job's page shows the job's whole time, unless this one shows the past.
+    # The job's page shows the job's whole time, unless this page shows the past.
     carried = dict(question.own)
     made = [_row(row, carried, found) for row in rows]
     listed = Table("jobs", question.text.gettext("Jobs"), columns(question.text), list(made), empty(question))
@@ -75,7 +75,7 @@ def _row(row: dict[str, object], carried: Mapping[str, str], found: called.Names
 
 
 def columns(text: Language) -> tuple[Column, ...]:
-    """Of the table."""
+    """Columns of the table."""
     return (
         Column("job", text.gettext("job"), "job", "job"),
         Column("user", text.gettext("user"), "user", "user"),

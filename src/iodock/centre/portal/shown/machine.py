@@ -1,4 +1,4 @@
-"""One machine: disks, load, pressure, its jobs and what happened. For operators."""
+"""One machine: disks, load, pressure, its jobs and events. For operators."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ from iodock.centre.portal.tables import Column, Table
 
 Rows = list[dict[str, object]]
 _MOST_DISKS = 6
-"""Told apart in charts; the table has all."""
+"""Disks with their own curve; the table has all."""
 
 
 WORDS = (*SPAN, "host", "at", "sort", "order")
-"""What of an address this page uses."""
+"""Parameters of this page."""
 
 
 def shown(question: Question) -> Shown:
-    """Of the machine that is asked for, or a list of them. Raises NotThere: for users; RequestError,
-    StoreError."""
+    """The requested machine, or a list of machines. Raises NotThere for users; RequestError, StoreError."""
     if not question.visitor.may_see_all:
         raise NotThere
     text, within, host = question.text, question.within("1h"), question.asked.text("host")
@@ -80,11 +79,11 @@ def _marks(question: Question, what: Rows) -> tuple[Mark, ...]:
 
 
 Known = tuple[int, int]
-"""From when to when anything was read of a machine, ns since the epoch."""
+"""First and last reading of a machine, ns since the epoch."""
 
 
 def _known(within: Span, rows: Rows, read: int | None) -> Known:
-    """A disk that does nothing has no rows: it did nothing as long as its machine was read."""
+    """An idle disk has no rows: it was idle as long as its machine was read."""
     steps = [int(str(row["bucket"])) for row in rows]
     first, last = min(steps, default=0), max(steps, default=-1)
     begin, end = (within.begin + step * within.step for step in (first, last + 1))
@@ -123,7 +122,7 @@ def _curve(
 
 
 def _busiest(disks: Rows) -> list[str]:
-    """A volume manager's devices are disks, too: they are told apart, and never added."""
+    """A volume manager's devices are disks, too: they are separate and never summed."""
     busy = _sums(disks)
     names = sorted(busy, key=lambda name: (-busy[name]["busy_us"], -_moved(busy[name]), name))
     return [name for name in names if busy[name]["operations"] or _moved(busy[name])][:_MOST_DISKS]
@@ -180,7 +179,7 @@ def _pressure(question: Question, within: Span, known: Known, rows: Rows, share:
 
 
 def _jobs(question: Question, host: str, within: Span) -> tuple[Table, bool]:
-    """And whether the jobs of a file server are those of the last hour only."""
+    """Also returns whether the jobs of a file server are only those of the last hour."""
     store, ids = question.store, question.site.ids
     end = question.asked.end or question.asked.now
     numbers = tuple(sorted(machine.jobs_on(store, ids, host, within, end)))
@@ -223,7 +222,7 @@ def _disks(question: Question, known: Known, disks: Rows) -> Table:
 
 
 def _over_time(question: Question, within: Span, disks: Rows) -> Table:
-    """For download: the disks' curves."""
+    """For download: the values of the disks' curves."""
     text = question.text
     columns = (
         Column("begin_ts", text.gettext("step begins"), "time"),

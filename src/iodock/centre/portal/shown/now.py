@@ -1,5 +1,4 @@
-"""The servers now: in which state, since when, by what evidence, who may have caused it, and what was
-before."""
+"""The servers now: state, since when, evidence, possible causes, and earlier episodes."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from iodock.centre.watch.watching import Spell
 from iodock.shared.response import Intervention
 
 WORDS: tuple[str, ...] = ()
-"""What of an address this page uses."""
+"""Parameters of this page."""
 _MOST_SERVERS = 200
 _MOST_PAST = 100
 _QUIET = ("healthy", "busy")
@@ -25,16 +24,16 @@ _QUIET = ("healthy", "busy")
 
 @dataclass(frozen=True)
 class Helps:
-    """What to do about an unwell server."""
+    """Advice about an unwell server."""
 
     owner: list[str]
     """Sentences for the job's owner."""
     operators: cures.OperatorCures | None
-    """None: the visitor is none."""
+    """None: the visitor is not an operator."""
 
 
 def shown(question: Question) -> Shown:
-    """Users see what happens to file systems, and of jobs only their own. Raises StoreError."""
+    """Users see the state of file systems, but only their own jobs. Raises StoreError."""
     text, now = question.text, question.asked.now
     verdicts = question.verdicts
     unwell = [one for one in verdicts if one.state in UNWELL]
@@ -54,8 +53,7 @@ def shown(question: Question) -> Shown:
 
 
 def seen(question: Question, verdict: Verdict) -> list[Suspect]:
-    """Operators see all; a user sees his own jobs. Of whom nobody knows the owner, only operators are
-    told."""
+    """Operators see all; a user sees his own jobs. Jobs with an unknown owner are shown only to operators."""
     if question.visitor.may_see_all:
         return list(verdict.suspects)
     own = names(question.visitor.user)
@@ -63,7 +61,8 @@ def seen(question: Question, verdict: Verdict) -> list[Suspect]:
 
 
 def _helps(question: Question, verdict: Verdict) -> Helps:
-    """What helps the owner of the first job that the visitor may see, and, for operators, themselves."""
+    """Advice for the owner of the first job that the visitor may see, and, if the visitor is an operator, for
+    operators."""
     text, responder = question.text, question.site.responder
     rules = responder.rules if responder else Intervention()
     named = seen(question, verdict)

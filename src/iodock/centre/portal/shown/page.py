@@ -1,4 +1,4 @@
-"""What all pages have in common."""
+"""Shared by all pages."""
 
 from __future__ import annotations
 
@@ -31,37 +31,38 @@ NOTICES_EVERY_S = 10
 HISTORY_DAYS = 30
 """Of the page Now."""
 LAG_S = 15
-"""What happened since may not be here yet: an agent reads every 10 s, and rows are written every 5."""
+"""Delay until data arrives: an agent reads every 10 s, and rows are written every 5 s."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """What is told to `monitor serve`."""
+    """Options of `monitor serve`."""
 
     ids: JobIds = field(default_factory=JobIds)
     limits: ServerStates = field(default_factory=ServerStates)
     names_jobs: bool = True
-    """False: pages do not tell what jobs are called."""
+    """False: pages do not show the names of jobs."""
     is_synthetic: bool = False
-    """All of it is made up, and every page says so."""
+    """All data is invented, and every page says so."""
     responder: Responder | None = None
-    """None: nobody is told, and nothing is done."""
+    """None: no notices are sent, and no actions are taken."""
     watching: Watching | None = None
-    """Who looks at every sample; None: looked at as pages are asked for."""
+    """The watcher of every sample; None: states are computed when a page needs them."""
     episodes: Callable[[int, int], list[Episode] | None] | None = None
-    """Those between two moments, ns since the epoch, where there is no responder; None: nobody keeps any."""
+    """Episodes between two moments, ns since the epoch, if there is no responder; None: they are not
+    stored."""
 
 
 SPAN = ("range", "end")
-"""Words of an address that `Question.within` uses."""
+"""Parameters that `Question.within` uses."""
 
 
 class NotThere(Exception):
-    """Nothing that this visitor may see."""
+    """The visitor may not see it, or it does not exist."""
 
 
 class Remembered:
-    """What all visitors are told alike, and is asked for once in a while."""
+    """Data that is the same for all visitors and is updated at intervals."""
 
     def __init__(self, watching: Watching) -> None:
         self._lock = threading.Lock()
@@ -69,7 +70,7 @@ class Remembered:
         self._degraded: tuple[int, list[Degraded]] | None = None
 
     def verdicts(self, now: int) -> tuple[Verdict, ...]:
-        """Of servers, the worst first; none where the store can't be asked."""
+        """Verdicts of servers, the worst first; empty if the store can't be read."""
         try:
             return self.watching.look(now)
         except IodockError:
@@ -89,7 +90,7 @@ class Remembered:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a file system is degraded, as it is told to everybody."""
+    """The reason why a file system is degraded, as shown to every visitor."""
 
     file_system: str
     title: str
@@ -98,7 +99,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Question:
-    """Who asks what, of which store."""
+    """The visitor, the request and the store."""
 
     store: MonitorTables
     site: Site
@@ -112,19 +113,20 @@ class Question:
         return seen_by(self.visitor)
 
     def within(self, otherwise: str) -> Span:
-        """The span that is asked for; else the last of a key of RANGES. Raises RequestError, StoreError."""
+        """The requested span, else the last one with a length from RANGES. Raises RequestError,
+        StoreError."""
         end = self.asked.end or self.asked.now - LAG_S * SECOND
         length, _ = RANGES[self.asked.length(otherwise)]
         return span(end - length, end, self.store.catalogue)
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """As of now, or at most a sample ago."""
+        """As of now, or at most a sample old."""
         return self.state.verdicts(self.asked.now)
 
     @property
     def unwell(self) -> list[Verdict]:
-        """Of each file system the worst; what an event of an array or a path says has a notice of its own."""
+        """The worst state of each file system; an event of an array or a path has its own notice."""
         worst: dict[str, Verdict] = {}
         for one in self.verdicts:
             if one.state in UNWELL and not any(part.what in TITLES for part in one.evidence):
@@ -133,7 +135,8 @@ class Question:
 
     @property
     def history(self) -> tuple[Spell, ...]:
-        """Spells of trouble, the newest first; those of before the collector started as episodes are kept."""
+        """Periods of trouble, the newest first; those from before the collector's start come from stored
+        episodes."""
         spells = self.state.watching.history()
         responder = self.site.responder
         try:
@@ -144,7 +147,7 @@ class Question:
 
     @property
     def degraded(self) -> list[Reason]:
-        """As of now, or a few seconds ago: of each file system each reason once, since when it is so."""
+        """As of now, or a few seconds old: each reason of each file system once, with its start."""
         first: dict[tuple[str, str], int] = {}
         for one in self.state.degraded(self.store, self.asked.now):
             key = (one.file_system, self.text.gettext(TITLES[one.kind]))
@@ -153,12 +156,12 @@ class Question:
 
     @property
     def is_empty(self) -> bool:
-        """Has nobody pushed anything yet?"""
+        """Whether no data has ever been pushed."""
         return self.store.is_empty
 
     @property
     def own(self) -> Mapping[str, str]:
-        """What goes along with every link."""
+        """Parameters that every link keeps."""
         language = self.asked.values.get("lang", "")
         return {"lang": language} if language else {}
 
@@ -174,11 +177,11 @@ class Shown:
     tables: list[Table]
     charts: list[Chart] = field(default_factory=list)
     more: Mapping[str, object] = field(default_factory=dict)
-    """What only this page's template knows."""
+    """Values that only this page's template uses."""
     refreshes: bool = True
 
 
 def known_span(rows: list[dict[str, object]], within: Span, now: int) -> tuple[int, int]:
-    """Since when and until when curves are known, ns since the epoch. The step that is under way is not."""
+    """The period in which curves are known, ns since the epoch. It excludes the step in progress."""
     begin = min((int(str(row["bucket"])) for row in rows), default=0) * within.step + within.begin
     return begin, now - LAG_S * SECOND if now - within.end < HOUR else within.end

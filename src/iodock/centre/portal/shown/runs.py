@@ -1,4 +1,4 @@
-"""Earlier runs of a job's name, and whether this one is slower."""
+"""Earlier runs of jobs with the same name, and whether this run is slower."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ LOOKED_BACK = 30 * DAY
 
 @dataclass(frozen=True)
 class Compared:
-    """What is said of a job that has a name."""
+    """Verdict on a job that has a name."""
 
     name: str
     judgement: Judgement
     verdict: str
     evidence: str
     tables: list[Table]
-    """Of all runs, and of the verdict for download."""
+    """Texts of all runs, and of the verdict for download."""
 
 
 @dataclass(frozen=True)
 class KnownRuns:
-    """A job among those of its name."""
+    """A job among the jobs with its name."""
 
     name: str
     own: Run
@@ -42,7 +42,7 @@ class KnownRuns:
 
 
 def compared(question: Question, job: OneJob, users: list[str], place: str) -> Compared | None:
-    """As `known_runs`, for a page."""
+    """The same as `known_runs`, for a page."""
     known = known_runs(question, job, users, place)
     if known is None:
         return None
@@ -55,15 +55,16 @@ def compared(question: Question, job: OneJob, users: list[str], place: str) -> C
 def known_runs(
     question: Question, job: OneJob, users: list[str], place: str, last: Sums | None = None
 ) -> KnownRuns | None:
-    """USERS: whose the job is, as its rows say. LAST: what its last run did, of a job that was run before.
-    None: nobody knows what it is called. Raises StoreError."""
+    """USERS: owner of the job, from its rows. LAST: data of its last run, for a job that ran before. None:
+    its name is not known. Raises StoreError."""
     store = question.store
     end = question.asked.end or question.asked.now - LAG_S * SECOND
     begin = (job.lived or (end, end))[0]
     sees_all = question.visitor.may_see_all
     whose = users
     if not users and sees_all:
-        # Of a job whose id names no user only operators may know it, and it has the name that one user told.
+        # If a job's id contains no user, only operators may see it, and it has the name that one user
+        # reported.
         whose = called.tellers(called.names(store, [job.number], begin, end), job.number)
     for user in whose:
         name, alike = called.alike(store, job.number, names(user), begin, end, MOST_RUNS)
@@ -116,7 +117,7 @@ def _runs(question: Question, own: Run, every: list[Run], judgement: Judgement) 
         Column("read_rate", text.gettext("read/s"), "bytes_rate"),
         Column("write_rate", text.gettext("written/s"), "bytes_rate"),
         Column("metadata_rate", text.gettext("metadata/s"), "rate"),
-        # For programs: what does not depend on the language.
+        # For programs: independent of the language.
         Column("end_ts", text.gettext("last reading"), "plain"),
         Column("state", text.gettext("state"), "plain"),
         Column("compared", text.gettext("compared"), "plain"),

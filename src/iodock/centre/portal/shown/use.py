@@ -1,4 +1,4 @@
-"""How much users and groups moved in a month."""
+"""Bytes that users and groups moved in a month."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _SUMS = ("jobs", "read_bytes", "write_bytes", "reads", "writes", "metadata")
 
 
 WORDS = ("month", "at")
-"""What of an address this page uses."""
+"""Parameters of this page."""
 
 
 def shown(question: Question) -> Shown:
-    """A user sees the own line. Raises RequestError, StoreError."""
+    """A user sees only his own line. Raises RequestError, StoreError."""
     text, place = question.text, question.asked.place or SERVERS
     month, begin, end = question.asked.month()
     rows = as_rows(use.by_user(question.store, begin, end, question.site.ids, question.seen, place))

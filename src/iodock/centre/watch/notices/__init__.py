@@ -1,1 +1,1 @@
-"""Notices: who is told of an episode, in which words, and how it is sent."""
+"""Notices of episodes: recipients, texts, and ways of sending."""

@@ -1,4 +1,4 @@
-"""A job's digest by mail, to the job's owner."""
+"""Mails a job's digest to the job's owner."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from iodock.shared.response import Notices
 def letters(
     notices: Notices, digest_id: str, owners: Sequence[str], told: Callable[[str], str]
 ) -> list[Letter]:
-    """One for each recipient of the settings with `who = "digest"`. TOLD: a language's code -> the digest as
-    text. Raises RequestError: nobody is to be told, or it is not known who owns the job."""
+    """One letter for each recipient of the settings with `who = "digest"`. TOLD: a language's code -> the
+    digest as text. Raises RequestError: there is no such recipient, or the owner of the job is not known."""
     every = {name: one for name, one in notices.to.items() if one.who == "digest"}
     if not every:
         raise RequestError(
@@ -36,5 +36,5 @@ def letters(
 
 
 def _number(digest_id: str) -> int:
-    """The same job, the same mail: programs that read mail show it once."""
+    """The same job gives the same message id, so that mail programs show it once."""
     return int.from_bytes(hashlib.sha256(digest_id.encode()).digest()[:6], "big")

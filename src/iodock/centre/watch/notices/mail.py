@@ -18,14 +18,14 @@ from iodock.shared.response import Notices
 from iodock.shared.text import visible
 
 _PERMANENT = 500
-"""Answers of a mail server from here on: it will never take this."""
+"""From this reply code a mail server will never accept the message."""
 
 
 class Mail:
-    """By one mail server."""
+    """Sends through one mail server."""
 
     def __init__(self, rules: Notices) -> None:
-        """Raises RequestError: the address of the server, or its password's file."""
+        """Raises RequestError: invalid server address, or unreadable password file."""
         self._rules = rules
         self._server = host_port(rules.smtp)
         self._password = secret(rules.smtp_password_file) if rules.smtp_password_file else ""
@@ -45,7 +45,7 @@ class Mail:
             server = self._connected()
             try:
                 server.send_message(mail, self._rules.sender, [letter.address])
-                # It is taken: how the server says good-bye must not send it again.
+                # The message was accepted: an error while closing must not send it again.
                 with contextlib.suppress(OSError, smtplib.SMTPException):
                     server.quit()
             finally:
@@ -62,9 +62,9 @@ class Mail:
             raise TryAgain(type(error).__name__) from error
 
     def written(self, letter: Letter) -> EmailMessage:
-        """The mail: its begin and its end are one thread, and no robot answers."""
+        """The mail: begin and end of an episode are one thread, and automatic replies are suppressed."""
         mail = EmailMessage()
-        # A header has no line breaks, whatever a job is called.
+        # A header must not contain line breaks, whatever a job's name is.
         mail["Subject"] = f"[iodock] {visible(letter.message.subject)}"
         mail["From"], mail["To"] = self._rules.sender, letter.address
         mail["Date"] = formatdate(localtime=True)

@@ -1,5 +1,5 @@
-"""What a notice says, to each kind of recipient, in two languages. Names of jobs and whatever else comes from
-outside is made visible and short first: it can't end a line, begin a header or turn the direction of text."""
+"""Texts of notices for each kind of recipient, in two languages. Names of jobs and all other outside text is
+first made visible and shortened: it can't end a line, begin a header or change the text direction."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _USERS_NOTICE = {
 
 @dataclass(frozen=True)
 class Occasion:
-    """The begin or the end of one episode, or of several of one file system that are told together."""
+    """The begin or end of one episode, or of several of one file system in one notice."""
 
     phase: Phase
     episode: Episode
     servers: tuple[str, ...]
     at_ns: int
-    """When it is told."""
+    """Time of the notice."""
 
     @property
     def group(self) -> int:
-        """The episode with which it is told."""
+        """The episode that it shares a notice with."""
         return self.episode.told or self.episode.number
 
     @property
@@ -64,7 +64,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Writer:
-    """What a message is made with."""
+    """Inputs of a message."""
 
     rules: Intervention
     privacy: Privacy
@@ -85,14 +85,14 @@ class Writer:
         return Message(_subject(occasion, text), _joined(lines), self._facts(occasion, with_suspects=True))
 
     def for_users(self, occasion: Occasion, text: Language) -> Message:
-        """Nobody is named."""
+        """Without names."""
         lines = [_what(occasion, text)]
         if occasion.phase == "begin":
             lines.append(text.gettext(_USERS_NOTICE[occasion.worst]))
         return Message(_subject(occasion, text), _joined(lines), self._facts(occasion, with_suspects=False))
 
     def for_owner(self, occasion: Occasion, suspect: Suspect, text: Language) -> Message:
-        """About the own job only."""
+        """About the recipient's own job only."""
         job, episode = self._job(suspect), occasion.episode
         if occasion.phase == "end":
             subject = text.gettext(
@@ -222,7 +222,7 @@ def _joined(lines: list[str]) -> str:
 
 
 def _moment(ns: int) -> str:
-    """In the collector's zone."""
+    """In the collector's time zone."""
     return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(ns / _SECOND))
 
 

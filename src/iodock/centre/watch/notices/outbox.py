@@ -1,6 +1,5 @@
-"""Letters that are to be sent. They wait in the ledger, so that a restart neither loses them nor sends one
-twice: a letter is marked before it is sent, and one that was being sent when the collector ended is not sent
-again."""
+"""The queue of letters, stored in the ledger so that a restart neither loses them nor sends one twice: a
+letter is marked before it is sent, and one that was being sent when the collector ended is not sent again."""
 
 from __future__ import annotations
 
@@ -25,21 +24,22 @@ _LONGEST_WAIT_S = 600
 
 
 class Sender(Protocol):
-    """Sends one letter. Raises TryAgain, or Refused: it will never be taken."""
+    """Sends one letter. Raises TryAgain, or Refused: it will never be accepted."""
 
     def __call__(self, letter: Letter) -> None: ...
 
 
 class TryAgain(Exception):
-    """It could not be sent now."""
+    """The letter could not be sent now."""
 
 
 class Refused(Exception):
-    """It will never be taken."""
+    """The letter will never be accepted."""
 
 
 def put(connection: sqlite3.Connection, letters: Iterable[Letter], now: int, most: int) -> None:
-    """Puts letters that were not there before. Beyond MOST that wait they are lost, and counted."""
+    """Adds letters that are not yet in the queue. Letters beyond MOST waiting ones are dropped and
+    counted."""
     waiting = connection.execute("SELECT count(*) FROM outbox WHERE status = 'waiting'").fetchone()[0]
     for letter in letters:
         if waiting >= most:
@@ -56,13 +56,13 @@ def put(connection: sqlite3.Connection, letters: Iterable[Letter], now: int, mos
 
 
 class Outbox:
-    """Sends what is due. One thread of each channel does so at a time."""
+    """Sends what is due. Each channel has one thread at a time."""
 
     def __init__(self, ledger: Ledger, rules: Notices, send: Sender) -> None:
         self._ledger, self._rules, self._send = ledger, rules, send
 
     def recover(self) -> None:
-        """At the start: what was being sent may have arrived. Raises StoreError."""
+        """Called at the start: letters that were being sent may have arrived. Raises StoreError."""
         with self._ledger.writing() as connection:
             for row in connection.execute(
                 "SELECT number, channel FROM outbox WHERE status = 'sending'"
@@ -73,8 +73,8 @@ class Outbox:
         self, now: int, is_over: Callable[[], bool] = lambda: False, most: int = 100,
         channel: Channel | None = None,
     ) -> int:  # fmt: skip
-        """How many were tried. NOW: ns since the epoch. IS_OVER: nothing more is begun. CHANNEL: only what
-        goes out by it; None: all. Raises StoreError."""
+        """Number of letters tried. NOW: ns since the epoch. IS_OVER: stop before the next letter. CHANNEL:
+        only this one; None: all. Raises StoreError."""
         rows = self._ledger.read(
             "SELECT * FROM outbox WHERE status = 'waiting' AND next_ns <= ? "
             "AND channel = coalesce(?, channel) ORDER BY next_ns, number LIMIT ?",
@@ -84,7 +84,7 @@ class Outbox:
         for row in rows:
             if is_over():
                 break
-            # A mail server that hangs must not keep the others waiting for each of its letters.
+            # A mail server that hangs must not delay the others once per letter.
             if row["channel"] not in stuck:
                 tried += 1
                 if not self._try(row, now):
@@ -96,14 +96,14 @@ class Outbox:
         return int(self._ledger.read("SELECT count(*) AS n FROM outbox WHERE status = 'waiting'")[0]["n"])
 
     def forget(self, before: int) -> None:
-        """Removes what was sent or lost, and made before. Raises StoreError."""
+        """Removes letters that were sent or lost, and created before this time. Raises StoreError."""
         with self._ledger.writing() as connection:
             connection.execute(
                 "DELETE FROM outbox WHERE status IN (?, ?) AND made_ns < ?", (SENT, LOST, before)
             )
 
     def _try(self, row: Row, now: int) -> bool:
-        """False: it is to be tried again."""
+        """False: it will be tried again."""
         with self._ledger.writing() as connection:
             connection.execute("UPDATE outbox SET status = 'sending' WHERE number = ?", (row["number"],))
         try:
@@ -115,7 +115,7 @@ class Outbox:
             self._later(row, now, str(error))
             return False
         except Exception as error:
-            # Else it would stay marked as being sent, and be lost without a word.
+            # Otherwise it would stay marked as being sent, and be lost silently.
             self._later(row, now, type(error).__name__)
             return False
         else:
@@ -135,7 +135,7 @@ class Outbox:
             )
 
     def _finish(self, connection: sqlite3.Connection, row: Row, status: str, why: str) -> None:
-        """The text is not kept longer than it is needed."""
+        """The text is not kept longer than needed."""
         connection.execute(
             "UPDATE outbox SET status = ?, message = '' WHERE number = ?", (status, row["number"])
         )
@@ -143,7 +143,7 @@ class Outbox:
 
 
 def told(connection: sqlite3.Connection, group: int) -> list[tuple[str, str]]:
-    """Recipient and address of all letters that told of a begin."""
+    """Recipient and address of all letters about a begin."""
     start = key(group, "begin")
     rows = connection.execute(
         "SELECT key FROM outbox WHERE substr(key, 1, ?) = ? ORDER BY number", (len(start), start)

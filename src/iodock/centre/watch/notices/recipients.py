@@ -1,4 +1,4 @@
-"""Whom an occasion is told to: a site's recipients, each with an address that was checked."""
+"""Recipients of a notice: those in a site's settings, each with a checked address."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from iodock.shared.language import N_, language_in
 from iodock.shared.response import Notices, Recipient
 
 Sufferers = Callable[[str], Iterable[str] | None]
-"""File system -> login names of its users at this moment; None: unknown."""
+"""File system -> login names of its present users; None: unknown."""
 USER = "{user}"
 UNKNOWN = N_("users are not known")
 TOO_MANY_USERS = N_("more users than most_users")
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", re.ASCII)
-"""Login names that become part of an address; others get no mail."""
+"""Login names that may become part of an address; others get no mail."""
 MAIL = re.compile(r"[A-Za-z0-9._%+={}-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?", re.ASCII)
 _HOST_PORT = re.compile(r"([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})", re.ASCII)
 
@@ -31,7 +31,7 @@ class Letter:
     """One message to one address."""
 
     group: int
-    """The episode that it is about, or the first of those that are told together."""
+    """The episode, or the first of those in one notice."""
     phase: Phase
     channel: str
     recipient: str
@@ -41,28 +41,28 @@ class Letter:
 
     @property
     def key(self) -> str:
-        """The same for the same occasion and address: it is sent once."""
+        """Equal for the same occasion and address, so that it is sent once."""
         return key(self.group, self.phase, self.recipient, self.address)
 
     @property
     def begin_key(self) -> str:
-        """That of the letter that told of the begin."""
+        """Key of the letter about the begin."""
         return key(self.group, "begin", self.recipient, self.address)
 
 
 def address_of(form: str, user: str) -> str:
-    """FORM with USER in it. Empty: such a name becomes no part of an address."""
+    """FORM with USER in it. Empty: such a name must not become part of an address."""
     return form.replace(USER, user) if _USER.fullmatch(user) else ""
 
 
 def key(group: int, phase: Phase, *more: str) -> str:
-    """Of a letter. With less than all of it: what the keys of an occasion begin with."""
+    """Key of a letter. With fewer arguments: the prefix of an occasion's keys."""
     whole = json.dumps([group, phase, *more])
     return whole if len(more) == 2 else whole[:-1] + ","
 
 
 def checked(notices: Notices) -> Notices:
-    """The settings. Raises RequestError: an address or a server that can't be one."""
+    """The settings. Raises RequestError: an invalid address or server."""
     for name, recipient in notices.to.items():
         where = f"[notices.to.{name}]"
         if reason := _wrong(recipient):
@@ -110,16 +110,16 @@ def host_port(text: str) -> tuple[str, int]:
 
 @dataclass(frozen=True)
 class Letters:
-    """Makes the letters of an occasion."""
+    """Creates the letters of an occasion."""
 
     notices: Notices
     writer: Writer
     sufferers: Sufferers
     lost: Counter[str] = field(default_factory=Counter)
-    """Reasons why users were left out, and how often; the teller adds them to the counts."""
+    """Reasons for leaving out users, and their numbers; the caller adds them to the counts."""
 
     def of_begin(self, occasion: Occasion) -> list[Letter]:
-        """To operators and users; owners are told apart."""
+        """For operators and users; owners are handled separately."""
         return [
             self._letter(occasion, name, address, user)
             for name, one in self._about(occasion) if one.who in ("operators", "users")
@@ -127,7 +127,7 @@ class Letters:
         ]  # fmt: skip
 
     def of_owner(self, occasion: Occasion, suspect: Suspect) -> list[Letter]:
-        """To the owner of a job, where that is known and the suspicion is sure enough."""
+        """For the owner of a job, if that is known and the suspicion is certain enough."""
         owner = suspect.owner or ""
         if not _USER.fullmatch(owner) or suspect.confidence < self.notices.owner_confidence:
             return []
@@ -137,7 +137,7 @@ class Letters:
         ]  # fmt: skip
 
     def of_end(self, occasion: Occasion, told: Iterable[tuple[str, str]]) -> list[Letter]:
-        """TOLD: recipient and address of those who were told of the begin."""
+        """TOLD: recipient and address of the letters about the begin."""
         found = []
         for name, address in told:
             recipient = self.notices.to.get(name)
@@ -183,7 +183,7 @@ class Letters:
 
 
 def _user_in(form: str, address: str) -> str:
-    """The login name for which {user} stands in an address; empty: none."""
+    """The login name for {user} in an address; empty: none."""
     before, place, after = form.partition(USER)
     return address[len(before) : len(address) - len(after)] if place else ""
 

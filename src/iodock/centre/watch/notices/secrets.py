@@ -11,8 +11,7 @@ from iodock.shared.errors import RequestError
 
 
 def secret(path: str) -> str:
-    """The first line of a file. Raises RequestError: it can't be read, others may read
-    it, or it has no text."""
+    """The first line of a file. Raises RequestError: it is unreadable, others may read it, or it is empty."""
     try:
         with files.opened(Path(path)) as file:
             mode = os.fstat(file.fileno()).st_mode

@@ -1,4 +1,4 @@
-"""The ways of sending, by channel."""
+"""The channels for sending."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from iodock.shared.response import Notices
 
 
 class Channels:
-    """Those that a site uses."""
+    """The channels that a site uses."""
 
     def __init__(self, rules: Notices) -> None:
-        """Raises RequestError: a file of a secret can't be read, or an address is none."""
+        """Raises RequestError: a file with a secret is unreadable, or an address is invalid."""
         used = {one.by for one in rules.to.values()}
         tokens = {name: secret(one.token_file) for name, one in rules.to.items() if one.token_file}
         self._senders: dict[str, Sender] = {"webhook": Webhook(rules, tokens), "syslog": Syslog()}

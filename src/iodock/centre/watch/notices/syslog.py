@@ -10,11 +10,11 @@ from iodock.centre.watch.notices.recipients import Letter, host_port
 from iodock.shared.text import shorten, visible
 
 _LONGEST = 900
-"""Relays may cut what is longer than 1024 bytes (RFC 3164)."""
+"""Relays may cut messages longer than 1024 bytes (RFC 3164)."""
 
 
 class _Raising(SysLogHandler):
-    """The library's own would print a failure and go on."""
+    """The library's own handler would print a failure and continue."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         raise
@@ -36,7 +36,7 @@ class Syslog:
             raise TryAgain(type(error).__name__) from error
 
     def line(self, letter: Letter) -> str:
-        """Without line breaks: each would begin an entry of its own."""
+        """Without line breaks, each of which would begin a new entry."""
         first = letter.message.text.split("\n")[0]
         suspects = letter.message.facts.get("suspects")
         jobs = [str(one.get("job")) for one in suspects[:3]] if isinstance(suspects, list) else []

@@ -13,11 +13,11 @@ from iodock.centre.watch.notices.recipients import Letter
 from iodock.shared.response import Notices
 
 _AGAIN = (408, 425, 429)
-"""Refusals that are over some time."""
+"""Temporary refusals."""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Where a token is sent is the site's decision, not the answering server's."""
+    """The site decides where a token is sent, not the responding server, so redirects are refused."""
 
     def redirect_request(self, *given: object, **named: object) -> None:
         return None

@@ -1,4 +1,5 @@
-"""Schedulers: what they say of jobs, and how they hold, suspend or requeue one. A file for each."""
+"""Schedulers: information about jobs, and commands that hold, suspend or requeue them. One file for each
+scheduler."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ SCHEDULERS: Mapping[SchedulerName, Scheduler] = {
 
 
 def chosen(name: str) -> Scheduler | None:
-    """By its name in settings. `auto`: the one whose program is here, if that is clear (three have a
-    qstat)."""
+    """By its name in settings. `auto`: the one whose commands are installed here, if that is unique (three
+    have a qstat)."""
     if name != "auto":
         return next((one for one in SCHEDULERS.values() if one.name == name), None)
     here = [one for one in SCHEDULERS.values() if shutil.which(one.program)]

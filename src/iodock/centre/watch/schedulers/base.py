@@ -1,8 +1,8 @@
-"""What a scheduler is to us: a strict form of job ids, a question about one job, and commands with their
-undoing.
+"""Interface of a scheduler: a strict format of job ids, a query for one job, and commands with their
+reversals.
 
 An adapter is data and one parser. Commands are lists of words, `{job}` is a word of its own, and no shell
-reads them."""
+interprets them."""
 
 from __future__ import annotations
 
@@ -20,76 +20,77 @@ JOB = "{job}"
 
 
 class SchedulerError(IodockError):
-    """The scheduler did not answer, or refused."""
+    """The scheduler did not respond, or refused."""
 
 
 class JobIdRefused(IodockError):
-    """What a server reported as a job's id is none of this scheduler's. No command was run."""
+    """The job id that a server reported is not valid for this scheduler. No command was run."""
 
 
 @dataclass(frozen=True)
 class JobFacts:
-    """What the scheduler says of a job now."""
+    """The scheduler's present information about a job."""
 
     job: str
     state: JobState
     owner: str | None
     """Login name."""
     mark: str | None
-    """Changes when somebody changes the job's state; None: unknown."""
+    """Changes when the job's state is changed; None: unknown."""
     changed_s: float | None = None
-    """When it came into this state, s since the epoch; None: the scheduler does not say."""
+    """Time of entering this state, s since the epoch; None: the scheduler does not say."""
 
 
 @dataclass(frozen=True)
 class JobDescription:
-    """Whose job it is, and what it is. None: the scheduler does not say."""
+    """Owner and other facts about a job. None: the scheduler does not say."""
 
     owner: str | None = None
     name: str | None = None
-    """As its owner calls it: any text."""
+    """The name given by its owner: any text."""
     nodes: int | None = None
     begin_ns: int | None = None
     end_ns: int | None = None
-    """None: it runs, or nobody knows."""
+    """None: it is running, or its end is not known."""
     job_ids: int | None = None
-    """As so many JobIDs servers count it: with `%H` in jobid_name each node has one. No scheduler says it."""
+    """Number of JobIDs with which servers count it: with `%H` in jobid_name each node has one. No scheduler
+    reports it."""
 
 
 Ask = Callable[[Sequence[str]], str | None]
-"""Runs a command and gives what it prints; None: it failed."""
+"""Runs a command and returns its output; None: it failed."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """How one kind of action is done and undone."""
+    """Commands of one kind of action and its reversal."""
 
     do: tuple[Words, ...]
     undo: tuple[Words, ...]
     before: JobState
-    """The state that a job must be in."""
+    """Required state of the job."""
     after: JobState
-    """The state that it is in then."""
+    """State of the job afterwards."""
 
 
 @dataclass(frozen=True)
 class Scheduler:
     name: str
     job_id: re.Pattern[str]
-    """Of one job; all of the id must match."""
+    """Format of a job id; the whole id must match."""
     asked: tuple[Words, ...]
-    """Commands that print facts of a job; `read` gets their outputs in this order."""
+    """Commands that print information about a job; `read` gets their outputs in this order."""
     read: Callable[[str, tuple[str, ...]], JobFacts | None]
-    """Of the job's id and the outputs; None: the scheduler does not know the job. Raises ValueError."""
+    """Receives the job's id and the outputs; None: the scheduler does not know the job. Raises ValueError."""
     describe: Callable[[Sequence[str], Ask], Mapping[str, JobDescription]]
-    """Of these ids, which are ids of its jobs; of jobs that it does not know, nothing."""
+    """For those of the ids that belong to its jobs; unknown jobs are left out."""
     ways: Mapping[ActionKind, Way]
     was_tried: bool
-    """On a real one; the others were written from manuals."""
+    """Tried with the real scheduler; the others were written from manuals."""
 
     @property
     def program(self) -> str:
-        """Without which it is not there."""
+        """Programs that must be installed."""
         return self.asked[0][0]
 
     def checked(self, job: str) -> str:
@@ -108,5 +109,5 @@ def words(command: Words, job: str) -> list[str]:
 
 
 def one_state(known: Mapping[str, JobState], text: str) -> JobState:
-    """Of a scheduler's own word for a state."""
+    """Maps a scheduler's own word for a state."""
     return known.get(text, "other")

@@ -1,4 +1,4 @@
-"""Owner, name, nodes and times of jobs, of several at once; and how texts of schedulers become these."""
+"""Owner, name, nodes and times of several jobs, and parsers for texts of schedulers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iodock.shared.bounded.commands import answer_of
 from iodock.shared.bounded.limits import OUTPUT
 
 MOST_JOBS = 20
-"""Asked for at once."""
+"""Jobs in one query."""
 _PATIENCE_S = 10.0
 _IN_UTC = ("env", "LC_ALL=C.UTF-8", "TZ=UTC", "SLURM_TIME_FORMAT=%s")
 CTIME = "%a %b %d %H:%M:%S %Y"
@@ -21,7 +21,7 @@ CTIME = "%a %b %d %H:%M:%S %Y"
 def described(
     scheduler: Scheduler | None, jobs: Iterable[str], ask: Ask | None = None
 ) -> Mapping[str, JobDescription]:
-    """By id; of jobs that it does not know, and of ids that are none, nothing."""
+    """By id; unknown jobs and invalid ids are left out."""
     if scheduler is None:
         return {}
     ids = [job for job in dict.fromkeys(jobs) if scheduler.is_id(job)][:MOST_JOBS]
@@ -29,25 +29,25 @@ def described(
 
 
 def answered(command: Sequence[str]) -> str | None:
-    """Never raises: without the scheduler's answer owners are unknown, and all else goes on."""
+    """Never raises: without the scheduler's answer owners are unknown, and everything else goes on."""
     answer = answer_of([*_IN_UTC, *command], OUTPUT, _PATIENCE_S)
     return answer.said if answer.outcome == "answered" and answer.status == 0 else None
 
 
 def whole(text: object) -> int | None:
-    """A number that can be a count, else None."""
+    """A number if it is a valid count, else None."""
     digits = str(text).strip()
     return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else None
 
 
 def moment(text: object) -> int | None:
-    """Of seconds since the epoch, ns."""
+    """From seconds since the epoch, ns."""
     seconds = re.fullmatch(r"[0-9]{1,11}", str(text).strip())
     return int(seconds[0]) * 10**9 if seconds and int(seconds[0]) else None
 
 
 def date_of(text: object, form: str) -> int | None:
-    """Of a date in UTC, as all commands are run, ns since the epoch. FORM: as strptime has it."""
+    """From a date in UTC (all commands run in UTC), ns since the epoch. FORM: for strptime."""
     try:
         at = datetime.strptime(str(text).strip(), form).replace(tzinfo=UTC)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Asks a scheduler and gives it commands, with a limit of time for each."""
+"""Queries a scheduler and runs its commands, with a timeout for each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Run = Callable[[Sequence[str], Limit, float], Answer]
 
 
 class SchedulerDesk:
-    """Of one scheduler."""
+    """For one scheduler."""
 
     def __init__(
         self, scheduler: Scheduler, prefix: Words = (), limit_s: float = 20.0, run: Run = answer_of
@@ -23,14 +23,14 @@ class SchedulerDesk:
         self.scheduler, self._prefix, self._limit_s, self._run = scheduler, prefix, limit_s, run
 
     def way(self, kind: ActionKind) -> Way:
-        """Raises RequestError: this scheduler has none."""
+        """Raises RequestError: this scheduler does not support it."""
         if kind not in self.scheduler.ways:
             known = ", ".join(self.scheduler.ways)
             raise RequestError(f"{self.scheduler.name} has no {kind}", f"[response] action: one of {known}")
         return self.scheduler.ways[kind]
 
     def facts(self, job: str) -> JobFacts | None:
-        """None: the scheduler does not know it, or not any more. Raises JobIdRefused, SchedulerError."""
+        """None: the scheduler does not know it, or no longer. Raises JobIdRefused, SchedulerError."""
         self.scheduler.checked(job)
         said = [self._answer(command, job, asks=True) for command in self.scheduler.asked]
         if not said[0].strip():
@@ -49,7 +49,7 @@ class SchedulerDesk:
         self._each(self.way(kind).undo, job)
 
     def shown(self, kind: ActionKind, job: str) -> str:
-        """The commands as a person would type them; empty: the id is none, or there is no such command."""
+        """The commands as a person would type them; empty: the id is invalid, or there is no such command."""
         way = self.scheduler.ways.get(kind)
         if way is None or not self.scheduler.is_id(job):
             return ""
@@ -67,7 +67,7 @@ class SchedulerDesk:
         if answer.outcome != "answered":
             raise SchedulerError(f"{name}: {_WHY[answer.outcome]}", "see [response] command_s and prefix")
         if answer.status != 0:
-            # A job that is over is unknown to most schedulers, which is an error to them.
+            # Most schedulers do not know a finished job and report an error.
             if asks and any(sign in answer.complained for sign in _UNKNOWN):
                 return ""
             raise SchedulerError(

@@ -14,7 +14,7 @@ _HOLD, _RELEASE = ("qhold", "-h", "o", JOB), ("qrls", "-h", "o", JOB)
 
 
 def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
-    """Of `qstat -xml` with all jobs: that of one job has no state. Raises ValueError."""
+    """From `qstat -xml` with all jobs: the output for one job has no state. Raises ValueError."""
     number, _, task = job.partition(".")
     for one in _listed(outputs[0]):
         if one.findtext("JB_job_number") == number and (not task or one.findtext("tasks") == task):
@@ -25,7 +25,7 @@ def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
 
 
 def describe(ids: Sequence[str], ask: Ask) -> Mapping[str, JobDescription]:
-    """It knows slots and no number of nodes."""
+    """It knows slots but no number of nodes."""
     try:
         jobs = list(_listed(ask(_ALL) or ""))
     except ValueError:
@@ -42,7 +42,7 @@ def describe(ids: Sequence[str], ask: Ask) -> Mapping[str, JobDescription]:
 
 def _listed(answer: str) -> Iterator[ElementTree.Element]:
     """Raises ValueError."""
-    # No document type: entities of one could grow without end.
+    # No document type, because its entities could expand without end.
     if "<!DOCTYPE" in answer:
         raise ValueError("qstat prints another form")
     try:

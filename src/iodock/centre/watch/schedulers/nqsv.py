@@ -26,7 +26,7 @@ _HOLD, _RELEASE = ("qhold", JOB), ("qrls", JOB)
 
 
 def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
-    """Of `qstat -f`: a line for each fact. A fact that is there twice is not believed. Raises ValueError."""
+    """From `qstat -f`: a line for each fact. A fact that appears twice is ignored. Raises ValueError."""
     found: dict[str, list[str]] = {}
     for line in outputs[0].splitlines():
         if line_found := _LINE.fullmatch(line):
@@ -63,7 +63,7 @@ def _requests(answer: str) -> list[tuple[str, dict[str, str]]]:
         if colon and name.strip() == "Request ID":
             found.append((value.strip(), {}))
         elif colon and found:
-            # A later line of the same name is of a part of the request.
+            # A later line with the same name belongs to a part of the request.
             found[-1][1].setdefault(name.strip(), value.strip())
     return found
 

@@ -32,7 +32,7 @@ def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
     jobs = found.get("Jobs", {}) if isinstance(found, dict) else None
     if not isinstance(jobs, dict):
         raise ValueError("qstat prints another form")
-    # The server's name is part of the id, and may be left out.
+    # The server's name is part of the id, and may be omitted.
     facts = next((one for name, one in jobs.items() if name == job or name.split(".")[0] == job), None)
     if facts is None:
         return None
@@ -53,7 +53,7 @@ def describe(ids: Sequence[str], ask: Ask) -> Mapping[str, JobDescription]:
     found: dict[str, JobDescription] = {}
     for full, job in jobs.items() if isinstance(jobs, dict) else ():
         for asked in ids:
-            # A server's name follows the number: both are ids of the job.
+            # A server's name follows the number: both forms are ids of the job.
             if isinstance(job, dict) and asked in (full, full.partition(".")[0]):
                 found[asked] = _of(job)
     return found

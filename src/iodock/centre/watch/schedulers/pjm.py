@@ -1,5 +1,5 @@
 """PJM, the job operation software of Technical Computing Suite: pjstat, pjhold and pjrls, from its end user's
-guide; not tried on a real one. It has no command that suspends a job; a running job that is held begins anew
+guide; not tried on a real one. It has no command that suspends a job; a running job that is held restarts
 when it is released."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HOLD, _RELEASE = ("pjhold", JOB), ("pjrls", JOB)
 
 
 def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
-    """Of `pjstat --data`: a line of titles that begins with H, then one for each job. Raises ValueError."""
+    """From `pjstat --data`: a line of titles that begins with H, then one for each job. Raises ValueError."""
     rows = [line.split(",") for line in outputs[0].splitlines() if line.strip()]
     if not rows:
         return None
@@ -45,7 +45,7 @@ def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
 
 
 _DATE = "%Y/%m/%d %H:%M:%S"
-"""In brackets where a date is expected only."""
+"""In brackets if the date is only expected."""
 _WANTED = "jid,jnam,usr,nnumr,sdt,edt"
 
 

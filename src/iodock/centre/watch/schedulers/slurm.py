@@ -1,7 +1,7 @@
-"""Slurm: scontrol and squeue, as of 22.05 and later.
+"""Slurm: scontrol and squeue, for 22.05 and later.
 
-State and owner are read from squeue with a form that has no text of users in it: in what `scontrol show job`
-prints, a job's name could look like any other field. Where names are asked for, too, they are last."""
+State and owner are read from squeue in a format without texts of users: in the output of `scontrol show job`,
+a job's name could look like any other field. If names are requested, too, they come last."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _STATES: dict[str, JobState] = {
 _ASKED = ("squeue", "--noheader", "--states=all", "--array", "--format=%i %u %T %Q", "--jobs", JOB)
 _SHOWN = ("scontrol", "show", "job", JOB)
 _COUNTED = ("SuspendTime", "Restarts")
-"""Fields that change where somebody suspends, resumes or requeues the job."""
+"""Fields that change when the job is suspended, resumed or requeued."""
 
 
 def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
-    """Raises ValueError: what squeue prints is of another form."""
+    """Raises ValueError: the output of squeue has another format."""
     rows = [line.split() for line in outputs[0].splitlines() if line.strip()]
     found = [row for row in rows if row[0] == job]
     if not found:
@@ -53,7 +53,8 @@ def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
 
 
 def _field(text: str, name: str) -> str | None:
-    """None: it is not there, or twice, as where a job's name or comment pretends to be it."""
+    """None: the value is missing, or appears twice, for example because a job's name or comment imitates
+    it."""
     found = re.findall(rf"(?<!\S){name}=(\S+)", text)
     return found[0] if len(found) == 1 else None
 
@@ -82,7 +83,7 @@ def describe(ids: Sequence[str], ask: Ask) -> Mapping[str, JobDescription]:
 
 
 def _rows(answer: str) -> Iterator[tuple[str, JobDescription]]:
-    """Of a job that ran several times the last counts."""
+    """For a job that ran several times the last run counts."""
     for line in answer.splitlines():
         fields = line.split("|", 5)
         if len(fields) == 6:

@@ -1,4 +1,4 @@
-"""Results of other benchmarks as measurements: every reader, and which one a file is for."""
+"""Readers of other benchmarks' results, and the choice of the one for a file."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ READERS: tuple[Reader, ...] = (
     iodock_json.READER,
 )
 _LEAST = 0.3
-"""Less sure than this is a guess."""
+"""A lower certainty than this is a guess."""
 _TIE = 0.04
 _NOTHING_LEFT = "look at the lines named: copy the whole output again, or mend the benchmark and run it again"
 
 
 def names() -> tuple[str, ...]:
-    """What `--from` takes."""
+    """Values of `--from`."""
     return tuple(reader.name for reader in READERS)
 
 
 def read(path: Path, name: str | None = None) -> Measurements:
-    """What a file or a result's folder holds, read as NAME says or as recognised. Raises MeasurementError;
-    RequestError for a name that is none."""
+    """The content of a file or a result folder, read as NAME says or as detected. Raises MeasurementError;
+    RequestError for an unknown name."""
     source = Source(path)
     reader = recognise(source) if name is None else next((one for one in READERS if one.name == name), None)
     if reader is None:
@@ -56,12 +56,14 @@ def read(path: Path, name: str | None = None) -> Measurements:
     except MeasurementError as error:
         if not source.doubts.counts:
             raise
-        # There would have been a result but for these, which say more than that there is none.
+        # These faulty values explain why there is no result, which is more useful than saying that there is
+        # none.
         raise MeasurementError(f"{source.path}: {'; '.join(source.doubts.notes())}", _NOTHING_LEFT) from error
 
 
 def _credible(measured: Measurements, source: Source) -> Measurements:
-    """MEASURED without what can't be, which is said in notes. Raises MeasurementError where nothing stays."""
+    """MEASURED without impossible values, which are listed in notes. Raises MeasurementError if nothing is
+    left."""
     cells = credible_cells(measured.cells, source.doubts)
     if measured.cells and not cells:
         raise MeasurementError(f"{source.path}: nothing in it can have been measured", _NOTHING_LEFT)
@@ -70,7 +72,7 @@ def _credible(measured: Measurements, source: Source) -> Measurements:
 
 
 def recognise(source: Source) -> Reader:
-    """The reader that is surest of it. Raises MeasurementError where none is, or two are alike."""
+    """The reader that fits it best. Raises MeasurementError if none does, or two fit equally well."""
     sure = sorted(((reader.sniff(source), reader) for reader in READERS), key=lambda one: -one[0])
     (best, first), (second, other) = sure[0], sure[1]
     if best < _LEAST:

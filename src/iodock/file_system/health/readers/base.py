@@ -1,4 +1,4 @@
-"""What a reader is, what it gets to read, and how rows that repeat one another become one cell."""
+"""A reader, its input, and how rows that are repeats become one cell."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from iodock.shared.bounded.limits import MOST_LINES, RESULT
 from iodock.shared.bounded.packed import UNPACK_ERRORS, unpacked
 
 _NOTHING = ("", "-", "NA", "N/A")
-"""As benchmarks write what they did not measure."""
+"""Text that benchmarks write for a missing value."""
 _MOST = 1e30
-"""What is larger was damaged, and would overflow in another unit."""
+"""Larger numbers come from damaged files, and would overflow in another unit."""
 _LONGEST_LINE = 8192
 """Longer than any line of a table, and than most commands."""
 _LONGEST_COMMAND = 1 << 16
-"""Longer ones are damaged; to take their quotes apart would take minutes."""
+"""Longer ones are damaged; parsing their quotes would take minutes."""
 _SIZE = re.compile(r"([\d.]{1,20})\s*([kKmMgGtTpPeE]?)(?:i?B|bytes?)?\s*$")
 _POWERS = {letter: 1 << (10 * power) for power, letter in enumerate(" kmgtpe")}
 
@@ -37,11 +37,11 @@ class Source:
 
     path: Path
     doubts: Doubts = field(default_factory=Doubts, compare=False)
-    """What was left out of it, with the reason."""
+    """Values that were left out, with the reason."""
 
     @cached_property
     def text(self) -> str:
-        """The whole file, unpacked; empty for a folder or where it is no text. Raises MeasurementError."""
+        """The whole file, decompressed; empty for a folder or if it is not text. Raises MeasurementError."""
         if self.path.is_dir():
             return ""
         try:
@@ -57,12 +57,13 @@ class Source:
 
     @cached_property
     def whole_lines(self) -> list[str]:
-        """However long: not for regular expressions, which may take the square of a line's length."""
+        """Of any length: not for regular expressions, which may take time in the square of a line's
+        length."""
         return self.text.split("\n")
 
     @cached_property
     def lines(self) -> list[str]:
-        """Without what is behind the first characters of a line that is too long, which is counted."""
+        """Lines that are too long are cut after the first characters and counted."""
         lines = list(self.whole_lines)
         for at, line in enumerate(lines):
             if len(line) > _LONGEST_LINE:
@@ -73,23 +74,24 @@ class Source:
         return lines
 
     def first_lines(self, count: int) -> list[str]:
-        """To recognise it by: what is too long is cut and not counted, as another reader may take it."""
+        """For recognising the format: lines that are too long are cut but not counted, because another reader
+        may accept them."""
         return [line[:_LONGEST_LINE] for line in self.text.split("\n", count)[:count]]
 
     @property
     def start(self) -> str:
-        """As much as tells what it is."""
+        """As much text as is needed to recognise it."""
         return self.text[: 64 << 10]
 
     def at(self, line: int) -> str:
-        """A place, to be shown."""
+        """A position for display."""
         return f"{self.path}:{line}"
 
     def wrong(self, line: int, what: str, hint: str) -> MeasurementError:
         return MeasurementError(f"{self.at(line)}: {what}", hint)
 
     def rate(self, text: object, line: int, what: str) -> float | None:
-        """The number that a result has for WHAT. None where it has none; a text that can't be one (`nan`,
+        """The number of a result for WHAT. None if it has none; a text that is not a valid number (`nan`,
         `-1`, `inf`) is counted."""
         if text is None or (isinstance(text, str) and text.strip() in _NOTHING):
             return None
@@ -99,7 +101,7 @@ class Source:
         return value
 
     def line_of(self, offset: int) -> int:
-        """The line of a place in `text`."""
+        """The line of a position in `text`."""
         return self.text.count("\n", 0, offset) + 1
 
 
@@ -112,20 +114,20 @@ def _content(path: Path) -> bytes:
 
 @dataclass(frozen=True)
 class Reader:
-    """A foreign benchmark whose results can be read."""
+    """Another benchmark whose results can be read."""
 
     name: str
     document: str
-    """What it reads, for help pages."""
+    """The formats that it reads, for help pages."""
     sniff: Callable[[Source], float]
-    """0 to 1: how sure it is that a file is its own."""
+    """0 to 1: how certain it is that a file has its format."""
     read: Callable[[Source], Measurements]
-    """Raises MeasurementError where there is no result in it."""
+    """Raises MeasurementError if the file has no result."""
 
 
 class Repeats:
-    """Cells in the order in which they come; those that differ in the value only are repeats of one. What
-    can't have been measured is left out, and counted in DOUBTS."""
+    """Cells in the order of their first repeat; rows that differ only in the value are repeats of one cell.
+    Impossible values are left out, and counted in DOUBTS."""
 
     def __init__(self, doubts: Doubts) -> None:
         self._doubts = doubts
@@ -155,7 +157,8 @@ class Repeats:
 
 
 def together(several: Iterable[Latency]) -> Latency | None:
-    """Latencies of repeats as one: extremes are extremes, of percentiles the median, as there is no more."""
+    """Latencies of repeats combined: extremes of the extremes; for percentiles the median, because the data
+    allows no better."""
     given = tuple(several)
     if len(given) < 2:
         return given[0] if given else None
@@ -177,7 +180,7 @@ def _over(function: Callable[[list[float]], float], values: list[float | None]) 
 
 
 def number(text: object) -> float | None:
-    """A finite number from 0 on, or None: benchmarks print no others."""
+    """A finite number of at least 0, or None: benchmarks print no others."""
     if isinstance(text, bool):
         return None
     try:
@@ -188,8 +191,8 @@ def number(text: object) -> float | None:
 
 
 def duration(text: object) -> float | None:
-    """A time in the tool's unit. None where there is none; what can't be, as -5 or `nan`, stays: the rate
-    over it is wrong too, and is left out with it."""
+    """A time in the tool's unit. None if there is none; an impossible time, such as -5 or `nan`, is kept: the
+    rate computed from it is wrong too, and is left out with it."""
     if text is None or (isinstance(text, str) and text.strip() in _NOTHING):
         return None
     try:
@@ -199,7 +202,7 @@ def duration(text: object) -> float | None:
 
 
 def whole(text: object) -> int | None:
-    """A whole number from 0 on, or None."""
+    """An integer of at least 0, or None."""
     value = number(text)
     return None if value is None else int(value)
 
@@ -214,7 +217,7 @@ def size(text: str | None) -> int | None:
 
 
 def words(command: str | None) -> list[str]:
-    """A command line's words; split at blanks where its quotes don't match, or where it is too long."""
+    """A command line's words; split at blanks if its quotes are unbalanced, or if it is too long."""
     text = command or ""
     try:
         return shlex.split(text) if len(text) <= _LONGEST_COMMAND else text.split()
@@ -240,7 +243,7 @@ def option(command: list[str], *names: str) -> str | None:
 
 
 def several_commands(commands: Iterable[str | None]) -> list[str]:
-    """A note where a file holds runs of several commands, as the protocol shows one."""
+    """A note if a file contains runs of several commands, because the protocol shows only one."""
     count = len({one for one in commands if one is not None})
     if count < 2:
         return []
@@ -248,7 +251,7 @@ def several_commands(commands: Iterable[str | None]) -> list[str]:
 
 
 def date(text: str | None, *forms: str) -> str | None:
-    """A date in one of the forms as ISO 8601, or None. Benchmarks write it without a zone."""
+    """A date in one of the formats as ISO 8601, or None. Benchmarks write it without a time zone."""
     for form in forms:
         try:
             return datetime.strptime((text or "").strip(), form).isoformat()
@@ -261,7 +264,7 @@ CTIME = "%a %b %d %H:%M:%S %Y"
 
 
 def sample_spread(population: float | None, mean: float, count: int | None) -> float | None:
-    """The spread of `count` values from their population standard deviation, as older tools print it."""
+    """The spread of `count` values from their population standard deviation, which older tools print."""
     if population is None or not count or count < 2 or mean == 0:
         return None
     return population * math.sqrt(count / (count - 1)) / abs(mean)

@@ -1,8 +1,8 @@
-"""Whether a foreign benchmark reached a device or server, or only memory, as its options tell.
+"""Determines from its options whether another benchmark reached a device or server, or only memory.
 
-A write is labelled `page-cache` where nothing in the measured time waits for it: no fsync, O_SYNC or
-O_DIRECT. Where the output does not tell, it is `unknown`. Sources: the lists of options of IOR
-(parse_options.c) and iozone.c, fio's HOWTO, and elbencho's help.
+A write is labelled `page-cache` if nothing in the measured time waits for it: no fsync, O_SYNC or O_DIRECT.
+If the output does not show this, it is `unknown`. Sources: the lists of options of IOR (parse_options.c) and
+iozone.c, fio's HOWTO, and elbencho's help.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _DIRECT: Label = (Cache.UNCACHED, "O_DIRECT")
 _IOR_WITH_VALUES = "aAbdDfGiIjJlMNoOQsTtUX"
 _IOR_KERNEL = ("POSIX", "MPIIO", "MMAP", "BEEGFS")
 _IOR_LIBRARIES = ("HDF5", "NCMPI")
-"""Above MPI-IO or POSIX; most versions of IOR have no fsync for them."""
+"""Interfaces above MPI-IO or POSIX; most versions of IOR have no fsync for them."""
 _IOZONE_WITH_VALUES = "JjkVrtsfFdluUSLHPibXYgnyq+"
 _FIO_SYNCS = ("end_fsync", "fsync", "fdatasync", "fsync_on_close", "sync")
 _FIO_EVERY = ("fsync", "fdatasync")
-"""Those whose value is a number of writes."""
+"""Options whose value is a number of writes."""
 _FIO_OFF = ("", "0", "none", "false")
 _FIO_REMOTE = frozenset(
     ("rados", "rbd", "http", "libhdfs", "nfs", "gfapi", "gfapi_async", "dfs", "net", "null")
 )
-"""Engines that write past the kernel's page cache, or nowhere."""
+"""Engines that bypass the kernel's page cache, or write nothing."""
 
 
 def flags(command: Iterable[str], with_values: str) -> set[str]:
-    """Letters of the short options in a command: also of several in one word (`-eI`). WITH_VALUES: letters
+    """Letters of the short options in a command, including several in one word (`-eI`). WITH_VALUES: letters
     whose value may follow in the same word."""
     found: set[str] = set()
     for word in command:
@@ -47,7 +47,7 @@ def flags(command: Iterable[str], with_values: str) -> set[str]:
 
 
 def of_ior_write(command: list[str], settings: Mapping[str, str]) -> Label:
-    """COMMAND is IOR's, SETTINGS what it says itself; both may be empty."""
+    """COMMAND is IOR's command line, SETTINGS its own output; both may be empty."""
     api = _api(settings)
     given = flags(command, _IOR_WITH_VALUES)
     named = {part for word in command for part in word.replace("-O", "").split(",")}
@@ -61,7 +61,7 @@ def of_ior_write(command: list[str], settings: Mapping[str, str]) -> Label:
         return None, "fsync within the time"
     if ior_is_direct(command, settings):
         return None, "O_DIRECT"
-    # A script's options (-f) stand in the output only where it is JSON.
+    # The output shows a script's options (-f) only if it is JSON.
     if not said and (not command or "f" in given):
         return Cache.UNKNOWN, NOT_SAID
     return Cache.PAGE_CACHE, NO_SYNC
@@ -83,8 +83,8 @@ def _api(settings: Mapping[str, str]) -> str:
 
 
 def of_fio(operation: str, options: Mapping[str, str], requests: float | None = None) -> Label:
-    """OPTIONS are those of the job and of all jobs; empty where the output has none. REQUESTS: how many each
-    process made, where that is known."""
+    """OPTIONS are those of the job and of all jobs; empty if the output has none. REQUESTS: number made by
+    each process, if it is known."""
     direct = options.get("direct") == "1" or options.get("buffered") == "0"
     if operation == "read":
         return _DIRECT if direct else (Cache.UNKNOWN, None)
@@ -107,20 +107,20 @@ def _is_synced(name: str, options: Mapping[str, str], requests: float | None) ->
     given = options.get(name, "0").lower()
     if given in _FIO_OFF:
         return False
-    # After so many writes each: with fewer there is no sync.
+    # One sync after this number of writes: a process with fewer makes none.
     every = int(given) if name in _FIO_EVERY and given.isdecimal() else 1
     return requests is None or every <= requests
 
 
 def of_elbencho(operation: str, direct: bool, command: list[str], path_type: str | None) -> Label:
-    """PATH_TYPE is elbencho's name for what it wrote to."""
+    """PATH_TYPE is elbencho's name for its target."""
     if operation in ("read", "file-read"):
         return _DIRECT if direct else (Cache.UNKNOWN, None)
     if operation != "write":
         return None, None
     if direct:
         return None, "O_DIRECT"
-    # Its --sync is a phase of its own, not in the time of the write.
+    # Its --sync is a separate phase, outside the time of the write.
     remote = any(word.startswith(("--s3", "--hdfs", "s3://", "hdfs://")) for word in command)
     if remote or path_type in ("bucket", "hdfs", "s3"):
         return Cache.UNKNOWN, "an object store has caching of its own"
@@ -128,7 +128,7 @@ def of_elbencho(operation: str, direct: bool, command: list[str], path_type: str
 
 
 def of_iozone(operation: str, command: list[str]) -> Label:
-    """COMMAND is empty where the output does not have it."""
+    """COMMAND is empty if the output does not contain it."""
     given = flags(command, _IOZONE_WITH_VALUES)
     direct = "I" in given
     if operation == "read":

@@ -47,7 +47,7 @@ _OPERATIONS = {
     "LISTOBJ_P": "object-list",
     "MULTIDEL": "object-remove",
 }
-"""Others are named as elbencho does, in small letters."""
+"""Other phases keep elbencho's name in lower case."""
 _MIX = re.compile(r"(?:RWMIX|MIX-T)\d{0,9}$")
 _ENTRIES = {"write": "file-create", "read": "file-read"}
 _INLINE = {"s": "stat", "r": "read"}
@@ -58,7 +58,7 @@ _SIDE = (
     *("entries_per_s", "iops", "rate", "rate_unit", "bytes_per_s", "mib", "bytes"),
     *("entry_min", "entry_avg", "entry_max", "io_min", "io_avg", "io_max"),
 )
-"""What a mix has twice: of its writes, and under `read_` of its reads."""
+"""Values that a mix has twice: for its writes, and with `read_` for its reads."""
 
 _CSV = {
     "operation": "operation",
@@ -85,7 +85,7 @@ _CSV |= {f"read_{ours}": f"rwmix read {theirs}" for ours, theirs in _CSV.items()
 
 
 def sniff(source: Source) -> float:
-    """Sure of its CSV's header, of the members of its JSON, and of the head of its table."""
+    """Certain if it finds the CSV header, the members of the JSON, or the head of the table."""
     start = source.start
     if _is_head(start.split("\n", 1)[0].split(",")) or start.startswith('{"phase_type":'):
         return 0.95
@@ -93,7 +93,7 @@ def sniff(source: Source) -> float:
 
 
 def read(source: Source) -> Measurements:
-    """A cell for each phase and rate; a phase that was run again is a repeat. Raises MeasurementError."""
+    """A cell for each phase and rate; a repeated phase is a repeat. Raises MeasurementError."""
     if _LIVE.match(source.start):
         what = "live statistics of elbencho: rates of moments, not of phases"
         raise source.wrong(1, what, "give the file of --csvfile, --jsonfile or --resfile")
@@ -143,7 +143,7 @@ def _protocol(phases: list[Phase], without: list[str]) -> Protocol:
 def _from_csv(source: Source) -> Iterator[Phase]:
     columns: list[str] = []
     for line, text in enumerate(source.whole_lines, 1):
-        # Its own commas are replaced, and only the command, which stands last, has quotes.
+        # elbencho replaces commas inside fields, and only the command, the last field, has quotes.
         fields = [one.strip() for one in text.split(",")]
         if _is_head(fields):
             columns = fields
@@ -208,14 +208,14 @@ def _inner(one: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _text(value: object) -> str | None:
-    """As elbencho writes its JSON: all values are texts."""
+    """In elbencho's JSON all values are texts."""
     if value is None or isinstance(value, (dict, list)):
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _cells(phase: Phase, source: Source) -> Iterator[Cell]:
-    """What was written and read: in a mix both."""
+    """Bytes written and read: in a mix both."""
     name, *inline = (phase["operation"] or "").split("+")
     is_mix = _MIX.match(name) is not None
     extra = {"mix": name if is_mix else "", "inline": "+".join(_INLINE.get(one, one) for one in inline)}

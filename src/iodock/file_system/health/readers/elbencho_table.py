@@ -13,11 +13,11 @@ from iodock.file_system.health.readers.base import Source, number, option, size,
 from iodock.shared.bounded.doubts import CUT_ROW
 
 Phase = Mapping[str, str | None]
-"""One phase, whatever form it came in: `operation`, `line`, and the names of `elbencho._CSV`. Names with
-`read_` before are of the reads of a mix."""
+"""One phase, in any format: `operation`, `line`, and the names of `elbencho._CSV`. Names with the prefix
+`read_` are for the reads of a mix."""
 
 HEAD = re.compile(r"^OPERATION\s+RESULT TYPE\s+FIRST DONE\s+LAST DONE", re.MULTILINE)
-# Live statistics before a row: control sequences, and lines that the next one replaces.
+# Live statistics before a row: control sequences, and lines that are overwritten by the next one.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _ROW = re.compile(r"^(\S*)\s+([A-Za-z][\w/% .]*?)\s*:(?:\s+(.*))?$")
 _PHASE = re.compile(r"[A-Z][A-Z0-9_-]*(?:\+[a-z])*$")
@@ -58,7 +58,7 @@ def from_table(source: Source) -> Iterator[Phase]:
                     yield phase
                 phase = {**common, "operation": found[1], "line": str(line)}
             if phase:
-                # The first row of a kind counts: `--dirstats` adds directories to a phase of files.
+                # The first row of a kind is used: `--dirstats` adds directories to a phase of files.
                 phase = {**_value(found[2], (found[3] or "").split(), source, line), **phase}
     if phase:
         yield phase
@@ -80,7 +80,7 @@ def _of_command(command: str | None) -> dict[str, str | None]:
 
 
 def host_count(hosts: str | None) -> int | None:
-    """How many `node[01-16],login` are. None where that can't be counted."""
+    """Number of hosts in `node[01-16],login`. None if it can't be determined."""
     total = 0
     for one in re.findall(r"(?:\[[^\]]*\]|[^,\s\[])+", hosts or ""):
         count = 1
@@ -102,7 +102,7 @@ def _range(part: str) -> int | None:
 
 
 def _value(name: str, columns: list[str], source: Source, line: int) -> dict[str, str | None]:
-    """What a row says: `first done`, `last done`. Sums of a mix are left out."""
+    """The values of a row: `first done`, `last done`. Sums of a mix are left out."""
     if (found := _LATENCY_ROW.match(name)) and any("=" in one for one in columns):
         which = "io" if found[1] == "IO" else "entry"
         times = _LATENCY.findall(" ".join(columns))

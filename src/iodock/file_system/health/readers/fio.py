@@ -28,14 +28,15 @@ _FILE_ENGINES = {
     "dirstat": "directory-stat",
     "dirdelete": "directory-remove",
 }
-"""Engines that count operations on files as requests, and move nothing."""
+"""Engines that count operations on files as requests, without moving data."""
 _NO_DATA = frozenset(("null", "cpuio", "ftruncate", "falloc", "exec"))
-"""Engines that count requests and move nothing."""
+"""Engines that count requests without moving data."""
 _LOOKED_AT = 1 << 20
 
 
 def sniff(source: Source) -> float:
-    """Sure of the member that names fio's version beside jobs, of its jobs' heads, and of its terse lines."""
+    """Certain if it finds the member with fio's version next to jobs, the heads of its jobs, or its terse
+    lines."""
     if '"fio version"' in source.text and ('"jobs"' in source.text or '"client_stats"' in source.text):
         return 0.95
     text = source.text[:_LOOKED_AT]
@@ -43,7 +44,7 @@ def sniff(source: Source) -> float:
 
 
 def read(source: Source) -> Measurements:
-    """For each job name and direction: bytes/s, with the latencies. Raises MeasurementError."""
+    """Bytes/s for each job name and direction, with the latencies. Raises MeasurementError."""
     documents, notes = _documents(source)
     runs = fio_runs.runs(documents, source)
     several: list[list[Cell]] = []
@@ -76,7 +77,7 @@ def _repeated(several: list[list[Cell]], source: Source) -> tuple[Cell, ...]:
 
 
 def _documents(source: Source) -> tuple[list[Document], list[str]]:
-    """Of the JSON, where there is any, else of the text. Raises MeasurementError."""
+    """From the JSON if there is any, else from the text. Raises MeasurementError."""
     found = fio_json.documents(source)
     notes = [
         f"{source.at(line)}: a JSON document of fio is damaged or cut, so left out" for line in found.damaged
@@ -103,7 +104,8 @@ def _of_text(source: Source) -> list[Document]:
 
 
 def _refuse_unclear(documents: list[Document], source: Source) -> None:
-    """Terse lines of one job name are processes of it, or states of one: nothing says which."""
+    """Terse lines of one job name are processes of it, or successive states of one, which can't be
+    distinguished."""
     if "pid" in documents[0]["jobs"][0]:
         return
     names = [(job["jobname"], job["groupid"]) for job in documents[0]["jobs"]]
@@ -115,7 +117,7 @@ def _refuse_unclear(documents: list[Document], source: Source) -> None:
 
 
 def _cut(source: Source) -> list[str]:
-    """fio's text ends with `Run status group`, its terse one has no end."""
+    """fio's text ends with `Run status group`, its terse format has no end mark."""
     heads = list(fio_text.HEAD.finditer(source.text))
     if not heads or "Run status group" in source.text[heads[-1].start() :] or SUM in heads[-1][0]:
         return []
@@ -131,7 +133,7 @@ def _failures(document: Document) -> list[str]:
 
 
 def _hosts(document: Document) -> list[str]:
-    """Which servers a run was on, and whether all of them are there."""
+    """The servers of a run, and whether all of them are present."""
     jobs = [one for one in jobs_of(document) if one.get("hostname")]
     own = [one for one in jobs if one.get("jobname") != SUM]
     names = dict.fromkeys(
@@ -153,10 +155,10 @@ def _hosts(document: Document) -> list[str]:
 
 
 def _run_cells(document: Document, source: Source) -> tuple[list[Cell], list[str]]:
-    """Processes that ran at the same time are one cell; with notes."""
+    """Combines processes that ran at the same time into one cell; adds notes."""
     common = options_of(document.get("global options"))
     jobs = jobs_of(document)
-    # The sum of all hosts is one more entry: it is taken where there are no others.
+    # The sum of all hosts is an additional entry, which is used only if there are no others.
     jobs = [one for one in jobs if one.get("jobname") != SUM] or jobs
     cells: dict[tuple[object, ...], Cell] = {}
     hosts: dict[tuple[object, ...], set[str]] = {}
@@ -178,7 +180,7 @@ def _run_cells(document: Document, source: Source) -> tuple[list[Cell], list[str
 
 
 def _text(job: dict[str, Any], name: str) -> str:
-    """A member as a text: in a damaged file it may be anything."""
+    """A member as text: in a damaged file it may have any type."""
     return str(job.get(name, ""))
 
 
@@ -203,7 +205,7 @@ def _cells(job: dict[str, Any], shape: Shape, source: Source, line: int) -> Iter
     engine = shape.options.get("ioengine", "")
     for operation in DIRECTIONS:
         done = job.get(operation)
-        # A direction that was not used has zeros.
+        # An unused direction has zeros.
         if not isinstance(done, dict) or done.get("io_bytes") in (0, None):
             continue
         what = f"fio {_text(job, 'jobname')} {operation}"
@@ -225,7 +227,7 @@ def _cells(job: dict[str, Any], shape: Shape, source: Source, line: int) -> Iter
 
 
 def _of_files(cell: Cell, engine: str) -> Cell:
-    """CELL as operations on files, which is what such an engine counts."""
+    """CELL in operations on files, which such an engine counts."""
     return replace(
         cell,
         operation=_FILE_ENGINES[engine],
@@ -245,7 +247,7 @@ def _cell(
     moved, milliseconds = bytes_moved(done), duration(done.get("runtime"))
     requests = number(done.get("total_ios"))
     each = requests / shape.processes if requests and shape.processes else None
-    # Of all options the text says three only.
+    # The text shows only three of all options.
     cached, reason = of_fio(operation, {} if "block_bytes" in job else options, each)
     if "block_bytes" in job:
         request: int | None = job["block_bytes"].get(operation)
@@ -283,7 +285,7 @@ def _variant(job: dict[str, Any], options: dict[str, str]) -> dict[str, str]:
 
 
 def _latency(done: dict[str, Any]) -> Latency | None:
-    """Of completion, as percentiles are of it (unless fio was asked for others)."""
+    """Completion latencies, because percentiles are for these (unless fio was told otherwise)."""
     factor = 1.0
     times = done.get("clat_ns")
     if not isinstance(times, dict):
@@ -311,7 +313,7 @@ def _latency(done: dict[str, Any]) -> Latency | None:
 
 
 def _added(one: Cell, other: Cell) -> Cell:
-    """Jobs that ran at the same time as one. Their percentiles can't be added: the median of them stands."""
+    """Combines jobs that ran at the same time. Percentiles can't be added: their median is used."""
     latencies = [latency for latency in (one.latency_ns, other.latency_ns) if latency is not None]
     return replace(
         one,
@@ -324,7 +326,7 @@ def _added(one: Cell, other: Cell) -> Cell:
 
 
 def _longest(one: float | None, other: float | None) -> float | None:
-    """Of two times; one that can't be stays, as the sum of their rates is wrong then."""
+    """Adds two times; an impossible one is kept, because the sum of their rates is wrong then."""
     if one is None or other is None:
         return None
     return next((time for time in (one, other) if not time >= 0), max(one, other))

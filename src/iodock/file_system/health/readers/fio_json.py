@@ -1,8 +1,8 @@
-"""The JSON documents of fio in a file, with whatever stands around them.
+"""The JSON documents of fio in a file, with any text around them.
 
-`--status-interval=N` writes one document an interval, each of which holds all since the run's begin. Others
-append run after run to one file. Warnings, logs, and with `--output-format=normal,json` fio's text, stand
-between.
+`--status-interval=N` writes one document per interval, each of which includes everything since the run's
+begin. Some users append run after run to one file. Warnings, logs, and with `--output-format=normal,json`
+fio's text, may be in between.
 """
 
 from __future__ import annotations
@@ -20,24 +20,23 @@ _START = re.compile(r"^\s{0,3}(?=\{)", re.MULTILINE)
 _NEXT = re.compile(r"\s*(?=\{)")
 _LINE_START = re.compile(r"^(?=\{)", re.MULTILINE)
 _MOST_DAMAGED = 10_000
-"""Places that begin like a document and are none."""
+"""Positions that look like the beginning of a document but are not."""
 
 
 @dataclass
 class Found:
-    """What a file holds."""
+    """The content of a file."""
 
     documents: list[Document] = field(default_factory=list)
     damaged: list[int] = field(default_factory=list)
-    """Lines at which a document begins that is cut or damaged."""
+    """Lines at which a cut or damaged document begins."""
     ends_damaged: bool = False
     wrong: tuple[int, str] = (1, "")
-    """Line and fault of the last of them."""
+    """Line and error of the last of them."""
 
 
 def documents(source: Source) -> Found:
-    """Every document of fio, in their order. Raises MeasurementError for more values than are read, or more
-    damaged documents."""
+    """All documents of fio in order. Raises MeasurementError for too many values or damaged documents."""
     found, text, at = Found(), source.text, 0
     if '"fio version"' not in text:
         return found
@@ -68,13 +67,13 @@ def documents(source: Source) -> Found:
 
 
 def _behind(text: str, begin: int) -> int:
-    """Where the next document may begin after a damaged one: at the start of a line."""
+    """Possible beginning of the next document after a damaged one: at the start of a line."""
     following = _LINE_START.search(text, begin + 1)
     return following.start() if following else len(text)
 
 
 def jobs_of(document: Document) -> list[dict[str, Any]]:
-    """All jobs, those of other hosts (`fio --client`) too."""
+    """All jobs, including those of other hosts (`fio --client`)."""
     return [
         one
         for name in ("jobs", "client_stats")
@@ -85,8 +84,8 @@ def jobs_of(document: Document) -> list[dict[str, Any]]:
 
 
 def bytes_moved(done: Any) -> float | None:
-    """Of one direction. `io_bytes` has been bytes since 2.21, which brought `io_kbytes` (fio's commit
-    c12d597a); before it was KiB. None where it is no number."""
+    """Bytes of one direction. `io_bytes` has been bytes since 2.21, which introduced `io_kbytes` (fio's
+    commit c12d597a); before, it was KiB. None if it is not a number."""
     if not isinstance(done, dict):
         return None
     moved = number(done.get("io_bytes"))

@@ -1,7 +1,8 @@
-"""Which documents of fio in one file are states of one run, runs after one another, or runs at the same time.
+"""Determines which of fio's documents in one file are states of one run, successive runs, or simultaneous
+runs.
 
-Only the last state of a run counts, and runs after one another are repeats. Of runs at the same time, as of
-two hosts, nothing says how they belong together: they are refused.
+Only the last state of a run counts, and successive runs are repeats. Simultaneous runs, such as those of two
+hosts, are refused, because their relation is unknown.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from iodock.file_system.health.readers.base import Source, number
 from iodock.file_system.health.readers.fio_json import DIRECTIONS, Document, bytes_moved, jobs_of
 
 _SLACK_S = 2
-"""fio's times of this kind are whole seconds, rounded up or down."""
+"""fio's times of this kind are in whole seconds, rounded up or down."""
 _MOST_FASTER = 10
-"""So many times the rate until now a state may have gone on with."""
+"""Multiple of the present rate at which a run may continue."""
 _SKEW_S = 0.01
-"""Between a state's bytes and its time: both move on while it is written."""
+"""Difference between a state's bytes and its time, which both change while it is written."""
 
 
 def runs(given: list[Document], source: Source) -> list[list[Document]]:
-    """Documents put together that are states of one run, each after the one before. Raises MeasurementError
-    where runs of the same jobs were at the same time."""
+    """Groups documents that are states of one run, in order. Raises MeasurementError if runs of the same jobs
+    were simultaneous."""
     found: list[list[Document]] = []
     for one in given:
         if found and _continues(found[-1], one):
@@ -58,8 +59,8 @@ def _place(job: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _continues(run: list[Document], other: Document) -> bool:
-    """Whether OTHER is a later state of a run: the same jobs, began at the same time, nothing became less,
-    and what was moved since fits the time since."""
+    """Whether OTHER is a later state of a run: same jobs, same begin, no value decreased, and the bytes moved
+    since are plausible for the elapsed time."""
     one = run[-1]
     before, after = _by_name(one), _by_name(other)
     if list(before) != list(after):
@@ -79,7 +80,7 @@ def _continues(run: list[Document], other: Document) -> bool:
 
 
 def _since(one: Document, other: Document) -> float | None:
-    """Seconds from ONE to OTHER, in milliseconds where both have them. None where they have no time."""
+    """Seconds from ONE to OTHER, in milliseconds if both have them. None if they have no time."""
     for name, factor in (("timestamp_ms", 1e3), ("timestamp", 1.0)):
         begin, end = number(one.get(name)), number(other.get(name))
         if begin is not None and end is not None:
@@ -90,7 +91,7 @@ def _since(one: Document, other: Document) -> float | None:
 def _fits(
     before: list[dict[str, Any]], after: list[dict[str, Any]], direction: str, since: float | None
 ) -> bool:
-    """Whether one direction may have gone on like this in the time SINCE."""
+    """Whether one direction may have continued like this during SINCE."""
     moved, took = _state(before, direction)
     moved_then, took_then = _state(after, direction)
     grown, seconds = moved_then - moved, took_then - took
@@ -99,14 +100,15 @@ def _fits(
     # It may have begun, or ended, in between.
     if since is None or grown == 0 or moved == 0 or took == 0:
         return True
-    # An interval is a second at least: what is less, or went on for a part of it only, may be another run.
+    # An interval is at least a second: a shorter one, or activity in only a part of it, may belong to another
+    # run.
     if since >= 1 and seconds >= since / 2:
         return True
     return grown <= _MOST_FASTER * moved / took * (seconds + _SKEW_S)
 
 
 def _stood_still(one: Document, other: Document) -> bool:
-    """Whether nothing was moved although time went on: as in runs of the same size on two hosts."""
+    """Whether nothing was moved although time passed: as in runs of the same size on two hosts."""
     states = [[_state(jobs_of(each), direction) for direction in DIRECTIONS] for each in (one, other)]
     pairs = list(zip(*states, strict=True))
     return all(then[0] == now[0] for then, now in pairs) and any(now[1] > then[1] for then, now in pairs)
@@ -121,7 +123,7 @@ def _by_name(document: Document) -> dict[tuple[object, ...], list[dict[str, Any]
 
 
 def _ended(document: Document) -> float | None:
-    """When it was written, in seconds; of fio's text as its clock shows it."""
+    """Time of its output, in seconds; for fio's text in its own clock."""
     return number(document.get("timestamp", document.get("written_s")))
 
 
@@ -137,8 +139,8 @@ def _elapsed(document: Document) -> float | None:
 
 
 def _state(jobs: list[dict[str, Any]], direction: str) -> tuple[float, float]:
-    """Bytes and seconds of all, which can only grow while a run goes on."""
+    """Bytes and seconds of all jobs, which can only grow during a run."""
     parts = [job[direction] for job in jobs if isinstance(job.get(direction), dict)]
     moved = sum(bytes_moved(part) or 0.0 for part in parts)
-    # The longest, as they run at the same time.
+    # The longest, because they run at the same time.
     return moved, max((number(part.get("runtime")) or 0.0 for part in parts), default=0.0) / 1e3

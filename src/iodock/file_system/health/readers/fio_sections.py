@@ -1,4 +1,5 @@
-"""Which sections of a job file an entry of fio's output is of, and by how many processes.
+"""Determines the sections of a job file that an entry of fio's output belongs to, and its number of
+processes.
 
 With `group_reporting` all processes of a group are one entry (fio's stat.c, __show_run_stats): it has the
 name of the first section and the options of the last, and the flag itself is often not among them.
@@ -35,22 +36,23 @@ _DECIMAL = str.maketrans("", "", "iI")
 
 @dataclass(frozen=True)
 class Shape:
-    """What is known of an entry as a whole."""
+    """Properties of an entry as a whole."""
 
     options: dict[str, str]
-    """Of the job and of all jobs; empty where the output has none, or those of one section of several."""
+    """Options of the job and of all jobs; empty if the output has none, or only those of one of several
+    sections."""
     processes: int | None
     is_merged: bool = False
-    """Whether it is of several sections that differ."""
+    """Whether it combines several different sections."""
 
 
 def options_of(value: Any) -> dict[str, str]:
-    """Options as fio's JSON has them; empty for what is none."""
+    """Options as in fio's JSON; empty for another type."""
     return {str(name): str(said) for name, said in value.items()} if isinstance(value, dict) else {}
 
 
 def shapes(jobs: Iterable[Job], common: dict[str, str]) -> list[Shape]:
-    """Of each entry of one document. COMMON: the options of all jobs."""
+    """For each entry of one document. COMMON: the options of all jobs."""
     given = list(jobs)
     named = [_name(job) for job in given]
     entries = Counter(named)
@@ -70,10 +72,10 @@ def _own(job: Job) -> str:
 
 
 def _shape(job: Job, common: dict[str, str], entries: int, alike: int) -> Shape:
-    """ENTRIES have its name, ALIKE its options too."""
+    """ENTRIES have its name, ALIKE also its options."""
     options = {**common, **options_of(job.get("job options"))}
     if "processes" in job:
-        # fio's text says it itself, and its terse lines don't.
+        # fio's text contains this information, and its terse lines do not.
         return Shape(options, job["processes"], bool(job.get("is_merged")))
     if job.get("jobname") == SUM:
         return Shape(options, None)
@@ -88,7 +90,7 @@ def _shape(job: Job, common: dict[str, str], entries: int, alike: int) -> Shape:
 
 
 def _has_done_more(job: Job, options: dict[str, str]) -> bool:
-    """Whether it has done what its options don't ask for: then they are those of another section."""
+    """Whether it did something that its options do not request: then they are those of another section."""
     name = options.get("name")
     if name is not None and not name.startswith(str(job.get("jobname"))):
         return True
@@ -121,8 +123,8 @@ def request_bytes(done: dict[str, Any], options: dict[str, str], operation: str)
 
 
 def _size(text: str, done: dict[str, Any], options: dict[str, str]) -> int | None:
-    """`k` is 1024 and `ki` 1000, as fio's manual says; with `kb_base=1000` the other way round for all
-    options after it, so that only what was moved can tell."""
+    """`k` is 1024 and `ki` 1000, according to fio's manual; `kb_base=1000` swaps them for all options after
+    it, so that only the moved bytes show which applies."""
     binary, decimal = size(text.translate(_DECIMAL)), _thousands(text)
     if "kb_base" not in options:
         return decimal if "i" in text.lower() else binary
@@ -141,8 +143,8 @@ def _thousands(text: str) -> int | None:
 
 @dataclass
 class Setups:
-    """The lines with which fio's text begins: one a section, by host and group, in their order. With
-    `--output` those of the command line's first sections are not in the file."""
+    """The first lines of fio's text: one per section, by host and group, in order. With `--output` those of
+    the command line's first sections are missing in the file."""
 
     of_group: dict[tuple[str | None, str], list[Setup]] = field(default_factory=dict)
     last: Setup | None = None
@@ -160,13 +162,13 @@ class Setups:
         """Of its group."""
         group = str(job["groupid"])
         own = self.of_group.get((job.get("hostname"), group)) or self.of_group.get((None, group))
-        # A host may have another name in them.
+        # They may use another name for a host.
         return own or [one for (_, of), found in self.of_group.items() if of == group for one in found]
 
 
 @dataclass
 class Setup:
-    """One section as fio's text has it at its begin."""
+    """One section as given at the beginning of fio's text."""
 
     name: str
     said: dict[str, Any]
@@ -175,7 +177,7 @@ class Setup:
 
 
 def set_up(jobs: list[Job]) -> None:
-    """Gives results of fio's text what the lines at its begin say of their sections."""
+    """Adds to the results of fio's text the information about their sections from its first lines."""
     groups: dict[tuple[str, ...], list[Job]] = {}
     for job in jobs:
         groups.setdefault((str(job.get("hostname")), str(job["groupid"])), []).append(job)
@@ -190,7 +192,7 @@ def _set_up_group(jobs: list[Job], setups: list[Setup]) -> None:
     name = ""
     for one in setups:
         own.setdefault(one.name, []).append(one)
-        # Where results of a group are one, sections without a result are in the one before.
+        # If results of a group are combined, sections without a result belong to the previous one.
         name = one.name if one.name in names else name
         merged.setdefault(name, []).append(one)
     said = {(False, name): _common(found) for name, found in own.items()}
@@ -209,10 +211,10 @@ def _set_up_group(jobs: list[Job], setups: list[Setup]) -> None:
 
 
 def _common(setups: list[Setup]) -> dict[str, Any] | None:
-    """What all of them say."""
+    """The options that all of them have in common."""
     return setups[0].said if all(one.said == setups[0].said for one in setups) else None
 
 
 def _is_one_each(setups: list[Setup], results: int) -> bool:
-    """Whether sections of one name have a result each, in their order."""
+    """Whether each section of one name has its own result, in their order."""
     return len(setups) == results and not any(one.has_several for one in setups)

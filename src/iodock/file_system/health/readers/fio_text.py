@@ -42,7 +42,7 @@ _OLD = re.compile(
     r" iops=\s*(?P<iops>[^,]+), runt=\s*(?P<run>-?\d{1,19})msec"
 )
 _MORE = re.compile(r"^(?:<[^>]{1,255}> ?)?\.\.\.\s*$")
-"""Behind the setup of a section of several processes."""
+"""After the setup of a section of several processes."""
 _RESULT = re.compile(r"^\s+(read|write|trim|mixed)\s*: ")
 _TIMES = re.compile(r"^\s+clat \((\w+)\)\s*: min=\s*([^,\s]+), max=\s*([^,\s]+), avg=\s*([\d.]+)")
 _PERCENTILES = re.compile(r"^\s+(clat|lat|slat) percentiles \((\w+)\)|^\s+(\w* ?)percentiles \((\w+)\)")
@@ -53,7 +53,7 @@ _POWERS = {letter: power for power, letter in enumerate(("", "k", "m", "g", "t",
 
 
 def amount(text: str, always_binary: bool) -> float | None:
-    """`66.1MiB/s`, `69.3MB/s`, `529Mibit/s`, `133Mi`, `1024KB/s` in bytes; ALWAYS_BINARY as fio 2 does."""
+    """`66.1MiB/s`, `69.3MB/s`, `529Mibit/s`, `133Mi`, `1024KB/s` in bytes; ALWAYS_BINARY as in fio 2."""
     found = _AMOUNT.match(text)
     if found is None or found[1].count(".") > 1 or found[1] == ".":
         return None
@@ -63,7 +63,7 @@ def amount(text: str, always_binary: bool) -> float | None:
 
 
 def _seconds(date: str | None) -> float | None:
-    """A date of fio's own clock, in seconds, to be compared with others of it."""
+    """A date in fio's own clock, in seconds, for comparison with its other dates."""
     try:
         return (datetime.strptime((date or "").strip(), CTIME) - datetime(1970, 1, 1)).total_seconds()
     except ValueError:
@@ -82,7 +82,7 @@ def documents(source: Source) -> list[Document]:
 
 
 class _Reading:
-    """Line after line: which run, host and job they are of."""
+    """Processes line after line, and tracks the run, host and job of each."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -104,7 +104,7 @@ class _Reading:
             self.host = host[1]
         elif setup := _SETUP.match(text):
             if self.has_results:
-                # Of the next run, which says its version after them.
+                # Belongs to the next run, whose version follows after them.
                 self.setups, self.has_results = Setups(), False
             self.setups.add(setup["host"] or self.host, setup["group"], setup["name"], _setup(setup))
         elif _MORE.match(text):
@@ -149,7 +149,7 @@ class _Reading:
             self.done, self.unit = self._done(found, line), None
             if self.done is not None:
                 self.job[found["what"]] = self.done
-                # At least so long: other groups may have run before.
+                # A lower bound: other groups may have run before.
                 elapsed = (duration(found["run"]) or 0.0) / 1e3
                 self.job["elapsed"] = max(self.job.get("elapsed", 0.0), elapsed)
         elif _RESULT.match(text):
@@ -188,7 +188,7 @@ class _Reading:
 
 
 def _scaled(text: str) -> float | None:
-    """`3782`, `12.1k`: counts have powers of 1000."""
+    """`3782`, `12.1k`: counts use powers of 1000."""
     found = _AMOUNT.match(text)
     return None if found is None or found[1].count(".") > 1 else amount(text, False)
 
@@ -205,8 +205,8 @@ def _setup(found: re.Match[str]) -> dict[str, Any]:
 
 
 def _request_bytes(text: str) -> int | None:
-    """`64.0KiB`, and `4K` of fio 2, as they stand. With --kb_base=1000 `65.5kB` is rounded: it is the power
-    of two, or the only multiple of 512, that is printed like this. None where there is none."""
+    """`64.0KiB`, and `4K` of fio 2, unchanged. With --kb_base=1000 `65.5kB` is rounded: the result is the
+    power of two, or the only multiple of 512, that is printed like this. None if there is none."""
     found = _AMOUNT.match(text)
     if found is None or found[1].count(".") > 1:
         return None
@@ -224,11 +224,11 @@ def _request_bytes(text: str) -> int | None:
 
 _TERSE_KIB = 1024
 _TERSE_WIDTH = {"2": 41, "3": 41, "4": 41, "5": 47}
-"""Fields a direction."""
+"""Number of fields per direction."""
 
 
 def terse(source: Source) -> Iterator[Document]:
-    """`--minimal` and `--output-format=terse`, of version 2 to 5: one line a job, or a group of jobs."""
+    """`--minimal` and `--output-format=terse`, versions 2 to 5: one line per job or group of jobs."""
     jobs: list[dict[str, Any]] = []
     version = None
     for line, text in enumerate(source.lines, 1):
@@ -242,7 +242,7 @@ def terse(source: Source) -> Iterator[Document]:
             "groupid": int(fields[at + 1]),
             "error": int(fields[at + 2]),
             "block_bytes": {},
-            # A line is of a process, or of all of a group: it does not say which.
+            # A line is for one process or a whole group, which it does not say.
             "processes": None,
             "line": line,
         }

@@ -23,7 +23,7 @@ _RATE = re.compile(
     re.IGNORECASE,
 )
 _NEARLY = re.compile(r"[:=]\s*\S{1,40} ?[KMGTP]?B/|\brate\s*[:=]")
-"""Of a rate that was damaged."""
+"""A part of a damaged rate."""
 _TOTAL = re.compile(rf"^\s*Total ({_OPERATION}) size\s*[:=]\s*([\d.]+ ?[KMGTP]?B)", re.IGNORECASE)
 _TIME = re.compile(
     rf"^\s*(Raw|Observed) (?:({_OPERATION}) )?(?:completion )?time\s*[:=]\s*(\S+) ?s", re.IGNORECASE
@@ -39,7 +39,7 @@ _CSV_OTHER = re.compile(
     "|total particle number|final (?:mean particles|standard deviation)|total (?:emulated )?compute time"
     "|total sleep time|h5f(?:lush|close)(?:\\(\\))? time|flush time|close time|"
 )
-"""Lines that the CSV has beside those that are read, of all versions."""
+"""Further lines of the CSV in all versions."""
 _CSV_START = re.compile(
     rf"^(?:metric, value, unit|observed(?:[ _](?:{_OPERATION}))?[ _]rate, )", re.MULTILINE | re.IGNORECASE
 )
@@ -48,7 +48,7 @@ _HINT = "h5bench prints `Performance Results` at its end: let it run, and keep i
 
 @dataclass
 class _Run:
-    """One `Performance Results`, or one CSV."""
+    """One `Performance Results` section, or one CSV."""
 
     ranks: int | None = None
     volume: int | None = None
@@ -61,7 +61,7 @@ class _Run:
 
 
 def sniff(source: Source) -> float:
-    """Sure of both of its rates, or of its CSV's names."""
+    """Certain if it finds both of its rates, or its CSV's names."""
     if _is_csv(source):
         return 0.95
     text = source.text
@@ -96,7 +96,7 @@ def _from_text(source: Source) -> list[_Run]:
         if found := _COLLECTIVE.match(text):
             collective = found[1].lower()
         ranks = _RANKS.match(text)
-        # Either line may stand first, and reads of 1.2 do not say how many ranks there were.
+        # Either line may come first, and reads of 1.2 do not print the number of ranks.
         if (ranks or _RESULTS.match(text)) and (not runs or runs[-1].rates):
             runs.append(_Run(collective=collective))
         if ranks:
@@ -148,7 +148,7 @@ def _from_csv(source: Source) -> Iterator[_Run]:
 
 
 def _has_setting(run: _Run, name: str, value: str, unit: str) -> bool:
-    """Adds what a line of a CSV says beside the rates. False for what h5bench does not write there."""
+    """Adds the other values in a line of a CSV. False for lines that h5bench does not write there."""
     if name in ("ranks", "num ranks"):
         run.ranks = whole(value) or None
         return run.ranks is not None

@@ -1,8 +1,9 @@
 """IO500: a result's folder, or its `result_summary.txt` or `result.txt` alone.
 
 Source: the IO500 benchmark's output (io500/src/main.c) and submissions. Phases with `ior` are GiB/s, others
-kIOPS, and the scores geometric means of them. A phase that the rules call invalid is kept, with a note; so is
-one of the extended mode (`[      ]`), which is not part of the score. `[SCOREX]` is the score with them.
+kIOPS, and the scores are geometric means of them. A phase that the rules call invalid is kept, with a note;
+so is one of the extended mode (`[      ]`), which is not part of the score. `[SCOREX]` is the score that
+includes them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _SCORE = re.compile(
     r"( ?\[INVALID\])?"
 )
 _NEARLY = re.compile(r"\[\s*[^\]\s].{0,200}(?:\bGiB/s|kIOPS|: time \S+ seconds|: TOTAL )")
-"""Of a line that was damaged."""
+"""A part of a damaged line."""
 _SECTION = re.compile(r"^\[([\w-]{1,60})\]\s*$")
 _VERSION = re.compile(r"^IO500 version (\S+)", re.MULTILINE)
 _WHAT = {
@@ -40,7 +41,7 @@ _HINT = "name the folder that holds result_summary.txt, as io500 wrote it"
 
 
 def sniff(source: Source) -> float:
-    """Sure of a folder with a result, and of either of its files."""
+    """Certain for a folder with a result, and for either of its files."""
     if source.path.is_dir():
         return 0.95 if _inside(source.path) else 0.0
     start = source.start
@@ -65,7 +66,7 @@ def read(source: Source) -> Measurements:
 
 
 def _inside(folder: Path) -> Path | None:
-    """The file with the phases; results are often one folder deeper, named by date."""
+    """The file with the phases; results are often in a subfolder named by date."""
     for place in (folder, *sorted(one for one in folder.iterdir() if one.is_dir())[:50]):
         for name in ("result_summary.txt", "result.txt"):
             if (place / name).is_file():
@@ -124,7 +125,7 @@ def _phases(said: Source) -> tuple[list[Cell], list[str]]:
 
 
 def _sections(said: Source) -> tuple[list[Cell], list[str]]:
-    """Those of result.txt, where there is no summary."""
+    """Phases of result.txt, if there is no summary."""
     cells: list[Cell] = []
     name, members = "", dict[str, str]()
     for line, text in enumerate([*said.lines, "[end]"], 1):
@@ -190,7 +191,7 @@ def _scores(texts: tuple[str, str, str], said: Source, line: int, kind: str | No
 
 
 def _detailed(cell: Cell, folder: Path) -> Cell:
-    """CELL with the processes, nodes, size and variant that the output of its own phase tells."""
+    """CELL with the processes, nodes, size and variant from the output of its own phase."""
     what = {"file-create": "write", "file-stat": "stat", "file-read": "read", "file-remove": "delete"}
     name = f"{cell.test.removeprefix('io500-')}-{what.get(cell.operation, cell.operation)}.txt"
     own = next(

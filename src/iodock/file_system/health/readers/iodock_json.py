@@ -9,7 +9,7 @@ from iodock.shared.bounded.documents import DocumentError, from_json
 
 
 def sniff(source: Source) -> float:
-    """Sure of the schema's name, half sure of cells with a protocol."""
+    """Certain if it finds the schema's name, half certain for cells with a protocol."""
     start = source.start
     if f'"{SCHEMA}"' in start:
         return 0.95

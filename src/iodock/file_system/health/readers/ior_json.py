@@ -1,7 +1,7 @@
 """IOR's JSON (`-O summaryFormat=JSON`, from 3.2 on).
 
-3.2.1 puts a banner before it and closes its brackets wrongly, and what is cut has no end. So it is not read
-as one document: every object that holds no other one is read by itself, in the order in which they stand.
+3.2.1 prints a banner before it and closes its brackets wrongly, and a cut file has no end. So it is not
+parsed as one document: every object that contains no other one is parsed separately, in order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NAMES = {
 
 
 def read(source: Source) -> Result:
-    """Every test; objects that are damaged are left out, results among them counted."""
+    """All tests; damaged objects are left out, and results among them counted."""
     result = Result()
     commands: list[tuple[int, str | None]] = []
     for found in _MEMBER.finditer(source.text):
@@ -33,7 +33,7 @@ def read(source: Source) -> Result:
             commands.append((found.start(), _text(found[2])))
             continue
         if found[1] == "Began":
-            # Another output, which may not have its command.
+            # Another output, whose command may be missing.
             commands.append((found.start(), None))
         if getattr(result, _NAMES[found[1]]) is None:
             setattr(result, _NAMES[found[1]], _text(found[2]))
@@ -66,7 +66,7 @@ def _take(one: dict[str, Any], line: int, result: Result, source: Source) -> Non
         result.test(_parameters(one))
     elif "xfersize" in one and result.runs:
         said = {name: str(value) for name, value in one.items()}
-        # What the parameters say exactly is rounded here.
+        # The parameters have exact values, which are rounded here.
         result.runs[-1].settings = {**said, **result.runs[-1].settings}
     elif "access" in one and result.runs:
         result.runs[-1].rows.append(_row(one, line, source))

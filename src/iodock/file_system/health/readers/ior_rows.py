@@ -1,4 +1,4 @@
-"""What an output of IOR says, before it is measurements: its text, JSON and CSV alike."""
+"""The content of IOR's output before it becomes measurements, the same for text, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Run:
 
 @dataclass
 class Result:
-    """A whole output; of several that were put together what the first says of itself."""
+    """A whole output; for several concatenated ones the general information of the first."""
 
     version: str | None = None
     began: str | None = None
@@ -46,10 +46,10 @@ class Result:
     machine: str | None = None
     runs: list[Run] = field(default_factory=list)
     last_command: str | None = None
-    """Of the output whose tests follow."""
+    """Of the output that contains the following tests."""
 
     def commanded(self, command: str | None) -> None:
-        """The command line of the tests that follow, where it is known."""
+        """The command line of the following tests, if it is known."""
         self.command = self.command or command
         self.last_command = command
 

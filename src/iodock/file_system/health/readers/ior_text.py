@@ -1,6 +1,6 @@
 """IOR's text and CSV.
 
-Traps: rows of 2.10 end in `EXCEL`; from 3.0 on each iteration has a row; `Max Write:` is gone in 4.1.
+Pitfalls: rows of 2.10 end in `EXCEL`; from 3.0 on each iteration has a row; `Max Write:` was removed in 4.1.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _SETTINGS = frozenset(
     )
 )
 _ROW_FIELDS = 6
-"""A row of results has more."""
+"""Number of fields that a row of results exceeds."""
 _OPERATIONS = ("write", "read", "remove")
 
 
 def read_text(source: Source) -> Result:
-    """Every test, also of several outputs in one file."""
+    """All tests, including those of several outputs in one file."""
     result = Result()
     columns: list[str] = []
     for at, line in enumerate(source.lines, 1):
@@ -60,7 +60,7 @@ def _member(name: str, value: str, result: Result) -> None:
         result.commanded(value)
     elif name in _HEAD:
         if _HEAD[name] == "began":
-            # Another output, which may not have its command.
+            # Another output, whose command may be missing.
             result.last_command = None
         setattr(result, _HEAD[name], getattr(result, _HEAD[name]) or value)
     elif name == "api":
@@ -77,7 +77,7 @@ def _row(fields: list[str], columns: list[str], line: int, run: Run, source: Sou
         elif len(fields) == 1 or number(fields[1]) is not None:
             source.doubts.count(CUT_ROW, f"ior {fields[0]}", source.at(line))
         return
-    # A summary at the end repeats what the rows of iterations said.
+    # A summary at the end repeats the rows of iterations.
     if any(not row.of_all for row in run.rows):
         return
     most, least, _, deviation = (number(one) for one in (*fields[1:5], *(4 * [None]))[:4])
@@ -112,7 +112,7 @@ def _iteration(row: dict[str, str], line: int, source: Source) -> Row:
 
 
 def read_csv(source: Source) -> Result:
-    """The rows of `-O summaryFormat=CSV`, which say nothing of how it ran."""
+    """The rows of `-O summaryFormat=CSV`, which contain nothing about the conditions."""
     columns = source.lines[0].split(",")
     run = Run()
     for line, text in enumerate(source.lines[1:], 2):
@@ -125,7 +125,7 @@ def read_csv(source: Source) -> Result:
 
 
 def _by_size(run: Run) -> list[Run]:
-    """Rows of several tests stand in one CSV, told apart by nothing but size and tasks."""
+    """Rows of several tests are in one CSV and differ only in size and tasks."""
     runs: dict[tuple[int | None, int | None], Run] = {}
     for row in run.rows:
         runs.setdefault((row.size_bytes, row.processes), Run()).rows.append(row)

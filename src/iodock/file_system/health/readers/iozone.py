@@ -1,7 +1,7 @@
 """IOzone 3: the table of its automatic mode, the sums of its throughput mode (`-t`), its reports (`-R`).
 
-Source: iozone.c. `kB` is 1024 bytes; with `-O` all numbers are operations a second. In throughput mode the
-children's sum is taken, each over its own time. What IOzone itself calls wrong is no rate.
+Source: iozone.c. `kB` is 1024 bytes; with `-O` all numbers are operations per second. In throughput mode the
+children's sum is used, each over its own time. A result that IOzone itself marks as wrong is not a rate.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _HINT = "run `iozone -a` or `iozone -t N -s SIZE -r SIZE`, and keep all that it 
 
 
 def sniff(source: Source) -> float:
-    """Sure of its name with a table or sums."""
+    """Certain if it finds its name with a table or sums."""
     start = source.start
     if _BANNER in start:
         return 0.95
@@ -102,7 +102,7 @@ def read(source: Source) -> Measurements:
 
 
 def _runs(source: Source) -> list[Run]:
-    """Each begins with IOzone's name, or where that was left out with its command."""
+    """Each part begins with IOzone's name, or if that is missing with its command."""
     found = [Run()]
     for line, text in enumerate(source.lines, 1):
         command = _COMMAND.match(text)
@@ -118,7 +118,7 @@ def _runs(source: Source) -> list[Run]:
 
 
 def _errors(source: Source) -> dict[int, str]:
-    """What IOzone and the system said went wrong, by line."""
+    """Error messages of IOzone and the system, by line."""
     found: dict[int, str] = {}
     for line, text in enumerate(source.lines, 1):
         if len(text) < 1000 and (error := _ERROR.match(text)):
@@ -130,7 +130,7 @@ def _errors(source: Source) -> dict[int, str]:
 
 def _invalid(source: Source, errors: dict[int, str]) -> set[int]:
     """Lines of results that IOzone calls wrong: the row before an error, the sum after errors of children, a
-    row that is cut."""
+    cut row."""
     found: set[int] = set()
     failed: str | None = None
     last = 0
@@ -160,7 +160,7 @@ def _invalid(source: Source, errors: dict[int, str]) -> set[int]:
 
 def _nothing(source: Source, errors: dict[int, str]) -> MeasurementError:
     for line, said in errors.items():
-        # What IOzone says itself explains more than the rows left out.
+        # IOzone's own messages explain more than the rows left out.
         source.doubts.counts.clear()
         return source.wrong(line, f"iozone stopped: {said}", "mend what it says, and run it again")
     return source.wrong(len(source.lines), "no rate of iozone in it", _HINT)
@@ -267,7 +267,7 @@ def _cell(
         operation=operation,
         size_bytes=record,
         processes=processes,
-        # A cluster (-+m) has several, which the output does not count.
+        # A cluster run (-+m) uses several, and the output does not say how many.
         nodes=None if "-+m" in command else 1,
         value=value * 1024 if unit is Unit.BYTES_PER_S else value,
         unit=unit,

@@ -1,8 +1,8 @@
 """IOzone's tables: the rows of its automatic mode, and its reports for a spreadsheet (`-R`).
 
 Source: iozone.c of 3.414, 3.430, 3.471 and 3.489, and runs of 3.489. A column's width depends on the version,
-its head is not always above it, and a test that was not asked for leaves blanks. A number as wide as its
-column stands against the one before it; a wider one moves all that follow.
+its head is not always above it, and a test that was not requested leaves blanks. A number as wide as its
+column touches the one before it; a wider one shifts all that follow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NEW = (*(9,) * 13, 9, 9, 8, 9, 9, 10, 10, 9)
 _OLD = (8, 8, 9, 9, 8, 8, 8, 9, 9, 9, 9, 8, 9, 8, 9, 8, 9, 9, 10, 10, 9)
 """Widths: since 3.430, and before."""
 _SIZES_WIDTH = 24
-"""Of the file's and the record's size; less where blanks were squeezed."""
+"""Widths of the columns for file and record size; smaller if blanks were removed."""
 _OF_TEST = {
     "0": (0, 1), "1": (2, 3), "2": (4, 5), "3": (6,), "4": (7,), "5": (8,), "6": (9, 10), "7": (11, 12),
     "9": (13, 14), "10": (15, 16), "11": (17, 18), "12": (19, 20),
@@ -54,11 +54,11 @@ class Run:
     """Number and text."""
     command_line: str | None = None
     counts_operations: bool = False
-    """Whether its numbers are operations a second (`-O`)."""
+    """Whether its numbers are operations per second (`-O`)."""
 
     @cached_property
     def command(self) -> list[str]:
-        """Empty where the output does not have it."""
+        """Empty if the output does not contain it."""
         return words(self.command_line)
 
 
@@ -83,7 +83,7 @@ def is_row(line: str) -> bool:
 
 
 def rows(source: Source, run: Run, invalid: set[int]) -> Iterator[Rate]:
-    """All numbers of all rows but those of the lines INVALID. A row that can't be told apart is counted."""
+    """All numbers of all rows except those in the lines INVALID. A row that can't be split is counted."""
     widths, base, most = _NEW, 0, 0
     for line, text in run.lines:
         if head := _HEAD.match(text):
@@ -104,8 +104,8 @@ def rows(source: Source, run: Run, invalid: set[int]) -> Iterator[Rate]:
 
 
 def _start(text: str, base: int) -> tuple[int, int, int] | None:
-    """Where a row's numbers begin, its file size and its record size. The first number may stand against the
-    record size."""
+    """Position of a row's numbers, its file size and its record size. The first number may touch the record
+    size."""
     words = text[:base].split()
     if base >= _SIZES_WIDTH and len(words) == 2 and all(re.fullmatch(r"[0-9]{1,15}", one) for one in words):
         return base, int(words[0]) << 10, int(words[1]) << 10
@@ -114,7 +114,7 @@ def _start(text: str, base: int) -> tuple[int, int, int] | None:
 
 
 def _placed(text: str, start: int, base: int, widths: tuple[int, ...]) -> list[tuple[int, str]] | None:
-    """(Column, number) by place: every number ends where a column does. None where one does not."""
+    """(Column, number) by position: every number ends where a column does. None if one does not."""
     ends = [base + sum(widths[: at + 1]) for at in range(len(widths))]
     found: list[tuple[int, str]] = []
     for word in re.finditer(r"\S+", text[start:]):
@@ -123,7 +123,7 @@ def _placed(text: str, start: int, base: int, widths: tuple[int, ...]) -> list[t
             return None
         for column in range(len(ends)):
             left = max(begin, ends[column] - widths[column])
-            # A word longer than a column is of several, which have no blank between them.
+            # A word longer than a column is several numbers without a blank between them.
             if left < ends[column] <= end:
                 found.append((column, text[left : ends[column]]))
         if begin < base:
@@ -132,7 +132,7 @@ def _placed(text: str, start: int, base: int, widths: tuple[int, ...]) -> list[t
 
 
 def _in_order(rest: str, command: list[str], most: int) -> list[tuple[int, str]] | None:
-    """(Column, number) by order: only where there is one number for each column that was asked for."""
+    """(Column, number) by order: only if there is one number for each requested column."""
     words = rest.split()
     asked = [column for test in _tests(command) for column in _OF_TEST.get(test, ())]
     columns = sorted(set(asked)) if asked else list(range(min(most, len(COLUMNS))))
@@ -151,7 +151,7 @@ def _tests(command: list[str]) -> list[str]:
 
 
 def reports(source: Source, run: Run) -> Iterator[Rate]:
-    """The reports of `-R`, where a run has nothing else: one a test, a row a file size."""
+    """The reports of `-R`, for a run that has nothing else: one per test, a row per file size."""
     column: int | None = None
     records: list[int] = []
     for line, text in run.lines:
@@ -176,6 +176,6 @@ def reports(source: Source, run: Run) -> Iterator[Rate]:
 
 
 def record_size(command: list[str]) -> int | None:
-    """As asked for by `-r`: without a letter it counts KiB."""
+    """Given by `-r`: without a letter in KiB."""
     given = option(command, "-r")
     return None if given is None else size(f"{given}k" if given.isdigit() else given)

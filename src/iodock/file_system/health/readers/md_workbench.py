@@ -1,8 +1,8 @@
-"""md-workbench: one line a phase, with the latencies of each kind of operation.
+"""md-workbench: one line per phase, with the latencies of each kind of operation.
 
-Source: md-workbench.c of the IOR repository. A phase's `obj/s` is the rate of each kind of operation in it,
-every object is once read, looked at, created and deleted. Quantiles in brackets: least, 25, 50, 75, 90,
-99 %, most. One digit a task stands in `Nodemap`: 1 for a task on the first node.
+Source: md-workbench.c of the IOR repository. A phase's `obj/s` is the rate of each kind of operation in it:
+every object is read, stat'ed, created and deleted once. Quantiles in brackets: minimum, 25, 50, 75, 90, 99 %,
+maximum. `Nodemap` has one digit per task: 1 for a task on the first node.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _USUAL_BYTES = 3901
 
 
 def sniff(source: Source) -> float:
-    """Sure of the line with the objects' total."""
+    """Certain if it finds the line with the objects' total."""
     return 0.95 if _TOTAL.search(source.start) else 0.0
 
 
@@ -48,7 +48,7 @@ def read(source: Source) -> Measurements:
         phase = _PHASE.match(text)
         if phase is None:
             if said := _MEMBER.match(text):
-                # The head of a run; a file may hold several.
+                # The head of a run; a file may contain several.
                 if said[1] == "Args":
                     commands.append(said[2].strip())
                     given, nodemap = words(said[2]), ""

@@ -1,8 +1,8 @@
-"""mdtest 1.9 to 4.1: its text, there is no other form.
+"""mdtest 1.9 to 4.1: its text, which is its only format.
 
-Source: `summarize_results` of mdtest.c in the versions of IOR's repository, and runs. Traps: the colon after
-an operation is glued, spaced or missing; 4.x prints a table of times after that of rates where asked; an
-operation that was not asked for has a row of zeros. From 3.4 on a table may have statistics over ranks before
+Source: `summarize_results` of mdtest.c in the versions of IOR's repository, and runs. Pitfalls: the colon
+after an operation is attached, separate or missing; 4.x can print a table of times after that of rates; an
+operation that was not requested has a row of zeros. From 3.4 on a table may have statistics over ranks before
 those over iterations: the head names its columns, and only iterations count. Up to 3.3 the deviation is the
 population's, over iterations and processes; over iterations it is that of a sample.
 """
@@ -48,7 +48,7 @@ _HINT = "mdtest ends with a table `SUMMARY rate`: let it run to its end, and cop
 
 
 def sniff(source: Source) -> float:
-    """Sure of the line that says how it was launched."""
+    """Certain if it finds the line about how it was launched."""
     return (
         0.95 if re.search(r"^(?:V-\d+: )?mdtest-\S+ was launched with", source.start, re.MULTILINE) else 0.0
     )
@@ -110,7 +110,7 @@ def _settings(command: str | None) -> dict[str, Json]:
 
 
 def _variant(command: str | None) -> dict[str, str]:
-    """What makes rates differ for another reason than the number of processes."""
+    """Properties other than the number of processes that change rates."""
     given = words(command)
     short = "".join(word[1:] for word in given if re.match(r"-[A-Za-z]+$", word))
     variant = {"directories": "one-per-process" if "u" in short else "shared"}
@@ -120,7 +120,7 @@ def _variant(command: str | None) -> dict[str, str]:
 
 @dataclass
 class _Table:
-    """What stands before a row and says what it is."""
+    """Text before a row that says what the row is."""
 
     version: str = ""
     launched: int | None = None
@@ -130,10 +130,10 @@ class _Table:
     is_of_rates: bool = False
     iterations: int = 1
     columns: list[str] = field(default_factory=lambda: ["Max", "Min", "Mean", "Std Dev"])
-    """`Max`, ..., those over ranks as `rank Max`, ..."""
+    """`Max`, ...; those over ranks as `rank Max`, ..."""
 
     def head(self, text: str) -> bool:
-        """Whether a line was one that stands before rows; if so it holds from now on."""
+        """Whether a line belongs to the text before rows; if so it applies from now on."""
         if found := _LAUNCHED.match(text):
             self.version, self.variant = found[1], {}
             self.launched = self.processes = int(found[2]) or None
@@ -195,7 +195,7 @@ def _cell(table: _Table, row: re.Match[str], values: dict[str, str], mean: float
         operation=_operation(row[1]),
         size_bytes=None,
         processes=table.processes,
-        # Fewer tasks than were launched: mdtest does not say on how many nodes they ran.
+        # Fewer tasks than were launched: mdtest does not print the number of their nodes.
         nodes=table.nodes if table.processes == table.launched else None,
         value=mean,
         unit=Unit.OPERATIONS_PER_S,

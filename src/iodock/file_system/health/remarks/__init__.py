@@ -1,9 +1,9 @@
-"""Remarks: the sentences that a specialist would write beside the graphs, found by statistics.
+"""Remarks: the sentences that a specialist would write next to the graphs, found by statistics.
 
-`find` looks along processes, I/O size, nodes and settings. What changes by less than the spread is not
-remarked, and where nothing was repeated there is no spread, so no change is said. `whole.tested` tells what
-was compared, without which no remark would read as an all-clear. One remark stands for all sizes (or
-numbers of processes) of which it is true at the same point.
+`find` compares cells along processes, I/O size, nodes and settings. Changes smaller than the spread get no
+remark, and without repeats the spread is unknown, so no change is reported. `whole.tested` says what was
+compared; without it the absence of remarks would look like an all-clear. One remark stands for all sizes (or
+numbers of processes) for which it is true at the same point.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def find(measurements: Measurements) -> tuple[Remark, ...]:
 
 
 def _on_curves(curves: Sequence[Curve], told: set[int]) -> Iterable[Remark]:
-    """What is said of each curve; that a write falls was TOLD already where reading grew meanwhile."""
+    """Remarks on each curve; TOLD: writes whose fall was reported already because reading grew at the same
+    time."""
     remarks = [
         remark
         for curve in curves
@@ -58,7 +59,7 @@ def _on_curves(curves: Sequence[Curve], told: set[int]) -> Iterable[Remark]:
 
 
 def _trends(cells: Sequence[Cell]) -> Iterable[Remark]:
-    """What two points are enough for, and what changes along other settings."""
+    """Remarks that need only two points, and changes along other settings."""
     for axis in (SIZE, PROCESSES, *settings_of(cells)):
         curves = [
             curve for curve in curves_of(cells, axis, least=2) if axis not in _OTHER or len(curve.points) == 2
@@ -68,11 +69,11 @@ def _trends(cells: Sequence[Cell]) -> Iterable[Remark]:
 
 
 def _merged(remarks: Sequence[Remark], other: str, curves: Sequence[Curve]) -> list[Remark]:
-    """Remarks that differ in the OTHER axis only as one."""
+    """Combines remarks that differ only in the OTHER axis."""
     groups: dict[str, list[Remark]] = {}
     for remark in remarks:
         at = {name: value for name, value in remark.at.items() if name != other}
-        # What differs has points of its own on each curve.
+        # Differences have their own points on each curve.
         own = remark.at.get(other) if remark.kind == Kind.VARIES else None
         groups.setdefault(json.dumps([remark.kind, at, own], sort_keys=True), []).append(remark)
     return [_one(group, other, curves) for group in groups.values()]
@@ -81,7 +82,7 @@ def _merged(remarks: Sequence[Remark], other: str, curves: Sequence[Curve]) -> l
 def _one(group: Sequence[Remark], other: str, curves: Sequence[Curve]) -> Remark:
     first = group[len(group) // 2]
     if first.kind == Kind.PEAKS_ONLY_AT and 2 * len(group) < _alike(first.at, curves):
-        # A peak at one size of many is a cell apart, no way in which processes act.
+        # A peak at one of many sizes is a deviating cell, not an effect of the number of processes.
         values = {PROCESSES: first.message.values[PROCESSES], "off_share": _factor(first) - 1.0}
         message = replace(first.message, text=sentences.ABOVE, values=values)
         first = replace(first, kind=Kind.APART.value, message=message)
@@ -103,12 +104,12 @@ def _factor(remark: Remark) -> float:
 
 
 def _alike(at: Mapping[str, Json], curves: Sequence[Curve]) -> int:
-    """How many curves there are of the operation that a remark is on."""
+    """Number of curves of the operation that a remark is about."""
     return sum((curve.cell.test, curve.cell.operation) == (at["test"], at["operation"]) for curve in curves)
 
 
 def _once(remarks: Sequence[Remark]) -> list[Remark]:
-    """A cell that is apart along both axes is told once."""
+    """A cell that deviates along both axes is reported once."""
     seen: set[str] = set()
     kept = []
     for remark in remarks:

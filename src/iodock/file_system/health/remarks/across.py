@@ -1,4 +1,5 @@
-"""Remarks on more than one curve: independent of size, writing against reading, limits, unstable cells."""
+"""Remarks about more than one curve: independence of size, writing compared with reading, limits, unstable
+cells."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ _SURE_OF_LIMIT = 0.15
 
 
 def independent_of_size(by_size: Sequence[Curve], by_processes: Sequence[Curve]) -> Iterator[Remark]:
-    """Where sizes make no difference although something else does: other numbers of processes to the same
-    operation, or the size to another operation. On noise without any change there is nothing to say."""
+    """Reports that sizes make no difference although something else does: other numbers of processes for the
+    same operation, or the size for another operation. Noise without any change gives no remark."""
     for several in split_curves(by_size):
         curve = several[0]
         changes = any(_changes(one) for one in by_processes if _same_operation(one, curve))
@@ -101,8 +102,8 @@ def _changes(curve: Curve) -> bool:
 
 
 def _size_effect(several: Sequence[Curve]) -> float | None:
-    """The largest difference between sizes, over all numbers of processes; None where it may be more than is
-    worth a word, or sizes are too few."""
+    """The largest difference between sizes, over all numbers of processes; None if it may be large enough to
+    mention, or if there are too few sizes."""
     sizes = {tuple(curve.at(point) for point in curve.points) for curve in several}
     if len(sizes) != 1 or not all(shape.constant(curve) for curve in several):
         return None
@@ -142,14 +143,14 @@ def _pair(write: Curve, read: Curve) -> bool:
 
 
 def _change(curve: Curve) -> float | None:
-    """What the straight line through it falls or grows from end to end, where that is no chance."""
+    """The fall or growth of a fitted straight line from end to end, if that is not chance."""
     _, slope, error = line(curve.points)
     span = curve.points[-1].x - curve.points[0].x
     ends = curve.points[-1].y - curve.points[0].y
     sure = curve.sure(slope, error) and curve.sure(
         ends, math.hypot(curve.points[0].error, curve.points[-1].error)
     )
-    # Both, so that neither one point at an end nor a bend in between makes a trend.
+    # Both conditions, so that neither one point at an end nor a bend in between makes a trend.
     return math.copysign(min(abs(slope * span), abs(ends)), ends) if sure and slope * ends > 0 else None
 
 
@@ -169,7 +170,7 @@ def _write_read(write: Curve, read: Curve, down: float, up: float) -> Remark:
 
 
 def of_limits(cells: Sequence[Cell], protocol: Protocol) -> Iterator[Remark]:
-    """What the best cell of each operation reaches of each limit that the protocol names."""
+    """The share of each limit in the protocol that the best cell of each operation reaches."""
     moving = [cell for cell in usable(cells) if cell.unit is Unit.BYTES_PER_S and not from_memory(cell)]
     for group in split(moving, lambda cell: (cell.test, cell.operation, tuple(sorted(cell.variant.items())))):
         noise = noise_of(group, FALSE_ALARMS)
@@ -195,7 +196,7 @@ def _of_limit(best: Cell, limit: Limit, share: float) -> Remark:
 
 
 def unstable(cells: Sequence[Cell]) -> Iterator[Remark]:
-    """Cells whose repeats differ far more than those of their like; or all of an operation."""
+    """Cells whose repeats vary far more than those of similar cells; or all of an operation."""
     measured_cells = usable(cells)
     alpha = _UNSTABLE_ALARMS / max(len(measured_cells), 1)
     for group in split(

@@ -13,11 +13,11 @@ from iodock.shared.message import Message
 
 Values = Mapping[str, int | float | str]
 _BAD = math.log(0.75)
-"""Below so much of the level at larger sizes, small ones are not good."""
+"""Share of the level at larger sizes below which small sizes are bad."""
 
 
 def remarks_on(curve: Curve) -> Iterator[Remark]:
-    """What there is to say of a curve, the points that stand out first: the rest is judged without them."""
+    """Remarks on a curve, points that stand out first: the rest is judged without them."""
     rest = curve
     if curve.axis == PROCESSES and (top := shape.peak(curve)) is not None:
         rest = curve.without(top)
@@ -30,7 +30,7 @@ def remarks_on(curve: Curve) -> Iterator[Remark]:
         yield _apart(curve, point)
     if len(rest.points) >= 3:
         shaped = [] if shape.constant(rest) else list(_shape(rest))
-        # A change that has no shape of its own is said all the same.
+        # A change without a particular shape is still reported.
         yield from shaped or trends(rest)
 
 
@@ -101,7 +101,7 @@ _VARIES = {PROCESSES: sentences.VARIES_BY_PROCESSES, SIZE: sentences.VARIES_BY_S
 
 
 def trends(curve: Curve) -> Iterator[Remark]:
-    """That values grow or fall from end to end, or else that they differ at all."""
+    """Reports that values grow or fall from end to end, or else that they differ at all."""
     if (found := shape.trend(curve)) is not None:
         kind = Kind.GROWS_THROUGHOUT if found.grows else Kind.FALLS_THROUGHOUT
         template = _TRENDS.get(
@@ -174,7 +174,7 @@ def _apart(curve: Curve, point: Point) -> Remark:
 
 
 def measured(curve: Curve) -> dict[str, Json]:
-    """The curve itself, and how large its spread is: what anybody needs to check a remark."""
+    """The curve and its spread, which are needed to check a remark."""
     return {
         "at": [curve.at(point) for point in curve.points],
         "values": [point.cell.value for point in curve.points],

@@ -1,4 +1,4 @@
-"""Cells along one axis: what else differs is the same for all points of a curve."""
+"""Cells along one axis: all other properties are the same for all points of a curve."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIZE = "size_bytes"
 NODES = "nodes"
 BLOCK = "block_bytes"
 FALSE_ALARMS = 0.015
-"""How often chance may make a remark of any kind in a whole result."""
+"""Probability of a false remark of each kind in a whole result."""
 _UNITS = (Unit.BYTES_PER_S, Unit.OPERATIONS_PER_S)
 
 
@@ -40,20 +40,20 @@ class Curve:
     points: tuple[Point, ...]
     noise: Noise
     alpha: float
-    """What a single comparison on it may cost in false alarms."""
+    """Share of the false-alarm probability for a single comparison on it."""
 
     @property
     def cell(self) -> Cell:
-        """The first cell: test, operation and the rest are the same for all."""
+        """The first cell: test, operation and other properties are the same for all."""
         return self.points[0].cell
 
     def without(self, point: Point) -> Curve:
-        """The rest of it."""
+        """The remaining properties."""
         return replace(self, points=tuple(one for one in self.points if one is not point))
 
     @cached_property
     def limit(self) -> float:
-        """How many standard errors are no chance."""
+        """Number of standard errors that excludes chance."""
         return t_limit(self.alpha, self.noise.degrees)
 
     def at(self, point: Point) -> int:
@@ -61,11 +61,12 @@ class Curve:
         return position(point.cell, self.axis) or 0
 
     def sure(self, difference: float, error: float, choices: int = 1) -> bool:
-        """Whether a difference lies outside the spread; CHOICES is of how many it was the largest."""
+        """Whether a difference exceeds the spread; CHOICES is the number of differences of which it was the
+        largest."""
         return error > 0 and t_tails(difference / error, self.noise.degrees) * choices < self.alpha
 
     def place(self) -> dict[str, Json]:
-        """Which curve it is, for a remark's `at`."""
+        """Identifies the curve, for a remark's `at`."""
         cell = self.cell
         said: dict[str, Json] = {"test": cell.test, "operation": cell.operation}
         if from_memory(cell) and cell.cache:
@@ -99,12 +100,12 @@ def line(points: Sequence[Point]) -> tuple[float, float, float]:
 
 
 def usable(cells: Iterable[Cell]) -> list[Cell]:
-    """Rates above zero: seconds and scores have no curves."""
+    """Rates above zero: seconds and scores do not form curves."""
     return [cell for cell in cells if cell.unit in _UNITS and cell.value > 0]
 
 
 def curves_of(cells: Sequence[Cell], axis: str, least: int = 3) -> list[Curve]:
-    """Every curve of at least LEAST points along AXIS whose noise is known."""
+    """Every curve with at least LEAST points along AXIS whose noise is known."""
     operations = _operations(cells, axis)
     comparisons = sum(len(group) for operation in operations for group in _groups(operation, axis, least))
     alpha = FALSE_ALARMS / max(comparisons, 1)
@@ -112,7 +113,7 @@ def curves_of(cells: Sequence[Cell], axis: str, least: int = 3) -> list[Curve]:
 
 
 def settings_of(cells: Iterable[Cell]) -> list[str]:
-    """Axes beside processes and size: nodes, and each setting that is a number (threads, files, io_depth)."""
+    """Axes other than processes and size: nodes, and each numeric setting (threads, files, io_depth)."""
     names = {
         name: None
         for cell in cells
@@ -123,7 +124,7 @@ def settings_of(cells: Iterable[Cell]) -> list[str]:
 
 
 def position(cell: Cell, axis: str) -> int | None:
-    """Where a cell lies along an axis; None where it has no place there."""
+    """Position of a cell on an axis; None if it has none."""
     if axis in (PROCESSES, SIZE, NODES):
         value = getattr(cell, axis)
         return int(value) if value else None
@@ -138,7 +139,7 @@ def _operations(cells: Sequence[Cell], axis: str) -> list[list[Cell]]:
 
 
 def split(cells: Iterable[Cell], key: Callable[[Cell], object]) -> list[list[Cell]]:
-    """Cells by key, in the order in which they come."""
+    """Cells by key, in order of appearance."""
     parts: dict[object, list[Cell]] = {}
     for cell in cells:
         parts.setdefault(key(cell), []).append(cell)
@@ -150,11 +151,11 @@ def _variant(cell: Cell, axis: str) -> tuple[tuple[str, str], ...]:
 
 
 def _groups(cells: Sequence[Cell], axis: str, least: int) -> list[list[Cell]]:
-    """Cells of one operation as curves, split by what else differs where x would be twice on a curve."""
+    """Cells of one operation as curves, split by other properties if x would appear twice on a curve."""
     known = [cell for cell in cells if position(cell, axis)]
     others = [other for other in (PROCESSES, SIZE) if other != axis]
     if axis == NODES:
-        # Processes usually grow with the nodes: those on each stay the same.
+        # Processes usually grow with the nodes: the number per node stays the same.
         others = [SIZE]
         groups = split(known, lambda cell: (cell.size_bytes, (cell.processes or 0) / (cell.nodes or 1)))
     else:

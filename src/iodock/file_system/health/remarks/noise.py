@@ -1,4 +1,4 @@
-"""How large chance is: tail probabilities of t and F, and the spread that a group of cells has in common.
+"""The size of chance effects: tail probabilities of t and F, and the common spread of a group of cells.
 
 Values are compared as logarithms, because rates vary by factors. Formulas: Abramowitz and Stegun, Handbook of
 Mathematical Functions, 26.5.8 (incomplete beta function), 26.6.2, 26.7.1.
@@ -15,7 +15,8 @@ from iodock.file_system.health.measurements import Cell
 
 _SMALL = 1e-300
 _MEDIAN_ERROR, _UNKNOWN_ERROR = 1.2, 1.1
-"""The error of a median of a few values against that of their mean; and where it is not told which it is."""
+"""The error of a median of a few values relative to that of their mean; and a value for when it is unknown
+which of the two is used."""
 
 
 def _fraction(a: float, b: float, x: float) -> float:
@@ -50,18 +51,18 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def t_tails(t: float, degrees: float) -> float:
-    """How likely chance makes |t| at least that large."""
+    """Probability that chance makes |t| at least that large."""
     return incomplete_beta(degrees / 2.0, 0.5, degrees / (degrees + t * t))
 
 
 def f_tail(f: float, upper: float, lower: float) -> float:
-    """How likely chance makes F at least that large."""
+    """Probability that chance makes F at least that large."""
     return incomplete_beta(lower / 2.0, upper / 2.0, lower / (lower + upper * f)) if f > 0 else 1.0
 
 
 @lru_cache(maxsize=1024)
 def t_limit(alpha: float, degrees: float) -> float:
-    """The |t| that chance passes with probability ALPHA, by bisection."""
+    """The |t| that chance exceeds with probability ALPHA, by bisection."""
     low, high = 0.0, 1e4
     for _ in range(60):
         middle = (low + high) / 2.0
@@ -76,12 +77,12 @@ def log_spread(cell: Cell) -> float | None:
 
 @dataclass(frozen=True)
 class Noise:
-    """What cells of one test and operation have in common."""
+    """Common statistics of cells of one test and operation."""
 
     sigma: float
     """Standard deviation of the logarithm of one repeat."""
     degrees: float
-    """Degrees of freedom that it rests on."""
+    """Its degrees of freedom."""
     unstable: frozenset[int]
     """`id` of cells whose own spread is far above that of the others."""
 
@@ -90,14 +91,14 @@ class Noise:
         own = log_spread(cell)
         variance = self.sigma**2
         if own is not None:
-            # Few repeats estimate their own spread badly, so most weight is on what all have in common.
+            # Few repeats estimate their own spread badly, so the common spread has most of the weight.
             variance = max(own**2, variance) if id(cell) in self.unstable else (3.0 * variance + own**2) / 4.0
         factor = _MEDIAN_ERROR if len(cell.values) > 2 else _UNKNOWN_ERROR
         return factor * math.sqrt(max(variance, 1e-8) / (cell.repeats or 1))
 
 
 def noise_of(cells: Sequence[Cell], alpha: float) -> Noise | None:
-    """The noise of CELLS, those left out that are unstable; None where too few were repeated."""
+    """The noise of CELLS, without unstable ones; None if too few were repeated."""
     measured = [
         (cell, spread, (cell.repeats or 1) - 1)
         for cell in cells

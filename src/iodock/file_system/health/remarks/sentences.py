@@ -1,4 +1,4 @@
-"""What each kind of remark says, as sentences to be translated: one place, so that they sound alike."""
+"""The sentences of each kind of remark, for translation: in one place, so that their style is the same."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ SEVERAL = {
     GROWS_BY_PROCESSES: GROWS_BY_PROCESSES_SEVERAL,
     FALLS_BY_PROCESSES: FALLS_BY_PROCESSES_SEVERAL,
 }
-"""Of curves at several sizes, or numbers of processes: values of one of them would mislead."""
+"""For curves at several sizes, or numbers of processes: values of one of them would mislead."""
 GROWS_BY_SETTING = N_(
     "grows with {setting} throughout ({first_setting}: {first}, {last_setting}: {last}): more may be faster "
     "still"

@@ -1,7 +1,7 @@
 """The shape of one curve: where it levels off, degrades, peaks, or grows in proportion.
 
-Each finder is given a curve and answers with the points that matter, or None where the change lies within the
-spread. Margins say what is too small to be worth a remark, however sure it is.
+Each finder receives a curve and returns the important points, or None if the change is within the spread.
+Margins say which changes are too small for a remark, however certain they are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import combinations
 from iodock.file_system.health.remarks.curves import Curve, Point, line, mean
 
 _SAME = math.log(1.08)
-"""Values so close are the same to a reader of the graph."""
+"""Values this close look the same to a reader of the graph."""
 _GROWN = math.log(1.3)
 _FALLEN = math.log(1.12)
 _FLAT = math.log(1.2)
@@ -22,38 +22,38 @@ _PEAK = math.log(1.4)
 _APART = math.log(1.3)
 _JUMP = math.log(2.0)
 _OUTSIDE = 2.6
-"""Standard errors: how far off a point is that does not belong to a level."""
+"""Standard errors: distance of a point that does not belong to a level."""
 _FALLING = 2.0
-"""As `_OUTSIDE`, where that values fall is sure and only the place is asked for."""
+"""As `_OUTSIDE`, if it is certain that values fall and only the position is unknown."""
 _SUSPECT = 3.0
 _PROPORTION = 0.12
-"""How far the slope may be from 1."""
+"""Largest deviation of the slope from 1."""
 _WIDEST = math.log(1.25)
-"""How far a point may be off a straight line that is called one."""
+"""Largest deviation of a point from a straight line."""
 
 
 @dataclass(frozen=True)
 class Plateau:
-    """From `start` on, values are the same."""
+    """From `start` on values are constant."""
 
     start: Point
     before: Point
     points: tuple[Point, ...]
     level: float
-    """Logarithm of the value on it."""
+    """Logarithm of the constant value."""
     growth: float
-    """Logarithm of how much it grew up to there."""
+    """Logarithm of the growth up to there."""
 
 
 @dataclass(frozen=True)
 class Fall:
-    """The best is reached up to `last`; behind it values fall."""
+    """The maximum is at `last`; after it values fall."""
 
     last: Point
     top: float
     end: Point
     loss: float
-    """Logarithm of how much the last point lies below the top."""
+    """Logarithm of the fall from the maximum to the last point."""
 
 
 def same(curve: Curve, point: Point, others: tuple[Point, ...]) -> bool:
@@ -69,7 +69,7 @@ def constant(curve: Curve) -> bool:
 
 
 def _misfit(points: Sequence[Point], outside: float) -> float:
-    """Chi-square of all having one value; differences that nobody would mention cost next to nothing."""
+    """Chi-square for a single common value; differences too small to mention contribute next to nothing."""
     errors = [math.hypot(point.error, _SAME / outside) for point in points]
     weights = [1.0 / error**2 for error in errors]
     level = sum(w * point.y for w, point in zip(weights, points, strict=True)) / sum(weights)
@@ -79,8 +79,8 @@ def _misfit(points: Sequence[Point], outside: float) -> float:
 def _level_part(
     points: Sequence[Point], held: int, to_the_end: bool, off: float = _OUTSIDE
 ) -> tuple[int, int]:
-    """The run of points around the one HELD that one level describes best: first and last of it. Each point
-    outside costs as much as one that is OFF errors off, so a single odd one does not end the run."""
+    """First and last point of the run around HELD that one level describes best. Each point outside costs as
+    much as one with a distance of OFF errors, so a single outlier does not end the run."""
     best, found = math.inf, (held, held)
     for first in range(held + 1):
         for last in range(len(points) - 1 if to_the_end else held, len(points)):
@@ -92,7 +92,7 @@ def _level_part(
 
 
 def plateau(curve: Curve) -> Plateau | None:
-    """Where growth ends, with two points at least that are level."""
+    """The end of the growth, with at least two points that are level."""
     points = curve.points
     start, _ = _level_part(points, len(points) - 1, to_the_end=True)
     level, error = mean(points[start:])
@@ -106,7 +106,8 @@ def plateau(curve: Curve) -> Plateau | None:
 
 
 def _stops_growing(curve: Curve, found: Plateau) -> bool:
-    """What steadily grows a little each time is no plateau: it must be flat, and below where growth led."""
+    """Values that grow steadily by small steps are not a plateau: it must be flat, and below the extrapolated
+    growth."""
     points = found.points
     _, slope, error = line(points)
     span = points[-1].x - points[0].x
@@ -118,7 +119,7 @@ def _stops_growing(curve: Curve, found: Plateau) -> bool:
 
 
 def jump(curve: Curve) -> Point | None:
-    """The last point, if only it is far above all before, which are the same."""
+    """The last point, if only it is far above all previous ones, which are equal."""
     points = curve.points
     if len(points) < 4:
         return None
@@ -130,7 +131,7 @@ def jump(curve: Curve) -> Point | None:
 
 
 def fall(curve: Curve) -> Fall | None:
-    """Where values start to fall for good."""
+    """The point from which values fall until the end."""
     points = curve.points
     best = max(range(len(points)), key=lambda at: points[at].y)
     first, last = _level_part(points, best, to_the_end=False, off=_FALLING)
@@ -146,7 +147,7 @@ def fall(curve: Curve) -> Fall | None:
 
 @dataclass(frozen=True)
 class Trend:
-    """From end to end values grow, or fall."""
+    """Values grow, or fall, from end to end."""
 
     grows: bool
 
@@ -163,13 +164,13 @@ def trend(curve: Curve) -> Trend | None:
         sign * (one.y - later.y) > max(_SAME, _SUSPECT * math.hypot(one.error, later.error))
         for one, later in combinations(points, 2)
     )
-    # Where the last step is level, going on would change nothing.
+    # If the last step is level, more would change nothing.
     last = sign * points[-1].y - max(sign * one.y for one in points[:-1])
     return Trend(sign > 0) if not back and last > _SAME else None
 
 
 def differs(curve: Curve) -> tuple[Point, Point] | None:
-    """The lowest and the highest point, where they surely differ."""
+    """The lowest and the highest point, if they certainly differ."""
     low, high = (choose(curve.points, key=lambda point: point.y) for choose in (min, max))
     difference, error = high.y - low.y, math.hypot(low.error, high.error)
     sure = difference > _GROWN and curve.sure(difference, error, len(curve.points) ** 2)
@@ -177,7 +178,7 @@ def differs(curve: Curve) -> tuple[Point, Point] | None:
 
 
 def peak(curve: Curve) -> Point | None:
-    """The one point that stands out above a curve that goes on without it."""
+    """The one point that stands out above a curve that continues without it."""
     points = curve.points
     if len(points) < 4:
         return None
@@ -196,7 +197,7 @@ def peak(curve: Curve) -> Point | None:
 
 
 def _never_falls(curve: Curve) -> bool:
-    """A suspicion of falling is enough: then the peak may be the top of a mountain."""
+    """A suspected fall is enough: then the peak may be the maximum of a wide hump."""
     return not any(
         one.y - later.y > max(_FALLEN, _SUSPECT * math.hypot(one.error, later.error))
         for one, later in combinations(curve.points, 2)
@@ -213,7 +214,7 @@ def straight(curve: Curve) -> bool:
 
 
 def apart(curve: Curve) -> list[Point]:
-    """Points below both neighbours, or above both of them without being the top of the curve."""
+    """Points below both neighbours, or above both of them without being the maximum of the curve."""
     points = curve.points
     if len(points) < 4:
         return []
@@ -230,7 +231,7 @@ def apart(curve: Curve) -> list[Point]:
 
 
 def proportional(curve: Curve) -> float | None:
-    """The slope, where values are in proportion to processes over at least a factor of four."""
+    """The slope, if values are proportional to processes over at least a factor of four."""
     points = curve.points
     if len(points) < 3 or points[-1].x - points[0].x < math.log(4.0):
         return None

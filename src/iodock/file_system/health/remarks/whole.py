@@ -1,4 +1,4 @@
-"""Remarks on how the whole was measured: writes into memory, other load, and what was compared at all."""
+"""Remarks on the measurement as a whole: writes into memory, other load, and what was compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iodock.shared.message import Message
 
 
 def into_page_cache(cells: Sequence[Cell]) -> Iterator[Remark]:
-    """That writes without sync say nothing of the disk, once for each operation."""
+    """Reports once for each operation that writes without sync say nothing about the disk."""
     found = [cell for cell in cells if cell.cache is Cache.PAGE_CACHE and cell.unit is Unit.BYTES_PER_S]
     for group in split(found, lambda cell: (cell.test, cell.operation)):
         first = group[0]
@@ -40,7 +40,7 @@ def into_page_cache(cells: Sequence[Cell]) -> Iterator[Remark]:
 
 
 def other_load(cells: Sequence[Cell]) -> Iterator[Remark]:
-    """That the machine did something else while cells were measured."""
+    """Reports that the machine did other work while cells were measured."""
     high = [cell for cell in cells if is_high(cell)]
     if not high:
         return
@@ -58,14 +58,14 @@ def other_load(cells: Sequence[Cell]) -> Iterator[Remark]:
 
 @dataclass(frozen=True)
 class Tested:
-    """What remarks looked at, and what they could not."""
+    """What was compared, and what could not be."""
 
     operations: tuple[tuple[str, str], ...]
-    """Test and operation of which anything was compared."""
+    """Test and operation with at least one comparison."""
     sizes: tuple[int, ...]
     processes: tuple[int, ...]
     repeats: tuple[int, int] | None
-    """Fewest and most of the cells compared."""
+    """Smallest and largest number of the compared cells."""
     untested: tuple[Message, ...]
 
 
@@ -81,7 +81,7 @@ _LIMITS = N_("the limit of a link: none was given")
 
 
 def tested(measurements: Measurements) -> Tested:
-    """What was compared: it bounds what can be said where there is no remark."""
+    """The comparisons made: they limit what the absence of remarks means."""
     cells = measurements.cells
     curves = [
         curve for axis in (SIZE, PROCESSES, *settings_of(cells)) for curve in curves_of(cells, axis, least=2)

@@ -30,29 +30,29 @@ _MOST_RUNS = 100_000
 
 
 class SweepError(IodockError):
-    """A sweep that can't be run as it is written."""
+    """A sweep that can't be run as described."""
 
 
 @dataclass(frozen=True)
 class Common:
-    """What both programs have."""
+    """Settings of both programs."""
 
     folder: str = ""
     program: str = ""
-    """Path of the program; else its name is looked for in PATH."""
+    """Path of the program; else it is searched in PATH."""
     launcher: str = LAUNCHER
     """With `{processes}`, `{nodes}` and `{per_node}`."""
     options: tuple[str, ...] = ()
-    """Added to each command line as they are."""
+    """Added to each command line unchanged."""
     repeats: int = 3
     seed: int = 1
-    """Of the order of runs."""
+    """Seed for the order of runs."""
     limit_seconds: float = 3600.0
-    """A run that takes longer is ended, and counts as failed."""
+    """A run that takes longer is killed, and counts as failed."""
     nodes: tuple[int, ...] = (1,)
     processes_per_node: tuple[int, ...] = (1,)
     processes: tuple[int, ...] = (0,)
-    """If not 0: only combinations with so many in all."""
+    """If not 0: only combinations with this total number of processes."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class IorSweep(Common):
 
     transfer: tuple[str, ...] = ("1m",)
     block: tuple[str, ...] = ("64m",)
-    """Of each process."""
+    """Per process."""
     segments: int = 1
     api: tuple[str, ...] = ("POSIX",)
     access: tuple[str, ...] = ("file-per-process",)
@@ -70,7 +70,7 @@ class IorSweep(Common):
     collective_buffering: tuple[str, ...] = ("default",)
     """`default`, `enable` or `disable`: forced by `collective_buffering_hints`."""
     collective_buffering_hints: tuple[str, ...] = ("romio_cb_write", "romio_cb_read")
-    """Names differ by vendor: `cb_write`, `cb_read` on some."""
+    """Names differ by vendor: some use `cb_write`, `cb_read`."""
     stripe_bytes: tuple[str, ...] = ("",)
     stripe_count: tuple[int, ...] = (0,)
     """0 is the file system's default; others are set by `lfs setstripe`, -1 is all targets."""
@@ -81,7 +81,7 @@ class MdtestSweep(Common):
     """A sweep of mdtest."""
 
     items: int = 1000
-    """Files and directories of each process."""
+    """Files and directories per process."""
     directories: tuple[str, ...] = ("one-per-process",)
     """`one-per-process`, `shared`."""
     file_bytes: tuple[int, ...] = (0,)
@@ -113,7 +113,7 @@ class RunCell:
         return self.nodes * self.per_node
 
     def name(self) -> str:
-        """A file name that tells cells apart."""
+        """A file name that identifies a cell."""
         usual = ("", "default", 0, False)
         said = [f"{name}={value}" for name, value in self.settings.items() if value not in usual]
         return "_".join([f"n{self.nodes}", f"p{self.per_node}", *said]).replace("/", "-").replace(" ", "")
@@ -140,7 +140,7 @@ def load(path: Path, program: str) -> Sweep:
 
 
 def _value(path: Path, name: str, said: Any, known: Mapping[str, Any]) -> Any:
-    """One member as its field wants it; a single value stands for a list of one."""
+    """One member converted for its field; a single value stands for a list of one."""
     if name not in known:
         raise SweepError(f"{path}: no such key: {name}", meant(name, known, "see the how-to"))
     usual = known[name]
@@ -177,7 +177,7 @@ def _is(said: Any, kind: type) -> bool:
 
 
 def matrix(sweep: Sweep) -> tuple[list[RunCell], int]:
-    """Every combination that can be, and how many can't. Raises SweepError for too many."""
+    """Every possible combination, and the number of impossible ones. Raises SweepError for too many."""
     axes = [one.name for one in fields(sweep) if isinstance(one.default, tuple) and one.name not in _NO_AXES]
     cells, left_out = [], 0
     for nodes, per_node, *several in product(
@@ -198,7 +198,7 @@ def matrix(sweep: Sweep) -> tuple[list[RunCell], int]:
 
 
 def possible(settings: Mapping[str, Any]) -> bool:
-    """Whether IOR can run it: blocks are whole transfers, and POSIX has nothing collective."""
+    """Whether IOR can run it: blocks must be multiples of transfers, and POSIX has no collective calls."""
     posix = settings.get("api") == "POSIX"
     if posix and (settings.get("collective") or settings.get("collective_buffering", "default") != "default"):
         return False
@@ -207,7 +207,7 @@ def possible(settings: Mapping[str, Any]) -> bool:
 
 
 def swept(sweep: Sweep, names: Sequence[str]) -> list[str]:
-    """Which of the fields have more than their usual value, so that cells must carry them."""
+    """The fields with other values than the default, which cells must show."""
     usual = {one.name: one.default for one in fields(sweep)}
     return [
         name

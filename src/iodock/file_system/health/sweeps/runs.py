@@ -1,6 +1,6 @@
-"""Running a sweep: shuffled, each output kept, so that it resumes where it was cut.
+"""Runs a sweep: in shuffled order, keeping each output, so that it can resume after an interruption.
 
-What a run makes lies in a folder of its own below the sweep's, which is removed after it, also after Ctrl-C:
+The files of a run are in a separate folder below the sweep's, which is removed after it, also after Ctrl-C:
 IOR and mdtest leave their files behind when they fail. Nothing else is touched.
 """
 
@@ -31,7 +31,7 @@ from iodock.shared.units import number_text
 
 Progress = Callable[[int, int | None, int], None]
 _CARRIED = ("stripe_bytes", "stripe_count", "collective_buffering")
-"""Settings that outputs don't tell."""
+"""Settings that outputs do not show."""
 _PREFIX = ".iodock-bench-"
 
 
@@ -48,7 +48,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a sweep."""
+    """Result of a sweep."""
 
     measurements: Measurements
     failed: tuple[str, ...]
@@ -56,8 +56,8 @@ class Outcome:
 
 
 def planned(sweep: Sweep) -> tuple[list[Run], int]:
-    """All runs in the order in which they are to be made, and how many combinations can't be. Repeats of a
-    cell lie apart, so that a slow minute spoils no whole cell."""
+    """All runs in their order, and the number of impossible combinations. Repeats of a cell are spread out,
+    so that a slow minute does not affect a whole cell."""
     cells, left_out = matrix(sweep)
     chance = random.Random(sweep.seed)
     order: list[Run] = []
@@ -69,7 +69,7 @@ def planned(sweep: Sweep) -> tuple[list[Run], int]:
 
 
 def check_space(sweep: Sweep, runs: Sequence[Run]) -> None:
-    """That the largest run has room, in bytes and inodes. Raises SweepError."""
+    """Checks that there is space for the largest run, in bytes and inodes. Raises SweepError."""
     folder = Path(sweep.folder)
     try:
         free = os.statvfs(folder)
@@ -90,8 +90,9 @@ def check_space(sweep: Sweep, runs: Sequence[Run]) -> None:
 
 
 def carry_out(sweep: Sweep, name: str, kept: Path, progress: Progress) -> Outcome:
-    """Makes all runs whose output is not in KEPT yet, and puts all outputs together. Raises SweepError before
-    the first run for what can't be; a run that fails is told in the outcome, and tried again when resumed."""
+    """Executes all runs whose output is not in KEPT yet, and combines all outputs. Raises SweepError before
+    the first run if something is impossible; a run that fails is listed in the outcome, and tried again on
+    resume."""
     program = commands.find_program(sweep, name)
     runs, left_out = planned(sweep)
     check_space(sweep, runs)
@@ -105,7 +106,7 @@ def carry_out(sweep: Sweep, name: str, kept: Path, progress: Progress) -> Outcom
 
 
 def _same_sweep(sweep: Sweep, kept: Path) -> None:
-    """Outputs of another sweep are not mixed in: only its repeats may have grown."""
+    """Outputs of another sweep must not be mixed in: only the number of repeats may have grown."""
     said = {
         name: value for name, value in vars(sweep).items() if name not in ("repeats", "limit_seconds", "seed")
     }
@@ -127,7 +128,7 @@ def _own_folder(sweep: Sweep) -> Iterator[Path]:
 
 
 def _make(sweep: Sweep, run: Run, program: str, kept: Path) -> None:
-    """One run. Its output gets its name only if it succeeded; else it ends in `.failed`."""
+    """One run. Its output gets its final name only if it succeeded; else it ends in `.failed`."""
     output = run.output(kept)
     failed = output.with_suffix(".failed")
     failed.unlink(missing_ok=True)
@@ -164,7 +165,7 @@ def _ended(status: int | None, sweep: Sweep) -> str:
 
 
 def _wait(process: subprocess.Popen[bytes], limit: float) -> int | None:
-    """The exit status; None if it had to be ended. Whatever happens, nothing of its group goes on."""
+    """The exit status; None if it had to be killed. In every case no process of its group survives."""
     try:
         return process.wait(limit)
     except subprocess.TimeoutExpired:
@@ -179,7 +180,7 @@ def _wait(process: subprocess.Popen[bytes], limit: float) -> int | None:
 
 
 def gathered(sweep: Sweep, runs: Sequence[Run], kept: Path, left_out: int) -> Outcome:
-    """All outputs as one result; repeats of a cell are one cell. Raises SweepError where no run succeeded."""
+    """All outputs as one result; repeats of a cell are combined. Raises SweepError if no run succeeded."""
     repeats, failed = Repeats(Doubts()), []
     first: Protocol | None = None
     for run in runs:
@@ -205,8 +206,8 @@ def gathered(sweep: Sweep, runs: Sequence[Run], kept: Path, left_out: int) -> Ou
 
 
 def _over_what(cells: Sequence[Cell], folder: str) -> Iterator[Cell]:
-    """Labels of cells measured with O_DIRECT, after a look at what the folder's file system lies on:
-    only where the program ran is that known."""
+    """Labels of cells measured with O_DIRECT, after examining the layers below the folder's file system: they
+    are known only where the program ran."""
     kind, why = _native.load_under(folder)
     label = {"perhaps": Cache.MAYBE_CACHED, "memory": Cache.CACHED}.get(kind)
     for cell in cells:
@@ -215,13 +216,13 @@ def _over_what(cells: Sequence[Cell], folder: str) -> Iterator[Cell]:
 
 
 def _order(cell: Cell) -> tuple[object, ...]:
-    """Runs were shuffled; a table is read by operation, variant, nodes, size and processes."""
+    """Runs were shuffled; a table is sorted by operation, variant, nodes, size and processes."""
     variant = tuple(sorted(cell.variant.items()))
     return (cell.operation, variant, cell.nodes or 0, cell.size_bytes or 0, cell.processes or 0)
 
 
 def _carrying(cell: Cell, run: RunCell, sweep: Sweep) -> Cell:
-    """What was set but is not in the output, and the nodes, which a launcher may hide from the program."""
+    """Settings that are not in the output, and the nodes, which a launcher may hide from the program."""
     said = {name: str(run.settings[name]) for name in swept(sweep, _CARRIED) if run.settings.get(name)}
     return replace(cell, nodes=run.nodes, processes=run.processes, variant={**cell.variant, **said})
 

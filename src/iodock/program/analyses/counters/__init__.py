@@ -1,1 +1,1 @@
-"""What analyses answer of counters: the same questions and columns, asked of profiles in place of calls."""
+"""Analyses of counters: the same questions and columns, answered from profiles instead of calls."""

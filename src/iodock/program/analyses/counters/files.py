@@ -1,4 +1,4 @@
-"""Files as counters show them: what was asked of each, and how unevenly its ranks were served."""
+"""Files as counters show them: the operations on each, and how unevenly its ranks were served."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNTOLD = {"int": "NULL::BIGINT", "str": "NULL::VARCHAR", "float": "NULL::DOUBLE
 
 
 def columns(of_calls: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Those of files of calls, with the interface and what only counters have."""
+    """The columns for files of calls, with the interface and columns that only counters have."""
     known = {column.name for column in of_calls}
     counts = (
         Column(name, "int", "calls", "measure", f"{name} that were counted", importance="last")
@@ -57,7 +57,7 @@ def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
 
 
 def _rows_sql(shown: tuple[Column, ...]) -> str:
-    """The columns of SHOWN; those that counters don't tell are empty."""
+    """The columns of SHOWN; those that counters do not provide are empty."""
     known = {
         **_OF_PROFILES,
         "count": "s.count",
@@ -80,8 +80,8 @@ SELECT {chosen} FROM p LEFT JOIN s ON s.file_id IS NOT DISTINCT FROM p.file_id
   AND s.file IS NOT DISTINCT FROM p.file AND s.interface = p.interface"""
 
 
-# Darshan counts as sequential what is consecutive, too. A counter of its version that is 0 has no row; one
-# that is not known, as of a pipe, has an empty value.
+# Darshan counts consecutive accesses as sequential, too. A counter that exists in this version and is 0 has
+# no row; an unknown counter, such as that of a pipe, has an empty value.
 _KNOWN = "count(n.counter) = count(n.value)"
 _ORDERS = f"""SELECT c.profile_id,
     CASE WHEN {_KNOWN} THEN coalesce(sum(n.value) FILTER (WHERE n.counter LIKE '%_CONSEC_%'), 0) END
@@ -93,7 +93,7 @@ _ORDERS = f"""SELECT c.profile_id,
       OR n.counter LIKE '%_SEQ_WRITES')
   WHERE c.interface IN (SELECT interface FROM profile_fields WHERE counter LIKE '%_SEQ_READS') GROUP BY 1"""
 _CONSECUTIVE, _SEQUENTIAL = (operations.sum_or_none(f"x.{name}") for name in ("consecutive", "sequential"))
-# Of several records of all ranks (there is one a file, but for damage) nothing can be said of single ranks.
+# If a file has several records of all ranks (normally it has one), single ranks can't be distinguished.
 _ONE = "CASE WHEN count(*) = 1 THEN any_value({0}) END AS {0}"
 _RANKS_SQL = ", ".join(
     (

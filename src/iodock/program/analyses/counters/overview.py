@@ -1,4 +1,4 @@
-"""The run at a glance, of counters: parts of its operations, bytes, and the files that took most time."""
+"""The run at a glance, from counters: parts of its operations, bytes, and the files that took most time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column, Totals
 
 _GROUND = f"o.interface IN ({', '.join(repr(one) for one in GROUND)})"
-# Of each file the uppermost interface, which has the time of those below it in its own.
+# The uppermost interface of each file, whose time includes that of the interfaces below it.
 _UPPERMOST = f"""(o.interface = 'mpi-io' OR {_GROUND} AND coalesce(o.file_id NOT IN
   (SELECT file_id FROM {CHOSEN} WHERE interface = 'mpi-io' AND file_id IS NOT NULL), true))"""
 _NOTE = (

@@ -1,4 +1,4 @@
-"""Ranks and processes as far as counters know them."""
+"""Ranks and processes, as far as counters identify them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _TOGETHER = (
 
 
 def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
-    """One row per rank, process, host and interface; one without a rank for what is of all of them."""
+    """One row per rank, process, host and interface; a row without a rank holds what belongs to all ranks."""
     notes = list(choose(store, asked.filters))
     operations.keep_operations(store)
     if store.rows(f"SELECT 1 FROM {CHOSEN} WHERE rank IS NULL AND ranks > 1 LIMIT 1"):

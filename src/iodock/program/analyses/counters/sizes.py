@@ -14,7 +14,7 @@ _COMMON = "these are the most frequent sizes of each file, of reads and writes t
 
 
 def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
-    """One row per interface, direction and bin. Raises RequestError for sizes that were asked for."""
+    """One row per interface, direction and bin. Raises RequestError if exact sizes are requested."""
     if asked.options["requested"]:
         hint = "see the sizes that were moved, without --requested; for more "
         raise RequestError(
@@ -45,7 +45,7 @@ def _said(interface: str) -> str:
 
 
 def unsized(store: Store) -> list[str]:
-    """Of the chosen profiles, interfaces that moved bytes and have no bins."""
+    """Interfaces of the chosen profiles that moved bytes and have no bins."""
     rows = store.rows(
         f"""SELECT DISTINCT c.interface FROM {CHOSEN} c WHERE (c.reads > 0 OR c.writes > 0)
   AND c.interface NOT IN (SELECT p.interface FROM histograms h JOIN profiles p ON p.profile_id = h.profile_id

@@ -1,4 +1,4 @@
-"""Operations, their bytes and time, by any of the keys that counters tell."""
+"""Operations, their bytes and time, by any key that counters have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes over time, of heatmaps: the source's own bins."""
+"""Bytes over time from heatmaps, in the source's own bins."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _why_none(store: Store, asked: Request) -> str:
 
 
 def _check(found: list[dict[str, int]], every: int | None) -> None:
-    """Raises RequestError where bins can't be put side by side."""
+    """Raises RequestError if the bins can't be aligned."""
     widths = sorted({row[end] for row in found for end in ("least", "most")})
     if widths[-1] - widths[0] > 2:
         listed = ", ".join(map(NANOSECONDS.text, widths))
@@ -78,7 +78,7 @@ def _check(found: list[dict[str, int]], every: int | None) -> None:
 
 
 def _filled_sql(rows: str, width: int, columns: tuple[Column, ...]) -> str:
-    """A bin in which a process moved nothing has no row in the store: its bytes are 0."""
+    """The store has no row for a bin in which a process moved nothing: its bytes are 0."""
     known = {
         **{name: f"CAST(coalesce(g.{name.removeprefix('spread_')}, 0) AS BIGINT)" for name in _SUMS},
         "ts": f"s.first + s.slot * {width}",

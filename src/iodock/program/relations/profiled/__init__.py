@@ -1,1 +1,1 @@
-"""Counters of files (Darshan's logs, a light recording) as the relations that analyses ask for."""
+"""Counters of files (Darshan logs, light recordings) as the relations that analyses need."""

@@ -1,4 +1,4 @@
-"""Which profiles a question is about: filters become conditions on profiles and the names of their files."""
+"""Selects profiles: filters become conditions on profiles and the names of their files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from iodock.shared.engine.sql import quoted
 from iodock.shared.errors import RequestError
 
 CHOSEN = "chosen_profiles"
-"""The kept table: profiles with what is known of their file and process."""
+"""The stored table: profiles with the facts about their file and process."""
 GROUND = ("posix", "stdio")
-"""Interfaces that lie next to the system: what others move passes these, and nothing passes both."""
+"""Lowest interfaces above the system: the bytes of higher ones pass through these, and no byte passes through
+two."""
 _ABOUT_FILES = ("file", "exclude_folder", "exclude_ending", "kind", "user_files")
 _ABOUT_TASKS = ("pid", "rank", "host", "job")
 _SHARED = "files that were counted for all ranks together belong to no single one, and are not shown"
@@ -24,8 +25,8 @@ _FOLDED = (
 
 
 def choose(store: Store, filters: Filters) -> tuple[str, ...]:
-    """Keeps `chosen_profiles`; sentences that must stand beside what follows. Raises RequestError for what
-    counters can't be filtered by."""
+    """Creates `chosen_profiles` and returns notes for the answer. Raises RequestError for filters that
+    counters do not support."""
     _check(store, filters)
     notes: list[str] = []
     conditions = [*_of_tasks(store, filters, notes), *_of_files(store, filters, notes)]
@@ -36,7 +37,7 @@ def choose(store: Store, filters: Filters) -> tuple[str, ...]:
 
 def _chosen_sql(store: Store, where: str) -> str:
     keep_patterns(store)
-    # A process has one row for each of its threads; ids of the process are the same in all.
+    # A process has one row for each of its threads; the ids of the process are the same in all rows.
     tasks = "(SELECT upid, any_value(pid) AS pid FROM processes GROUP BY upid)"
     return f"""SELECT p.* EXCLUDE (pattern), coalesce(f.name, p.pattern) AS file,
   coalesce(f.pattern, p.pattern) AS pattern, f.folder, f.ending, f.kind, f.mount_point, f.fs_type,
@@ -79,13 +80,13 @@ def _of_files(store: Store, filters: Filters, notes: list[str]) -> list[str]:
     chosen = Filters(**{name: getattr(filters, name) for name in _ABOUT_FILES})
     usual = not any(getattr(chosen, name) for name in _ABOUT_FILES)
     if not store.manifest.is_light and not chosen.kind and not chosen.file:
-        # Darshan's are all files, also standard streams.
+        # In Darshan logs everything is a file, including standard streams.
         chosen = replace(chosen, kind=("all",))
     by_file, _ = choose_files(store, chosen, notes)
     if not by_file:
         return []
     if usual:
-        # What was counted together is of files, whose kind is not known.
+        # Combined counters are for files whose kind is not known.
         return [f"(p.pattern IS NOT NULL OR p.file_id IN (SELECT file_id FROM {CHOSEN_FILES}))"]
     if store.rows("SELECT 1 FROM profiles WHERE file_id IS NULL LIMIT 1"):
         notes.append(_FOLDED)

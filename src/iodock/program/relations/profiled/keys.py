@@ -1,4 +1,4 @@
-"""What counters can be grouped by."""
+"""Keys for grouping counters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SQL = {
 }
 _OF_OPERATIONS = ("family", "class")
 NO_FILE = ("family", "class", "interface", "pid", "rank", "host", "file")
-"""Keys under which an answer does not say how many files a row stands for."""
+"""Keys with which an answer does not show the number of files that a row stands for."""
 
 
 def key_columns(names: tuple[str, ...]) -> tuple[Column, ...]:
@@ -30,12 +30,13 @@ def key_columns(names: tuple[str, ...]) -> tuple[Column, ...]:
 
 
 def sql_of(name: str) -> str:
-    """The key over the kept profiles."""
+    """The key over the stored profiles."""
     return f"o.{_SQL[name]}"
 
 
 def found_keys(names: tuple[str, ...], store: Store) -> tuple[str, ...]:
-    """Those asked for, and the interface: bytes pass several, and are not added up. Raises RequestError."""
+    """The requested keys, and the interface: the same bytes pass through several interfaces and must not be
+    added up. Raises RequestError."""
     for name in names:
         if name not in KEYS:
             raise RequestError(f"no such key: {name}", meant(name, KEYS, f"keys: {', '.join(_SQL)}"))
@@ -52,5 +53,5 @@ def _untold(key: Key) -> str:
 
 
 def noun(keys: tuple[str, ...]) -> str:
-    """What rows with these keys are, several of them."""
+    """Plural name of the rows with these keys."""
     return KEYS[keys[0]].noun if len(keys) == 1 else "rows"

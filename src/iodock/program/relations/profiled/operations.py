@@ -1,4 +1,5 @@
-"""Operations in place of calls: of each profile a row for opens, reads, writes, seeks, stats and syncs."""
+"""Operations instead of calls: each profile becomes a row each for opens, reads, writes, seeks, stats and
+syncs."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from iodock.program.store import Store
 
 OPERATIONS = "profiled_operations"
 ALL_METADATA = "all metadata"
-"""Sources time metadata as a whole, and count its operations one by one: so these are rows of their own."""
+"""Sources measure the time of metadata as a whole but count its operations separately, so these are separate
+rows."""
 # Operation, class, column of its count, column of its time.
 _EACH = (
     ("open", "metadata", "opens", None),
@@ -23,8 +25,8 @@ _LONGEST = {"read": "F_MAX_READ_TIME", "write": "F_MAX_WRITE_TIME"}
 
 
 def keep_operations(store: Store) -> None:
-    """Keeps `profiled_operations` of the chosen profiles. What an interface counts for none of its files
-    (stats of streams) is no operation of it, and so not an unknown one."""
+    """Creates `profiled_operations` from the chosen profiles. An operation that an interface counts for no
+    file (such as stats of streams) does not exist there, and is not an unknown one."""
     known = store.rows(
         f"""SELECT interface, {", ".join(f"count({name}) > 0 AS {name}" for name in _counted())}
 FROM profiles GROUP BY interface ORDER BY interface"""
@@ -32,7 +34,7 @@ FROM profiles GROUP BY interface ORDER BY interface"""
     parts = [
         _part(row["interface"], *each) for row in known for each in _EACH if row[each[2] or each[3] or ""]
     ]
-    # Without a profile there is no operation, and the columns are the same.
+    # Without profiles there are no operations, but the columns are the same.
     parts = parts or [_part("", *_EACH[0])]
     store.keep(OPERATIONS, "\nUNION ALL ".join(parts))
 
@@ -42,7 +44,7 @@ def _counted() -> tuple[str, ...]:
 
 
 def _part(interface: str, family: str, of_class: str, count: str | None, time: str | None) -> str:
-    """COUNT and TIME name columns; None: there is none for this operation."""
+    """COUNT and TIME are column names; None: this operation has no such column."""
     moved = f"c.{_BYTES[family]}" if family in _BYTES else "NULL::BIGINT"
     longest = "NULL::BIGINT"
     if family in _LONGEST:
@@ -56,7 +58,7 @@ FROM {CHOSEN} c WHERE c.interface = '{interface}'"""
 
 
 def sum_or_none(column: str, condition: str = "true") -> str:
-    """Of values of which one is unknown the sum, too, is unknown."""
+    """If one value is unknown, the sum is unknown, too."""
     known = f"count({column}) FILTER (WHERE {condition})"
     every = f"count(*) FILTER (WHERE {condition})"
     return f"CASE WHEN {known} = {every} THEN CAST(sum({column}) FILTER (WHERE {condition}) AS BIGINT) END"
@@ -68,11 +70,11 @@ READ = sum_or_none("o.moved_bytes", "o.family = 'read'")
 WRITTEN = sum_or_none("o.moved_bytes", "o.family = 'write'")
 _MOVED = sum_or_none("o.moved_bytes", "o.class = 'data'")
 TRANSFERS = sum_or_none("o.count", "o.class = 'data'")
-# A profile of several files has a row for each operation, and they are the same files in all.
+# A profile of several files has a row for each operation, with the same files in all rows.
 _FOLDED = """list_sum([one.n FOR one IN list_distinct(list({'id': o.profile_id, 'n': o.files})
     FILTER (WHERE o.file_id IS NULL))])"""
 FILE_COUNT = f"CAST(count(DISTINCT o.file_id) + coalesce({_FOLDED}, 0) AS BIGINT)"
-# Time of metadata is that of uncounted closes, too.
+# The time of metadata includes closes, which are not counted.
 _PER_CALL = "bool_and(o.is_counted AND o.is_timed)"
 # In the order of the measures (grouping.MEASURES).
 MEASURES_SQL = f"""{COUNT} AS count, NULL::BIGINT AS success, NULL::BIGINT AS failed,

@@ -1,7 +1,7 @@
 """Charts: each analysis drawn from one altair specification, whatever the output (PNG, SVG, PDF, HTML).
 
-The drawing library is imported only when something is drawn. A specification holds its own data, names no
-address and calls for nothing from the network.
+The drawing library is imported only when something is drawn. A specification contains its own data, names no
+address and loads nothing from the network.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["ChartOptions", "UnknownChart", "chart_docs", "charts_for", "render_c
 
 
 class UnknownChart(ValueError):
-    """No chart, or no series of it, has that name. The text lists those there are."""
+    """There is no chart, or no series of it, with that name. The text lists the existing ones."""
 
 
 def charts_for(analysis: str) -> list[str]:
@@ -32,7 +32,7 @@ def charts_for(analysis: str) -> list[str]:
 
 
 def chart_docs(analysis: str) -> dict[str, str]:
-    """Name -> what it shows, of each chart of an analysis, its default first."""
+    """Name -> description, of each chart of an analysis, its default first."""
     from iodock.program.views.charts.registry import kinds_for
 
     return {kind.name: kind.doc for kind in kinds_for(analysis)}
@@ -43,10 +43,9 @@ def render_chart(
 ) -> altair.Chart | altair.LayerChart:
     """An answer as an altair chart, ready to be saved or shown in a notebook.
 
-    chart: a name out of `charts_for(answer.analysis)`; None takes the first.
-    An answer with nothing to draw gives a picture that says so and why, never an error.
-    Raises UnknownChart for a name or a series (`options.only`) that is not there, and RequestError where rows
-    were left out of an answer whose chart needs all.
+    chart: a name from `charts_for(answer.analysis)`; None takes the first. If there is nothing to draw, the
+    picture says so and why; this is never an error. Raises UnknownChart for a chart or a series
+    (`options.only`) that does not exist, and RequestError if an answer lacks rows and its chart needs all.
     """
     from iodock.program.views.charts.source import CannotDraw
     from iodock.shared.charts.frame import empty, finish

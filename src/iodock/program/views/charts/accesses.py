@@ -1,7 +1,7 @@
-"""Prepares single accesses for drawing: direction, place in time, and a grid where they are too many.
+"""Prepares single accesses for drawing: direction, position in time, and a grid if there are too many.
 
-What is as long as the run stays in Arrow and is gone through piece by piece, twice: once for the extents,
-once to count. Ten million accesses become at most a few thousand cells, and never a second copy in memory.
+Data as long as the run stay in Arrow and are read piece by piece, twice: once for the extents, once to count.
+Ten million accesses become at most a few thousand cells, without a second copy in memory.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from iodock.program.views.charts.source import CannotDraw, extent, need_rows
 from iodock.shared.answer import Answer
 from iodock.shared.charts.options import ChartOptions
 
-#: Up to here each access is drawn; above, a grid shows how many begin in each cell.
+# : Up to this number each access is drawn; above, a grid shows how many begin in each cell.
 MOST_POINTS = 2000
 COLUMNS, ROWS = 160, 90
-#: Upper bounds of the shades of a grid, in accesses for each cell; the last shade has no bound.
+# : Upper bounds of the shades of a grid, in accesses per cell; the last shade has no bound.
 SHADES = (1, 10, 100)
-#: If the first access comes after this share of the run, the time axis begins with it.
+# : If the first access comes after this share of the run, the time axis starts at it.
 _LATE = 0.7
 _PIECE_ROWS = 1 << 19
 
@@ -40,7 +40,7 @@ _WRITE_CALLS = re.compile(r"_?(p?write|send(?!file)|fwrite|put(p?msg)$)")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where accesses come from: an answer, the directions wanted, and the column that is drawn."""
+    """The source of accesses: an answer, the requested directions, and the column that is drawn."""
 
     answer: Answer
     directions: tuple[str, ...]
@@ -63,7 +63,8 @@ class Source:
             kept = pc.and_not(kept, pc.fill_null(writes, False))
         if "read" not in self.directions:
             kept = pc.and_(kept, pc.fill_null(writes, False))
-        # A source that stamps the ends of calls (truss) has no start; the end is the best that is known.
+        # A source that records the ends of calls (truss) has no start times; the end is the best
+        # approximation.
         stamps = pc.coalesce(batch["ts"], batch["end_ts"]) if "end_ts" in names else batch["ts"]
         value = result if self.value == "bytes" else batch[self.value]
         table = pa.table(
@@ -81,7 +82,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The time shown. origin: the clock's ns at 0, `later` ns after the run's start; end: its length."""
+    """The displayed time. origin: the clock's ns at 0, `later` ns after the run's start; end: its length."""
 
     origin: float
     later: float
@@ -90,10 +91,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """Accesses with a place on the picture.
+    """Accesses that can be placed in the picture.
 
-    low, high: extent of what is drawn. count: accesses with a place; hidden: those without a time or value.
-    few: the accesses themselves (columns as in `Source.pieces`), if they are at most MOST_POINTS.
+    low, high: extent of what is drawn. count: accesses with a position; hidden: those without a time or
+    value. few: the accesses themselves (columns as in `Source.pieces`), if there are at most MOST_POINTS.
     """
 
     source: Source
@@ -145,7 +146,7 @@ def select(answer: Answer, options: ChartOptions, value: str, what: str) -> Acce
 
 
 def span_of(answer: Answer, first: float, last: float) -> Span:
-    """The time axis for what happened from `first` to `last`, in the clock's ns."""
+    """The time axis for events from `first` to `last`, in the clock's ns."""
     origin = run_start(answer, first)
     later = first - origin
     later = later if later >= _LATE * (last - origin) else 0.0
@@ -171,12 +172,12 @@ def _writes(batch: pa.RecordBatch) -> pa.Array:
     writes = _by_name(batch["call"], _call_writes)
     if "side" not in batch.schema.names:
         return writes
-    # Of a call with two ends, the input is read and the output written, whatever its name.
+    # In a call with two ends, the input is read and the output written, whatever its name.
     return pc.coalesce(_by_name(batch["side"], _SIDES.get), writes)
 
 
 def _by_name(names: pa.Array, meaning: Callable[[str | None], bool | None]) -> pa.Array:
-    """What each name means; names are looked at once each, not once a row."""
+    """The meaning of each name; each distinct name is looked up once, not once per row."""
     encoded = names if pa.types.is_dictionary(names.type) else pc.dictionary_encode(names)
     meanings = pa.array([meaning(name) for name in encoded.dictionary.to_pylist()], pa.bool_())
     return meanings.take(encoded.indices)
@@ -195,12 +196,13 @@ def _float(values: pa.Array) -> pa.Array:
 
 
 def since(span: Span, stamps: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Stamps as ns from the axis' 0. Subtracted as integers: a float64 holds an epoch to 256 ns only."""
+    """Time stamps as ns from the axis' 0. Subtracted as integers: a float64 is exact only to 256 ns for times
+    since the epoch."""
     return _float(pc.subtract(stamps, pa.scalar(int(span.origin), pa.int64())))
 
 
 def grid(accesses: Accesses, low: float, high: float, logarithmic: bool = False) -> list[Cell]:
-    """Accesses counted in COLUMNS x ROWS cells between `low` and `high`; alike neighbours are joined."""
+    """Accesses counted in COLUMNS x ROWS cells between `low` and `high`; equal neighbours are merged."""
     total, written = Counter[int](), Counter[int]()
     for piece in accesses.source.pieces():
         for number, writes, count in _counted(accesses, _placed(piece), low, high, logarithmic):
@@ -210,21 +212,21 @@ def grid(accesses: Accesses, low: float, high: float, logarithmic: bool = False)
 
 
 def cells_of(total: Counter[int], written: Counter[int]) -> list[Cell]:
-    """Cells by number (row * COLUMNS + column), with their accesses and writes; alike ones joined."""
+    """Cells by number (row * COLUMNS + column), with their accesses and writes; equal neighbours merged."""
     return _joined(
         [_cell(number, written[number], total[number]) for number in sorted(total) if total[number]]
     )
 
 
 def counted_cells(table: pa.Table, span: Span, high: float) -> list[Cell]:
-    """Cells of another grid (columns of the `offsets` analysis) in this one."""
+    """Cells of another grid (columns of the `offsets` analysis) converted to this one."""
     starts, ends = (since(span, table.column(name)) for name in ("ts", "end_ts"))
     across = _reach(starts, ends, span.end, COLUMNS)
     up = _reach(_float(table.column("offset_bytes")), _float(table.column("end_offset_bytes")), high, ROWS)
     total, written = Counter[int](), Counter[int]()
     columns = (table.column(name).to_pylist() for name in ("direction", "count"))
     for over, above, direction, count in zip(across, up, *columns, strict=True):
-        # A cell that is larger than one of this grid is spread over those that it covers.
+        # A cell larger than those of this grid is spread over the ones that it covers.
         share = math.ceil((count or 0) / (len(over) * len(above)))
         for number in (row * COLUMNS + column for row in above for column in over):
             total[number] += share
@@ -233,7 +235,8 @@ def counted_cells(table: pa.Table, span: Span, high: float) -> list[Cell]:
 
 
 def _reach(starts: pa.ChunkedArray, ends: pa.ChunkedArray, high: float, cells: int) -> list[range]:
-    """The cells, of `cells` from 0 to `high`, that each stretch covers: its middle's if it is short."""
+    """The cells, of `cells` from 0 to `high`, that each interval covers; a short interval covers the cell of
+    its middle."""
     middles = index(pc.divide(pc.add(starts, ends), 2.0), 0.0, high, cells).to_pylist()
     if (pc.max(pc.subtract(ends, starts)).as_py() or 0.0) * cells <= 1.5 * high:
         return [range(middle, middle + 1) for middle in middles]
@@ -271,7 +274,8 @@ def _cell(number: int, writes: int, total: int) -> Cell:
 
 
 def _joined(cells: list[Cell]) -> list[Cell]:
-    """Runs of alike cells as one: long streams become a few hundred rectangles, not fourteen thousand."""
+    """Merges runs of equal cells: long streams become a few hundred rectangles instead of fourteen
+    thousand."""
     joined: list[Cell] = []
     for cell in cells:
         last = joined[-1] if joined else None
@@ -293,7 +297,7 @@ def _alike(last: Cell, cell: Cell) -> bool:
 
 
 def index(values: pa.ChunkedArray, low: float, high: float, cells: int) -> pa.ChunkedArray:
-    """Number of the cell, 0 to cells - 1, that each value falls in."""
+    """Number of the cell, 0 to cells - 1, that contains each value."""
     scaled = pc.multiply(pc.subtract(values, low), cells / max(high - low, 1e-300))
     inside = pc.min_element_wise(pc.max_element_wise(scaled, 0.0), float(cells - 1))
     return pc.cast(inside, pa.int32(), safe=False)

@@ -129,7 +129,7 @@ def draw_first_measure(answer: Answer, options: ChartOptions) -> Picture:
 
 
 def _per(answer: Answer) -> str:
-    """What the bars stand for, as the end of a title."""
+    """The meaning of the bars, as the end of a title."""
     keys = answer.keys or tuple(column.name for column in answer.with_role("key"))
     return f" by {' and '.join(keys[:3])}" if keys and keys != ("call",) else ""
 
@@ -176,7 +176,7 @@ def _stacked(
 
 
 def _without_giant(bars: list[Bar], notes: list[str], unit: Unit) -> tuple[list[Bar], list[str]]:
-    """Moves the bar 'other' into the notes where it would squeeze all the others to nothing."""
+    """Moves the bar 'other' into the notes if it would make all other bars too short."""
     rest = bars[-1]
     if len(bars) < 2 or not rest.is_rest or _length(rest) <= _GIANT * max(map(_length, bars[:-1])):
         return bars, notes
@@ -187,14 +187,14 @@ def _length(bar: Bar) -> float:
     return sum(value or 0.0 for value in bar.values.values())
 
 
-#: A bar 'other' this many times the longest one would leave the others unreadable.
+# : A bar 'other' this many times the longest one would make the others unreadable.
 _GIANT = 4
 #: Name of the column that `_with_order` adds.
 _ORDER = "chart order"
 
 
 def _with_order(answer: Answer, columns: Sequence[str]) -> Answer:
-    """The rows that have any of `columns`, with one more column, their sum, by which they are ranked."""
+    """The rows that have any of `columns`, with an added column, their sum, which ranks them."""
     import dataclasses
 
     import pyarrow.compute as pc
@@ -207,7 +207,7 @@ def _with_order(answer: Answer, columns: Sequence[str]) -> Answer:
 
 
 def _wanted(options: ChartOptions, series: str) -> bool:
-    # `--only write` and `--only written` mean the same series, and so do the others' short forms.
+    # `--only write` and `--only written` name the same series; other series have short forms, too.
     synonyms = {
         "written": ("write", "written"),
         "success": ("success", "succeeded"),
@@ -248,7 +248,8 @@ def _ranges(
     theme = theme_of(options)
     if not rows:
         raise CannotDraw("no row of this selection has a value")
-    # A logarithmic axis has no zero: a call of 0 ns or of 0 bytes stands at its left end, its text says 0.
+    # A logarithmic axis has no zero: a call of 0 ns or of 0 bytes is drawn at its left end, and its text says
+    # 0.
     ticks = decades(max(1.0, min(row["low"] for row in rows)), max(row["high"] for row in rows))
     scale = altair.Scale(type="log", domain=[ticks[0], ticks[-1]], nice=False, clamp=True)
     axis = altair.Axis(values=ticks, labelExpr=unit.log_label_expression(), labelOverlap=True)

@@ -10,7 +10,7 @@ from iodock.shared.units import NANOSECONDS
 
 
 def run_start(answer: Answer, first: float) -> float:
-    """Where the time axis begins, in the clock's ns: the run's start, where it is known and not later."""
+    """Origin of the time axis, in the clock's ns: the run's start, if it is known and not later."""
     start = answer.first_ts
     return float(start) if start is not None and start <= first else first
 
@@ -34,13 +34,13 @@ def time_axis(answer: Answer, origin: float, end: float, later: float = 0.0) -> 
 
 
 def clock_text(answer: Answer, origin: float) -> str:
-    """`12:08:20.250`, or `2024-05-01 12:08:20.250 UTC` where the date is known; empty without a clock."""
+    """`12:08:20.250`, or `2024-05-01 12:08:20.250 UTC` if the date is known; empty without a clock."""
     if answer.clock not in ("day", "epoch"):
         return ""
     seconds, rest = divmod(int(origin), 1_000_000_000)
     try:
         moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     except (OverflowError, OSError, ValueError):
-        return ""  # a damaged log may hold any number
+        return ""  # A damaged log may contain any number.
     text = f"{moment:%H:%M:%S}.{rest // 1_000_000:03d}"
     return text if answer.clock == "day" else f"{moment:%Y-%m-%d} {text} UTC"

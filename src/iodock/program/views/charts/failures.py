@@ -26,7 +26,7 @@ from iodock.shared.charts.options import ChartOptions
 from iodock.shared.text import TIP_CELLS, labels, shorten
 from iodock.shared.units import COUNT
 
-#: Colours that can be told apart in one chart; the rest is one series, 'other'.
+# : Number of colours that can be distinguished in one chart; the rest is one series, 'other'.
 _MOST_SERIES = 6
 
 
@@ -72,7 +72,7 @@ def draw_errors(answer: Answer, options: ChartOptions) -> Picture:
 
 
 def _failures(answer: Answer) -> Iterator[tuple[str, str, int]]:
-    """(error, what failed, how often) of every row that failed."""
+    """(error, what failed, number) of every row with failures."""
     table = answer.table
     if has(answer, "errno"):
         counts = table.column("failed" if has(answer, "failed") else "count").to_pylist()
@@ -109,7 +109,7 @@ def _rows_with_errors(answer: Answer) -> Any:
 
 
 def _pairs(errnos: Any) -> Iterator[tuple[str, int]]:
-    """Arrow gives a map as pairs; one that passed through JSON is a dictionary."""
+    """Arrow returns a map as pairs; a map that passed through JSON is a dictionary."""
     for errno, count in errnos.items() if isinstance(errnos, dict) else errnos or ():
         if count:
             yield str(errno), int(count)

@@ -1,6 +1,6 @@
-"""What happened in each interval of the run: throughput, bytes, calls and time, read up and written down.
+"""The values of each interval of the run: throughput, bytes, calls and time; reads upwards, writes downwards.
 
-Long runs have more intervals than a picture has columns; neighbours are then added up, as a note says.
+If a long run has more intervals than the picture has columns, neighbours are summed, and a note says so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from iodock.shared.charts.frame import Picture, colour, theme_of, tips, values
 from iodock.shared.charts.options import ChartOptions
 from iodock.shared.units import BYTES, BYTES_PER_SECOND, COUNT, NANOSECONDS, Unit
 
-#: Steps that a picture of ordinary width still shows as steps.
+# : Number of steps that remain visible in a picture of ordinary width.
 _MOST_STEPS = 400
 _SECOND = 1e9
 
@@ -37,7 +37,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The run in equal steps. origin: the clock's ns at 0; starts: ns since then; sums: by column."""
+    """The run in equal intervals. origin: the clock's ns at 0; starts: ns since then; sums: by column."""
 
     origin: float
     starts: list[float]
@@ -148,7 +148,7 @@ def _areas(
             color=colour("series", names, [getattr(theme, side.colour) for side in sides], of_several=True),
         )
     )
-    # Invisible, one for each step: an area gives no tooltip for a place on it.
+    # Invisible marks, one per step: an area has no tooltip for a position on it.
     shown = tips(*[(f"text{index}", name) for index, name in enumerate(names)], ("when", "from"))
     hover = (
         altair.Chart(values(boxes))
@@ -162,7 +162,8 @@ def _areas(
 
 
 def _mirrored(sides: Sequence[Side], peaks: Sequence[float], unit: Unit) -> dict[str, Any]:
-    """Scale and axis that reach as far up and down as the series do, with one unit and stride for both."""
+    """Scale and axis that cover the range of the series, with one unit and tick distance in both
+    directions."""
     import altair
 
     highest = max(peaks)
@@ -180,7 +181,7 @@ def _mirrored(sides: Sequence[Side], peaks: Sequence[float], unit: Unit) -> dict
 
 
 def _outline(steps: Steps, side: Side, per: float) -> list[dict[str, Any]]:
-    """Corners of a stepped area, with a fall to zero wherever the next step is not the neighbour."""
+    """Corners of a stepped area, which falls to zero wherever the next step is not adjacent."""
     sign = -1.0 if side.below else 1.0
     rows: list[dict[str, Any]] = []
     previous: float | None = None
@@ -188,7 +189,7 @@ def _outline(steps: Steps, side: Side, per: float) -> list[dict[str, Any]]:
         if previous is not None and start - previous > steps.width * 1.01:
             rows.append({"at": previous + steps.width, "value": 0.0, "series": side.name})
         if index and not rows[-1]["value"] and not value and index + 1 < len(steps.starts):
-            previous = start  # a quiet stretch needs no corner of its own
+            previous = start  # An interval without values needs no corner of its own.
             continue
         rows.append({"at": start, "value": sign * value / per, "series": side.name})
         previous = start
@@ -208,7 +209,7 @@ def _box(steps: Steps, sides: Sequence[Side], index: int, per: float, unit: Unit
 
 
 def _steps(answer: Answer, columns: Sequence[str]) -> Steps:
-    """The answer's intervals, in at most _MOST_STEPS equal steps. Sums are done by Arrow."""
+    """The answer's intervals, in at most _MOST_STEPS equal steps, summed by Arrow."""
     known = answer.table.filter(pc.is_valid(answer.table.column("ts")))
     around = extent(known.column("ts"))
     if around is None:
@@ -217,7 +218,8 @@ def _steps(answer: Answer, columns: Sequence[str]) -> Steps:
     origin = run_start(answer, around[0])
     merged = max(1, math.ceil((around[1] - around[0] + every) / every / _MOST_STEPS))
     width = every * merged
-    # Steps are counted from the first interval, not from the run's start, so that they hold whole intervals.
+    # Steps are counted from the first interval, not from the run's start, so that they contain whole
+    # intervals.
     shift = pc.subtract(known.column("ts"), pa.scalar(int(around[0]), pa.int64()))
     index = pc.cast(pc.floor(pc.divide(pc.cast(shift, pa.float64()), width)), pa.int64())
     sums = pa.table(
@@ -232,7 +234,7 @@ def _steps(answer: Answer, columns: Sequence[str]) -> Steps:
 
 
 def interval(answer: Answer, stamps: pa.ChunkedArray) -> float:
-    """Length of an interval in ns: what was asked for, or else the smallest distance between two rows."""
+    """Length of an interval in ns: as requested, else the smallest distance between two rows."""
     asked = answer.options.get("every")
     if isinstance(asked, int) and asked > 0:
         return float(asked)

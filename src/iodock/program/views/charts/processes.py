@@ -1,4 +1,4 @@
-"""The process tree as a timeline: who started whom, what it ran, how it ended."""
+"""The process tree as a timeline: which process started which, the programs they ran, and how they ended."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WELL, _STATUS, _SIGNAL, _UNSEEN = (
 
 @dataclass(slots=True)
 class Task:
-    """A process or thread as the picture needs it; times in the clock's ns."""
+    """A process or thread as the picture shows it; times in the clock's ns."""
 
     identity: Any
     parent: Any
@@ -109,7 +109,8 @@ def _marks(
 
 def _row(task: Task, label: str, origin: float, last: float, span: float) -> dict[str, Any]:
     start, end = task.start - origin, (task.end or last) - origin
-    # A name that begins in the right part of the plot would leave it: it is set to end at the bar's end.
+    # A name that begins in the right part of the plot would extend beyond it, so it ends at the bar's end
+    # instead.
     side = "left" if start < 0.55 * span else "right"
     shown_end = max(end, start + span / 400)
     return {
@@ -141,7 +142,7 @@ def _task(row: dict[str, Any]) -> Task | None:
     start = row.get("start_ts")
     if start is None:
         return None
-    # Of a thread, `pid` is its own id and `process_pid` that of the process it belongs to.
+    # For a thread, `pid` is its own id and `process_pid` that of its process.
     is_thread = row.get("process_pid", row["pid"]) != row["pid"]
     label = f"{'thread' if is_thread else 'pid'} {row['pid']}"
     ending, outcome = _outcome(row)
@@ -171,7 +172,7 @@ def _outcome(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def _command(row: dict[str, Any]) -> str:
-    """What the task ran; several programs one after the other are joined by arrows."""
+    """The programs of the task; several programs in sequence are joined by arrows."""
     for name in ("commands", "command"):
         found = row.get(name)
         if found:
@@ -186,9 +187,9 @@ def _words(command: Any) -> str:
 
 
 def _tree_order(tasks: list[Task]) -> list[Task]:
-    """Parents before their children, brothers and sisters by start; tasks without a known parent are roots.
+    """Parents before their children, siblings by start; tasks without a known parent are roots.
 
-    Iterative, and safe against a tree that a reused pid has bent into a ring.
+    Iterative, and safe if a reused pid made the tree cyclic.
     """
     known: dict[Any, Task] = {}
     for task in sorted(tasks, key=lambda task: task.start):

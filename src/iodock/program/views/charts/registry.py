@@ -1,6 +1,7 @@
-"""Every chart, declared once: which analyses it belongs to, what it shows, who draws it.
+"""All charts, each declared once: its analyses, its description, and its drawing function.
 
-A chart without `only` draws all its series; those it names can be chosen one by one (`ChartOptions.only`).
+A chart without `only` draws all its series; the series in `only` can be selected one by one
+(`ChartOptions.only`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChartKind:
-    """One chart of one or more analyses. The first one of an analysis is drawn where none is named."""
+    """A chart of one or more analyses. The first chart of an analysis is its default."""
 
     name: str
     analyses: tuple[str, ...]
@@ -27,11 +28,11 @@ class ChartKind:
     """The function that draws it, MODULE.NAME in this folder: imported when a chart is drawn."""
     only: tuple[str, ...] = ()
     needs_all: bool = False
-    """Whether rows that are left out would look like zeros, or like time in which nothing happened."""
+    """Whether missing rows would look like zeros, or like time without activity."""
 
     @property
     def draw(self) -> Callable[[Answer, ChartOptions], Picture]:
-        """Makes the picture of an answer."""
+        """Draws the picture of an answer."""
         module, _, name = self.drawn_by.partition(".")
         found: Callable[[Answer, ChartOptions], Picture] = getattr(
             import_module(f"{__package__}.{module}"), name
@@ -40,7 +41,7 @@ class ChartKind:
 
     @property
     def doc(self) -> str:
-        """What the chart shows, in one sentence."""
+        """Description of the chart, one sentence."""
         return (self.draw.__doc__ or "").strip().split("\n")[0]
 
 
@@ -99,10 +100,10 @@ CHARTS: tuple[ChartKind, ...] = (
     ),
 )
 
-#: For analyses that declare none, such as those that come from outside.
+# : For analyses without charts of their own, such as those of plug-ins.
 FALLBACK = ChartKind("bars", (), "Largest values", "bars.draw_first_measure")
 
 
 def kinds_for(analysis: str) -> tuple[ChartKind, ...]:
-    """The charts of an analysis, its default first; the fallback alone where none is declared."""
+    """The charts of an analysis, its default first; only the fallback if it has none."""
     return tuple(kind for kind in CHARTS if analysis in kind.analyses) or (FALLBACK,)

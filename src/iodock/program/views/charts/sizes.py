@@ -16,7 +16,7 @@ from iodock.shared.units import BYTES, COUNT, NANOSECONDS, Unit, decades
 #: direction -> size in bytes -> value
 Histogram = Mapping[str, Mapping[int, float]]
 
-#: `--exact` may give as many sizes as there are calls; more dots than this cannot be told apart.
+# : `--exact` may return as many sizes as there are calls; more dots than this are indistinguishable.
 _MOST_DOTS = 4000
 
 
@@ -48,7 +48,7 @@ def _draw(
 
 
 def _histogram(answer: Answer, options: ChartOptions, column: str) -> dict[str, dict[int, float]]:
-    """The answer's rows by direction and size. The rows of a histogram are few, unless it is an exact one."""
+    """The answer's rows by direction and size. A histogram has few rows, unless it is an exact one."""
     size_column = "size_bytes" if "size_bytes" in answer.table.column_names else "upper_bytes"
     table = answer.table.select(["direction", size_column, column])
     result: dict[str, dict[int, float]] = {}
@@ -74,7 +74,7 @@ def _bins(
     theme, bins = theme_of(options), _every_bin(sizes)
     lowest, highest = _limits(found)
     ticks = decades(lowest, highest)
-    # A bar on a logarithmic axis has no zero to stand on: it is drawn from a floor below the smallest value.
+    # A bar on a logarithmic axis can't start at zero: it starts below the smallest value.
     floor = ticks[0] * 0.6
     directions = _directions(found)
     rows = [
@@ -203,7 +203,7 @@ def _row(direction: str, label: str, size: str, value: float, unit: Unit) -> dic
 
 
 def _every_bin(sizes: list[int]) -> list[int]:
-    """All powers of two from the smallest to the largest size, so that a gap is seen as a gap."""
+    """All powers of two from the smallest to the largest size, so that gaps are visible."""
     positive = [size for size in sizes if size > 0]
     bins = [0] if 0 in sizes else []
     if positive:
@@ -222,7 +222,7 @@ def _bin_range(size: int) -> str:
 
 
 def _place(size: int) -> float:
-    # Empty calls stand one octave left of the single byte.
+    # Empty calls are drawn one octave left of the single byte.
     return float(size) if size > 0 else 0.5
 
 

@@ -1,6 +1,6 @@
-"""Reads an answer the way charts need it: numbers by column, labels by key, only the rows that fit a picture.
+"""Reads an answer for charts: numbers by column, labels by key, only the rows that fit a picture.
 
-Whole columns stay in Arrow; a Python list is made only of what a picture shows, a few hundred values.
+Whole columns stay in Arrow; only the values that a picture shows become a Python list, a few hundred.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from iodock.shared.answer import Answer
 from iodock.shared.text import labels, visible
 from iodock.shared.units import BYTES, BYTES_PER_SECOND, COUNT, COUNT_PER_SECOND, NANOSECONDS, Unit, unit_of
 
-#: Bars of a ranked chart, with the one for all others. More cannot be read.
+# : Number of bars in a ranked chart, including the one for all others. More are unreadable.
 MOST_BARS = 40
 
 _UNITS = {
@@ -30,7 +30,7 @@ _UNITS = {
 
 
 class CannotDraw(Exception):
-    """The answer holds nothing of what the chart shows; the text says why and what would help."""
+    """The answer has no data for the chart; the text says why and what would help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ def has(answer: Answer, *columns: str) -> bool:
 
 
 def numbers(answer: Answer, column: str) -> pa.ChunkedArray:
-    """A column as float64: sums of int64 would wrap, and a picture shows no 16th digit."""
+    """A column as float64: sums of int64 could overflow, and a picture shows no 16th digit."""
     values = answer.table.column(column)
     return values if values.type == pa.float64() else pc.cast(values, pa.float64(), safe=False)
 
 
 def unit_in(answer: Answer, column: str) -> Unit:
-    """The unit that the answer declares for a column, or else the one that its name carries."""
+    """The unit that the answer declares for a column, or else the one in its name."""
     for declared in answer.columns:
         if declared.name == column and declared.unit is not None:
             return _UNITS.get(declared.unit, COUNT)
@@ -63,7 +63,7 @@ def unit_in(answer: Answer, column: str) -> Unit:
 
 
 def all_null(answer: Answer, column: str) -> bool:
-    """Whether a column is absent or knows no value at all."""
+    """Whether a column is absent or has no value at all."""
     if not has(answer, column):
         return True
     values = answer.table.column(column)
@@ -78,7 +78,7 @@ def need_rows(answer: Answer) -> None:
 
 
 def need_durations(answer: Answer, column: str) -> None:
-    """Raises CannotDraw where the source has no durations."""
+    """Raises CannotDraw if the source has no durations."""
     if all_null(answer, column):
         raise CannotDraw("this source has no call durations: strace records them with -T")
 
@@ -88,7 +88,7 @@ def ranked(
 ) -> tuple[list[Bar], list[str]]:
     """The rows with the largest `by`, largest first, and sentences about what was left out.
 
-    columns: what each bar carries; those in `fold` are sums, so that the rows beyond MOST_BARS, and what
+    columns: values of each bar; those in `fold` are sums, so that the rows beyond MOST_BARS, and those that
     `--top` left out, become one bar 'other'. Without `fold` they are only counted.
     """
     weights = pc.fill_null(numbers(answer, by), 0.0)
@@ -118,7 +118,8 @@ def _bars(answer: Answer, columns: Sequence[str], rows: pa.Array) -> list[Bar]:
 
 
 def _left_out(answer: Answer, columns: Sequence[str]) -> Mapping[str, Any] | None:
-    """What `--top` left out, as far as the totals tell: the other row, or the total less what is here."""
+    """The sum of what `--top` left out, as far as the totals allow: the row 'other', or the total minus the
+    rows here."""
     if answer.totals is None or answer.totals.other is not None:
         return answer.totals.other if answer.totals else None
     totals = answer.totals.total
@@ -137,7 +138,7 @@ def _folded(answer: Answer, column: str, rows: pa.Array, left_out: Any) -> float
 
 
 def row_names(answer: Answer, rows: pa.Array) -> list[str]:
-    """What each of the rows is about: its keys, joined; a pattern says how many names it stands for."""
+    """The label of each row: its keys, joined; for a pattern the number of its names is added."""
     keys = [key for key in answer.keys if has(answer, key)]
     keys = keys or [column.name for column in answer.with_role("key") if has(answer, column.name)]
     keys = keys or answer.table.column_names[:1]
@@ -154,7 +155,7 @@ def row_names(answer: Answer, rows: pa.Array) -> list[str]:
 
 
 def key_title(answer: Answer) -> str:
-    """What the rows' names are, as the title of an axis."""
+    """Description of the rows' names, as the title of an axis."""
     keys = answer.keys or tuple(column.name for column in answer.with_role("key"))
     return " · ".join(keys) or answer.table.column_names[0]
 

@@ -1,4 +1,4 @@
-"""What counters show on a page of their own (docs/decisions/0041): no calls, and nothing judged."""
+"""A store of counters on a page of its own (docs/decisions/0041): it has no calls, and nothing is judged."""
 
 from iodock.program.views.counters.page import counters_html
 

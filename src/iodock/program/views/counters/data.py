@@ -1,4 +1,4 @@
-"""What the page of counters shows: answers of analyses, and the heatmap's cells."""
+"""The data for the page of counters: answers of analyses, and the heatmap's cells."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TIME_CELLS, _RANK_CELLS = 120, 64
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """Bytes of ranks over time, in cells that a page has room for."""
+    """Bytes of ranks over time, in as many cells as fit on a page."""
 
     interface: str
     ranks: int
@@ -29,7 +29,7 @@ class Heat:
     end_ns: int
     cell_ns: int
     cells: Sequence[tuple[int, int, int, int]]
-    """Row, column, bytes read, bytes written; those without any are left out."""
+    """Row, column, bytes read, bytes written; empty cells are left out."""
     rows: int
     columns: int
 
@@ -45,17 +45,17 @@ class Counters:
     files: Sequence[Row]
     files_of: int
     ranks: Sequence[Row]
-    """Those that took longest, then those that took least; empty where fewer than two are known."""
+    """The slowest, then the fastest; empty if fewer than two are known."""
     ranks_of: int
     shared: Sequence[Row]
-    """Files that all ranks share, those first whose ranks differ most."""
+    """Files that all ranks share; those with the largest differences between ranks first."""
     heat: Heat | None
     unsized: Sequence[str]
-    """Interfaces that moved bytes in sizes that are not known."""
+    """Interfaces that moved bytes but whose request sizes are not known."""
 
 
 def counters_of(store: Store) -> Counters:
-    """Asks the store."""
+    """Queries the store."""
     overview = _ask(store, "overview")
     files = _ask(store, "files", top=MOST_FILES)
     ranks = _ask(store, "summary", by=("rank",)).table.to_pylist()
@@ -99,7 +99,7 @@ ORDER BY p.slowest_time_ns - coalesce(p.fastest_time_ns, 0) DESC, 1, 2 LIMIT {MO
 
 
 def heat_of(store: Store) -> Heat | None:
-    """Of the interface next to the system that has a heatmap; None where there is none."""
+    """The lowest interface that has a heatmap; None if there is none."""
     known = store.rows(
         """SELECT interface, min(ts) AS first, max(end_ts) AS last, max(rank) + 1 AS ranks,
   max(end_ts - ts) AS bin
@@ -111,7 +111,7 @@ FROM heatmaps GROUP BY 1 ORDER BY interface <> 'posix', sum(read_bytes + written
     bins = -(-(of["last"] - of["first"]) // of["bin"])
     cell = of["bin"] * max(1, -(-bins // _TIME_CELLS))
     every = max(1, -(-of["ranks"] // _RANK_CELLS))
-    # Bins of ranks may begin some ns apart: the middle of one lies in its cell.
+    # The bins of ranks may begin a few ns apart: the middle of each is inside its cell.
     cells = store.rows(
         f"""SELECT CAST(rank // {every} AS INTEGER) AS row,
   CAST(((ts + end_ts) // 2 - {of["first"]}) // {cell} AS INTEGER) AS place,

@@ -145,7 +145,7 @@ def _moment(ns: int | None) -> str | None:
     try:
         return datetime.fromtimestamp(ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):
-        return None  # a damaged stamp beyond the calendar
+        return None  # A damaged time stamp outside of the calendar.
 
 
 def _number(value: int | None) -> str | None:

@@ -33,7 +33,7 @@ _VALUES = {"read": N_("read"), "write": N_("write")}
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What a row's bar stands for."""
+    """The quantity that a row's bar shows."""
 
     of: Callable[[Row], float | None]
     logarithmic: bool = False
@@ -48,7 +48,7 @@ def table(
     bar: Bar | None = None,
     note: str = "",
 ) -> Markup | None:
-    """The columns NAMES of the rows, without those that are empty throughout; None where there is no row."""
+    """The columns NAMES of the rows, without those that are always empty; None if there are no rows."""
     if not rows:
         return None
     shown = [name for name in names if any(row[name] is not None for row in rows)]
@@ -83,7 +83,7 @@ def _cells(names: Sequence[str], row: Row, text: Language) -> list[Markup]:
 
 def _shown(name: str, value: Any, text: Language) -> Markup:
     if value is None:
-        # The last bin has no end, and ranks of a file may be all.
+        # The last bin has no upper bound, and a file may belong to all ranks.
         return join(text.gettext(N_("and more"))) if name == "upper_bytes" else join("")
     if name == "file":
         return file_name(str(value))

@@ -1,4 +1,4 @@
-"""Asks a store's analyses, and turns their answers into the page's small tables."""
+"""Runs analyses on a store, and turns their answers into the page's small tables."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _plain(value: Any) -> Any:
 
 
 class Names:
-    """File names by number: a name stands in the page once, however many tables hold it."""
+    """File names by number: a name is in the page only once, even if many tables show it."""
 
     def __init__(self) -> None:
         self.listed: list[str] = []
@@ -69,7 +69,7 @@ class Names:
 
 
 def without_empty_columns(table: PageTable, optional: Sequence[str]) -> PageTable:
-    """The table less those optional columns that hold nothing in any row."""
+    """The table without those optional columns that are empty in all rows."""
     rows = [*table["rows"], *(row for row in (table["other"], table["total"]) if row)]
     drop = {
         place

@@ -1,4 +1,4 @@
-"""Keeps a page below its size whatever the run: long names are cut, then details of files left out."""
+"""Limits the size of a page for any run: long names are cut first, then details of files are omitted."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from iodock.program.views.report.page import embedded_json
 from iodock.shared.text import shorten
 
 MOST_BYTES = 4_500_000
-"""For the data; words, script and style take 0.1 MB, and the page stays below 5 MB."""
+"""Limit for the data; texts, script and style take 0.1 MB, and the page stays below 5 MB."""
 _NAME_CELLS = (1000, 400, 160)
 
 
 def fit(data: dict[str, Any], most_bytes: int = MOST_BYTES) -> dict[str, Any]:
-    """The data, cut as far as needed. `cut` lists the numbers of the names that are not complete any more."""
+    """The data, cut as far as needed. `cut` lists the numbers of the shortened names."""
     for cells in _NAME_CELLS:
         if _size(data) <= most_bytes:
             return data

@@ -1,4 +1,4 @@
-"""The report's table of what came into the page cache."""
+"""The report's table of loads into the page cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iodock.shared.pages.markup import Markup, file_name, join, tag
 from iodock.shared.units import BYTES
 
 MOST = 20
-"""Files shown, those of which most came first."""
+"""Files shown, those with most loaded bytes first."""
 _HEADS = (
     N_("File"), N_("Brought in"), N_("of it different"), N_("Pieces"), N_("Read by calls"),
     N_("Touched in maps"), N_("Read amplification"),
@@ -25,7 +25,7 @@ _LEAD = N_(
 
 
 def brought(store: Store) -> list[Mapping[str, Any]]:
-    """Rows of `show cache` of which pages came in to be read; none where that is not known."""
+    """Rows of `show cache` with pages loaded for reading; none if this is not known."""
     if not are_known(store):
         return []
     rows = ask(store, "cache", user_files=True).table.to_pylist()
@@ -33,7 +33,7 @@ def brought(store: Store) -> list[Mapping[str, Any]]:
 
 
 def cache_table(rows: Sequence[Mapping[str, Any]], text: Language) -> Markup | None:
-    """A table below that of the files; nothing where no pages came in."""
+    """A table below that of the files; empty if no pages were loaded."""
     if not rows:
         return None
     heads = tag("tr", *(tag("th", text.gettext(head), scope="col") for head in _HEADS))

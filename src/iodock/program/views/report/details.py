@@ -1,4 +1,5 @@
-"""What the page shows of single files (calls, sizes, timeline, offsets), for many in few passes."""
+"""Details of single files for the page (calls, sizes, timeline, offsets), computed for many files in few
+passes."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ SIZES = ("direction", "upper_bytes", "count", "total_time_ns")
 CELLS = ("time_bin", "offset_bin", "read_count", "write_count", "start_ns", "offset_bytes", "size_bytes")
 TIME_BINS, OFFSET_BINS = 120, 60
 MOST_POINTS = 400
-"""Up to this many accesses are drawn one by one, where each has a cell to itself."""
+"""Up to this number accesses are drawn one by one, if each has a cell of its own."""
 
 
 def file_details(store: Store, names: Names, chosen: list[int], axis: Axis) -> dict[int, dict[str, Any]]:

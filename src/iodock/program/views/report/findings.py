@@ -1,4 +1,4 @@
-"""The report's section on what to change: findings with what they save, evidence and advice."""
+"""The report's section on changes: findings with their gain, evidence and advice."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from iodock.shared.pages.markup import Markup, file_name, join, tag
 from iodock.shared.sentences import say
 
 MOST_IN_FULL = 10
-"""Findings shown with everything; the others by title only."""
+"""Findings shown in full; the others by title only."""
 
 
 def findings_body(diagnosis: Diagnosis, text: Language) -> Markup:
-    """The findings worth changing, then the notes, then what could not be looked for."""
+    """The findings worth changing, then the notes, then the rules that could not run."""
     worth = diagnosis.worth_changing
     notes = [one for one in diagnosis.findings if one.severity is Severity.NOTE]
     shown = [_finding(one, text) for one in worth[:MOST_IN_FULL]]

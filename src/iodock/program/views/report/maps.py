@@ -1,4 +1,4 @@
-"""The report's table of mapped files: what page faults say of them."""
+"""The report's table of mapped files, from page faults."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HEADS = (
     N_("Order"),
 )  # fmt: skip
 _MINOR = ("", "", "minor", "", "", "minor", "")
-"""Of these columns, what a narrow screen leaves out."""
+"""Those of the columns that a narrow screen omits."""
 _LEAD = N_(
     "Known from page faults: a process's first touch of each page. Neighbours that the kernel maps with it "
     "don't show, and count as touched where a file is gone through in order."
@@ -28,7 +28,7 @@ _LEAD = N_(
 
 
 def mapped(store: Store) -> list[Mapping[str, Any]]:
-    """Rows of `show maps` that have faults; none where faults are not known."""
+    """Rows of `show maps` with faults; none if faults are not known."""
     if not are_known(store):
         return []
     rows = ask(store, "maps", user_files=True).table.to_pylist()
@@ -36,7 +36,7 @@ def mapped(store: Store) -> list[Mapping[str, Any]]:
 
 
 def maps_table(rows: Sequence[Mapping[str, Any]], text: Language) -> Markup | None:
-    """A table below that of the files; nothing where no file was touched through a map."""
+    """A table below that of the files; empty if no mapped file was accessed."""
     if not rows:
         return None
     heads = tag("tr", *(_head(text.gettext(head), minor) for head, minor in zip(_HEADS, _MINOR, strict=True)))

@@ -1,4 +1,4 @@
-"""From a store to what its report shows: every number is an analysis' own; here they are put in place."""
+"""Collects the data of a report from a store: every number comes from an analysis."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ OPTIONAL = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of a run a page holds."""
+    """Limits on the amount of data in a page."""
 
     files: int = 300
     patterns: int = 100
@@ -65,7 +65,7 @@ class Limits:
 
 
 def page_data(store: Store, overview: Overview, limits: Limits | None = None) -> dict[str, Any]:
-    """The tables of the page (README of the format: the keys below), all of bounded size."""
+    """The tables of the page (README of the format: the keys below), all of limited size."""
     limits = limits or Limits()
     names = Names()
     axis = Axis.of(store, limits.intervals)
@@ -102,7 +102,7 @@ def _split(overview: Overview) -> dict[str, Any]:
 
 
 def _worth_showing(files: PageTable, details: dict[int, dict[str, Any]]) -> list[int]:
-    """Files with charts, the costliest first; then those that have none, as bytes never moved there."""
+    """Files with charts, the costliest first; then those without, because no bytes were moved there."""
     numbers = [row[0] for row in files["rows"]]
     return sorted(numbers, key=lambda number: not details.get(number, {}).get("sizes", {}).get("rows"))
 
@@ -112,7 +112,7 @@ def _first(rows: Sequence[Row]) -> Any:
 
 
 def _calls(store: Store) -> tuple[PageTable, Row | None]:
-    """Calls, and the run's total as a row of the files' table."""
+    """Calls, and the run's total as a row for the files' table."""
     answer = ask(store, "summary", by=("call", "class"))
     table = page_table(CALL_COLUMNS, rows_of(answer, CALL_COLUMNS), answer.totals)
     return table, page_table(CALL_FILE_COLUMNS, [], answer.totals)["total"]
@@ -140,7 +140,7 @@ def _files(
 
 
 def _patterns(store: Store, names: Names, limits: Limits) -> PageTable | None:
-    """The files as lines of similar names; None where every file has a line of its own."""
+    """The files grouped by similar names; None if every file has a line of its own."""
     answer = ask(store, "summary", by=("pattern",), top=limits.patterns)
     rows = [[names.number(name), *row] for name, *row in rows_of(answer, PATTERN_COLUMNS)]
     if all(files == 1 for _, files, *_ in rows):
@@ -150,7 +150,7 @@ def _patterns(store: Store, names: Names, limits: Limits) -> PageTable | None:
 
 
 def _with_facts(store: Store, names: Names, table: PageTable) -> PageTable:
-    """The files' table with what they are, and without calls that have no file."""
+    """The files' table with the kinds of files, and without calls that have no file."""
     rows = [row for row in table["rows"] if row[0] is not None]
     facts: dict[int | None, Row] = {}
     if rows:
@@ -168,7 +168,7 @@ def _with_facts(store: Store, names: Names, table: PageTable) -> PageTable:
 def _to_detail(
     files: PageTable, call_files: dict[str, PageTable], overview: Overview, names: Names, limits: Limits
 ) -> list[int]:
-    """The files that get charts: of the largest costs, first of each call, then the costliest of all."""
+    """The files that get charts: those with the largest costs, first per call, then the costliest overall."""
     wanted: Iterable[int | None] = [
         *(names.number(cost.file) for cost in overview.costs if cost.files == 1),
         *(row[0] for row in files["rows"][: limits.detailed // 2]),

@@ -1,7 +1,7 @@
-"""The report as one HTML document: words written here, tables and charts drawn by the page from its data.
+"""The report as one HTML document: texts are written here; the page draws tables and charts from its data.
 
-The document loads nothing and sends nothing: its content security policy allows the one script and the one
-style sheet by their hash, and nothing else. All text of the run is escaped here, or put in as text nodes by
+The document loads and sends nothing: its content security policy allows the one script and the one style
+sheet by their hashes, and nothing else. All text from the run is escaped here, or inserted as text nodes by
 the script.
 """
 
@@ -33,7 +33,7 @@ _HOLDERS = {"calls": "call-holder", "files": "file-holder"}
 
 @dataclass(frozen=True, slots=True)
 class LossNote:
-    """One kind of loss, and where it was met first."""
+    """One kind of loss, and its first place."""
 
     name: str
     count: int
@@ -42,7 +42,7 @@ class LossNote:
     line: int | None = None
     sample: str | None = None
     names: Sequence[str] = ()
-    """Some of what was lost by name, where that tells more than its number."""
+    """Names of some of the lost items, if they are more informative than the number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class Report:
     """All that one page shows."""
 
     name: str
-    """Of the store, for title and commands."""
+    """Name of the store, for title and commands."""
     command: str
     writer: str
     made: str
-    """Date and time at which the page was made."""
+    """Date and time of the page's creation."""
     overview: Overview
     facts: Sequence[tuple[str, str]]
     """Key in `FACTS` and value."""
@@ -62,15 +62,15 @@ class Report:
     data: Mapping[str, Any]
     """The tables that the script draws; see `model.py`."""
     remarks: Sequence[str] = field(default=())
-    """Sentences, not yet translated, that must stand beside the verdict."""
+    """Untranslated sentences that are shown with the verdict."""
     diagnosis: Diagnosis | None = None
-    """What to change; None leaves the section out."""
+    """What to change; None omits the section."""
     links: Sequence[int | None] = field(default=())
-    """For each of the largest costs the number of its file among the page's names."""
+    """For each of the largest costs the number of its file in the page's list of names."""
     maps: Sequence[Mapping[str, Any]] = field(default=())
     """Mapped files whose page faults are known: rows of `show maps`."""
     brought: Sequence[Mapping[str, Any]] = field(default=())
-    """Files of which pages came into the page cache: rows of `show cache`."""
+    """Files with pages loaded into the page cache: rows of `show cache`."""
 
 
 def render(report: Report, language: str = "en") -> str:
@@ -91,9 +91,10 @@ def render(report: Report, language: str = "en") -> str:
 
 
 def embedded_json(value: object) -> str:
-    """JSON that can stand inside a script element, whatever its strings hold."""
+    """JSON that is safe inside a script element, with any strings."""
     content = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # A lone surrogate cannot be written as UTF-8; names never hold one, but nothing here depends on that.
+    # A lone surrogate can't be encoded as UTF-8. Names never contain one, but this function does not rely on
+    # that.
     content = content.encode("utf-8", "replace").decode("utf-8")
     for character in "<>&\u2028\u2029":
         content = content.replace(character, f"\\u{ord(character):04x}")
@@ -109,7 +110,7 @@ const NAMES = PAGE.names;
 
 @cache
 def _assets(kind: str) -> str:
-    """All scripts or style sheets, in the order of their names; the scripts in one scope."""
+    """All scripts or style sheets, sorted by name; the scripts in one scope."""
     content = joined(kind)
     return content if kind == "css" else f"{_SCRIPT_START}{content}\n}})();"
 
@@ -296,7 +297,7 @@ def _footer(report: Report, text: Language) -> Markup:
 
 
 def shell_word(word: str) -> str:
-    """A word for the shell, control characters shown as escapes."""
+    """A word quoted for the shell, control characters shown as escapes."""
     import shlex
 
     return shlex.quote(visible(word))

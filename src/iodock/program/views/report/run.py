@@ -30,7 +30,7 @@ _DAY_NS = 86_400_000_000_000
 _UNFINISHED = {
     "cut": N_("This store is a recording that was cut; what was flushed before is shown."),
 }
-"""State of a store -> what to say of it."""
+"""State of a store -> sentence about it."""
 _OWN_FILE_SYSTEM = N_(
     "The store lay on the measured file system, so the recorder's own writes weigh on these numbers."
 )
@@ -42,9 +42,9 @@ def report_html(
     diagnosis: Diagnosis | None = None,
     servers: Servers | None = None,
 ) -> str:
-    """The report as one HTML document, always below 5 MB. Raises StoreError or QueryError if the store
-    can't be read, ValueError for a language without texts. DIAGNOSIS: that is there already. SERVERS: whose
-    curves are drawn under the run's."""
+    """The report as one HTML document, always below 5 MB. Raises StoreError or QueryError if the store can't
+    be read, ValueError for a language without texts. DIAGNOSIS: an existing one. SERVERS: source of the
+    servers' curves below those of the run."""
     return render(report_of(store, language, diagnosis=diagnosis, servers=servers), language)
 
 
@@ -55,7 +55,7 @@ def report_of(
     diagnosis: Diagnosis | None = None,
     servers: Servers | None = None,
 ) -> Report:
-    """What the report shows, with its facts in one language."""
+    """The content of the report, with its facts in one language."""
     text = language_in(language)
     overview = overview_of(store)
     data = page_data(store, overview, limits)
@@ -140,7 +140,7 @@ def _tasks(listed: dict[str, Any], text: Language) -> str:
 
 
 def _calls(every: Any, io: int, listed: dict[str, Any], text: Language) -> str | None:
-    """All calls, and how many of them the verdict and the tables count, where that is not the same."""
+    """Number of all calls, and how many of them verdict and tables count, if the two differ."""
     total = listed["total"]
     named = io if total is None else total[listed["columns"].index("count")]
     if not isinstance(every, int) or not every or every == io == named:
@@ -163,7 +163,7 @@ def _started(store: Store) -> str | None:
     try:
         return datetime.fromtimestamp(first / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):
-        return None  # a damaged stamp beyond the calendar
+        return None  # A damaged time stamp outside of the calendar.
 
 
 def _ended(captured: dict[str, Any], text: Language) -> str | None:

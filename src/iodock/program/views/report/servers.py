@@ -1,4 +1,4 @@
-"""The file servers on the run's own time axis: states and curves, as the page draws them."""
+"""The file servers on the run's time axis: states and curves for the page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.meanwhile import TROUBLE, Meanwhile, ServerCurve, Servers, Se
 from iodock.shared.sentences import say
 
 MOST_SERVERS = 6
-"""Whose states are drawn: those in trouble first."""
+"""Number of servers whose states are drawn: those in trouble first."""
 MOST_CURVES = 18
 _MOST_POINTS = 400
 _UNITS = {
@@ -33,11 +33,11 @@ _UNITS = {
     "read_bytes_per_s": ("byterate", 1.0),
     "written_bytes_per_s": ("byterate", 1.0),
 }
-"""How the page writes a value, and what to multiply it by; in the order in which they are drawn."""
+"""Format and factor of a value on the page, in drawing order."""
 
 
 def servers_data(servers: Servers | None, axis: Axis, text: Language) -> dict[str, Any] | None:
-    """None: no monitor was named, so the page says nothing of servers."""
+    """None: no monitor is configured, so the page does not mention servers."""
     if servers is None:
         return None
     said = [say(one, text) for one in of_run(servers)]
@@ -61,7 +61,7 @@ def servers_data(servers: Servers | None, axis: Axis, text: Language) -> dict[st
 
 
 def _chosen(found: Meanwhile) -> Sequence[str]:
-    """Servers in trouble, then those of which most is known."""
+    """Servers in trouble, then those with most samples."""
     worst: dict[str, int] = {}
     for one in found.stretches:
         rank = TROUBLE.index(one.state) if one.state in TROUBLE else len(TROUBLE)
@@ -77,15 +77,15 @@ def _states(server: str, found: Meanwhile, start: int, text: Language) -> dict[s
 
 
 def _part(one: ServerStretch, start: int, text: Language) -> list[Any]:
-    """Begin, end, state and what it is called."""
+    """Begin, end, state and its name."""
     called = text.gettext(SERVER_STATES[one.state])
     return [max(0, one.begin_ns - start), max(0, one.end_ns - start), one.state, called]
 
 
 def _curves(found: Meanwhile, chosen: Sequence[str]) -> list[ServerCurve]:
-    """Those that moved, server by server."""
+    """The series that changed, server by server."""
     order = list(_UNITS)
-    # Arrays have curves, and no states.
+    # Arrays have curves but no states.
     judged = {one.server for one in found.stretches}
     shown = [*chosen, *sorted({one.server for one in found.curves} - judged)]
     own = [one for one in found.curves if one.server in shown and any(value > 0 for _, value in one.points)]
@@ -93,11 +93,12 @@ def _curves(found: Meanwhile, chosen: Sequence[str]) -> list[ServerCurve]:
 
 
 def _curve(one: ServerCurve, start: int, whole: int, sample: int) -> dict[str, Any]:
-    """The first sample is drawn from its begin on; one that goes on after the run's end up to that."""
+    """The first sample is drawn from its beginning; a sample that continues after the run is drawn up to the
+    run's end."""
     unit, factor = _UNITS[one.metric]
     every = -(-len(one.points) // _MOST_POINTS)
     groups = [one.points[at : at + every] for at in range(0, len(one.points), every)]
-    # The greatest of several: a peak must not be lost.
+    # The maximum of several samples, so that no peak is lost.
     points = [
         [min(whole, max(0, group[-1][0] - start)), max(value for _, value in group) * factor]
         for group in groups

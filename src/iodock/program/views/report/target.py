@@ -1,4 +1,4 @@
-"""Where a report goes: an earlier report is replaced, any other file is not."""
+"""Destination of a report: an earlier report is replaced, any other file is not."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _HEAD_BYTES = 4096
 
 
 def check_target(path: Path) -> None:
-    """Raises RequestError where the name says that another format is wanted, IodockError where something else
-    than a report lies there."""
+    """Raises RequestError if the name's ending stands for another format, IodockError if the file is not a
+    report."""
     if path.suffix.lower() not in ("", ".html", ".htm"):
         raise RequestError(
             f"{path}: a report is one HTML page", "-o NAME.html; iodock show makes charts and tables"
@@ -29,12 +29,12 @@ def check_target(path: Path) -> None:
 
 
 def page_bytes(page: str) -> bytes:
-    """The report as a file has it."""
+    """The report as bytes of a file."""
     return page.encode("utf-8", "backslashreplace")
 
 
 def write_page(page: str, path: Path, elsewhere: str = ELSEWHERE) -> None:
-    """The report as a file that appears whole or not at all. ELSEWHERE: the hint where it can't be written.
-    Raises IodockError."""
+    """Writes the report so that the file appears as a whole or not at all. ELSEWHERE: hint if it can't be
+    written. Raises IodockError."""
     with whole_file(path, elsewhere) as out:
         out.write(page_bytes(page))

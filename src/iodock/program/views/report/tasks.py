@@ -1,4 +1,4 @@
-"""The process tree for the page: the costliest tasks with all that lead to them."""
+"""The process tree for the page: the costliest tasks with all their ancestors."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _LONGEST_NAME = 120
 
 
 def processes_table(store: Store, most: int) -> PageTable:
-    """Tasks in the order of the tree, with `depth` beside the rows, and `threads`: how many of all tasks are
-    further threads of a process."""
+    """Tasks in the order of the tree, with `depth` for each row, and `threads`: how many of all tasks are
+    additional threads of a process."""
     rows = rows_of(ask(store, "processes"), _ASKED)
     parents = _parents(rows)
     chosen = _chosen(rows, parents, most)
@@ -35,7 +35,7 @@ def processes_table(store: Store, most: int) -> PageTable:
 
 
 def _parents(rows: list[Row]) -> list[int | None]:
-    """Place of each task's maker: the latest task of that id before it, as ids are used again."""
+    """Index of each task's parent: the latest earlier task with that id, because ids are reused."""
     latest: dict[tuple[Any, Any], int] = {}
     parents: list[int | None] = []
     for place, row in enumerate(rows):
@@ -64,7 +64,8 @@ def _ancestry(place: int, parents: list[int | None]) -> list[int]:
 
 
 def _tree(chosen: list[int], parents: list[int | None]) -> list[tuple[int, int]]:
-    """(place, depth) with every task after its maker; no recursion, as a chain of shells can be long."""
+    """(index, depth) with every task after its parent; without recursion, because a chain of shells can be
+    long."""
     children: dict[int | None, list[int]] = {}
     for place in chosen:
         children.setdefault(parents[place], []).append(place)
@@ -78,7 +79,7 @@ def _tree(chosen: list[int], parents: list[int | None]) -> list[tuple[int, int]]
 
 
 def _command_names(rows: list[Row], parents: list[int | None]) -> list[str]:
-    """What each task ran; one that ran nothing of its own goes by its maker's program."""
+    """The program of each task; a task that ran none of its own gets its parent's program."""
     names: list[str] = []
     for place, row in enumerate(rows):
         ran = [path.rsplit("/", 1)[-1] or path for path in row[5] or []]

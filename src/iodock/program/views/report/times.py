@@ -1,4 +1,4 @@
-"""What the page draws along the time: one axis for the run, its throughput and the machine's state."""
+"""Time series of the page: one axis for the run, its throughput and the machine's state."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ TIMELINE_ASKED = (
     "interval", "spread_read_bytes", "spread_written_bytes", "read_count", "write_count",
     "spread_read_time_ns", "spread_write_time_ns",
 )  # fmt: skip
-"""Of the analyses, the columns that are drawn as TIMELINE_COLUMNS."""
+"""Columns of the analyses that are drawn as TIMELINE_COLUMNS."""
 _MOST_OF_SOURCE = {"pressure": 2, "llite": 4, "mountstats": 4, "diskstats": 3, "loadavg": 1}
-"""How many series of each source are drawn; the sources that say most about waiting come first."""
+"""Number of series drawn for each source; the sources that best explain waiting come first."""
 _TELLING = {
     "pressure": ("some_us", "full_us"),
     "llite": ("read_bytes", "write_bytes"),
@@ -35,7 +35,7 @@ class Axis:
     """The time of a run in equal intervals."""
 
     start: int | None
-    """Of the run, ns; None where nothing can be placed in time."""
+    """Of the run, ns; None if nothing has a time."""
     span_ns: int
     every_ns: int
     intervals: int
@@ -53,12 +53,12 @@ class Axis:
 
 
 def series(rows: list[Row], axis: Axis) -> PageTable:
-    """Rows of TIMELINE_COLUMNS as the page draws them."""
+    """Rows of TIMELINE_COLUMNS in the page's form."""
     return page_table(TIMELINE_COLUMNS, rows) | {"every_ns": axis.every_ns, "intervals": axis.intervals}
 
 
 def timeline_series(store: Store, axis: Axis) -> PageTable | None:
-    """Reads and writes of the whole run; None where nothing can be placed in time."""
+    """Reads and writes of the whole run; None if nothing has a time."""
     if axis.start is None:
         return None
     answer = ask(store, "timeline", every=f"{axis.every_ns}ns")
@@ -72,7 +72,7 @@ def timeline_series(store: Store, axis: Axis) -> PageTable | None:
 
 
 def sample_series(store: Store, axis: Axis) -> list[dict[str, Any]]:
-    """The most telling series of the machine's state, with unit and points [ns since the start, value]."""
+    """The most important series of the machine's state, with unit and points [ns since the start, value]."""
     if axis.start is None:
         return []
     answer = ask(store, "machine", every=f"{max(axis.every_ns, 1_000_000_000)}ns")
@@ -90,7 +90,7 @@ def _telling(source: str, target: str, metric: str) -> bool:
 
 
 def _moving(drawn: list[dict[str, Any]], source: str) -> list[dict[str, Any]]:
-    """The series of a source that are not zero throughout, those of its busiest target first."""
+    """The series of a source that are not always zero, those of its busiest target first."""
     own = [one for one in drawn if one["source"] == source and _highest(one) > 0]
     order = list(dict.fromkeys(one["target"] for one in own))
     return sorted(own, key=lambda one: (order.index(one["target"]), _TELLING[source].index(one["metric"])))
@@ -107,9 +107,9 @@ def _drawn(source: str, target: str, metric: str, kind: str, points: list[Row], 
 
 
 def _unit(metric: str, kind: str) -> tuple[str, float]:
-    """How the page writes a value, and what to multiply it by: names carry their unit."""
+    """Format and factor of a value on the page: names contain their unit."""
     unit, factor = measured(metric, kind)
-    # The page writes shares of one.
+    # The page formats shares of one.
     return ("share", factor / 100) if unit is PERCENT else (_UNITS[unit], factor)
 
 

@@ -1,4 +1,4 @@
-"""The texts of the report: sections, facts about the run, and those that the page's script shows."""
+"""The texts of the report: sections, facts about the run, and texts of the page's script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iodock.shared.language import N_, Language
 
 
 class SectionWords(NamedTuple):
-    """What a section is called, briefly and in full, and what it shows."""
+    """Short and full name of a section, and its description."""
 
     short: str
     title: str
@@ -64,7 +64,7 @@ SECTIONS = {
         N_("What is missing from these numbers, how often, and what to do about it."),
     ),
 }
-"""By the section's id, in their order on the page."""
+"""By the section's id, in page order."""
 
 FACTS = {
     "command": N_("Command"),
@@ -107,13 +107,13 @@ MINOR = [
     *("class", "kind", "fs_type", "access", "size_bytes", "host", "how", "start_ns", "end_ns", "exit"),
     *("file_count", "pid"),
 ]
-"""Columns that a narrow screen leaves out."""
+"""Columns that a narrow screen omits."""
 
 _CALL = re.compile(r"\b(n?)gettext\(\s*'([^']*)'(?:,\s*'([^']*)')?")
 
 
 def script_words(script: str, text: Language) -> dict[str, object]:
-    """What the script's `TEXT` holds: translations of the texts that stand in SCRIPT, and labels."""
+    """Content of the script's `TEXT`: translations of the texts in SCRIPT, and labels."""
     calls = [match.groups() for match in _CALL.finditer(script)]
     return {
         "sentences": {one: text.gettext(one) for plural, one, _ in calls if not plural},

@@ -1,4 +1,4 @@
-"""Adds up sizes; whether there are attributes at all is asked once."""
+"""Sums file sizes; checks only once whether the file system has attributes."""
 
 import os
 import sys

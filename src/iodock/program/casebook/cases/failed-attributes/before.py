@@ -1,4 +1,4 @@
-"""Adds up sizes as `ls -l` lists them, asking each file for attributes that it has not."""
+"""Sums file sizes like `ls -l`, querying attributes of each file that do not exist."""
 
 import os
 import sys

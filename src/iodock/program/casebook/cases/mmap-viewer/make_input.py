@@ -1,4 +1,4 @@
-"""NAME MIB: an image of so many MiB."""
+"""NAME MIB: creates an image of MIB MiB."""
 
 import sys
 

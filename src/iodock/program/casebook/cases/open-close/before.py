@@ -1,4 +1,4 @@
-"""Logs each step, opening the log for each of them."""
+"""Logs each step, opening the log every time."""
 
 import pathlib
 import sys

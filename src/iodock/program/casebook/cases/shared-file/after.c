@@ -1,4 +1,4 @@
-/* The ranks' pieces are put together in memory, and written to the shared file in large blocks. */
+/* Collects the ranks' pieces in memory and writes them to the shared file in large blocks. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 enum { PIECE = 32, PIECES = 250000, TURNS = 10000 };
 
-/* From one rank's pieces after the other's to their turns in the file. */
+/* From pieces grouped by rank to their order in the file. */
 static void interleave(char *block, const char *gathered, int size)
 {
     for (long turn = 0; turn < TURNS; turn++)
@@ -28,7 +28,7 @@ int main(int argc, char **argv)
     memset(pieces, 'a' + rank, own);
     int file = open(argc > 1 ? argv[1] : "field.dat", O_WRONLY | O_CREAT, 0644);
     for (int at = 0; at < PIECES / TURNS; at++) {
-        /* Another rank writes each time. */
+        /* A different rank writes each time. */
         int writer = at % size;
         MPI_Gather(pieces, own, MPI_BYTE, gathered, own, MPI_BYTE, writer, MPI_COMM_WORLD);
         if (rank != writer)

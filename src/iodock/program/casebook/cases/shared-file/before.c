@@ -1,4 +1,4 @@
-/* Each rank writes its pieces of a shared file one by one, between those of the others. */
+/* Each rank writes its pieces of a shared file one by one, interleaved with those of the others. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Writes a field of numbers, each with a call of its own. */
+/* Writes a field of numbers, one call per number. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

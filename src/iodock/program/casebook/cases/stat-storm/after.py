@@ -1,4 +1,4 @@
-"""Computes in steps; that the inputs are there is checked once."""
+"""Computes in steps; checks only once that the inputs exist."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Computes in steps, and checks before each that every input is still there."""
+"""Computes in steps, and checks before each step that every input still exists."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""FOLDER COUNT: so many small files."""
+"""FOLDER COUNT: creates COUNT small files."""
 
 import pathlib
 import sys

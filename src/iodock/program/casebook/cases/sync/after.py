@@ -1,4 +1,4 @@
-"""Writes records, safe on the device in batches of 500."""
+"""Writes records and syncs them to the device in batches of 500."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Writes records, each safe on the device before the next."""
+"""Writes records and syncs each to the device before the next."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Writes each result into a file of its own."""
+"""Writes each result into a separate file."""
 
 import pathlib
 import sys
