@@ -16,10 +16,14 @@ wheel: $(WHEEL_VENV)/.requirements
 test-wheel: $(WHEEL_VENV)/.requirements
 	VENV=$(WHEEL_VENV) tools/test_wheel.sh
 
-.PHONY: packages test-packages site release-check
+.PHONY: packages static-agent test-packages site release-check
 # The agent for Debian and RPM systems, from the newest wheel in dist/.
 packages:
 	tools/build_packages.sh
+
+# The agent without any library of the system, in dist/, for machines with a glibc older than 2.28.
+static-agent: $(WHEEL_VENV)/.requirements
+	VENV=$(WHEEL_VENV) tools/build_static_agent.sh
 
 # Installs them, runs the agent, takes them away again.
 test-packages:

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes dist/iodock-agent_*.deb, .rpm and .tar.gz of the agent in the newest wheel: `make packages`. A kind whose tool
+# Makes dist/iodock-agent_*.deb and iodock-agent-*.rpm from the agent in the newest wheel: `make packages`. A kind whose tool
 # is missing (dpkg-deb, rpmbuild) is skipped, and says so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=build/packages
-wheel=${WHEEL:-$(ls -t dist/iodock-*.whl 2>/dev/null | head -n 1)}
+wheel=${WHEEL:-$(ls -t dist/iodock-*.whl 2>/dev/null | head -n 1 || true)}
 [ -n "$wheel" ] || { echo "error: no wheel in dist/; make wheel" >&2; exit 1; }
 
 rm -rf "$work" && mkdir -p "$work/wheel" "$work/files" dist

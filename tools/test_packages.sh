@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Installs the agent's packages of dist/ and takes them away again: the Debian one in the old root of `make test-wheel`,
-# the RPM one in an empty root (without its scripts and what it needs). A kind that can't be tried here is skipped.
+# the RPM one in an empty root (without its scripts and what it needs), the static agent in a root without libraries. A kind
+# that can't be tried here is skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=build/packages/try
 rm -rf "$work" && mkdir -p "$work"
 
-deb=$(ls -t dist/iodock-agent_*.deb 2>/dev/null | head -n 1)
+deb=$(ls -t dist/iodock-agent_*.deb 2>/dev/null | head -n 1 || true)
 if [ -n "$deb" ] && root=$(tools/old_root.sh); then
     cp "$deb" "$root/tmp/agent.deb"
     unshare --mount --pid --fork --kill-child sh -ec "
@@ -24,7 +25,7 @@ else
     echo "skipped: no Debian package, or no root to install it in"
 fi
 
-package=$(ls -t dist/iodock-agent-*.rpm 2>/dev/null | head -n 1)
+package=$(ls -t dist/iodock-agent-*.rpm 2>/dev/null | head -n 1 || true)
 if [ -n "$package" ] && command -v rpm >/dev/null; then
     top=$(realpath "$work")
     rpm --root "$top" --initdb 2>/dev/null
@@ -36,4 +37,19 @@ if [ -n "$package" ] && command -v rpm >/dev/null; then
     echo "passed: $package: installed, verified, ran, erased"
 else
     echo "skipped: no RPM package, or no rpm to install it with"
+fi
+
+archive=$(ls -t dist/iodock-agent-*-static.tar.gz 2>/dev/null | head -n 1 || true)
+if [ -n "$archive" ]; then
+    top=$work/static
+    mkdir -p "$top/proc" && tar -C "$top" --strip-components 1 -xzf "$archive"
+    # A root with no library at all.
+    unshare --mount --pid --fork --kill-child sh -ec "
+        mount -t proc proc '$top/proc'
+        chroot '$top' /iodock-agent --version
+        chroot '$top' /iodock-agent once --format json >'$work/static.json'"
+    grep -q some_time "$work/static.json" || grep -q read_bytes "$work/static.json"
+    echo "passed: $archive: unpacked and ran in a root without libraries"
+else
+    echo "skipped: no static agent in dist/; make static-agent"
 fi

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 venv=${VENV:-.venv-wheel}
 wheels=build/wheelhouse
 
-wheel=$(ls -t dist/iodock-*.whl 2>/dev/null | head -n 1)
+wheel=$(ls -t dist/iodock-*.whl 2>/dev/null | head -n 1 || true)
 [ -n "$wheel" ] || { echo "error: no wheel in dist/; make wheel" >&2; exit 1; }
 root=${ROOT:-$(tools/old_root.sh)} || { [ $? = 3 ] && exit 0; exit 1; }
 

@@ -26,6 +26,19 @@ class ImportSummary(TypedDict):
     cut: bool
     losses: list[tuple[str, int, str]]
 
+class MergeSummary(TypedDict):
+    store: str
+    formats: list[str]
+    lines: int
+    calls: int
+    files: int
+    processes: int
+    profiles: int | None
+    cut: bool
+    losses: list[tuple[str, int, str]]
+    ranks: tuple[int, int | None]
+    clocks: list[tuple[str, int | None, int | None, int]]
+
 class JobRow(TypedDict):
     job: str | None
     user_id: int | None
@@ -94,6 +107,13 @@ def is_darshan(log: str | os.PathLike[str]) -> bool: ...
 def finish_recording(
     store: str | os.PathLike[str], *, progress: Callable[[int, int | None, int], None] | None = None
 ) -> ImportSummary: ...
+def merge_stores(
+    parts: list[Path],
+    into: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    progress: Callable[[int, int | None, int], None] | None = None,
+) -> MergeSummary: ...
 def read_in_progress(
     store: str | os.PathLike[str],
     into: str | os.PathLike[str],

@@ -69,6 +69,7 @@ losses! {
     UncountedRequests "uncounted-requests" "requests of an io_uring or of libaio, and messages of several packets, are not counted: record without --light",
     OtherModules "other-modules" "these programs or libraries are not here, or not those that made the calls of the log: their lines are not known; import the log on the machine that it was made on, before they are built again",
     MissingRanks "missing-ranks" "some ranks' parts of this store are missing or were not closed",
+    MissingNodes "missing-nodes" "the job had more nodes than hosts have a part in this store: merge the parts of all nodes, unless the program ran on these only",
     DarshanPartialModule "darshan-partial-module" "Darshan ran out of memory for this module's records, and further files were not counted: run again with a larger DARSHAN_MODMEM (MiB a process) and DARSHAN_NAMEMEM (names), or leave out files that don't matter (NAME_EXCLUDE in Darshan's configuration)",
     DarshanUnreadModule "darshan-unread-module" "iodock does not read this module of Darshan: darshan-parser shows its counters",
     DarshanNewerModule "darshan-newer-module" "a newer Darshan wrote these records: use a newer iodock",

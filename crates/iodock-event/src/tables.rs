@@ -237,7 +237,8 @@ pub struct TaskRow {
     pub cpu_system: i64,
 }
 
-/// ns that a task spent in I/O calls. These are plain sums, since a task is in one call at a time.
+/// ns that a task spent in I/O calls, [`UNKNOWN`] where not known. These are plain sums, since a task is in one call at
+/// a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskIo {
     /// In calls that did not wait for another process, the network or a person.

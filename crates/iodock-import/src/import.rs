@@ -121,7 +121,7 @@ fn manifest_of(opened: &Opened, logs: &LogOptions) -> Manifest {
         hosts: opened
             .hosts
             .iter()
-            .map(|name| HostClock { name: name.clone(), ..HostClock::default() })
+            .map(|name| HostClock { name: name.clone(), clock_offset_ns: Some(0), ..HostClock::default() })
             .collect(),
         ranks: opened.ranks.and_then(|ranks| u32::try_from(ranks).ok()),
         clock: opened.clock.name().into(),

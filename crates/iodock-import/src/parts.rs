@@ -32,8 +32,8 @@ pub struct Part {
     pub beside: Usages,
     pub host: String,
     pub rank: Option<i32>,
-    /// To be added to its stamps.
-    pub clock_offset: i64,
+    /// To be added to its stamps; where it is known.
+    pub clock_offset: Option<i64>,
     pub usages: Vec<TaskUsage>,
     pub faults: Option<PartFaults>,
     /// The file of raw calls, where it tells of the page cache.
@@ -114,7 +114,7 @@ impl Part {
             page_cache,
             host: meta.host.clone(),
             rank: meta.rank,
-            clock_offset: offset.unwrap_or(0),
+            clock_offset: offset,
             until: is_growing.then(|| until_of(path, calls.as_ref())).flatten(),
             reader: Arc::new(Mutex::new(reader)),
             beside: calls.as_ref().and_then(RawCalls::usages).unwrap_or_default(),
@@ -221,7 +221,7 @@ pub fn streams_of(parts: &mut [Part]) -> Result<Vec<Stream>, ImportError> {
         let traced = part.traced.as_ref().map(|traced| JournalAndCalls::new(Arc::clone(traced), None));
         for source in [Some(first), traced].into_iter().flatten() {
             let stream = Stream::new(Box::new(source), space as u16)?;
-            streams.push(stream.with_clock_offset(part.clock_offset));
+            streams.push(stream.with_clock_offset(part.clock_offset.unwrap_or(0)));
         }
     }
     Ok(streams)

@@ -18,7 +18,7 @@ pub fn name_ranks(manifest: &mut Manifest, there: &[i32], cut: Vec<i32>) {
 }
 
 /// `2, 5, 7`, and `...` after the first few.
-fn listed(ranks: &[i32]) -> String {
+pub fn listed(ranks: &[i32]) -> String {
     const SHOWN: usize = 20;
     let mut names: Vec<String> = ranks.iter().take(SHOWN).map(i32::to_string).collect();
     if ranks.len() > SHOWN {

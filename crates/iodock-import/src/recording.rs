@@ -173,6 +173,9 @@ impl RecordingSink<'_> {
                 hosts.push(HostClock { clock_offset_ns: part.clock_offset, ..clock });
             }
         }
+        if let [only] = hosts.as_mut_slice() {
+            only.clock_offset_ns = only.clock_offset_ns.or(Some(0));
+        }
         hosts
     }
 
@@ -326,6 +329,9 @@ fn describe(manifest: &mut Manifest, parts: &[Part]) {
     host.cpus = host.cpus.or(meta.cpus);
     manifest.clock = meta.clock.name().into();
     let told = |key: &str| meta.extra.get(key).cloned();
+    if let Some(launch) = told("launch") {
+        manifest.captured.others.insert("launch".into(), launch.into());
+    }
     manifest.job = told("job.id").map(|id| Job {
         scheduler: told("job.scheduler").unwrap_or_default(),
         id,

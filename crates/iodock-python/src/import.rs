@@ -67,6 +67,30 @@ fn read_in_progress<'py>(
     read.map(|summary| as_dictionary(py, &summary)).transpose()
 }
 
+/// Makes a store at `into` of the finished stores `parts` of one run. Gives what `import_logs` gives, and `ranks` (with a part, of
+/// the run or None) and `clocks`: of each host (name, offset ns or None, within ns or None, calls that it was found by).
+#[pyfunction]
+#[pyo3(signature = (parts, into, *, force=false, progress=None))]
+fn merge_stores<'py>(
+    py: Python<'py>,
+    parts: Vec<PathBuf>,
+    into: PathBuf,
+    force: bool,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let merged = through(py, progress.as_ref(), |door| {
+        iodock_import::merge_stores(&parts, &into, force, &mut |now| door.note(now), &door.cancel)
+    })?;
+    let merged = merged.map_err(|error| import_error(py, &error))?;
+    let dictionary = as_dictionary(py, &merged.summary)?;
+    let clocks = merged.clocks.into_iter();
+    let clocks: Vec<_> =
+        clocks.map(|clock| (clock.host, clock.offset_ns, clock.within_ns, clock.calls)).collect();
+    dictionary.set_item("clocks", clocks)?;
+    dictionary.set_item("ranks", merged.ranks)?;
+    Ok(dictionary)
+}
+
 /// Whether a recorder is at work in the folder of a store.
 #[pyfunction]
 #[pyo3(signature = (store))]
@@ -110,5 +134,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(finish_recording, module)?)?;
     module.add_function(wrap_pyfunction!(read_in_progress, module)?)?;
     module.add_function(wrap_pyfunction!(is_in_progress, module)?)?;
+    module.add_function(wrap_pyfunction!(merge_stores, module)?)?;
     module.add_function(wrap_pyfunction!(foreign_in_store, module)?)
 }

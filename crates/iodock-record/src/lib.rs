@@ -134,6 +134,7 @@ fn bytes(text: &std::ffi::OsStr) -> Vec<u8> {
 fn meta(choice: Choice, command: Vec<Vec<u8>>) -> JournalMeta {
     let (rank, ranks) = parts::rank_of_this_process();
     let mut extra = job::described(|name| std::env::var(name).ok());
+    extra.extend(parts::launch().map(|launch| ("launch".into(), launch)));
     extra.insert("why".into(), choice.reason.name().into());
     JournalMeta {
         how: choice.backend.name().into(),

@@ -47,6 +47,14 @@ fn job() -> String {
     name.map_or_else(|| format!("{host} {parent}"), |name| format!("{step} {name}"))
 }
 
+/// The launcher's name for the launch where it is the same on all nodes.
+pub fn launch() -> Option<String> {
+    let names = ["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_STEP_ID"];
+    let step = std::env::var("SLURM_JOB_ID").unwrap_or_default();
+    let name = names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))?;
+    Some(format!("{step} {name}").trim_start().to_owned())
+}
+
 fn store_error(store: &Path, error: &std::io::Error) -> RecordError {
     RecordError::Store(Refusal::new(
         format!("{}: the store can't be made: {}", store.display(), crate::error::plain(error)),

@@ -9,6 +9,7 @@ pub mod checksum;
 mod chunk;
 mod column;
 mod contents;
+mod copied;
 mod dictionary;
 mod encodings;
 mod error;
@@ -20,12 +21,14 @@ mod manifest;
 mod new_store;
 pub mod own;
 mod profiles;
+mod reading;
 mod schema;
 mod stacks;
 mod table;
 mod tables;
 mod writer;
 
+pub use copied::{CopiedTable, TableCopy, COPIED};
 pub use error::StoreError;
 pub use info::StoreInfo;
 pub use manifest::{
@@ -33,6 +36,7 @@ pub use manifest::{
     SCHEMA_VERSION,
 };
 pub use profiles::{AccessRow, BinRow, Counts, HeatRow, LayoutRow, ProfileRow, ProfileTables, RankShare};
+pub use reading::{EventReader, Record, Records};
 pub use stacks::SymbolRow;
 pub use table::{Cell, TableWriter, Written};
 pub use tables::{ExecutableRow, FaultRow, PagesRow};

@@ -117,8 +117,8 @@ pub struct Job {
 #[serde(default)]
 pub struct HostClock {
     pub name: String,
-    /// What to add to this host's stamps, estimated.
-    pub clock_offset_ns: i64,
+    /// What to add to this host's stamps, estimated; of several hosts `None` where it is not known.
+    pub clock_offset_ns: Option<i64>,
     #[serde(flatten)]
     pub others: Others,
 }

@@ -66,8 +66,8 @@ fn write_processes(folder: &Path, tables: &Tables) -> Result<Written> {
             Cell::Bool(task.core_dumped),
             Cell::quantity(task.cpu_user),
             Cell::quantity(task.cpu_system),
-            io.map_or(Cell::Null, |io| Cell::Wide(io.io)),
-            io.map_or(Cell::Null, |io| Cell::Wide(io.waiting)),
+            io.map_or(Cell::Null, |io| Cell::quantity(io.io)),
+            io.map_or(Cell::Null, |io| Cell::quantity(io.waiting)),
         ])?;
     }
     table.finish()

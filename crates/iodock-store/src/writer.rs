@@ -1,5 +1,6 @@
 //! Writing a store: events through a bounded queue to a thread that encodes them, tables at the end.
 
+use crate::copied::{CopiedTable, TableCopy};
 use crate::error::StoreError;
 use crate::events::{EventTotals, EventWriter, Limits};
 use crate::manifest::Manifest;
@@ -48,6 +49,7 @@ pub struct StoreWriter {
     interface_calls: Option<TableWriter>,
     hints: Option<TableWriter>,
     profiles: Option<ProfileTables>,
+    copied: Vec<TableCopy>,
     build_ids: Vec<Option<String>>,
     symbols: Vec<SymbolRow>,
     // Last, so that its folder goes after everything in it was closed.
@@ -79,6 +81,7 @@ impl StoreWriter {
             interface_calls: None,
             hints: None,
             profiles: None,
+            copied: Vec::new(),
             build_ids: Vec::new(),
             symbols: Vec::new(),
             place,
@@ -197,6 +200,13 @@ impl StoreWriter {
         Ok(self.profiles.insert(tables))
     }
 
+    /// A table to which rows of other stores are copied; it is not to be written in another way, too.
+    pub fn copy_of(&mut self, table: CopiedTable) -> Result<&mut TableCopy> {
+        self.copied.push(TableCopy::create(self.place.folder(), table)?);
+        let last = self.copied.len() - 1;
+        Ok(&mut self.copied[last])
+    }
+
     /// Writes the tables and the manifest, whose `tables` and `checksums` (and `first_ts`, `last_ts` where `None`) are
     /// filled in, and gives the store its name. Returns its path.
     pub fn finish(mut self, tables: &Tables, mut manifest: Manifest) -> Result<PathBuf> {
@@ -223,6 +233,9 @@ impl StoreWriter {
         }
         if let Some(profiles) = self.profiles.take() {
             profiles.finish(store, &mut contents)?;
+        }
+        for copied in std::mem::take(&mut self.copied) {
+            copied.finish(store, &mut contents)?;
         }
         (manifest.tables, manifest.checksums) = (contents.rows, contents.checksums);
         manifest.first_ts = manifest.first_ts.or(totals.first);

@@ -9,6 +9,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "record": ("iodock.cli.record", "Record a program's I/O, then show where the time went"),
     "live": ("iodock.cli.live", "Watch a recording in progress: rates, largest files and calls"),
     "import": ("iodock.cli.import_logs", "Turn logs of strace, Darshan or another tracer into a store"),
+    "merge": ("iodock.cli.merge", "Make one store of a run's parts, recorded by node or by rank"),
     "show": ("iodock.cli.show", "Show an analysis of a store: table, CSV, JSON, chart, ..."),
     "diagnose": ("iodock.cli.diagnose", "Say what is wrong, what it costs, and what to change"),
     "volume": ("iodock.cli.volume", "Compare the bytes a program moves with what its files hold"),

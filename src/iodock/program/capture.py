@@ -97,6 +97,42 @@ def _identity(log: str) -> tuple[int, int] | str:
     return found.st_dev, found.st_ino
 
 
+@dataclass(frozen=True, slots=True)
+class HostClock:
+    """The clock of a host beside that of the first host of a run."""
+
+    host: str
+    offset_ns: int | None
+    """To be added to its times; None: not known."""
+    within_ns: int | None
+    """The difference is at most so much more or less."""
+    calls: int
+    """Calls that it was found by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge of parts made."""
+
+    found: Imported
+    ranks: int
+    """Ranks that have a part."""
+    expected_ranks: int | None
+    clocks: tuple[HostClock, ...]
+
+
+def merge(
+    parts: Sequence[Path], store: Path, *, force: bool = False, progress: Progress | None = None
+) -> Merged:
+    """Makes a new store of finished stores, the parts of one run. Raises IodockError, RequestError; nothing
+    of the store is left then."""
+    with native_errors():
+        found = _native.merge_stores(list(parts), store, force=force, progress=progress)
+    ranks, expected = found["ranks"]
+    clocks = tuple(HostClock(*clock) for clock in found["clocks"])
+    return Merged(imported(found), ranks, expected, clocks)
+
+
 def finish(store: Path, progress: Progress | None = None) -> Imported:
     """Makes a recording's tables from its journal. Raises IodockError; the journal then remains."""
     with native_errors():
@@ -110,7 +146,7 @@ def read_in_progress(store: Path, into: Path) -> bool:
         return _native.read_in_progress(store, into) is not None
 
 
-def imported(found: _native.ImportSummary) -> Imported:
+def imported(found: _native.ImportSummary | _native.MergeSummary) -> Imported:
     """The native summary as a dataclass."""
     return Imported(
         store=Path(found["store"]),

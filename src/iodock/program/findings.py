@@ -27,6 +27,7 @@ HIDES_CALLS = frozenset(
         "foreign-calls",
         "io-uring-contents",
         "journal-cut",
+        "missing-nodes",
         "missing-ranks",
         "own-system-calls",
         "stopped-processes",

@@ -56,13 +56,24 @@ impl Coverage {
 
     /// Fills in the rows from `from_row` on. `tasks` is the tracker's table.
     pub fn annotate(&mut self, events: &mut EventColumns, from_row: usize, tasks: &[TaskRow]) {
+        let process_of = |utid: u32| tasks.get(utid as usize).map_or(NONE, |task| task.upid);
+        self.annotate_by(events, from_row, process_of);
+    }
+
+    /// The same, where `process_of` says which process a task belongs to.
+    pub fn annotate_by(
+        &mut self,
+        events: &mut EventColumns,
+        from_row: usize,
+        process_of: impl Fn(u32) -> u32,
+    ) {
         for row in from_row..events.len() {
             let (direction, bytes, offset) = (events.direction[row], events.bytes[row], events.offset[row]);
             if direction == Direction::Neither as u8 || bytes <= 0 || offset < 0 || events.file[row] == NONE {
                 continue;
             }
             let Some(end) = offset.checked_add(bytes) else { continue };
-            let process = tasks.get(events.utid[row] as usize).map_or(NONE, |task| task.upid);
+            let process = process_of(events.utid[row]);
             let writes = direction == Direction::Write as u8;
             let Some((own, any)) = self.add(events.file[row], process, writes, offset as u64, end as u64)
             else {

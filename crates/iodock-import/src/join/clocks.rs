@@ -1,0 +1,138 @@
+//! How far the clocks of hosts differ, from calls that ranks make together.
+//!
+//! Nobody leaves `MPI_File_open` before all have entered it. So for hosts A and B and each such call the end at A comes after
+//! the beginning at B, and the other way round. That bounds the difference from both sides; the bounds of all calls together
+//! are closer than those of one. Opens of one rank alone (`MPI_COMM_SELF`) show by bounds that contradict each other.
+
+use super::part::{hosts, Part};
+use crate::ImportError;
+use std::collections::{BTreeMap, HashMap};
+
+/// Opens of one file by one rank that are looked at.
+const MOST_OPENS: usize = 256;
+
+/// The clock of a host beside that of the first one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Clocks {
+    pub host: String,
+    /// To be added to its stamps, ns. `None`: not known.
+    pub offset_ns: Option<i64>,
+    /// The difference is at most so much more or less, ns.
+    pub within_ns: Option<i64>,
+    /// Calls that it was found by.
+    pub calls: u64,
+}
+
+/// Latest beginning and earliest end of one open, at one host.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    begin: i64,
+    end: i64,
+}
+
+/// A file and the how-manieth open of it by a process -> by host; and the number of ranks that made it.
+type Opens = BTreeMap<(u32, u32), (HashMap<String, Span>, usize)>;
+
+/// Compares the hosts' clocks, and sets those of the parts.
+///
+/// # Errors
+/// A part can't be read.
+pub fn compare(parts: &mut [Part]) -> Result<Vec<Clocks>, ImportError> {
+    let hosts = hosts(parts);
+    let mut clocks: Vec<Clocks> =
+        hosts.iter().map(|host| Clocks { host: host.clone(), ..Clocks::default() }).collect();
+    let Some((first, others)) = clocks.split_first_mut() else { return Ok(clocks) };
+    (first.offset_ns, first.within_ns) = (Some(0), Some(0));
+    if others.is_empty() {
+        return Ok(clocks);
+    }
+    let opens = opens(parts)?;
+    for clock in others {
+        let pairs =
+            opens.values().filter_map(|(spans, _)| spans.get(&first.host).zip(spans.get(&clock.host)));
+        if let Some((offset, within, calls)) = difference(pairs) {
+            (clock.offset_ns, clock.within_ns, clock.calls) = (Some(offset), Some(within), calls);
+        }
+    }
+    for part in parts {
+        let known = clocks.iter().find(|clock| Some(clock.host.as_str()) == part.host());
+        part.clock_offset = known.and_then(|clock| clock.offset_ns).unwrap_or(0);
+    }
+    Ok(clocks)
+}
+
+/// What to add to the second one's stamps, the most that it may be wrong, and by how many calls. `None` where
+/// there are none, or where they contradict each other.
+fn difference<'a>(pairs: impl Iterator<Item = (&'a Span, &'a Span)>) -> Option<(i64, i64, u64)> {
+    let (mut least, mut most, mut calls) = (i64::MIN, i64::MAX, 0);
+    for (one, other) in pairs {
+        // The end of each comes after the beginning of the other, on one clock.
+        least = least.max(one.begin - other.end);
+        most = most.min(one.end - other.begin);
+        calls += 1;
+    }
+    (calls > 0 && least <= most).then(|| (least + (most - least) / 2, (most - least + 1) / 2, calls))
+}
+
+/// Opens that all ranks made. One that only some made may be of fewer ranks than it seems.
+fn opens(parts: &[Part]) -> Result<Opens, ImportError> {
+    let mut opens = Opens::new();
+    let mut ranks = 0;
+    for part in parts {
+        ranks += part.ranks().len();
+        let mut made: HashMap<(u32, u32), u32> = HashMap::new();
+        let mut calls: Vec<(i64, i64, u32, u32)> = Vec::new();
+        let mut records = part.records("interface_calls.parquet");
+        while let Some(row) = records.next_row()? {
+            let is_open = row.text("call") == Some("MPI_File_open") && row.number("result") == Some(0);
+            let times = row.number("ts").zip(row.number("end_ts"));
+            if let (true, Some((begin, end)), Some(file), Some(utid)) =
+                (is_open, times, row.id("file_id"), row.id("utid"))
+            {
+                let file = part.files.get(file as usize).copied().unwrap_or(file);
+                calls.push((begin, end, file, utid));
+            }
+        }
+        calls.sort_unstable();
+        for (begin, end, file, utid) in calls {
+            let Some((Some(_), host)) = part.tasks.get(utid as usize) else { continue };
+            let Some(host) = host.as_deref().or(part.host()) else { continue };
+            let number = made.entry((file, utid)).or_default();
+            *number += 1;
+            if *number as usize > MOST_OPENS {
+                continue;
+            }
+            let (spans, makers) = opens.entry((file, *number)).or_default();
+            *makers += 1;
+            let span = spans.entry(host.to_owned()).or_insert(Span { begin, end });
+            (span.begin, span.end) = (span.begin.max(begin), span.end.min(end));
+        }
+    }
+    opens.retain(|_, (_, makers)| *makers == ranks);
+    Ok(opens)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(begin: i64, end: i64) -> Span {
+        Span { begin, end }
+    }
+
+    #[test]
+    fn calls_made_together_bound_the_difference() {
+        // The second clock is 1000 behind: its calls seem to be that much earlier.
+        let pairs = [(span(5_000, 5_100), span(4_040, 4_110)), (span(9_030, 9_090), span(8_000, 8_085))];
+        let found = difference(pairs.iter().map(|(one, other)| (one, other)));
+        // From the first: 890 to 1060; from the second: 945 to 1090.
+        assert_eq!(found, Some((1_002, 58, 2)));
+    }
+
+    #[test]
+    fn calls_that_contradict_each_other_say_nothing() {
+        let pairs = [(span(0, 10), span(0, 10)), (span(100, 110), span(900, 910))];
+        assert_eq!(difference(pairs.iter().map(|(one, other)| (one, other))), None);
+        assert_eq!(difference(std::iter::empty()), None);
+    }
+}
