@@ -1,4 +1,4 @@
-//! Compiles the preloaded library (native/) into OUT_DIR: a shared object of its own that needs no other.
+//! Compiles the preloaded library (native/) into OUT_DIR: a shared object without dependencies.
 
 use std::path::{Path, PathBuf};
 use std::{env, process::Command};
@@ -13,7 +13,7 @@ fn main() {
     let interfaces = library.with_file_name("libiodock_interfaces.so");
     println!("cargo:rustc-env=IODOCK_INTERFACES_LIBRARY={}", interfaces.display());
     if !target.starts_with("x86_64") || !target.contains("linux") {
-        // Elsewhere the back end says that it is not there.
+        // On other machines the back end reports that it is not available.
         std::fs::write(&library, b"").expect("OUT_DIR can be written");
         std::fs::write(&interfaces, b"").expect("OUT_DIR can be written");
         return;
@@ -24,8 +24,9 @@ fn main() {
     if compiler.path().to_string_lossy().contains("zig") {
         compiler = cc::Build::new().opt_level(2).debug(false).compiler("cc").get_compiler();
     }
-    // Every process that is recorded maps it: in two parts, of which few pages are touched. (That its pointers stay writable is the price.)
-    // gold does not know the first. Without a linker that optimizes the files together, calls are recorded somewhat slower.
+    // Every recorded process maps it: in two parts, of which few pages are touched. (The price is that its
+    // pointers stay writable.) gold does not know the first option. Without a linker that optimizes the files
+    // together, recording a call takes slightly longer.
     let compact = ["-Wl,-z,noseparate-code", "-Wl,-z,norelro"];
     let together = ["-flto", compact[0], compact[1]];
     let sources = sources();
@@ -36,7 +37,7 @@ fn main() {
     assert!(has_made_interfaces(&compiler, &interfaces), "interfaces/ does not compile");
 }
 
-/// It needs no library either: what it asks of libc it looks for while it is loaded.
+/// It has no dependencies either: it looks up the functions of libc while it is loaded.
 fn has_made_interfaces(compiler: &cc::Tool, library: &Path) -> bool {
     let mut command: Command = compiler.to_command();
     command.args(["-shared", "-fPIC", "-O2", "-std=gnu11", "-ffreestanding", "-nostdlib"]);
@@ -76,7 +77,8 @@ fn has_made(compiler: &cc::Tool, sources: &[PathBuf], library: &Path, options: &
         "-nostdlib",
         "-fvisibility=hidden",
     ]);
-    // Integer registers only: the stub saves no others. No call into any library, no state of libc's.
+    // Integer registers only, because the stub saves no others. No call into any library, and no use of
+    // libc's state.
     command.args(["-mgeneral-regs-only", "-fno-stack-protector", "-fno-builtin", "-fcf-protection=none"]);
     command.args(["-fno-sanitize=undefined", "-fasynchronous-unwind-tables", "-ftls-model=initial-exec"]);
     if compiler.is_like_clang() {
@@ -85,7 +87,7 @@ fn has_made(compiler: &cc::Tool, sources: &[PathBuf], library: &Path, options: &
             command.args(["-Xclang", "-target-feature", "-Xclang", feature]);
         }
     } else {
-        // gcc would make calls of memset from loops.
+        // gcc would turn loops into calls of memset.
         command.arg("-fno-tree-loop-distribute-patterns");
     }
     command.args([
@@ -97,7 +99,7 @@ fn has_made(compiler: &cc::Tool, sources: &[PathBuf], library: &Path, options: &
         "-Wl,-z,initfirst",
         "-Wl,--hash-style=gnu",
     ]);
-    // What is rarely used is to come last.
+    // Rarely used code and data must come last.
     command.arg("-fno-data-sections");
     command.args(["-Wl,-soname,libiodock_preload.so", "-Wl,--no-undefined", "-Wl,-z,max-page-size=4096"]);
     command.args(options).args(sources).arg("-o").arg(library);

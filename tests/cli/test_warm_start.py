@@ -12,15 +12,19 @@ import pytest
 from made_rules import made_store
 
 CHARTS = ("altair", "pyarrow.compute", "iodock.program.views.charts.bars")
+RELATIONS = ("duckdb", "importlib.metadata")
+"""Of the engine only the part that answers SQL is needed."""
 ENGINE = ("duckdb", "pyarrow", "pyarrow.compute")
 REMOTE = ("iodock.shared.meanwhile", "iodock.centre")
 NOT_NEEDED = {
     "--help": (*ENGINE, *REMOTE, "rich"),
-    "show summary STORE": (*CHARTS, *REMOTE, "iodock.program.rules"),
-    "show files STORE": (*CHARTS, *REMOTE, "iodock.program.rules"),
-    "show processes STORE": (*CHARTS, *REMOTE, "iodock.program.rules"),
+    "show summary STORE": (*CHARTS, *REMOTE, *RELATIONS, "iodock.program.rules"),
+    "show files STORE": (*CHARTS, *REMOTE, *RELATIONS, "iodock.program.rules"),
+    "show processes STORE": (*CHARTS, *REMOTE, *RELATIONS, "iodock.program.rules"),
     "query STORE SELECT(1)": (*CHARTS, *REMOTE, "iodock.program.rules", "iodock.program.analyses.summary"),
     "diagnose STORE": (
+        *RELATIONS,
+        "pyarrow",
         "altair",
         "iodock.program.views.charts",
         "iodock.program.meanwhile",

@@ -90,7 +90,8 @@ impl Collector {
 
     /// Saves which events were reported, so that no later agent reports them again.
     ///
-    /// # Errors The file cannot be written.
+    /// # Errors
+    /// The file cannot be written.
     pub fn save(&mut self) -> io::Result<()> {
         self.memory.as_mut().map_or(Ok(()), Memory::save)
     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-/// What the kernel said no to.
+/// What the kernel refused.
 #[derive(Debug)]
 pub struct LoadError {
     pub what: &'static str,
@@ -13,7 +13,7 @@ pub struct LoadError {
 const BY_VERIFIER: &str = "the kernel's verifier refuses the programs";
 
 impl LoadError {
-    /// The verifier has looked at the programs and does not believe that they are safe.
+    /// The verifier examined the programs and rejected them as unsafe.
     pub(crate) fn by_verifier(self) -> LoadError {
         LoadError { what: BY_VERIFIER, ..self }
     }
@@ -29,7 +29,7 @@ impl fmt::Display for LoadError {
     }
 }
 
-/// The innermost of an error's causes: what the kernel itself said.
+/// The innermost of an error's causes: the kernel's own message.
 pub fn failed(what: &'static str, error: &(dyn std::error::Error + 'static)) -> LoadError {
     let (mut innermost, mut errno) = (error, None);
     loop {
@@ -39,7 +39,7 @@ pub fn failed(what: &'static str, error: &(dyn std::error::Error + 'static)) -> 
             None => break,
         }
     }
-    // The verifier says how it came to think so, line by line; the last thing it says comes after.
+    // The verifier explains its decision line by line; its last line comes after.
     let why = innermost.to_string();
     let why = why.lines().next().unwrap_or_default().to_owned();
     LoadError { what, why, errno }

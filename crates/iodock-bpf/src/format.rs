@@ -1,17 +1,17 @@
-//! The buffers' format, as `native/format.h` has it (docs/explanation/bpf-buffers.md).
+//! The buffers' format, the same as in `native/format.h` (docs/explanation/bpf-buffers.md).
 
-/// Goes up when records of old are no longer understood.
+/// Incremented when old records are no longer understood.
 pub const VERSION: u8 = 2;
-/// Bytes of a chunk; a record lies in one.
+/// Bytes of a chunk; a record is inside one.
 pub const CHUNK: usize = 128 << 10;
 /// System calls have numbers below this.
 pub const CALL_NUMBERS: usize = 512;
-/// A name as long as this was cut.
+/// A name of this length was cut.
 pub const STRING_LIMIT: usize = 4096;
 /// Words of a record at most: their number has 16 bits.
 pub const MOST_WORDS: usize = 0xffff;
 
-/// What a record is, in its first word.
+/// The kind of a record, in its first word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -25,31 +25,31 @@ pub enum Kind {
     Exit,
     /// Of io_uring; its number is the operation.
     Request,
-    // What follows is noted by the recorder.
+    // The recorder writes the following kinds.
     /// A thread that is followed from now on: process and flags; rank; working directory, command.
     Start,
     /// An open descriptor: number and type; position; flags; size; what it leads to.
     Descriptor,
-    /// A task that ended unseen.
+    /// A task whose end was not recorded.
     Gone,
-    // Again the programs': small ones that leave out what the record before tells. They become such before
-    // they are looked at.
+    // Written by the programs again: small records that leave out values of the previous record. They are
+    // expanded before use.
     /// Of the same thread, call and descriptor as the CPU's small record before, with the thread's size and result.
     Again,
-    /// Time and duration; size and result are those of the task's small record before.
+    /// Time and duration; size and result are those of the task's previous small record.
     Short,
     /// The same, with an offset.
     ShortPositioned,
     /// With size and result.
     ShortSized,
-    // Requests by their kind; their number says what they are.
-    /// Pages that a task brought into the page cache.
+    // Requests that are distinguished by their number.
+    /// Pages that a task loaded into the page cache.
     Pages,
-    /// The file that a descriptor is open on, as the page cache knows it.
+    /// The file of a descriptor, by its identity in the page cache.
     Identity,
     /// The recorder's: a name of such a file.
     Name,
-    /// The recorder's: the rank that a process's environment names.
+    /// Written by the recorder: the rank in a process's environment.
     Rank,
 }
 
@@ -65,7 +65,7 @@ impl Kind {
         }
     }
 
-    /// Kind and number as the first word has them; the number is 0 where others say it.
+    /// Kind and number as in the first word; the number is 0 for kinds that use it otherwise.
     pub fn numbers(self) -> (usize, usize) {
         match MORE_KINDS.iter().position(|&kind| kind == self) {
             Some(at) => (Kind::Request as usize, PAGES + at),
@@ -74,7 +74,7 @@ impl Kind {
     }
 }
 
-/// From here on a request's number says that it is none.
+/// From this number on it is not a request.
 const PAGES: usize = 0x800;
 const MORE_KINDS: [Kind; 4] = [Kind::Pages, Kind::Identity, Kind::Name, Kind::Rank];
 
@@ -97,17 +97,17 @@ pub const KINDS: [Kind; 16] = [
     Kind::ShortSized,
 ];
 
-/// Words of short records, by kind, with AGAIN's least; 0 for records that tell their length.
+/// Words of short records, by kind, with AGAIN's minimum; 0 for records that contain their length.
 pub const SHORT_WORDS: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 3];
-/// Bits of a short record's time; behind it is the duration.
+/// Bits of a short record's time; the duration follows.
 pub const SHORT_TIME: u32 = 40;
 
 /// Words of other records at least, by kind.
 pub const LEAST_WORDS: [u8; 16] = [2, 4, 5, 10, 10, 5, 6, 7, 3, 4, 6, 2, 1, 2, 3, 3];
 
-/// Parts of the one word of a [`Kind::Again`], behind page and kind.
+/// Fields of the one word of a [`Kind::Again`], after page and kind.
 pub mod again {
-    /// In place of the page: the offset follows.
+    /// Instead of the page: the offset follows.
     pub const NO_PAGE: u64 = 0xffff;
     /// Bits of an offset in a page.
     pub const PAGE: u32 = 12;
@@ -118,7 +118,7 @@ pub mod again {
 
 /// Flags of a [`Kind::Start`].
 pub mod start {
-    /// It ran before.
+    /// It was running before.
     pub const ATTACHED: u32 = 1;
     /// It is ours, and will execute the program.
     pub const LAUNCHED: u32 = 2;
@@ -127,27 +127,28 @@ pub mod start {
 /// Bits of a plan: how a call is recorded.
 pub mod plan {
     pub const RECORDED: u64 = 1;
-    /// First argument a descriptor, third a size: enough for the call.
+    /// First argument a descriptor, third a size: nothing else is needed.
     pub const SMALL: u64 = 2;
     /// The fourth is an offset.
     pub const POSITIONED: u64 = 4;
     /// Never returns.
     pub const EXITS: u64 = 8;
-    /// mmap: not without a descriptor.
+    /// mmap: only with a descriptor.
     pub const MAPS: u64 = 16;
-    /// What it adds to the page cache it may have written: by its first argument, or the other end's.
+    /// It may have written the pages that it adds to the page cache: through its first argument, or the other
+    /// end's.
     pub const WRITES: u64 = 32;
     pub const TWO_ENDED: u64 = 64;
-    /// What it adds may be of requests that it submits.
+    /// The pages that it adds may belong to requests that it submits.
     pub const SUBMITS: u64 = 128;
-    /// It opens a file: the sixth argument is the mode of that.
+    /// It opens a file: the sixth argument is the file's mode.
     pub const OPENS: u64 = 1 << 32;
-    /// Up to three pieces of memory from here on, a byte each: what 5 bits, argument 3 bits.
+    /// Up to three pieces of memory from here on, a byte each: kind 5 bits, argument 3 bits.
     pub const PIECES: u32 = 8;
     pub const MOST_PIECES: usize = 3;
 }
 
-/// What is copied of the memory behind an argument.
+/// What is copied from the memory behind an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Piece {
@@ -161,11 +162,11 @@ pub enum Piece {
     Word,
     /// I/O vectors, counted by the third argument.
     Vector,
-    /// The I/O vectors of a message header, and as the next piece its control data.
+    /// The I/O vectors of a message header, and in the next piece its control data.
     Message,
     /// Control blocks of io_submit, counted by the second argument: the address and 64 bytes of each.
     Blocks,
-    /// The events that io_getevents gave, as many as its result says.
+    /// The events that io_getevents returned, as many as its result says.
     Events,
     /// The messages that sendmmsg and recvmmsg moved, as many as the result says.
     Messages,
@@ -178,7 +179,7 @@ pub mod slot {
     pub const START: usize = 8;
     /// Number and state, 16 bits each.
     pub const CALL: usize = 16;
-    /// Of the small record before.
+    /// Of the previous small record.
     pub const RESULT: usize = 20;
     pub const ARGUMENTS: usize = 24;
     pub const STATE_IN_CALL: u32 = 1;
@@ -186,7 +187,7 @@ pub mod slot {
     pub const NO_RESULT: u32 = 1 << 31;
 }
 
-/// Offsets in a `struct run`: pages of one file that a task brought in, not yet told of.
+/// Offsets in a `struct run`: pages of one file that a task loaded, not yet recorded.
 pub mod run {
     pub const SIZE: usize = 64;
     pub const FIRST: usize = 8;
@@ -196,7 +197,7 @@ pub mod run {
     pub const INODE: usize = 48;
     /// Device and cause, 32 bits each.
     pub const FILE: usize = 56;
-    /// The part of the cause that is told.
+    /// The part of the cause that is recorded.
     pub const CAUSE: u64 = !(1 << 41);
 }
 

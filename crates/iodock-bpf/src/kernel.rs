@@ -1,4 +1,4 @@
-//! bpf(2): the few commands that loading takes, as linux/bpf.h has them.
+//! bpf(2): the few commands that loading needs, as in linux/bpf.h.
 
 use std::ffi::CStr;
 use std::io;
@@ -16,7 +16,7 @@ const TRACE_RAW_TP: u32 = 23;
 pub const F_RDONLY_PROG: u32 = 1 << 7;
 /// It can be mapped into a process.
 pub const F_MMAPABLE: u32 = 1 << 10;
-/// How often a load is tried anew that a signal has cut short.
+/// How often a load that was interrupted by a signal is tried again.
 const TRIES: usize = 5;
 
 /// The commands' arguments: plain numbers, that the kernel reads.
@@ -32,18 +32,18 @@ fn bpf<A: Arguments>(command: libc::c_int, arguments: &A) -> io::Result<libc::c_
 }
 
 fn opened(result: libc::c_long) -> OwnedFd {
-    // SAFETY: a new descriptor, nobody else's.
+    // SAFETY: a new descriptor with no other owner.
     unsafe { OwnedFd::from_raw_fd(result as libc::c_int) }
 }
 
-/// As the kernel wants names: 15 bytes and a zero.
+/// A name in the kernel's form: 15 bytes and a zero.
 fn short(name: &str) -> [u8; 16] {
     let mut short = [0; 16];
     name.bytes().take(15).zip(&mut short).for_each(|(byte, place)| *place = byte);
     short
 }
 
-/// What a map is.
+/// Properties of a map.
 #[derive(Clone, Copy)]
 pub struct MapShape {
     pub kind: u32,
@@ -68,7 +68,7 @@ pub fn create_map(name: &str, shape: MapShape) -> io::Result<OwnedFd> {
     bpf(MAP_CREATE, &arguments).map(opened)
 }
 
-/// Sets the only element of an array to `value`, for good.
+/// Sets the only element of an array to `value`, permanently.
 pub fn fill_map(map: BorrowedFd, value: &[u8]) -> io::Result<()> {
     #[repr(C)]
     struct Update {
@@ -89,7 +89,7 @@ pub fn fill_map(map: BorrowedFd, value: &[u8]) -> io::Result<()> {
     bpf(MAP_FREEZE, &Freeze { map: number }).map(drop)
 }
 
-/// Gives the kernel the programs' own types.
+/// Passes the programs' own types to the kernel.
 pub fn load_types(types: &[u8]) -> io::Result<OwnedFd> {
     #[repr(C)]
     struct Load {
@@ -113,20 +113,20 @@ pub struct TracepointProgram<'a> {
     pub count: usize,
     pub license: &'a CStr,
     pub types: BorrowedFd<'a>,
-    /// Which of those types its functions have (struct bpf_func_info), each of so many bytes.
+    /// The types of its functions (struct bpf_func_info), each of a given size.
     pub functions: &'a [u8],
     pub function_size: usize,
     /// The number of the tracepoint's type among the kernel's.
     pub tracepoint: u32,
 }
 
-/// Why a program was not taken, and what the verifier says of it: nothing where it never came to look.
+/// Why a program was rejected, and the verifier's message: empty if it was not verified at all.
 pub struct NotTaken {
     pub error: io::Error,
     pub verdict: String,
 }
 
-/// Room for what the verifier says; of more, newer kernels keep the end.
+/// Space for the verifier's log; of a longer one, newer kernels keep the end.
 const LOG_BYTES: usize = 1 << 20;
 
 pub fn load_program(program: &TracepointProgram) -> Result<OwnedFd, NotTaken> {
@@ -184,23 +184,23 @@ pub fn load_program(program: &TracepointProgram) -> Result<OwnedFd, NotTaken> {
         }
     }
     result.map(opened).map_err(|error| {
-        // Asked for only now: it takes the verifier longer.
+        // Requested only now, because it makes the verifier slower.
         let mut log = vec![0u8; LOG_BYTES];
         (arguments.log_level, arguments.log_bytes, arguments.log) = (1, LOG_BYTES as u32, log.as_mut_ptr());
-        // (It says no again, or that the log is too long.)
+        // (It refuses again, or says that the log is too long.)
         drop(bpf(PROG_LOAD, &arguments).map(opened));
         NotTaken { error, verdict: verdict(&log) }
     })
 }
 
-/// The last line of the verifier's log that is none of its sums.
+/// The last line of the verifier's log that is not a statistic.
 fn verdict(log: &[u8]) -> String {
     let text = String::from_utf8_lossy(log.split(|&byte| byte == 0).next().unwrap_or_default());
     let is_sum = |line: &str| line.starts_with("processed ") || line.starts_with("verification time ");
     text.lines().map(str::trim).rfind(|line| !line.is_empty() && !is_sum(line)).unwrap_or_default().to_owned()
 }
 
-/// Lets the program run; until what is given back is dropped.
+/// Attaches the program until the returned descriptor is dropped.
 pub fn attach(program: BorrowedFd) -> io::Result<OwnedFd> {
     #[repr(C)]
     struct Open {

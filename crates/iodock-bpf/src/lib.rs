@@ -1,9 +1,9 @@
-//! Recording inside the kernel: programs on the tracepoints of system calls and of tasks' lives, which write
-//! into one buffer for each CPU; their loader; the reader of the buffers; and what makes calls of the records
-//! when the recording has ended ([`calls`]).
+//! Recording inside the kernel: programs on the tracepoints of system calls and of tasks' births and ends,
+//! which write to one buffer for each CPU; their loader; the reader of the buffers; and the conversion of
+//! records to calls when the recording has ended ([`calls`]).
 //!
-//! The programs (native/, C) know no call by name: what is kept of each comes as data ([`plans`]). They are
-//! compiled ahead of time into `recorder.bpf.o`, which the loader fits to the running kernel.
+//! The programs (native/, C) know no call by name: data ([`plans`]) says what is recorded of each. They are
+//! compiled ahead of time into `recorder.bpf.o`, which the loader adapts to the running kernel.
 
 pub mod calls;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

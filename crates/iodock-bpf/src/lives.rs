@@ -1,11 +1,11 @@
-//! Which tasks live: a process has ended when its last thread has.
+//! Running tasks: a process has ended when its last thread has.
 
 use std::collections::HashMap;
 
 #[derive(Default)]
 struct Process {
     threads: u32,
-    /// The leader has ended before other threads, with this status.
+    /// The leader ended before other threads, with this status.
     leader_status: Option<i32>,
 }
 
@@ -19,7 +19,7 @@ impl Lives {
     pub fn begins(&mut self, tid: u32, tgid: u32) {
         match self.tasks.get(&tid) {
             Some(&before) if before == tgid => return,
-            // Its end was not seen, and its id is another's by now.
+            // Its end was not recorded, and its id belongs to another task by now.
             Some(_) => drop(self.ends(tid, 0)),
             None => {}
         }
@@ -27,7 +27,7 @@ impl Lives {
         self.processes.entry(tgid).or_default().threads += 1;
     }
 
-    /// Thread `old` goes on as `leader`, whose own thread is gone; so are all others.
+    /// Thread `old` continues as `leader`, whose own thread is gone; so are all others.
     pub fn taken_over(&mut self, old: u32, leader: u32) {
         if let Some(tgid) = self.tasks.remove(&old) {
             if let Some(process) = self.processes.get_mut(&tgid) {
@@ -40,8 +40,8 @@ impl Lives {
         }
     }
 
-    /// A thread's end: the threads, with their statuses, that have ended by it as others see it. A leader
-    /// is there until the last of its process is gone.
+    /// A thread's end: the threads, with their statuses, that end with it from the outside view. A leader
+    /// exists until the last thread of its process is gone.
     pub fn ends(&mut self, tid: u32, status: i32) -> Vec<(u32, i32)> {
         let Some(tgid) = self.tasks.remove(&tid) else { return Vec::new() };
         let Some(process) = self.processes.get_mut(&tgid) else { return Vec::new() };
@@ -62,7 +62,7 @@ impl Lives {
         self.tasks.get(&tid).copied()
     }
 
-    /// The process of a thread that is not its only one.
+    /// The process of a thread, if it has several threads.
     #[inline]
     pub fn shared_process(&self, tid: u32) -> Option<u32> {
         let tgid = *self.tasks.get(&tid)?;

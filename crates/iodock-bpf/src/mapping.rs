@@ -11,7 +11,7 @@ pub struct Mapping {
     pub length: usize,
 }
 
-// SAFETY: plain memory; the accessors below are atomic or say what they need.
+// SAFETY: plain memory; the accessors below are atomic or state their requirements.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
@@ -46,10 +46,10 @@ impl Mapping {
         unsafe { AtomicU32::from_ptr(self.address.as_ptr().add(at).cast()) }
     }
 
-    /// Words that their writer has finished and won't touch until it is told that they are read.
+    /// Words that their writer has finished and will not touch until it is notified that they were read.
     ///
     /// # Safety
-    /// That is so.
+    /// This must be the case.
     #[inline]
     pub unsafe fn words(&self, at: usize, count: usize) -> &[u64] {
         assert!(at.is_multiple_of(8) && at + count * 8 <= self.length);
@@ -57,7 +57,7 @@ impl Mapping {
     }
 }
 
-/// A file's contents: mapped where its file system can do that, else read.
+/// A file's contents: mapped if its file system supports that, else read.
 pub enum Contents {
     Mapped(Mapping),
     Read(Vec<u8>),

@@ -1,4 +1,4 @@
-//! The compiled programs, made to fit: their places for the kernel's fields, their maps, their constants.
+//! Adapts the compiled programs to the kernel: field offsets, maps, constants.
 
 use crate::error::{failed, LoadError};
 use crate::kernel::{self, MapShape, TracepointProgram};
@@ -8,13 +8,13 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Aligned as the parser wants it.
+/// Aligned as the parser requires.
 #[repr(C, align(8))]
 struct Aligned<T: ?Sized>(T);
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("../recorder.bpf.o"));
 
-/// Kinds of types that every kernel knows that is new enough; others are rewritten.
+/// Kinds of types that every supported kernel knows; others are rewritten.
 const KNOWN_TYPES: BtfFeatures = BtfFeatures::new(true, true, true, false, false, false, false, false);
 
 pub struct Programs {
@@ -56,7 +56,7 @@ impl Programs {
         self.maps.get(name).map(AsFd::as_fd)
     }
 
-    /// Gives a program to the kernel, for a tracepoint's type.
+    /// Loads a program into the kernel, for a tracepoint's type.
     pub fn load(&self, name: &str, tracepoint: u32) -> Result<OwnedFd, LoadError> {
         let program = self.object.programs.get(name);
         let function = program.and_then(|program| self.object.functions.get(&program.function_key()));
@@ -75,7 +75,7 @@ impl Programs {
         });
         loaded.map_err(|refused| {
             let failed = failed("the kernel does not take the programs", &refused.error);
-            // It has a verdict also of what it could not look at to the end.
+            // There is a verifier message even if the program could not be verified completely.
             let is_out_of_files = matches!(failed.errno, Some(libc::EMFILE | libc::ENFILE));
             match refused.verdict.is_empty() || is_out_of_files {
                 true => failed,
@@ -86,7 +86,7 @@ impl Programs {
     }
 }
 
-/// Before the name of memory that is shared with the programs and has a single element, which is as large as all of it, stands that.
+/// Prefix of the name of shared memory that is a single element as large as the whole.
 const WHOLE: &str = ".bss.";
 
 fn create_maps(object: &Object, sizes: &[(&str, usize)]) -> io::Result<HashMap<String, OwnedFd>> {
@@ -98,7 +98,7 @@ fn create_maps(object: &Object, sizes: &[(&str, usize)]) -> io::Result<HashMap<S
     maps.collect()
 }
 
-/// `size`: bytes of shared memory, in one element, or in as many as there are in it.
+/// `size`: bytes of shared memory, as one element, or as many elements as fit.
 fn create_map(name: &str, map: &Map, size: Option<usize>) -> io::Result<OwnedFd> {
     let is_constant = map.section_kind() == EbpfSectionKind::Rodata;
     let is_whole = name.starts_with(WHOLE);
@@ -117,7 +117,7 @@ fn create_map(name: &str, map: &Map, size: Option<usize>) -> io::Result<OwnedFd>
         entries: number(entries)?,
         flags: map.map_flags() | constant | if is_whole { kernel::F_MMAPABLE } else { 0 },
     };
-    // The kernel takes no dots in names of its own.
+    // The kernel allows no dots in names.
     let created = kernel::create_map(name.rsplit('.').next().unwrap_or(name), shape)?;
     if is_constant {
         kernel::fill_map(created.as_fd(), map.data())?;

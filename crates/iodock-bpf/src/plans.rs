@@ -25,7 +25,8 @@ impl Plans {
 }
 
 impl Plans {
-    /// Differs between tables of calls that differ, and forms of records: raw ones are read by those that they were made with.
+    /// Differs for different tables of calls and record formats: raw records must be read with the ones that
+    /// they were written with.
     pub fn sum(&self) -> u64 {
         let names = self.calls.iter().map(|call| call.map_or("", |call| call.spec().name));
         let plans = self.plans.iter().flat_map(|plan| plan.to_le_bytes());
@@ -45,7 +46,7 @@ fn plan_of(spec: &CallSpec) -> u64 {
     bits |= if spec.action == Action::Map { plan::MAPS } else { 0 };
     bits |= if spec.opens() { plan::OPENS } else { 0 };
     bits |= writing(spec);
-    // exec's own names come with the exec itself where it succeeds.
+    // exec's own names are in the record of the exec itself if it succeeds.
     let pieces = spec.registers().iter().enumerate().map(|(at, &role)| (piece(role, spec), at as u64));
     for (index, (piece, argument)) in pieces.filter(|(piece, _)| *piece != Piece::None).enumerate() {
         assert!(index < plan::MOST_PIECES, "{}: too many pieces", spec.name);
@@ -54,11 +55,11 @@ fn plan_of(spec: &CallSpec) -> u64 {
     bits
 }
 
-/// Which of a call's descriptors the pages belong to that it may write.
+/// The descriptor of a call through which it may write pages.
 fn writing(spec: &CallSpec) -> u64 {
     match spec.action {
         Action::Write | Action::PositionedWrite => plan::WRITES,
-        // sendfile's output comes first, the others' last.
+        // sendfile's output comes first, that of others last.
         Action::Transfer if spec.registers().first() == Some(&Role::Fd2) => plan::WRITES | plan::TWO_ENDED,
         Action::Transfer => plan::TWO_ENDED,
         Action::AsyncSubmit | Action::RingEnter => plan::SUBMITS,
@@ -66,14 +67,14 @@ fn writing(spec: &CallSpec) -> u64 {
     }
 }
 
-/// Nothing but a descriptor, a size and an offset, where read and pwrite have them?
+/// Whether the call has only a descriptor, a size and an offset, in the positions of read and pwrite.
 fn is_small(roles: &[Role]) -> bool {
     let wanted = [Role::Fd, Role::Skip, Role::Size, Role::Offset];
     let fits = |(at, role): (usize, &Role)| wanted.get(at) == Some(role) || (*role == Role::Skip && at > 0);
     roles.first() == Some(&Role::Fd) && roles.iter().enumerate().all(fits)
 }
 
-/// What is copied for an argument of that role.
+/// The piece to be copied for an argument of that role.
 pub fn piece(role: Role, spec: &CallSpec) -> Piece {
     match role {
         Role::Path | Role::Path2 => Piece::String,

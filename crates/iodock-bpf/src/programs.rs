@@ -1,4 +1,4 @@
-//! Loading the programs and their maps.
+//! Loads the programs and their maps.
 
 use crate::calls::rounds::InCall;
 use crate::error::{failed, LoadError};
@@ -13,8 +13,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::{fs, io};
 
-/// Programs and their tracepoints, in the order in which they are attached: ends of calls before their
-/// beginnings, so that no call is seen to begin whose end is missed.
+/// Programs and their tracepoints, in the order of attaching: ends of calls before beginnings, so that no
+/// call begins whose end would be missed.
 const PROGRAMS: [(&str, &str); 5] = [
     ("on_fork", "sched_process_fork"),
     ("on_exec", "sched_process_exec"),
@@ -30,14 +30,14 @@ const REQUESTS: [(&str, &str, usize); 2] =
 /// That for the page cache.
 const PAGES: (&str, &str, usize) = ("on_page", "mm_filemap_add_to_page_cache", 1);
 
-/// Bytes of all CPUs' buffers, and of each at least and at most.
+/// Bytes of all CPUs' buffers, and minimum and maximum for each.
 const ALL_BUFFERS: usize = 128 << 20;
 const LEAST_BUFFER: usize = 1 << 20;
 const MOST_BUFFER: usize = 4 << 20;
 /// Tasks followed at a time.
 const MOST_SLOTS: u32 = 1 << 16;
 
-/// What `native/kernel.h` names: the structures, and their fields that are read.
+/// Types in `native/kernel.h`: the structures, and the fields that are read.
 #[rustfmt::skip]
 const STRUCTURES: &[&str] = &[
     "pt_regs", "thread_info", "mm_struct", "sched_entity", "signal_struct", "task_struct", "linux_binprm",
@@ -53,7 +53,7 @@ const FIELDS: &[&str] = &[
     "_folio_order", "PG_head",
 ];
 
-/// The tracepoints of [`PROGRAMS`], [`REQUESTS`] and [`PAGES`], as the kernel's types have them.
+/// The tracepoints of [`PROGRAMS`], [`REQUESTS`] and [`PAGES`], by their names in the kernel's types.
 const TRACEPOINTS: &[&str] = &[
     "btf_trace_sched_process_fork",
     "btf_trace_sched_process_exec",
@@ -67,13 +67,13 @@ const TRACEPOINTS: &[&str] = &[
 
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// The kernel's types as the loader wants them.
+/// The kernel's types in the loader's form.
 struct KernelTypes {
     structures: Btf,
     tracepoints: HashMap<&'static str, Tracepoint>,
-    /// The tracepoints for requests are there, and as they are expected.
+    /// Whether the tracepoints for requests exist in the expected form.
     shows_requests: bool,
-    /// So is that for the page cache, and it is known how many pages come at once.
+    /// The same for the page cache, and whether the number of pages in a folio is known.
     shows_pages: bool,
 }
 
@@ -108,37 +108,37 @@ impl KernelTypes {
     }
 }
 
-/// Does this kernel say how many pages there are in a folio, or does each come alone? Those between Linux 5.16 and
-/// 6.0 keep it elsewhere.
+/// Whether this kernel stores the number of pages of a folio, or each page is separate. Those between Linux
+/// 5.16 and 6.0 store it elsewhere.
 fn sizes_are_known(types: &Reduced) -> bool {
     let kept = ["_folio_order", "_flags_1"].iter().any(|field| types.has("folio", field));
     let kept = kept && types.has("pageflags", "PG_head");
     kept || (!types.has("folio", "index") && types.has("page", "index"))
 }
 
-/// The programs, loaded, and their buffers. Dropping it takes them out of the kernel.
+/// The loaded programs and their buffers. Dropping it removes them from the kernel.
 pub struct Programs {
-    /// In the order in which they are attached.
+    /// In the order of attaching.
     programs: Vec<OwnedFd>,
     attached: Vec<OwnedFd>,
     pub(crate) cpus: Mapping,
     pub(crate) buffers: Mapping,
     slots: Mapping,
     runs: Mapping,
-    /// The page cache is watched.
+    /// Whether the page cache is recorded.
     pub shows_pages: bool,
     slot_mask: u32,
     pub(crate) cpu_count: usize,
-    /// Bytes of a CPU's.
+    /// Size of a CPU's buffer in bytes.
     pub buffer_size: usize,
 }
 
-/// What became of the wish to follow a task.
+/// Result of trying to follow a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
     New,
     Already,
-    /// Too many are followed.
+    /// Too many tasks are followed.
     Full,
 }
 
@@ -146,7 +146,7 @@ impl Programs {
     /// Loads the programs; nothing is recorded before [`attach`](Self::attach).
     ///
     /// # Errors
-    /// No rights, a kernel without what is needed, no memory.
+    /// Missing privileges, a kernel without the required features, no memory.
     pub fn load(plans: &[u64]) -> Result<Programs, LoadError> {
         let types = KernelTypes::read()?;
         let cpu_count = possible_cpus();
@@ -169,7 +169,7 @@ impl Programs {
         let object = object::Programs::prepare(&types.structures, &constants, &sizes)?;
         let load = |(program, tracepoint)| object.load(program, types.tracepoint(tracepoint)?);
         let programs = PROGRAMS.into_iter().map(load).collect::<Result<Vec<_>, _>>()?;
-        // Without these all else works.
+        // Everything else works without these.
         let requests = REQUESTS.into_iter().filter(|_| types.shows_requests);
         let requests: Result<Vec<_>, _> = requests.map(|(program, on, _)| load((program, on))).collect();
         let pages = Some((PAGES.0, PAGES.1)).filter(|_| types.shows_pages).and_then(|pages| load(pages).ok());
@@ -187,10 +187,10 @@ impl Programs {
         })
     }
 
-    /// Begins to record the tasks that are followed.
+    /// Begins to record the followed tasks.
     ///
     /// # Errors
-    /// The kernel lets no program onto its tracepoints.
+    /// The kernel does not allow a program on its tracepoints.
     pub fn attach(&mut self) -> Result<(), LoadError> {
         let attached = self.programs.iter().map(|program| kernel::attach(program.as_fd()));
         let attached: io::Result<Vec<OwnedFd>> = attached.collect();
@@ -204,7 +204,7 @@ impl Programs {
         [first as usize * slot::SIZE, second as usize * slot::SIZE]
     }
 
-    /// The call that a followed task is in.
+    /// The present call of a followed task.
     pub fn in_call(&self, tid: u32) -> Option<InCall> {
         let half = |at| self.slots.half(at).load(Ordering::SeqCst);
         let word = |at| self.slots.word(at).load(Ordering::SeqCst);
@@ -216,19 +216,19 @@ impl Programs {
             number: (half(at + slot::CALL) & 0xffff) as usize,
             arguments: std::array::from_fn(|index| word(at + slot::ARGUMENTS + 8 * index)),
         };
-        // It may have gone on while we looked.
+        // The task may have continued in between.
         let same = half(at + slot::CALL) >> 16 == slot::STATE_IN_CALL && word(at + slot::START) == start;
         same.then_some(call)
     }
 
-    /// Notes the pages that a task has brought in and of which no record tells yet.
+    /// Records the pages that a task has loaded and that no record contains yet.
     pub fn note_run(&self, notes: &mut Vec<u64>, tid: u32, now: u64) {
         let Some(at) = self.place(tid).map(|at| at / slot::SIZE * run::SIZE) else { return };
         let word = |field| self.runs.word(at + field).load(Ordering::SeqCst);
         let (first, next) = (word(run::FIRST), word(run::NEXT));
         let fields =
             [word(run::BEGUN), word(run::LAST), word(run::FILE) & run::CAUSE, word(run::INODE), first];
-        // It may have gone on while we looked: then its own record tells.
+        // The task may have continued in between: then its own record contains them.
         if next > first && (word(run::FIRST), word(run::NEXT)) == (first, next) {
             put_note(notes, Kind::Pages, tid, now, &[&fields[..], &[next - first]].concat(), &[]);
         }
@@ -239,7 +239,7 @@ impl Programs {
         self.places(tid).into_iter().find(is_its)
     }
 
-    /// Is it followed now? Its slot goes with it.
+    /// Whether it is followed now. Its slot goes with it.
     pub fn follows(&self, tid: u32) -> bool {
         self.place(tid).is_some()
     }
@@ -257,7 +257,8 @@ impl Programs {
 
     fn claim(&self, at: usize, tid: u32) -> bool {
         let word = self.slots.half(at + slot::TID);
-        // Its program looks at the id first. A task born just now may take the slot meanwhile: then it is passed over for one call.
+        // Its program checks the id first. A task created at this moment may take the slot: then it is
+        // skipped for one call.
         if word.load(Ordering::SeqCst) != 0 {
             return false;
         }
@@ -270,17 +271,17 @@ impl Programs {
         (0..self.cpu_count).map(|at| self.cpus.word(at * cpu::SIZE + field).load(Ordering::SeqCst)).sum()
     }
 
-    /// Records for which there was no room, so far.
+    /// Number of records for which there was no space.
     pub fn dropped(&self) -> u64 {
         self.sum(cpu::DROPPED)
     }
 
-    /// Calls of 32-bit programs, so far.
+    /// Number of calls of 32-bit programs.
     pub fn foreign(&self) -> u64 {
         self.sum(cpu::FOREIGN)
     }
 
-    /// Tasks for which there was no slot, so far.
+    /// Number of tasks for which there was no slot.
     pub fn untracked(&self) -> u64 {
         self.sum(cpu::UNTRACKED)
     }
@@ -300,7 +301,7 @@ fn possible_cpus() -> usize {
     last.map_or_else(|| std::thread::available_parallelism().map_or(1, |count| count.get()), |last| last + 1)
 }
 
-/// As many as the machine has thread ids, so that each has its place, within reason.
+/// As many as the machine has thread ids, up to a limit, so that each has its own slot.
 fn slot_count() -> u32 {
     let text = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
     let most: u32 = text.trim().parse().unwrap_or(MOST_SLOTS);

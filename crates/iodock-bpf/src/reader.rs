@@ -1,4 +1,4 @@
-//! Taking records out of the CPUs' buffers.
+//! Takes records out of the CPUs' buffers.
 
 use crate::calls::rounds;
 use crate::format::{cpu, CHUNK};
@@ -6,7 +6,7 @@ use crate::programs::Programs;
 use crate::record::Record;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where the reader is in each CPU's buffer, bytes since the beginning.
+/// The reader's position in each CPU's buffer, bytes since the beginning.
 pub struct Reader<'a> {
     programs: &'a Programs,
     tails: Vec<u64>,
@@ -19,10 +19,10 @@ impl<'a> Reader<'a> {
         Reader { programs, tails: vec![0; count], heads: vec![0; count] }
     }
 
-    /// Appends all records to `out`, a part for each CPU, shows them to `look`, but for those of which there is nothing to
-    /// see, and gives their room back. The most bytes that one CPU had.
+    /// Appends all records to `out`, a part for each CPU, shows them to `look`, except those that need no
+    /// attention, and frees their space. Returns the largest number of bytes of one CPU.
     pub fn drain(&mut self, out: &mut Vec<u64>, mut look: impl FnMut(Record)) -> u64 {
-        // All at nearly the same time: copying takes longer.
+        // All positions are read at nearly the same time, because copying takes longer.
         for at in 0..self.heads.len() {
             self.heads[at] = self.field(at, cpu::HEAD).load(Ordering::Acquire);
         }
@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
         most
     }
 
-    /// What is before `head` in the chunk that the reader is in; where it goes on.
+    /// The data before `head` in the reader's chunk; and where to continue.
     fn rest_of_chunk(&self, at: usize, head: u64) -> (&'a [u64], u64) {
         let tail = self.tails[at];
         let size = self.programs.buffer_size;
@@ -60,11 +60,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Shows the records to `look`; them without the padding behind the last record of a chunk.
+/// Shows the records to `look`; returns them without the padding after the last record of a chunk.
 fn looked_at<'a>(words: &'a [u64], look: &mut impl FnMut(Record)) -> &'a [u64] {
     let mut taken = 0;
     loop {
-        // Most are of one word that nobody has to see: passed over without waiting for each to tell where the next begins.
+        // Most have one word and need no attention: skipped without computing where each next one begins.
         taken += words[taken..].iter().take_while(|&&word| Record::is_one_word(word)).count();
         let Some(record) = Record::first_of(&words[taken..]) else { return &words[..taken] };
         look(record);

@@ -2,7 +2,7 @@
 
 use crate::format::{again, Kind, LEAST_WORDS, MOST_WORDS, SHORT_TIME, SHORT_WORDS};
 
-/// A record's words, the first and the time with them.
+/// A record's words, including the first one and the time.
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
     pub words: &'a [u64],
@@ -16,7 +16,7 @@ pub enum Copied<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// The first of `words`, which may hold more; `None` if no whole record is there.
+    /// The first record in `words`, which may contain more; `None` if no complete record is there.
     #[inline]
     pub fn first_of(words: &'a [u64]) -> Option<Record<'a>> {
         let first = *words.first()?;
@@ -29,7 +29,7 @@ impl<'a> Record<'a> {
         words.get(..count).map(|words| Record { words })
     }
 
-    /// Is the record that begins with that word a [`Kind::Again`] without more?
+    /// Whether the record that begins with that word is a [`Kind::Again`] of a single word.
     #[inline]
     pub fn is_one_word(first: u64) -> bool {
         first >> 16 & 15 == Kind::Again as u64 && first & 0xffff != again::NO_PAGE
@@ -50,7 +50,7 @@ impl<'a> Record<'a> {
         (self.words[0] >> 32) as u32
     }
 
-    /// Monotonic ns; not of a short record.
+    /// Monotonic ns; not for short records.
     #[inline]
     pub fn time(&self) -> u64 {
         self.words[1]
@@ -61,8 +61,8 @@ impl<'a> Record<'a> {
         SHORT_WORDS[(self.words[0] >> 16 & 15) as usize] > 0
     }
 
-    /// The time also of a short record, which has the lower part of it: that nearest to the time of the one
-    /// before; or what has passed since then.
+    /// The time, also of a short record. A short record has the lower part, and the value nearest to the
+    /// previous time is chosen; or it has the time since then.
     #[inline]
     pub fn time_after(&self, before: u64) -> u64 {
         match SHORT_WORDS[(self.words[0] >> 16 & 15) as usize] {
@@ -75,8 +75,8 @@ impl<'a> Record<'a> {
         before.wrapping_add_signed(later)
     }
 
-    /// What a small or short record lets the next one leave out, as the first word of a short record; 0 if that is nothing,
-    /// for a descriptor that does not fit there. `None` for others.
+    /// Fields that a following short record inherits, as the first word of a short record; 0 if there are
+    /// none, because the descriptor does not fit. `None` for other records.
     #[inline]
     pub fn left_out(&self) -> Option<u64> {
         let (kind, fd) = match self.kind() {
@@ -90,8 +90,8 @@ impl<'a> Record<'a> {
         Some(if fd > 0xffff { 0 } else { self.words[0] & !0xf_ffff | fd | (kind as u64) << 16 })
     }
 
-    /// A [`Kind::Again`] as the short record that it stands for. `time` is its own, `left_out` by the CPU's small record
-    /// before.
+    /// Expands a [`Kind::Again`] to a short record. `time` is its own, `left_out` comes from the CPU's
+    /// previous small record.
     #[inline]
     pub fn shortened(&self, time: u64, left_out: u64) -> [u64; 3] {
         let first = self.words[0];
@@ -99,7 +99,7 @@ impl<'a> Record<'a> {
         [left_out, time & ((1 << SHORT_TIME) - 1) | (first >> again::DURATION) << SHORT_TIME, offset]
     }
 
-    /// A short record as the small one that it stands for. `before`: the size and result that it leaves out.
+    /// Expands a short record to a small one. `before`: the size and result that it leaves out.
     pub fn expanded(&self, time: u64, before: (u32, u32)) -> ([u64; 5], usize) {
         let (first, more) = (self.words[0], self.words.get(2).copied().unwrap_or(0));
         let (size, result) = match self.kind() {
@@ -148,14 +148,14 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The bytes that words hold, in the order in which they lie in memory.
+/// The bytes of the words, in memory order.
 pub fn bytes_of(words: &[u64]) -> &[u8] {
     // SAFETY: any bytes are valid, and bytes need no alignment.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len() * 8) }
 }
 
-/// Appends a note of the recorder's own: a record of `fields`, and behind it pieces of memory, cut to what
-/// a record can hold.
+/// Appends a note of the recorder itself: a record of `fields`, followed by pieces of memory, cut to the size
+/// limit of a record.
 pub fn put_note(out: &mut Vec<u64>, kind: Kind, tid: u32, time: u64, fields: &[u64], pieces: &[&[u8]]) {
     let start = out.len();
     out.extend_from_slice(&[0, time]);

@@ -1,7 +1,7 @@
-//! The part of the kernel's types that the programs need. The kernel describes some 150,000 types in 5 MB
-//! (BTF, linux/btf.h); to give all of them to the loader takes longer than all else that it does. So they are
-//! gone through once here: a small description is made of the structures whose fields the programs read, and
-//! the tracepoints' types are found.
+//! Extracts the part of the kernel's types that the programs need. The kernel describes some 150,000 types in
+//! 5 MB (BTF, linux/btf.h); passing all of them to the loader takes longer than everything else. So they are
+//! scanned once here: a small description is made of the structures whose fields the programs read, and the
+//! tracepoints' types are found.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ mod kind {
     pub const ENUM64: u32 = 19;
 }
 
-/// A type as it stands in the kernel's description.
+/// A type in the kernel's description.
 #[derive(Clone, Copy)]
 struct Type<'a> {
     name: u32,
@@ -48,9 +48,9 @@ impl Type<'_> {
 /// The kernel's types, by number.
 struct Types<'a> {
     bytes: &'a [u8],
-    /// Where in `bytes` each begins; void, the first, nowhere.
+    /// Offset in `bytes` of each type; void, the first, has none.
     starts: Vec<u32>,
-    /// The numbers of those that are looked for by name: a seventh of all.
+    /// The numbers of types that are searched by name: a seventh of all.
     sought: Vec<u32>,
     strings: &'a [u8],
 }
@@ -107,10 +107,10 @@ impl<'a> Types<'a> {
         type_at(self.bytes, *self.starts.get(number)? as usize)
     }
 
-    /// Does the name at `at` be `name`?
+    /// Whether the name at `at` is `name`.
     fn is_named(&self, at: u32, name: &str) -> bool {
         let rest = self.strings.get(at as usize..).unwrap_or(&[]);
-        // Most differ where they begin, or where it ends.
+        // Most names differ in the first byte or in length.
         rest.first() == name.as_bytes().first()
             && rest.get(name.len()) == Some(&0)
             && rest.starts_with(name.as_bytes())
@@ -127,7 +127,7 @@ impl<'a> Types<'a> {
         named.collect()
     }
 
-    /// Of a name for a pointer to a function, but for the first, which is the tracepoint's own.
+    /// Number of arguments of a function pointer type, without the first, which is the tracepoint's own.
     fn arguments(&self, typedef: usize) -> Option<usize> {
         let pointer = self.get(self.get(typedef)?.size as usize)?;
         let function = self.get(pointer.size as usize)?;
@@ -143,7 +143,7 @@ impl<'a> Types<'a> {
         })
     }
 
-    /// Behind names and qualifiers.
+    /// The type without names and qualifiers.
     fn plain(&self, mut number: usize) -> usize {
         for _ in 0..32 {
             match self.get(number) {
@@ -162,7 +162,7 @@ impl<'a> Types<'a> {
     }
 }
 
-/// A description in the making.
+/// A description being built.
 #[derive(Default)]
 struct Draft {
     types: Vec<u8>,
@@ -213,16 +213,16 @@ pub struct Tracepoint {
     pub arguments: usize,
 }
 
-/// What [`reduced`] makes.
+/// Result of [`reduced`].
 pub struct Reduced {
-    /// The structures, with numbers of their own.
+    /// The structures, renumbered.
     pub structures: Vec<u8>,
     /// Those that are there.
     pub tracepoints: HashMap<&'static str, Tracepoint>,
 }
 
 impl Reduced {
-    /// Is there such a structure or enumeration, with that field, or one of that name in a nameless part of it?
+    /// Whether such a structure or enumeration has that field, or has it in an anonymous part.
     pub fn has(&self, name: &'static str, field: &'static str) -> bool {
         let Some(types) = Types::read(&self.structures) else { return false };
         let found = [kind::STRUCT, kind::ENUM].into_iter().flat_map(|kind| types.find(kind, &[name]));
@@ -230,8 +230,8 @@ impl Reduced {
     }
 }
 
-/// Of the kernel's types `btf`, the fields `fields` of `structures` and the types of `tracepoints`. `None` if
-/// the description is not understood.
+/// From the kernel's types `btf`, the fields `fields` of `structures` and the types of `tracepoints`. `None`
+/// if the description can't be parsed.
 pub fn reduced(
     btf: &[u8],
     structures: &[&'static str],
@@ -265,7 +265,7 @@ struct Choice<'a> {
 }
 
 impl Choice<'_> {
-    /// A structure or union with the fields that were asked for, and the nameless ones that may hold such.
+    /// A structure or union with the requested fields, and the anonymous ones that may contain such.
     fn structure(&mut self, number: usize) -> Option<u32> {
         if let Some(&made) = self.made.get(&number) {
             return Some(made);
@@ -283,14 +283,14 @@ impl Choice<'_> {
         }
         let name = self.structures.iter().find(|name| self.types.is_named(of.name, name));
         let name = name.map_or(0, |name| self.draft.text(name));
-        // The flag that says how offsets of bit fields are kept stays; the number of members is new.
+        // The flag for the encoding of bit fields' offsets is kept; the number of members is new.
         let info = of.info & 0x9f00_0000 | (members.len() / 12) as u32;
         let made = self.draft.add(name, info, of.size, &members);
         self.made.insert(number, made);
         Some(made)
     }
 
-    /// Of an enumeration the numbers that were asked for.
+    /// The requested numbers of an enumeration.
     fn enumeration(&mut self, name: &'static str, number: usize) -> Option<()> {
         let of = self.types.get(number)?;
         let mut numbers = Vec::new();
@@ -357,7 +357,7 @@ mod tests {
         let reduced = reduced(&kernel, &["outer"], &["wanted"], &["trace"]).expect("understood");
         let structures = Types::read(&reduced.structures).expect("well made");
         let (_, outer) = structures.find(kind::STRUCT, &["outer"])[0];
-        // The named member was not asked for; the nameless one may hold what was.
+        // The named member was not requested; the anonymous one may contain the requested one.
         let member = structures.get(outer).expect("there").more;
         assert_eq!((member.len(), half(member, 8)), (12, Some(64)));
         let inner = structures.get(half(member, 4).expect("a type") as usize).expect("there");

@@ -2,7 +2,7 @@
 
 use crate::numbers::{whole, words};
 
-/// Bytes of a sector in this file, whatever the disk's own are.
+/// Size of a sector in this file, whatever the disk's own is.
 pub const SECTOR_BYTES: u64 = 512;
 /// Fields after the name, in the newest kernels: 11, then discards (4.18) and flushes (5.5).
 pub const FIELDS: usize = 17;

@@ -1,7 +1,7 @@
-//! Lines of the kernel's and Lustre's counter files, for the recorder's sampler and the agent alike.
+//! Parses lines of the kernel's and Lustre's counter files, for the recorder's sampler and the agent.
 //!
-//! Each module reads one line of one format: bytes in, numbers out, no I/O. What a line means
-//! for the caller (names, units, which lines are faults) is the caller's.
+//! Each module reads one line of one format: bytes in, numbers out, no I/O. The caller decides on its meaning
+//! (names, units, which lines are errors).
 
 pub mod diskstats;
 pub mod lustre_stats;

@@ -3,14 +3,14 @@
 
 use crate::numbers::{whole, words};
 
-/// Where Lustre's parameters are: they moved from /proc to /sys/kernel/debug by release; FEFS has a tree of its
-/// own. One target may be at several of them.
+/// Folders of Lustre's parameters: they moved from /proc to /sys/kernel/debug by release; FEFS has its own
+/// folder. One target may be in several of them.
 pub const PLACES: [&str; 4] = ["proc/fs/lustre", "sys/kernel/debug/lustre", "sys/fs/lustre", "proc/fs/fefs"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
     pub name: &'a [u8],
-    /// How often it happened.
+    /// Number of occurrences.
     pub samples: u64,
     /// As printed, without brackets: `bytes`, `usecs`, `usec`, `reqs`, `regs` ...
     pub unit: &'a [u8],
@@ -20,7 +20,7 @@ pub struct Line<'a> {
     pub sum: Option<u64>,
 }
 
-/// `None` for every other line, times and headers too, and where a number is damaged.
+/// `None` for every other line, including times and headers, and if a number is damaged.
 pub fn line(text: &[u8]) -> Option<Line<'_>> {
     let mut fields = words(text);
     let (name, samples) = (fields.next()?, whole(fields.next()?)?);

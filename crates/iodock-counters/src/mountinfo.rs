@@ -1,7 +1,8 @@
-//! /proc/self/mountinfo (proc_pid_mountinfo(5)): what is mounted where, and which device number it has.
+//! /proc/self/mountinfo (proc_pid_mountinfo(5)): mounts and their device numbers.
 //!
-//! Mounts of one device number share their counters: bind mounts, and exports of one server that the kernel
-//! keeps as one. Only this number tells it: a device's name does not, and two readings of one counter differ.
+//! Mounts with the same device number share their counters: bind mounts, and exports of one server that the
+//! kernel treats as one. Only this number shows it: device names may differ, and two readings of one counter
+//! do, too.
 
 use crate::numbers::{whole, words};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -9,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// Major and minor number.
 pub type Device = (u64, u64);
 
-/// A line, its names as the kernel escapes them (see [`unescaped`]).
+/// A line, with names escaped as in the kernel (see [`unescaped`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mount<'a> {
     /// `MAJOR:MINOR`.
@@ -17,13 +18,13 @@ pub struct Mount<'a> {
     pub point: &'a [u8],
     pub options: &'a [u8],
     pub fs_type: &'a [u8],
-    /// A device, or the server and what it exports.
+    /// A device, or the server and its export.
     pub source: &'a [u8],
-    /// Of the file system, beside those of the mount; empty in lines of old kernels.
+    /// Of the file system, in addition to those of the mount; empty in lines of old kernels.
     pub super_options: &'a [u8],
 }
 
-/// `36 35 0:42 / /mnt rw,noatime shared:1 - nfs4 server:/x rw`; `None` for what is no such line.
+/// `36 35 0:42 / /mnt rw,noatime shared:1 - nfs4 server:/x rw`; `None` for another line.
 pub fn line(text: &[u8]) -> Option<Mount<'_>> {
     let dash = text.windows(3).position(|part| part == b" - ")?;
     let (mut own, mut of_type) = (words(&text[..dash]).skip(2), words(&text[dash + 3..]));
@@ -37,7 +38,7 @@ pub fn line(text: &[u8]) -> Option<Mount<'_>> {
     })
 }
 
-/// A name without the kernel's `\040` for a blank and the like.
+/// A name with the kernel's escapes, such as `\040` for a blank, decoded.
 pub fn unescaped(name: &[u8]) -> Vec<u8> {
     let (mut out, mut rest) = (Vec::with_capacity(name.len()), name);
     while let Some((&byte, after)) = rest.split_first() {
@@ -55,8 +56,8 @@ pub fn number(device: &[u8]) -> Option<Device> {
     Some((whole(&device[..colon])?, whole(&device[colon + 1..])?))
 }
 
-/// Whether a mount's counters are shown for the first time. Asked in the order of mountstats, which is that of
-/// mountinfo: of mounts on top of each other the first line is the first's.
+/// Whether a mount's counters appear for the first time. Called in the order of mountstats, which is that of
+/// mountinfo: of mounts stacked at one point, the first line belongs to the first.
 #[derive(Clone, Debug, Default)]
 pub struct Devices {
     by_mount_point: BTreeMap<Vec<u8>, VecDeque<Device>>,
@@ -67,21 +68,21 @@ pub struct Devices {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meeting {
     First,
-    /// Its counters were shown at another mount point.
+    /// Its counters already appeared at another mount point.
     Again,
-    /// mountinfo does not have this mount.
+    /// The mount is not in mountinfo.
     Unknown,
 }
 
 impl Devices {
-    /// All of the file.
+    /// From the whole file.
     pub fn read(mountinfo: &[u8]) -> Self {
         let mut devices = Devices::default();
         mountinfo.split(|&byte| byte == b'\n').for_each(|line| devices.add(line));
         devices
     }
 
-    /// One line of it; others are passed over, as each of them is a mount that is not known then.
+    /// Adds one line; others are ignored, and their mount is then not known.
     pub fn add(&mut self, text: &[u8]) {
         let known = line(text).and_then(|mount| Some((number(mount.device)?, mount.point)));
         if let Some((device, point)) = known {

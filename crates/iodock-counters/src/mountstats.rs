@@ -25,16 +25,17 @@ pub struct Operation<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line<'a> {
-    /// A mount of NFS begins.
+    /// Beginning of an NFS mount.
     Mount(Mount<'a>),
-    /// A mount of something else begins; its mount point.
+    /// Beginning of another mount; its mount point.
     OtherMount(&'a [u8]),
-    /// A mount begins, but the line is damaged: what follows is nobody's.
+    /// Beginning of a mount whose line is damaged: what follows belongs to no known mount.
     UnreadableMount,
-    /// Read and written by programs, the same past the cache (O_DIRECT), read from and written to the server.
+    /// Read and written by programs, the same bypassing the cache (O_DIRECT), read from and written to the
+    /// server.
     Bytes([u64; 6]),
     Operation(Operation<'a>),
-    /// Options, events and other lines without a number that is read here.
+    /// Options, events and other lines without a number that is used here.
     Other,
     /// Looks like bytes or an operation but has too few numbers.
     Unreadable,

@@ -7,11 +7,11 @@ pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty())
 }
 
-/// The number that `text` begins with, and what follows; `None` without digits or above 2^64 - 1.
+/// The number at the beginning of `text`, and the rest; `None` without digits or above 2^64 - 1.
 pub fn leading(text: &[u8]) -> Option<(u64, &[u8])> {
     let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = text.split_at(length);
-    // 19 digits always fit, so that the common case needs no checks.
+    // 19 digits always fit, so that the common case needs no overflow checks.
     let value = if length <= 19 {
         digits.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0'))
     } else {
@@ -22,12 +22,12 @@ pub fn leading(text: &[u8]) -> Option<(u64, &[u8])> {
     (length > 0).then_some((value, rest))
 }
 
-/// `text` as a number, all of it.
+/// The whole of `text` as a number.
 pub fn whole(text: &[u8]) -> Option<u64> {
     leading(text).and_then(|(value, rest)| rest.is_empty().then_some(value))
 }
 
-/// `text` as a decimal fraction; `None` for infinity and what is no number.
+/// `text` as a decimal fraction; `None` for infinity and invalid numbers.
 pub fn finite(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok().filter(|value: &f64| value.is_finite())
 }

@@ -1,4 +1,4 @@
-//! Prints how long Darshan logs take to be read, every value of every record: the least time of 200.
+//! Measures how long it takes to read every value of every record of Darshan logs: the shortest of 200 times.
 
 use iodock_darshan::{Limits, Log};
 use std::path::Path;

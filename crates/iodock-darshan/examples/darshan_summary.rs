@@ -1,4 +1,4 @@
-//! Prints what Darshan logs hold and what was lost of them.
+//! Prints the content and the losses of Darshan logs.
 
 use iodock_darshan::{Limits, Log};
 use std::path::Path;

@@ -12,13 +12,13 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Access {
     pub direction: Direction,
-    /// None: version 1 of DXT_MPIIO did not have right ones.
+    /// None: unreliable in version 1 of DXT_MPIIO.
     pub offset: Option<i64>,
     pub bytes: i64,
     /// Seconds since the job's start.
     pub start_s: f64,
     pub end_s: f64,
-    /// The thread's number (`pthread_self`), where the version has it.
+    /// The thread's number (`pthread_self`), if the version has it.
     pub thread: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ impl Traced {
         Traced { module, version, files: Vec::new(), order, bytes: Vec::new() }
     }
 
-    /// Writes first, then reads, each in the order in which they were made.
+    /// Writes first, then reads, each in order of time.
     pub fn accesses<'a>(&'a self, file: &'a TracedFile) -> impl ExactSizeIterator<Item = Access> + 'a {
         let bytes = self.bytes[file.accesses.clone()].chunks_exact(self.access_bytes());
         bytes.enumerate().map(move |(at, bytes)| self.access(bytes, at < file.writes))
@@ -83,7 +83,7 @@ impl Traced {
         }
     }
 
-    /// The file whose record begins at `start` of all bytes, and where the next one begins. None: it is not whole.
+    /// The file whose record begins at `start`, and the start of the next one. None: it is not complete.
     pub(crate) fn file(&self, start: usize, end: usize) -> Option<(TracedFile, usize)> {
         let bytes = self.bytes.get(start..end)?;
         let host = bytes.get(24..24 + HOST_BYTES)?;

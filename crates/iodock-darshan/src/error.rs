@@ -1,9 +1,9 @@
-//! Why nothing of a log could be read.
+//! Why a log could not be read at all.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What is wrong with a file of which nothing can be read.
+/// The problem of an unreadable file.
 #[derive(Debug)]
 pub enum Fault {
     /// The system's message.
@@ -12,12 +12,12 @@ pub enum Fault {
     NotDarshan,
     /// The file ends within its header.
     HeaderCut,
-    /// The number that tells the byte order is neither way right.
+    /// The number that shows the byte order is wrong in both orders.
     HeaderDamaged,
-    /// A log of format 2 or before, as its first bytes say.
+    /// A log of format 2 or earlier, according to its first bytes.
     OldFormat(String),
     UnknownCompression(u8),
-    /// A text of darshan-parser without the counters of records.
+    /// Output of darshan-parser without the counters of records.
     NoRecords,
 }
 
@@ -62,7 +62,7 @@ impl Fault {
     }
 }
 
-/// A file of which nothing could be read.
+/// A file that could not be read at all.
 #[derive(Debug)]
 pub struct Error {
     pub path: PathBuf,

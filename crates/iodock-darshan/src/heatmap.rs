@@ -14,10 +14,10 @@ pub struct Heatmap {
     pub read: Vec<i64>,
 }
 
-/// Number, rank, width of a bin, count of bins, and two addresses that mean nothing in a file.
+/// Number, rank, width of a bin, count of bins, and two addresses that are meaningless in a file.
 const FIXED_BYTES: usize = 8 * 6;
 
-/// The first record and the bytes it takes. None: it is not whole.
+/// The first record and its length in bytes. None: it is not complete.
 pub(crate) fn first(bytes: &[u8], order: ByteOrder) -> Option<(Heatmap, usize)> {
     let bins = usize::try_from(order.i64(bytes, 24)?).ok()?;
     let half = bins.checked_mul(8)?;

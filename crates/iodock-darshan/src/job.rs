@@ -1,8 +1,8 @@
-//! What a log says about its job.
+//! A log's information about its job.
 
 use crate::ByteOrder;
 
-/// A moment: seconds since 1970, and nanoseconds where the format has them (since 3.41).
+/// A moment: seconds since 1970, and nanoseconds if the format has them (since 3.41).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Time {
     pub s: i64,
@@ -22,20 +22,20 @@ pub struct Job {
     pub end: Time,
     pub processes: i64,
     pub id: i64,
-    /// In the order of the log: `lib_ver`, `h` (hints of MPI-IO) and what a site adds.
+    /// In the order of the log: `lib_ver`, `h` (hints of MPI-IO) and additions of a site.
     pub metadata: Vec<(String, String)>,
     /// The program and its arguments, as far as Darshan keeps them.
     pub command: Option<String>,
-    /// As the log has them, in its order.
+    /// As in the log, in its order.
     pub mounts: Vec<Mount>,
-    /// How long the job took, where a text says so: it has no nanoseconds.
+    /// Duration of the job, if a text contains it: it has no nanoseconds.
     pub said_run_time_s: Option<f64>,
 }
 
 const METADATA_BYTES: usize = 1024;
 
 impl Job {
-    /// How long the job took, as Darshan reckons it: without nanoseconds the last second counts.
+    /// Duration of the job as Darshan computes it: without nanoseconds the last second is included.
     pub fn run_time_s(&self) -> f64 {
         if let Some(said) = self.said_run_time_s {
             return said;
@@ -47,7 +47,7 @@ impl Job {
         }
     }
 
-    /// Of the bytes of the job's region. None: they are too few.
+    /// From the bytes of the job's region. None: there are too few.
     pub(crate) fn read(bytes: &[u8], order: ByteOrder, has_nanoseconds: bool) -> Option<Job> {
         let mut at = 0;
         let mut next = || {
@@ -75,7 +75,7 @@ fn metadata(text: String) -> Vec<(String, String)> {
     pairs.map(|(key, value)| (key.into(), value.into())).collect()
 }
 
-/// The command in the first line, and in each further one a file system and where it is mounted.
+/// The command in the first line, and in each further line a file system and its mount point.
 fn command_and_mounts(text: String) -> (Option<String>, Vec<Mount>) {
     let mut lines = text.split('\n');
     let command = lines.next().filter(|command| !command.is_empty()).map(String::from);

@@ -1,12 +1,13 @@
-//! Is a file a log of Darshan at all?
+//! Recognises Darshan logs.
 
 use crate::{binary, text, Fault};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Whether the file at `path` is for [`crate::Log::open`]: by what it begins with, or by a name that only Darshan
-/// gives. A damaged log is one, too. False for what is no plain file: nothing is read of a pipe.
+/// Whether the file at `path` is for [`crate::Log::open`]: because of its first bytes, or a name that only
+/// Darshan uses. This includes damaged logs. False for anything but a regular file: nothing is read from a
+/// pipe.
 pub fn is_darshan(path: &Path) -> bool {
     if !path.is_file() {
         return false;
@@ -20,7 +21,7 @@ pub fn is_darshan(path: &Path) -> bool {
     is_read && (text::is_text(&head) || is_log(&head))
 }
 
-/// A log of format 2 begins with its version only, as other files may.
+/// A log of format 2 begins with only its version, as other files may.
 fn is_log(head: &[u8]) -> bool {
     !matches!(binary::check(head), Err(Fault::NotDarshan | Fault::Empty | Fault::OldFormat(_)))
         && head.get(..2) == Some(b"3.")

@@ -1,12 +1,13 @@
-//! Reader of Darshan's logs: the counters of a job's files, its accesses (DXT) and its heatmaps.
+//! Reader of Darshan logs: the counters of a job's files, its accesses (DXT) and its heatmaps.
 //!
-//! [`Log::open`] takes a binary log (format 3.00 to 3.41, which Darshan 3.0 to 3.5 write; either byte order; zlib, bzip2
-//! or none) or the text of `darshan-parser`. Records keep their values as the log has them: a counter that the version
-//! of a module lacks is not there, and a record of all ranks (rank -1) stays one record. What can't be read is a
-//! [`Loss`]; what is whole beside it is kept.
+//! [`Log::open`] reads a binary log (format 3.00 to 3.41, which Darshan 3.0 to 3.5 write; either byte order;
+//! zlib, bzip2 or none) or the text of `darshan-parser`. Records keep the log's values: a counter that the
+//! version of a module lacks does not exist, and a record of all ranks (rank -1) stays one record. Unreadable
+//! parts become a [`Loss`]; all intact parts are kept.
 //!
 //! The format is Darshan's own (<https://github.com/darshan-hpc/darshan>, `include/darshan-log-format.h`,
-//! `include/darshan-*-log-format.h`, and `darshan-util/darshan-*-logutils.c` for records of earlier versions).
+//! `include/darshan-*-log-format.h`, and `darshan-util/darshan-*-logutils.c` for records of earlier
+//! versions).
 
 mod accesses;
 mod binary;

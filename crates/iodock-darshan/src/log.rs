@@ -1,4 +1,4 @@
-//! A log: what all its regions hold.
+//! A log: the content of all its regions.
 
 use crate::loss::add;
 use crate::{
@@ -22,10 +22,10 @@ pub enum Written {
 
 #[derive(Clone, Debug)]
 pub struct Log {
-    /// The format's version, as the log has it: `3.41`. Empty: a text does not say it.
+    /// The format's version, as in the log: `3.41`. Empty: a text without this information.
     pub format: String,
     pub written: Written,
-    /// None: damaged, which is among the losses.
+    /// None: damaged, and counted as a loss.
     pub job: Option<Job>,
     pub names: Names,
     /// In the order of the modules' numbers. A module without records may be missing.
@@ -51,7 +51,7 @@ impl Log {
         }
     }
 
-    /// Reads the log or text at `path`. An error means that nothing of it can be read.
+    /// Reads the log or text at `path`. An error means that nothing can be read.
     pub fn open(path: &Path, limits: Limits) -> Result<Log, Error> {
         let read = || Log::read(File::open(path).map_err(Fault::Unreadable)?, limits);
         read().map_err(|fault| Error::new(path, fault))
@@ -74,14 +74,14 @@ impl Log {
         self.counted.iter().find(|counted| counted.module == module)
     }
 
-    /// Records of all modules that are read.
+    /// Number of records of all modules that are read.
     pub fn records(&self) -> usize {
         let counted: usize = self.counted.iter().map(Counted::len).sum();
         let traced: usize = self.traced.iter().map(|traced| traced.files.len()).sum();
         counted + traced + self.lustre.len() + self.heatmaps.len()
     }
 
-    /// Losses that follow from what was read: records without names, and what a version of Darshan is known for.
+    /// Losses that follow from the data: records without names, and known problems of a version of Darshan.
     pub(crate) fn count_what_is_known(&mut self) {
         for counted in &self.counted {
             let place = Region::Module(counted.module);
@@ -94,7 +94,7 @@ impl Log {
     }
 }
 
-/// What Darshan's own descriptions of a module's versions warn of (`darshan-*-logutils.c`).
+/// Warnings in Darshan's own descriptions of a module's versions (`darshan-*-logutils.c`).
 fn doubted(counted: &Counted, format: &str) -> Option<LossKind> {
     match (counted.module, counted.version) {
         (Module::POSIX | Module::MPI_IO | Module::H5D, _) if format == "3.20" => {

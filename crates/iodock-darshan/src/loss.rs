@@ -1,4 +1,4 @@
-//! What of a log could not be read, or was not kept by Darshan itself.
+//! Data of a log that could not be read, or that Darshan itself did not keep.
 
 use crate::Module;
 use std::fmt;
@@ -42,25 +42,25 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Darshan's own flag. Counted once a module.
+    /// Darshan's own flag. Counted once per module.
     PartialModule "darshan-partial-module" "Darshan ran out of memory for this module's records, and further files were not counted: run again with a larger DARSHAN_MODMEM (MiB a process) and DARSHAN_NAMEMEM (names), or leave out files that don't matter (NAME_EXCLUDE in Darshan's configuration)",
     /// In bytes of the log.
     UnreadModule "darshan-unread-module" "iodock does not read this module of Darshan: darshan-parser shows its counters",
     /// In bytes of the log.
     NewerModule "darshan-newer-module" "a newer Darshan wrote these records: use a newer iodock",
-    /// Counted once a log.
+    /// Counted once per log.
     UnknownFormat "darshan-unknown-format" "no Darshan up to 3.5 writes this version of the format, so values may be wrong: use a newer iodock; or the log is damaged, then copy it anew",
     /// In bytes of the log.
     DamagedRegion "darshan-damaged-region" "these bytes of the log do not fit their own checksum, and what they held is not known: copy the log anew, as binary; what else it holds was read",
-    /// In bytes that are missing, or 1 where it is not known.
+    /// In missing bytes, or 1 if their number is not known.
     CutRegion "darshan-cut-region" "the log ends too early: copy it anew, or run again with room for the log; what it still holds was read",
-    /// In bytes that the log has more.
+    /// In surplus bytes of the log.
     UnclaimedBytes "darshan-unclaimed-bytes" "no part of the log claims these bytes, so what they held is not known: its header is damaged; copy it anew, as binary",
     /// In bytes of the log.
     OverlappingRegions "darshan-overlapping-regions" "two parts of the log claim the same bytes, so records may be wrong: its header is damaged; copy it anew, as binary",
     /// In bytes of the log.
     OversizedRegion "darshan-oversized-region" "the log grows beyond what iodock takes into memory, so the rest was not read: is it really a log of Darshan",
-    /// In records, or 1 where it is not known.
+    /// In records, or 1 if their number is not known.
     DifferingRecords "darshan-differing-records" "these records have another length than their version defines, since some sites change Darshan: added values are not read",
     /// In records.
     IncompleteRecords "darshan-incomplete-records" "these records end too early, and were left out: copy the log anew",
@@ -72,20 +72,20 @@ kinds! {
     ImpreciseTimes "darshan-imprecise-times" "Darshan before 3.1.1 could set the time of the first write of MPI-IO wrongly: run again with a later Darshan",
     /// In records.
     MixedCounters "darshan-mixed-counters" "Darshan before 3.1.0 counted bytes and times of C streams (fopen) with those of POSIX: run again with a later Darshan",
-    /// In bytes of the log, as its text says.
+    /// In bytes of the log, according to its text.
     MissingModule "darshan-missing-module" "the text says that the log has this module, and lacks its records: give iodock the log itself, or write the text again with darshan-parser --show-incomplete LOG",
     /// In lines of a text.
     UnreadableLines "darshan-unreadable-lines" "these lines are not darshan-parser's: write the text again with darshan-parser LOG",
-    /// Counted once a text.
+    /// Counted once per text.
     RoundedTimes "darshan-rounded-times" "darshan-parser rounds times to microseconds: give iodock the log itself",
 }
 
-/// What of a region was lost.
+/// A loss in one region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     pub kind: LossKind,
     pub region: Region,
-    /// In what the kind counts.
+    /// In units of the kind.
     pub count: u64,
 }
 
@@ -95,7 +95,7 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Losses of one log, one row for each kind and region.
+/// Adds to the losses of a log, one row for each kind and region.
 pub(crate) fn add(losses: &mut Vec<Loss>, kind: LossKind, region: Region, count: u64) {
     if count == 0 {
         return;

@@ -1,8 +1,8 @@
-//! How files lie on a Lustre file system.
+//! Layouts of files on a Lustre file system.
 
 use crate::ByteOrder;
 
-/// A part of a file's layout. Before module version 2 a file has one, and less is known of it.
+/// A component of a file's layout. Before module version 2 a file has one, with fewer known values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Component {
     pub stripe_bytes: i64,
@@ -21,7 +21,7 @@ pub struct Component {
     pub targets: Vec<i64>,
 }
 
-/// A file's layout, as a rank or all ranks saw it.
+/// A file's layout, as seen by a rank or all ranks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LustreFile {
     pub id: u64,
@@ -31,7 +31,7 @@ pub struct LustreFile {
     pub file_system_targets: Option<i64>,
     /// MDTs of the file system: known of module version 1 only.
     pub file_system_metadata_targets: Option<i64>,
-    /// The OST that was asked for when the file was made (-1: any): known of module version 1 only.
+    /// The OST that was requested when the file was created (-1: any): known only in module version 1.
     pub stripe_offset: Option<i64>,
     pub components: Vec<Component>,
 }
@@ -42,7 +42,7 @@ const COMPONENT_BYTES: usize = 8 * COUNTERS + POOL_BYTES;
 const FIRST_VERSION_BYTES: usize = 8 * 7;
 const FIXED_BYTES: usize = 8 * 4;
 
-/// The first record and the bytes it takes. None: it is not whole.
+/// The first record and its length in bytes. None: it is not complete.
 pub(crate) fn first(bytes: &[u8], order: ByteOrder, version: u32) -> Option<(LustreFile, usize)> {
     if version == 1 {
         return first_of_version_1(bytes, order);
@@ -56,7 +56,7 @@ pub(crate) fn first(bytes: &[u8], order: ByteOrder, version: u32) -> Option<(Lus
         LustreFile { id: order.u64(record, 0)?, rank: rank(order.i64(record, 8)?), ..Default::default() };
     let mut rest = &record[targets_at..];
     for bytes in record[FIXED_BYTES..targets_at].chunks_exact(COMPONENT_BYTES) {
-        // Darshan marks what it had room for and did not use: nothing follows it.
+        // Darshan marks allocated but unused records: nothing follows.
         if order.i64(bytes, 0)? == -1 {
             break;
         }

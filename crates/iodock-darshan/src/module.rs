@@ -1,8 +1,9 @@
-//! The modules of Darshan, by their numbers in logs of format 3.41. Earlier logs lack two, and are renumbered.
+//! The modules of Darshan, by their numbers in logs of format 3.41. Earlier logs lack two, and are
+//! renumbered.
 
 use std::borrow::Cow;
 
-/// A module's number: what a log's header has at this place.
+/// A module's number: its index in a log's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Module(pub u8);
 
@@ -41,7 +42,7 @@ impl Module {
     pub const DXT_MPIIO: Module = Module(11);
     pub const HEATMAP: Module = Module(15);
 
-    /// How many a log of format 3.41 has room for.
+    /// Number of modules in a log of format 3.41.
     pub const ROOM: usize = 64;
 
     /// Darshan's name of the module, or its number if it is a later one.
@@ -52,7 +53,7 @@ impl Module {
         }
     }
 
-    /// Whether its records stand beside counters: single accesses, heatmaps, layouts.
+    /// Whether its records are details beside counters: single accesses, heatmaps, layouts.
     pub(crate) fn is_detail(self) -> bool {
         matches!(self, Module::LUSTRE | Module::DXT_POSIX | Module::DXT_MPIIO | Module::HEATMAP)
     }
@@ -69,7 +70,7 @@ impl Module {
         NAMES.iter().position(|&known| known == name).map(|id| Module(id as u8))
     }
 
-    /// The newest version of its records that is read. None: this module is not read.
+    /// The newest supported version of its records. None: this module is not read.
     pub fn newest_version(self) -> Option<u32> {
         Some(match self {
             Module::POSIX => 4,

@@ -4,7 +4,7 @@ use crate::ByteOrder;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Names by the numbers that records have.
+/// Names by record number.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     names: HashMap<u64, Box<[u8]>>,
@@ -32,7 +32,7 @@ impl Names {
         self.names.iter().map(|(&id, name)| (id, name.as_ref()))
     }
 
-    /// Each process writes the names it knows, so most come again; an empty one gives way, as in Darshan.
+    /// Each process writes the names it knows, so most are repeated; an empty one is replaced, as in Darshan.
     pub(crate) fn add(&mut self, id: u64, name: &[u8]) {
         match self.names.get_mut(&id) {
             None => _ = self.names.insert(id, name.into()),
@@ -41,7 +41,7 @@ impl Names {
         }
     }
 
-    /// Takes the names of one stream. The bytes at its end that are no whole name.
+    /// Adds the names of one stream. Returns the number of bytes at its end that are not a complete name.
     pub(crate) fn read(&mut self, bytes: &[u8], order: ByteOrder, has_lengths: bool) -> usize {
         let mut rest = bytes;
         while let Some((id, name, used)) = first(rest, order, has_lengths) {
@@ -52,7 +52,7 @@ impl Names {
     }
 }
 
-/// The first name and the bytes that it takes. Format 3.00 has its length before it, later ones a NUL behind it.
+/// The first name and its length in bytes. Format 3.00 has a length before it, later ones a NUL after it.
 fn first(bytes: &[u8], order: ByteOrder, has_length: bool) -> Option<(u64, &[u8], usize)> {
     let id = order.u64(bytes, 0)?;
     if has_length {

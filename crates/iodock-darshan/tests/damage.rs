@@ -1,4 +1,4 @@
-//! Damaged logs: no panic, no silence, and what is whole is kept.
+//! Damaged logs: no panic, no silent loss, and intact parts are kept.
 
 mod support;
 
@@ -7,12 +7,12 @@ use std::io::Cursor;
 use support::random::Random;
 use support::{forms, losses, read, sample, samples};
 
-/// How many damaged logs are tried; `IODOCK_MUTATIONS` asks for more.
+/// Number of damaged logs to try; `IODOCK_MUTATIONS` sets a larger one.
 fn tried() -> u64 {
     std::env::var("IODOCK_MUTATIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(500)
 }
 
-/// One of what happens to files on their way.
+/// A typical damage of files in transfer.
 fn damaged(random: &mut Random, log: &[u8], other: &[u8]) -> Vec<u8> {
     let mut out = log.to_vec();
     let (from, length) = (random.below(log.len()), 1 + random.below(64));
@@ -29,7 +29,7 @@ fn damaged(random: &mut Random, log: &[u8], other: &[u8]) -> Vec<u8> {
             let piece = random.below(other.len());
             out.splice(from..until, other[piece..(piece + length).min(other.len())].iter().copied());
         }
-        // The end of another log behind the beginning of this one.
+        // The end of another log after the beginning of this one.
         _ => {
             out.truncate(from);
             out.extend(&other[random.below(other.len())..]);
@@ -38,7 +38,7 @@ fn damaged(random: &mut Random, log: &[u8], other: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What a log holds of I/O: it may not become less without a word.
+/// Amount of I/O in a log: it must not decrease silently.
 fn held(log: &Log) -> usize {
     let traced = log.traced.iter().flat_map(|traced| &traced.files);
     log.records() + traced.map(|file| file.writes + file.reads).sum::<usize>() + log.names.len()
@@ -72,7 +72,7 @@ fn nothing_is_lost_in_silence() {
     assert!(refused > 0 && told > refused);
 }
 
-/// A text has no checksums, so that a changed number can't be seen.
+/// A text has no checksums, so a changed number is not detectable.
 #[test]
 fn damaged_texts_are_no_jobs_without_io() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/darshan/text");
@@ -187,7 +187,7 @@ fn longer_records_are_read_where_all_of_them_are_named() {
     assert_eq!(losses(&after), [("POSIX module".into(), "darshan-differing-records", 650)]);
 }
 
-/// As the logs of a site have it that write 8,192 zeros more.
+/// As in the logs of a site that writes 8,192 additional zeros.
 #[test]
 fn a_longer_header_is_passed() {
     let parts = forms::apart(&sample("mpi-io-test-x86_64-3.4.4"));

@@ -1,4 +1,5 @@
-//! Every value of every sample, against what PyDarshan reads (`fixtures/darshan/expected.tsv`, and itself where it is).
+//! Every value of every sample, compared with PyDarshan's (`fixtures/darshan/expected.tsv`, and PyDarshan
+//! itself if it is installed).
 
 mod support;
 
@@ -28,8 +29,8 @@ fn values_of_all_samples_are_those_of_pydarshan() {
     );
 }
 
-/// The whole comparison, line by line: `make test-darshan` installs PyDarshan and names its Python. Its wheel can't read
-/// bzip2. `IODOCK_DARSHAN_LOGS` may name a folder of more logs.
+/// The whole comparison, line by line: `make test-darshan` installs PyDarshan and sets its Python. Its wheel
+/// can't read bzip2. `IODOCK_DARSHAN_LOGS` may name a folder of more logs.
 #[test]
 fn values_are_those_of_pydarshan_here() {
     let Some(python) = std::env::var_os("IODOCK_PYDARSHAN") else {
@@ -42,7 +43,7 @@ fn values_are_those_of_pydarshan_here() {
     for entry in more.iter().flat_map(|folder| std::fs::read_dir(folder).expect("a folder of logs")) {
         logs.push(entry.expect("readable").path());
     }
-    // One start of Python for all: it takes seconds.
+    // Starts Python once for all logs: a start takes seconds.
     let theirs = Command::new(&python).arg(&script).args(&logs).output().expect("the Python starts");
     assert!(theirs.status.success(), "{}", String::from_utf8_lossy(&theirs.stderr));
     let theirs = String::from_utf8_lossy(&theirs.stdout);
@@ -64,7 +65,7 @@ fn values_are_those_of_pydarshan_here() {
 fn other_compressions_hold_the_same() {
     for path in samples() {
         let whole = std::fs::read(&path).expect("readable");
-        // The four largest have nothing that others lack, and take most of the time.
+        // The four largest contain nothing special, and take most of the time.
         if whole.len() > 20_000 {
             continue;
         }
@@ -76,7 +77,7 @@ fn other_compressions_hold_the_same() {
     }
 }
 
-/// What Darshan's own darshan-convert made of samples, which raises the format to 3.41.
+/// Samples converted by Darshan's own darshan-convert, which raises the format to 3.41.
 #[test]
 fn bzip2_of_darshan_itself_holds_the_same() {
     for name in ["ior-hdf5", "ior-pnetcdf", "mpi-io-test-dxt"] {
@@ -100,7 +101,8 @@ fn both_byte_orders_are_told() {
     assert_eq!(order("mpi-io-test-x86_64-3.1.8"), ByteOrder::Little);
 }
 
-/// What PyDarshan loses of POSIX records of version 3. The numbers are those of the record's bytes by `struct.unpack`.
+/// Values that PyDarshan drops from POSIX records of version 3. The numbers are from the record's bytes with
+/// `struct.unpack`.
 #[test]
 fn variances_of_version_3_are_kept() {
     let log = read(&sample("mpi-io-test-ppc64-3.1.0")).expect("a whole log");
@@ -110,7 +112,7 @@ fn variances_of_version_3_are_kept() {
     assert_eq!(found, [f64::from_bits(0x3f61_d7e9_1edd_197f)]);
 }
 
-/// Version 1 of POSIX counted C streams too: PyDarshan drops these counters, and records that have them.
+/// Version 1 of POSIX counted C streams too: PyDarshan drops these counters, and records that contain them.
 #[test]
 fn streams_of_version_1_are_kept() {
     let mut parts = forms::apart(&sample("mpi-io-test-x86_64-3.0.1"));
@@ -161,7 +163,7 @@ fn logs_and_texts_are_told_from_other_files() {
     let place = std::env::temp_dir().join(format!("iodock-darshan-known-{}", std::process::id()));
     std::fs::create_dir_all(&place).expect("a folder");
     for (number, path) in samples().iter().enumerate() {
-        // By what it begins with, whatever it is called.
+        // Recognised by its first bytes, whatever its name.
         let copy = place.join(format!("{number}.log"));
         std::fs::copy(path, &copy).expect("a copy");
         assert!(is_darshan(path) && is_darshan(&copy), "{}", path.display());
@@ -176,7 +178,7 @@ fn logs_and_texts_are_told_from_other_files() {
     {
         let other = place.join("other.log");
         std::fs::write(&other, start).expect("a file");
-        // The last begins like a log, and is cut: that is said of it.
+        // The last one begins like a log, and is cut: the error says so.
         assert_eq!(is_darshan(&other), start.ends_with('\0'), "{start:?}");
     }
     let named = place.join("job.darshan");

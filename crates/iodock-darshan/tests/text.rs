@@ -1,4 +1,4 @@
-//! Texts of darshan-parser hold what their logs hold, but for what it rounds and leaves out.
+//! The output of darshan-parser contains the same as its logs, except for what it rounds and omits.
 
 mod support;
 
@@ -42,7 +42,7 @@ fn assert_same_counters(text: &Counted, log: &Counted, of: &str) {
     }
 }
 
-/// What darshan-parser drops or has wrong: see `tests/pydarshan/values.py`.
+/// Values that darshan-parser drops or prints wrongly: see `tests/pydarshan/values.py`.
 const DROPPED: [&str; 4] = ["POSIX_FOPENS", "POSIX_FREADS", "POSIX_FWRITES", "POSIX_FSEEKS"];
 const ZEROED: [&str; 2] = ["POSIX_F_VARIANCE_RANK_TIME", "POSIX_F_VARIANCE_RANK_BYTES"];
 const SWAPPED: [&str; 3] = ["POSIX_F_META_TIME", "POSIX_F_MAX_READ_TIME", "POSIX_F_MAX_WRITE_TIME"];
@@ -81,7 +81,7 @@ fn same_job(text: &Log, log: &Log) {
     assert!((text.run_time_s() - log.run_time_s()).abs() < 1e-4);
 }
 
-/// Since 3.5.0 darshan-parser prints layouts of version 1 as it prints those of version 2.
+/// Since 3.5.0 darshan-parser prints layouts of version 1 like those of version 2.
 fn same_layouts(text: &Log, log: &Log, name: &str) {
     assert_eq!(text.lustre.len(), log.lustre.len(), "{name}");
     for (text, log) in text.lustre.iter().zip(&log.lustre) {

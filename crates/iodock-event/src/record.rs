@@ -327,7 +327,8 @@ pub trait RecordSource: Send {
     fn recycle(&mut self, _batch: Batch) {}
     /// Checks for new data in a source that is still being written. Then `next_batch` can continue.
     ///
-    /// # Errors The source cannot be read any further.
+    /// # Errors
+    /// The source cannot be read any further.
     fn go_on(&mut self) -> Result<(), SourceError> {
         Ok(())
     }

@@ -12,8 +12,9 @@ const LEAD: u8 = 10;
 
 /// Opens `path` (`-` for standard input) with the named format, or with the one that recognises it.
 ///
-/// # Errors The file cannot be read, is empty, is not a trace log, could have several formats, or has one
-/// that iodock does not read.
+/// # Errors
+/// The file cannot be read, is empty, is not a trace log, could have several formats, or has one that iodock
+/// does not read.
 pub fn open_log(
     path: &str,
     format: Option<&str>,
@@ -24,7 +25,8 @@ pub fn open_log(
 
 /// Like [`open_log`], for an input that is already open.
 ///
-/// # Errors The same as for [`open_log`].
+/// # Errors
+/// The same as for [`open_log`].
 pub fn open_input(
     mut input: Input,
     format: Option<&str>,

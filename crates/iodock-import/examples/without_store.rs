@@ -1,4 +1,4 @@
-//! Everything of an import but writing the store, timed: `without_store LOG`.
+//! An import without writing the store, timed: `without_store LOG`.
 
 use iodock_event::EventColumns;
 use iodock_formats::{open_log, ReadOptions};

@@ -1,4 +1,4 @@
-//! A recorder's journal and what its back end kept beside it, as one source.
+//! Combines a recorder's journal and the files of its back end into one source.
 
 use iodock_event::{Batch, Clock, RecordSource, SourceError};
 use iodock_journal::{JournalReader, MAGIC};
@@ -8,11 +8,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Calls that a back end kept unread.
+/// Calls that a back end recorded without decoding them.
 pub enum RawCalls {
-    /// Of the preloaded library.
+    /// Recorded by the preloaded library.
     Rewritten(calls::CallsSource),
-    /// Of the kernel's programs.
+    /// Recorded by the kernel's programs.
     Kernel(iodock_bpf::calls::CallsSource),
 }
 
@@ -21,7 +21,7 @@ pub fn calls_path(journal: &Path) -> PathBuf {
     journal.with_extension(calls::ENDING)
 }
 
-/// The raw calls that lie beside a journal, with what a killed recorder left in its session.
+/// The raw calls of a journal, including those that a killed recorder left in its session.
 pub fn calls_beside(journal: &Path) -> Result<Option<RawCalls>, SourceError> {
     let path = calls_path(journal);
     if !path.exists() {
@@ -34,7 +34,7 @@ pub fn calls_beside(journal: &Path) -> Result<Option<RawCalls>, SourceError> {
     calls::CallsSource::open(file, session).map(|calls| Some(RawCalls::Rewritten(calls)))
 }
 
-/// The same of a recording in progress, none of which is changed. None is there yet where it can't be read.
+/// The same for a recording in progress, without changing anything. None if they can't be read yet.
 pub fn calls_growing(journal: &Path) -> Option<RawCalls> {
     let path = calls_path(journal);
     if is_journal(&path) {
@@ -45,7 +45,7 @@ pub fn calls_growing(journal: &Path) -> Option<RawCalls> {
     calls::CallsSource::open(file, None).ok().map(RawCalls::Rewritten)
 }
 
-/// The kernel's records lie in frames like those of a journal.
+/// The kernel's records are in frames like those of a journal.
 fn is_journal(path: &Path) -> bool {
     let mut first = [0; MAGIC.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
@@ -60,7 +60,7 @@ impl RawCalls {
         }
     }
 
-    /// The tables of counters, of calls that were counted.
+    /// The tables of counters, if calls were counted.
     pub fn take_counts(&mut self) -> Option<Counts> {
         match self {
             RawCalls::Rewritten(calls) => calls.take_counts(),
@@ -68,7 +68,7 @@ impl RawCalls {
         }
     }
 
-    /// Where what tasks have used is found, if it is among the calls.
+    /// Where the resource usage of tasks can be found, if it is among the calls.
     pub fn usages(&self) -> Option<Usages> {
         match self {
             RawCalls::Rewritten(calls) => Some(calls.usages()),
@@ -76,7 +76,7 @@ impl RawCalls {
         }
     }
 
-    /// Whether the page cache was watched, where that can be.
+    /// Whether the page cache was recorded, if the back end supports it.
     pub fn page_cache(&self) -> Option<&str> {
         match self {
             RawCalls::Rewritten(_) => None,
@@ -84,7 +84,8 @@ impl RawCalls {
         }
     }
 
-    /// Of a recording in progress: up to when all is there, ns since the epoch, where the file itself says so.
+    /// For a recording in progress: time up to which it is complete, ns since the epoch, if the file contains
+    /// it.
     pub fn until(&self) -> Option<i64> {
         match self {
             RawCalls::Rewritten(calls) => calls.until(),
@@ -92,7 +93,7 @@ impl RawCalls {
         }
     }
 
-    /// Bytes of the file that are read.
+    /// Number of bytes of the file that are read.
     pub fn length(&self) -> u64 {
         match self {
             RawCalls::Rewritten(calls) => calls.progress().1.unwrap_or(0),
@@ -108,15 +109,15 @@ impl RawCalls {
     }
 }
 
-/// The journal of what was traced while another back end recorded. What can't be read of it was not flushed when
-/// its recorder was killed, which the first journal tells.
+/// The journal of calls that were traced while another back end recorded. If a part of it can't be read, it
+/// was not flushed when its recorder was killed, which the first journal reports already.
 pub fn traced_beside(journal: &Path, is_growing: bool) -> Option<Arc<Mutex<JournalReader>>> {
     let reader = JournalReader::open(journal.with_extension(calls::TRACED_ENDING)).ok()?;
     Some(Arc::new(Mutex::new(if is_growing { reader.growing() } else { reader })))
 }
 
-/// A journal as a stream's source, and behind it the calls kept beside it; the part keeps the other hand on
-/// the journal.
+/// A journal as the source of a stream, followed by the raw calls; the part keeps a second handle to the
+/// journal.
 pub struct JournalAndCalls {
     journal: Arc<Mutex<JournalReader>>,
     calls: Option<RawCalls>,
@@ -133,7 +134,7 @@ impl JournalAndCalls {
         self.journal.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The journal tells how the first process ended.
+    /// Passes on how the first process ended, which the journal contains.
     fn tell_ending(&mut self) {
         let ending = self.reader().closing().map(|closing| Ending {
             exit_code: closing.exit_code,

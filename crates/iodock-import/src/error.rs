@@ -8,7 +8,7 @@ pub enum ImportError {
     Source(SourceError),
     /// The store can't be written.
     Store { message: String, hint: String },
-    /// What was asked makes no sense.
+    /// The options are contradictory.
     Usage { message: String, hint: String },
     /// The caller's cancel flag was set.
     Cancelled,

@@ -1,4 +1,4 @@
-//! Page faults of a recording: a file beside its journal, to rows of the faults table.
+//! Page faults of a recording: converts a file next to its journal to rows of the faults table.
 
 use crate::tasks::Tasks;
 use crate::ImportError;
@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 /// One recorder's file of page faults.
 pub struct PartFaults {
     path: PathBuf,
-    /// Of a recording in progress: bytes of the file that are read.
+    /// For a recording in progress: number of bytes of the file that are read.
     length: Option<u64>,
-    /// The file of each of its maps.
+    /// The file behind each map.
     files: Vec<u32>,
 }
 
 impl PartFaults {
-    /// The one that belongs to a journal, if there is one.
+    /// The file of faults of a journal, if it exists.
     pub fn beside(journal: &Path, is_growing: bool) -> Option<PartFaults> {
         let path = journal.with_extension("faults");
         let length = path.metadata().ok()?.len();
@@ -34,7 +34,7 @@ impl PartFaults {
         })
     }
 
-    /// Finds the file of each map. One that was cut before its first frame holds nothing.
+    /// Finds the file of each map. A file that was cut before its first frame contains nothing.
     pub fn find_files(&mut self, space: u16, tracker: &mut Tracker) -> Result<(), ImportError> {
         let Some(mut reader) = self.open() else { return Ok(()) };
         while let Some(batch) = reader.next_faults().map_err(ImportError::Source)? {
@@ -63,7 +63,7 @@ impl PartFaults {
                 Some(FaultRow { ts, utid, file, offset, kind })
             });
             rows.extend(read);
-            // While it is recorded, calls may be behind.
+            // During the recording, calls may not be complete yet.
             let lost = if self.length.is_some() { 0 } else { batch.faults.len() - rows.len() };
             losses.add(LossKind::LostPageFaults, lost as u64);
             seen.extend(rows.iter().map(|row: &FaultRow| row.file));
@@ -72,7 +72,7 @@ impl PartFaults {
         if reader.is_cut() {
             losses.add(LossKind::JournalCut, 1);
         }
-        // What was read there is known now.
+        // The accesses to these maps are known now.
         if let Some(unseen) = losses.counts.get_mut(&LossKind::MappedContents) {
             *unseen = unseen.saturating_sub(seen.len() as u64);
         }

@@ -1,4 +1,4 @@
-//! A recording in progress, read as it grows: sums by file and by call, and no events.
+//! Reads a recording in progress as it grows: sums by file and by call, without events.
 
 use crate::merge::Merge;
 use crate::parts::{journals, streams_of, tracker_of, until_of, Parts, Standing};
@@ -9,13 +9,13 @@ use iodock_tracker::Tracker;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Rows looked at in one go.
+/// Number of rows processed at a time.
 const ROWS: usize = 1 << 14;
 
-/// What was done on files with a path since the recording began, as far as it is known.
+/// Operations on files with a path since the recording began, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// ns since the epoch; `None` where the recorder did not say.
+    /// ns since the epoch; `None` if the recorder did not write it.
     pub since_ns: Option<i64>,
     pub until_ns: Option<i64>,
     pub calls: u64,
@@ -40,7 +40,7 @@ pub struct CallSeen {
     pub sums: Sums,
 }
 
-/// Of one file, or one call.
+/// Sums for one file or one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     pub calls: u64,
@@ -61,7 +61,7 @@ impl Sums {
         }
     }
 
-    /// Time, and where that is the same or not known bytes.
+    /// Time; if times are equal or unknown, bytes.
     fn weight(&self) -> (u64, u64) {
         (self.time_ns, self.read_bytes + self.written_bytes)
     }
@@ -82,7 +82,7 @@ fn known(value: i64) -> u64 {
 /// Follows the recording in a store's folder. It changes nothing there.
 pub struct Following {
     journal: PathBuf,
-    /// What lay there when it was opened: of a rank or a tracer that comes later all is read anew.
+    /// Files at the time of opening: if a rank or a tracer is added later, everything is read again.
     names: Vec<PathBuf>,
     parts: Parts,
     merge: Merge,
@@ -114,10 +114,10 @@ impl Following {
         })
     }
 
-    /// Reads what has been flushed since the last time. At most MOST files and calls are named.
+    /// Reads what has been flushed since the last call. At most MOST files and calls are named.
     ///
     /// # Errors
-    /// A part can't be read on, or `cancel` was set.
+    /// A part can't be read further, or `cancel` was set.
     pub fn look(&mut self, most: usize, cancel: &AtomicBool) -> Result<Seen, ImportError> {
         if names_in(&self.journal) != self.names {
             *self = Following::open(self.journal.parent().unwrap_or(Path::new(".")))?;
@@ -181,7 +181,7 @@ fn sums_of(all: &mut Vec<Sums>, index: usize) -> &mut Sums {
     &mut all[index]
 }
 
-/// The greatest, the greatest first.
+/// The largest entries, in descending order.
 fn greatest(all: &[Sums], most: usize) -> impl Iterator<Item = (usize, Sums)> {
     let mut found: Vec<(usize, Sums)> = Vec::new();
     for (index, sums) in all.iter().enumerate().filter(|(_, sums)| sums.calls > 0) {
@@ -197,7 +197,7 @@ fn greatest(all: &[Sums], most: usize) -> impl Iterator<Item = (usize, Sums)> {
     found.into_iter()
 }
 
-/// Journals, and the files of calls that are begun beside them.
+/// Journals, and files of calls that were begun next to them.
 fn names_in(journal: &Path) -> Vec<PathBuf> {
     let mut names = journals(journal).unwrap_or_default();
     let beside =

@@ -1,4 +1,4 @@
-//! Logs to a store.
+//! Imports logs into a store.
 
 use crate::logs::{open_logs, LogOptions, Opened};
 use crate::pipeline::{run, EventSink, Imported, Progress};
@@ -11,15 +11,15 @@ use iodock_tracker::DEFAULT_COVERAGE_BYTES;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-/// What to import, and where to.
+/// What to import, and the destination.
 #[derive(Clone, Debug)]
 pub struct ImportOptions {
     pub logs: LogOptions,
-    /// The store's folder, which must not be there unless it is to be replaced.
+    /// The store's folder, which must not exist unless it is to be replaced.
     pub store: PathBuf,
-    /// Replace a store that is there.
+    /// Replace an existing store.
     pub force: bool,
-    /// Bytes that the sets of bytes read and written before may hold.
+    /// Memory limit for the sets of bytes that were read and written before.
     pub coverage_bytes: usize,
 }
 
@@ -29,28 +29,29 @@ impl ImportOptions {
     }
 }
 
-/// What became of it.
+/// Result of an import.
 #[derive(Clone, Debug, Default)]
 pub struct ImportSummary {
     pub store: PathBuf,
-    /// Names of the formats met; `ptrace` and the like for recordings.
+    /// Names of the formats found; `ptrace` and similar for recordings.
     pub formats: Vec<String>,
     pub lines: u64,
     pub calls: u64,
     pub files: u64,
     pub processes: u64,
-    /// Counters of a process and file, in place of calls; `None` where the source shows calls.
+    /// Counters by process and file instead of calls; `None` if the source has calls.
     pub profiles: Option<u64>,
-    /// Was a recording not closed, so that its last second may be missing?
+    /// Whether a recording was not closed, so that its last second may be missing.
     pub cut: bool,
     pub losses: Losses,
 }
 
-/// Imports logs into a new store. `progress` is told after every few ten thousand calls; `cancel` ends it.
+/// Imports logs into a new store. `progress` is called after every few ten thousand calls; `cancel` ends the
+/// import.
 ///
 /// # Errors
-/// A log can't be read (file and line are named), the store can't be written, or it was cancelled. Nothing
-/// of the store is left then.
+/// A log can't be read (file and line are named), the store can't be written, or the import was cancelled.
+/// Nothing of the store is left then.
 pub fn import(
     options: &ImportOptions,
     progress: &mut dyn FnMut(Progress),
@@ -77,8 +78,8 @@ pub fn import(
     Ok(summary)
 }
 
-/// Whether it is a log of Darshan that shall be imported. What it takes is asked of a single log only: another one of
-/// Darshan is another job, and another store.
+/// Whether the log to import is a Darshan log. Only a single log is checked: another Darshan log is another
+/// job, and another store.
 fn is_darshan(logs: &LogOptions) -> Result<bool, ImportError> {
     let asked = logs.format.is_none();
     let Some(found) = logs.logs.iter().find(|log| asked && iodock_darshan::is_darshan(Path::new(log))) else {
@@ -129,7 +130,7 @@ fn manifest_of(opened: &Opened, logs: &LogOptions) -> Manifest {
     }
 }
 
-/// What the pipeline counted.
+/// Fills in what the pipeline counted.
 pub(crate) fn fill_manifest(manifest: &mut Manifest, imported: &Imported) {
     manifest.source = Source {
         lines: imported.counts.lines,

@@ -1,7 +1,7 @@
-//! The one pipeline that logs and recordings take: sources -> tracker -> coverage -> store.
+//! The pipeline for logs and recordings: sources -> tracker -> coverage -> store.
 //!
-//! [`import`] makes a store of logs, [`finish_recording`] makes the tables of a recording's store from its
-//! journal. Both run [`run`]: the formats' threads parse, one thread tracks, the store's encodes.
+//! [`import`] makes a store from logs, [`finish_recording`] makes the tables of a recording's store from its
+//! journal. Both call [`run`]: the formats' threads parse, one thread tracks, the store's thread encodes.
 
 mod beside;
 mod error;

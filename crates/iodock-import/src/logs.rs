@@ -1,5 +1,5 @@
-//! Logs to streams: which format, whose ranks, which working directory, and whether their calls can be
-//! put in one order.
+//! Turns logs into streams: determines format, ranks, working directory, and whether their calls can be
+//! ordered.
 
 use crate::merge::Stream;
 use crate::places::{place_logs, LogPlace};
@@ -8,49 +8,49 @@ use iodock_event::{Clock, LossKind, Losses};
 use iodock_formats::{is_format, open_log, LineRange, ReadOptions, FORMATS};
 use iodock_tracker::{SpaceOptions, Tracker, TrackerOptions};
 
-/// What to read, and what the logs themselves don't say.
+/// What to read, and facts that the logs do not contain.
 #[derive(Clone, Debug, Default)]
 pub struct LogOptions {
     /// Paths; `-` is standard input.
     pub logs: Vec<String>,
-    /// A format's name; `None` finds out.
+    /// A format's name; `None` detects it.
     pub format: Option<String>,
-    /// Where the traced program started: none, one for all logs, or one for each.
+    /// Where the traced program started: empty, one for all logs, or one for each.
     pub working_directories: Vec<Vec<u8>>,
-    /// Where a log's rank stands: see [`place_logs`].
+    /// Where to find a log's rank: see [`place_logs`].
     pub rank_from: Option<String>,
-    /// Of a single log these lines only.
+    /// Of a single log only these lines.
     pub lines: Option<LineRange>,
-    /// Parsing threads for a single log, 0: as many as there are processors.
+    /// Parsing threads for a single log; 0: one per processor.
     pub threads: usize,
 }
 
-/// Logs opened, and a tracker that knows their spaces.
+/// Open logs, and a tracker that knows their spaces.
 pub struct Opened {
     pub streams: Vec<Stream>,
     pub tracker: Tracker,
     pub clock: Clock,
-    /// Names of the formats met, e.g. `strace`.
+    /// Names of the formats found, e.g. `strace`.
     pub formats: Vec<&'static str>,
     pub hosts: Vec<String>,
     pub ranks: Option<i32>,
-    /// Logs of several whose stamps don't tell the order of calls.
+    /// Losses for several logs whose time stamps do not give the order of calls.
     pub losses: Losses,
 }
 
-/// ns; stamps this coarse don't order calls.
+/// ns; stamps of this resolution do not order calls.
 const SECOND: i64 = 1_000_000_000;
-/// Bytes of log that all logs together may have read ahead, and the least for one.
+/// Read-ahead of all logs together in bytes, and the minimum for one.
 const READ_AHEAD: usize = 16 << 20;
 const LEAST_CHUNK: usize = 64 << 10;
-/// One thread tracks what the others parse, which takes it longer than parsing takes two of them.
+/// One thread tracks the calls that the others parse, which takes longer than parsing by two of them.
 const MOST_WORKERS: usize = 4;
 
 /// Opens `options.logs`.
 ///
 /// # Errors
-/// A log can't be opened or is none, there is no such format, the names don't say the ranks, or there is not one working directory
-/// for each log.
+/// A log can't be opened or is not a log, the format does not exist, the names do not contain the ranks, or
+/// the number of working directories is wrong.
 pub fn open_logs(options: &LogOptions) -> Result<Opened, ImportError> {
     check(options)?;
     let places = place_logs(&options.logs, options.rank_from.as_deref())?;
@@ -83,7 +83,7 @@ pub fn open_logs(options: &LogOptions) -> Result<Opened, ImportError> {
     Ok(Opened { streams, tracker, clock, formats, hosts, ranks, losses })
 }
 
-/// The formats that can be read, as [`LogOptions::format`] has them.
+/// The formats that can be read, as values of [`LogOptions::format`].
 pub fn format_names() -> Vec<&'static str> {
     FORMATS.iter().map(|format| format.name()).collect()
 }
@@ -123,7 +123,7 @@ fn read_options(options: &LogOptions) -> ReadOptions {
     let logs = options.logs.len();
     let workers = match options.threads {
         0 if logs == 1 => processors.min(MOST_WORKERS),
-        // A thread for each of a few; many are parsed where they are merged.
+        // A few logs get a thread each; many are parsed in the merging thread.
         0 if logs <= 4 => 1,
         0 => 0,
         threads => threads,
@@ -146,7 +146,7 @@ fn spaces(options: &LogOptions, places: &[LogPlace], unordered: bool) -> Vec<Spa
     for (index, place) in places.iter().enumerate() {
         let directories = &options.working_directories;
         let space = &mut spaces[place.space];
-        // The first log of a space tells where its first program started.
+        // The first log of a space shows where its first program started.
         if space.working_directory.is_none() {
             space.working_directory = directories.get(index).or(directories.first()).cloned();
         }

@@ -1,4 +1,4 @@
-//! Several sources as one: records in the order in which calls begin and end, whichever log shows them.
+//! Merges several sources: records in the order in which calls begin and end, across all logs.
 
 use crate::ImportError;
 use iodock_event::{
@@ -14,14 +14,14 @@ pub struct Stream {
     source: Box<dyn RecordSource>,
     space: u16,
     batch: Batch,
-    /// Read ahead, so that a fork in it is known before its child's records are tracked.
+    /// The next batch, read early so that a fork in it is known before its child's records are tracked.
     ahead: Option<Batch>,
     at: usize,
     /// The end of the call whose beginning was tracked last.
     ending: Option<RawCall>,
     /// The last time known, for records that have none.
     time: i64,
-    /// What its clock lacks, ns: added for the order only.
+    /// Correction of its clock, ns: used only for the order.
     clock_offset: i64,
     pub counts: SourceCounts,
     pub losses: Losses,
@@ -29,7 +29,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Reads the first batches. `None` if the source holds no record at all.
+    /// Reads the first batches. `None` if the source contains no record at all.
     pub fn new(source: Box<dyn RecordSource>, space: u16) -> Result<Self, ImportError> {
         let mut stream = Stream {
             source,
@@ -64,25 +64,25 @@ impl Stream {
         self.space
     }
 
-    /// Has it counts by call, and no calls?
+    /// Whether it has counts by call and no calls.
     pub fn counts_only(&self) -> bool {
         self.ahead.as_ref().is_some_and(|first| !first.totals.is_empty())
     }
 
-    /// Do its calls say how long they took? Without that the order of ends is not known.
+    /// Whether its calls have durations. Without these the order of ends is not known.
     pub fn has_durations(&self) -> bool {
         self.ahead.as_ref().is_none_or(|first| first.counts.timed > 0 || first.counts.untimed == 0)
     }
 
-    /// Tells the tracker of the forks in the batch read ahead. Once per batch, by `advance`, and once at
-    /// the start.
+    /// Passes the forks in the next batch to the tracker. Once per batch, by `advance`, and once at the
+    /// start.
     pub fn hint(&self, tracker: &mut Tracker) {
         if let Some(ahead) = &self.ahead {
             tracker.add_hints(self.space, &ahead.forks);
         }
     }
 
-    /// Looks for what the source has got meanwhile.
+    /// Reads data that arrived at the source since.
     fn go_on(&mut self, tracker: &mut Tracker) -> Result<(), ImportError> {
         self.source.go_on()?;
         if self.ahead.is_none() {
@@ -106,12 +106,12 @@ impl Stream {
         Ok(true)
     }
 
-    /// Tracks the whole current batch: for a source that is alone.
+    /// Tracks the whole current batch: for a single source.
     pub fn track_batch(&self, tracker: &mut Tracker, out: &mut EventColumns) {
         tracker.track(self.space, &self.batch, out);
     }
 
-    /// When the next half of a call happens; `None` at the end of the batch.
+    /// Time of the next half of a call; `None` at the end of the batch.
     fn next_time(&mut self) -> Option<i64> {
         let time = match &self.ending {
             Some(call) => call.end_time(),
@@ -123,7 +123,7 @@ impl Stream {
         Some(self.time)
     }
 
-    /// Tracks the next record or half of one. `until`: nothing of another source happens before.
+    /// Tracks the next record or half of one. `until`: no other source has anything before this time.
     fn step(&mut self, until: i64, tracker: &mut Tracker, out: &mut EventColumns) {
         if let Some(call) = self.ending.take() {
             tracker.record(self.space, &self.batch, &Record::Call(call), out);
@@ -170,7 +170,7 @@ pub struct Merge {
 impl Merge {
     pub fn new(mut streams: Vec<Stream>, tracker: &mut Tracker) -> Result<Self, ImportError> {
         let mut queue = BinaryHeap::with_capacity(streams.len());
-        // All first batches' forks before any record: a child's log may stand before its parent's.
+        // All forks of first batches come before any record: a child's log may be listed before its parent's.
         streams.iter().for_each(|stream| stream.hint(tracker));
         for (index, stream) in streams.iter_mut().enumerate() {
             if let Some(time) = stream.load(tracker)? {
@@ -184,7 +184,7 @@ impl Merge {
         &self.streams
     }
 
-    /// Goes on behind the end with what the sources have got meanwhile.
+    /// Continues after the end with data that arrived at the sources since.
     pub fn go_on(&mut self, tracker: &mut Tracker) -> Result<(), ImportError> {
         let waiting: Vec<usize> = self.queue.iter().map(|&Reverse((_, index))| index).collect();
         for (index, stream) in self.streams.iter_mut().enumerate() {
@@ -196,7 +196,7 @@ impl Merge {
         Ok(())
     }
 
-    /// Up to when the sources are all there, ns since the epoch, as far as they say so.
+    /// Time up to which all sources are complete, ns since the epoch, as far as they contain it.
     pub fn until(&self) -> Option<i64> {
         self.streams.iter().filter_map(|stream| stream.source.until()).min()
     }
@@ -212,7 +212,7 @@ impl Merge {
             let Some(Reverse((_, index))) = self.queue.pop() else { return Ok(false) };
             let until = self.queue.peek().map_or(i64::MAX, |Reverse((time, _))| *time);
             let stream = &mut self.streams[index];
-            // Stays with this stream as long as it is the earliest: logs of ranks come in long runs.
+            // Stays with this stream while it is the earliest: logs of ranks have long runs of records.
             loop {
                 stream.step(until, tracker, out);
                 match stream.load(tracker)? {
@@ -227,7 +227,7 @@ impl Merge {
 }
 
 impl Stream {
-    /// The time of the next step, reading on where the batch is at its end.
+    /// The time of the next step; reads the next batch at the end of the current one.
     fn load(&mut self, tracker: &mut Tracker) -> Result<Option<i64>, ImportError> {
         loop {
             if let Some(time) = self.next_time() {

@@ -1,13 +1,13 @@
-//! Which file lies on which mount.
+//! Finds the mount of each file.
 
 use iodock_event::{FileTable, Mount, MountPoint, NONE};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashMap};
 
-/// Fills in the files' mounts: the longest mount point above each name. A mount point that holds different
-/// file systems on different hosts says nothing.
+/// Fills in the files' mounts: the longest mount point above each name. A mount point with different file
+/// systems on different hosts is ignored.
 pub fn place_files(files: &mut FileTable, mounts: &[(String, Mount)]) {
-    // The last mount on a point hides the ones before, on the same host.
+    // On the same host, the last mount at a point hides earlier ones.
     let mut types: BTreeMap<&str, HashMap<&str, &str>> = BTreeMap::new();
     for (host, mount) in mounts {
         types.entry(&mount.mount_point).or_default().insert(host, &mount.fs_type);

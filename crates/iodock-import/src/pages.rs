@@ -1,4 +1,5 @@
-//! What a recording's tasks brought into the page cache: from the file of raw calls, to rows of the pages table.
+//! Pages that a recording's tasks loaded into the page cache: converts the file of raw calls to rows of the
+//! pages table.
 
 use crate::tasks::Tasks;
 use crate::ImportError;
@@ -20,7 +21,7 @@ pub fn write(
     writer: &mut StoreWriter,
     losses: &mut Losses,
 ) -> Result<(), ImportError> {
-    // While it is recorded, calls may be behind.
+    // During the recording, calls may not be complete yet.
     let lost = u64::from(!calls.is_growing());
     let mut source = PagesSource::of(calls);
     let tasks = Tasks::of_space(space, tracked);
@@ -43,7 +44,7 @@ pub fn write(
         }
     }
     losses.add(LossKind::UnnamedPages, unnamed);
-    // The table is there where the page cache was watched, with or without rows.
+    // The table exists if the page cache was recorded, with or without rows.
     writer.write_pages(&rows)?;
     Ok(())
 }

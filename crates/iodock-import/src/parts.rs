@@ -1,4 +1,4 @@
-//! The parts of a recording: a journal, and what lies beside it, of each recorder.
+//! The parts of a recording: each recorder's journal and its accompanying files.
 
 use crate::beside::{calls_beside, calls_growing, calls_path, traced_beside, JournalAndCalls, RawCalls};
 use crate::faults::PartFaults;
@@ -13,35 +13,35 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 
-/// Is it over, or read while it is still being written?
+/// Whether the recording is complete, or read while it is being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     Over,
-    /// Nothing of it is changed then, and where it ends nothing is lost.
+    /// Then nothing of it is changed, and its end is not a loss.
     InProgress,
 }
 
 /// One recorder's journal.
 pub struct Part {
     reader: Arc<Mutex<JournalReader>>,
-    /// What a back end kept unread beside the journal.
+    /// Calls that a back end recorded without decoding them.
     pub calls: Option<RawCalls>,
-    /// What was traced meanwhile.
+    /// Calls traced at the same time by another back end.
     pub traced: Option<Arc<Mutex<JournalReader>>>,
-    /// What the tasks of those calls have used.
+    /// Resource usage of the tasks of those calls.
     pub beside: Usages,
     pub host: String,
     pub rank: Option<i32>,
-    /// To be added to its stamps; where it is known.
+    /// Added to its time stamps, if it is known.
     pub clock_offset: Option<i64>,
     pub usages: Vec<TaskUsage>,
     pub faults: Option<PartFaults>,
-    /// The file of raw calls, where it tells of the page cache.
+    /// The file of raw calls, if it contains page cache events.
     pub pages: Option<JournalReader>,
-    /// Of a part in progress: up to when what was done is there, ns since the epoch.
+    /// For a part in progress: time up to which it is complete, ns since the epoch.
     pub until: Option<i64>,
     pub page_cache: Option<String>,
-    /// Counters in place of calls.
+    /// Counters instead of calls.
     pub light: Option<Counts>,
 }
 
@@ -52,7 +52,7 @@ pub struct Parts {
 
 impl Parts {
     /// # Errors
-    /// No part can be read; or one that shall be over is not.
+    /// No part can be read; or one that should be complete is not.
     pub fn open(journal: &Path, standing: Standing) -> Result<Parts, ImportError> {
         let mut parts = Parts { open: Vec::new(), unreadable: Vec::new() };
         for path in journals(journal)? {
@@ -77,12 +77,12 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Up to when all of them are there, of those that are not over; ns since the epoch.
+    /// Time up to which all parts in progress are complete; ns since the epoch.
     pub fn until(&self) -> Option<i64> {
         self.open.iter().filter_map(|part| part.until).min()
     }
 
-    /// What lies beside the calls is given up as far as it was read: for who wants the calls only.
+    /// Discards the other data collected so far: for callers that only want the calls.
     pub fn drop_beside(&mut self) {
         for part in &self.open {
             part.beside.take();
@@ -94,7 +94,7 @@ impl Parts {
         }
     }
 
-    /// When the first of them began.
+    /// Start of the first of them.
     pub fn start(&self) -> Option<i64> {
         self.open.iter().filter_map(|part| part.reader().meta().start).min()
     }
@@ -156,7 +156,7 @@ fn nothing(journal: &Path) -> ImportError {
 
 /// A recorder holds a lock on its journal as long as it lives.
 pub fn is_running(path: &Path) -> bool {
-    // NFS gives such locks only on files open for writing.
+    // NFS supports such locks only on files open for writing.
     let opened = File::options().append(true).open(path).or_else(|_| File::open(path));
     opened.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
@@ -171,7 +171,8 @@ fn refuse_running(path: &Path) -> Result<(), ImportError> {
     })
 }
 
-/// Of a light recording without a recorder: its programs run, and would count for nobody.
+/// For a light recording without a recorder: its programs are still running, and their later counts would be
+/// lost.
 fn refuse_counting(path: &Path) -> Result<(), ImportError> {
     if !iodock_preload::calls::is_counted_in(&calls_path(path)) {
         return Ok(());
@@ -182,14 +183,14 @@ fn refuse_counting(path: &Path) -> Result<(), ImportError> {
     })
 }
 
-/// The runs of pages among a part's calls: as far as these are read.
+/// The runs of pages among a part's calls, if these can be read.
 fn pages_of(journal: &Path, calls: &RawCalls, is_growing: bool) -> Option<JournalReader> {
     let reader = JournalReader::open(calls_path(journal)).ok()?;
     Some(if is_growing { reader.growing().up_to(calls.length()) } else { reader })
 }
 
-/// Up to when what was done is in the files of a part: as the calls say, else when something was written last, which the
-/// recorder does once a second.
+/// Time up to which a part's files are complete: from the calls, else the time of the last write, which the
+/// recorder makes once a second.
 pub fn until_of(journal: &Path, calls: Option<&RawCalls>) -> Option<i64> {
     if let Some(until) = calls.and_then(RawCalls::until) {
         return Some(until);

@@ -1,4 +1,4 @@
-//! The one way for the data: streams of records -> tracker -> coverage -> sink.
+//! The single path of the data: streams of records -> tracker -> coverage -> sink.
 
 use crate::merge::{Merge, Stream};
 use crate::ImportError;
@@ -8,34 +8,34 @@ use iodock_tracker::{Coverage, IoTimes, Tracked, Tracker};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Rows handed to the sink at a time: large enough to make its queue cheap, small enough to stay in cache.
+/// Rows passed to the sink at a time: enough to make its queue cheap, few enough to stay in cache.
 const ROWS: usize = 1 << 15;
 
-/// Takes events away. Encoding runs on the sink's own threads.
+/// Receives events. Encoding runs on the sink's own threads.
 pub trait EventSink {
-    /// Takes `columns`, and gives back empty ones for reuse.
+    /// Receives `columns`, and returns empty ones for reuse.
     fn write(&mut self, columns: EventColumns) -> Result<EventColumns, ImportError>;
 
-    /// Takes calls of interfaces that have ended, and hints of files that they opened.
+    /// Receives interface calls that have ended, and hints of files that they opened.
     fn interface_calls(&mut self, _rows: &[InterfaceRow], _hints: &[HintRow]) -> Result<(), ImportError> {
         Ok(())
     }
 
-    /// Asked when all is tracked, before the tables are made.
+    /// Called when everything is tracked, before the tables are made.
     fn tracked(&mut self, _tracker: &mut Tracker) -> Result<(), ImportError> {
         Ok(())
     }
 
-    /// What tasks had used, by space, where that is recorded; asked for when all is tracked.
+    /// Resource usage of tasks, by space, if it is recorded; requested when everything is tracked.
     fn usages(&mut self) -> Result<Vec<(u16, Vec<TaskUsage>)>, ImportError> {
         Ok(Vec::new())
     }
 }
 
-/// How far an import is.
+/// Progress of an import.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
-    /// Bytes of the sources read, and in all where known.
+    /// Bytes of the sources read, and the total if known.
     pub bytes: u64,
     pub total_bytes: Option<u64>,
     pub calls: u64,
@@ -49,18 +49,18 @@ pub struct Imported {
     pub losses: Losses,
     pub calls: u64,
     pub rows: u64,
-    /// Does any call have a duration?
+    /// Whether any call has a duration.
     pub durations: bool,
-    /// By call, of sources that show no calls.
+    /// By call, for sources without single calls.
     pub totals: BTreeMap<CallId, CallTotal>,
-    /// Time in I/O calls, where it can be told.
+    /// Time in I/O calls, if it can be computed.
     pub io: Option<IoTime>,
 }
 
-/// Runs `streams` dry.
+/// Reads `streams` to their end.
 ///
 /// # Errors
-/// A source can't be read on, the sink can't write, or `cancel` was set.
+/// A source can't be read further, the sink can't write, or `cancel` was set.
 pub fn run(
     streams: Vec<Stream>,
     mut tracker: Tracker,
@@ -89,7 +89,7 @@ pub fn run(
         sink.interface_calls(&tracker.take_interface_calls(), &tracker.take_hints())?;
         progress(feed.progress(imported.calls));
     }
-    // The last batch may have been waited for long.
+    // Waiting for the last batch may have taken long.
     check(cancel)?;
     for stream in feed.streams() {
         imported.counts.add(&stream.counts);
@@ -133,7 +133,7 @@ impl Imported {
     }
 }
 
-/// One stream goes straight through; several are merged.
+/// A single stream is passed through; several are merged.
 enum Feed {
     One(Box<Stream>),
     Many(Merge),

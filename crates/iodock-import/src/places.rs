@@ -1,13 +1,13 @@
-//! Which log is whose: ranks and hosts from the logs' names.
+//! Finds ranks and hosts from the logs' names.
 
 use crate::ImportError;
 use regex_lite::Regex;
 use std::collections::BTreeMap;
 
-/// What a log's name says of it.
+/// Information in a log's name.
 type RankAndHost = (Option<i32>, Option<String>);
 
-/// A log's place in the run.
+/// Position of a log in the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogPlace {
     pub path: String,
@@ -19,12 +19,12 @@ pub struct LogPlace {
 
 /// Sorts `logs` into spaces.
 ///
-/// `rank_from` says where a log's rank stands: `name` (the number that varies in the names), `order` (the
-/// order given), a template such as `trace.{rank}.log` (also `{host}` and `{pid}`), or a regular expression
+/// `rank_from` says where to find a log's rank: `name` (the number that varies in the names), `order` (the
+/// given order), a template such as `trace.{rank}.log` (also `{host}` and `{pid}`), or a regular expression
 /// with a group named `rank`. Without it all logs are one space.
 ///
 /// # Errors
-/// The names don't say, or say it twice.
+/// The names do not contain the rank, or contain it twice.
 pub fn place_logs(logs: &[String], rank_from: Option<&str>) -> Result<Vec<LogPlace>, ImportError> {
     let found: Vec<RankAndHost> = match rank_from {
         None => vec![(None, None); logs.len()],
@@ -72,7 +72,7 @@ fn ranks_by_name(logs: &[String]) -> Result<Vec<i32>, ImportError> {
     if logs.len() == 1 && first.len() == 1 {
         varying = vec![0];
     }
-    // strace -ff puts the process id last; the rank then stands before it.
+    // strace -ff puts the process id last; the rank is then before it.
     if varying.len() == 2 && skeleton.ends_with('#') && varying[1] == first.len() - 1 {
         varying.pop();
     }
@@ -95,7 +95,7 @@ fn unclear(message: String) -> ImportError {
     }
 }
 
-/// A template as a regular expression; anything without `{rank}` is one already.
+/// A template as a regular expression; without `{rank}` it is already one.
 fn expression(pattern: &str) -> String {
     if !pattern.contains("{rank}") {
         return pattern.into();

@@ -1,9 +1,9 @@
-//! Ranks of a recording of which something is missing.
+//! Ranks of a recording with missing data.
 
 use iodock_event::LossKind;
 use iodock_store::Manifest;
 
-/// Says of which ranks something is missing.
+/// Records the ranks with missing data.
 ///
 /// `there`: ranks with a part; `cut`: those whose part was not closed.
 pub fn name_ranks(manifest: &mut Manifest, there: &[i32], cut: Vec<i32>) {

@@ -1,5 +1,5 @@
-//! A recording's journal to the tables of its store: at the recording's end, or when a store that a crash
-//! left is opened.
+//! Turns a recording's journal into the tables of its store: at the recording's end, or when a store that a
+//! crash left is opened.
 
 use crate::import::{fill_manifest, summary_of, ImportSummary};
 use crate::mounts::place_files;
@@ -17,12 +17,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Turns the journal of the recording at `store` into tables. Does nothing if that was done already. Two
-/// at the same time are told apart by a lock: the second one waits and finds it done.
+/// Turns the journal of the recording at `store` into tables. Does nothing if that was done already. If two
+/// processes do so at the same time, a lock makes the second one wait, and it finds the tables complete.
 ///
 /// # Errors
-/// The folder is no recording, is still being recorded, no part of its journal can be read, or the tables
-/// can't be written. The journal stays then.
+/// The folder is not a recording, is still being recorded, no part of its journal can be read, or the tables
+/// can't be written. The journal remains then.
 pub fn finish_recording(
     store: &Path,
     progress: &mut dyn FnMut(Progress),
@@ -39,8 +39,8 @@ pub fn finish_recording(
     make_tables(parts, manifest, writer, (progress, cancel))
 }
 
-/// Makes a new store at `into` of what has been flushed so far of the recording in progress at `store`, as if it had ended
-/// then. Nothing is written or changed at `store`. `None` where it is not in progress.
+/// Makes a new store at `into` from what has been flushed so far of the recording in progress at `store`, as
+/// if it had ended then. Nothing is written or changed at `store`. `None` if no recording is in progress.
 ///
 /// # Errors
 /// Nothing can be read yet, or the tables can't be written.
@@ -64,7 +64,7 @@ pub fn read_in_progress(
     make_tables(parts, manifest, writer, (progress, cancel)).map(Some)
 }
 
-/// Is a recorder at work on any of the journals in this folder?
+/// Whether a recorder is writing to any of the journals in this folder.
 pub fn is_in_progress(journal: &Path) -> bool {
     journal.is_dir() && journals(journal).is_ok_and(|paths| paths.iter().any(|path| is_running(path)))
 }
@@ -131,7 +131,7 @@ fn make_tables(
     Ok(summary)
 }
 
-/// Held while the journal becomes tables. File systems without locks go without.
+/// Held while the journal becomes tables. On file systems without locks there is none.
 fn lock(journal: &Path) -> Option<File> {
     let folder = File::open(journal).ok()?;
     folder.lock().ok().map(|()| folder)
@@ -152,15 +152,15 @@ fn done_before(store: &Path, manifest: &Manifest) -> ImportSummary {
     }
 }
 
-/// Hands events to the store, and samples and mounts as the journals show them.
+/// Passes events to the store, and samples and mounts from the journals.
 struct RecordingSink<'a> {
     writer: StoreWriter,
     parts: &'a mut [Part],
     mounts: Vec<(String, Mount)>,
-    /// Which file is which for the page cache; known when all is tracked.
+    /// Maps files to their page cache identities; known when everything is tracked.
     identities: Identities,
     several_hosts: bool,
-    /// Its calls were counted: those that are recorded, for the sake of the processes, are no rows.
+    /// Its calls were counted: the recorded ones only track processes and become no rows.
     is_light: bool,
 }
 
@@ -250,7 +250,7 @@ fn parts_lost(unreadable: &[SourceError]) -> Losses {
     losses
 }
 
-/// What the recorders' own notes and the pipeline say of the whole.
+/// Adds the recorders' own notes and the pipeline's counts to the manifest.
 fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, imported: &mut Imported) {
     let mut cut = !parts.unreadable.is_empty();
     let (mut start, mut end, mut written) = (None, None, 0);
@@ -268,7 +268,7 @@ fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, impor
             on_measured |= closing.extra.get("on_measured_file_system").is_some_and(|told| told == "true");
             manifest.captured.page_faults = closing.extra.get("page_faults").cloned();
             let captured = &mut manifest.captured;
-            // Of several ranks the first that failed tells how the run ended.
+            // If a rank failed, the first such rank determines how the run ended.
             if captured.exit_signal.is_none() && captured.exit_status.unwrap_or(0) == 0 {
                 captured.exit_status = closing.exit_code;
                 captured.exit_signal = closing.exit_signal.clone();
@@ -287,7 +287,7 @@ fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, impor
     let ranks = parts.open.iter().filter(|part| part.rank.is_some()).count() as u32;
     if let Some(expected) = expected.and_then(|ranks| u32::try_from(ranks).ok()) {
         let missing = expected.saturating_sub(ranks + parts.unreadable.len() as u32);
-        // One that is to come is not missing.
+        // A part that is still to come is not missing.
         let missing = if manifest.in_progress.is_some() { 0 } else { missing };
         imported.losses.add(LossKind::MissingRanks, u64::from(missing));
         manifest.ranks = Some(expected);
@@ -307,7 +307,7 @@ fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, impor
     name_ranks(manifest, &there, was_cut.filter_map(|part| part.rank).collect());
 }
 
-/// Who was recorded, on what, where the recorder did not write that when it started.
+/// Adds the program and the machine, if the recorder did not write them when it started.
 fn describe(manifest: &mut Manifest, parts: &[Part]) {
     let Some(first) = parts.first() else { return };
     let reader = first.reader();

@@ -1,4 +1,4 @@
-//! What is known of the places that calls came from: functions, source files and lines, from the files of code.
+//! Functions, source files and lines of the places that calls came from, read from program and library files.
 
 use iodock_event::{shown, FirstLoss, LossKind, Losses, Site, Stacks};
 use iodock_store::{StoreWriter, SymbolRow};
@@ -8,16 +8,17 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Are the files of code those that the program ran with?
+/// Whether the program and library files are those that the program ran with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modules {
-    /// They were just run here.
+    /// They just ran here.
     AsRun,
-    /// A log may be of another machine, or older than they: what it names has to be found in them.
+    /// The log may come from another machine, or be older than the files: the functions that it names must be
+    /// found in them.
     AsNamed,
 }
 
-/// Looks up all sites, and hands what is found to the store.
+/// Looks up all sites, and passes the results to the store.
 pub fn look_up(stacks: &Stacks, modules: Modules, writer: &mut StoreWriter, losses: &mut Losses) {
     if stacks.sites.is_empty() {
         return;
@@ -36,7 +37,7 @@ pub fn look_up(stacks: &Stacks, modules: Modules, writer: &mut StoreWriter, loss
 fn by_module(stacks: &Stacks) -> BTreeMap<&[u8], Vec<(u32, &Site)>> {
     let mut modules: BTreeMap<&[u8], Vec<(u32, &Site)>> = BTreeMap::new();
     for (id, site) in stacks.sites.iter().enumerate() {
-        // Names in brackets are the kernel's; relative ones were written by hand.
+        // Names in brackets belong to the kernel; relative ones were written by hand.
         if site.module.starts_with(b"/") && site.offset.is_some() {
             modules.entry(&site.module).or_default().push((id as u32, site));
         }
@@ -55,7 +56,7 @@ impl Found {
         let found = Module::open(path, &DebugFolders::with_system(&[]));
         let fits = |module: &Module| modules == Modules::AsRun || is_as_named(module, sites);
         let Some(module) = found.filter(fits) else {
-            // (What the log itself has lines of is not lost.)
+            // (Lines that the log itself contains are not lost.)
             if sites.iter().all(|(_, site)| site.line.is_some()) {
                 return;
             }
@@ -77,7 +78,7 @@ impl Found {
         }
     }
 
-    /// What the source itself says of a site, where the files say less.
+    /// The source's own information about a site, if the files contain less.
     fn tell(&mut self, id: u32, site: &Site) {
         let text = |bytes: &[u8]| Some(shown(bytes).into_owned()).filter(|text| !text.is_empty());
         let rows = &mut self.rows[id as usize];
@@ -91,7 +92,7 @@ impl Found {
     }
 }
 
-/// Does the file have the functions that the log names, each where it names it? A log that names none tells nothing.
+/// Whether the file has the functions that the log names at the same addresses. False if the log names none.
 fn is_as_named(module: &Module, sites: &[(u32, &Site)]) -> bool {
     let mut named =
         sites.iter().filter_map(|(_, site)| Some((site, site.function_offset?, site.offset?))).peekable();

@@ -1,10 +1,10 @@
-//! Which task had a thread's id when.
+//! Maps a thread id and a time to a task.
 
 use iodock_event::UNKNOWN;
 use iodock_tracker::Tracked;
 use rustc_hash::FxHashMap;
 
-/// Uses of thread ids, by when they began.
+/// Tasks with each thread id, by the time they began.
 pub struct Tasks(FxHashMap<i32, Vec<(i64, u32)>>);
 
 impl Tasks {
@@ -17,7 +17,8 @@ impl Tasks {
         Tasks(uses)
     }
 
-    /// Who had the id then. The first who had it counts for earlier times too: clocks differ a little.
+    /// The task with this id at that time. The first task counts for earlier times too, because clocks differ
+    /// slightly.
     pub fn at(&self, tid: u32, time: i64) -> Option<u32> {
         let uses = self.0.get(&(tid as i32))?;
         let begun = uses.iter().filter(|(start, _)| *start == UNKNOWN || *start <= time);

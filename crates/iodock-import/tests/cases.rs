@@ -1,4 +1,4 @@
-//! Every case in `fixtures/cases` against its truth, from the log to the events and tables: calls, files,
+//! Every case in `fixtures/cases` compared with its truth, from the log to events and tables: calls, files,
 //! other kinds, sizes, seconds, offsets, processes.
 
 mod truth;

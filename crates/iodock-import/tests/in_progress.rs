@@ -1,4 +1,4 @@
-//! A recording in progress: what is read of it, by whole stores and step by step, and that it is left as it is.
+//! A recording in progress: reading it as a whole and step by step leaves it unchanged.
 
 use iodock_event::{Batch, LossKind};
 use iodock_formats::{open_log, ReadOptions};

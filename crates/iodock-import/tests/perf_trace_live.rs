@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::Command;
 use truth::Run;
 
-/// What comes after `getsid` is compared: before it Python loads itself, with other names for its tracer.
+/// Only calls after `getsid` are compared: before it Python loads itself, with different names depending on
+/// the tracer.
 const PROGRAM: &str = "
 import mmap, os, subprocess, threading
 os.getsid(0)
@@ -39,7 +40,7 @@ m = mmap.mmap(g, 100); m[0]; m.close(); os.write(g, b'end')
 /// Family, bytes, offset, error.
 type Row = (String, i64, i64, String);
 
-/// The interpreter itself: what stands first on the path may be a shell script, with processes of its own.
+/// The interpreter itself: the first `python` in PATH may be a shell script, with its own processes.
 fn python() -> Option<String> {
     let asked = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
     Some(String::from_utf8(asked.stdout).ok()?.trim().to_string())
@@ -60,7 +61,7 @@ fn traced(tool: &str, arguments: &[&str], scratch: &Path) -> Option<Run> {
     Some(Run::of(&log, Some("/w")))
 }
 
-/// What each task did to files, tasks in the order in which they appeared.
+/// The operations of each task on files, tasks in order of appearance.
 fn work(run: &Run) -> Vec<Vec<Row>> {
     let events = &run.events;
     let mut tasks: BTreeMap<u32, Vec<Row>> = BTreeMap::new();
@@ -76,7 +77,7 @@ fn work(run: &Run) -> Vec<Vec<Row>> {
                 u16::MAX => String::new(),
                 id => ErrnoId(id).name().to_string(),
             };
-            // perf shows only where sendfile's offset lies.
+            // perf shows only the address of sendfile's offset.
             let offset = if call.family() == "sendfile" { UNKNOWN } else { events.offset[row] };
             let done = (call.family(), events.bytes[row], offset, errno);
             tasks.entry(events.utid[row]).or_default().push(done);
@@ -90,7 +91,7 @@ fn the_same_calls_bytes_and_offsets_as_strace() {
     let scratch = std::env::temp_dir().join(format!("iodock-perf-{}", std::process::id()));
     std::fs::create_dir_all(&scratch).unwrap();
     let strace = traced("strace", &["-f", "-ttt", "-T", "-o"], &scratch);
-    // A busy machine makes perf drop events. It does not always say so: a call without an end shows it.
+    // On a busy machine perf drops events. It does not always report this: a call without an end shows it.
     let perf = (0..6)
         .filter_map(|_| traced("perf", &["trace", "-o"], &scratch))
         .find(|perf| perf.imported.losses.count(LossKind::DroppedRecords) == 0);

@@ -1,4 +1,4 @@
-//! Logs as people paste, wrap and redirect them (`fixtures/public`), against what they hold.
+//! Logs as people paste, wrap and redirect them (`fixtures/public`), compared with their known content.
 
 mod truth;
 
@@ -41,7 +41,7 @@ fn untagged_lines_belong_to_the_process_that_is_left() {
     assert_eq!(bare.tables.files.len(), 3);
 }
 
-/// What the tags and ends of a log alone say.
+/// What tags and ends of a log show without other information.
 #[test]
 fn untagged_lines_without_messages_and_forks() {
     let text = std::fs::read_to_string(public("strace-root-exits-first/root-exits.log")).unwrap();
@@ -104,7 +104,7 @@ fn a_thread_that_calls_execve_goes_on_under_the_first_number() {
     assert_eq!(lost(&run, LossKind::OrphanResumed), 0);
 }
 
-/// With `-qq` no end is shown, so any of the two may be the one that is left.
+/// With `-qq` no end is shown, so either of the two may be the remaining one.
 #[test]
 fn lines_of_one_of_several_are_not_guessed() {
     let run = of_text(
@@ -116,7 +116,7 @@ fn lines_of_one_of_several_are_not_guessed() {
     assert_eq!(lost(&run, LossKind::UntaggedLines), 1);
 }
 
-/// Children only, and no sign of who made them: the first lines are nobody's by name.
+/// Only children, without their parent: the first lines belong to no named process.
 #[test]
 fn the_first_process_may_stay_without_a_number() {
     let run = of_text(
@@ -129,7 +129,7 @@ fn the_first_process_may_stay_without_a_number() {
     assert_eq!((run.tables.tasks.len(), lost(&run, LossKind::UntaggedLines)), (2, 0));
 }
 
-/// What a log says without what was put before its lines: process, call, file, bytes, and ns since midnight.
+/// Content of a log without its line prefixes: process, call, file, bytes, and ns since midnight.
 fn calls_of(run: &Run) -> Vec<(i32, String, String, i64, i64)> {
     let of = |row: (usize, (i32, String, String, i64, i64))| {
         let (at, (pid, call, file, bytes, _)) = row;
@@ -163,7 +163,7 @@ fn what_stands_before_all_lines_is_cut_off() {
         ("grep-n.log", 0, none),
         ("iso.log", 0, none),
         ("k8s.log", 17, none),
-        // The times of `ts` are such as strace writes.
+        // The times of `ts` look like those of strace.
         ("ts.log", 0, [36_000 * SECONDS, 36_001 * SECONDS, 36_002 * SECONDS]),
     ] {
         assert_eq!(calls_of(&of(name)), opened_and_read(pid, "/data/a", 4096, times), "{name}");
@@ -189,7 +189,7 @@ fn what_stands_before_all_lines_is_cut_off() {
     }
 }
 
-/// Of the files of `strace -ff`, each of which is a process.
+/// For the files of `strace -ff`, each of which is a process.
 #[test]
 fn names_of_files_before_the_lines_tell_processes_apart() {
     let run = Run::of(&public("strace-with-prefixes/grep-files.log"), None);
@@ -237,7 +237,7 @@ if os.fork() == 0:
 os._exit(0)
 ";
 
-/// How often each thread opened, wrote and closed, and how much it wrote: without numbers, to compare runs.
+/// Number of opens, writes and closes of each thread, and bytes written: without ids, to compare runs.
 type Work = Vec<[i64; 4]>;
 
 fn work_of(run: &Run) -> Work {
@@ -253,7 +253,7 @@ fn work_of(run: &Run) -> Work {
     all
 }
 
-/// Each file of `-ff` is a thread of its own.
+/// Each file of `-ff` is one thread.
 fn work_of_files(folder: &Path) -> Work {
     let mut all = Work::new();
     for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -273,7 +273,7 @@ fn python() -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
-/// Runs `program` in an empty folder. Without `one`: with its log on standard error, as on a terminal.
+/// Runs `program` in an empty folder. Without `one` its log goes to standard error, as on a terminal.
 fn trace(options: &str, program: &str, scratch: &Path, one: bool) -> Option<()> {
     let folder = scratch.join("work");
     std::fs::remove_dir_all(&folder).ok();
@@ -288,8 +288,8 @@ fn trace(options: &str, program: &str, scratch: &Path, one: bool) -> Option<()> 
     Some(())
 }
 
-/// A log on a terminal, and files of `-ff`, of a program; None where the log says that whose lines they are can't be
-/// told, Some(None) where nothing can be traced.
+/// The log on a terminal and the files of `-ff` for a program; None if the log says that its lines can't be
+/// assigned, Some(None) if tracing is not possible.
 fn certain(options: &str, program: &str, scratch: &std::path::Path) -> Option<Option<Run>> {
     std::fs::remove_dir_all(scratch).ok();
     std::fs::create_dir_all(scratch).unwrap();
@@ -301,7 +301,7 @@ fn certain(options: &str, program: &str, scratch: &std::path::Path) -> Option<Op
     (lost(&run, LossKind::UntaggedLines) == 0).then_some(Some(run))
 }
 
-/// A log on a terminal against the files of `-ff` of the same program.
+/// Compares a log on a terminal with the files of `-ff` for the same program.
 #[test]
 #[ignore = "part of `make test-all`: strace of ten programs"]
 fn logs_on_a_terminal_agree_with_a_log_for_each_process() {
@@ -314,7 +314,7 @@ fn logs_on_a_terminal_agree_with_a_log_for_each_process() {
             "-e trace=openat,write,close -q",
             "-q -tt -T",
         ] {
-            // On a busy machine all that are tagged may have ended before the first process shows its number.
+            // On a busy machine all tagged processes may end before the first process shows its number.
             let Some(run) = (0..6).find_map(|_| certain(options, program, &scratch)) else {
                 panic!("{options}: six logs in which it can't be told whose the untagged lines are");
             };
@@ -324,7 +324,7 @@ fn logs_on_a_terminal_agree_with_a_log_for_each_process() {
             };
             assert_eq!(work_of(&run), work_of_files(&scratch), "{options}\n{program}");
             if options.starts_with("-e trace=openat,write,close") && !options.contains("clone") {
-                // Which descriptors a child got is not in the log.
+                // The log does not show which descriptors a child got.
                 continue;
             }
             let writes: Vec<(String, i64, i64)> = rows(&run)
@@ -356,7 +356,7 @@ fn family(call: &str) -> String {
     CallId::intern(call.as_bytes()).unwrap().family()
 }
 
-/// The same log under the names that x86-64 has for the calls.
+/// The same log with the names of the calls on x86-64.
 #[test]
 fn names_that_other_machines_have_for_calls() {
     const USUAL: &[(&str, &str)] = &[

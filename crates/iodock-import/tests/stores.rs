@@ -1,4 +1,4 @@
-//! Logs and recordings to stores: what is there afterwards, and what is not.
+//! Turns logs and recordings into stores and checks what exists afterwards, and what does not.
 
 use iodock_event::{LossKind, Sample, SampleKind, TaskUsage};
 use iodock_formats::{open_log, ReadOptions};
@@ -147,7 +147,7 @@ fn without_durations_shared_offsets_are_not_guessed() {
     };
     let logs = [folder.log("t.11", &strip(WRITER)), folder.log("t.12", &strip(THREAD))];
     assert!(offsets(&logs).iter().all(|&offset| offset == iodock_event::UNKNOWN));
-    // One log alone tells the order.
+    // A single log gives the order.
     assert_eq!(offsets(&logs[..1]), [0, 10]);
 }
 

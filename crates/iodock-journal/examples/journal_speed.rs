@@ -1,4 +1,5 @@
-//! What a call costs in the journal: `cargo run --release -p iodock-journal --example journal_speed [CALLS]`.
+//! Measures the cost of a call in the journal: `cargo run --release -p iodock-journal --example journal_speed
+//! [CALLS]`.
 
 use iodock_event::{Batch, CallId, Outcome, RawCall, Record, RecordSource};
 use iodock_journal::{Closing, JournalMeta, JournalReader, JournalWriter};

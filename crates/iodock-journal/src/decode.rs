@@ -1,4 +1,4 @@
-//! Bytes to records, trusting nothing.
+//! Decodes bytes to records and validates everything.
 
 use crate::fields::*;
 use crate::wire::Cursor;
@@ -7,7 +7,7 @@ use iodock_event::{
     RawCall, Record, Start, TaskEnd, Text,
 };
 
-/// A journal's numbers back to this program's ids. `None`: this program's name table is full.
+/// Maps a journal's numbers to this program's ids. `None`: this program's name table is full.
 #[derive(Default)]
 pub struct NameReader {
     calls: Vec<Option<CallId>>,
@@ -15,7 +15,7 @@ pub struct NameReader {
 }
 
 impl NameReader {
-    /// Takes a names frame.
+    /// Reads a names frame.
     pub fn add(&mut self, payload: &[u8]) -> Option<()> {
         let mut cursor = Cursor::new(payload);
         while !cursor.is_empty() {
@@ -37,7 +37,8 @@ impl NameReader {
     }
 }
 
-/// Reads a records frame into `batch`. `None`: damaged, and `batch` holds what came before the damage.
+/// Reads a records frame into `batch`. `None`: it is damaged, and `batch` contains the records before the
+/// damage.
 pub fn decode_records(payload: &[u8], names: &NameReader, batch: &mut Batch) -> Option<()> {
     let mut decoder =
         RecordDecoder { cursor: Cursor::new(payload), names, previous_time: 0, previous_tid: 0 };
@@ -86,14 +87,14 @@ impl RecordDecoder<'_> {
             return Some(Text::NONE);
         }
         let bytes = self.cursor.bytes()?;
-        // A text's place is 32 bits wide: what lies beyond can't be told from "none".
+        // A text's offset has 32 bits: larger ones are indistinguishable from "none".
         if batch.bytes.len() + bytes.len() >= u32::MAX as usize {
             return None;
         }
         Some(batch.push_text(bytes))
     }
 
-    /// The outer `None` is damage, the inner one a name too many.
+    /// The outer `None` means damage, the inner one too many names.
     fn call(&mut self, mask: u64, batch: &mut Batch) -> Option<Option<RawCall>> {
         let known = self.names.call(self.cursor.varint()?)?;
         let mut call = RawCall::new(known.unwrap_or(CallId(0)), self.previous_tid);
@@ -220,7 +221,7 @@ impl RecordDecoder<'_> {
                 line: self.cursor.varint()?,
                 sample: self.cursor.string()?,
             };
-            // A loss that this version does not know is still a record that is not there.
+            // An unknown kind of loss still stands for missing records.
             let kind = LossKind::ALL.iter().find(|kind| kind.name().as_bytes() == name);
             let kind = kind.copied().unwrap_or(LossKind::DroppedRecords);
             batch.losses.add(kind, count);

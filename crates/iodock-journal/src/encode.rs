@@ -1,4 +1,4 @@
-//! Records to bytes.
+//! Encodes records as bytes.
 
 use crate::fields::*;
 use crate::wire::{put_bytes, put_quantity, put_signed, put_varint, ShortBytes};
@@ -7,7 +7,7 @@ use iodock_event::{
     Start, TaskEnd, NO_FD, UNKNOWN,
 };
 
-/// Names of calls and errors as this journal numbers them, in the order of first use.
+/// This journal's numbering of names of calls and errors, in the order of first use.
 #[derive(Default)]
 pub struct NameWriter {
     numbers: Vec<Option<u32>>,
@@ -31,12 +31,12 @@ impl NameWriter {
     }
 }
 
-/// A frame of records in the making, with the names it is the first to use.
+/// A frame of records being built, with the names that it is the first to use.
 #[derive(Default)]
 pub struct RecordEncoder {
     calls: NameWriter,
     errnos: NameWriter,
-    /// Payload of the names frame to come before.
+    /// Payload of the names frame that precedes it.
     pub names: Vec<u8>,
     pub records: Vec<u8>,
     pub count: u64,
@@ -85,7 +85,7 @@ impl RecordEncoder {
             Record::End(end) => self.push_end(end, batch),
             Record::Start(start) => self.push_start(start, batch),
             Record::Descriptor(descriptor) => self.push_descriptor(descriptor, batch),
-            // Only where records are kept as the kernel gave them, beside the journal.
+            // Only for back ends that keep raw records next to the journal.
             Record::Identity(_) | Record::Interface(_) => self.count -= 1,
         }
     }
@@ -127,7 +127,7 @@ impl RecordEncoder {
         }
     }
 
-    /// A whole data call: what [`push`](Self::push) would write of it, at a third of the time.
+    /// A complete data call: equivalent to [`push`](Self::push), in a third of the time.
     #[inline]
     pub fn push_data(&mut self, data: &DataCall) {
         self.count += 1;
@@ -222,7 +222,7 @@ impl RecordEncoder {
         }
     }
 
-    /// Forks of a batch; they go behind the records of the frame.
+    /// Forks of a batch; they follow the records of the frame.
     pub fn push_fork(&mut self, fork: &Fork) {
         let number = self.call_number(fork.call);
         for value in [u64::from(fork.parent_tid), u64::from(fork.child_tid), fork.flags, number] {
@@ -231,7 +231,7 @@ impl RecordEncoder {
         self.fork_count += 1;
     }
 
-    /// The finished payload; `losses` and `counts` are those since the last frame. Then starts anew.
+    /// The finished payload; `losses` and `counts` are those since the last frame. Then begins a new frame.
     pub fn finish(&mut self, counts: &Batch) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.records.len() + self.forks.len() + 64);
         put_varint(&mut out, self.count);
@@ -248,7 +248,7 @@ impl RecordEncoder {
     }
 }
 
-/// A read or write, or another call that is no more than a descriptor and numbers, and succeeded. Times in ns;
+/// A read or write, or another successful call that has only a descriptor and numbers. Times in ns;
 /// `requested` and `offset` may be unknown.
 #[derive(Clone, Copy, Debug)]
 pub struct DataCall {
@@ -311,7 +311,7 @@ fn put_items(out: &mut Vec<u8>, items: &[AsyncItem]) {
     }
 }
 
-/// Does a batch have losses or counts?
+/// Whether a batch has losses or counts.
 pub fn has_side(batch: &Batch) -> bool {
     !batch.losses.counts.is_empty() || has_counts(batch)
 }

@@ -1,10 +1,10 @@
-//! Frames of page faults in mapped files. A fault takes 4 to 8 bytes: numbers are written against those of
-//! the fault before.
+//! Frames of page faults in mapped files. A fault takes 4 to 8 bytes: numbers are encoded as differences from
+//! the previous fault.
 
 use crate::wire::{put_bytes, put_quantity, put_signed, put_varint, Cursor};
 use iodock_event::{FaultBatch, FaultKind, FileMap, PageFault};
 
-/// The fault is of another task, or in another map, than the one before.
+/// The fault belongs to another task, or another map, than the previous one.
 const OTHER_TASK: u8 = 1 << 2;
 const OTHER_MAP: u8 = 1 << 3;
 const KIND: u8 = 3;

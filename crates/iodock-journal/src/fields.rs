@@ -1,15 +1,15 @@
-//! A record as bytes is a mask that says which fields follow, then those fields; times and thread ids
-//! are written against the record before, texts and control blocks stand in place.
+//! Encoding of a record: a mask of the fields that follow, then the fields; times and thread ids are
+//! differences from the previous record, texts and control blocks are inline.
 
 use iodock_event::{RawCall, Text};
 
-// The mask's lowest two bits: the kind of record.
+// The lowest two bits of the mask: the kind of record.
 pub const CALL: u64 = 0;
 pub const END: u64 = 1;
 pub const START: u64 = 2;
 pub const DESCRIPTOR: u64 = 3;
 
-// A call's mask; what nearly every call has comes first, so that the mask takes two bytes.
+// A call's mask; the most frequent fields come first, so that the mask takes two bytes.
 pub const TID: u64 = 1 << 2;
 pub const BEGIN: u64 = 1 << 3;
 pub const DURATION: u64 = 1 << 4;
@@ -38,16 +38,16 @@ pub const RESULT_TEXT: u64 = 1 << 28;
 pub const ITEMS: u64 = 1 << 29;
 pub const PATH_CUT: u64 = 1 << 30;
 
-// What follows the records in a frame.
+// Sections after the records in a frame.
 pub const TAIL_FORKS: u64 = 1;
 pub const TAIL_LOSSES: u64 = 2;
 pub const TAIL_COUNTS: u64 = 3;
 
-/// One kind of name, then its text: the numbers follow from the order.
+/// The kind of a name, then its text: the number follows from the order.
 pub const CALL_NAME: u8 = 0;
 pub const ERRNO_NAME: u8 = 1;
 
-/// Number fields in the order in which they are written.
+/// Numeric fields in the order of writing.
 pub fn numbers(call: &RawCall) -> [(u64, i64); 11] {
     [
         (DURATION, call.duration),

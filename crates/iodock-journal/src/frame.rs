@@ -21,7 +21,7 @@ pub enum FrameKind {
     Closing = 7,
     /// Maps of files and page faults in them.
     Faults = 8,
-    /// What a back end keeps unread until the recording has ended.
+    /// Data that a back end does not decode until the recording has ended.
     Raw = 9,
 }
 
@@ -37,7 +37,7 @@ impl FrameKind {
 pub struct FrameHeader {
     pub length: u32,
     pub kind: u32,
-    /// 0, 1, 2 ...: a frame that vanished (a lost page) is noticed.
+    /// 0, 1, 2 ...: shows whether a frame is missing (a lost page).
     pub sequence: u32,
     pub checksum: u32,
 }
@@ -60,7 +60,7 @@ pub fn put_frame(out: &mut Vec<u8>, kind: FrameKind, sequence: u32, payload: &[u
     Some(())
 }
 
-/// The same without the payload, which is to follow.
+/// The same without the payload, which the caller appends.
 pub fn put_header(out: &mut Vec<u8>, kind: FrameKind, sequence: u32, payload: &[u8]) -> Option<()> {
     let length = u32::try_from(payload.len()).ok()?;
     for number in [length, kind as u32, sequence, checksum(length, kind as u32, sequence, payload)] {

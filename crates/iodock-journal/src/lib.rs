@@ -1,9 +1,9 @@
-//! The journal: what a live recording writes while it runs.
+//! The journal: the file that a live recording writes while it runs.
 //!
-//! A Parquet file without its footer is unreadable, so a recorder can't write one: it appends frames
-//! to a journal, each with its own checksum, and what was flushed before a crash, a full disk or a
-//! power cut is there afterwards. When the recording ends (or when a store left by a crash is next
-//! opened) [`JournalReader`] hands the records to the same pipeline as any log.
+//! A Parquet file without its footer is unreadable, so a recorder can't write one: it appends frames to a
+//! journal, each with its own checksum, and everything that was flushed before a crash, a full disk or a
+//! power cut remains readable. When the recording ends (or when a store left by a crash is next opened)
+//! [`JournalReader`] passes the records to the same pipeline as any log.
 //!
 //! The format, for other back ends: `docs/explanation/journal.md`.
 

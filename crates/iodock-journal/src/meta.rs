@@ -1,5 +1,5 @@
-//! First and last frame: what is recorded, and how it ended. Both are keys and values, so that one can
-//! be added without a new format.
+//! First and last frame: the subject of the recording, and how it ended. Both are keys and values, so that a
+//! key can be added without a new format.
 
 use crate::wire::{put_bytes, put_varint, Cursor};
 use iodock_event::Clock;
@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 type Fields = BTreeMap<String, Vec<u8>>;
 
-/// What a recorder knows when it starts. Empty texts are "not known".
+/// Facts that a recorder knows when it starts. Empty texts mean "not known".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalMeta {
-    /// The program that writes, e.g. `iodock 0.1.0`.
+    /// The writing program, e.g. `iodock 0.1.0`.
     pub writer: String,
     /// How calls are captured: `ptrace`, `preload`, `bpf`.
     pub how: String,
@@ -28,7 +28,7 @@ pub struct JournalMeta {
     pub ranks: Option<i32>,
     /// ns since the epoch.
     pub start: Option<i64>,
-    /// Environment and whatever else a back end wants to tell.
+    /// Environment and further facts from a back end.
     pub extra: BTreeMap<String, String>,
 }
 
@@ -55,13 +55,13 @@ impl Default for JournalMeta {
 /// How a recording ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Closing {
-    /// Of the program that was started.
+    /// Exit code of the program that was started.
     pub exit_code: Option<i32>,
     /// Name of the signal that killed it.
     pub exit_signal: Option<String>,
     /// ns since the epoch.
     pub end: Option<i64>,
-    /// Bytes the recorder wrote itself, this frame not counted. Filled by the writer.
+    /// Bytes that the recorder wrote itself, without this frame. Filled in by the writer.
     pub written_bytes: u64,
     pub extra: BTreeMap<String, String>,
 }

@@ -1,4 +1,4 @@
-//! Reading a journal, whole or cut.
+//! Reads a journal, complete or cut.
 
 use crate::decode::{decode_records, NameReader};
 use crate::faults::decode_faults;
@@ -12,8 +12,8 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Yields a journal's records up to its end or to the first frame that is damaged. Samples, mounts
-/// and usages are collected on the way: take them between batches, or at the end.
+/// Returns a journal's records up to its end or to the first damaged frame. Samples, mounts and usages are
+/// collected on the way: take them between batches, or at the end.
 pub struct JournalReader {
     name: String,
     input: BufReader<File>,
@@ -28,9 +28,9 @@ pub struct JournalReader {
     mounts: Vec<Mount>,
     usages: Vec<TaskUsage>,
     closing: Option<Closing>,
-    /// Bytes behind the last good frame, where reading stopped before a closing frame.
+    /// Bytes after the last valid frame, if reading stopped before a closing frame.
     lost: Option<u64>,
-    /// Its recorder may add more.
+    /// Its recorder may append more.
     is_growing: bool,
     spare: Vec<Batch>,
 }
@@ -41,8 +41,8 @@ enum Next {
 }
 
 impl JournalReader {
-    /// Opens a journal. Fails where the file can't be read, is not a journal, is of a newer format, or
-    /// was cut before its first frame was whole.
+    /// Opens a journal. Fails if the file can't be read, is not a journal, has a newer format, or was cut
+    /// inside its first frame.
     pub fn open(path: impl AsRef<Path>) -> Result<JournalReader, SourceError> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -79,18 +79,18 @@ impl JournalReader {
         self.closing.as_ref()
     }
 
-    /// Was the end reached without a closing frame?
+    /// Whether the end was reached without a closing frame.
     pub fn is_cut(&self) -> bool {
         self.lost.is_some()
     }
 
-    /// The same of a journal that is still being written: where it ends now nothing is lost.
+    /// The same for a journal that is still being written: its present end is not a loss.
     #[must_use]
     pub fn growing(self) -> JournalReader {
         JournalReader { is_growing: true, ..self }
     }
 
-    /// Its first bytes only, as another reader has found it.
+    /// Reads only its first bytes, up to a length that another reader found.
     #[must_use]
     pub fn up_to(self, length: u64) -> JournalReader {
         JournalReader { length: length.min(self.length), ..self }
@@ -100,22 +100,22 @@ impl JournalReader {
         self.is_growing
     }
 
-    /// Bytes of the file that are read.
+    /// Number of bytes of the file that are read.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Samples met since last asked.
+    /// Samples since the last call.
     pub fn take_samples(&mut self) -> Vec<Sample> {
         std::mem::take(&mut self.samples)
     }
 
-    /// Mounts met since last asked.
+    /// Mounts since the last call.
     pub fn take_mounts(&mut self) -> Vec<Mount> {
         std::mem::take(&mut self.mounts)
     }
 
-    /// Usages met since last asked.
+    /// Usages since the last call.
     pub fn take_usages(&mut self) -> Vec<TaskUsage> {
         std::mem::take(&mut self.usages)
     }
@@ -150,7 +150,7 @@ impl JournalReader {
         Err(refusal(&self.name, message.into(), "record again"))
     }
 
-    /// Reads a frame into `payload`; at the end or at damage says so and notes what is lost.
+    /// Reads a frame into `payload`; at the end or at damage returns that and records the loss.
     fn next_frame(&mut self) -> Result<Next, SourceError> {
         let mut header = [0; HEADER];
         if self.read(&mut header)? < HEADER {
@@ -158,7 +158,7 @@ impl JournalReader {
         }
         let header = FrameHeader::parse(&header);
         let left = self.length.saturating_sub(self.position + HEADER as u64);
-        // A length that the file does not have is never allocated.
+        // A length beyond the end of the file is never allocated.
         if u64::from(header.length) > left || header.sequence != self.sequence {
             return self.end();
         }
@@ -181,7 +181,7 @@ impl JournalReader {
         })
     }
 
-    /// No whole frame comes next: in a journal that is still being written, not yet.
+    /// No complete frame follows: in a journal that is still being written, not yet.
     fn end(&mut self) -> Result<Next, SourceError> {
         if !self.is_growing {
             return Ok(self.stop());
@@ -193,12 +193,12 @@ impl JournalReader {
     }
 
     fn stop(&mut self) -> Next {
-        // At least 1, so that a recording that merely was not closed is told of, too.
+        // At least 1, so that a recording that was merely not closed is reported, too.
         self.lost = Some(self.length.saturating_sub(self.position).max(1));
         Next::End
     }
 
-    /// Takes one frame; `None` if its payload makes no sense although its checksum is right.
+    /// Processes one frame; `None` if its payload is invalid although its checksum is right.
     fn take_frame(&mut self, kind: u32, batch: &mut Batch) -> Option<()> {
         match FrameKind::from_number(kind) {
             Some(FrameKind::Names) => self.names.add(&self.payload),
@@ -210,17 +210,17 @@ impl JournalReader {
                 self.closing = Some(Closing::decode(&self.payload)?);
                 Some(())
             }
-            // Asked for by `next_faults` and `next_raw`.
+            // `next_faults` and `next_raw` read these.
             Some(FrameKind::Faults | FrameKind::Raw) => Some(()),
-            // A second meta frame, or a kind of frame from a later version: not needed to go on.
+            // A second meta frame, or a kind of frame from a later version, can be skipped.
             Some(FrameKind::Meta) | None => Some(()),
         }
     }
 
-    /// The next page faults; all other frames are passed over. `None` at the end.
+    /// The next page faults; all other frames are skipped. `None` at the end.
     ///
     /// # Errors
-    /// The file can't be read on.
+    /// The file can't be read further.
     pub fn next_faults(&mut self) -> Result<Option<FaultBatch>, SourceError> {
         while self.closing.is_none() && self.lost.is_none() {
             let Next::Frame(kind) = self.next_frame()? else { break };
@@ -239,10 +239,10 @@ impl JournalReader {
         Ok(None)
     }
 
-    /// The next raw frame; all others are passed over. `None` at the end.
+    /// The next raw frame; all others are skipped. `None` at the end.
     ///
     /// # Errors
-    /// The file can't be read on.
+    /// The file can't be read further.
     pub fn next_raw(&mut self) -> Result<Option<&[u8]>, SourceError> {
         while self.closing.is_none() && self.lost.is_none() {
             let Next::Frame(kind) = self.next_frame()? else { break };
@@ -257,7 +257,7 @@ impl JournalReader {
         Ok(None)
     }
 
-    /// Bytes behind the last good frame, where that is not the last of all.
+    /// Bytes after the last valid frame, if that is not the last of all.
     pub fn lost_bytes(&self) -> u64 {
         self.lost.unwrap_or(0)
     }

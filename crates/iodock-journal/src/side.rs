@@ -1,4 +1,4 @@
-//! Frames of samples, mounts and task usages. Texts that repeat within a frame are written once.
+//! Frames of samples, mounts and task usages. Texts that are repeated within a frame are written once.
 
 use crate::wire::{put_bytes, put_quantity, put_signed, put_varint, Cursor};
 use iodock_event::{Mount, Sample, SampleKind, TaskUsage};

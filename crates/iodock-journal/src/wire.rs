@@ -14,7 +14,7 @@ pub fn put_signed(out: &mut Vec<u8>, value: i64) {
     put_varint(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
-/// A quantity that may be [`UNKNOWN`]: zigzag maps that to `u64::MAX`, one more wraps to 0.
+/// A quantity that may be [`UNKNOWN`]: zigzag maps that to `u64::MAX`, and adding one wraps to 0.
 pub fn put_quantity(out: &mut Vec<u8>, value: i64) {
     put_varint(out, (((value << 1) ^ (value >> 63)) as u64).wrapping_add(1));
 }
@@ -24,7 +24,7 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// A record of few numbers, put together where it stands: no growing buffer is asked at each byte.
+/// A record of a few numbers, built in place: avoids a capacity check per byte.
 pub struct ShortBytes {
     bytes: [u8; ShortBytes::ROOM],
     length: usize,
@@ -59,14 +59,14 @@ impl ShortBytes {
 
     #[inline]
     pub fn append_to(&self, out: &mut Vec<u8>) {
-        // A copy of a length that is known takes no call.
+        // A copy of constant length needs no function call.
         let end = out.len() + self.length;
         out.extend_from_slice(&self.bytes);
         out.truncate(end);
     }
 }
 
-/// What is left to read of a frame. Every getter returns `None` when the bytes do not suffice.
+/// The rest of a frame to be read. Every getter returns `None` if there are too few bytes.
 pub struct Cursor<'a> {
     bytes: &'a [u8],
 }

@@ -1,4 +1,4 @@
-//! Writing a journal.
+//! Writes a journal.
 
 use crate::encode::{has_side, DataCall, RecordEncoder};
 use crate::faults::encode_faults;
@@ -13,10 +13,10 @@ use std::time::Duration;
 
 const LOCK_TRIES: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
-/// A frame is written when its records take this many bytes: a few thousand calls.
+/// A frame is written when its records reach this size: a few thousand calls.
 const FRAME_BYTES: usize = 256 << 10;
 
-/// The journal could not be written (on). What was flushed before stays readable.
+/// The journal could not be written. Frames flushed before remain readable.
 #[derive(Debug)]
 pub struct JournalError {
     pub path: PathBuf,
@@ -56,18 +56,18 @@ impl JournalError {
     }
 }
 
-/// Appends to a journal. Records are collected and written a frame at a time: call
-/// [`JournalWriter::flush`] about once a second, for that is what a crash may cost.
+/// Appends to a journal. Records are collected and written a frame at a time: call [`JournalWriter::flush`]
+/// about once a second, because a crash loses what is not flushed.
 pub struct JournalWriter {
     path: PathBuf,
     file: File,
     encoder: RecordEncoder,
-    /// Losses and counts since the last frame; its records stay empty.
+    /// Losses and counts since the last frame; it contains no records.
     side: Batch,
-    /// Frames not yet written; empty but during a call.
+    /// Frames not yet written; empty except during a call.
     out: Vec<u8>,
     sequence: u32,
-    /// Length of the file up to the end of its last whole frame, and the frames up to there.
+    /// Length of the file up to the end of its last complete frame, and the number of frames.
     good_length: u64,
     good_sequence: u32,
     /// Records in `out`.
@@ -87,8 +87,8 @@ impl JournalWriter {
             Ok(file) => file,
             Err(source) => return Err(JournalError { path, source }),
         };
-        // Held as long as the recorder lives: who finds the journal unlocked may make tables of it. Where
-        // the file system has no locks, there is none.
+        // Held as long as the recorder lives: a process that finds the journal unlocked may make tables from
+        // it. File systems without locks go without.
         lock(&file);
         let mut writer = JournalWriter {
             path,
@@ -118,28 +118,28 @@ impl JournalWriter {
         &self.path
     }
 
-    /// Bytes this writer has written, for the recorder's own account.
+    /// Bytes that this writer has written, for the recorder's own account.
     pub fn written_bytes(&self) -> u64 {
         self.written
     }
 
-    /// Counts bytes that the recorder wrote beside the journal.
+    /// Counts bytes that the recorder wrote to other files.
     pub fn add_written(&mut self, bytes: u64) {
         self.written += bytes;
     }
 
-    /// Records given after a write error; they are lost.
+    /// Number of records received after a write error; they are lost.
     pub fn dropped_records(&self) -> u64 {
         self.dropped
     }
 
-    /// Did a write fail? From then on nothing is kept.
+    /// Whether a write failed. From then on nothing is stored.
     pub fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// Adds one record, whose texts lie in `batch`. An error is returned once; then records are only
-    /// counted ([`JournalWriter::dropped_records`]).
+    /// Adds one record, whose texts are in `batch`. An error is returned once; then records are only counted
+    /// ([`JournalWriter::dropped_records`]).
     pub fn push_record(&mut self, record: &Record, batch: &Batch) -> Result<(), JournalError> {
         if self.failed {
             self.dropped += 1;
@@ -152,7 +152,7 @@ impl JournalWriter {
         Ok(())
     }
 
-    /// The same of a data call.
+    /// The same for a data call.
     ///
     /// # Errors
     /// As `push_record`.
@@ -169,7 +169,7 @@ impl JournalWriter {
         Ok(())
     }
 
-    /// Adds all of a batch: records, forks, losses, counts.
+    /// Adds everything in a batch: records, forks, losses, counts.
     pub fn push(&mut self, batch: &Batch) -> Result<(), JournalError> {
         self.side.losses.merge(&batch.losses);
         self.side.counts.add(&batch.counts);
@@ -205,7 +205,7 @@ impl JournalWriter {
         self.write_side(FrameKind::Faults, || encode_faults(faults))
     }
 
-    /// Writes `payload` as it is, at once.
+    /// Writes `payload` unchanged, immediately.
     ///
     /// # Errors
     /// As `push_record`; afterwards nothing is written.
@@ -220,7 +220,7 @@ impl JournalWriter {
         self.write_out(payload)
     }
 
-    /// Writes what was collected, in one go. After it a killed recorder loses nothing of that.
+    /// Writes the collected frames in one go. A recorder killed after it loses none of them.
     pub fn flush(&mut self) -> Result<(), JournalError> {
         if self.failed {
             return Ok(());
@@ -229,14 +229,14 @@ impl JournalWriter {
         self.write_out(&[])
     }
 
-    /// Makes what was flushed survive a power cut too (fsync). Slow; not done otherwise.
+    /// Makes flushed frames survive a power cut, too (fsync). Slow; not done otherwise.
     pub fn sync(&mut self) -> Result<(), JournalError> {
         self.flush()?;
         self.file.sync_data().map_err(|source| JournalError { path: self.path.clone(), source })
     }
 
-    /// Writes what was collected and the closing frame. After a write error it is still tried: it is
-    /// small, and says how many records are missing.
+    /// Writes the collected frames and the closing frame. This is tried even after a write error: the frame
+    /// is small, and contains the number of missing records.
     pub fn close(mut self, closing: &Closing) -> Result<(), JournalError> {
         let flushed = self.flush();
         self.failed = false;
@@ -277,7 +277,7 @@ impl JournalWriter {
         fits.ok_or_else(|| self.error(io::ErrorKind::FileTooLarge.into()))
     }
 
-    /// Writes `out`, and `more` behind it.
+    /// Writes `out`, followed by `more`.
     fn write_out(&mut self, more: &[u8]) -> Result<(), JournalError> {
         let result = write_both(&mut self.file, &self.out, more);
         let length = (self.out.len() + more.len()) as u64;
@@ -294,7 +294,7 @@ impl JournalWriter {
         }
     }
 
-    /// Cuts the half frame off, so that the journal ends well, and gives up.
+    /// Removes an incomplete frame, so that the journal ends cleanly, and stops writing.
     fn error(&mut self, source: io::Error) -> JournalError {
         self.failed = true;
         self.dropped += self.pending;
@@ -307,7 +307,7 @@ impl JournalWriter {
     }
 }
 
-/// Who looks whether the recorder lives has the lock for a moment.
+/// A process that checks whether the recorder lives holds the lock for a moment.
 fn lock(file: &File) {
     for _ in 0..LOCK_TRIES {
         let Err(TryLockError::WouldBlock) = file.try_lock() else { return };
@@ -315,7 +315,7 @@ fn lock(file: &File) {
     }
 }
 
-/// One call to the system for both, as a rule: a long `second` is not copied first.
+/// Usually one system call for both: a long `second` is not copied first.
 fn write_both(file: &mut File, first: &[u8], second: &[u8]) -> io::Result<()> {
     let written = loop {
         match file.write_vectored(&[IoSlice::new(first), IoSlice::new(second)]) {

@@ -32,7 +32,7 @@ fn call_id(name: &str) -> CallId {
     CallId::intern(name.as_bytes()).unwrap()
 }
 
-/// Every kind of record, extreme values, texts that are no text.
+/// Every kind of record, extreme values, invalid UTF-8.
 fn everything() -> Batch {
     let mut batch = Batch::default();
     let mut read = RawCall::new(call_id("read"), 4711);
@@ -92,7 +92,7 @@ fn everything() -> Batch {
     batch
 }
 
-/// Records with their texts, comparable.
+/// Records with their texts in a comparable form.
 fn describe(batch: &Batch) -> Vec<String> {
     let show = |record: &Record| {
         let texts: Vec<Option<&[u8]>> = match record {
@@ -255,7 +255,7 @@ fn no_flipped_byte_gets_through() {
     }
 }
 
-/// Frames with right checksums and senseless payloads: what a hostile writer could make.
+/// Frames with right checksums and invalid payloads, as an attacker could create them.
 #[test]
 fn hostile_payloads_do_not_panic() {
     let folder = Folder::new("hostile");
@@ -331,7 +331,7 @@ fn a_large_run_of_records_is_flushed_by_itself() {
     assert!(records > 20_000 && records < 50_000, "{records}");
 }
 
-/// Needs root for a small file system of its own: `cargo test -p iodock-journal -- --ignored`.
+/// Needs root to mount a small file system: `cargo test -p iodock-journal -- --ignored`.
 #[test]
 #[ignore = "mounts a small tmpfs, which needs root"]
 fn a_full_disk_keeps_what_was_written() {

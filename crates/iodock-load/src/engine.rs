@@ -299,7 +299,8 @@ impl Engine {
 impl Children {
     /// Notes which ones have ended.
     ///
-    /// # Errors One ended unexpectedly: it was killed, or has an error in its slot.
+    /// # Errors
+    /// One ended unexpectedly: it was killed, or has an error in its slot.
     fn check(&mut self, shared: &Shared) -> Result<(), LoadError> {
         let mut broken = None;
         self.0.retain(|&child| {
@@ -330,7 +331,8 @@ impl Children {
 
     /// Waits for all; `soon`: kills those that take long.
     ///
-    /// # Errors One does not end even when killed.
+    /// # Errors
+    /// One does not end even when killed.
     fn end(&mut self, soon: bool) -> Result<(), LoadError> {
         let start = Instant::now();
         let mut killed = false;

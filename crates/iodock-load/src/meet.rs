@@ -52,7 +52,8 @@ pub struct Meeting {
 impl Meeting {
     /// Rank 0: creates the files for synchronising. The plan comes last, and shows that they exist.
     ///
-    /// # Errors The folder cannot be written.
+    /// # Errors
+    /// The folder cannot be written.
     pub fn open(tree: &Tree, job: &Job, plan: &Plan) -> Result<Self, LoadError> {
         let meeting = Meeting::of(job, tree.path().join("meet"));
         let made = fs::create_dir(&meeting.folder)
@@ -70,7 +71,8 @@ impl Meeting {
 
     /// Other ranks: waits for rank 0's tree and returns its plan. `on` is called at every turn.
     ///
-    /// # Errors It did not appear, or `on` requests a stop.
+    /// # Errors
+    /// It did not appear, or `on` requests a stop.
     pub fn join(
         plan: &Plan,
         job: &Job,
@@ -111,8 +113,8 @@ impl Meeting {
     /// Waits until all ranks are here. `on` is called at every turn; `tell` reports the waiting to the
     /// outside.
     ///
-    /// # Errors A rank stopped, did not arrive within ten minutes (five the first time), or `on` requests a
-    /// stop.
+    /// # Errors
+    /// A rank stopped, did not arrive within ten minutes (five the first time), or `on` requests a stop.
     pub fn barrier(
         &mut self,
         tell: &mut dyn FnMut(&Event),
@@ -152,7 +154,8 @@ impl Meeting {
         Ok(())
     }
 
-    /// # Errors A rank that is still needed has left.
+    /// # Errors
+    /// A rank that is still needed has left.
     fn check_others(&self) -> Result<(), LoadError> {
         let names = if self.rank == 0 {
             (1..self.size).map(|rank| format!("r{rank}")).collect()
@@ -193,7 +196,8 @@ impl Meeting {
 
     /// Stores this rank's results for rank 0, before the barrier at which rank 0 collects them.
     ///
-    /// # Errors They cannot be written.
+    /// # Errors
+    /// They cannot be written.
     pub fn hand_in(&self, step: u64, text: &str) -> Result<(), LoadError> {
         let name = format!("s{step}.{}", self.rank);
         self.write(&name, text).map_err(|error| LoadError::system(self.folder.join(name).display(), &error))
@@ -201,7 +205,8 @@ impl Meeting {
 
     /// Rank 0, after that barrier: the results of the other ranks.
     ///
-    /// # Errors A file with results is missing.
+    /// # Errors
+    /// A file with results is missing.
     pub fn collect(&self, step: u64) -> Result<Vec<String>, LoadError> {
         let mut texts = Vec::new();
         for rank in 1..self.size {

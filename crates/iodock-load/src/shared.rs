@@ -60,7 +60,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// # Errors There is not enough memory for the workers.
+    /// # Errors
+    /// There is not enough memory for the workers.
     pub fn new(workers: usize) -> io::Result<Self> {
         let length = size_of::<Control>() + workers * size_of::<Slot>();
         let base = map_anonymous(length, libc::MAP_SHARED)?;

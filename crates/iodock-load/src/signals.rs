@@ -53,7 +53,8 @@ pub fn leave_to_engine(engine: libc::pid_t) {
     }
 }
 
-/// # Errors A signal arrived, or the process at the other end of standard input is gone.
+/// # Errors
+/// A signal arrived, or the process at the other end of standard input is gone.
 pub fn check() -> Result<(), LoadError> {
     match ASKED.load(Ordering::SeqCst) {
         0 => {}
@@ -83,7 +84,8 @@ fn hear(patience: Duration) -> Result<(), LoadError> {
 
 /// Whether a start was allowed since the last call; waits this long for it.
 ///
-/// # Errors Those of `check`.
+/// # Errors
+/// Those of `check`.
 pub fn let_go(patience: Duration) -> Result<bool, LoadError> {
     if !LET_GO.load(Ordering::SeqCst) {
         hear(patience)?;

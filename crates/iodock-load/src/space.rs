@@ -147,7 +147,8 @@ impl Limits {
 
 /// Checks that there is room for `need`, plus a twentieth and 1 MiB for the file system's own tables.
 ///
-/// # Errors `NoSpace`, with the required and the available amount.
+/// # Errors
+/// `NoSpace`, with the required and the available amount.
 pub fn check(fd: RawFd, place: &str, need: Need) -> Result<(), LoadError> {
     let free = free(fd).map_err(|error| LoadError::system(place, &error))?;
     let quota = quota(fd);

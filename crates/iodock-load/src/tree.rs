@@ -86,7 +86,8 @@ pub struct Tree {
 impl Tree {
     /// Creates a tree in `directory`. `token` is given if several ranks must find it; otherwise it is random.
     ///
-    /// # Errors The folder cannot be written, or a tree of this name exists.
+    /// # Errors
+    /// The folder cannot be written, or a tree of this name exists.
     pub fn make(directory: &Path, token: Option<&str>) -> Result<Self, LoadError> {
         let token = match token {
             Some(token) => token.to_owned(),
@@ -116,7 +117,8 @@ impl Tree {
 
     /// The tree that another rank created.
     ///
-    /// # Errors It does not exist (yet).
+    /// # Errors
+    /// It does not exist (yet).
     pub fn join(directory: &Path, token: &str) -> io::Result<Self> {
         let path = directory.join(format!("{PREFIX}{token}"));
         let root = open_directory(libc::AT_FDCWD, &c_path(&path))?;
@@ -171,7 +173,8 @@ pub struct Cleaned {
 /// Removes this user's trees in `directory` that no check-up uses any more. `force`: includes those of other
 /// machines if locks do not show their use.
 ///
-/// # Errors The folder cannot be read.
+/// # Errors
+/// The folder cannot be read.
 pub fn clean(directory: &Path, force: bool) -> Result<Cleaned, LoadError> {
     let mut cleaned = Cleaned::default();
     let failed = |error: io::Error| LoadError::system(directory.display(), &error);

@@ -66,7 +66,8 @@ pub struct Worker<'a> {
 impl<'a> Worker<'a> {
     /// For loops without a timer.
     ///
-    /// # Errors A stop was requested.
+    /// # Errors
+    /// A stop was requested.
     #[inline]
     pub fn go_on(&self) -> Result<(), Ended> {
         if self.control.is_stopped() {
@@ -100,7 +101,8 @@ impl<'a> Timer<'a> {
 
     /// An operation ended after moving `bytes`. Returns whether there is time for another.
     ///
-    /// # Errors A stop was requested.
+    /// # Errors
+    /// A stop was requested.
     #[inline]
     pub fn done(&mut self, bytes: u64) -> Result<bool, Ended> {
         let end = now();

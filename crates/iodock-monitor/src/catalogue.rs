@@ -54,7 +54,8 @@ pub struct FileEntry {
 impl FileEntry {
     /// Adds the checksum of the file, which was just written.
     ///
-    /// # Errors Those of the file system.
+    /// # Errors
+    /// Those of the file system.
     pub fn with_checksum(self, folder: &Path) -> Result<FileEntry, MonitorError> {
         let path = folder.join(&self.file);
         let checksum = checksum::of_file(&path, &|| false).map_err(MonitorError::io(&path))?;
@@ -90,8 +91,9 @@ impl Catalogue {
     /// The catalogue of a folder. If there is none, an empty one is written before anything else, so that
     /// after a crash the next start recognises the store.
     ///
-    /// # Errors The folder contains other files, or the store is damaged or of a newer version; those of the
-    /// file system.
+    /// # Errors
+    /// The folder contains other files, or the store is damaged or of a newer version; those of the file
+    /// system.
     pub fn open(folder: &Path) -> Result<Catalogue, MonitorError> {
         let path = folder.join(FILE);
         let no_store = |why: String| MonitorError::NotAStore { path: path.clone(), why };
@@ -123,7 +125,8 @@ impl Catalogue {
         }
     }
 
-    /// # Errors Those of the file system; then the old one still counts.
+    /// # Errors
+    /// Those of the file system; then the old one still counts.
     pub fn write(&self, folder: &Path) -> Result<(), MonitorError> {
         // Numbers and texts always have a JSON form.
         let document = serde_json::to_string(self).unwrap_or_default();
@@ -132,7 +135,8 @@ impl Catalogue {
 
     /// The path of a new file below the store's folder, whose folder is created.
     ///
-    /// # Errors Those of the file system.
+    /// # Errors
+    /// Those of the file system.
     pub fn new_file(
         &mut self,
         folder: &Path,

@@ -7,7 +7,8 @@ use std::path::Path;
 
 /// Replaces a file's content.
 ///
-/// # Errors Those of the file system; the old content then remains.
+/// # Errors
+/// Those of the file system; the old content then remains.
 pub fn replace(path: &Path, content: &[u8]) -> Result<(), MonitorError> {
     let draft = path.with_extension("draft");
     let write = || {
@@ -22,7 +23,8 @@ pub fn replace(path: &Path, content: &[u8]) -> Result<(), MonitorError> {
 
 /// Makes names in the folder survive a power failure.
 ///
-/// # Errors Those of the file system.
+/// # Errors
+/// Those of the file system.
 pub fn sync_folder(folder: &Path) -> Result<(), MonitorError> {
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(MonitorError::io(folder))
 }

@@ -64,7 +64,8 @@ pub struct Flushed {
 impl Intake {
     /// Opens a store, or creates it, and reads from the journal what is not in its files.
     ///
-    /// # Errors It is in use or damaged, or the file system fails.
+    /// # Errors
+    /// It is in use or damaged, or the file system fails.
     pub fn open(folder: &Path) -> Result<Intake, MonitorError> {
         disk::make_folder(folder)?;
         let lock = lock(folder)?;
@@ -97,7 +98,8 @@ impl Intake {
     /// Accepts the frames of one sender. They are safe only after the next [`Intake::sync`], which may serve
     /// many.
     ///
-    /// # Errors The disk fails.
+    /// # Errors
+    /// The disk fails.
     pub fn take(&self, mut bytes: &[u8], terms: &Terms) -> Result<Taken, MonitorError> {
         let mut taken = Taken::default();
         while !bytes.is_empty() && !terms.most.is_some_and(|most| taken.work.is_spent(&most)) {
@@ -125,7 +127,8 @@ impl Intake {
 
     /// Writes everything accepted so far to the disk.
     ///
-    /// # Errors Those of the disk: its content is then unknown, and the next push begins a new journal.
+    /// # Errors
+    /// Those of the disk: its content is then unknown, and the next push begins a new journal.
     pub fn sync(&self) -> Result<(), MonitorError> {
         // A sync must not block other senders.
         let appended = self.live().journal.appended();
@@ -150,7 +153,8 @@ impl Intake {
 
     /// Writes the rows since the last flush into files.
     ///
-    /// # Errors Those of the file system; the rows are kept for the next flush.
+    /// # Errors
+    /// Those of the file system; the rows are kept for the next flush.
     pub fn flush(&self) -> Result<Flushed, MonitorError> {
         let mut catalogue = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
         let mut live = self.live();
@@ -185,7 +189,8 @@ impl Intake {
     /// Replaces files in one step: `replaced` are removed, `new` count from now on, and `rolled` are marked
     /// as summed up in them. Names are those of the catalogue.
     ///
-    /// # Errors One of `replaced` no longer counts, or the file system fails; then nothing is changed.
+    /// # Errors
+    /// One of `replaced` no longer counts, or the file system fails; then nothing is changed.
     pub fn replace(
         &self,
         replaced: &[String],
@@ -223,7 +228,8 @@ impl Intake {
 
     /// A new file: its name in the catalogue and its path.
     ///
-    /// # Errors Those of the file system.
+    /// # Errors
+    /// Those of the file system.
     pub fn new_file(
         &self,
         table: &str,

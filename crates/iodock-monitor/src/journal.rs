@@ -33,7 +33,8 @@ pub struct Appended {
 impl Appended {
     /// Waits until the data survive a power failure. One sync serves all threads that wait for it.
     ///
-    /// # Errors Those of the disk: its content is then unknown.
+    /// # Errors
+    /// Those of the disk: its content is then unknown.
     pub fn sync(&self) -> Result<(), MonitorError> {
         let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
         if *synced >= self.end {
@@ -50,7 +51,8 @@ impl Appended {
 impl Journal {
     /// Begins segment `number` and discards its earlier content.
     ///
-    /// # Errors Those of the file system.
+    /// # Errors
+    /// Those of the file system.
     pub fn begin(folder: &Path, number: u64) -> Result<Journal, MonitorError> {
         disk::make_folder(folder)?;
         let path = segment(folder, number);
@@ -65,7 +67,8 @@ impl Journal {
         self.number
     }
 
-    /// # Errors Those of the file system; the journal is then unchanged.
+    /// # Errors
+    /// Those of the file system; the journal is then unchanged.
     pub fn append(&mut self, frame: &[u8]) -> Result<(), MonitorError> {
         let path = segment(&self.folder, self.number);
         if let Err(error) = (&*self.file).write_all(frame) {
@@ -97,7 +100,8 @@ pub struct Replayed {
 
 /// Passes every batch from segment `first` on, in order of arrival.
 ///
-/// # Errors Those of the file system.
+/// # Errors
+/// Those of the file system.
 pub fn replay(folder: &Path, first: u64, take: &mut dyn FnMut(Batch)) -> Result<Replayed, MonitorError> {
     let mut replayed = Replayed { next: first, ..Replayed::default() };
     for (number, path) in segments(folder).map_err(MonitorError::io(folder))? {

@@ -77,7 +77,8 @@ struct Last {
 impl Readings {
     /// Converts the state of a store without steps.
     ///
-    /// # Errors It is damaged.
+    /// # Errors
+    /// It is damaged.
     pub fn without_steps(bytes: &[u8]) -> Result<Readings, postcard::Error> {
         let (senders, targets) = postcard::from_bytes(bytes)?;
         Ok(Readings { senders, targets, steps: Steps::default() })

@@ -90,7 +90,8 @@ impl Rows {
 
     /// Writes a file for every table that has rows, at the place that `path` returns.
     ///
-    /// # Errors Those of the file system.
+    /// # Errors
+    /// Those of the file system.
     pub fn write(
         &self,
         path: &mut dyn FnMut(&'static str) -> Result<std::path::PathBuf, MonitorError>,

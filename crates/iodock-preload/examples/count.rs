@@ -1,5 +1,5 @@
-//! Runs a program whose calls are counted, and shows what was counted: `count PROGRAM ARGUMENT...`, a line for each process
-//! and file; with MEMORY bytes for each process, and with QUIET only the program.
+//! Runs a program whose calls are counted, and prints the counters: `count PROGRAM ARGUMENT...`, a line for
+//! each process and file; with MEMORY bytes for each process, and with QUIET only the program.
 
 use iodock_preload::light::{words, Light, Table};
 use iodock_preload::session::{self, Session, Wanted};

@@ -1,4 +1,4 @@
-//! Says which of the files given make system calls of their own, and which: `own_calls FILE...`.
+//! Lists the files that make system calls without libc, and these calls: `own_calls FILE...`.
 
 use iodock_event::numbers_x86_64::NUMBERS;
 use iodock_preload::own_calls::{numbers_of, Number};

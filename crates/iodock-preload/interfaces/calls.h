@@ -1,11 +1,13 @@
-/* The calls that are taken, by what their arguments are. Their place here is their number in records; src/interfaces.rs has the same.
+/* The intercepted calls, by the kind of their arguments. The position in this list is the call's number in
+ * records; src/interfaces.rs has the same list.
  *
  *   POINTER (file, buffer, count, type, ...): at the file's own or shared position
  *   OFFSET  (file, offset, buffer, count, type, ...)
  *   PLAIN   (file, ...)
- *   the others are each of a kind of their own
+ *   each of the others is a separate kind
  *
- * Behind the name that of Fortran, whose arguments are the same, each by reference; the number says which of them, from 0, is the error code.
+ * The second name is that of Fortran, whose arguments are the same, each by reference; the number is the
+ * index, from 0, of the error code.
  */
 #define EACH_CALL(POINTER, OFFSET, PLAIN, OPEN, CLOSE, VIEW) \
 	OPEN(MPI_File_open, mpi_file_open, 5) \

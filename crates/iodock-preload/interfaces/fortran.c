@@ -1,6 +1,7 @@
-/* Calls of MPI-IO from Fortran: `mpi_file_write_at_`, and of the module mpi_f08 `mpi_file_write_at_f08_`, and `..._f08ts_` where MPICH describes
- * the buffer. Arguments are those of C, each by reference, then the error code and the lengths of texts. (Implementations that make C's calls
- * for them are told once.) */
+/* Calls of MPI-IO from Fortran: `mpi_file_write_at_`, and of the module mpi_f08 `mpi_file_write_at_f08_`,
+ * and `..._f08ts_` if MPICH describes the buffer. Arguments are those of C, each by reference, then the
+ * error code and the lengths of texts. (If an implementation makes C's calls for them, only the outer call
+ * is recorded.) */
 
 #include "interfaces.h"
 
@@ -10,7 +11,7 @@ typedef void fortran_call(word, word, word, word, word, word, word, word);
 
 static void *real[3][CALLS], *real_type_size;
 
-/* Handles are numbers of Fortran's own. */
+/* Handles are Fortran's own numbers. */
 #define HANDLE_AT(argument) ((word)*(const u32 *)(argument) | 1l << 40)
 #define NUMBER_AT(argument) (*(const int *)(argument))
 
@@ -36,7 +37,7 @@ static void copy_name(char *to, const char *name, word length) {
 	to[bytes > 0 ? bytes : 0] = 0;
 }
 
-/* As in mpi_io.c. What the call says is known where it has succeeded. */
+/* As in mpi_io.c. The facts about the call are known if it succeeded. */
 static void note(word *facts, enum kind kind, const word *given) {
 	if (kind == POINTER_KIND)
 		facts[BYTES] = bytes_of(NUMBER_AT(given[2]), given[3]);
@@ -51,7 +52,7 @@ static void note(word *facts, enum kind kind, const word *given) {
 		facts[HANDLE] = HANDLE_AT(given[4]);
 }
 
-/* In mpi_f08 the error code may be left out: then it is asked for here. */
+/* In mpi_f08 the error code may be omitted: then it gets a place here. */
 static void hand_on(const char *name, void **place, u32 number, enum kind kind, u32 error_at, word *given) {
 	int own_error = 0;
 	if (!given[error_at])

@@ -1,4 +1,4 @@
-/* Hints: what the program asked for as it opened a file, and what the implementation made of it. */
+/* Hints: those that the program set when it opened a file, and those that the implementation uses. */
 
 #include "interfaces.h"
 
@@ -18,14 +18,15 @@ static enum implementation found(void) {
 	static enum implementation one;
 	if (one == NOT_ASKED) {
 		none_of_open_mpi = iodock_find("ompi_mpi_info_null");
-		/* A program that names a variable of a library has a copy of its own, which is what all use. */
+		/* A program that refers to a library's variable has its own copy, which all code uses. */
 		none_of_program = dlsym ? dlsym(RTLD_DEFAULT, "ompi_mpi_info_null") : 0;
 		one = none_of_open_mpi ? OPEN_MPI : iodock_find("MPIR_Err_create_code") ? MPICH : OTHER;
 	}
 	return one;
 }
 
-/* Of other implementations it is not known what stands for no info; to ask that for its keys would end the program. */
+/* For other implementations the null value of info is not known, and querying its keys would abort the
+ * program. */
 static int is_info(word info) {
 	return found() == OPEN_MPI ? info != (word)none_of_open_mpi && info != (word)none_of_program : (int)info != NONE_OF_MPICH;
 }
@@ -54,7 +55,7 @@ static void tell(u32 number, const struct hint *hint) {
 	iodock_interface(HINTS, number, 0, 0, text);
 }
 
-/* Each key of `info`, with its value in `other` where that is not 0. */
+/* Reports each key of `info`, with its value in `other` unless that is 0. */
 static void tell_each(u32 number, word info, word other, int is_asked) {
 	int (*count_of)(word, int *) = (int (*)(word, int *))helper_of("PMPI_Info_get_nkeys", &key_count);
 	int (*key)(word, int, char *) = (int (*)(word, int, char *))helper_of("PMPI_Info_get_nthkey", &key_at);
@@ -68,7 +69,7 @@ static void tell_each(u32 number, word info, word other, int is_asked) {
 		if (key(info, i, hint.key) || !value(info, hint.key, own))
 			continue;
 		int is_in_other = other && value(other, hint.key, others);
-		/* Those in both were told with what was taken. */
+		/* Keys in both were reported together with the used value. */
 		if (!is_asked || !is_in_other)
 			tell(number, &hint);
 	}

@@ -1,4 +1,4 @@
-/* What the parts of the library of interfaces share. */
+/* Shared by the parts of the library of interfaces. */
 #ifndef IODOCK_INTERFACES_H
 #define IODOCK_INTERFACES_H
 
@@ -27,7 +27,7 @@ WEAK void iodock_interface(u32 part, u32 call, const word *facts, u32 count, con
 #define NUMBER(name, fortran, error_at) NUMBER_##name,
 enum { EACH_CALL(NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER) CALLS };
 
-/* What implementations make of a call themselves is theirs: only the outermost is told. */
+/* Calls that an implementation makes inside a call are its own: only the outermost is reported. */
 extern __thread u32 iodock_depth __attribute__((tls_model("initial-exec")));
 
 static inline int begins(u32 number) {
@@ -44,13 +44,13 @@ static inline void ends(u32 number, const word *facts, const char *text) {
 void iodock_tell_hints(u32 number, word info, word file);
 void *iodock_find(const char *name), *iodock_look_for(const char *name, void **place);
 
-/* The function of that name that comes next, looked for once. */
+/* The next function of that name, looked up once. */
 static inline void *next_of(const char *name, void **place) {
 	void *found = __atomic_load_n(place, __ATOMIC_RELAXED);
 	return likely(found) ? found : iodock_look_for(name, place);
 }
 
-/* The same of a function that the program did not ask for; 0: there is none, and what it would say is unknown. */
+/* The same for a function that the program did not call; 0: it does not exist, and its result is unknown. */
 static inline void *helper_of(const char *name, void **place) {
 	void *found = __atomic_load_n(place, __ATOMIC_RELAXED);
 	if (!likely(found))

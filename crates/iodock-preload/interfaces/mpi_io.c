@@ -1,6 +1,8 @@
-/* MPI-IO of any implementation, without its header: no handle, count or pointer is larger than a word, and no call has more arguments than
- * registers, so each is handed on as six words. Loaded before the program's libraries, beside the recorder's own (native/), which is told of
- * each call's beginning and end; without a recorder the calls are only handed on. It needs no library: what it asks of libc may not be there. */
+/* Intercepts MPI-IO of any implementation, without its header: no handle, count or pointer is larger than
+ * a word, and no call has more arguments than registers, so each call is passed on as six words. Loaded
+ * before the program's libraries, next to the recorder's own library (native/), which is notified of each
+ * call's beginning and end; without a recorder the calls are only passed on. It has no dependencies:
+ * functions of libc may be missing. */
 
 #include "interfaces.h"
 
@@ -11,7 +13,7 @@ enum { RTLD_LAZY = 1, RTLD_NOLOAD = 4 };
 
 WEAK void *dlopen(const char *path, int how);
 WEAK int dlclose(void *library);
-/* Of struct dl_phdr_info only the beginning. */
+/* Only the beginning of struct dl_phdr_info. */
 struct loaded { unsigned long at; const char *path; };
 WEAK int dl_iterate_phdr(int (*each)(struct loaded *, unsigned long, void *), void *given);
 
@@ -21,7 +23,7 @@ static void *real[CALLS], *real_type_size;
 __thread u32 iodock_depth __attribute__((tls_model("initial-exec")));
 
 enum { PATH_MOST = 4096 };
-/* The path of the library of MPI that `before` others come before. */
+/* The path of the MPI library that has `before` others before it. */
 struct wanted { u32 before; char path[PATH_MOST]; };
 
 static int is_of_mpi(const char *path) {
@@ -53,8 +55,9 @@ static void *find_in(const char *path, const char *name) {
 	return found;
 }
 
-/* A library that was loaded for another one alone (RTLD_LOCAL, as Python's modules are) is not among the next ones. It is opened after the
- * walk over all libraries, whose lock another thread's dlopen may wait for. */
+/* A library loaded only for another one (RTLD_LOCAL, like Python's modules) is not found by RTLD_NEXT. It
+ * is opened after the walk over all libraries, because another thread's dlopen may wait for the lock of
+ * that walk. */
 void *iodock_find(const char *name) {
 	void *found = dlsym ? dlsym(RTLD_NEXT, name) : 0;
 	for (u32 before = 0; !found && dlsym && dlopen && dlclose && dl_iterate_phdr; before++) {
@@ -67,16 +70,16 @@ void *iodock_find(const char *name) {
 	return found;
 }
 
-/* Other tools that take these calls come next; behind them stands the implementation. */
+/* Other tools that intercept these calls come next; the implementation is the last. */
 __attribute__((noinline)) void *iodock_look_for(const char *name, void **place) {
 	void *found = iodock_find(name);
 	if (!found)
-		__builtin_trap(); /* As the dynamic linker ends a program that lacks a function. */
+		__builtin_trap(); /* Ends the program, as the dynamic linker does if a function is missing. */
 	__atomic_store_n(place, found, __ATOMIC_RELAXED);
 	return found;
 }
 
-/* The call has succeeded, so the type is one: of another one the implementation would complain. */
+/* The call succeeded, so the type is valid: for an invalid one the implementation would report an error. */
 static word bytes_of(word count, word type) {
 	int bytes = 0;
 	if (count <= 0)
@@ -147,8 +150,8 @@ static word bytes_of(word count, word type) {
 		} \
 		return result; \
 	}
-/* (file, displacement, elementary type, file's type, representation, info): offsets count elementary types, of which nothing is left out where
- * the two types are one. */
+/* (file, displacement, elementary type, file's type, representation, info): offsets count elementary
+ * types, and there are no gaps if the two types are equal. */
 #define VIEW(name, fortran, error_at) \
 	HEAD(name) { \
 		HANDED_ON(name); \

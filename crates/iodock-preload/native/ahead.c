@@ -1,11 +1,12 @@
-/* Chunks mapped ahead by the thread that makes another one: new threads wait for each other as they map their stacks and heaps, and would for
- * their chunks. A chunk that no thread takes stays without a header. */
+/* Maps chunks in advance, in the thread that creates another one: new threads wait for each other while
+ * they map their stacks and heaps, and would also wait for their chunks. A chunk that no thread takes has
+ * no header. */
 
 #include "recorder.h"
 
 #define CHUNKS_AHEAD 4
 
-/* A thread is about to be made. */
+/* A thread is about to be created. */
 void map_ahead(void) {
 	struct ahead *ahead = blocks[0] ? &blocks[0]->ahead : 0;
 	if (!ahead || ahead->next || descriptors || session->closed || !becomes(&ahead->next, 0, AHEAD_CLOSED))
@@ -17,18 +18,18 @@ void map_ahead(void) {
 	if (!memory)
 		return;
 	ahead->origin = memory - index * bytes;
-	/* In the child of a handler's fork the word is wiped, and this fails: the chunks are its parent's. */
+	/* In the child of a handler's fork the word is wiped, and this fails: the chunks belong to its parent. */
 	becomes(&ahead->next, AHEAD_CLOSED, index * AHEAD_ONE | CHUNKS_AHEAD);
 }
 
-/* One of them and its number; 0 if there is none. */
+/* Returns one of them and its number; 0 if there is none. */
 u8 *take_ahead(u64 *index) {
 	struct ahead *ahead = blocks[0] ? &blocks[0]->ahead : 0;
 	if (!ahead)
 		return 0;
 	for (u64 next; (next = __atomic_load_n(&ahead->next, __ATOMIC_ACQUIRE)) & AHEAD_LEFT;) {
 		u8 *origin = ahead->origin;
-		/* The last one makes room for the next ones. */
+		/* Taking the last one makes room for new ones. */
 		u64 rest = (next & AHEAD_LEFT) > 1 ? next + AHEAD_ONE - 1 : 0;
 		if (becomes(&ahead->next, next, rest)) {
 			*index = next / AHEAD_ONE;
@@ -38,7 +39,7 @@ u8 *take_ahead(u64 *index) {
 	return 0;
 }
 
-/* The process ends: unused numbers are given back, unless others were given out since. */
+/* The process ends: unused numbers are returned, unless others were assigned since. */
 void give_back_ahead(void) {
 	u64 next = blocks[0] ? __atomic_load_n(&blocks[0]->ahead.next, __ATOMIC_ACQUIRE) : 0, left = next & AHEAD_LEFT;
 	if (left && becomes(&blocks[0]->ahead.next, next, 0))

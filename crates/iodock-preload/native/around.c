@@ -1,5 +1,6 @@
-/* Calls made by a trampoline, on the program's own stack: they may return on another stack (clone), twice (vfork), or not at all (exec, exit);
- * or their number is known only when they are made (syscall(3)). The stub visits this before and after. */
+/* Calls made by a trampoline, on the program's own stack: they may return on another stack (clone), twice
+ * (vfork), or not at all (exec, exit); or their number is known only at run time (syscall(3)). The stub
+ * calls this code before and after. */
 
 #include "recorder.h"
 #include "light.h"
@@ -9,7 +10,8 @@ const struct shape *shape_of(u32 number) {
 	return number < CALL_NUMBERS ? &session->shapes[number] : &session->shapes[CALL_NUMBERS - 1];
 }
 
-/* A word of what clone3 is given, 0 where the kernel will refuse it. What is in the same page of the stack as the frame can be read. */
+/* A word of clone3's argument, 0 if the kernel will refuse it. Memory in the same page of the stack as the
+ * frame is readable. */
 static u64 clone3_word(const u64 *arguments, u64 at) {
 	const u64 *word = (const u64 *)(arguments[0] + at);
 	u64 here = (u64)arguments >> 12, copy = 0;
@@ -27,20 +29,20 @@ static u64 clone_flags(u64 number, const u64 *arguments) {
 	return number == SYS_clone ? arguments[0] : number == SYS_vfork ? CLONE_VM | CLONE_VFORK : 0;
 }
 
-/* Is there room for `own` in the thread-local storage that a new thread is given, and is it 0 there? */
+/* Whether the thread-local storage for a new thread has space for `own`, and it is 0 there. */
 static int has_own_word(u64 number, const u64 *arguments) {
 	u64 storage = number == SYS_clone ? arguments[4] : clone3_word(arguments, CLONE3_TLS), word = 1, here;
 	__asm__("movq %%fs:0, %0" : "=r"(here));
 	return ask_for_word(&word, (const u64 *)(storage + ((u64)&own - here))) && !word;
 }
 
-/* A call made from here: where its frame would be if the stub made it. */
+/* A call made from here: the address that its frame would have if the stub made it. */
 static inline u64 flight_around(const struct frame *frame) {
 	return ((u64)frame - __builtin_offsetof(struct plain_frame, frame)) | NO_FRAME;
 }
 
-/* 0: the new thread will share our storage, so that one state would have two writers, or have none for it. (vfork's children have their parent
- * wait.) `outer`: for forget_interrupted() when the fork is over. */
+/* 0: the new thread will share our storage, so that one state would have two writers, or has none. (For
+ * vfork's children the parent waits.) `outer`: for forget_interrupted() when the fork is over. */
 static int before_fork(struct state *state, const struct frame *frame, u64 flags, struct interrupted **outer) {
 	u64 kind = flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS);
 	if (kind == CLONE_VM || (kind == (CLONE_VM | CLONE_SETTLS) && !has_own_word(frame->number, frame->arguments)))
@@ -84,14 +86,15 @@ static void write_beginning(struct state *state, const struct shape *shape, u64 
 		gather_exec(state, level, shape, arguments, &fields, now);
 	}
 	write_fields(state, level, shape, &fields, PHASE_ENTER, now, now, 0);
-	/* The chunk's memory can be given back at once. (A child of vfork leaves its parent's alone.) */
+	/* The chunk's memory can be freed immediately. (A child of vfork leaves its parent's chunk alone.) */
 	struct chunk *chunk = chunk_of(&state->streams[level]);
 	if (number == SYS_exit_group && !is_lent(state) && chunk)
 		chunk->over = 1, give_back_ahead();
 	leave(state, level, &here);
 }
 
-/* An entry of what is pending, and for calls other than fork and exec a note in flight. `made`: for an exec, if anything. */
+/* An entry in the list of pending calls, and for calls other than fork and exec a note in flight. `made`:
+ * the environment for an exec, if any. */
 static void begin(struct state *state, const struct shape *shape, const struct frame *frame, struct environment *made) {
 	u64 stack = stack_of(frame), start = ticks(), now = start >> TIME_SHIFT;
 	struct interrupted *outer = 0;
@@ -138,7 +141,7 @@ static u32 environment_place(const struct shape *shape) {
 	return shape->roles[0] == ROLE_PATH ? 2 : 3;
 }
 
-/* Nothing is counted in this process's table any more, or something is after all. */
+/* Nothing is counted in this process's table any more, or counting continues after all. */
 static void mark_table(const struct state *state, u32 over) {
 	if (session->table_bytes && light->table && !is_lent(state))
 		light->table->over = over;
@@ -149,7 +152,7 @@ static void record_exit(struct state *state, const struct shape *shape, const st
 	if (state->flight != flight_lent(state))
 		write_no_return(state, now);
 	end_with_thread(state, now);
-	/* (Where calls are counted, a thread has no chunk for its own sake.) */
+	/* (When calls are counted, a thread has no chunk of its own.) */
 	if (!session->table_bytes || frame->number == SYS_exit_group || state->streams[0].chunk)
 		write_beginning(state, shape, frame->number, frame->arguments, now);
 	if (frame->number == SYS_exit_group)
@@ -159,7 +162,7 @@ static void record_exit(struct state *state, const struct shape *shape, const st
 }
 
 static void record_fork_or_exec(struct state *state, const struct shape *shape, struct frame *frame, u64 now) {
-	/* What was abandoned is not the child's to find, nor what a handler abandons now. */
+	/* The child must find neither abandoned calls nor those that a handler abandons now. */
 	if (state->flight && was_abandoned(state, state->flight, flight_around(frame)))
 		write_no_return(state, now);
 	if (shape->kind == KIND_FORK) {
@@ -170,7 +173,7 @@ static void record_fork_or_exec(struct state *state, const struct shape *shape, 
 	mark_table(state, 1);
 	struct environment *made = prepare_exec(state, shape, frame, environment_place(shape), now);
 	trace_exec(state, made);
-	/* (In the child of a handler's fork the state is out of use.) */
+	/* (In the child of a handler's fork the state is unused.) */
 	if (state->taken)
 		begin(state, shape, frame, made);
 }
@@ -180,7 +183,8 @@ static void record_before(struct frame *frame) {
 	const struct shape *shape = shape_of((u32)frame->number);
 	struct state *state = mine(now, stack);
 	if (!state) {
-		/* The recorder has gone, and perhaps the library. (The memory goes with the exec; of one that fails it is lost.) */
+		/* The recorder has ended, and perhaps its library is removed. (The memory is freed by the exec; if that
+		 * fails it is leaked.) */
 		struct environment *made = shape->kind == KIND_EXEC ? new_environment() : 0;
 		if (made)
 			make_environment(made, &frame->arguments[environment_place(shape)]);
@@ -207,7 +211,8 @@ static void record_before(struct frame *frame) {
 	}
 }
 
-/* An exec has our library in its environment, and a fork copies `stopped` before it copies the filter. (A vfork's child shares `stopped`.) */
+/* An exec has our library in its environment, and a fork copies `stopped` before it copies the filter. (A
+ * vfork's child shares `stopped`.) */
 static int must_not_meet_a_filter(const struct frame *frame) {
 	enum kind kind = shape_of((u32)frame->number)->kind;
 	return kind == KIND_EXEC || (kind == KIND_FORK && !(clone_flags(frame->number, frame->arguments) & CLONE_VM));
@@ -226,7 +231,7 @@ void iodock_record_before(struct frame *frame) {
 		/* (See iodock_record.) */
 		if (!*(volatile u32 *)&stopped)
 			record_before(frame);
-		/* (What clone3 is given may have to be asked for, which a filter may forbid.) */
+		/* (clone3's argument may have to be read by a call that a filter may forbid.) */
 		if (!*(volatile u32 *)&stopped && must_not_meet_a_filter(frame))
 			hold();
 		end_own_calls(began_in);
@@ -266,7 +271,7 @@ static void record_after(struct frame *frame) {
 		return;
 	u64 end = ticks() >> TIME_SHIFT;
 	if (!state->taken) {
-		/* The child of a fork: a chunk of its own, so that it is known even if it makes no call. */
+		/* The child of a fork gets its own chunk, so that it is known even if it makes no call. */
 		if ((state = adopt(end)) != 0)
 			record_control(state, CONTROL_TASK, end);
 		return;
@@ -281,7 +286,7 @@ static void record_after(struct frame *frame) {
 		pending = begun(state, stack_of(frame));
 	}
 	if (!pending && state->flight == flight_around(frame)) {
-		/* Its entry was given up for others. */
+		/* Its entry was given up to make room for others. */
 		count_lost(1);
 		come_back(state, flight_around(frame));
 		end_flight(state);
@@ -296,7 +301,7 @@ void iodock_record_after(struct frame *frame) {
 	if (!session)
 		return;
 	end_hold();
-	/* (`own` is not to be read then: see stop.c.) */
+	/* (`own` must not be read then: see stop.c.) */
 	if (stopped) {
 		give_back_copy();
 		return;

@@ -1,5 +1,5 @@
-/* Calls of many parts: requests of libaio, submitted and completed; messages. Another thread may have given the control blocks back meanwhile:
- * they are read as the kernel would. */
+/* Calls with several parts: requests of libaio, submitted and completed; messages. Another thread may have
+ * freed the control blocks in between, so they are read through the kernel. */
 
 #include "recorder.h"
 
@@ -34,7 +34,7 @@ static u8 *put_block(u8 *at, struct blocks *blocks, u64 address, const u64 *word
 	return at;
 }
 
-/* The words that the pieces begin at. */
+/* The addresses of the pieces. */
 int read_words(struct blocks *blocks, u64 some) {
 	long bytes = (long)(some * sizeof(blocks->words[0]));
 	for (u64 i = 0; i < some; i++)
@@ -64,7 +64,8 @@ static u8 *put_events(u8 *at, const u64 *event, u64 count) {
 	return at;
 }
 
-/* Bytes, and the control data where it passes descriptors and there is room. `came`: they were received, perhaps over themselves. */
+/* Bytes, and the control data if it contains descriptors and there is room. `came`: the message was
+ * received, perhaps over its own structures. */
 static u8 *put_messages(u8 *at, u8 *limit, const u8 *message, u64 count, int came) {
 	for (; count; count--, message += MESSAGE_BYTES) {
 		const u8 *control = 0;
@@ -77,7 +78,8 @@ static u8 *put_messages(u8 *at, u8 *limit, const u8 *message, u64 count, int cam
 	return at;
 }
 
-/* The items are made where the record's text will stand, or behind it. What is more than MOST_ITEMS is counted as lost. */
+/* The items are written at the place of the record's text, or after it. More than MOST_ITEMS are counted
+ * as lost. */
 NOINLINE void gather_items(struct state *state, u32 level, const struct shape *shape, const u64 *arguments, struct fields *f, u64 now, s64 result) {
 	u64 count = (u64)result < MOST_ITEMS ? (u64)result : MOST_ITEMS;
 	u64 bytes = count * ITEM_BYTES + MOST_ANCILLARY;

@@ -1,27 +1,27 @@
-/* Chunks: the pieces of the session's file that records are written into, and how a record is committed. */
+/* Chunks: the parts of the session's file that records are written to, and the commit of a record. */
 
 #include "recorder.h"
 
-/* The stream's next record begins a chunk. The memory stays, for that. */
+/* The stream's next record begins a new chunk. The memory is kept for that. */
 static void forget_chunk(struct stream *stream) {
 	set(stream->limit, 0);
 	set(stream->at, 0);
 	stream->chunk = 0;
 }
 
-/* Memory and number of a stream's next chunk, 0 if there is none; and how often it was used before. */
+/* Memory and number of a stream's next chunk, 0 if there is none; and how many times it was used before. */
 static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64 *index, u32 *generation) {
 	u8 *memory = 0;
 	*generation = 0;
 	forget_chunk(stream);
 	set(state->is_mapping, 1);
-	/* (A stream is named by its first number, which has to be its lowest.) */
+	/* (A stream is identified by its first number, which must be its lowest.) */
 	if (level == 0 && stream->sequence && (memory = use_again(state, index)) != 0)
 		*generation = ((struct chunk *)memory)->generation + 1;
 	else if (!state->memory[level] && !stream->sequence)
 		memory = take_ahead(index);
 	if (!memory) {
-		/* (A number that could not be mapped is kept, so that each failing thread uses up no more than one.) */
+		/* (A number that could not be mapped is kept, so that each failing thread wastes only one.) */
 		u64 kept = __atomic_exchange_n(&state->kept_number, 0, __ATOMIC_RELAXED);
 		*index = kept ? kept - 1 : __atomic_fetch_add(&session->next_chunk, 1, __ATOMIC_RELAXED);
 		u64 at = session->chunks_at + *index * session->chunk_bytes;
@@ -43,7 +43,7 @@ static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64
 	return memory;
 }
 
-/* The call in flight goes with its thread into the next chunk. (A reader looks at the last one only.) */
+/* The call in flight moves with its thread to the next chunk. (A reader examines only the last one.) */
 static void keep_flight(struct state *state) {
 	const struct chunk *old = state->streams[0].chunk;
 	if (state->kept.call || !old || !state->flight)
@@ -62,12 +62,13 @@ static void take_flight(struct state *state, struct chunk *chunk) {
 	state->kept.call = 0;
 }
 
-/* Is the chunk that was begun at that turn still the stream's last? Another coroutine may have begun one. */
+/* Whether the chunk that was begun at that turn is still the stream's last. Another coroutine may have
+ * begun one. */
 static inline int is_turn(const struct state *state, u32 level, u8 turn) {
 	return *(const volatile u8 *)&state->turns[level] == turn;
 }
 
-/* The magic number comes last: with it a reader finds the rest. */
+/* The magic number is written last: it marks the header as complete. */
 static void write_header(struct state *state, u32 level, struct chunk *chunk, u64 now) {
 	struct stream *stream = &state->streams[level];
 	stream->task = task_of(state);
@@ -86,7 +87,7 @@ static void write_header(struct state *state, u32 level, struct chunk *chunk, u6
 	chunk->magic = CHUNK_MAGIC;
 }
 
-/* A chunk is read alone: its first records are predicted from nothing. */
+/* Chunks are decoded independently: the first records of a chunk are predicted from zeros. */
 static void predict_nothing(struct state *state, u32 level, u64 now) {
 	struct stream *stream = &state->streams[level];
 	stream->last_end = now;
@@ -132,7 +133,7 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 			state->kept.call = 0;
 		return 0;
 	}
-	/* Many programs need one page. A thread that has filled two chunks will fill this one. */
+	/* Many programs need one page. A thread that has filled two chunks will fill this one, too. */
 	u64 first_bytes = stream->sequence > 1 ? session->chunk_bytes : stream->sequence ? 16384 : 4096;
 	if (!populate(memory, memory + first_bytes)) {
 		__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);
@@ -142,11 +143,12 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	struct chunk *chunk = (struct chunk *)memory;
 	if (!is_turn(state, level, turn))
 		return 0;
-	/* In the child of a handler's fork the state is out of use, and the chunk its parent's. (From here on leave_to_nobody() finds it.) */
+	/* In the child of a handler's fork the state is unused, and the chunk belongs to its parent. (From here
+	 * on leave_to_nobody() finds it.) */
 	set(stream->chunk, chunk);
 	if (!state->taken)
 		return 0;
-	/* The recorder sees another chunk from here on, which the magic number will say has begun. */
+	/* From here on the recorder sees another chunk; the magic number will mark it as begun. */
 	set(chunk->magic, 0);
 	chunk->generation = generation;
 	if (!stream->sequence)
@@ -156,16 +158,17 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	return go_on_in(state, level, turn, chunk, memory + first_bytes);
 }
 
-/* A page of shared memory takes longer to make than to ask for. */
+/* Creating a page of shared memory takes longer than requesting it. */
 #define GROW_MOST 8192ul
 
-/* Room for `bytes` more at stream->at. */
+/* Makes room for `bytes` more at stream->at. */
 NOINLINE int extend(struct state *state, u32 level, u64 bytes, u64 now) {
 	struct stream *stream = &state->streams[level];
 	struct chunk *chunk = chunk_of(stream);
 	u8 *before = *(u8 *volatile *)&stream->limit, *at = *(u8 *volatile *)&stream->at;
 	u64 have = (u64)(before - (u8 *)chunk);
-	/* An abandoned one has no limit. (Nor do the three belong together if another coroutine has begun a chunk since the first was read.) */
+	/* An abandoned chunk has no limit. (The three values do not match either if another coroutine has begun a
+	 * chunk since the first was read.) */
 	if (chunk && before && have <= session->chunk_bytes && at >= (u8 *)chunk && at <= before) {
 		u8 *end = (u8 *)chunk + session->chunk_bytes;
 		u64 need = ((u64)(at + bytes - before) + 4095) & ~4095ul;
@@ -173,7 +176,7 @@ NOINLINE int extend(struct state *state, u32 level, u64 bytes, u64 now) {
 		if (grow < need)
 			grow = need;
 		u8 *limit = before + grow < end ? before + grow : end;
-		/* (Unless it has been abandoned meanwhile, or has grown.) */
+		/* (Unless it was abandoned in between, or has grown.) */
 		if (at + bytes <= end)
 			return populate(before, limit) &&
 			       __atomic_compare_exchange_n(&stream->limit, &before, limit, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -183,8 +186,8 @@ NOINLINE int extend(struct state *state, u32 level, u64 bytes, u64 now) {
 	return stream->at + bytes <= stream->limit || extend(state, level, bytes, now);
 }
 
-/* Where the next record of up to `bytes` may be written; 0: it is lost. (A handler may switch to another coroutine, which writes a record on this
- * level and begins another chunk: this one has been abandoned then.) */
+/* Address for the next record of up to `bytes`; 0: it is lost. (A handler may switch to another coroutine,
+ * which writes a record on this level and begins another chunk: then this one has been abandoned.) */
 ALWAYS u8 *room(struct state *state, u32 level, u64 bytes, u64 now) {
 	struct stream *stream = &state->streams[level];
 	if (unlikely(stream->task != task_of(state)) && stream->chunk)
@@ -202,8 +205,9 @@ ALWAYS u8 *room(struct state *state, u32 level, u64 bytes, u64 now) {
 	return 0;
 }
 
-/* May this record be the next one of its stream and chunk? Not where a handler has switched to another coroutine while it was written, whose
- * records have gone on from there: what this one was predicted from is not as the reader knows it then. */
+/* Whether this record may be the next one of its stream and chunk. False if a handler has switched to
+ * another coroutine while it was being written, whose records continued from there: then the reader does
+ * not have the values that this one was predicted from. */
 static ALWAYS int is_next(struct stream *stream, const struct chunk *chunk, const u8 *begin, const u8 *end) {
 	if (likely(stream->at == begin && end <= stream->limit && chunk && begin == (const u8 *)chunk + chunk->used))
 		return 1;
@@ -212,14 +216,14 @@ static ALWAYS int is_next(struct stream *stream, const struct chunk *chunk, cons
 	return 0;
 }
 
-/* (Has the stream begun another chunk just as that was said?) */
+/* (The stream may have begun another chunk at this moment.) */
 static ALWAYS void go_on_at(struct stream *stream, const struct chunk *chunk, u8 *end) {
 	set(stream->at, end);
 	if (unlikely(chunk_of(stream) != chunk))
 		stream->limit = 0;
 }
 
-/* From here on the record is there, whatever happens to this process. */
+/* From here on the record is complete, whatever happens to this process. */
 ALWAYS void commit(struct stream *stream, const u8 *begin, u8 *end) {
 	struct chunk *chunk = chunk_of(stream);
 	if (!is_next(stream, chunk, begin, end))
@@ -228,7 +232,7 @@ ALWAYS void commit(struct stream *stream, const u8 *begin, u8 *end) {
 	*(volatile u32 *)&chunk->used = (u32)(end - (u8 *)chunk);
 }
 
-/* The same of the call in flight, which is no longer in flight from here on: both are one word. */
+/* The same for the call in flight, which is no longer in flight from here on: both are one word. */
 ALWAYS void commit_landing(struct stream *stream, const u8 *begin, u8 *end) {
 	struct chunk *chunk = chunk_of(stream);
 	if (!is_next(stream, chunk, begin, end))

@@ -1,4 +1,4 @@
-/* How many reads and writes the kernel has counted, from which a reader tells how many were not seen. */
+/* The kernel's count of reads and writes, from which a reader computes how many were not recorded. */
 
 #include "recorder.h"
 
@@ -33,7 +33,8 @@ static int ask_for_count(u64 *count, const char *path) {
 	return add_number(count, text, "syscr: ") && add_number(count, text, "syscw: ");
 }
 
-/* The counts of this thread and of its process (with ended threads and children waited for), and how often its threads have waited. */
+/* The counts of this thread and of its process (including ended threads and children that were waited
+ * for), and the number of its context switches. */
 void write_counted(struct state *state, u32 level, u64 now) {
 	u64 by_thread, by_process, used[RUSAGE_WORDS];
 	if (!session->counts || failed(kernel2(SYS_getrusage, RUSAGE_SELF, used)) || !ask_for_count(&by_thread, "/proc/thread-self/io") ||
@@ -47,9 +48,9 @@ void write_counted(struct state *state, u32 level, u64 now) {
 	commit_control(state, level, begin, at, now);
 }
 
-/* The kernel goes on counting after an exec, before this library is loaded again. */
+/* The kernel continues to count after an exec, before this library is loaded again. */
 void count_before_exec(struct state *state, u64 now) {
-	/* (In the child of a handler's fork the state is out of use.) */
+	/* (In the child of a handler's fork the state is unused.) */
 	if (!state->taken)
 		return;
 	struct place here;

@@ -1,21 +1,22 @@
-/* The environment of an exec with our library put back, so that programs started with one of their own (env -i) are recorded too; or without the
- * library, where it can't be loaded. The kernel has not seen it yet, and it may be anything: the kernel is asked what of it can be read. */
+/* The environment of an exec with our library restored, so that programs started with their own
+ * environment (env -i) are recorded too; or without the library, if it can't be loaded. The kernel has not
+ * checked the environment yet, and it may be invalid: so it is read through the kernel. */
 
 #include "recorder.h"
 
 #define MOST_VARIABLES 2000
-#define NAME_MOST 16 /* more than the names that are looked for */
-#define SOME 64 /* variables that are looked at at once */
+#define NAME_MOST 16 /* more than the length of the searched names */
+#define SOME 64 /* variables examined at a time */
 #define TEXTS (4 * (PATH_LIMIT + 1024))
 
-/* In most cases few of its pages are touched: each has its price, at each exec. */
+/* Usually few of its pages are touched: each costs time at each exec. */
 struct environment {
 	u64 pages[SOME][2];
 	u8 bytes[SOME];
 	enum sight sight; /* of the program that is executed */
 	u32 used; /* of the texts: old and new variables */
-	u32 is_foreign; /* the program must not be given the library */
-	u32 is_made; /* the list is the program's own with ours in it, or without */
+	u32 is_foreign; /* the program must not get the library */
+	u32 is_made; /* the list is the program's own plus our variables, or without them */
 	u64 list[MOST_VARIABLES + 3];
 	u8 texts[TEXTS];
 	u8 head[HEAD_BYTES + NOTE_BYTES]; /* of the program's file */
@@ -32,7 +33,8 @@ void give_back_environment(struct environment *environment) {
 		kernel2(SYS_munmap, environment, ENVIRONMENT_BYTES);
 }
 
-/* Where the next text may be written, with room for PATH_LIMIT and a little; keep_text says how much of it is used. */
+/* Address for the next text, with room for PATH_LIMIT and a little; keep_text records how much of it is
+ * used. */
 static u8 *next_text(struct environment *environment) {
 	return environment->texts + environment->used;
 }
@@ -57,7 +59,8 @@ static long read_list(struct environment *environment, const u64 *from) {
 	return from ? -1 : 0;
 }
 
-/* Can the variables be read, each up to the end of its page? One byte of each page is read: there are few. */
+/* Whether the variables are readable, each up to the end of its page. One byte of each page is read,
+ * because there are few pages. */
 static int are_there(struct environment *environment, const u64 *list, u64 count) {
 	u64 pages = 0;
 	for (u64 i = 0; i < count; i++) {
@@ -71,7 +74,8 @@ static int are_there(struct environment *environment, const u64 *list, u64 count
 	return read_pieces(environment->bytes, pages, environment->pages, pages) == (long)pages;
 }
 
-/* Where our library, and behind it that of interfaces where there is one, stands in a list of libraries, -1 if it does not. */
+/* Position of our library (and the library of interfaces after it, if present) in a list of libraries, -1
+ * if it is missing. */
 long place_of_library(const u8 *value) {
 	u64 count = length((const u8 *)library, sizeof(session->preloaded));
 	for (long at = 0;; at++) {
@@ -85,7 +89,7 @@ long place_of_library(const u8 *value) {
 	}
 }
 
-/* The variable's page is there; what comes behind it may not be. */
+/* The variable's page is readable; the next one may not be. */
 static int variable_begins(u64 variable, const char *with) {
 	u8 head[NAME_MOST] = {0};
 	if ((variable & 4095) <= 4096 - NAME_MOST)
@@ -98,7 +102,7 @@ static int variable_begins(u64 variable, const char *with) {
 
 struct variables {
 	long count, preload, session;
-	u32 only_lists; /* the program is not to run: ldd asks the dynamic linker what it would load */
+	u32 only_lists; /* the program will not run: ldd makes the dynamic linker list the libraries */
 };
 
 static int find_variables(struct environment *environment, const u64 *from, struct variables *found) {
@@ -121,14 +125,15 @@ static int find_variables(struct environment *environment, const u64 *from, stru
 	return count >= 0;
 }
 
-/* Does it name this session? Else the program begins another recording, by itself. */
+/* Whether it names this session. If not, the program begins another recording itself. */
 static int is_this_session(struct environment *environment, u64 variable) {
 	u8 *text = next_text(environment);
 	u64 count = length((const u8 *)session->session, sizeof(session->session));
 	return copy_path(text, (const u8 *)variable) && begins(text + 15, session->session) && !text[15 + count];
 }
 
-/* Rights to open files that its user no longer has (setpriv --reuid) are lost by exec: access asks without them, but as the real user. */
+/* Access to open files that the user no longer has (setpriv --reuid) is lost by exec: access(2) checks
+ * this, but for the real user. */
 static int is_readable_behind_exec(void) {
 	long user = kernel1(SYS_getuid, 0);
 	if (!user || user != kernel1(SYS_geteuid, 0))
@@ -136,18 +141,19 @@ static int is_readable_behind_exec(void) {
 	return kernel3(SYS_access, session->library, R_OK, 0) != -EACCES;
 }
 
-/* The dynamic linker complains of a library that it can't open: behind chroot or Landlock, with fewer rights, or when the recorder has gone. */
+/* The dynamic linker prints an error about a library that it can't open: after chroot or Landlock, with
+ * fewer rights, or when the recorder has ended. */
 static int can_be_loaded(void) {
 	long file = kernel3(SYS_open, session->library, O_CLOEXEC | O_NONBLOCK, 0);
 	if (!failed(file))
 		kernel1(SYS_close, file);
-	/* (Where there is no descriptor left it is asked for by name.) */
+	/* (If no descriptor is free it is checked by name.) */
 	if (file == -EMFILE || file == -ENFILE)
 		file = kernel(SYS_faccessat2, AT_FDCWD, (long)session->library, R_OK, AT_EACCESS, 0, 0);
 	return file != -ENOENT && file != -EACCES && file != -ENOTDIR && file != -EPERM && is_readable_behind_exec();
 }
 
-/* `old`: the list of libraries, behind its name. */
+/* `old`: the list of libraries, after its name. */
 static void put_ours_in(struct environment *environment, struct variables *found, const u8 *old) {
 	if (found->preload < 0)
 		found->preload = found->count++;
@@ -174,14 +180,14 @@ static void take_ours_out(struct environment *environment, const struct variable
 	u8 *preload = next_text(environment);
 	keep_text(environment, put_other_libraries(preload, old, (u64)at));
 	environment->list[found->preload] = (u64)preload;
-	/* The last variable takes the place of an empty one. */
+	/* The last variable replaces an empty one. */
 	if (!preload[11]) {
 		environment->list[found->preload] = environment->list[found->count - 1];
 		environment->list[found->count - 1] = 0;
 	}
 }
 
-/* The list of libraries is copied, behind LD_PRELOAD=. 0: it can't be read, or is too long. */
+/* Copies the list of libraries after LD_PRELOAD=. 0: it is unreadable, or too long. */
 static int copy_preload(struct environment *environment, const struct variables *found) {
 	u8 *old = next_text(environment);
 	/* (An empty list behind no name.) */
@@ -193,7 +199,7 @@ static int copy_preload(struct environment *environment, const struct variables 
 	return 1;
 }
 
-/* Makes *argument the environment with our library in it, or without, where it can't be loaded. */
+/* Sets *argument to the environment with our library, or without it if it can't be loaded. */
 void make_environment(struct environment *environment, u64 *argument) {
 	struct variables found;
 	const u8 *old = next_text(environment) + 11;
@@ -212,13 +218,14 @@ void make_environment(struct environment *environment, u64 *argument) {
 	environment->is_made = 1;
 }
 
-/* Looks at the program of an exec, and makes its environment. (Shells try one folder after the other: where no program is, nothing is made.) It
- * touches nothing of the thread's: a handler may execute or fork meanwhile. */
+/* Examines the program of an exec, and creates its environment. (Shells try one folder after the other: if
+ * there is no program, nothing is created.) It does not use the thread's state, because a handler may
+ * execute or fork in between. */
 struct environment *prepare_exec(struct state *state, const struct shape *shape, struct frame *frame, u32 environment_at, u64 now) {
 	struct program program = open_program(frame->arguments, shape->roles[0] == ROLE_PATH ? 0 : 1);
 	if (program.file == -ENOENT || program.file == -ENOTDIR)
 		return 0;
-	/* (Before we read anything ourselves.) */
+	/* (Before our own reads.) */
 	count_before_exec(state, now);
 	struct environment *environment = new_environment();
 	if (!environment) {
@@ -230,13 +237,14 @@ struct environment *prepare_exec(struct state *state, const struct shape *shape,
 	return environment;
 }
 
-/* Where the library will not see what comes, the recorder is asked to trace it. */
+/* If the library will not see the program's calls, asks the recorder to trace it. */
 void trace_exec(struct state *state, const struct environment *environment) {
 	if (environment)
 		before_exec(state, environment->sight);
 }
 
-/* An exec has failed. With too many arguments it may succeed without our variables; else the error stays. */
+/* An exec has failed. If there were too many arguments, it may succeed without our variables; otherwise
+ * the error stands. */
 s64 execute_again(struct state *state, const struct pending *exec, u32 environment_at, s64 result) {
 	struct environment *environment = exec->exec.made;
 	struct given given;

@@ -1,9 +1,9 @@
-/* What is about to be executed: will it load this library? */
+/* Determines whether the program about to be executed will load this library. */
 
 #include "recorder.h"
 
 enum { TYPE = 0170000, TYPE_PLAIN = 0100000, SET_USER = 04000, SET_GROUP = 02010 /* with the right to execute */ };
-#define SCRIPTS 5 /* that interpret scripts, as deep as the kernel goes */
+#define SCRIPTS 5 /* levels of interpreted interpreters, as in the kernel */
 
 /* The note of that type and name (four bytes with its NUL); 0: there is none. */
 const u32 *find_note(const u8 *at, u64 bytes, u32 type, u32 name) {
@@ -16,7 +16,7 @@ const u32 *find_note(const u8 *at, u64 bytes, u32 type, u32 name) {
 	return 0;
 }
 
-/* Is this the path of glibc's dynamic linker for x86-64, wherever it lies? */
+/* Whether this is the path of glibc's dynamic linker for x86-64, in any folder. */
 static int is_ours(const u8 *linker, u64 bytes) {
 	static const char name[] = "/ld-linux-x86-64.so.";
 	u64 from = bytes;
@@ -28,14 +28,14 @@ static int is_ours(const u8 *linker, u64 bytes) {
 	return i == sizeof(name) - 1;
 }
 
-/* The end of a linker's path, where its name stands, or the beginning of notes, where Go's is. */
+/* The end of a linker's path, which contains its name, or the beginning of notes, which contain Go's. */
 static long read_segment(long fd, const struct segment *segment, u8 *to) {
 	u64 more = segment->file_bytes > NOTE_BYTES ? segment->file_bytes - NOTE_BYTES : 0;
 	u64 from = segment->offset + (segment->type == PT_INTERP ? more : 0);
 	return kernel(SYS_pread64, fd, (long)to, (long)(segment->file_bytes - more), (long)from, 0, 0);
 }
 
-/* `head`: the first `bytes` of the file, with room for a note behind. */
+/* `head`: the first `bytes` of the file, followed by space for a note. */
 static enum sight sight_of_elf(long fd, u8 *head, u64 bytes) {
 	const struct elf *elf = (const struct elf *)head;
 	const struct segment *segment = (const struct segment *)(head + elf->segments_at);
@@ -57,7 +57,7 @@ static enum sight sight_of_elf(long fd, u8 *head, u64 bytes) {
 	return sight == SEEN && is_go ? BLIND : sight;
 }
 
-/* Does the file give rights? (Of struct stat: the mode, and the user behind it.) */
+/* Whether the file grants privileges. (Of struct stat: the mode, followed by the user.) */
 static int gives_rights(long fd) {
 	u64 status[STAT_WORDS];
 	if (failed(kernel2(SYS_fstat, fd, status)))
@@ -68,7 +68,7 @@ static int gives_rights(long fd) {
 	return kernel(SYS_fgetxattr, fd, (long)"security.capability", 0, 0, 0, 0) > 0;
 }
 
-/* The program that a script's first line names is put where `head` is; 0 if it names none. */
+/* Copies the program in a script's first line to `head`; 0 if there is none. */
 static int interpreter(u8 *head, u64 bytes) {
 	u64 at = 2, to = 0;
 	while (at < bytes && (head[at] == ' ' || head[at] == '\t'))
@@ -79,7 +79,8 @@ static int interpreter(u8 *head, u64 bytes) {
 	return to > 0;
 }
 
-/* What is no plain file can't be executed, and is not opened: that would rewind a tape. */
+/* Only a regular file can be executed; others are not opened, because that would for example rewind a
+ * tape. */
 static long open_plain(long directory, const u8 *path) {
 	u64 status[STAT_WORDS];
 	long found = kernel(SYS_newfstatat, directory, (long)path, (long)status, 0, 0, 0);
@@ -94,7 +95,7 @@ static long open_plain(long directory, const u8 *path) {
 struct program open_program(const u64 *arguments, u32 at) {
 	long directory = at ? (s32)arguments[0] : AT_FDCWD;
 	long file = open_plain(directory, (const u8 *)arguments[at]);
-	/* An empty path, where that is allowed: the descriptor itself. */
+	/* An empty path, if allowed: the descriptor itself. */
 	if (file == -ENOENT && at && (arguments[4] & AT_EMPTY_PATH))
 		return (struct program){directory, 1};
 	return (struct program){file, 0};
@@ -105,8 +106,9 @@ void close_program(const struct program *program) {
 		kernel1(SYS_close, program->file);
 }
 
-/* What is expected of the program, which is closed; of a script, of its interpreter. What can't be read is believed to be seen; where there is no
- * descriptor left, which a tracer does not need, it is traced. `head` has room for HEAD_BYTES + NOTE_BYTES. */
+/* The expected result for the program, whose file is closed; for a script, that of its interpreter. An
+ * unreadable file is assumed to be recordable; if no descriptor is free, which a tracer does not need, it
+ * is traced. `head` has space for HEAD_BYTES + NOTE_BYTES. */
 enum sight sight_of(struct program program, u8 *head, u32 *is_foreign) {
 	for (u32 depth = 0; depth <= SCRIPTS && !failed(program.file); depth++) {
 		long bytes = kernel(SYS_pread64, program.file, (long)head, HEAD_BYTES - 1, 0, 0, 0);

@@ -1,4 +1,5 @@
-/* What a call says: its arguments by their roles, what they point to, and how a record is written. */
+/* The content of a call: its arguments by their roles, the memory that they point to, and the encoding of
+ * a record. */
 
 #include "recorder.h"
 
@@ -12,7 +13,8 @@ u64 vector_sum(const u64 *vector, u64 count) {
 #define ANCILLARY_HEADER 16
 #define PASSED_DESCRIPTORS (1ul << 32 | 1) /* SOL_SOCKET, SCM_RIGHTS */
 
-/* The control data of a message (struct user_msghdr: at 32, its length at 40) if it passes descriptors; its length, or 0. */
+/* The control data of a message (struct user_msghdr: at 32, its length at 40) if it contains descriptors;
+ * its length, or 0. */
 u64 passing(const u8 *message, const u8 **control) {
 	u64 size = *(const u64 *)(message + 40), here, next;
 	*control = *(const u8 *const *)(message + 32);
@@ -32,7 +34,7 @@ u64 passing(const u8 *message, const u8 **control) {
 
 #define SOME_PIECES 8
 
-/* A piece of one byte in each page but the one that is `known`. */
+/* A piece of one byte in each page except the `known` one. */
 static u32 pages_of(u64 (*pieces)[2], u64 from, u64 bytes, u64 known) {
 	u32 count = 0;
 	u64 page = from >> 12, end = page + (bytes ? ((from & 4095) + bytes + 4095) >> 12 : 0);
@@ -42,7 +44,8 @@ static u32 pages_of(u64 (*pieces)[2], u64 from, u64 bytes, u64 known) {
 	return count;
 }
 
-/* Is what a received message points to there? It may have been received over itself. Mostly it lies in the same page. */
+/* Whether the memory that a received message points to is readable. The message may have been received
+ * over its own structures. Usually it is in the same page. */
 int is_message_there(const u8 *message) {
 	u64 vector = *(const u64 *)(message + 16), count = *(const u64 *)(message + 24), known = (u64)message >> 12;
 	u64 control = *(const u64 *)(message + 32), size = *(const u64 *)(message + 40), pieces[SOME_PIECES][2];
@@ -54,14 +57,14 @@ int is_message_there(const u8 *message) {
 	if (!pages)
 		return 1;
 	long got = read_pieces(bytes, pages, pieces, pages);
-	/* A container may refuse to tell. */
+	/* A container may forbid the check. */
 	return got == pages || got == -EPERM || got == -ENOSYS;
 }
 
 static inline void pointed(struct fields *f, u32 role, const u8 *pointer, const u64 *next_argument, s64 result) {
 	switch (role) {
 	case ROLE_OFFSET_POINTER:
-		/* The kernel has moved it on. */
+		/* The kernel has advanced it. */
 		f->has |= HAS_OFFSET, f->offset = *(const s64 *)pointer - result; break;
 	case ROLE_OFFSET_POINTER2:
 		f->more |= MORE_OFFSET2, f->offset2 = *(const s64 *)pointer - result; break;
@@ -90,7 +93,7 @@ static inline void pointed(struct fields *f, u32 role, const u8 *pointer, const 
 }
 
 void nothing_yet(struct fields *f) {
-	/* The others count only where one of these says so. */
+	/* The other fields are valid only if one of these says so. */
 	f->has = f->more = f->always = 0;
 	f->lands = 0;
 	f->caller = 0;
@@ -98,7 +101,7 @@ void nothing_yet(struct fields *f) {
 	f->text_bytes = 0;
 }
 
-/* One argument, and of a vector the one behind it. */
+/* One argument, and for a vector the next one, too. */
 static ALWAYS void gather_one(struct fields *f, u32 role, const u64 *argument, int readable, s64 result) {
 	u64 value = *argument;
 	switch (role) {
@@ -124,7 +127,7 @@ static ALWAYS void gather_one(struct fields *f, u32 role, const u64 *argument, i
 			f->more |= MORE_PATH2, f->path2 = (const u8 *)value;
 		break;
 	default:
-		/* Behind a pointer only what the kernel has just read or written. */
+		/* Follows a pointer only if the kernel has just read or written the memory. */
 		if (value && result >= 0)
 			pointed(f, role, (const u8 *)value, argument + 1, result);
 	}
@@ -169,7 +172,8 @@ void name_peer(struct fields *f, u8 *name, const u64 *arguments, s64 fd) {
 
 #define STATX_BYTES 256
 
-/* The type of what is open there, if it has no position; else 0. The file system, which may be slow, is not asked. */
+/* The type of the open file if it has no position; else 0. The file system is not queried because it may
+ * be slow. */
 u8 special_type(s64 fd) {
 	u8 found[STATX_BYTES];
 	if (kernel3(SYS_lseek, fd, 0, SEEK_CUR) != -ESPIPE ||
@@ -178,7 +182,8 @@ u8 special_type(s64 fd) {
 	return *(const u16 *)(found + 28) >> 12 & 15;
 }
 
-/* Those of `more` that are to be written: what every call of this shape has is left out where it is as in the last one. */
+/* Those of `more` that must be written: fields that every call of this shape has are omitted if they equal
+ * the last one's. */
 static inline u32 what_is_new(struct habit *habit, const struct fields *f) {
 	u32 more = f->more;
 #define LEAVE_OUT(bit, field) if (f->always & (bit)) more ^= f->field == habit->field ? (bit) : 0, habit->field = f->field
@@ -188,14 +193,14 @@ static inline u32 what_is_new(struct habit *habit, const struct fields *f) {
 	return more;
 }
 
-/* The result that is not written. */
+/* The predicted result, which is not written. */
 static inline s64 likely_result(const struct stream *stream, u32 kind, const struct fields *f) {
 	if (f->has & HAS_SIZE)
 		return (s64)f->size;
 	return kind == KIND_OPEN ? stream->last_opened : 0;
 }
 
-/* One number of both, but for a size or type that no file has. */
+/* Both in one number, except for a size or type that no file has. */
 #define STAT_SHIFT 4
 #define STAT_APART 15
 
@@ -225,7 +230,7 @@ NOINLINE void write_fields(struct state *state, u32 level, const struct shape *s
 		return;
 	if (unlikely(has_stack))
 		at = put_stack(state, at, code);
-	/* (A call without a result has a descriptor at most.) */
+	/* (A call without a result has at most a descriptor.) */
 	u32 more = phase == PHASE_NO_RETURN ? 0 : level || phase ? f->more : what_is_new(&state->habits[code % HABITS], f);
 	u32 has = (f->has & (HAS_SIZE | HAS_OFFSET)) | phase | (more ? HAS_MORE : 0);
 	s32 *last_fd = path.bytes ? &stream->last_directory : &stream->last_fd;
@@ -276,7 +281,8 @@ NOINLINE void write_fields(struct state *state, u32 level, const struct shape *s
 		commit(stream, begin, at);
 }
 
-/* An error that may have come before the kernel read the paths: they are read as it would, to behind where the record will stand. */
+/* An error that may have occurred before the kernel read the paths: they are read through the kernel, to
+ * the memory after the record. */
 NOINLINE void refused_paths(struct state *state, u32 level, const struct shape *shape, const u64 *arguments, struct fields *f, u64 now) {
 	u64 before = PLAIN_LIMIT;
 	for (u32 i = 0; i < MOST_ROLES; i++) {

@@ -1,16 +1,17 @@
-/* The call in flight: it is noted in its thread's chunk, so that one that never returns is recorded, without a result: the thread is killed, or a
- * handler leaves the call by longjmp (then it is abandoned). */
+/* The call in flight: it is noted in its thread's chunk, so that a call that never returns is recorded,
+ * without a result: if the thread is killed, or a handler leaves the call by longjmp (then it is
+ * abandoned). */
 
 #include "recorder.h"
 
-/* Those of calls and handlers that were left by longjmp; the one that the thread is in goes on. */
+/* Ends the stretches of calls and handlers that were left by longjmp; the thread's current one goes on. */
 static void end_abandoned_stretches(struct state *state) {
 	state->held = 0;
 	state->own_calls = state->own_calls != 0;
 }
 
-/* Is the call at `stack`, which has returned, the one in flight? Then records that were begun since and not ended are abandoned. (A handler's
- * calls, while another is in flight, are not noted.) */
+/* Whether the returned call at `stack` is the one in flight. Then records that were begun since and not
+ * ended are abandoned. (A handler's calls, while another is in flight, are not noted.) */
 int come_back(struct state *state, u64 stack) {
 	if (unlikely(state->flight != stack))
 		return 0;
@@ -22,7 +23,8 @@ int come_back(struct state *state, u64 stack) {
 	return 1;
 }
 
-/* The record at this level is written; if it was that of the call at `flight` (0: of one that is not noted), no call is in flight any more. */
+/* The record at this level is written; if it was that of the call at `flight` (0: a call that is not
+ * noted), no call is in flight any more. */
 ALWAYS void land(struct state *state, u32 level, const struct place *here, u64 flight) {
 	int lands = flight && state->flight == flight;
 	if (likely(lands))
@@ -33,7 +35,7 @@ ALWAYS void land(struct state *state, u32 level, const struct place *here, u64 f
 		end_flight(state);
 }
 
-/* The same for the stub, which does it itself unless something has come in between. */
+/* The same for the stub, which does it itself unless another event came in between. */
 void iodock_land_late(struct state *state, u64 flight) {
 	if (state->flight != flight)
 		return;
@@ -41,7 +43,8 @@ void iodock_land_late(struct state *state, u64 flight) {
 	state->flight = 0;
 }
 
-/* For the stub, where is_next() would say no. The call is lost if it is still in flight; if not, it was recorded as abandoned. */
+/* For the stub, if is_next() is false. The call is lost if it is still in flight; otherwise it was
+ * recorded as abandoned. */
 void iodock_not_next(struct state *state, u64 flight) {
 	state->streams[0].limit = 0;
 	if (state->flight != flight)
@@ -70,7 +73,7 @@ static void write_abandoned(struct state *state, struct flight flight, u64 now) 
 		write_fields(state, 0, shape, &fields, PHASE_NO_RETURN, flight.start >> TIME_SHIFT, now, 0);
 }
 
-/* How many records were being written, without that of the call in flight, which is noted. */
+/* Number of records being written, without that of the call in flight, which is noted. */
 static u32 records_begun(const struct state *state, u64 flight) {
 	/* (enter() may have been left before it took the level.) */
 	if (flight & WRITES)
@@ -78,7 +81,8 @@ static u32 records_begun(const struct state *state, u64 flight) {
 	return state->level ? state->level - 1 : 0;
 }
 
-/* The call in flight is abandoned: it is written without a result, unless its record is there. Records begun since are counted as lost. */
+/* The call in flight is abandoned: it is written without a result, unless its record exists. Records begun
+ * since are counted as lost. */
 void write_no_return(struct state *state, u64 now) {
 	u64 flight = state->flight;
 	if (!flight)
@@ -89,7 +93,7 @@ void write_no_return(struct state *state, u64 now) {
 		count_lost(lost);
 	if (unlikely(state->level))
 		abandon(state, 0);
-	/* From here on a handler's calls find this function in its place. */
+	/* From here on a handler's calls find this function instead. */
 	struct place here;
 	set(here.start, (u64)&here | MARKED);
 	set(state->flight, (u64)&here | WRITES_LEFT);
@@ -100,50 +104,53 @@ void write_no_return(struct state *state, u64 now) {
 	land(state, level, &here, (u64)&here | WRITES_LEFT);
 }
 
-/* Does a handler run on a stack of its own, which may lie anywhere? */
+/* Whether a handler runs on its own stack, which may have any address. */
 int on_other_stack(void) {
 	struct { u64 start; u32 flags, padding; u64 bytes; } stack;
 	return failed(kernel2(SYS_sigaltstack, 0, &stack)) || (stack.flags & SS_ONSTACK);
 }
 
-/* A handler that interrupted the call in flight is deeper in the stack: is this call not? */
+/* A handler that interrupted the call in flight is deeper in the stack: checks whether this call is not. */
 static int is_above(u64 flight, u64 stack) {
 	u64 there = flight & ~KINDS;
 	return stack >= there && stack - there < STACK_MOST && !on_other_stack();
 }
 
-/* Has the word another value, or is its page gone? A futex call that wakes nobody is the quickest way to ask. */
+/* Whether the word has another value, or its page is gone. A futex call that wakes no thread is the
+ * fastest way to check. */
 static int has_changed(const u64 *word, u32 value) {
 	long asked = kernel(SYS_futex, (long)word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, (long)word, value);
 	return asked == -EAGAIN || asked == -EFAULT;
 }
 
-/* What the frame of the call in flight holds as long as it is there; 0: unknown. */
+/* Content of the frame of the call in flight as long as it exists; 0: unknown. */
 static u64 mark_of_flight(const struct state *state, u64 flight) {
 	struct flight noted = flight_of(state);
 	if (flight & (WRITES | WRITES_LEFT))
 		return (flight & ~KINDS) | MARKED;
-	/* (A chunk that is being begun may still hold what it did before.) */
+	/* (A chunk that is being begun may still have old content.) */
 	int is_known = noted.call && (state->kept.call || state->streams[0].at);
 	return is_known && !(flight & NO_FRAME) ? noted.start : 0;
 }
 
-/* Has that frame been written over, or its stack been given back? */
+/* Whether that frame was overwritten, or its stack freed. */
 static int frame_is_gone(const struct state *state, u64 flight, u64 stack) {
 	const u64 *there = &((const struct plain_frame *)(flight & ~KINDS))->start;
 	u64 mark = mark_of_flight(state, flight);
 	if (!mark)
 		return 0;
-	/* (The page that the stack is in is there.) */
+	/* (The page of the stack is readable.) */
 	return (u64)there >> 12 == stack >> 12 ? *(const volatile u64 *)there != mark : has_changed(there, (u32)mark);
 }
 
-/* Has the thread, which makes a call at `stack`, abandoned the call in flight? (Not that of a parent that waits for its child by vfork.) */
+/* Whether the thread, which makes a call at `stack`, has abandoned the call in flight. (Not that of a
+ * parent that waits for its child by vfork.) */
 int was_abandoned(const struct state *state, u64 flight, u64 stack) {
 	return flight != flight_lent(state) && (frame_is_gone(state, flight, stack) || is_above(flight, stack));
 }
 
-/* A level is taken, but nothing is in flight: a coroutine whose own call was taken for abandoned has left the level taken. */
+/* A level is taken, but no call is in flight: a coroutine whose own call was considered abandoned has left
+ * the level taken. */
 static int is_level_abandoned(struct state *state) {
 	u32 level = state->level;
 	if (flight_now(state))
@@ -153,7 +160,8 @@ static int is_level_abandoned(struct state *state) {
 	return 1;
 }
 
-/* A call is about to be made at `stack`: it is in flight, unless it is a handler's that interrupts another. */
+/* A call is about to be made at `stack`: it becomes the call in flight, unless it is made by a handler
+ * that interrupts another call. */
 void take_off(struct state *state, const struct frame *frame, u64 stack, u64 start) {
 	u64 now = start >> TIME_SHIFT, flight;
 	/* (A handler may find the abandoned one first.) */
@@ -182,7 +190,7 @@ void take_off(struct state *state, const struct frame *frame, u64 stack, u64 sta
 	}
 }
 
-/* For the stub, where the thread has no chunk yet, or a call is in flight already. */
+/* For the stub, if the thread has no chunk yet, or a call is in flight already. */
 void iodock_begin(const u64 *begun) {
 	struct state *began_in = begin_own_calls(), *state;
 	/* (See iodock_record.) */

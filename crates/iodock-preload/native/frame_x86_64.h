@@ -1,4 +1,4 @@
-/* How the stubs keep the registers of a site, and give them back. */
+/* Saving and restoring the registers of a site in the stubs. */
 
 /* struct frame: see state.h */
 	.macro PUSH register
@@ -31,7 +31,7 @@
 	PUSH	%rax
 	.endm
 
-	/* What an unwinder needs is in registers before the stack is given back. TO: where it goes on. */
+	/* Registers that an unwinder needs are restored before the stack is freed. TO: where to continue. */
 	.macro LEAVE to=*%rcx
 	POP	%rdi
 	.cfi_same_value %rdi

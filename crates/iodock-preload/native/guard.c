@@ -1,14 +1,15 @@
-/* Calls of the program that would take our memory away. munmap, mprotect and madvise are made for the rest of the range. What replaces or moves
- * memory (mmap with MAP_FIXED, mremap) can't be made for a part: recording stops first. Calls made past libc are not seen. */
+/* Calls of the program that would unmap our memory. munmap, mprotect and madvise are made for the rest of
+ * the range. Calls that replace or move memory (mmap with MAP_FIXED, mremap) can't be made for a part of
+ * the range: recording stops first. Calls made without libc are not seen. */
 
 #include "recorder.h"
 
 #define PAGE_BYTES 4096ul
 
-/* Of each patched library the trampolines, and its text where that is mapped from a file of ours. */
+/* For each patched library the trampolines, and its text if that is mapped from a file of ours. */
 struct span trampoline_spans[PATCHED_MOST], text_spans[PATCHED_MOST];
 struct span header_span, copy_span, library_span;
-/* What counts calls, if anything does. */
+/* The tables of counters, if calls are counted. */
 struct span light_span, table_span;
 /* What is known of code, with --stacks. */
 struct span stacks_span;
@@ -21,7 +22,7 @@ void note_span(struct span *spans, const u8 *at, u64 bytes) {
 		spans[i] = (struct span){(u64)at, (u64)at + bytes};
 }
 
-/* Keeps the lower of `found` and the one at `at`, if this one is in the range at all. */
+/* Keeps the lower of `found` and the one at `at`, if this one is in the range. */
 static inline void look_for(struct span *found, struct span range, const void *at, u64 bytes) {
 	u64 from = (u64)at, to = (from + bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
 	if (at && from < range.to && to > range.from && from < found->from)
@@ -33,7 +34,8 @@ static void look_at_spans(struct span *found, struct span range, const struct sp
 		look_for(found, range, (const u8 *)spans[i].from, spans[i].to - spans[i].from);
 }
 
-/* A thread may have mapped memory that it has not noted yet. (One that a handler has left there by longjmp is waited for once.) */
+/* A thread may have mapped memory that it has not noted yet. (We wait once for a note that a handler left
+ * behind by longjmp.) */
 static void look_at_state(struct span *found, struct span range, struct state *state) {
 	for (u64 left = QUIET_MOST; state->is_mapping && !is_own(state);)
 		if (!may_wait(&left))
@@ -44,7 +46,7 @@ static void look_at_state(struct span *found, struct span range, struct state *s
 		look_for(found, range, state->spent_memory[slot], chunk_bytes);
 }
 
-/* The first of our own mappings in the range of call `number`; where there is none, the range's end. */
+/* The first of our own mappings in the range of call `number`; if there is none, the range's end. */
 static struct span first_of_ours(u64 number, struct span range) {
 	struct span found = {range.to, range.to};
 	look_at_spans(&found, range, &header_span, 1);
@@ -54,7 +56,7 @@ static struct span first_of_ours(u64 number, struct span range) {
 	look_at_spans(&found, range, &table_span, 1);
 	look_at_spans(&found, range, &stacks_span, 1);
 	look_at_spans(&found, range, trampoline_spans, PATCHED_MOST);
-	/* A debugger may write into libc's text, and may replace it. */
+	/* A debugger may write to libc's text, and may replace it. */
 	if (number == SYS_munmap || number == SYS_madvise)
 		look_at_spans(&found, range, text_spans, PATCHED_MOST);
 	const struct ahead *ahead = blocks[0] ? &blocks[0]->ahead : 0;
@@ -69,13 +71,13 @@ static struct span first_of_ours(u64 number, struct span range) {
 	return found;
 }
 
-/* Is it a range that the kernel would take, and some of it ours? */
+/* Whether the range is valid for the kernel, and a part of it is ours. */
 static int is_ours_in(u64 number, u64 from, u64 bytes) {
 	struct span range = {from, from + bytes};
 	return !(from & (PAGE_BYTES - 1)) && bytes && range.to > from && first_of_ours(number, range).from < range.to;
 }
 
-/* Makes the call for what is not ours of its range. */
+/* Makes the call for the part of its range that is not ours. */
 static s64 make_for_the_rest(const struct frame *frame) {
 	const u64 *told = frame->arguments;
 	u64 end = (told[0] + told[1] + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
@@ -84,7 +86,7 @@ static s64 make_for_the_rest(const struct frame *frame) {
 		struct span next = first_of_ours(frame->number, (struct span){at, end});
 		u64 until = next.from > at ? next.from : at;
 		s64 made = until == at ? 0 : kernel((long)frame->number, (long)at, (long)(until - at), (long)told[2], (long)told[3], 0, 0);
-		/* madvise goes on behind what is not mapped. */
+		/* madvise continues after unmapped parts. */
 		if (made && frame->number != SYS_madvise)
 			return made;
 		result = result ? result : made;
@@ -114,7 +116,8 @@ static int spoils_memory(u64 advice) {
 	       advice == MADV_GUARD_INSTALL;
 }
 
-/* A call that changes the program's mappings is about to be made. 1: it has been made here, and its result is in `number`. */
+/* A call that changes the program's mappings is about to be made. 1: it was made here, and its result is
+ * in `number`. */
 int guard(struct frame *frame) {
 	const u64 *told = frame->arguments;
 	switch (frame->number) {

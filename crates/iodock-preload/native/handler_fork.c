@@ -1,9 +1,11 @@
-/* A handler's fork while a record is being written. When the handler returns, the child goes on with that record and with pointers into its
- * parent's chunk. So it gets the wiped state back as it was, out of use, and private memory in place of the chunks. */
+/* A handler's fork while a record is being written. When the handler returns, the child continues with
+ * that record and with pointers into its parent's chunk. So it gets a copy of the old state, which is not
+ * used otherwise, and private memory in place of the chunks. */
 
 #include "recorder.h"
 
-/* The state before the fork; and, where that handler interrupts another one that is about to fork, what that one has kept. */
+/* The state before the fork; and, if that handler interrupts another one that is about to fork, the copy
+ * made for that one. */
 struct interrupted {
 	struct state state;
 	struct interrupted *outer;
@@ -16,7 +18,7 @@ struct interrupted *last_interrupted(void) {
 	return interrupted;
 }
 
-/* What has been kept since `outer` was the last one: these forks are over, or never were. */
+/* Copies made since `outer` was the last one: these forks are over, or never happened. */
 void forget_interrupted(const struct interrupted *outer) {
 	/* (Another handler may do the same at any moment.) */
 	for (struct interrupted *last; unlikely(interrupted != 0) && (last = __atomic_exchange_n(&interrupted, 0, __ATOMIC_RELAXED)) != 0;) {
@@ -29,11 +31,11 @@ void forget_interrupted(const struct interrupted *outer) {
 	}
 }
 
-/* Before the fork. (Where there is no memory, the record is damaged.) */
+/* Before the fork. (If there is no memory, the record is damaged.) */
 void keep_interrupted(const struct state *state) {
 	long copy = kernel(SYS_mmap, 0, SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(copy)) {
-		/* What an outer handler has kept is not the state that this child goes on with. */
+		/* The copy of an outer handler is not the state that this child continues with. */
 		interrupted = 0;
 		return;
 	}
@@ -42,7 +44,7 @@ void keep_interrupted(const struct state *state) {
 	interrupted = (struct interrupted *)copy;
 }
 
-/* In the child: `state` was the thread's, and stays out of use. */
+/* In the child: `state` was the thread's, and remains unused. */
 void leave_to_nobody(struct state *state) {
 	if (likely(!interrupted))
 		return;
@@ -54,7 +56,7 @@ void leave_to_nobody(struct state *state) {
 		struct chunk *chunk = state->streams[level].chunk;
 		long memory = !chunk ? -1 : kernel(SYS_mmap, (long)chunk, (long)session->chunk_bytes, PROT_READ | PROT_WRITE,
 						   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-		/* As the interrupted record expects it. (A chunk that is being begun has no place yet.) */
+		/* As the interrupted record expects it. (A chunk that is being begun has no address yet.) */
 		const u8 *at = state->streams[level].at;
 		if (!failed(memory))
 			chunk->used = at ? (u32)(at - (const u8 *)chunk) : sizeof(*chunk);

@@ -1,4 +1,4 @@
-/* What the assembly knows of the C: record.c holds it to that. */
+/* Constants that the assembly shares with C: record.c checks that they agree. */
 #ifndef IODOCK_HOT_H
 #define IODOCK_HOT_H
 
@@ -7,20 +7,23 @@
 #define LAST_DATA_NUMBER 18
 /* A unit of time is 2^4 ticks of the TSC. */
 #define TIME_SHIFT 4
-/* No record is longer but for its texts: 1 code, 2 masks, at most 12 numbers of 9 bytes, and a little. */
+/* Maximum length of a record without its texts: 1 code, 2 masks, at most 12 numbers of 9 bytes, and a
+ * little. */
 #define RECORD_MOST 160
 
-/* What a record has. */
+/* Fields of a record. */
 #define HAS_FD 1     /* else that of the call before, or what it opened; with a path that of the call with a path before */
 #define HAS_SIZE 2   /* else that of the call before */
 #define HAS_RESULT 4 /* else the size asked for, the last descriptor that was opened, or 0 for calls without */
-/* First byte of a record: 1 to 191 are calls by their codes. From here on stand the data calls that began after the one before had ended,
- * with what is as before left out: read, write, pread64, pwrite64. To each is added which of HAS_FD, HAS_SIZE and HAS_RESULT is there. */
+/* First byte of a record: 1 to 191 are calls by their codes. Higher values are data calls that began after
+ * the previous one had ended, with unchanged fields omitted: read, write, pread64, pwrite64. HAS_FD,
+ * HAS_SIZE and HAS_RESULT are added for the fields that are present. */
 #define HEAD_READ 192
 #define HEAD_WRITE 200
 #define HEAD_PREAD 208
 #define HEAD_PWRITE 228
-/* Those with an offset: less the end of the positioned call before, or in 512 bytes (then the result is the size). */
+/* Those with an offset: minus the end of the previous positioned call, or in units of 512 bytes (then the
+ * result equals the size). */
 #define WITH_OFFSET 8
 #define WITH_BLOCKS 16
 #define BLOCK_SHIFT 9

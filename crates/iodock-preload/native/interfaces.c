@@ -1,11 +1,12 @@
-/* Calls of interfaces above the system's, MPI-IO for one: the library of interfaces (interfaces/) tells of their beginnings and ends. */
+/* Calls of interfaces above system calls, such as MPI-IO: the library of interfaces (interfaces/) reports
+ * their beginnings and ends. */
 
 #include "recorder.h"
 
 #define FACTS_MOST 8
 #define FACTS_BYTES (9 * FACTS_MOST + 32)
 
-/* Which of them are known, and these. */
+/* A mask of the known facts, followed by these. */
 static u8 *put_facts(u8 *at, const u64 *facts, u32 count) {
 	u8 *known = at++;
 	*known = 0;
@@ -33,7 +34,8 @@ static void write_interface(struct state *state, u32 part, u32 call, const u64 *
 	leave(state, level, &here);
 }
 
-/* `part`: 1 it begins, 2 it has ended, 3 a hint of the file that it has opened. In a program that is not recorded, or whose calls are counted only, it does nothing. */
+/* `part`: 1 the call begins, 2 it has ended, 3 a hint of the file that it has opened. In a program that is
+ * not recorded, or whose calls are only counted, it does nothing. */
 __attribute__((visibility("default"))) void iodock_interface(u32 part, u32 call, const u64 *facts, u32 count, const char *text) {
 	if (unlikely(!session || *(volatile u32 *)&stopped || session->table_bytes || count > FACTS_MOST))
 		return;

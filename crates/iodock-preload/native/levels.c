@@ -1,14 +1,14 @@
-/* Levels: a signal handler may come at any instruction, make calls, and leave by longjmp. A record that is begun while another is being
- * written goes into the stream of the next level. */
+/* Levels: a signal handler may run between any two instructions, make calls, and leave by longjmp. A
+ * record that is begun while another is being written goes to the stream of the next level. */
 
 #include "recorder.h"
 
 #define CROWDED_MOST 64
 
-/* Records from level `from` on were begun and will not be ended: what the next ones would be predicted from is not what a reader has seen.
- * So these go into new chunks. */
+/* Records from level `from` on were begun and will not be completed: the next ones would be predicted from
+ * values that a reader has not seen. So these go to new chunks. */
 NOINLINE void abandon(struct state *state, u32 from) {
-	/* (One store each: a handler may come in between.) */
+	/* (One store each: a handler may run in between.) */
 	for (u32 level = from; level < LEVELS; level++)
 		state->streams[level].limit = 0;
 	barrier();
@@ -26,8 +26,9 @@ void end_flight(struct state *state) {
 	state->flight = 0;
 }
 
-/* All levels are taken: by handlers that have left, or, in a flood of signals, by such as will go on and must find their chunks untouched. So
- * some calls are lost first: levels that are in use become free meanwhile. */
+/* All levels are taken: by handlers that have left, or, in a flood of signals, by handlers that will
+ * continue and must find their chunks unchanged. So some calls are lost first: levels that are in use
+ * become free in the meantime. */
 NOINLINE int is_crowded(struct state *state) {
 	if (state->crowded++ >= CROWDED_MOST)
 		return 0;
@@ -35,15 +36,15 @@ NOINLINE int is_crowded(struct state *state) {
 	return 1;
 }
 
-/* Then all are abandoned, and the call in flight. */
+/* Then all levels are abandoned, and the call in flight, too. */
 static NOINLINE void abandon_all(struct state *state) {
 	abandon(state, 0);
 	count_lost(1);
 	end_flight(state);
 }
 
-/* A record begins. From here on a handler's records go to the next level. Where no call is in flight, `here` is noted instead: when a handler has
- * left by longjmp, the next call finds that it was written over. */
+/* A record begins. From here on a handler's records go to the next level. If no call is in flight, `here`
+ * is noted instead: if a handler leaves by longjmp, the next call finds that it was overwritten. */
 ALWAYS u32 enter(struct state *state, struct place *here) {
 	if (unlikely(state->level >= LEVELS))
 		abandon_all(state);
@@ -57,7 +58,8 @@ ALWAYS u32 enter(struct state *state, struct place *here) {
 	return level;
 }
 
-/* A handler has switched to another coroutine meanwhile: records that were begun above this one are abandoned. */
+/* A handler has switched to another coroutine in between: records that were begun above this one are
+ * abandoned. */
 static NOINLINE void leave_late(struct state *state, u32 level) {
 	if (state->level > level)
 		abandon(state, level + 1);

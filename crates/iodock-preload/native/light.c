@@ -1,5 +1,5 @@
-/* Tables of counters: how a process gets one, and its rows. Nothing is allocated and nothing waits: places are taken by compare and exchange, and
- * where none is left, files are counted together. */
+/* Tables of counters: how a process gets one, and its rows. Nothing is allocated and nothing waits: places
+ * are taken by compare and exchange, and if none is left, files are counted together. */
 
 #include "recorder.h"
 #include "light.h"
@@ -10,7 +10,7 @@ _Static_assert(sizeof(struct row) % 64 == 0, "lines");
 
 #define LIGHT_BYTES ((sizeof(struct light) + 4095) & ~4095ul)
 #define ROUND(bytes) (((bytes) + 4095) & ~4095ul)
-/* Of pages that are made at a time. */
+/* Bytes of pages that are created at a time. */
 #define GROW_BYTES 16384ul
 
 static u8 *map_table(u64 at, u64 bytes) {
@@ -30,7 +30,8 @@ static u8 *map_table(u64 at, u64 bytes) {
 	return failed(new) ? 0 : (u8 *)new;
 }
 
-/* Pages up to `end` of an area: touched before they are made, one that the file system has no room for would be a SIGBUS. */
+/* Creates pages up to `end` of an area: touching a page for which the file system has no space would raise
+ * SIGBUS. */
 static int make_pages(u8 *area, u32 *ready, u64 end, u64 most) {
 	u32 from = *(volatile u32 *)ready;
 	if (likely(end <= from))
@@ -44,7 +45,7 @@ static int make_pages(u8 *area, u32 *ready, u64 end, u64 most) {
 	return 1;
 }
 
-/* More than twice the rows that there is room for. */
+/* More than twice the number of rows that fit. */
 static u64 slots_of(u64 bytes) {
 	u64 slots = SLOTS_LEAST;
 	while (slots < SLOTS_MOST && slots * sizeof(struct row) / 2 < bytes)
@@ -52,7 +53,7 @@ static u64 slots_of(u64 bytes) {
 	return slots;
 }
 
-/* Where what stands: an eighth of the room for bits, an eighth for names, the rest for rows. */
+/* Layout: an eighth of the space for bits, an eighth for names, the rest for rows. */
 static void lay_out(struct table *table, u64 bytes) {
 	u64 accesses = session->first_accesses, eighth = bytes / 8 & ~4095ul, slots = slots_of(bytes);
 	table->index_at = 4096;
@@ -68,7 +69,7 @@ static void lay_out(struct table *table, u64 bytes) {
 	table->accesses_most = (u32)accesses;
 }
 
-/* `count` of what is used up, if `most` allows; else ~0. */
+/* Takes `count` of a limited resource, if `most` allows; else ~0. */
 static u32 take(u32 *used, u32 count, u32 most) {
 	u32 have = __atomic_load_n(used, __ATOMIC_RELAXED);
 	do
@@ -78,12 +79,12 @@ static u32 take(u32 *used, u32 count, u32 most) {
 	return have;
 }
 
-/* Files leave a quarter for what they are counted together in, patterns an eighth. */
+/* Files leave a quarter for rows that count several files, patterns an eighth. */
 static u32 limit_of(u32 most, enum row_kind kind) {
 	return kind == ROW_FILE ? most - most / 4 : kind == ROW_PATTERN ? most - most / 8 : most;
 }
 
-/* A row that is not in the index yet; its number and one, 0: none is left. */
+/* A row that is not in the index yet; its number plus one, 0: none is left. */
 static u32 new_row(struct table *table, const u8 *name, u64 bytes, u64 key, u32 owner, enum row_kind kind) {
 	u32 name_at = take(&table->names_used, (u32)bytes, limit_of(table->names_most, kind)), number;
 	u8 *names = (u8 *)table + table->names_at;
@@ -115,7 +116,7 @@ static struct table *new_table(void) {
 		return 0;
 	table->begun = ticks();
 	table->pid = (u32)kernel0(SYS_getpid);
-	/* What there is no other place for. */
+	/* For everything that has no other row. */
 	if (!new_row(table, (const u8 *)"*", 1, 1, 0, ROW_REST))
 		return 0;
 	set(table->magic, TABLE_MAGIC);
@@ -123,7 +124,7 @@ static struct table *new_table(void) {
 	return table;
 }
 
-/* That of this process, made anew in a child; 0: there is none. */
+/* The table of this process, created again in a child; 0: there is none. */
 struct table *table_of(void) {
 	if (likely(light->table != 0))
 		return light->table;
@@ -138,7 +139,7 @@ struct table *table_of(void) {
 	return table;
 }
 
-/* As the library is loaded. */
+/* Called when the library is loaded. */
 int begin_counting(void) {
 	long at = kernel(SYS_mmap, 0, LIGHT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at) || failed(kernel3(SYS_madvise, at, LIGHT_BYTES, MADV_WIPEONFORK)))
@@ -148,7 +149,7 @@ int begin_counting(void) {
 	return table_of() != 0;
 }
 
-/* A row that this thread may add to, made if there is none; its number and one. */
+/* A row that this thread may add to, created if there is none; its number plus one. */
 static u32 find_row(struct table *table, const u8 *name, u64 bytes, u64 key, u32 me, enum row_kind kind) {
 	u16 *index = (u16 *)((u8 *)table + table->index_at);
 	u32 new = 0, has_other = 0;
@@ -166,7 +167,7 @@ static u32 find_row(struct table *table, const u8 *name, u64 bytes, u64 key, u32
 			continue;
 		if (!row->owner || row->owner == me)
 			return there;
-		/* (Another thread was faster: what was made here stays without a count.) */
+		/* (Another thread was faster: the row created here remains without counts.) */
 		has_other = 1;
 		if (new)
 			rows_of(table)[new - 1].owner = 0;
@@ -188,7 +189,7 @@ struct row *row_for_all(struct state *state, struct row *row) {
 	return &rows_of(table)[row->twin - 1];
 }
 
-/* Has a file of that name been counted before? As far as one bit can tell. */
+/* Whether a file of that name was counted before, as far as one bit can show. */
 static int is_seen(struct table *table, u64 hash) {
 	u8 *bits = (u8 *)table + table->seen_at;
 	if (!make_pages(bits, &table->seen_ready, table->seen_bits / 8, table->seen_bits / 8))
@@ -205,7 +206,7 @@ static u64 hash_of(const u8 *name, u64 bytes, enum row_kind kind) {
 	return hash | 1;
 }
 
-/* The row of those that are counted together: by pattern, by folder, or all. */
+/* The row of files that are counted together: by pattern, by folder, or all. */
 static NOINLINE struct row *row_of_many(struct state *state, const u8 *name, u64 bytes, u64 hash) {
 	struct table *table = light->table;
 	u8 text[NAME_MOST];
@@ -221,7 +222,7 @@ static NOINLINE struct row *row_of_many(struct state *state, const u8 *name, u64
 	return row;
 }
 
-/* Where a file of that name is counted by this thread. */
+/* The row in which this thread counts a file of that name. */
 struct row *row_of_name(struct state *state, const u8 *name, u64 bytes, u64 hash) {
 	struct table *table = light->table;
 	bytes = bytes < NAME_MOST ? bytes : NAME_MOST;

@@ -1,5 +1,5 @@
-/* Counters in place of records (iodock record --light): the table that each process has in the session's file. Written down in
- * docs/explanation/light-mode.md; src/light.rs is the same in Rust. */
+/* Counters instead of records (iodock record --light): the table of each process in the session's file.
+ * Documented in docs/explanation/light-mode.md; src/light.rs is the same in Rust. */
 #ifndef IODOCK_COUNTS_H
 #define IODOCK_COUNTS_H
 
@@ -10,11 +10,12 @@
 enum { SIZE_BINS = 10, GAP_BINS = 8, TIME_BINS = 12, DIRECTIONS = 2 };
 enum { SLOTS_LEAST = 4096, SLOTS_MOST = 65536, DESCRIPTORS = 4096, NAME_MOST = 1024 /* stacks of signal handlers are small */ };
 
-/* How a row's name is to be understood; in the order in which rows become scarce. */
+/* Meaning of a row's name; in the order in which rows become scarce. */
 enum row_kind { ROW_FILE = 1, ROW_PATTERN = 2, ROW_FOLDER = 3, ROW_REST = 4 };
 
-/* Times are in ticks. Only `owner` adds to a row that has one, in single instructions, which a signal handler can't tear; to others all threads
- * add with a lock prefix. After a call the kernel has had the caches: what a read in a run touches stands on few lines. */
+/* Times are in ticks. Only `owner` adds to a row that has one, with single instructions, which a signal
+ * handler can't interrupt; to other rows all threads add with a lock prefix. After a call the kernel has
+ * displaced the caches: the fields that a read in a run touches are on few cache lines. */
 struct row {
 	u64 key; /* hash of the name; written last */
 	u32 name_at, name_bytes;

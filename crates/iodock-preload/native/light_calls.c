@@ -1,4 +1,5 @@
-/* Counts calls. What is frequent, reads and writes of a descriptor that is known, takes no call of our own and some ten additions. */
+/* Counts calls. The frequent case, a read or write of a known descriptor, takes no system call of our own
+ * and some ten additions. */
 
 #include "recorder.h"
 #include "light.h"
@@ -6,12 +7,13 @@
 #define HOT(field, at) _Static_assert(__builtin_offsetof(struct state, field) == at, "as in hot.h")
 HOT(run.untimed, STATE_UNTIMED);
 
-/* Reading the clock twice takes as long as all else here: of a run of quick accesses of one file only one in 32 is timed. */
+/* Reading the clock twice takes as long as everything else here: in a run of quick accesses to one file
+ * only one in 32 is timed. */
 enum { RUN_LEAST = 16, RUN_UNTIMED = 31 };
 #define QUICK 8192ul /* ticks */
 #define FIRST_TIME 10 /* times of less than 2^10 ticks are one bin; each has four times the width of the one before */
 
-/* One instruction, so that a handler, or with the prefix another thread, comes before or after it. */
+/* One instruction, so that a handler, or with the prefix another thread, runs before or after it. */
 #define ADD(shared, place, more) do { \
 	if (shared) \
 		__asm__ volatile("lock addq %1, %0" : "+m"(place) : "er"((u64)(more)) : "cc"); \
@@ -32,7 +34,8 @@ static ALWAYS void raise(int shared, u64 *place, u64 value) {
 	}
 }
 
-/* Darshan's: their upper ends belong to them. (Compared in the code: a table would be one more line of the cache.) */
+/* Darshan's bins, including their upper bounds. (Compared in the code: a table would need one more cache
+ * line.) */
 static ALWAYS u32 size_bin(u64 bytes) {
 	if (bytes <= 10ul << 10)
 		return bytes <= 100 ? 0 : bytes <= 1ul << 10 ? 1 : 2;
@@ -113,11 +116,12 @@ static NOINLINE void keep_access(struct table *table, const struct state *state,
 	set(access->row, (u32)(row - rows_of(table)) + 1);
 }
 
-/* Which accesses are timed: all, until a run of quick ones of one file has gone on for a while. Those that are not are taken to be as long as
- * the next one that is, but together not longer than the time that has passed; at a run's end, as the last one that was. */
+/* Which accesses are timed: all, until a run of quick ones on one file has lasted a while. Untimed ones
+ * are assumed to be as long as the next timed one, but together not longer than the elapsed time; at a
+ * run's end, as long as the last timed one. */
 static ALWAYS void skip_time(struct run *run, const struct row *row, u32 number) {
 	run->skipped++;
-	/* The first of another file: from the next one on all are timed. */
+	/* The first access to another file: from the next one on all are timed. */
 	if (unlikely(run->row != row || run->number != number))
 		run->untimed = run->length = 0;
 }
@@ -193,7 +197,7 @@ static NOINLINE void count_slowly(struct plain_frame *plain, u64 end) {
 	end_own_calls(began_in);
 }
 
-/* For the stub, of every call that it has made. A start of 0: the call was not timed. */
+/* Called by the stub for every call that it has made. A start of 0: the call was not timed. */
 void iodock_count(struct plain_frame *plain) {
 	if (unlikely(stopped))
 		return;
@@ -229,7 +233,7 @@ static void forget_descriptor(const struct state *state, s64 fd) {
 		descriptor->row = 0;
 }
 
-/* Reads and writes on the long way: of vectors, of what is new, of messages. */
+/* Less frequent reads and writes: of vectors, of new files, of messages. */
 static void count_moved(struct state *state, const struct over *over, u32 writes, s64 fd, int is_end_of_two) {
 	struct descriptor *descriptor = descriptor_at(state, fd);
 	int was_known = descriptor && descriptor->row;
@@ -246,7 +250,7 @@ static void count_moved(struct state *state, const struct over *over, u32 writes
 	if (is_end_of_two && descriptor)
 		descriptor->position = POSITION_UNKNOWN;
 	else if (offset == POSITION_UNKNOWN && descriptor && descriptor->row && descriptor->position != POSITION_UNKNOWN) {
-		/* (One that was asked for just now has moved on already.) */
+		/* (A position that was read just now is already advanced.) */
 		descriptor->position += was_known ? bytes : 0;
 		offset = descriptor->position - bytes;
 	}
@@ -271,13 +275,13 @@ static void count_open(struct state *state, const struct over *over, u64 duratio
 	if (!descriptor)
 		return;
 	u64 flags = argument_of(over, ROLE_FLAGS, 0);
-	/* (openat2's flags stand behind a pointer, and creat has none.) */
+	/* (openat2's flags are behind a pointer, and creat has none.) */
 	int is_known = !(flags & O_APPEND) && argument_of(over, ROLE_POINTED_FLAGS, 0) == 0;
 	descriptor->position = is_known ? 0 : POSITION_UNKNOWN;
 	set(descriptor->row, row);
 }
 
-/* Two descriptors have one position from here on. */
+/* Two descriptors share one position from here on. */
 static void count_dup(struct state *state, const struct over *over) {
 	struct descriptor *from = descriptor_at(state, (s32)over->arguments[0]), *to = descriptor_at(state, over->result);
 	if (!to || to == from)
@@ -296,7 +300,7 @@ static void close_range(struct state *state, const struct over *over) {
 		forget_descriptor(state, (s64)fd);
 }
 
-/* What is asked of a file, by its path or its descriptor. */
+/* Queries about a file, by its path or its descriptor. */
 static void count_question(struct state *state, const struct over *over, enum counting what, u64 duration) {
 	s64 fd = (s32)argument_of(over, ROLE_FD, (u64)-1);
 	int has_path = argument_of(over, ROLE_PATH, 0) != 0;
@@ -318,7 +322,7 @@ static void count_question(struct state *state, const struct over *over, enum co
 	case COUNT_STAT: ADD(1, row->stats, 1); break;
 	case COUNT_SYNC:
 		ADD(1, row->syncs, 1);
-		/* As Darshan has it: what was written is waited for. */
+		/* As in Darshan: a sync waits for what was written. */
 		ADD(1, row->time[1], duration);
 		break;
 	case COUNT_MAP: ADD(1, row->maps, 1); break;
@@ -344,7 +348,7 @@ static void count_close(struct state *state, const struct over *over, u64 durati
 		ADD(1, row_for_all(state, row)->meta_time, duration);
 }
 
-/* Files that a call that failed names are not counted: they may not be there. */
+/* Files in a failed call are not counted, because they may not exist. */
 static void count_failure(struct state *state, const struct over *over) {
 	s64 fd = (s32)argument_of(over, ROLE_FD, (u64)-1);
 	struct descriptor *descriptor = argument_of(over, ROLE_PATH, 0) ? 0 : descriptor_at(state, fd);
@@ -352,7 +356,7 @@ static void count_failure(struct state *state, const struct over *over) {
 		ADD(1, row_for_all(state, descriptor->row)->failed, 1);
 }
 
-/* A call that was none of the frequent ones. */
+/* A call that is not one of the frequent ones. */
 void count_over(struct state *state, const struct over *over) {
 	struct table *table = table_of();
 	enum counting what = (enum counting)session->counting[over->number & (CALL_NUMBERS - 1)];

@@ -1,4 +1,4 @@
-/* What files are called whose calls are counted. */
+/* Names of files whose calls are counted. */
 
 #include "recorder.h"
 #include "light.h"
@@ -57,7 +57,8 @@ static struct row *row_of_text(struct state *state, const u8 *name) {
 
 #define DELETED " (deleted)"
 
-/* As /proc shows it: what has no path is called by its kind, and a file that was deleted as before. */
+/* In the form of /proc: an object without a path is called by its kind, and a deleted file by its old
+ * name. */
 static u64 trim(u8 *name, u64 bytes) {
 	u64 mark = sizeof(DELETED) - 1;
 	if (name[0] == '/') {
@@ -72,7 +73,7 @@ static u64 trim(u8 *name, u64 bytes) {
 	return bytes;
 }
 
-/* Asks what is open there. */
+/* Determines what is open there. */
 static NOINLINE struct row *ask_for_descriptor(struct state *state, s64 fd) {
 	u8 name[NAME_MOST + 8];
 	long bytes = fd < 0 ? -ENOENT : name_of_descriptor(name, NAME_MOST, fd);
@@ -82,7 +83,7 @@ static NOINLINE struct row *ask_for_descriptor(struct state *state, s64 fd) {
 	if (!row || fd < 0 || fd >= DESCRIPTORS || state->taken != TAKEN)
 		return row;
 	struct descriptor *descriptor = &light->descriptors[fd];
-	/* (Where the next write of one that appends goes, its position does not say.) */
+	/* (The position of a descriptor with O_APPEND is not where its next write goes.) */
 	long flags = name[0] == '/' ? kernel2(SYS_fcntl, fd, F_GETFL) : O_APPEND;
 	long position = failed(flags) || flags & O_APPEND ? -ESPIPE : kernel3(SYS_lseek, fd, 0, SEEK_CUR);
 	descriptor->position = failed(position) ? POSITION_UNKNOWN : (u64)position;
@@ -109,7 +110,7 @@ static u64 name_of_directory(const struct state *state, s64 fd, u8 *to) {
 	return failed(bytes) ? 0 : (u64)bytes;
 }
 
-/* The file that the path of a call that succeeded names: the first of two. */
+/* The file at the path of a successful call: the first of two. */
 struct row *row_of_path(struct state *state, const struct over *over) {
 	const u8 *roles = over->shape->roles;
 	u32 at = 0;

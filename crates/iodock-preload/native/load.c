@@ -1,4 +1,4 @@
-/* When the library is loaded: it maps the session, patches the modules, and records what process this is. */
+/* Runs when the library is loaded: maps the session, patches the modules, and records the process. */
 
 #include "recorder.h"
 #include "light.h"
@@ -14,7 +14,7 @@ static const char *variable(char **environment, const char *name) {
 	return 0;
 }
 
-/* A value of the auxiliary vector, behind the environment; 0: it is not there. */
+/* A value of the auxiliary vector, after the environment; 0: it is missing. */
 static u64 auxiliary(char **environment, u64 type) {
 	while (*environment)
 		environment++;
@@ -24,7 +24,7 @@ static u64 auxiliary(char **environment, u64 type) {
 	return pair[0] == AT_NULL ? 0 : pair[1];
 }
 
-/* The dynamic linker's list of what is loaded, found as debuggers do. */
+/* The dynamic linker's list of loaded modules, found like in debuggers. */
 static struct link *modules(char **environment) {
 	u64 segments_at = auxiliary(environment, AT_PHDR), count = auxiliary(environment, AT_PHNUM), load = 0;
 	struct segment *segment = (struct segment *)segments_at;
@@ -51,7 +51,8 @@ static const char *program_name(char **environment, char *room, u64 bytes) {
 	return room;
 }
 
-/* Maps only what stands before the trampolines: the whole file takes 64 GiB of the address space, which may be limited, or locked. */
+/* Maps only the part before the trampolines: the whole file takes 64 GiB of address space, which may be
+ * limited, or locked. */
 static int map_session(void) {
 	long at = kernel(SYS_mmap, 0, HEAD_LEAST, PROT_READ | PROT_WRITE, MAP_SHARED, session_file, 0);
 	struct header *mapped = (struct header *)at;
@@ -84,7 +85,7 @@ static void note_library(void) {
 			library_span.to = (u64)library_begin + segment[i].address + segment[i].memory_bytes;
 }
 
-/* MPI launchers and batch systems tell a process its rank in its environment. */
+/* MPI launchers and batch systems pass a process its rank in its environment. */
 static int names_rank(const char *pair) {
 	for (; *pair && *pair != '='; pair++)
 		if (begins((const u8 *)pair, "RANK") || begins((const u8 *)pair, "PROCI"))
@@ -92,8 +93,8 @@ static int names_rank(const char *pair) {
 	return 0;
 }
 
-/* Bytes of the texts that are wanted, each with its NUL, as many as fit into `most`; written to `at` unless that is 0. An argument that does not
- * fit is cut; a variable is left out, for a number that is cut would be another. */
+/* Bytes of the wanted texts, each with its NUL, as many as fit into `most`; written to `at` unless that is
+ * 0. An argument that does not fit is cut; a variable is left out, because a cut number would be wrong. */
 static u64 put_texts(u8 *at, char **texts, u64 most, int (*wanted)(const char *)) {
 	u64 bytes = 0;
 	for (; *texts && bytes < most; texts++) {
@@ -110,7 +111,7 @@ static u64 put_texts(u8 *at, char **texts, u64 most, int (*wanted)(const char *)
 	return bytes;
 }
 
-/* The same behind their length. */
+/* The same after their length. */
 static u8 *put_list(u8 *at, char **texts, u64 most, int (*wanted)(const char *)) {
 	u64 bytes = put_texts(at + 2, texts, most, wanted);
 	return put_fixed(at, bytes, 2) + bytes;
@@ -119,7 +120,8 @@ static u8 *put_list(u8 *at, char **texts, u64 most, int (*wanted)(const char *))
 #define TEXT_LIMIT 8192
 #define RANKS_LIMIT 1024
 
-/* What is known of the process when its program starts. It is measured first: each page of a chunk has its price. */
+/* Facts about the process when its program starts. Their size is computed first: each page of a chunk
+ * costs time. */
 static void write_process(char **arguments, char **environment, u32 traced) {
 	u8 directory[PATH_LIMIT];
 	u64 now = ticks() >> TIME_SHIFT;
@@ -141,7 +143,7 @@ static void write_process(char **arguments, char **environment, u32 traced) {
 	write_counted(state, 0, now);
 }
 
-/* Valgrind does not know what the kernel has written for us, and would take it for the program's faults. */
+/* Valgrind does not see what the kernel has written for us, and would report it as errors of the program. */
 static int is_in_valgrind(char **environment) {
 	const char *libraries = variable(environment, "LD_PRELOAD");
 	for (; libraries && *libraries; libraries++)
@@ -173,7 +175,7 @@ __attribute__((constructor)) static void loaded(int count, char **arguments, cha
 		works = patch_all(link, program_name(environment, room, sizeof(room)));
 	}
 	if (!works && !failed(session_file)) {
-		/* Before the tracer records again: it is not the program's call. */
+		/* Before the tracer records again: it is not a call of the program. */
 		kernel1(SYS_close, session_file);
 		session_file = -1;
 	}

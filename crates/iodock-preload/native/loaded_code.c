@@ -1,8 +1,9 @@
-/* Other code that the program loads: the recorder looks whether it makes system calls of its own, which are not seen. */
+/* Other code that the program loads: the recorder checks whether it makes system calls directly, which are
+ * not seen. */
 
 #include "recorder.h"
 
-/* (Where all entries are taken the file is not looked at.) */
+/* (If all entries are taken the file is not checked.) */
 static void note_other(const char *name) {
 	struct path path;
 	look_at(&path, (const u8 *)name);
@@ -20,7 +21,7 @@ static void note_other(const char *name) {
 	}
 }
 
-/* Loaded by a path from the working directory. (A name without a folder is the kernel's own.) */
+/* Loaded with a path relative to the working directory. (A name without a folder is the kernel's own.) */
 static NOINLINE void note_relative(const char *name) {
 	u8 path[2 * PATH_LIMIT];
 	u64 bytes = length((const u8 *)name, PATH_LIMIT), folders = 0;
@@ -41,7 +42,7 @@ void note_loaded(const char *name) {
 		note_relative(name);
 }
 
-/* mmap has returned: the dynamic linker may have loaded something (dlopen; another libc: dlmopen). */
+/* mmap has returned: the dynamic linker may have loaded a library (dlopen; another libc: dlmopen). */
 NOINLINE void has_loaded(const u64 *arguments, s64 result) {
 	u8 name[MODULE_NAME + 2];
 	if (!(arguments[2] & PROT_EXEC) || !(arguments[3] & MAP_DENYWRITE) || (arguments[3] & MAP_ANONYMOUS) || failed(result))

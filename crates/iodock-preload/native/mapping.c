@@ -2,21 +2,23 @@
 
 #include "recorder.h"
 
-/* Makes the pages up to `end`: one that the file system has no room for would be a SIGBUS at first touch. */
+/* Creates the pages up to `end`: first touching a page for which the file system has no space would raise
+ * SIGBUS. */
 int populate(u8 *from, u8 *end) {
 	long result = kernel3(SYS_madvise, from, end - from, MADV_POPULATE_WRITE);
-	/* Linux before 5.14 has no such advice, and a container may forbid it. */
+	/* Linux before 5.14 does not support this advice, and a container may forbid it. */
 	return result != -EFAULT && result != -ENOMEM && result != -EHWPOISON;
 }
 
-/* A program with a limit wants all of it for itself. */
+/* A program with a limit needs all of it for itself. */
 int is_limited(u64 resource) {
 	u64 limit[2];
 	return failed(kernel(SYS_prlimit64, 0, (long)resource, 0, (long)limit, 0, 0)) || limit[0] != RLIM_INFINITY;
 }
 
-/* `bytes` of the file from `at` on, in memory that is `memory`, or new if that is 0. The header's mapping is doubled and turned to another
- * part of the file: that needs no descriptor, nor the right or the way to open the file again. */
+/* `bytes` of the file from `at` on, in the mapping `memory`, or a new one if that is 0. The header's
+ * mapping is duplicated and redirected to another part of the file: that needs no descriptor, nor
+ * permission or a path to open the file again. */
 u8 *map_part(u8 *memory, u64 at, u64 bytes) {
 	if (!memory) {
 		long new = kernel(SYS_mremap, (long)session, 0, (long)bytes, MREMAP_MAYMOVE, 0, 0);
@@ -24,7 +26,7 @@ u8 *map_part(u8 *memory, u64 at, u64 bytes) {
 			return 0;
 		memory = (u8 *)new;
 	}
-	/* If it fails it is unknown what is mapped there: it is left. */
+	/* If it fails, it is unknown what is mapped there: the mapping is left alone. */
 	return failed(kernel(SYS_remap_file_pages, (long)memory, (long)bytes, 0, (long)(at >> 12), MAP_NONBLOCK, 0)) ? 0 : memory;
 }
 
@@ -34,7 +36,8 @@ static u8 *map_by(u8 *memory, long file, u64 at, u64 bytes) {
 	return failed(new) ? 0 : (u8 *)new;
 }
 
-/* The same for a kernel without that. The old mapping is replaced, not removed: an interrupted coroutine may still write a record there. */
+/* The same for a kernel without that. The old mapping is replaced, not removed: an interrupted coroutine
+ * may still write a record there. */
 static u8 *open_part(u8 **memory, u64 at, u64 bytes) {
 	u8 *old = __atomic_exchange_n(memory, 0, __ATOMIC_RELAXED);
 	long file = kernel3(SYS_open, session->session, O_RDWR | O_CLOEXEC, 0);

@@ -1,9 +1,10 @@
-/* Numbers and texts as they stand in records. */
+/* Encoding of numbers and texts in records. */
 
 #include "recorder.h"
 
-/* Seven bits a byte; the lowest bits are as many zeros as bytes follow the first, and a one: so the length needs no branch. A number of more
- * than 56 bits stands as it is behind a zero. Up to nine bytes at `at` are overwritten. */
+/* Seven bits per byte; the lowest bits are a one after as many zeros as bytes follow the first: so the
+ * length needs no branch. A number of more than 56 bits is stored unchanged after a zero. Up to nine bytes
+ * at `at` are overwritten. */
 ALWAYS u8 *put(u8 *at, u64 value) {
 	if (unlikely(value >> 56)) {
 		*at++ = 0;
@@ -27,7 +28,8 @@ u8 *put_fixed(u8 *at, u64 value, u32 bytes) {
 	return at;
 }
 
-/* Eight at a time: `rep movsb` takes long to begin. The two may overlap if `at` comes first, by eight bytes or more. */
+/* Eight at a time, because `rep movsb` starts slowly. The two may overlap if `at` comes first, by eight
+ * bytes or more. */
 u8 *put_bytes(u8 *at, const u8 *bytes, u64 count) {
 	u8 *end = at + count;
 	if (count < 8) {
@@ -49,7 +51,8 @@ u8 *put_text(u8 *at, const char *text) {
 	return at;
 }
 
-/* Reads aligned words: those end where a page does. Returns `limit` if the text is as long or longer. */
+/* Reads aligned words, which never cross a page boundary. Returns `limit` if the text is as long or
+ * longer. */
 u64 length(const u8 *text, u64 limit) {
 	const aligned_u64 *word = (const aligned_u64 *)((u64)text & ~7ul);
 	u64 before = (1ul << 8 * ((u64)text & 7)) - 1;

@@ -1,10 +1,11 @@
-/* Makes the system-call sites of libc and others jump to the stub. The recorder has made each module's text with the jumps, and trampolines at a
- * fixed distance: both are mapped. Where that place is not free, or the text is not to be replaced (map_text), jumps go into private pages. */
+/* Redirects the system-call sites of libc and others to the stub. The recorder has created each module's
+ * text with the jumps, and trampolines at a fixed distance: both are mapped. If that address is not free,
+ * or the text must not be replaced (map_text), jumps go to private pages. */
 
 #include "recorder.h"
 
 #define JUMP_BYTES 5
-/* How far a jump reaches, less what a module and its trampolines may be long. */
+/* Reach of a jump, minus the largest length of a module and its trampolines. */
 #define REACH 0x7f000000l
 /* What /proc/self/pagemap says of a page: it is there, or was and is swapped out; it is the file's. */
 #define PAGE_THERE (3ul << 62)
@@ -51,14 +52,14 @@ static const struct module *module_of(const u8 *id, u32 bytes) {
 	return 0;
 }
 
-/* The trampolines name places in the module as if it lay DISTANCE above. */
+/* The trampolines refer to addresses in the module as if it were DISTANCE above. */
 static void correct(u8 *trampolines, const struct module *module, s64 farther) {
 	const u32 *moved = (const u32 *)((const struct site *)(module + 1) + module->sites);
 	for (u32 i = 0; i < module->moved; i++)
 		*(unaligned_u32 *)(trampolines + moved[i]) += (u32)farther;
 }
 
-/* Maps the trampolines, DISTANCE below the module if that is free. 0: they can't be mapped in reach. */
+/* Maps the trampolines, DISTANCE below the module if that is free. 0: they can't be mapped within reach. */
 static u8 *map_trampolines(const struct module *module, const u8 *load) {
 	const u8 *wanted = load - DISTANCE;
 	u64 bytes = module->trampolines_bytes;
@@ -91,13 +92,13 @@ static u64 identity(const u64 *status) {
 	return hash;
 }
 
-/* Is this the file that the recorder has read? (Another one may have the same build id.) */
+/* Whether this is the file that the recorder has read. (Another one may have the same build id.) */
 static int is_same_file(const struct module *module, const char *name) {
 	u64 status[STAT_WORDS];
 	return !failed(kernel2(SYS_stat, name, status)) && identity(status) == module->file;
 }
 
-/* Breakpoints, and what others have patched before us, are to stay. */
+/* Breakpoints, and patches that others made before us, must be kept. */
 static int is_untouched(const struct module *module, const u8 *load, long pagemap) {
 	u64 pages[SOME_PAGES], at = (u64)(load + module->text_from) / 4096, left = module->text_bytes / 4096;
 	struct page_scan scan = {
@@ -121,7 +122,7 @@ static int is_untouched(const struct module *module, const u8 *load, long pagema
 	return 1;
 }
 
-/* The file that holds the text; negative if it is not there, or not the one that the recorder has made. */
+/* The file with the text; negative if it does not exist, or is not the recorder's. */
 static long open_text(const struct module *module) {
 	u64 status[STAT_WORDS];
 	char path[sizeof(session->texts) + 32];
@@ -174,7 +175,7 @@ static int write_jumps(const struct module *module, u8 *load, const u8 *trampoli
 	return 1;
 }
 
-/* How many sites jump to the stub. */
+/* Number of sites that jump to the stub. */
 static u32 patch(const struct link *link, const struct module *module, long pagemap) {
 	u8 *load = (u8 *)link->load;
 	u8 *trampolines = module->sites ? map_trampolines(module, load) : 0;
@@ -186,12 +187,12 @@ static u32 patch(const struct link *link, const struct module *module, long page
 	return done;
 }
 
-/* How many sites there are in all. */
+/* Total number of sites. */
 u32 patch_all(struct link *link, const char *program) {
 	u32 done = 0;
 	long pagemap = kernel3(SYS_open, "/proc/self/pagemap", O_CLOEXEC, 0);
 	for (; link; link = link->next) {
-		/* The main program's entry has load 0 where it is not position independent. */
+		/* The main program's entry has load 0 if it is not position independent. */
 		const struct elf *elf = (const struct elf *)link->load;
 		const u8 *id;
 		const struct module *module;

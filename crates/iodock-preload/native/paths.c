@@ -1,4 +1,4 @@
-/* Paths: which may be read, and how they are kept. */
+/* Paths: which are readable, and how they are stored. */
 
 #include "recorder.h"
 
@@ -8,7 +8,7 @@ static inline int is_of_lookup(s64 result) {
 	       result == -ENOTEMPTY;
 }
 
-/* Has the call written over the path's end? (Handles and values have no zero at theirs.) */
+/* Whether the call has overwritten the path's end. (Handles and values do not end with a zero.) */
 static inline int is_overwritten(const u64 *arguments, u32 path, u64 buffer, u64 bytes) {
 	u64 text = arguments[path], before = buffer - text;
 	if (buffer <= text)
@@ -18,7 +18,7 @@ static inline int is_overwritten(const u64 *arguments, u32 path, u64 buffer, u64
 
 #define HANDLE_BYTES 136
 
-/* Of a call that has succeeded: has the kernel read the path, and is it still there? */
+/* For a successful call: whether the kernel has read the path, and it still exists. */
 static inline int is_there_still(u64 number, const u64 *arguments, s64 result) {
 	switch (number) {
 	case SYS_readlink: case SYS_listxattr: case SYS_llistxattr:
@@ -38,14 +38,15 @@ static inline int is_there_still(u64 number, const u64 *arguments, s64 result) {
 		return !times || times[1] != UTIME_OMIT || times[3] != UTIME_OMIT;
 	}
 	case SYS_mount_setattr:
-		/* The same; whether there was anything is not looked at. */
+		/* The same; whether there was anything is not checked. */
 		return 0;
 	default:
 		return 1;
 	}
 }
 
-/* A call that failed may have done so before the kernel read the path, and the pointer may be bad. These calls read it first, and often fail. */
+/* A failed call may have failed before the kernel read the path, and the pointer may be invalid. These
+ * calls read it first, and often fail. */
 int path_was_read(u64 number, const u64 *arguments, s64 result) {
 	if (result >= 0)
 		return is_there_still(number, arguments, result);
@@ -64,7 +65,7 @@ int path_was_read(u64 number, const u64 *arguments, s64 result) {
 	}
 }
 
-/* The next eight bytes of a text, but for those behind the page that it ends in. */
+/* The next eight bytes of a text, except those after the end of its page. */
 static inline u64 word_at(const u8 *text) {
 	if (likely(((u64)text & 4095) <= 4096 - 8))
 		return *(const unaligned_u64 *)text;
@@ -74,7 +75,8 @@ static inline u64 word_at(const u8 *text) {
 	return zero_bytes(word | ~0ul << (64 - bits)) ? word : word | words[1] << (64 - bits);
 }
 
-/* Length, hash and copy in one pass: the end of each loop is a mispredicted branch, which takes longer than all the rest. */
+/* Length, hash and copy in one pass: the end of each loop is a mispredicted branch, which takes longer
+ * than everything else. */
 ALWAYS void look_at(struct path *path, const u8 *text) {
 	u64 hash = HASH_BEGIN, at = 0, word, zeros;
 	path->text = text;
@@ -104,14 +106,14 @@ static inline u64 shared_with_last(const struct state *state, const struct path 
 	return most;
 }
 
-/* Writes what it does not share with the last one, and keeps it as the last one, in one pass. */
+/* Writes the part that differs from the last one, and stores it as the last one, in one pass. */
 static inline u8 *put_rest(struct state *state, u8 *at, const struct path *path, u64 shared) {
 	u64 count = path->bytes - shared, i = shared / 8;
 	if (unlikely(path->bytes >= LAST_PATH)) {
 		for (; i < LAST_PATH / 8; i++)
 			state->last_path[i] = path->words[i];
 		state->last_path_bytes = LAST_PATH;
-		/* What was kept is not read again: another thread may have changed it. */
+		/* The stored part is not read again, because another thread may have changed it. */
 		at = put_bytes(at, (const u8 *)path->words + shared, LAST_PATH - shared);
 		return put_bytes(at, path->text + LAST_PATH, path->bytes - LAST_PATH);
 	}
@@ -139,7 +141,7 @@ ALWAYS u64 known_path(const struct cached *ways, u64 hash) {
 	return index;
 }
 
-/* In the place of the oldest one. */
+/* Replaces the oldest one. */
 ALWAYS void keep_path(struct cached *ways, u64 hash, u64 index) {
 #pragma GCC unroll 4
 	for (u32 i = PATH_WAYS - 1; i > 0; i--)
@@ -147,7 +149,8 @@ ALWAYS void keep_path(struct cached *ways, u64 hash, u64 index) {
 	ways[0] = (struct cached){hash, index};
 }
 
-/* 0, how many bytes are those of the last new one, how many follow, and these. It gets the next number, from 1. */
+/* 0, number of bytes shared with the last new one, number of following bytes, and these. It gets the next
+ * number, from 1. */
 static NOINLINE u8 *put_new_path(struct state *state, u32 level, u8 *at, const struct path *path) {
 	struct stream *stream = &state->streams[level];
 	stream->paths++;
@@ -158,13 +161,14 @@ static NOINLINE u8 *put_new_path(struct state *state, u32 level, u8 *at, const s
 	return put_rest(state, put(put(put(at, 0), shared), path->bytes - shared), path, shared);
 }
 
-/* The number of a path that is in this chunk, or the path. */
+/* The number of a path that is in this chunk already, or the path. */
 ALWAYS u8 *put_path(struct state *state, u32 level, u8 *at, const struct path *path) {
 	u64 index = level ? 0 : known_path(ways_of(state, path->hash), path->hash);
 	return likely(index) ? put(at, index) : put_new_path(state, level, at, path);
 }
 
-/* Reads what may not be there: the bytes that could be read, or an error. `of_process`: any that has this memory. */
+/* Reads memory that may be unmapped: returns the number of bytes read, or an error. `of_process`: any
+ * process that shares this memory. */
 static long ask_kernel(u32 of_process, void *to, const void *from, u64 count) {
 	u64 into[2] = {(u64)to, count}, source[2] = {(u64)from, count};
 	return kernel(SYS_process_vm_readv, (long)of_process, (long)into, 1, (long)source, 1, 0);
@@ -183,7 +187,8 @@ static long ask_for(void *to, const void *from, u64 count) {
 	return ask_kernel(of_process ? of_process : (u32)kernel0(SYS_getpid), to, from, count);
 }
 
-/* The same of a word, also where a container forbids that: then a futex call that wakes nobody tells whether it is there. */
+/* The same for a word, even if a container forbids that: then a futex call that wakes no thread shows
+ * whether it is readable. */
 int ask_for_word(u64 *to, const u64 *from) {
 	long got = ask_for(to, from, sizeof(*to));
 	if (got != -EPERM && got != -ENOSYS)
@@ -201,7 +206,8 @@ u64 copy_in(void *to, const void *from, u64 count) {
 	return failed(result) ? 0 : (u64)result;
 }
 
-/* The same of a path, page by page, since there may be no page behind its end. `to` has room for PATH_LIMIT + 1. */
+/* The same for a path, page by page, because the page after its end may be unmapped. `to` has space for
+ * PATH_LIMIT + 1. */
 int copy_path(u8 *to, const u8 *from) {
 	for (u64 done = 0; done < PATH_LIMIT;) {
 		u64 count = 4096 - ((u64)(from + done) & 4095);

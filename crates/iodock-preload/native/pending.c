@@ -1,5 +1,6 @@
-/* Calls made outside of the stub, from when they begin until they return, known by where the stack was then. A handler may come at any
- * instruction, begin calls of its own, and abandon by longjmp those that it finds. */
+/* Calls made outside of the stub, from their beginning until they return, identified by their stack
+ * address. A handler may run between any two instructions, begin calls of its own, and abandon calls by
+ * longjmp. */
 
 #include "recorder.h"
 
@@ -7,7 +8,8 @@ int is_fork(const struct pending *pending) {
 	return shape_of(pending->number)->kind == KIND_FORK;
 }
 
-/* May its child use the maker's state? It does where both share memory and the maker waits, as in vfork. */
+/* Whether its child may use the parent's state. It does if both share memory and the parent waits, as in
+ * vfork. */
 int lends(const struct pending *pending) {
 	u64 both = CLONE_VM | CLONE_VFORK;
 	return pending->stack && !(pending->stack & BEGINS) && is_fork(pending) && (pending->fork.flags & both) == both;
@@ -33,7 +35,7 @@ struct pending *innermost(const struct state *state) {
 	return inner(state, state->orders + 1);
 }
 
-/* The call that began with the stack there; 0: it is not recorded. */
+/* The call that began at that stack address; 0: it is not recorded. */
 struct pending *begun(const struct state *state, u64 stack) {
 	struct pending *pending = innermost(state);
 	while (pending && (pending->stack & ~NOTED) != stack)
@@ -47,7 +49,7 @@ struct environment *environment_of(const struct pending *pending) {
 
 enum keeps { KEEPS_NOTHING, KEEPS_ENVIRONMENT /* its exec may be made yet, with that memory */ };
 
-/* (What was made for the exec of a vfork's child is in our memory.) */
+/* (The environment created for the exec of a vfork's child is in our memory.) */
 static void forget_pending(struct state *state, struct pending *pending, enum keeps keeps) {
 	struct environment *made = environment_of(pending);
 	if (made)
@@ -73,13 +75,14 @@ void end_all_pending(struct state *state) {
 		forget_pending(state, last, KEEPS_NOTHING);
 }
 
-/* Has this thread, now at `stack`, abandoned the call? Then it is no deeper than that call was. (Handlers' own stacks lie anywhere.) */
+/* Whether this thread, now at `stack`, has abandoned the call. Then it is no deeper than that call was.
+ * (Handlers' own stacks may have any address.) */
 int is_abandoned(const struct pending *pending, u32 tid, u64 stack) {
 	u64 place = place_of(pending);
 	return place && pending->tid == tid && stack >= place && stack - place < STACK_MOST && !on_other_stack();
 }
 
-/* What makes a child is recorded without a result. */
+/* Calls that create a child are recorded without a result. */
 static void end_abandoned(struct state *state, struct pending *pending, u64 now, enum keeps keeps) {
 	if (pending->stack & BEGINS || !is_fork(pending))
 		forget_pending(state, pending, keeps);
@@ -87,7 +90,8 @@ static void end_abandoned(struct state *state, struct pending *pending, u64 now,
 		fork_is_over(state, pending, PHASE_NO_RETURN, now, 0);
 }
 
-/* Another call begins at `stack`: one of this thread that began there was abandoned. (What began later, on a handler's own stack, may go on.) */
+/* Another call begins at `stack`: a call of this thread that began there was abandoned. (Calls that began
+ * later, on a handler's own stack, may go on.) */
 void end_abandoned_at(struct state *state, u64 stack, u64 now) {
 	struct pending *pending = innermost(state);
 	while (pending && !(place_of(pending) == stack && pending->tid == state->tid))
@@ -96,7 +100,8 @@ void end_abandoned_at(struct state *state, u64 stack, u64 now) {
 		end_abandoned(state, pending, now, KEEPS_NOTHING);
 }
 
-/* The thread ends: what it has begun was abandoned, or is what it ends in. (The beginning of an exec is recorded already.) */
+/* The thread ends: its pending calls were abandoned, or are the one that ends it. (The beginning of an
+ * exec is recorded already.) */
 void end_with_thread(struct state *state, u64 now) {
 	for (struct pending *one = innermost(state); one; one = inner(state, one->order)) {
 		if (!one->stack || one->tid != state->tid || one->stack & (BEGINS | NOTED))
@@ -115,7 +120,8 @@ static u32 entries_taken(const struct state *state) {
 	return taken;
 }
 
-/* The first entry makes room: its return will not be seen. Not one that lends the state: calls could not be attributed. 0: there is none. */
+/* The first entry makes room: its return will not be seen. Not one that lends the state, because calls
+ * could not be attributed. 0: there is none. */
 static int give_one_up(struct state *state) {
 	struct pending *first = 0;
 	for (struct pending *one = innermost(state); one; one = inner(state, one->order))
@@ -129,7 +135,7 @@ static int give_one_up(struct state *state) {
 	return 1;
 }
 
-/* Makes room for one more; where the state is lent, for two: the child may execute something. */
+/* Makes room for one more; if the state is lent, for two, because the child may execute a program. */
 int has_room(struct state *state, u64 flags, u64 stack, u64 now) {
 	u32 wanted = flags & CLONE_VM ? 2 : 1;
 	if (likely(entries_taken(state) + wanted <= PENDING))
@@ -143,8 +149,8 @@ int has_room(struct state *state, u64 flags, u64 stack, u64 now) {
 	return 1;
 }
 
-/* One more, where has_room(). A handler may come before the entry is written: it finds one that begins, and takes another; or it finds
- * none, takes this one, and has given it back when it returns. */
+/* One more, after has_room(). A handler may run before the entry is written: it finds one that is being
+ * begun, and takes another; or it finds none, takes this one, and has returned it when it ends. */
 struct pending *begin_pending(struct state *state, u64 stack) {
 	u32 place = 0;
 	while (place < PENDING - 1 && state->pending[place].stack)

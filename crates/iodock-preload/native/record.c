@@ -1,4 +1,4 @@
-/* Records a call that the stub has made, where the short way does not. */
+/* Records calls made by the stub that the fast path does not handle. */
 
 #include "recorder.h"
 
@@ -25,7 +25,7 @@ _Static_assert(__builtin_offsetof(struct state, streams[0].paths) == 60, "what i
 _Static_assert(HEAD_WRITE == HEAD_READ + 8, "the stub multiplies");
 _Static_assert(__builtin_offsetof(struct place, start) == __builtin_offsetof(struct plain_frame, start), "looked at alike");
 
-/* What calls say beyond their roles. */
+/* Facts about calls that do not follow from their roles. */
 static void gather_more(struct state *state, u32 level, const struct shape *shape, const u64 *arguments, struct fields *fields, u8 *name,
 			u64 duration, u64 end, s64 result) {
 	if (unlikely(result < 0 && result != -EFAULT && !fields->path))
@@ -79,7 +79,7 @@ static void record_plain(struct state *state, struct plain_frame *plain, u64 end
 
 /* For the stub, which itself records only data calls. (Only with --stacks it says what the program has in %rbp.) */
 void iodock_record(struct plain_frame *plain, u64 end, u64 base) {
-	/* (A handler may have stopped recording and forbidden the clock: then there is no end either.) */
+	/* (A handler may have stopped recording and forbidden the clock: then there is no end time either.) */
 	if (unlikely(stopped))
 		return;
 	struct state *began_in = begin_own_calls(), *state;

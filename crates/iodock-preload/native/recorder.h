@@ -1,4 +1,5 @@
-/* The recorder's parts and what they offer each other, from records up to calls, and what happens once, as the library is loaded. */
+/* The recorder's parts and their interfaces, from records up to calls, and what happens once, when the
+ * library is loaded. */
 #ifndef IODOCK_RECORDER_H
 #define IODOCK_RECORDER_H
 
@@ -36,7 +37,7 @@ int is_crowded(struct state *state);
 u32 enter(struct state *state, struct place *here);
 void leave_level(struct state *state, u32 level), leave(struct state *state, u32 level, const struct place *here);
 
-/* Read once: a handler's calls may have changed it by the next time. */
+/* Read once: a handler's calls may change it before the next read. */
 static inline struct chunk *chunk_of(const struct stream *stream) { return *(struct chunk *const volatile *)&stream->chunk; }
 static inline u64 flight_now(const struct state *state) { return *(const volatile u64 *)&state->flight; }
 static inline u64 writer_on(const struct state *state, u32 level) { return *(const volatile u64 *)&state->writers[level]; }
@@ -61,8 +62,9 @@ void write_usage(struct state *state, u32 level, u32 ends_process, u64 now);
 struct interrupted *last_interrupted(void);
 void keep_interrupted(const struct state *state), forget_interrupted(const struct interrupted *outer), leave_to_nobody(struct state *state);
 
-/* stop.c. In turns of a loop: until what one thread writes is seen by all; how long others are waited for, and where a filter would kill them,
- * for a hundred threads that share two processors each wait seconds for their turn. */
+/* stop.c. In iterations of a loop: until one thread's writes are visible to all; how long others are
+ * waited for, and, if a filter would kill them, for a hundred threads that share two processors and each
+ * wait seconds for their turn. */
 enum { SEEN_AFTER = 1 << 13, QUIET_MOST = 1 << 23, OTHERS_MOST = 1 << 29 };
 struct state *begin_own_calls(void);
 void end_own_calls(struct state *state), hold(void), end_hold(void), stop(void), stop_for_strangers(void), stop_before(const struct frame *frame);
@@ -123,7 +125,7 @@ u8 special_type(s64 fd), *put_stat(u8 *at, u64 size, u8 type);
 void write_fields(struct state *state, u32 level, const struct shape *shape, struct fields *f, u32 phase, u64 start, u64 end, s64 result);
 void refused_paths(struct state *state, u32 level, const struct shape *shape, const u64 *arguments, struct fields *f, u64 now);
 
-/* Such an open is asked what it has opened: a FIFO waits for its other end. */
+/* For such an open the opened file is determined: a FIFO waits for its other end. */
 static inline int is_slow_open(u32 kind, s64 result, u64 units) { return kind == KIND_OPEN && result >= 0 && units >= SLOW_OPEN; }
 
 enum { SOME_BLOCKS = 32, SOME_VECTORS = 64, BLOCK_WORDS = 8, MOST_ITEMS = 1024 };
@@ -181,7 +183,7 @@ void update_lent(struct state *state), settle(struct state *state, u64 now, u64 
 u64 flight_lent(const struct state *state);
 int fork_is_over(struct state *state, struct pending *pending, u32 phase, u64 end, s64 result);
 
-/* Where the stack is of a call that is made outside of the stub. */
+/* The stack address of a call that is made outside of the stub. */
 static inline u64 stack_of(const struct frame *frame) { return (u64)(frame + 1) & ~STAGES; }
 static inline u64 place_of(const struct pending *pending) { return pending->stack & ~STAGES; }
 
@@ -220,7 +222,8 @@ u8 *put_other_libraries(u8 *to, const u8 *libraries, u64 at);
 s64 execute_with(u64 number, const u64 *given, u32 environment_at, const u64 *list);
 void execute_without_ours(struct frame *frame, u32 environment_at);
 
-/* Am I traced? What follows is the library's own (the answer STAY_OFF: it shall not begin). Calls are recorded here from now on, or not. */
+/* MARK_ASKED: asks whether the thread is traced. MARK_LOADING: the following calls are the library's own
+ * (the answer STAY_OFF: it must not begin). The others: calls are recorded here from now on, or not. */
 enum mark { MARK_ASKED = 1, MARK_LOADING = 2, MARK_LOADED = 3, MARK_FAILED = 4, STAY_OFF = 1 };
 enum answer { NOT_ASKED, ANSWERED, NO_ANSWER };
 long mark(enum mark what);

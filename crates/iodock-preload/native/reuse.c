@@ -1,5 +1,6 @@
-/* Full chunks that the recorder has read are filled again by the thread that filled them, which keeps the last ones mapped: a new page takes 3
- * microseconds and more. A handler may leave this by longjmp: then no memory is used for two chunks, but a mapping may be leaked. */
+/* Full chunks that the recorder has read are filled again by the same thread, which keeps the last ones
+ * mapped: a new page takes 3 microseconds and more. A handler may leave this code by longjmp: then no
+ * memory is used for two chunks, but a mapping may be leaked. */
 
 #include "recorder.h"
 
@@ -22,7 +23,7 @@ static u32 empty_slot(const struct state *state) {
 	return slot;
 }
 
-/* The full chunk stays mapped, if there is a slot. */
+/* The full chunk stays mapped, if there is a free slot. */
 static void keep_full(struct state *state) {
 	u8 *memory = state->memory[0];
 	u32 number = state->mapped - 1, slot = empty_slot(state);
@@ -34,11 +35,11 @@ static void keep_full(struct state *state) {
 	state->spent_memory[slot] = memory;
 }
 
-/* A chunk that is offered back, and its number; the full one takes its slot. 0 if there is none. */
+/* A chunk that is offered for reuse, and its number; the full one takes its slot. 0 if there is none. */
 u8 *use_again(struct state *state, u64 *index) {
 	for (u32 slot = 0; slot < SPENT && !session->table_bytes; slot++) {
 		u32 number = state->spent_number[slot], offer = number + 1;
-		/* (What is offered to its parent is not for the child of a handler's fork.) */
+		/* (Chunks offered to its parent are not for the child of a handler's fork.) */
 		if (!state->spent_memory[slot] || !state->taken ||
 		    !__atomic_compare_exchange_n(&session->offered[number % OFFERED], &offer, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
@@ -62,7 +63,8 @@ static u8 *map_beside(u64 at) {
 	return memory;
 }
 
-/* Memory for the chunk at `at` of the file while the full one stays mapped: new, or that of the oldest spent one. */
+/* Memory for the chunk at `at` of the file while the full one stays mapped: new, or that of the oldest
+ * spent one. */
 static u8 *go_on_beside(struct state *state, u64 at) {
 	u8 *memory;
 	if (empty_slot(state) < SPENT) {
@@ -73,7 +75,7 @@ static u8 *go_on_beside(struct state *state, u64 at) {
 	}
 	if (!memory)
 		return 0;
-	/* Where all memory is locked (mlockall), what may be locked is the program's. */
+	/* If all memory is locked (mlockall), the limit of locked memory is for the program. */
 	kernel2(SYS_munlock, memory, session->chunk_bytes);
 	kernel2(SYS_munlock, state->memory[0], session->chunk_bytes);
 	keep_full(state);

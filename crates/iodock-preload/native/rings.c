@@ -1,5 +1,6 @@
-/* Requests inside an io_uring, as io_uring_enter returns. A program may unmap its rings: they are read as the kernel would. A ring that another
- * process left after a fork, and rings whose kernel thread looks for requests by itself, are not followed. */
+/* Requests inside an io_uring, read when io_uring_enter returns. A program may unmap its rings, so they
+ * are read through the kernel. A ring inherited from another process by fork, and rings whose kernel
+ * thread polls for requests, are not followed. */
 
 #include "recorder.h"
 
@@ -38,7 +39,7 @@ static struct ring *ring_of(const struct state *state, s32 fd, u32 is_index) {
 	for (u32 i = 0; i < used && i < RINGS; i++) {
 		if (rings[i].owner != state->owner || (!is_index && rings[i].fd != fd))
 			continue;
-		/* Which ring an index means is known only if there is one. */
+		/* A registered index is resolved only if there is a single ring. */
 		if (found)
 			return 0;
 		found = &rings[i];
@@ -46,7 +47,7 @@ static struct ring *ring_of(const struct state *state, s32 fd, u32 is_index) {
 	return found;
 }
 
-/* io_uring_setup has returned: is the ring followed? */
+/* io_uring_setup has returned: determines whether the ring is followed. */
 int ring_is_made(const struct state *state, const u64 *arguments, s64 result) {
 	const u32 *params = (const u32 *)arguments[1];
 	struct ring *old = ring_of(state, (s32)result, 0);
@@ -66,7 +67,8 @@ int ring_is_made(const struct state *state, const u64 *arguments, s64 result) {
 	return 1;
 }
 
-/* A registered ring may be closed, and its descriptor be another file's. (Where /proc does not tell, it is a ring.) */
+/* A registered ring may be closed, and its descriptor belong to another file. (If /proc does not show it,
+ * it is assumed to be a ring.) */
 static int is_ring(s32 fd) {
 	static const char of_ring[] = "anon_inode:[io_uring]";
 	u8 name[NAME_BYTES];
@@ -116,7 +118,7 @@ static u8 *put_request(u8 *at, struct blocks *blocks, const u64 *words) {
 	return put_signed(put(at, bytes), (s64)words[1]);
 }
 
-/* Those before `head`, which is where the kernel will read on. */
+/* Those before `head`, where the kernel will continue to read. */
 static u8 *put_requests(u8 *at, struct blocks *blocks, const struct ring *ring, u32 head, u32 count) {
 	u64 bytes = ring->flags & SETUP_SQE128 ? 128 : 64;
 	u32 *places = (u32 *)blocks->pointers;
@@ -138,7 +140,7 @@ static u8 *put_requests(u8 *at, struct blocks *blocks, const struct ring *ring, 
 	return at;
 }
 
-/* The program's number and the result of each. 0, and nothing is done, where they can't be read. */
+/* The program's number and the result of each. 0, without any effect, if they are unreadable. */
 static u8 *put_completions(u8 *at, struct blocks *blocks, struct ring *ring, u32 count) {
 	u32 words = ring->flags & SETUP_CQE32 ? 4 : 2, most = sizeof(blocks->words) / (words * 8);
 	u64 *copies = blocks->words[0];
@@ -153,7 +155,7 @@ static u8 *put_completions(u8 *at, struct blocks *blocks, struct ring *ring, u32
 	return at;
 }
 
-/* What is new in the two circular buffers. */
+/* New entries in the two circular buffers. */
 struct look {
 	u32 head;     /* where the kernel will read requests on */
 	u32 requests; /* new ones, up to there */
@@ -161,7 +163,8 @@ struct look {
 	u32 done;     /* all completions */
 };
 
-/* Also of other threads' calls. Requests that are overwritten already are added to `unseen`; of completions the reader finds out. */
+/* Includes other threads' calls. Requests that are overwritten already are added to `unseen`; for
+ * completions the reader detects this. */
 static int look_into(struct look *look, struct ring *ring, u32 *unseen) {
 	u32 reaped, tail;
 	if (copy_in(&look->head, ring->submission_map + ring->head, 4) != 4 || copy_in(&tail, ring->completion_map + ring->tail, 4) != 4 ||
@@ -184,8 +187,9 @@ static int look_into(struct look *look, struct ring *ring, u32 *unseen) {
 	return 1;
 }
 
-/* Makes the record's text where it will stand: the completions taken before this call, behind their number (what is submitted now may have
- * their numbers again); the requests, behind theirs; the other completions. Returns how many requests are missing. */
+/* Writes the record's text: the completions taken before this call, after their number (requests submitted
+ * now may reuse their numbers); the requests, after their number; the other completions. Returns how many
+ * requests are missing. */
 static u32 gather_ring(struct state *state, u32 level, struct ring *ring, struct fields *f, u64 now, u32 submitted) {
 	struct look look;
 	u32 unseen = 0;
@@ -224,7 +228,7 @@ NOINLINE void ring_is_entered(struct state *state, u32 level, const u64 *argumen
 		f->has |= HAS_FD, f->fd = -1;
 	if (ring && ring->submission_map && ring->completion_map && ring->requests) {
 		f->has |= HAS_FD, f->fd = ring->fd;
-		/* Two threads at once: the next call shows what this one has submitted. */
+		/* Two threads at the same time: the next call shows what this one has submitted. */
 		if (!__atomic_compare_exchange_n(&ring->busy, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return;
 		unseen = gather_ring(state, level, ring, f, now, unseen);

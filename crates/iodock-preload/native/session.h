@@ -1,5 +1,5 @@
-/* The session file: what the recorder prepares and the processes recorded share. Written down in
- * docs/explanation/rewrite-buffers.md; src/format.rs is the same in Rust. All numbers little endian. */
+/* The session file: prepared by the recorder, and shared by the recorded processes. Documented in
+ * docs/explanation/rewrite-buffers.md; src/format.rs is the same in Rust. All numbers are little endian. */
 #ifndef IODOCK_SESSION_H
 #define IODOCK_SESSION_H
 
@@ -48,7 +48,7 @@ enum role {
 	ROLE_MESSAGES, ROLE_RING, /* of sendmmsg and recvmmsg, and of io_uring_enter */
 };
 
-/* Of programs that are executed: what the recorder can trace. */
+/* For programs that are executed: what the recorder can trace. */
 enum trace {
 	TRACE_NOTHING = 0,
 	TRACE_UNSEEN = 1,     /* programs that this library does not reach */
@@ -64,7 +64,7 @@ struct shape {
 	u8 roles[MOST_ROLES];
 };
 
-/* A file of code that is none of libc's: it may make calls of its own, past its sites. */
+/* A code file other than libc: it may make system calls directly, outside of the known sites. */
 struct other {
 	u64 hash; /* of the name; 0: there is none */
 	char name[MODULE_NAME + 1];
@@ -95,9 +95,10 @@ struct header {
 	u64 head_bytes;   /* of the file, that every process maps */
 	u32 owner;	  /* the recorder's user: the owner of the texts' files */
 	u32 counts;	  /* does the kernel count the calls that read and write, and no others? */
-	/* Chunks that are read, for the threads that filled them to use again: their numbers and one, each in the place of its number. */
+	/* Chunks that were read and may be reused by the threads that filled them: their numbers plus one, each
+	 * at the index of its number. */
 	u32 offered[OFFERED] __attribute__((aligned(64)));
-	/* Counters in place of records: behind the chunks a table for each process. */
+	/* Counters instead of records: after the chunks a table for each process. */
 	u64 tables_used __attribute__((aligned(64)));
 	u64 tables_at, tables_most, table_bytes; /* the last: 0 if calls are recorded */
 	u64 first_accesses; /* of a process, that are kept */
@@ -111,7 +112,8 @@ struct header {
 	struct other others[MODULES] __attribute__((aligned(4096)));
 };
 
-/* In the sites' area: for each module its header, then its sites, then the places in its trampolines that name the module. */
+/* In the sites' area: for each module its header, then its sites, then the places in its trampolines that
+ * refer to the module. */
 struct module {
 	u8 build_id[32];
 	u32 build_id_bytes, sites;

@@ -7,20 +7,20 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-/// Of a whole file, as manifests have it. Raises OSError.
+/// Checksum of a whole file, in the form of manifests. Raises OSError.
 #[pyfunction]
 fn file_checksum(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let sum = through(py, None, |door| checksum::of_file(&path, &|| door.cancel.load(Ordering::Relaxed)))??;
     sum.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
-/// A JSON object (text) with its own checksum as last member.
+/// A JSON object (text) with its own checksum added as last member.
 #[pyfunction]
 fn sealed_document(document: &str) -> String {
     checksum::sealed(document)
 }
 
-/// Whether a document is as `sealed_document` made it; None if it has no checksum of its own.
+/// Whether a document is unchanged since `sealed_document`; None if it has no checksum of its own.
 #[pyfunction]
 fn is_whole_document(document: &[u8]) -> Option<bool> {
     checksum::is_whole(document)

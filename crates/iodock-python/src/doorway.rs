@@ -1,4 +1,4 @@
-//! The one way from Python into long work: the GIL is released, Ctrl-C sets a cancel flag, progress comes back.
+//! Runs long work for Python: the GIL is released, Ctrl-C sets a cancel flag, and progress is reported.
 
 use crate::errors::native_error;
 use iodock_import::Progress;
@@ -8,10 +8,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How often Python's signal handlers get their turn, and progress is told.
+/// Interval at which Python's signal handlers run and progress is reported.
 const TURN: Duration = Duration::from_millis(50);
 
-/// What work shares with the door.
+/// State shared between the work and the waiting thread.
 #[derive(Default)]
 pub struct Door {
     pub cancel: Arc<AtomicBool>,
@@ -19,7 +19,7 @@ pub struct Door {
 }
 
 impl Door {
-    /// Notes how far the work is; Python hears of it at its next turn.
+    /// Stores the progress; Python gets it at the next interval.
     pub fn note(&self, progress: Progress) {
         if let Ok(mut noted) = self.progress.lock() {
             *noted = progress;
@@ -31,11 +31,11 @@ impl Door {
     }
 }
 
-/// Runs `work` on a thread of its own, without the GIL.
+/// Runs `work` on a separate thread, without the GIL.
 ///
 /// # Errors
-/// A signal handler's exception (`KeyboardInterrupt`), once the work has ended; an exception of `tell`; a panic of
-/// the work, as `NativeError`.
+/// A signal handler's exception (`KeyboardInterrupt`), once the work has ended; an exception of `tell`; a
+/// panic of the work, as `NativeError`.
 pub fn through<T: Send>(
     py: Python<'_>,
     tell: Option<&Bound<'_, PyAny>>,
@@ -47,7 +47,7 @@ pub fn through<T: Send>(
     let result = std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let result = work(&door);
-            // The other side waits until it hears this, so it can't have gone.
+            // The receiver waits for this message, so it still exists.
             let _ = done.send(());
             result
         });

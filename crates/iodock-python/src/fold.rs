@@ -10,14 +10,14 @@ use pyo3::types::PyBytes;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A column's name, Arrow's name of its type, its values as they lie in memory, and the bits of rows that are not
-/// null, where it can be null.
+/// A column's name, Arrow's name of its type, its values as a buffer, and the validity bits if it can be
+/// null.
 type PyColumn<'py> = (&'static str, &'static str, Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>);
 /// The number of rows, and the columns.
 type PyTable<'py> = (usize, Vec<PyColumn<'py>>);
 
-/// All events in `paths` on their way into a fold: `uses` or, with files and their places (unsigned numbers of 32
-/// bits), `transfers`.
+/// A pass over all events in `paths` that folds them: `uses` or, with files and their places (unsigned
+/// numbers of 32 bits), `transfers`.
 #[pyclass(frozen)]
 struct EventFolding {
     folding: Kind,
@@ -52,7 +52,7 @@ impl EventFolding {
         Ok(EventFolding { folding, cancelled: AtomicBool::new(false) })
     }
 
-    /// Events in all.
+    /// Total number of events.
     #[getter]
     fn rows(&self) -> u64 {
         match &self.folding {
@@ -61,7 +61,7 @@ impl EventFolding {
         }
     }
 
-    /// The next groups; None behind the last. The same key may come again, but not in the same table.
+    /// The next groups; None after the last. The same key may appear again, but not in the same table.
     fn next_table<'py>(&self, py: Python<'py>) -> PyResult<Option<PyTable<'py>>> {
         let table = through(py, None, |door| {
             let stop = || door.cancel.load(Ordering::Relaxed) || self.cancelled.load(Ordering::Relaxed);

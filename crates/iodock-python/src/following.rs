@@ -1,4 +1,4 @@
-//! iodock-import: a recording in progress, followed.
+//! iodock-import: follows a recording in progress.
 
 use crate::doorway::through;
 use crate::errors::import_error;
@@ -8,7 +8,8 @@ use pyo3::types::PyDict;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// Follows the recording in progress at `store`, and changes nothing there. Raises NativeError while nothing can be read.
+/// Follows the recording in progress at `store` without changing it. Raises NativeError while nothing can be
+/// read.
 #[pyclass(frozen)]
 struct RecordingFollowed {
     following: Mutex<Following>,
@@ -23,8 +24,9 @@ impl RecordingFollowed {
         Ok(RecordingFollowed { following })
     }
 
-    /// Reads what has been flushed since the last time. Gives a dictionary: since_ns, until_ns, calls, metadata_calls,
-    /// read_bytes, written_bytes, and of at most `most` files and by_call (name, calls, time_ns, read_bytes, written_bytes).
+    /// Reads what has been flushed since the last call. Returns a dictionary: since_ns, until_ns, calls,
+    /// metadata_calls, read_bytes, written_bytes, and of at most `most` entries files and by_call (name,
+    /// calls, time_ns, read_bytes, written_bytes).
     fn look<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Bound<'py, PyDict>> {
         let seen: Result<Seen, ImportError> = through(py, None, |door| {
             let mut following = self.following.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
 
-/// Imports `logs` (paths; `-` is standard input) into a new store at `store`; of a single one `lines` (first, last) only. `progress(bytes, total, calls)` is
-/// called about twenty times a second. Gives a dictionary: store, formats, lines, calls, files, processes, profiles, cut,
-/// losses [(name, count, cure)].
+/// Imports `logs` (paths; `-` is standard input) into a new store at `store`; of a single one `lines` (first,
+/// last) only. `progress(bytes, total, calls)` is called about twenty times a second. Returns a dictionary:
+/// store, formats, lines, calls, files, processes, profiles, cut, losses [(name, count, cure)].
 #[pyfunction]
 #[pyo3(signature = (logs, store, *, format=None, working_directories=Vec::new(), rank_from=None, lines=None, force=false, coverage_bytes=None, progress=None))]
 #[allow(clippy::too_many_arguments)]
@@ -36,7 +36,7 @@ fn import_logs<'py>(
     as_dictionary(py, &imported.map_err(|error| import_error(py, &error))?)
 }
 
-/// Turns what a recorder left in the journal of `store` into tables. Gives what `import_logs` gives.
+/// Turns the journal that a recorder left in `store` into tables. Returns what `import_logs` returns.
 #[pyfunction]
 #[pyo3(signature = (store, *, progress=None))]
 fn finish_recording<'py>(
@@ -50,8 +50,8 @@ fn finish_recording<'py>(
     as_dictionary(py, &finished.map_err(|error| import_error(py, &error))?)
 }
 
-/// Makes a new store at `into` of what has been flushed so far of the recording in progress at `store`, which is left as it
-/// is. Gives what `import_logs` gives, or None if it is not in progress.
+/// Makes a new store at `into` from what has been flushed so far of the recording in progress at `store`,
+/// which is not changed. Returns what `import_logs` returns, or None if it is not in progress.
 #[pyfunction]
 #[pyo3(signature = (store, into, *, progress=None))]
 fn read_in_progress<'py>(
@@ -67,8 +67,9 @@ fn read_in_progress<'py>(
     read.map(|summary| as_dictionary(py, &summary)).transpose()
 }
 
-/// Makes a store at `into` of the finished stores `parts` of one run. Gives what `import_logs` gives, and `ranks` (with a part, of
-/// the run or None) and `clocks`: of each host (name, offset ns or None, within ns or None, calls that it was found by).
+/// Makes a store at `into` from the finished stores `parts` of one run. Returns what `import_logs` returns, and
+/// `ranks` (with a part, of the run or None) and `clocks`: for each host (name, offset ns or None, within ns or
+/// None, calls that it was found by).
 #[pyfunction]
 #[pyo3(signature = (parts, into, *, force=false, progress=None))]
 fn merge_stores<'py>(
@@ -91,14 +92,14 @@ fn merge_stores<'py>(
     Ok(dictionary)
 }
 
-/// Whether a recorder is at work in the folder of a store.
+/// Whether a recorder is active in the folder of a store.
 #[pyfunction]
 #[pyo3(signature = (store))]
 fn is_in_progress(store: PathBuf) -> bool {
     iodock_import::is_in_progress(&store.join("journal"))
 }
 
-/// Whether the file at LOG is a log of Darshan or its text: each makes a store of its own.
+/// Whether the file at LOG is a Darshan log or its text: each makes a store of its own.
 #[pyfunction]
 #[pyo3(signature = (log))]
 fn is_darshan(py: Python<'_>, log: PathBuf) -> bool {
@@ -121,7 +122,7 @@ fn as_dictionary<'py>(py: Python<'py>, summary: &ImportSummary) -> PyResult<Boun
     Ok(dictionary)
 }
 
-/// What in the folder of a store was not written by iodock, or the manifest where that is missing.
+/// Files in the folder of a store that iodock did not write, or the manifest if that is missing.
 #[pyfunction]
 #[pyo3(signature = (store))]
 fn foreign_in_store(store: PathBuf) -> PyResult<Vec<PathBuf>> {

@@ -1,4 +1,4 @@
-//! `iodock._native`: what Python sees of the Rust crates. One file per exposed crate, no logic.
+//! `iodock._native`: the Python interface of the Rust crates. One file per exposed crate, no logic.
 
 mod checksum;
 mod darshan;
@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    // The commit, which `make setup` and `make wheel` name; None of a build by cargo alone.
+    // The commit, which `make setup` and `make wheel` set; None for a build by cargo alone.
     module.add("__commit__", option_env!("IODOCK_COMMIT"))?;
     module.add("NativeError", module.py().get_type::<errors::NativeError>())?;
     checksum::register(module)?;

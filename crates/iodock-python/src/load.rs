@@ -1,4 +1,4 @@
-//! iodock-load: the engine of the check-up, which runs in a process of its own, and what is asked beside it.
+//! iodock-load: the engine of the check-up, which runs in a separate process, and its queries.
 
 use crate::doorway::through;
 use crate::errors::native_error;
@@ -10,17 +10,18 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
-/// Carries out `plan` (JSON) and writes events, one JSON a line, to standard output. For a process that does nothing
-/// else: it forks, takes over the signals that ask to end, and ends early when standard input is closed.
+/// Executes `plan` (JSON) and writes events, one JSON per line, to standard output. For a process that does
+/// nothing else: it forks, takes over the signals that request the end, and ends early when standard input is
+/// closed.
 #[pyfunction]
 #[pyo3(signature = (plan))]
 fn load_engine(py: Python<'_>, plan: &str) -> PyResult<()> {
     let plan = plan_of(plan)?;
-    // The GIL stays: a thread that could get it would make forking unsafe.
+    // The GIL is kept: a thread that could take it would make forking unsafe.
     let _ = py;
     iodock_load::run(&plan, &mut |event: &Event| {
         let line = serde_json::to_string(event).unwrap_or_default();
-        // Who does not listen any more has closed standard input too, and the engine sees that.
+        // A reader that has gone has closed standard input too, and the engine detects that.
         let _ = writeln!(std::io::stdout().lock(), "{line}");
     });
     Ok(())
@@ -38,7 +39,8 @@ fn load_need(plan: &str) -> PyResult<(u64, u64)> {
     Ok((need.bytes, need.inodes))
 }
 
-/// What `directory` leaves to this user, None where there is no limit: free bytes and inodes, then those of quotas.
+/// What is available to this user in `directory`, None if there is no limit: free bytes and inodes, then
+/// those of quotas.
 #[pyfunction]
 #[pyo3(signature = (directory))]
 fn load_free(py: Python<'_>, directory: PathBuf) -> PyResult<[Option<u64>; 4]> {
@@ -51,8 +53,8 @@ fn load_free(py: Python<'_>, directory: PathBuf) -> PyResult<[Option<u64>; 4]> {
     Ok([free.bytes, free.inodes, quota.bytes, quota.inodes])
 }
 
-/// What the file system of `directory` lies on, as far as this machine's memory goes: `devices`, `memory` or `perhaps`,
-/// and why.
+/// The layers below the file system of `directory`, as far as this machine's memory is concerned: `devices`,
+/// `memory` or `perhaps`, and why.
 #[pyfunction]
 #[pyo3(signature = (directory))]
 fn load_under(directory: PathBuf) -> (&'static str, Option<String>) {
@@ -63,8 +65,8 @@ fn load_under(directory: PathBuf) -> (&'static str, Option<String>) {
     }
 }
 
-/// Removes trees in `directory` that check-ups of this user left behind: gives paths removed, (path, why) kept, and
-/// what lies in them and is not ours.
+/// Removes trees in `directory` that check-ups of this user left behind: returns removed paths, (path, why)
+/// kept, and files in them that are not ours.
 #[pyfunction]
 #[pyo3(signature = (directory, *, force=false))]
 fn load_clean<'py>(py: Python<'py>, directory: PathBuf, force: bool) -> PyResult<Bound<'py, PyDict>> {
@@ -77,7 +79,7 @@ fn load_clean<'py>(py: Python<'py>, directory: PathBuf, force: bool) -> PyResult
     Ok(dictionary)
 }
 
-/// Merges latencies (each the JSON that the engine gives) and gives their JSON.
+/// Merges latencies (each the JSON from the engine) and returns their JSON.
 #[pyfunction]
 #[pyo3(signature = (several))]
 fn load_merge(several: Vec<String>) -> PyResult<String> {
@@ -88,7 +90,7 @@ fn load_merge(several: Vec<String>) -> PyResult<String> {
     serde_json::to_string(&merged).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Nanoseconds that these shares of all operations do not exceed, within 1 %; None of no operations.
+/// Nanoseconds that these shares of all operations do not exceed, within 1 %; None without operations.
 #[pyfunction]
 #[pyo3(signature = (latencies, quantiles))]
 fn load_quantiles(latencies: &str, quantiles: Vec<f64>) -> PyResult<Vec<Option<f64>>> {

@@ -14,20 +14,20 @@ use std::path::PathBuf;
 #[pyclass(frozen)]
 struct MonitorIntake(Intake);
 
-/// What was taken of a push.
+/// Result of a push.
 #[pyclass(frozen, get_all)]
 struct MonitorTaken {
     /// The sender's last batch, and whether the next must be full.
     kept: u64,
     full: bool,
-    /// Who sent it; empty if nothing was taken. The spool in hexadecimal.
+    /// Its sender; empty if nothing was accepted. The spool in hexadecimal.
     spool: String,
     host: String,
     /// Bytes, values and new names.
     work: (u64, u64, u64),
-    /// Why the rest was not taken; `None` unless the sender is to blame.
+    /// Why the rest was refused; `None` unless it is the sender's error.
     refused: Option<String>,
-    /// It says that it is a machine that it may not speak for.
+    /// It names a machine that it may not send data for.
     is_name_refused: bool,
 }
 
@@ -59,10 +59,10 @@ impl MonitorIntake {
         py.detach(|| Intake::open(&folder)).map(MonitorIntake).map_err(|error| monitor_error(py, &error))
     }
 
-    /// Takes the frames of one agent, which are safe after the next `sync`. `host`: of this machine only. `most`:
-    /// bytes, values and new names after which no frame more is taken. `sent`: the agent's clock as it sent them, ns
-    /// since the epoch, if it says it. A `NativeError` says that they could not be
-    /// kept.
+    /// Receives the frames of one agent, which are safe after the next `sync`. `host`: accept this machine
+    /// only. `most`: bytes, values and new names after which no further frame is accepted. `sent`: the
+    /// agent's clock when it sent them, ns since the epoch, if given. A `NativeError` means that they could
+    /// not be stored.
     #[pyo3(signature = (frames, host=None, most=None, sent=None))]
     fn take(
         &self,
@@ -77,23 +77,23 @@ impl MonitorIntake {
         taken.map(MonitorTaken::of).map_err(|error| monitor_error(py, &error))
     }
 
-    /// A row of `losses`, of the source `collector`: something that could not be taken.
+    /// A row of `losses` with the source `collector`: data that was refused.
     fn lose(&self, host: &str, name: &str, target: &str, count: u64, detail: &str) {
         self.0.lose(host, name, target, count, detail);
     }
 
-    /// Puts on the disk what was taken until now.
+    /// Syncs everything received so far to the disk.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.sync()).map_err(|error| monitor_error(py, &error))
     }
 
-    /// Writes what came since the last flush as files: rows and files.
+    /// Writes data received since the last flush to files: returns rows and files.
     fn flush(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
         let flushed = py.detach(|| self.0.flush()).map_err(|error| monitor_error(py, &error))?;
         Ok((flushed.rows, flushed.files))
     }
 
-    /// Name in the catalogue and path of a file that is to be written; `time` (ns since the epoch) chooses its day.
+    /// Name in the catalogue and path of a new file; `time` (ns since the epoch) determines its day.
     fn new_file(
         &self,
         py: Python<'_>,
@@ -104,7 +104,8 @@ impl MonitorIntake {
         self.0.new_file(table, resolution, time).map_err(|error| monitor_error(py, &error))
     }
 
-    /// In one step: the files `replaced` go, `rolled` are summed up in coarser ones, `new` count.
+    /// One step: the files `replaced` are removed, `rolled` are marked as summed into coarser ones, `new` are
+    /// added.
     fn replace(
         &self,
         py: Python<'_>,
@@ -119,7 +120,7 @@ impl MonitorIntake {
         py.detach(|| self.0.replace(&replaced, &rolled, new)).map_err(|error| monitor_error(py, &error))
     }
 
-    /// Batches that the journal had and no file, and damaged bytes in it, when the store was opened.
+    /// Batches in the journal that were in no file, and damaged bytes in it, when the store was opened.
     fn replayed(&self) -> (u64, u64) {
         (self.0.replayed().batches, self.0.replayed().torn)
     }
@@ -129,14 +130,14 @@ fn monitor_error(py: Python<'_>, error: &MonitorError) -> PyErr {
     native_error(py, error.to_string(), error.hint(), 1)
 }
 
-/// The columns of `job_io` that count something, in their order; `other` and `time_us` follow.
+/// The columns of `job_io` with counts, in their order; `other` and `time_us` follow.
 #[pyfunction]
 fn monitor_counters() -> Vec<&'static str> {
     COUNTERS.iter().map(|(name, _)| *name).collect()
 }
 
-/// Of those columns, what each counts: operations and `operations` or `bytes`, of which the first that an entry has
-/// is taken; and operations that are counted by another one too.
+/// Meaning of each of those columns: operations and `operations` or `bytes`, of which the first that an entry
+/// has is used; and operations that another one includes.
 type Counters = (Vec<(&'static str, Vec<(&'static str, &'static str)>)>, Vec<&'static str>);
 
 /// See [`Counters`].
@@ -149,11 +150,11 @@ fn monitor_counted() -> Counters {
     (COUNTERS.iter().map(counted).collect(), WITHIN_OTHERS.to_vec())
 }
 
-/// Source, target, and operation, quantity and value of what is counted there, of nobody in particular.
+/// Source, target, and operation, quantity and value of counters without an owner.
 type TargetCounters = (String, String, Vec<(String, String, u64)>);
 
-/// A push of counters that no agent read: one full reading, `time` in ns since the epoch. `spool`: 16 bytes. Errors
-/// (`ValueError`): no such quantity, no such name, or too much for one batch.
+/// A push of counters that no agent read: one full reading, `time` in ns since the epoch. `spool`: 16 bytes.
+/// Errors (`ValueError`): unknown quantity or name, or too much data for one batch.
 #[pyfunction]
 fn monitor_frame<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! iodock-record: programs started or attached to, and followed.
+//! iodock-record: starts programs or attaches to them, and records them.
 
 use crate::doorway::{through, Door};
 use crate::errors::record_error;
@@ -13,7 +13,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// A store's folder, kept from being replaced.
+/// A hold on a store's folder, which prevents its replacement.
 #[pyclass(frozen)]
 struct StoreHold {
     folder: Mutex<Option<File>>,
@@ -28,9 +28,10 @@ impl StoreHold {
     }
 }
 
-/// Runs `command` and records it into `store`. Signals that ask to end are handled in Rust meanwhile, as the
-/// program would have got them. Gives a dictionary: store, kept, elsewhere, made_folder, backend, reason, exit_code, exit_signal, must_finish, warnings, failure,
-/// written_bytes, killed, hold. Until the last one is released no other recorder replaces the store.
+/// Runs `command` and records it into `store`. Signals that request the end are handled in Rust during this
+/// time, and act as on the program. Returns a dictionary: store, kept, elsewhere, made_folder, backend,
+/// reason, exit_code, exit_signal, must_finish, warnings, failure, written_bytes, killed, hold. Until the
+/// last one is released no other recorder replaces the store.
 #[pyfunction]
 #[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned(), complete=false, light=None, interfaces="auto".to_owned(), stacks="off".to_owned()))]
 #[allow(clippy::too_many_arguments)]
@@ -60,7 +61,8 @@ fn record(
     run(py, |door| iodock_record::record(&options, door.cancel.clone()))
 }
 
-/// Makes a store in which programs count that are given the variables of its answer: store, variables. Nothing runs meanwhile.
+/// Creates a store for programs that are started with the returned variables and count there. Returns store,
+/// variables. No process of iodock runs during this time.
 #[pyfunction]
 fn begin_counting(
     py: Python<'_>,
@@ -74,7 +76,8 @@ fn begin_counting(
     Ok((begun.store, begun.variables.into_iter().map(text).collect()))
 }
 
-/// Records the running processes `pids`, or instead all of the cgroup `group`, until they end, or a signal asks to stop. Gives what `record` gives.
+/// Records the running processes `pids`, or instead all of the cgroup `group`, until they end, or until a
+/// stop signal. Returns what `record` returns.
 #[pyfunction]
 #[pyo3(signature = (pids, store, *, backend="auto".to_owned(), force=false, group=None, page_faults="auto".to_owned()))]
 fn attach(
@@ -127,7 +130,7 @@ fn run<'py>(
     Ok(dictionary)
 }
 
-/// Each way of recording, and why it can't be used by this user on this machine, if so.
+/// Each back end, and the reason why this user can't use it on this machine, if so.
 #[pyfunction]
 fn backends() -> Vec<(&'static str, Option<String>)> {
     let refusal = |backend: &&dyn Backend| backend.is_available().err().map(|refusal| refusal.message);

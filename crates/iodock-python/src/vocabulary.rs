@@ -1,4 +1,4 @@
-//! The vocabulary's tables, so that `iodock explain` and the generated reference can't drift from them.
+//! The vocabulary's tables, so that `iodock explain` and the generated reference always agree with them.
 
 use iodock_event::{calls, LossKind};
 use pyo3::prelude::*;
@@ -21,7 +21,7 @@ fn known_formats() -> Vec<&'static str> {
     iodock_import::format_names()
 }
 
-/// Calls that a live recorder stops at. Of mmap only those with a descriptor.
+/// Calls at which a live recorder stops a program. For mmap only those with a descriptor.
 #[pyfunction]
 fn recorded_calls() -> Vec<&'static str> {
     calls::CALLS.iter().filter(|call| call.is_recorded()).map(|call| call.name).collect()

@@ -1,5 +1,5 @@
-//! The least that a two-stop tracer can do: stops at every call, asks for the arguments and results of those that
-//! iodock records, stores nothing. What recording costs is measured against it.
+//! A minimal two-stop tracer: stops at every call, reads arguments and results of those that iodock records,
+//! stores nothing. The cost of recording is compared with it.
 
 fn main() {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

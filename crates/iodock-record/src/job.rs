@@ -1,4 +1,4 @@
-//! The batch job that a recording belongs to, as its scheduler's environment tells.
+//! The batch job of a recording, from the variables of its scheduler.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Starting a program so that a tracer is there before its first call.
+//! Starts a program so that a tracer is attached before its first call.
 
 use crate::program::Program;
 use std::ffi::CString;
@@ -6,7 +6,7 @@ use std::{fs, io, ptr};
 
 const SHELL: &std::ffi::CStr = c"/bin/sh";
 
-/// Can so many more files be open at once?
+/// Whether this number of further files can be opened.
 ///
 /// # Errors
 /// `ulimit -n` or the machine's own limit.
@@ -23,7 +23,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Lets the child go on to exec.
+    /// Lets the child continue to its exec.
     pub fn release(&mut self) {
         // SAFETY: writes one byte to a pipe that we own.
         unsafe {
@@ -33,7 +33,7 @@ impl Waiting {
         self.gate = -1;
     }
 
-    /// Why the child, which has ended, did so before it could exec; `None` if it did exec.
+    /// The reason why the child ended before its exec; `None` if it did exec.
     pub fn failure(&self) -> Option<io::Error> {
         let mut errno = [0u8; 4];
         let mut wanted = libc::pollfd { fd: self.report, events: libc::POLLIN, revents: 0 };
@@ -75,7 +75,7 @@ pub fn fork(program: &Program) -> io::Result<Waiting> {
     };
     let arguments = pointers(&program.c_arguments);
     let environment = pointers(&program.c_environment);
-    // A file that is no program is a shell script, as for execvp.
+    // A file that is not a binary is run as a shell script, as in execvp.
     let mut shell = vec![SHELL.as_ptr(), program.c_path.as_ptr()];
     shell.extend(&arguments[1..]);
     let (gate, report) = (pipe()?, pipe()?);
@@ -92,7 +92,7 @@ pub fn fork(program: &Program) -> io::Result<Waiting> {
     // SAFETY: the child only runs `start`, which keeps to async-signal-safe calls on memory made before.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        // The parent's ends, so that the child sees the parent's death at the gate.
+        // Closes the parent's ends in the child, so that the child notices the parent's death while it waits.
         unsafe {
             libc::close(gate[1]);
             libc::close(report[0]);
@@ -136,7 +136,7 @@ struct Plan {
 /// # Safety
 /// To be called in a forked child only; every pointer of `plan` is valid.
 unsafe fn start(plan: &Plan) -> ! {
-    // Python and Rust ignore these two for themselves; a program expects them as a shell leaves them.
+    // Python and Rust ignore these two signals; a program expects the state that a shell leaves.
     libc::signal(libc::SIGPIPE, libc::SIG_DFL);
     libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
     if plan.ignores_children {
@@ -160,7 +160,7 @@ unsafe fn start(plan: &Plan) -> ! {
     report(plan.report)
 }
 
-/// Tells the recorder what went wrong, and ends.
+/// Reports the error to the recorder, and ends.
 ///
 /// # Safety
 /// In the forked child only.

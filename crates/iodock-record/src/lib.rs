@@ -1,9 +1,9 @@
-//! Live recording: starts a program, or takes running ones, follows everything they start, and appends
-//! what they do to a journal in the store, once a second at the latest. `iodock_import` then makes the
-//! store's tables of the journal, by the same pipeline as for a log.
+//! Live recording: starts a program, or attaches to running ones, follows all descendants, and appends their
+//! operations to a journal in the store at least once a second. `iodock_import` then makes the store's tables
+//! from the journal, with the same pipeline as for a log.
 //!
-//! One thread of its own forks, traces, waits and writes; a second one wakes it once a second. Neither
-//! touches the threads, children or signals of the process around it for longer than the recording.
+//! One separate thread forks, traces, waits and writes; a second one wakes it once a second. Neither affects
+//! the threads, children or signals of the surrounding process beyond the recording.
 
 pub mod backends;
 mod begin;
@@ -46,14 +46,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread;
 
-/// Runs a command and records it until everything it started has ended.
+/// Runs a command and records it until all its descendants have ended.
 ///
-/// Signals that ask to end (SIGINT, SIGTERM, SIGHUP, SIGQUIT) are handled for as long: keys of the
-/// terminal go to the program as usual; a signal sent to this process is passed on to the program, a
-/// second one kills it. `cancel`, once set, kills it too. However it ends, the store is good.
+/// Signals that request the end (SIGINT, SIGTERM, SIGHUP, SIGQUIT) are handled during this time: keys of the
+/// terminal reach the program as usual; a signal sent to this process is passed on to the program, and a
+/// second one kills it. `cancel`, once set, kills it too. However it ends, the store is valid.
 ///
 /// # Errors
-/// Nothing was recorded, and unless the store could not be made, the program was not run.
+/// Nothing was recorded, and unless the store could not be created, the program was not run.
 pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<RecordOutcome, RecordError> {
     let mut program = Program::find(&options.command)?;
     (program.complete, program.light, program.stacks) = (options.complete, options.light, options.stacks);
@@ -64,7 +64,7 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
     if options.stacks != Stacks::Off {
         choice.allow_stacks()?;
     }
-    // (A tracer would show how that library is loaded; counters know no interfaces.)
+    // (A tracer would show how that library is loaded; counters do not distinguish interfaces.)
     program.interfaces = choice.backend.name() == "rewrite"
         && !options.complete
         && options.light.is_none()
@@ -99,11 +99,11 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
     end(part, recorded)
 }
 
-/// Records processes that run already, until they end or a signal or `cancel` asks to stop; then they
-/// run on as if nothing had been.
+/// Records running processes until they end or a signal or `cancel` stops the recording; then they continue
+/// unaffected.
 ///
 /// # Errors
-/// A process is not there or may not be traced. None of them is changed.
+/// A process does not exist or may not be traced. None of them is changed.
 pub fn attach(options: &AttachOptions, cancel: Arc<AtomicBool>) -> Result<RecordOutcome, RecordError> {
     let choice = choice::for_running(&options.backend, options.group.is_some())?;
     let command = options.pids.first().map_or_else(Vec::new, |&pid| {
@@ -119,7 +119,7 @@ pub fn attach(options: &AttachOptions, cancel: Arc<AtomicBool>) -> Result<Record
     end(part, recorded)
 }
 
-/// Leaves nothing of a recording that did not take place.
+/// Removes all traces of a recording that did not start.
 fn end(part: Part, recorded: Result<RecordOutcome, RecordError>) -> Result<RecordOutcome, RecordError> {
     let mut outcome = recorded.inspect_err(|_| part.abandon())?;
     outcome.must_finish = part.close()?;
@@ -153,7 +153,7 @@ fn meta(choice: Choice, command: Vec<Vec<u8>>) -> JournalMeta {
 }
 
 /// # Errors
-/// The program was not run. What was written of the part remains.
+/// The program was not run. The files of the part written so far remain.
 fn run(
     Choice { backend, reason }: Choice,
     target: Target,
@@ -163,7 +163,7 @@ fn run(
     cancel: Arc<AtomicBool>,
 ) -> Result<RecordOutcome, RecordError> {
     let clock = Clock::start();
-    // Of ranks in one store one says it.
+    // Of several ranks in one store only one prints the warnings.
     let mut warnings = if part.created { places::warnings(&part.store) } else { Vec::new() };
     let mut journal = part.open_journal(&meta)?;
     let mounts = sampler::mounts(&sampling.root, &mut warnings);

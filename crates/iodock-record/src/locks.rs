@@ -1,4 +1,4 @@
-//! Locks of data that are good whatever thread panicked meanwhile: counters and lists.
+//! Locks on data that stays valid even if a thread panicked: counters and lists.
 
 use std::sync::{Mutex, MutexGuard};
 

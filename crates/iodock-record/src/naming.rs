@@ -1,9 +1,10 @@
-//! A recording's folder under the name that was asked for. A store that has the name is kept under a number (`run-1.iodock`,
-//! the newest with the highest), or replaced (--force); ranks of one launch share one store. Where the name can't be had, as
-//! something else than a store has it, the recording gets the number.
+//! Creates a recording's folder under the requested name. An existing store with that name gets a number
+//! (`run-1.iodock`, the newest with the highest), or is replaced (--force); ranks of one launch share one
+//! store. If the name belongs to something other than a store, the recording gets the number.
 //!
-//! All that record into a store share a lock of its folder, which who moves or replaces it must have alone. Who does that also
-//! locks the folder in which the store lies, so that no rank takes what another one has just made for what was there before.
+//! All recorders of a store share a lock on its folder; moving or replacing the store requires the exclusive
+//! lock. For this also the parent folder is locked, so that no rank mistakes a store that another rank has
+//! just created for an older one.
 
 use iodock_store::own;
 use std::ffi::OsString;
@@ -15,11 +16,11 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Others are waited for this often, so long each time: some seconds in all.
+/// Number and interval of retries while others hold a lock: some seconds in all.
 const TRIES: u32 = 250;
 const PAUSE: Duration = Duration::from_millis(20);
 const ENDING: &[u8] = b".iodock";
-/// Longer numbers are dates and the like.
+/// Longer numbers are dates and similar.
 const MOST_DIGITS: usize = 6;
 
 /// The launch that this process is a rank of.
@@ -31,33 +32,33 @@ pub struct Launch {
 /// How a store got its name.
 #[derive(Clone, Debug, Default)]
 pub struct Way {
-    /// Where the store is now that had the name.
+    /// New path of the store that had the name.
     pub kept: Option<PathBuf>,
-    /// Why the name is not the one that was asked for.
+    /// The reason why the name differs from the requested one.
     pub elsewhere: Option<String>,
-    /// The first of the folders above it that had to be made.
+    /// The topmost of its parent folders that had to be created.
     pub made: Option<PathBuf>,
 }
 
 pub struct Taken {
     pub store: PathBuf,
-    /// Locked together with all who record into it; None where the file system has no locks.
+    /// Lock shared by all recorders of the store; None if the file system has no locks.
     pub folder: Option<File>,
-    /// Made by us, not joined.
+    /// Created by us, not joined.
     pub created: bool,
     pub way: Way,
 }
 
 #[derive(Debug)]
 pub enum Claim {
-    /// With something in it that is not ours: said as what.
+    /// It contains files that are not ours; with their description.
     Foreign(String),
-    /// Others are at it.
+    /// Other recorders are using it.
     Busy,
-    /// Others changed what has the name while it was looked at.
+    /// Another process changed it while it was being examined.
     Raced,
     Failed(io::Error),
-    /// A store has the name, can't be moved, and no other name can be had.
+    /// A store has the name, can't be moved, and no other name is available.
     Stuck(io::Error),
 }
 
@@ -67,7 +68,7 @@ impl From<io::Error> for Claim {
     }
 }
 
-/// Makes a folder for a recording, or joins the one of this launch.
+/// Creates a folder for a recording, or joins the one of this launch.
 pub fn take(asked: &Path, force: bool, launch: Option<&Launch>) -> Result<Taken, Claim> {
     let parent = asked.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let made = make_folders(parent)?;
@@ -82,11 +83,11 @@ fn take_in(parent: &Path, asked: &Path, force: bool, launch: Option<&Launch>) ->
         if let Some(taken) = free_or_joined(asked, launch)? {
             return Ok(taken);
         }
-        // File systems without locks go without.
+        // On file systems without locks there is no locking.
         let is_ours = !matches!(alone.as_ref().map(File::try_lock), Some(Err(TryLockError::WouldBlock)));
         if is_ours {
             match make_way(asked, force, launch) {
-                // What was there has gone at this moment, or something has come.
+                // At this moment the old folder disappeared, or a new one appeared.
                 Err(Claim::Raced) => {}
                 other => return other,
             }
@@ -96,7 +97,7 @@ fn take_in(parent: &Path, asked: &Path, force: bool, launch: Option<&Launch>) ->
     make_way(asked, force, launch)
 }
 
-/// The folder if nothing had its name, or this launch's recording.
+/// The folder if its name was free, or this launch's recording.
 fn free_or_joined(path: &Path, launch: Option<&Launch>) -> Result<Option<Taken>, Claim> {
     let taken = |folder, created| Some(Taken { store: path.into(), folder, created, way: Way::default() });
     match fs::create_dir(path) {
@@ -104,7 +105,7 @@ fn free_or_joined(path: &Path, launch: Option<&Launch>) -> Result<Option<Taken>,
             Ok(folder) => Ok(taken(folder, true)),
             Err(Claim::Busy | Claim::Raced) => Ok(None),
             Err(error) => {
-                // Nobody is to find half a store. (Ranks leave it to each other.)
+                // An incomplete store must not remain. (Among ranks another one may complete it.)
                 let _ = launch.is_none().then(|| fs::remove_dir_all(path));
                 Err(error)
             }
@@ -119,12 +120,13 @@ fn free_or_joined(path: &Path, launch: Option<&Launch>) -> Result<Option<Taken>,
     }
 }
 
-/// What a recording begins with, in a new folder.
+/// Creates the initial files of a recording in a new folder.
 fn begin(store: &Path, launch: Option<&Launch>) -> Result<Option<File>, Claim> {
     let folder = shared(store)?;
-    // Another one may have taken the folder before we had its lock: whoever makes this one has the store.
+    // Another recorder may have taken the folder before we had its lock: the one that creates this folder has
+    // the store.
     if let Err(error) = fs::create_dir(store.join("journal")) {
-        // It stays if there is anything in it.
+        // It remains if it is not empty.
         let _ = fs::remove_dir(store);
         return Err(if error.kind() == ErrorKind::AlreadyExists { Claim::Raced } else { error.into() });
     }
@@ -134,14 +136,15 @@ fn begin(store: &Path, launch: Option<&Launch>) -> Result<Option<File>, Claim> {
         "\"}\n"
     );
     fs::write(store.join("manifest.json"), manifest)?;
-    // Last, and in one step: who sees it, sees a store that is ready.
+    // Last, and atomically: a process that sees it, sees a store that is ready.
     let draft = store.join("journal/job.draft");
     fs::write(&draft, launch.map_or("", |launch| &launch.name))?;
     fs::rename(draft, store.join("journal/job"))?;
     Ok(folder)
 }
 
-/// Is it a recording of this launch, without a part of this rank yet? Another rank may be making it at this moment.
+/// Whether it is a recording of this launch, without a part of this rank yet. Another rank may be creating it
+/// at this moment.
 fn has_room_for(store: &Path, launch: &Launch) -> bool {
     for _ in 0..TRIES {
         match fs::read_to_string(store.join("journal/job")) {
@@ -153,14 +156,14 @@ fn has_room_for(store: &Path, launch: &Launch) -> bool {
     false
 }
 
-/// A rank that records once more, or a launch that happens to be called as one that was cut short.
+/// A rank that records again, or a launch that happens to have the name of an interrupted one.
 fn has_part(store: &Path, rank: i32) -> bool {
     let ours = format!("rank-{rank:05}-");
     let Ok(entries) = fs::read_dir(store.join("journal")) else { return false };
     entries.flatten().any(|entry| entry.file_name().as_bytes().starts_with(ours.as_bytes()))
 }
 
-/// Nothing is in it but what a recording begins with.
+/// It contains only the initial files of a recording.
 fn is_being_made(store: &Path) -> bool {
     let Ok(entries) = fs::read_dir(store) else { return false };
     let is_first = |name: OsString| name == "journal" || name == "manifest.json";
@@ -169,7 +172,7 @@ fn is_being_made(store: &Path) -> bool {
         && !fs::symlink_metadata(store).is_ok_and(|status| status.is_symlink())
 }
 
-/// The name is taken: whatever has it makes way, or the recording gets another name.
+/// The name is taken: the existing folder is moved, or the recording gets another name.
 fn make_way(asked: &Path, force: bool, launch: Option<&Launch>) -> Result<Taken, Claim> {
     if let Some(taken) = free_or_joined(asked, launch)? {
         return Ok(taken);
@@ -227,7 +230,7 @@ fn elsewhere(asked: &Path, launch: Option<&Launch>, why: String) -> Result<Taken
     Err(Claim::Raced)
 }
 
-/// Gives a store a number, unless somebody records into it. An empty folder just goes.
+/// Moves a store to a numbered name, unless it is being recorded. An empty folder is removed.
 fn keep(store: &Path) -> Result<Option<PathBuf>, Claim> {
     let folder = alone(store)?;
     if fs::remove_dir(store).is_ok() {
@@ -242,17 +245,17 @@ fn keep(store: &Path) -> Result<Option<PathBuf>, Claim> {
     let kept = numbered(store, next_number(store));
     fs::rename(store, &kept)?;
     if !is_at(&folder, &kept) {
-        // Without locks somebody may have put another store there at this moment.
+        // Without locks another process may have put a store there at this moment.
         fs::rename(&kept, store)?;
         return Err(Claim::Raced);
     }
     Ok(Some(kept))
 }
 
-/// Removes a store, unless somebody records into it, or it holds something else.
+/// Removes a store, unless it is being recorded, or contains other files.
 fn replace(store: &Path) -> Result<(), Claim> {
     let _folder = alone(store)?;
-    // Under the lock: another rank may be making the store until then.
+    // Under the lock: before, another rank may be creating the store.
     let foreign = own::foreign(store)?;
     if !foreign.is_empty() {
         let what =
@@ -262,7 +265,7 @@ fn replace(store: &Path) -> Result<(), Claim> {
     Ok(own::remove_own(store)?)
 }
 
-/// A folder that nobody records into, nor makes tables in (for which `journal` is locked), locked against both.
+/// Locks a folder exclusively, against recorders and against making tables (for which `journal` is locked).
 fn alone(store: &Path) -> Result<File, Claim> {
     let status = fs::symlink_metadata(store).map_err(gone)?;
     if status.is_symlink() {
@@ -284,7 +287,7 @@ fn alone(store: &Path) -> Result<File, Claim> {
     is_at(&folder, store).then_some(folder).ok_or(Claim::Raced)
 }
 
-/// The folder of a store, locked together with all who record into it.
+/// The folder of a store, locked together with all its recorders.
 fn shared(store: &Path) -> Result<Option<File>, Claim> {
     let folder = open(store)?;
     held(folder.try_lock_shared())?;
@@ -295,7 +298,7 @@ fn open(store: &Path) -> Result<File, Claim> {
     File::open(store).map_err(gone)
 }
 
-/// It was there a moment ago: it is being moved or replaced.
+/// It existed a moment ago: it is being moved or replaced.
 fn gone(error: io::Error) -> Claim {
     match error.kind() {
         ErrorKind::NotFound => Claim::Raced,
@@ -303,7 +306,7 @@ fn gone(error: io::Error) -> Claim {
     }
 }
 
-/// File systems without locks go without.
+/// On file systems without locks there is no locking.
 fn held(lock: Result<(), TryLockError>) -> Result<(), Claim> {
     match lock {
         Err(TryLockError::WouldBlock) => Err(Claim::Busy),
@@ -311,14 +314,14 @@ fn held(lock: Result<(), TryLockError>) -> Result<(), Claim> {
     }
 }
 
-/// Has nobody put another folder in its place before it was locked?
+/// Whether the folder was not replaced by another one before it was locked.
 fn is_at(folder: &File, path: &Path) -> bool {
     let identity = |status: fs::Metadata| (status.dev(), status.ino());
     let (held, there) = (folder.metadata().map(identity), fs::metadata(path).map(identity));
     matches!((held, there), (Ok(held), Ok(there)) if held == there)
 }
 
-/// Makes a folder with all above it; the first that was not there.
+/// Creates a folder with all its parents; returns the topmost one that did not exist.
 fn make_folders(folder: &Path) -> io::Result<Option<PathBuf>> {
     let missing = folder.ancestors().take_while(|one| !one.as_os_str().is_empty() && !one.exists()).last();
     fs::create_dir_all(folder)?;
@@ -340,7 +343,7 @@ fn parts(path: &Path) -> (&[u8], &[u8]) {
     }
 }
 
-/// The numbers that are taken.
+/// The numbers in use.
 fn numbers(path: &Path) -> Vec<u32> {
     let (stem, ending) = parts(path);
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

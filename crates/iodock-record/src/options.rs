@@ -1,4 +1,4 @@
-//! What to record, and what came of it.
+//! Options and results of a recording.
 
 use crate::backends::reason::Reason;
 use crate::backends::ProgramExit;
@@ -18,20 +18,20 @@ use std::path::PathBuf;
 pub struct RecordOptions {
     /// Program and arguments.
     pub command: Vec<OsString>,
-    /// The folder to make.
+    /// The folder to create.
     pub store: PathBuf,
-    /// Replace a store that is there.
+    /// Replace an existing store.
     pub force: bool,
     /// `auto`, or a back end's name.
     pub backend: String,
     pub sampling: Settings,
     /// When page faults in mapped files are recorded.
     pub page_faults: Mode,
-    /// Also what programs do before a recorder inside of them is there.
+    /// Also record calls before a recorder inside a program is loaded.
     pub complete: bool,
-    /// Counters in place of calls.
+    /// Counters instead of calls.
     pub light: Option<Light>,
-    /// Are calls of interfaces, such as MPI-IO, recorded too?
+    /// Whether calls of interfaces, such as MPI-IO, are recorded too.
     pub interfaces: Interfaces,
     /// Where calls come from, by the back end `rewrite`.
     pub stacks: Stacks,
@@ -40,7 +40,7 @@ pub struct RecordOptions {
 /// When calls of interfaces are recorded, by the back end `rewrite`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interfaces {
-    /// Where the program has MPI, or starts programs that have it.
+    /// If the program has MPI, or starts programs that have it.
     #[default]
     Auto,
     Always,
@@ -73,7 +73,7 @@ impl RecordOptions {
     }
 }
 
-/// Recording what runs already.
+/// Recording running processes.
 #[derive(Clone, Debug)]
 pub struct AttachOptions {
     pub pids: Vec<u32>,
@@ -101,19 +101,19 @@ impl AttachOptions {
     }
 }
 
-/// A recording that took place.
+/// A completed recording.
 #[derive(Debug)]
 pub struct RecordOutcome {
     pub store: PathBuf,
     /// How it got its name.
     pub way: Way,
-    /// The back end that recorded it, and why that one.
+    /// The back end that recorded it, and the reason for it.
     pub backend: &'static str,
     pub reason: Reason,
     /// The program's own end, to be passed on.
     pub exit: ProgramExit,
     /// This process has to make the tables (`iodock_import::finish_recording`). Of several ranks in one
-    /// store the last to end has to.
+    /// store, the last to end has to.
     pub must_finish: bool,
     pub losses: Losses,
     /// Sentences for the user.
@@ -122,15 +122,15 @@ pub struct RecordOutcome {
     pub failure: Option<String>,
     /// Bytes that the recorder itself wrote.
     pub written_bytes: u64,
-    /// Processes killed because they could not go on unrecorded.
+    /// Processes killed because they could not continue without being recorded.
     pub killed: u32,
-    /// The store's folder: as long as this is open no other recorder replaces it (--force). Of who makes the tables
-    /// it is to be kept until then.
+    /// The store's folder: while this is open no other recorder replaces it (--force). The process that makes
+    /// the tables must keep it open until then.
     pub folder: Option<File>,
 }
 
 impl RecordOutcome {
-    /// The user is told why a cheaper way could not begin.
+    /// Adds a warning why a cheaper back end could not start.
     pub(crate) fn warned_of(mut self, refusal: Refusal) -> Self {
         self.warnings.insert(0, refusal.message);
         self

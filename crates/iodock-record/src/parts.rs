@@ -1,7 +1,7 @@
-//! A recording's place in its store. Usually a store has one journal; recorders started by mpirun or
-//! srun with the same `-o` each write their rank's journal into one store, and the last to end finishes
-//! it. They agree through files, since nothing else joins them: `journal/job` names the job, each part
-//! leaves a `.done` beside its journal, and a lock decides who is last.
+//! A recording's place in its store. Usually a store has one journal; recorders started by mpirun or srun
+//! with the same `-o` each write their rank's journal to one store, and the last to end completes it. They
+//! coordinate through files, because nothing else connects them: `journal/job` names the job, each part
+//! leaves a `.done` next to its journal, and a lock decides which is last.
 
 use crate::error::{RecordError, Refusal};
 use crate::naming::{self, Claim, Launch, Taken, Way};
@@ -14,17 +14,17 @@ use std::path::{Path, PathBuf};
 
 pub struct Part {
     pub store: PathBuf,
-    /// Of this part's files, without ending.
+    /// Base name of this part's files.
     name: String,
     ranks: Option<i32>,
     pub created: bool,
-    /// The store's folder, locked as long as this is recorded and its tables are made.
+    /// The store's folder, locked while it is recorded and its tables are made.
     pub folder: Option<File>,
     /// How the store got its name.
     pub way: Way,
 }
 
-/// Rank and number of ranks, as the launcher says.
+/// Rank and number of ranks, from the launcher's variables.
 pub fn rank_of_this_process() -> (Option<i32>, Option<i32>) {
     let number = |name: &str| std::env::var(name).ok()?.parse::<i32>().ok();
     for (rank, size) in RANK_NAMES {
@@ -85,9 +85,9 @@ fn refusal(store: &Path, claim: Claim) -> RecordError {
 }
 
 impl Part {
-    /// Makes the store, or joins the one that another rank of this launch has made.
+    /// Creates the store, or joins the one that another rank of this launch has created.
     pub fn claim(store: &Path, force: bool, meta: &JournalMeta) -> Result<Part, RecordError> {
-        // Several recorders only share a store where the launcher says how many there are.
+        // Several recorders share a store only if the launcher gives the number of ranks.
         let ranks = meta.ranks.filter(|&ranks| ranks > 1 && meta.rank.is_some());
         let name = match meta.rank {
             Some(rank) => format!("rank-{rank:05}-{}-{}", meta.host, std::process::id()),
@@ -105,15 +105,16 @@ impl Part {
             .map_err(|error| RecordError::Store(Refusal::new(error.to_string(), error.hint())))
     }
 
-    /// Where the session of a recording without a recorder lies: in the store, so that it is there when this is opened.
+    /// Path of the session of a recording without a recorder: inside the store, so that it exists when the
+    /// store is opened.
     pub fn session(&self) -> PathBuf {
         self.store.join("journal").join(format!("{}.session", self.name))
     }
 
-    /// Removes what this part has written, so that it may begin again.
+    /// Removes this part's files, so that it may begin again.
     pub fn clear(&self) {
         let journal = self.store.join("journal");
-        // What can't be removed stays; there is nobody to tell.
+        // A file that can't be removed remains; there is no way to report it.
         use iodock_preload::calls::{ENDING, TRACED_ENDING};
         for ending in ["journal", ENDING, TRACED_ENDING, crate::faults::ENDING] {
             let _ = fs::remove_file(journal.join(format!("{}.{ending}", self.name)));
@@ -121,19 +122,19 @@ impl Part {
         let _ = fs::remove_dir_all(self.session());
     }
 
-    /// Nothing was recorded: leaves no trace.
+    /// Nothing was recorded: removes all traces.
     pub fn abandon(&self) {
         self.clear();
         if self.created && self.ranks.is_none() {
             let _ = fs::remove_dir_all(&self.store);
-            // The store that made way gets its name back.
+            // The store that was moved gets its name back.
             let _ = self.way.kept.as_ref().map(|kept| fs::rename(kept, &self.store));
         } else {
             let _ = self.close();
         }
     }
 
-    /// This part is complete. Is it the last?
+    /// This part is complete. Returns whether it is the last.
     pub fn close(&self) -> Result<bool, RecordError> {
         let Some(ranks) = self.ranks else { return Ok(true) };
         self.mark_done(ranks).map_err(|error| store_error(&self.store, &error))
@@ -148,13 +149,13 @@ impl Part {
             .flatten()
             .filter(|entry| entry.path().extension().is_some_and(|ending| ending == "done"))
             .count();
-        // The lock is given back when the file is closed.
+        // Closing the file releases the lock.
         Ok(done as i64 >= i64::from(ranks))
     }
 }
 
 fn wait_for(lock: &File) -> std::io::Result<()> {
-    // SAFETY: a descriptor that is open. File systems without locks leave it to the count alone.
+    // SAFETY: a descriptor that is open. On file systems without locks only the count decides.
     let result = unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) };
     let error = std::io::Error::last_os_error();
     match error.raw_os_error() {

@@ -1,4 +1,4 @@
-//! Where the store lies, and on what machine.
+//! The location of the store, and the machine.
 
 use iodock_preload::local_disk::is_local;
 use std::fs;
@@ -18,21 +18,21 @@ fn trimmed(path: &str) -> String {
 }
 
 fn device(path: &Path) -> Option<u64> {
-    // Of a folder that is still to be made, where it will be made.
+    // For a folder that does not exist yet, its first existing parent.
     path.ancestors().find_map(|ancestor| {
         let ancestor = if ancestor.as_os_str().is_empty() { Path::new(".") } else { ancestor };
         fs::metadata(ancestor).ok().map(|status| status.dev())
     })
 }
 
-/// Does the recorder write to the network or parallel file system that the program works in? A local disk has
-/// no other users who wait for it.
+/// Whether the recorder writes to the network or parallel file system that the program uses. A local disk has
+/// no other users who would be affected.
 pub fn on_measured_file_system(store: &Path) -> bool {
     device(store).is_some_and(|store| Some(store) == device(Path::new(".")))
         && !is_local(Path::new(".")).unwrap_or(true)
 }
 
-/// The warning that it does, with a better place where there is one.
+/// The warning about that, with a better place if there is one.
 pub fn warnings(store: &Path) -> Vec<String> {
     if !on_measured_file_system(store) {
         return Vec::new();

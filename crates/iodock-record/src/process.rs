@@ -1,4 +1,4 @@
-//! What /proc says of a process.
+//! Reads information about processes from /proc.
 
 pub use iodock_event::ranks::{rank_among, RANK_NAMES};
 use iodock_event::{DescriptorSnapshot, Text, UNKNOWN};
@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::{fs, io};
 
-/// A descriptor that is open, and what its link says.
+/// An open descriptor, and the target of its link.
 pub struct OpenDescriptor {
     pub snapshot: DescriptorSnapshot,
     pub target: Vec<u8>,
@@ -24,13 +24,13 @@ pub fn tracer_of(tid: u32) -> Option<u32> {
     status_field(tid, "TracerPid:")
 }
 
-/// Has it ended, and nobody waited for it?
+/// Whether it has ended and was not waited for.
 pub fn is_zombie(pid: u32) -> bool {
     let status = read_short(&format!("/proc/{pid}/status")).unwrap_or_default();
     status.split(|&byte| byte == b'\n').any(|line| line.starts_with(b"State:\tZ"))
 }
 
-/// Is it a thread of the kernel?
+/// Whether it is a kernel thread.
 pub fn is_of_kernel(pid: u32) -> bool {
     status_field(pid, "Kthread:") == Some(1)
 }
@@ -61,7 +61,7 @@ fn link(path: &str) -> Vec<u8> {
     fs::read_link(path).map(|target| OsString::from(target).into_vec()).unwrap_or_default()
 }
 
-/// Everything `pid` has open, by number.
+/// All open descriptors of `pid`, by number.
 pub fn descriptors(pid: u32) -> Vec<OpenDescriptor> {
     let Ok(folder) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
     let mut found: Vec<OpenDescriptor> = folder
@@ -101,55 +101,56 @@ pub fn descriptor(pid: u32, fd: i32) -> OpenDescriptor {
 /// In ns: /proc counts CPU time in hundredths of a second on every Linux.
 const TICK: i64 = 10_000_000;
 
-/// What /proc/PID/stat says of a process.
+/// The content of /proc/PID/stat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// It runs. A process whose first thread is a zombie runs on in its others.
+    /// It runs. A process whose first thread is a zombie continues in its other threads.
     pub runs: bool,
-    /// By a signal of job control.
+    /// Stopped by a signal of job control.
     pub stopped: bool,
-    /// When, in ticks since the machine's start.
+    /// Start time, in ticks since boot.
     pub started: u64,
 }
 
 /// Longer than most files of /proc, in bytes.
 const SHORT: usize = 4096;
 
-/// A file of /proc, mostly short. Its size is not known beforehand: looked for in small pieces, it takes ten calls.
+/// A file of /proc, usually short. Its size is not known beforehand: growing a buffer in small steps would
+/// take ten calls.
 pub fn read_short(path: &str) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(SHORT);
     fs::File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// `None` where there is no such process.
+/// `None` if there is no such process.
 pub fn stat(pid: u32) -> Option<Stat> {
     let stat = read_short(&format!("/proc/{pid}/stat")).ok()?;
     let at = stat.iter().rposition(|&byte| byte == b')')?;
-    // Fields are counted behind the name, which may hold anything: state is the first, then from 3.
+    // Fields are counted after the name, which may contain anything: state is the first, then from 3.
     let fields: Vec<&str> = std::str::from_utf8(stat.get(at + 2..)?).ok()?.split(' ').collect();
     let (state, threads, started) = (fields.first()?, fields.get(17)?, fields.get(19)?);
     let ended = *state == "X" || (*state == "Z" && *threads == "1");
     Some(Stat { runs: !ended, stopped: *state == "T", started: started.parse().ok()? })
 }
 
-/// Do all of these that run stand still? False if none runs.
+/// Whether all running ones of these are stopped. False if none runs.
 pub fn all_stopped(pids: impl Iterator<Item = u32>) -> bool {
     let mut running = pids.filter_map(stat).filter(|stat| stat.runs).peekable();
     running.peek().is_some() && running.all(|stat| stat.stopped)
 }
 
-/// User and system CPU time of one thread, ns: the scheduler's exact sum, shared out as the clock ticks
-/// saw it.
+/// User and system CPU time of one thread, ns: the scheduler's exact sum, divided in the proportion of the
+/// clock ticks.
 pub fn cpu_time(pid: u32, tid: u32) -> Option<(i64, i64)> {
     let total = fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
     let total: i64 = total.split(' ').next()?.parse().ok()?;
-    // Below a tick there is nothing to share it out by; the kernel calls it user time then.
+    // Below a tick there is no proportion; the kernel calls it user time then.
     if total < TICK {
         return Some((total, 0));
     }
     let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
-    // Fields 14 and 15; counted after the name, which may hold anything.
+    // Fields 14 and 15; counted after the name, which may contain anything.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let (user, system): (i64, i64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     if user + system == 0 {
@@ -159,7 +160,7 @@ pub fn cpu_time(pid: u32, tid: u32) -> Option<(i64, i64)> {
     Some((user, total - user))
 }
 
-/// The MPI rank that the process's environment names.
+/// The MPI rank in the process's environment.
 pub fn rank(pid: u32) -> Option<i32> {
     let environment = read_short(&format!("/proc/{pid}/environ")).ok()?;
     rank_among(environment.split(|&byte| byte == 0))

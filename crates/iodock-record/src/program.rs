@@ -1,4 +1,4 @@
-//! Finding a program as execvp does, and what it is started with.
+//! Finds a program as execvp does, with its environment.
 
 use crate::error::{launch_error, RecordError, Refusal};
 use crate::process;
@@ -11,13 +11,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io, ptr};
 
-/// A program ready to be started: everything the child needs is made before the fork, since between
+/// A program ready to start: everything that the child needs is prepared before the fork, because between
 /// fork and exec a process with threads may only make plain system calls.
 #[derive(Clone)]
 pub struct Program {
     pub path: PathBuf,
     pub arguments: Vec<OsString>,
-    /// Also what it does before a recorder inside of it is there shall be recorded.
+    /// Also record its calls before a recorder inside it is loaded.
     pub complete: bool,
     /// Its calls are counted, not recorded.
     pub light: Option<Light>,
@@ -25,22 +25,22 @@ pub struct Program {
     pub interfaces: bool,
     /// Where its calls come from is recorded too.
     pub stacks: Stacks,
-    /// That it begins with, once they were asked for.
+    /// Its initial libraries, once they were determined.
     pub(crate) libraries: OnceCell<Option<Vec<PathBuf>>>,
     pub(crate) c_path: CString,
     pub(crate) c_arguments: Vec<CString>,
     pub(crate) c_environment: Vec<CString>,
-    /// The signal mask it shall start with: that of the thread which looked it up.
+    /// The signal mask at its start: that of the thread which looked it up.
     pub(crate) mask: libc::sigset_t,
     /// SIGCHLD was ignored, which a program inherits; a recorder can't ignore it.
     pub(crate) ignores_children: bool,
 }
 
 impl Program {
-    /// Looks `command[0]` up in PATH as execvp does.
+    /// Looks up `command[0]` in PATH as execvp does.
     ///
     /// # Errors
-    /// Not found, not executable, or privileged in a way that a recorder would take away.
+    /// Not found, not executable, or with privileges that recording would remove.
     pub fn find(command: &[OsString]) -> Result<Program, RecordError> {
         let name = command.first().filter(|name| !name.is_empty()).ok_or_else(|| {
             RecordError::NotFound(Refusal::new("no program given", "iodock record -- PROGRAM ARGUMENT..."))
@@ -68,14 +68,14 @@ impl Program {
         })
     }
 
-    /// What the program finds in its environment under `name`, if anything.
+    /// The value of `name` in the program's environment, if it is set.
     pub fn variable(&self, name: &str) -> Option<&[u8]> {
         self.c_environment
             .iter()
             .find_map(|pair| pair.to_bytes().strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     }
 
-    /// Puts `name=value` into the program's environment.
+    /// Sets `name=value` in the program's environment.
     pub fn set_variable(&mut self, name: &str, value: &[u8]) {
         self.c_environment.retain(|pair| {
             pair.to_bytes().strip_prefix(name.as_bytes()).is_none_or(|rest| rest.first() != Some(&b'='))
@@ -94,8 +94,8 @@ extern "C" {
     static environ: *const *const libc::c_char;
 }
 
-/// Ours, entry by entry and in its order, as a program would find it without us. Python itself has put `LC_CTYPE` there
-/// where no locale was set (PEP 538); another locale changes what programs do.
+/// Our environment, in the same order, as a program would get it without us. Python itself sets `LC_CTYPE` if
+/// no locale was set (PEP 538); another locale changes the behaviour of programs.
 fn environment() -> Vec<CString> {
     let names_it = |own: Vec<u8>| own.split(|&byte| byte == 0).any(|pair| pair.starts_with(b"LC_CTYPE="));
     let was_given = process::read_short("/proc/self/environ").map_or(true, names_it);
@@ -161,22 +161,21 @@ fn check(path: &Path) -> io::Result<PathBuf> {
     Ok(path.to_path_buf())
 }
 
-/// By the effective ids, as exec.
+/// By the effective ids, like exec.
 fn may_execute(path: &CStr) -> bool {
     // SAFETY: `path` is a NUL-terminated string.
     let asked = unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) };
     match io::Error::last_os_error().raw_os_error() {
         _ if asked == 0 => true,
-        // It says nothing of the file: old containers answer so to calls that they don't know, as faccessat2, which this is.
-        // access goes by the real ids, which are mostly the same.
-        // SAFETY: as above.
+        // This does not depend on the file: old containers answer so to unknown calls, such as faccessat2,
+        // which this is. access uses the real ids, which are usually the same. SAFETY: as above.
         Some(libc::EPERM) => unsafe { libc::access(path.as_ptr(), libc::X_OK) == 0 },
         _ => false,
     }
 }
 
-/// The kernel takes a set-user-id program's privileges away when an ordinary user traces it: it would
-/// run, but not do its work.
+/// The kernel removes a set-user-id program's privileges when an ordinary user traces it: it would run, but
+/// not do its work.
 fn refuse_privileged(path: &Path) -> Result<(), RecordError> {
     if is_root() {
         return Ok(());
@@ -198,7 +197,7 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Does the file give its caller rights that a traced program does not get?
+/// Privileges that the file gives its caller and that a traced program does not get.
 pub fn privilege(path: &Path) -> Option<&'static str> {
     let status = fs::metadata(path).ok()?;
     let mode = status.permissions().mode();

@@ -1,19 +1,20 @@
-//! Stops for job control. A key of the terminal stops recorder and program alike. A program that stops
-//! itself would leave the recorder waiting in the terminal's foreground, with no prompt: so it stops too.
+//! Stops for job control. A key of the terminal stops recorder and program together. A program that stops
+//! itself would leave the recorder waiting in the terminal's foreground, without a prompt: so the recorder
+//! stops, too.
 
-/// Who goes on together with the recorder has said so by then; ns.
+/// Processes that are continued together with the recorder are running again within this time; ns.
 const TOGETHER: i64 = 200_000_000;
 
-/// Stops the recorder along with what it records.
+/// Stops the recorder together with what it records.
 #[derive(Default)]
 pub struct StopAlong {
-    /// The recorder stopped because the program had; when it went on.
+    /// Time when the recorder was continued after it had stopped because of the program.
     since: Option<i64>,
 }
 
 impl StopAlong {
-    /// To be told once in a while whether all that is recorded stands still: if anything still ran, that might
-    /// wait for the recorder, or wake the others. `root` is the first process, not yet waited for.
+    /// To be called periodically with whether everything recorded is stopped: if any process still runs, it
+    /// might wait for the recorder, or wake the others. `root` is the first process, not yet waited for.
     pub fn heed(&mut self, all_stopped: bool, root: libc::pid_t, now: impl Fn() -> i64) {
         match self.since {
             _ if !all_stopped => self.since = None,
@@ -22,7 +23,7 @@ impl StopAlong {
                 unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
                 self.since = Some(now());
             }
-            // Only the recorder was told to go on.
+            // Only the recorder was continued.
             Some(since) if now() - since > TOGETHER => {
                 // SAFETY: the root has not been waited for, so the id is its own.
                 unsafe { libc::kill(root, libc::SIGCONT) };
@@ -33,7 +34,7 @@ impl StopAlong {
     }
 }
 
-/// Is this a foreground job of a shell on a terminal?
+/// Whether this is a foreground job of a shell on a terminal.
 fn shell_waits() -> bool {
     // SAFETY: a NUL-terminated name; the descriptor is closed again; the others can't fail.
     unsafe {

@@ -1,5 +1,5 @@
-//! `--backend bpf` against `--backend ptrace`: the same program gives the same calls, field by field. Needs
-//! root and a kernel that lets BPF programs in; where that is not so each test says that it was skipped.
+//! Compares `--backend bpf` with `--backend ptrace`: the same program gives the same calls, field by field.
+//! Needs root and a kernel that accepts BPF programs; otherwise each test prints that it was skipped.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 #[path = "common/both.rs"]
@@ -45,7 +45,7 @@ fn every_field_is_that_of_ptrace() {
     }
 }
 
-/// Records leave out what the one before has told.
+/// Records leave out what the previous one contained.
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
 fn calls_like_the_one_before_are_told_from_those_that_are_nearly_so() {
@@ -55,7 +55,7 @@ fn calls_like_the_one_before_are_told_from_those_that_are_nearly_so() {
     let file = file.to_str().expect("text");
     let foreign_work = ["32-bit calls too"].repeat(usize::from(runs(&[&program, file, "32"])));
     let command = [&[program.as_str(), file], &foreign_work[..]].concat();
-    // The same beside it, unrecorded: its tasks and ours take over each other's stacks in the kernel.
+    // The same program next to it, not recorded: its tasks and ours reuse each other's stacks in the kernel.
     let beside = place.0.join("beside");
     let mut other = Command::new(&program).arg(&beside).spawn().expect("started");
     let mine = place.record("bpf", &command);
@@ -164,7 +164,7 @@ fn times_lie_in_the_run_and_ends_do_not_step_back() {
     assert!(last > before);
 }
 
-/// So little that the smallest buffers hold it, even if the reader gets no turn at all.
+/// Few enough records for the smallest buffers, even if the reader never runs.
 #[test]
 fn nothing_is_dropped_of_what_the_buffers_hold() {
     let Some(place) = place("few") else { return };
@@ -177,7 +177,8 @@ fn nothing_is_dropped_of_what_the_buffers_hold() {
     assert!(mine.count("write") >= 8_000, "{} {:?}", mine.count("write"), mine.losses);
 }
 
-/// More than the buffers hold: on a machine that stops the reader for long, records are lost, but counted.
+/// More than the buffers can hold: on a machine that delays the reader for long, records are lost, but
+/// counted.
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
 fn each_call_of_a_flood_is_recorded_or_counted_as_dropped() {
@@ -194,7 +195,7 @@ fn each_call_of_a_flood_is_recorded_or_counted_as_dropped() {
     assert_eq!(many - few, 2 * 999_000);
 }
 
-/// Of a thousand at a time some are looked into, and the others are counted.
+/// Of a thousand at a time some are decoded, and the others are counted.
 #[test]
 fn requests_beyond_what_is_looked_into_are_counted() {
     let Some(place) = place("many") else { return };
@@ -227,7 +228,8 @@ fn foreign_calls_are_counted_also_where_they_are_refused_and_their_children_shar
     assert_eq!(mine.forks[0] & CLONE_FILES, CLONE_FILES);
 }
 
-/// Those with an error, as strace shows them; those that SIGSYS answers were not made, and moved no bytes.
+/// Calls refused with an error, as strace shows them; those answered by SIGSYS were not made, and moved no
+/// bytes.
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
 fn calls_that_the_programs_own_filter_refuses_are_as_by_ptrace() {
@@ -248,7 +250,7 @@ fn calls_that_the_programs_own_filter_refuses_are_as_by_ptrace() {
     }
 }
 
-/// The ends of tasks may be among what is lost. The recorder ends all the same, and says what it lost.
+/// The ends of tasks may be among the losses. The recorder ends all the same, and reports its losses.
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
 fn a_recorder_that_stood_still_in_a_storm_of_processes_ends() {
@@ -296,7 +298,7 @@ fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     panic!("not within 2 minutes: {what}");
 }
 
-/// No test by itself: the recorder of another one, in a process of its own.
+/// Not a test itself: the recorder of another test, in a separate process.
 #[test]
 #[ignore = "run by another test"]
 fn records_what_another_test_asks_for() {

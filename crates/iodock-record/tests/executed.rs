@@ -1,4 +1,4 @@
-//! `--backend rewrite`: programs that the library does not reach, or that shall not be told of it.
+//! `--backend rewrite`: programs that the library does not reach, or that must not get its variables.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-/// Forbids itself nothing, by a filter, and executes its arguments: from there on it is not recorded.
+/// Installs a filter that forbids nothing, and executes its arguments: from there on it is not recorded.
 const CONFINED: &str = "
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -72,7 +72,7 @@ fn a_static_program_is_recorded_from_outside_and_that_is_said() {
 fn a_static_program_below_a_dynamic_one_is_traced() {
     let place = Place::new("below");
     let Some(program) = place.static_program() else { return };
-    // Dynamic, static, and again: below the static one too, and in its place.
+    // Dynamic and static programs: also below a static one, and in place of one.
     let work = format!("cat {0} > /dev/null; {0} cat /dev/null; {0} {0} sh -c true; exec {0} true", program);
     let script = format!("cd {}; {work}", place.text());
     let command = ["sh", "-c", script.as_str()];
@@ -84,7 +84,7 @@ fn a_static_program_below_a_dynamic_one_is_traced() {
         assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 0);
     }
     assert_eq!(by_both.losses.count(LossKind::BeforeLoad), 0);
-    // sh and cat; what static programs start is traced up to its library.
+    // sh and cat; programs started by static ones are traced until their library is loaded.
     assert_eq!(by_rewrite.losses.count(LossKind::BeforeLoad), 2);
     let (traced, seen) = (counts(&traced), counts(&seen));
     assert_eq!(counts(&all), traced);
@@ -93,7 +93,7 @@ fn a_static_program_below_a_dynamic_one_is_traced() {
     }
 }
 
-/// The dynamic linker of such a program can't load the library (of 32 bit), or its libc would not bear it (musl).
+/// The dynamic linker of such a program can't load the library (32 bit), or its libc is incompatible (musl).
 #[test]
 fn a_program_of_another_dynamic_linker_is_traced_and_told_nothing() {
     let place = Place::new("foreign");
@@ -178,7 +178,7 @@ fn who_asks_what_a_program_would_load_is_not_told_of_the_library() {
     assert!(listed.matches("libc.so.6 =>").count() == 2 && !listed.contains("iodock"), "{listed}");
 }
 
-/// Also of what goes without our variables every call is there.
+/// All calls are recorded, including those of programs without our variables.
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
 fn an_exec_takes_as_many_arguments_as_without_us() {
@@ -276,7 +276,7 @@ fn a_first_program_in_which_the_library_can_not_begin_is_a_loss() {
 fn an_exec_that_fails_leaves_the_program_to_its_library() {
     let place = Place::new("fails");
     let Some(program) = place.static_program() else { return };
-    // A static program that nobody may execute: it is asked for, and then refused.
+    // A static program that is not executable: tracing is requested, and then refused.
     let rights = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o644);
     fs::set_permissions(&program, rights).expect("not executable");
     let script = format!("exec {program} || cat /dev/null");

@@ -1,4 +1,4 @@
-//! Real programs, recorded: how they end, what is recorded, and the same counts as strace's.
+//! Records real programs: how they end, what is recorded, and that the counts equal strace's.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use iodock_event::{Outcome, Phase, Record, RecordSource};
@@ -41,7 +41,7 @@ impl Place {
 
     fn record(&self, command: &[&str]) -> Result<RecordOutcome, RecordError> {
         let mut options = RecordOptions::new(command.iter().map(Into::into).collect(), self.store());
-        // Whose journal holds the calls themselves, those of the dynamic linker too.
+        // Its journal contains the calls themselves, including those of the dynamic linker.
         (options.force, options.backend) = (true, "ptrace".into());
         record(&options, Arc::default())
     }
@@ -129,7 +129,8 @@ fn same_as_strace(place: &Place, command: &[&str]) {
     assert_eq!(recorded, strace_counts(command, &place.0.join("strace.log")), "{command:?}");
 }
 
-/// What the kernel does not answer for (a dead file system's counters) must not keep a recording from ending.
+/// Files that the kernel does not return from (a dead file system's counters) must not prevent the end of a
+/// recording.
 #[test]
 fn counters_that_never_answer_hang_nobody() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -171,7 +172,7 @@ fn counts_are_those_of_strace() {
     );
 }
 
-/// A filter of the program's own comes after the tracer, so that what it refuses is seen.
+/// A program's own filter runs after the tracer, so refused calls are seen.
 #[test]
 fn calls_that_the_programs_own_filter_refuses_are_seen() {
     let _alone = alone();

@@ -1,5 +1,5 @@
-//! `--backend rewrite` against `--backend ptrace`: the same program gives the same calls, processes and
-//! bytes, but for what the dynamic linker does before the recorder is there.
+//! Compares `--backend rewrite` with `--backend ptrace`: the same program gives the same calls, processes and
+//! bytes, except for the dynamic linker's calls before the recorder is loaded.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -80,7 +80,7 @@ fn a_killed_program_is_recorded_to_its_last_call() {
     assert_eq!(ends.len(), 1);
 }
 
-/// The calls of the first thread from its chdir on. Only of a slow open does `rewrite` ask for the type.
+/// The calls of the first thread from its chdir on. `rewrite` reads the type only after a slow open.
 fn own_calls(records: &[Record], paths: &[String]) -> Vec<String> {
     let calls = records.iter().zip(paths).filter_map(|(record, path)| match record {
         Record::Call(raw) if raw.phase != Phase::Enter => Some((raw, path)),
@@ -124,7 +124,7 @@ fn a_process_with_an_id_of_its_own_name_space_is_recorded_to_its_end() {
     let place = Place::new("namespace");
     let file = |name: &str| place.0.join(name).to_str().expect("text").to_string();
     let (one, two) = (file("one"), file("two"));
-    // Quiet for long enough that the recorder might take it for gone.
+    // Silent long enough for the recorder to suspect its end.
     let script = format!("echo 1 > {one}; sleep 2.6; echo 2 > {two}");
     let command = ["unshare", "--fork", "--pid", "sh", "-c", script.as_str()];
     if !Command::new(command[0])
@@ -142,7 +142,7 @@ fn a_process_with_an_id_of_its_own_name_space_is_recorded_to_its_end() {
     assert!(paths.contains(&one) && paths.contains(&two), "{:?}", counts(&records));
 }
 
-/// Before 6.14 a limit of ids is the whole machine's.
+/// Before 6.14 a limit of ids applies to the whole machine.
 fn name_spaces_limit_their_ids() -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let numbers: Vec<u32> = release.split(['.', '-']).map_while(|part| part.parse().ok()).collect();
@@ -157,7 +157,8 @@ fn a_process_whose_id_was_anothers_has_its_own_beginning_and_end() {
         eprintln!("skipped: ids can't be limited here: that takes root and Linux 6.14");
         return;
     }
-    // Ids are given again from 300 on: here after twenty processes, which takes less than a process has time to end.
+    // Ids are reused from 300 on: here after twenty processes, which takes less time than a process needs to
+    // end.
     let script = "echo 320 > /proc/sys/kernel/pid_max; i=0; while [ $i -lt 900 ]; do (exit $((i % 3 + 40))); i=$((i+1)); done";
     let command = ["unshare", "--fork", "--pid", "--mount-proc", "sh", "-c", script];
     let (outcome, records, _) = place.record("rewrite", &command);
@@ -179,7 +180,7 @@ fn a_process_whose_id_was_anothers_has_its_own_beginning_and_end() {
         }
     }
     assert_eq!([40, 41, 42].map(|code| codes.get(&Some(code)).copied()), [Some(300); 3], "{codes:?}");
-    // The recording's first process, and that of the name space, whose parent has seen another id.
+    // The recording's first process, and that of the namespace, whose parent has another id for it.
     assert_eq!(orphans, 2);
 }
 
@@ -197,7 +198,7 @@ fn cancelling_kills_what_is_born_meanwhile_too() {
         cancel.store(true, std::sync::atomic::Ordering::SeqCst);
         recording.join().expect("no panic")
     });
-    // It would not have come back while one of them sleeps.
+    // Otherwise it would not have returned while one of them sleeps.
     assert_eq!(outcome.exit, ProgramExit::Signal(libc::SIGKILL));
     assert!(outcome.killed > 1);
 }

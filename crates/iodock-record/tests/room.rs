@@ -1,5 +1,5 @@
-//! Where there is no place for the buffers of `rewrite`. Each test has file systems of its own, for which it needs root; else it
-//! says that it was skipped.
+//! Behaviour if there is no space for the buffers of `rewrite`. Each test has its own file systems, for which
+//! it needs root; otherwise it prints that it was skipped.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use iodock_record::backends::reason::Reason;
@@ -11,7 +11,7 @@ use std::{env, fs, io, ptr, thread};
 
 const SHARED: &str = "/dev/shm";
 
-/// Does `work` on a thread that has mounts of its own, and so have the threads and programs that it starts.
+/// Runs `work` on a thread with its own mounts, which its threads and programs share.
 fn with_own_mounts(work: impl FnOnce() + Send) {
     thread::scope(|scope| {
         scope.spawn(|| match leave_mounts() {
@@ -71,7 +71,7 @@ fn names(folder: &str) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// `auto` takes another way, for this reason; who insists on `rewrite` is refused, with these words.
+/// `auto` uses another back end, for this reason; an explicit `rewrite` is refused, with these words.
 fn goes_without(name: &str, reason: Reason, words: &str) {
     let store = Store::new(name);
     let before = names(SHARED);

@@ -155,7 +155,8 @@ impl Batch {
 
     /// Decodes bytes from any sender.
     ///
-    /// # Errors They are not a batch, or one that no agent sends.
+    /// # Errors
+    /// They are not a batch, or one that no agent sends.
     pub fn decode(bytes: &[u8]) -> Result<Batch, Unreadable> {
         let batch: Batch = postcard::from_bytes(bytes).map_err(Unreadable::Layout)?;
         batch.check()?;
@@ -164,7 +165,8 @@ impl Batch {
 
     /// Like [`Batch::decode`], for an agent or spool of that version, at most [`VERSION`].
     ///
-    /// # Errors Those of [`Batch::decode`].
+    /// # Errors
+    /// Those of [`Batch::decode`].
     pub fn decode_version(mut bytes: Vec<u8>, version: u16) -> Result<Batch, Unreadable> {
         // Each version adds a list at its end, and an empty list is one zero byte.
         bytes.resize(bytes.len() + usize::from(VERSION - version.min(VERSION)), 0);
@@ -218,7 +220,8 @@ impl Batch {
 impl Part {
     /// The names, for use with [`Names::text`].
     ///
-    /// # Errors One is not a valid name, or is repeated.
+    /// # Errors
+    /// One is not a valid name, or is repeated.
     pub fn interned(&self) -> Result<Names, Unreadable> {
         let mut names = Names::default();
         for (at, text) in self.names.iter().enumerate() {

@@ -97,7 +97,8 @@ pub fn header(bytes: &[u8]) -> Result<Header, Damage> {
 
 /// The first frame of `bytes`, still encoded, and the bytes after it.
 ///
-/// # Errors Those of [`header`], and a wrong checksum.
+/// # Errors
+/// Those of [`header`], and a wrong checksum.
 pub fn split(bytes: &[u8]) -> Result<(Header, &[u8], &[u8]), Damage> {
     let header = header(bytes)?;
     let end = HEADER + header.length;
@@ -110,7 +111,8 @@ pub fn split(bytes: &[u8]) -> Result<(Header, &[u8], &[u8]), Damage> {
 
 /// The first batch of `bytes`, and the bytes after it.
 ///
-/// # Errors Those of [`split`], and a frame whose content is not a batch.
+/// # Errors
+/// Those of [`split`], and a frame whose content is not a batch.
 pub fn decode(bytes: &[u8]) -> Result<(Batch, &[u8]), Damage> {
     let (header, frame, rest) = split(bytes)?;
     let plain = lz4_flex::block::decompress(&frame[HEADER..], header.plain_length)

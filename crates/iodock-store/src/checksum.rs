@@ -1,6 +1,6 @@
 //! Checksums of a store's files: XXH3 of 64 bits over all bytes of a file. (`xxhsum -H3` computes the same.)
 //!
-//! They find accidents of disks, memory and copies, not deeds: anyone can compute them anew.
+//! They detect accidents of disks, memory and copies, not tampering: anyone can recompute them.
 
 use std::fs::File;
 use std::hash::Hasher;
@@ -8,11 +8,11 @@ use std::io::{Read, Result, Write};
 use std::path::Path;
 use twox_hash::XxHash3_64;
 
-/// Read at a time: it stays in the processor's cache until it is summed.
+/// Bytes read at a time: they stay in the processor's cache until they are summed.
 const PIECE: usize = 256 << 10;
-/// What stands before a JSON document's own checksum, which is its last member.
+/// Text before a JSON document's own checksum, which is its last member.
 const OWN: &str = "\"checksum\": \"";
-/// What a file is said to be whose checksum is not the one that was written.
+/// Message about a file whose checksum differs from the one that was written.
 pub const DIFFERS: &str = "is damaged: its bytes are not those that were written (checksum)";
 const END: &str = "\"\n}\n";
 
@@ -25,7 +25,7 @@ pub fn of_bytes(bytes: &[u8]) -> String {
     text(XxHash3_64::oneshot(bytes))
 }
 
-/// Of a whole file; `None` if `cancelled` said so meanwhile.
+/// Checksum of a whole file; `None` if `cancelled` returned true.
 ///
 /// # Errors
 /// Those of the file system.
@@ -41,7 +41,7 @@ pub fn of_file(path: &Path, cancelled: &dyn Fn() -> bool) -> Result<Option<Strin
     Ok(None)
 }
 
-/// Sums what is written through it.
+/// A writer that computes the checksum of what passes through it.
 pub(crate) struct Summing<W> {
     output: W,
     sum: XxHash3_64,
@@ -52,7 +52,7 @@ impl<W> Summing<W> {
         Summing { output, sum: XxHash3_64::new() }
     }
 
-    /// Of all bytes that were written up to now.
+    /// Checksum of all bytes written so far.
     pub fn checksum(&self) -> String {
         text(self.sum.finish())
     }
@@ -70,8 +70,8 @@ impl<W: Write> Write for Summing<W> {
     }
 }
 
-/// A JSON object with its own checksum as last member: of all bytes before the checksum. `document` has members, and
-/// none of that name.
+/// A JSON object with its own checksum added as last member, over all bytes before the checksum. `document`
+/// has members, but none of that name.
 pub fn sealed(document: &str) -> String {
     let members = document.trim_end().strip_suffix('}').unwrap_or(document).trim_end();
     let before = format!("{members},\n  {OWN}");
@@ -79,9 +79,9 @@ pub fn sealed(document: &str) -> String {
     before + &sum + END
 }
 
-/// Whether a document is as [`sealed`] made it; `None` if it has no checksum of its own.
+/// Whether a document is unchanged since [`sealed`]; `None` if it has no checksum of its own.
 pub fn is_whole(document: &[u8]) -> Option<bool> {
-    // Inside of texts its quotation marks would have a backslash.
+    // Inside strings its quotation marks would have a backslash.
     let place = document.windows(OWN.len()).rposition(|part| part == OWN.as_bytes())?;
     let (before, after) = document.split_at(place + OWN.len());
     Some(after == format!("{}{END}", of_bytes(before)).as_bytes())
@@ -122,7 +122,8 @@ mod tests {
         for bit in 0..document.len() * 8 {
             let mut flipped = document.clone().into_bytes();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            // In the name of the checksum: there is none then, and all that counts is as it was.
+            // The changed bit is in the name of the checksum: then there is none, and all other data is
+            // unchanged.
             let is_name = (key..key + OWN.len()).contains(&(bit / 8));
             assert_eq!(is_whole(&flipped), if is_name { None } else { Some(false) });
         }

@@ -1,6 +1,6 @@
-//! A column of events in the making: pages are encoded and compressed as rows come, and kept until the
-//! row group is full. Parquet wants columns one after the other, while rows come all columns at a time,
-//! and a million rows as they come would take 130 MB.
+//! A column of events being built: pages are encoded and compressed as rows arrive, and kept until the row
+//! group is full. Parquet stores columns one after the other, while rows arrive with all columns at a time,
+//! and a million unencoded rows would take 130 MB.
 
 use crate::dictionary::Dictionary;
 use crate::encodings::{put_delta_narrow, put_delta_wide, put_indices, Presence};
@@ -21,24 +21,24 @@ use std::io::Write;
 /// How a column's values are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Differences: times, offsets, handles.
+    /// As differences: times, offsets, handles.
     Delta,
     /// A dictionary of small dense numbers.
     Ids,
-    /// A dictionary as long as few values differ, else differences.
+    /// With a dictionary while there are few distinct values, else as differences.
     Few,
-    /// The same, with more values.
+    /// The same, with a larger dictionary.
     Many,
 }
 
-/// A number as Parquet stores it.
+/// A number in Parquet's representation.
 pub trait Value: Copy + Default + Ord {
     fn put_delta(out: &mut Vec<u8>, values: &[Self]);
     fn put_plain(self, out: &mut Vec<u8>);
-    /// For a dictionary: small ids stay small.
+    /// Key for a dictionary: small ids stay small.
     fn key(self) -> u64;
     fn from_key(key: u64) -> Self;
-    /// Maps to a number that compares as this one shall, and back.
+    /// Maps to a number that sorts in the given order, and back.
     fn flip(self, order: Order) -> Self;
     fn statistics(range: Option<(Self, Self)>, nulls: u64) -> Statistics;
 }
@@ -87,25 +87,25 @@ impl Value for i32 {
     }
 }
 
-/// A number of [`iodock_event::EventColumns`] and how Parquet has it: 32 or 64 bits.
+/// A number of [`iodock_event::EventColumns`] and its Parquet representation: 32 or 64 bits.
 pub trait Stored: Copy + PartialEq {
     type As: Value;
     fn stored(self) -> Self::As;
 }
 
-/// How a column's numbers compare: ids lie as signed numbers but are not.
+/// Sort order of a column's numbers: ids are stored as signed numbers but compare as unsigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Signed,
     Unsigned,
 }
 
-/// Reused by all columns.
+/// Buffers that all columns share.
 pub struct Workspace {
     pub presence: Presence,
     framer: Framer,
     page: Vec<u8>,
-    /// The last page's, for its room.
+    /// The compressed last page, kept to reuse its memory.
     compressed: Bytes,
     #[cfg(target_arch = "x86_64")]
     has_avx2: bool,
@@ -127,8 +127,8 @@ impl Workspace {
         })
     }
 
-    /// The page compressed, where that pays. A new buffer of the worst length for each page would cost more than
-    /// compressing, so the last page's is taken back, which is free once nobody else holds it.
+    /// The page, compressed if that is worthwhile. A new buffer of the maximum length for each page would
+    /// cost more than compressing, so the last page's buffer is reused once no other reference exists.
     fn compress(&mut self, gain: &mut Gain) -> Result<Bytes> {
         let mut compressed = Vec::from(std::mem::take(&mut self.compressed));
         self.framer.put(&self.page, gain, &mut compressed).map_err(ParquetError::from)?;
@@ -143,7 +143,7 @@ pub struct Chunk<T> {
     order: Order,
     nullable: bool,
     dictionary: Option<Dictionary>,
-    /// The dictionary did not hold a page: the rest of the group goes without.
+    /// A page did not fit the dictionary: the rest of the group goes without.
     given_up: bool,
     kept: Vec<T>,
     gain: Gain,
@@ -154,7 +154,7 @@ pub struct Chunk<T> {
     range: Option<(T, T)>,
 }
 
-/// The range, flipped, that also holds `values`.
+/// The range, in sort order, extended to include `values`.
 #[inline(always)]
 fn extend<T: Value>(range: Option<(T, T)>, values: &[T], order: Order) -> Option<(T, T)> {
     let Some(first) = values.first().map(|value| value.flip(order)) else { return range };
@@ -167,7 +167,7 @@ fn extend<T: Value>(range: Option<(T, T)>, values: &[T], order: Order) -> Option
     Some((least, most))
 }
 
-/// Pages as they will lie in the file.
+/// Pages in the form of the file.
 #[derive(Default)]
 struct Pages {
     bytes: Vec<u8>,
@@ -184,14 +184,14 @@ impl Pages {
         Ok(())
     }
 
-    /// Keeps the room.
+    /// Empties it but keeps the memory.
     fn clear(&mut self) {
         self.bytes.clear();
         self.uncompressed = 0;
     }
 }
 
-/// A finished column as it will lie in the file. In one piece, it is written without being copied once more.
+/// A finished column in the form of the file. Because it is contiguous, it is written without another copy.
 struct Laid<'a>(&'a [u8]);
 
 impl Length for Laid<'_> {
@@ -237,7 +237,7 @@ impl<T: Value> Chunk<T> {
         }
     }
 
-    /// Appends one page of values; `null` is what means that there is none, if anything does.
+    /// Appends one page of values; `null` is the value that stands for a missing one, if any.
     pub fn write<S: Stored<As = T>>(
         &mut self,
         work: &mut Workspace,
@@ -260,7 +260,7 @@ impl<T: Value> Chunk<T> {
     fn encode<S: Stored<As = T>>(&mut self, work: &mut Workspace, values: &[S], null: Option<S>) -> Encoding {
         #[cfg(target_arch = "x86_64")]
         if work.has_avx2 {
-            // SAFETY: the processor has what the function is compiled for.
+            // SAFETY: the processor supports the instructions that the function is compiled for.
             return unsafe { self.encode_avx2(work, values, null) };
         }
         self.encode_page(work, values, null)
@@ -278,8 +278,8 @@ impl<T: Value> Chunk<T> {
         self.encode_page(work, values, null)
     }
 
-    /// Encodes a page into `work.page`. Inlined, as all it calls, so that it is compiled for the
-    /// processor it runs on.
+    /// Encodes a page into `work.page`. Inlined with everything it calls, so that it is compiled for the
+    /// actual processor.
     #[inline(always)]
     fn encode_page<S: Stored<As = T>>(
         &mut self,
@@ -322,7 +322,7 @@ impl<T: Value> Chunk<T> {
         }
     }
 
-    /// Appends the column to `group`. Then it is ready for the next group.
+    /// Appends the column to `group`, and prepares for the next group.
     pub fn finish<W: Write + Send>(
         &mut self,
         work: &mut Workspace,
@@ -333,14 +333,14 @@ impl<T: Value> Chunk<T> {
             dictionary.write(page, uncompressed)?;
         }
         let closed = self.close(&dictionary)?;
-        // The dictionary is complete only now, but comes first in the file.
+        // The dictionary is complete only now, but must be first in the file.
         self.pages.bytes.splice(..0, dictionary.bytes);
         group.append_column(&Laid(&self.pages.bytes), closed)?;
         self.pages.clear();
         Ok(())
     }
 
-    /// What Parquet must know of the column.
+    /// Metadata of the column for Parquet.
     fn close(&mut self, dictionary: &Pages) -> Result<ColumnCloseResult> {
         let encodings = std::mem::replace(&mut self.encodings, vec![Encoding::RLE]);
         let range = self.range.take().map(|(low, high)| (low.flip(self.order), high.flip(self.order)));
@@ -374,8 +374,8 @@ impl<T: Value> Chunk<T> {
         let used = self.encodings.contains(&Encoding::RLE_DICTIONARY);
         work.page.clear();
         if used {
-            // A value that was looked up in vain stands in the page that went without the dictionary, so
-            // these are least and greatest of all rows, not bounds only.
+            // A value that was not found in the dictionary is in the page without it, so these are the exact
+            // minimum and maximum of all rows, not just bounds.
             let values: Vec<T> = dictionary.keys().iter().map(|&key| T::from_key(key)).collect();
             self.range = extend(self.range, &values, self.order);
             values.iter().for_each(|value| value.put_plain(&mut work.page));

@@ -1,5 +1,5 @@
-//! A row group in the making: each column's pages are encoded as rows come and kept, small as they
-//! then are, until the group is full. (Events have their own, faster way: `chunk`.)
+//! A row group being built: each column's pages are encoded as rows arrive and kept in this compact form
+//! until the group is full. (Events have their own, faster code: `chunk`.)
 
 use crate::schema::Schema;
 use bytes::Bytes;
@@ -31,7 +31,7 @@ impl Write for Pages {
     }
 }
 
-/// The crate's page writer borrows what it writes to; this one owns it, and borrows anew for each page.
+/// The crate's page writer borrows its output; this one owns it, and borrows it again for each page.
 struct PagesWriter(TrackedWrite<Pages>);
 
 impl PageWriter for PagesWriter {
@@ -50,7 +50,7 @@ pub struct ColumnChunk {
 }
 
 impl ColumnChunk {
-    /// Appends values, and a level a row where the column may be null. `T` must be the column's type.
+    /// Appends values, and a level per row if the column may be null. `T` must be the column's type.
     pub fn write<T: DataType>(
         &mut self,
         values: &[T::T],

@@ -1,4 +1,4 @@
-//! What was written of a store, for its manifest.
+//! What was written to a store, for its manifest.
 
 use crate::table::Written;
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// A table that is one file of `store`.
+    /// Adds a table that is one file of `store`.
     pub fn add_table(&mut self, name: &str, store: &Path, written: Written) {
         self.rows.insert(name.into(), written.rows);
         self.add_file(store, &written.path, written.checksum);
     }
 
-    /// One file of a table.
+    /// Adds one file of a table.
     pub fn add_file(&mut self, store: &Path, path: &Path, checksum: String) {
         let name = path.strip_prefix(store).unwrap_or(path);
         self.checksums.insert(name.display().to_string(), checksum);

@@ -1,18 +1,18 @@
-//! Dictionaries of a row group's column: values to indices in the order of first use.
+//! Dictionaries of a row group's column: map values to indices in the order of first use.
 
-/// Ids up to here are looked up in a table: 1 MB at most.
+/// Ids below this are looked up in a table: 1 MB at most.
 const TABLE: u64 = 1 << 18;
-/// Other values are hashed, as long as they are few: half as many as slots. Most look-ups shall meet the
-/// processor's nearest cache.
+/// Other values are hashed while there are few: at most half as many as slots. Most look-ups should hit the
+/// L1 cache.
 const SLOTS: usize = 1 << 13;
-/// Where a few values are frequent and many are rare, as among results, these still take less room and time
-/// together than differences of them do. 1 MB.
+/// For columns with a few frequent and many rare values, such as results: this still takes less space and
+/// time than differences. 1 MB.
 const MANY_SLOTS: usize = 1 << 18;
 
 enum Lookup {
-    /// Index + 1 by value; 0 for none.
+    /// Index + 1 by value; 0: none.
     Table(Vec<u32>),
-    /// Open addressing: index + 1, its value lies in `keys`.
+    /// Open addressing: index + 1; the value is in `keys`.
     Hashed(Vec<u32>),
 }
 
@@ -28,17 +28,17 @@ impl Dictionary {
         Dictionary { lookup: Lookup::Table(Vec::new()), keys: Vec::new(), indices: Vec::new() }
     }
 
-    /// For any numbers of which few differ.
+    /// For any numbers with few distinct values.
     pub fn of_few() -> Dictionary {
         Dictionary { lookup: Lookup::Hashed(vec![0; SLOTS]), keys: Vec::new(), indices: Vec::new() }
     }
 
-    /// For any numbers of which few are frequent.
+    /// For any numbers with few frequent values.
     pub fn of_many() -> Dictionary {
         Dictionary { lookup: Lookup::Hashed(vec![0; MANY_SLOTS]), keys: Vec::new(), indices: Vec::new() }
     }
 
-    /// Starts anew for the next row group.
+    /// Prepares for the next row group.
     pub fn clear(&mut self) {
         self.keys.clear();
         match &mut self.lookup {
@@ -52,11 +52,11 @@ impl Dictionary {
         &self.keys
     }
 
-    /// Fills `indices`. False if these values are not for a dictionary; then it keeps what it had
-    /// besides, perhaps, entries that no page uses.
+    /// Fills `indices`. False if these values do not suit a dictionary; it may then contain entries that no
+    /// page uses.
     #[inline(always)]
     pub fn index(&mut self, keys: impl ExactSizeIterator<Item = u64>) -> bool {
-        // Not cleared before: all of them are written again.
+        // Not cleared before: all of them are overwritten.
         self.indices.resize(keys.len(), 0);
         match &mut self.lookup {
             Lookup::Table(table) => index_table(table, &mut self.keys, &mut self.indices, keys),

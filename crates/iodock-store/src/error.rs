@@ -1,4 +1,4 @@
-//! What can go wrong with a store: which path, and what to do.
+//! Errors of a store: the path, and what to do.
 
 use parquet::errors::ParquetError;
 use std::io;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub enum StoreError {
-    /// Something is there already and was not to be replaced.
+    /// Something exists already and must not be replaced.
     Exists {
         path: PathBuf,
     },
-    /// Something is there that is not a store, so it is neither read nor replaced.
+    /// Something exists that is not a store, so it is neither read nor replaced.
     NotAStore {
         path: PathBuf,
         why: String,
@@ -30,7 +30,7 @@ pub enum StoreError {
         path: PathBuf,
         what: String,
     },
-    /// No room; `written` bytes of the store fitted.
+    /// The disk is full; `written` bytes of the store fitted.
     Full {
         path: PathBuf,
         written: u64,
@@ -46,7 +46,7 @@ pub enum StoreError {
         path: PathBuf,
         source: io::Error,
     },
-    /// The Parquet encoder refused.
+    /// The Parquet encoder returned an error.
     Encoder {
         path: PathBuf,
         source: ParquetError,

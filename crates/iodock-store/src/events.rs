@@ -1,4 +1,4 @@
-//! Events to Parquet, in a thread of their own.
+//! Writes events to Parquet, in a separate thread.
 
 use crate::checksum::Summing;
 use crate::chunk::{Chunk, Order, Plan, Stored, Workspace};
@@ -13,9 +13,9 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-/// Rows of a page at least: smaller chunks are put together, so that compression has something to find.
+/// Smallest number of rows of a page: smaller chunks are combined, so that compression is effective.
 const PAGE_ROWS: usize = 1 << 15;
-/// How much goes into a row group and a file.
+/// Size limits of a row group and a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub group_rows: u64,
@@ -34,7 +34,7 @@ pub struct EventTotals {
     pub rows: u64,
     /// Their files, and the tables folded from them.
     pub contents: Contents,
-    /// First start, or end where no start is known, and last end, ns.
+    /// First start (or end, if no start is known) and last end, ns.
     pub first: Option<i64>,
     pub last: Option<i64>,
 }
@@ -44,14 +44,14 @@ impl EventTotals {
         self.rows += events.len() as u64;
         let known = |time: &i64| *time != UNKNOWN;
         let ends = events.ts.iter().zip(&events.dur).zip(&events.end_ts);
-        // truss stamps only ends: the run is as old as its first sign of life.
+        // truss records only ends: the run begins with its first recorded event.
         let starts = ends.clone().map(|((&ts, &dur), &end)| match (ts, end) {
             (UNKNOWN, UNKNOWN) => UNKNOWN,
             (UNKNOWN, end) => end - dur.max(0),
             (ts, _) => ts,
         });
         let first = starts.filter(known).min();
-        // UNKNOWN is the least number there is: it never wins against a known one.
+        // UNKNOWN is the smallest number, so it never wins against a known one.
         let last = ends.map(|((&ts, &dur), &end)| end.max(ts.saturating_add(dur.max(0)))).max();
         self.first = first.into_iter().chain(self.first).min();
         self.last = last.filter(known).into_iter().chain(self.last).max();
@@ -61,7 +61,7 @@ impl EventTotals {
 /// Writes `events/part-NNNNN.parquet`.
 pub struct EventWriter {
     store: PathBuf,
-    /// In it.
+    /// Number of rows in it.
     folder: PathBuf,
     limits: Limits,
     schema: Schema,
@@ -71,12 +71,12 @@ pub struct EventWriter {
     groups: usize,
     columns: Columns,
     group_rows: u64,
-    /// Rows not yet enough for a page.
+    /// Rows that are not yet enough for a page.
     waiting: EventColumns,
     work: Workspace,
     totals: EventTotals,
     folds: Folds,
-    /// Bytes of parts already closed.
+    /// Bytes of completed parts.
     written: u64,
 }
 
@@ -248,8 +248,8 @@ macro_rules! columns {
     };
 }
 
-// What repeats has a dictionary, what grows is written as differences. Last: the value that
-// means null, if one does.
+// Repeating values have a dictionary, growing values are written as differences. Last: the value that means
+// null, if there is one.
 columns! {
     ts: i64 = Delta Signed, Some(UNKNOWN);
     end_ts: i64 = Delta Signed, Some(UNKNOWN);

@@ -1,24 +1,25 @@
-//! Pages as zstd frames: compressed where that gains something, else stored as they are.
+//! Pages as zstd frames: compressed if that is effective, else stored uncompressed.
 //!
-//! Bit-packed differences hardly ever become smaller, and trying costs more than encoding them. A zstd frame may
-//! hold bytes as they are (raw blocks, RFC 8878, 3.1.1), so every page of a column stays readable by everybody.
+//! Bit-packed differences hardly ever become smaller, and trying costs more than encoding them. A zstd frame
+//! may contain uncompressed bytes (raw blocks, RFC 8878, 3.1.1), so every page of a column stays readable
+//! with any reader.
 
 use crate::schema::ZSTD_LEVEL;
 use std::io;
 
-/// Bytes that a block of a frame holds at most.
+/// Largest number of bytes in a block of a frame.
 const BLOCK: usize = 128 << 10;
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The frame is one segment, and says its content's size in four bytes.
+/// The frame is one segment, and has its content's size in four bytes.
 const DESCRIPTOR: u8 = 2 << 6 | 1 << 5;
 
-/// Pages of fewer bytes have nothing to gain.
+/// Pages smaller than this can't become smaller.
 const SMALL: usize = 64;
 
-/// Pages that are stored after one that did not shrink, before compressing is tried again.
+/// Number of pages that are stored after one that did not shrink, before compression is tried again.
 const PAGES_STORED: u32 = 15;
 
-/// What a column's last pages say about compressing its next one.
+/// The result of compressing a column's last pages, which predicts that of the next one.
 #[derive(Debug, Default)]
 pub struct Gain {
     /// Pages still to be stored.
@@ -26,15 +27,15 @@ pub struct Gain {
 }
 
 impl Gain {
-    /// Is the next page worth a try?
+    /// Whether compressing the next page is worth a try.
     fn is_likely(&mut self) -> bool {
         let likely = self.stored == 0;
         self.stored = self.stored.saturating_sub(1);
         likely
     }
 
-    /// A page of `before` bytes came to `after` bytes. Less than an eighth does not pay: it saves less time
-    /// writing than it costs.
+    /// Records that a page of `before` bytes became `after` bytes. Less than an eighth is not worthwhile: it
+    /// saves less writing time than it costs.
     fn learn(&mut self, before: usize, after: usize) {
         if after > before - before / 8 {
             self.stored = PAGES_STORED;
@@ -52,7 +53,7 @@ impl Framer {
         Ok(Framer { compressor: zstd::bulk::Compressor::new(ZSTD_LEVEL)? })
     }
 
-    /// Replaces `frame` by one that holds `page`.
+    /// Replaces `frame` by one that contains `page`.
     pub fn put(&mut self, page: &[u8], gain: &mut Gain, frame: &mut Vec<u8>) -> io::Result<()> {
         frame.clear();
         if page.len() < SMALL || !gain.is_likely() {
@@ -90,7 +91,7 @@ fn put_stored(page: &[u8], frame: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// Bytes that nothing can compress.
+    /// Incompressible bytes.
     fn noise(length: usize) -> Vec<u8> {
         let mut state = 1u64;
         let step = |_| {

@@ -1,4 +1,4 @@
-//! What lies in a store, for users from Rust: manifest and files, checked.
+//! Content of a store for Rust programs: manifest and files, verified.
 
 use crate::checksum;
 use crate::error::StoreError;
@@ -14,7 +14,7 @@ const MISSING: &str = "is missing from the store";
 const REQUIRED: [&str; 5] =
     ["files.parquet", "processes.parquet", "commands.parquet", "calls.parquet", "errnos.parquet"];
 
-/// A store that was opened and found whole, or a recording that is still to become one.
+/// An open store that is complete, or a recording that is still to become one.
 #[derive(Clone, Debug)]
 pub struct StoreInfo {
     pub path: PathBuf,
@@ -34,8 +34,8 @@ pub struct StoreInfo {
 }
 
 impl StoreInfo {
-    /// Reads the manifest and checks that every table is there, has as many rows as the manifest says, and
-    /// the bytes that were written, where the store has checksums. Of a recording only its journals are looked up.
+    /// Reads the manifest and checks that every table exists, has as many rows as the manifest says, and has
+    /// the bytes that were written, if the store has checksums. For a recording only its journals are listed.
     pub fn open(path: impl AsRef<Path>) -> Result<StoreInfo> {
         let path = path.as_ref();
         let manifest = Manifest::read(path)?;
@@ -58,7 +58,7 @@ impl StoreInfo {
         Ok(info)
     }
 
-    /// Is it a recording that must be finished before there are tables to read?
+    /// Whether it is a recording that must be completed before there are tables to read.
     pub fn is_unfinished(&self) -> bool {
         self.manifest.state == State::Recording
     }
@@ -82,7 +82,7 @@ impl StoreInfo {
         Ok(())
     }
 
-    /// Files that are not in the manifest have other rows than it says.
+    /// Files that are not in the manifest would change the number of rows.
     fn check_bytes(&self) -> Result<()> {
         for (name, written) in &self.manifest.checksums {
             let path = self.path.join(name);
@@ -125,7 +125,7 @@ fn count_rows(path: &Path) -> Result<u64> {
     Ok(reader.metadata().file_metadata().num_rows().max(0) as u64)
 }
 
-/// Files with this ending in order; none if the folder is not there.
+/// Files with this ending in order; empty if the folder does not exist.
 fn list(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,

@@ -1,9 +1,9 @@
-//! The store: a folder `NAME.iodock/` of Parquet tables and a manifest, which anyone can open with
-//! their own tools. The contract is `docs/explanation/store.md`.
+//! The store: a folder `NAME.iodock/` of Parquet tables and a manifest, which anyone can open with their own
+//! tools. The contract is `docs/explanation/store.md`.
 //!
-//! [`StoreWriter`] writes one: tables go into a temporary folder, the manifest last, and only then does
-//! the folder get its name, so that a store is there whole or not at all. [`StoreInfo`] says what lies
-//! in one.
+//! [`StoreWriter`] writes one: tables go to a temporary folder, the manifest last, and only then the folder
+//! gets its name, so that a store exists as a whole or not at all. [`StoreInfo`] describes the content of
+//! one.
 
 pub mod checksum;
 mod chunk;

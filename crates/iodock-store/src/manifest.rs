@@ -1,4 +1,4 @@
-//! `manifest.json`: what a store says of itself. Keys that this version does not know are kept.
+//! `manifest.json`: the description of a store. Keys that this version does not know are kept.
 
 use crate::checksum;
 use crate::error::StoreError;
@@ -18,10 +18,10 @@ type Others = Map<String, Value>;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// All that was recorded or read is in the tables.
+    /// Everything that was recorded or read is in the tables.
     #[default]
     Complete,
-    /// Being recorded, or left by a crash: the journal holds what there is.
+    /// Being recorded, or left by a crash: the journal contains the data.
     Recording,
     /// In tables, but the recording ended without closing.
     Cut,
@@ -39,25 +39,26 @@ pub struct Manifest {
     pub host: Host,
     pub hosts: Vec<HostClock>,
     pub ranks: Option<u32>,
-    /// The batch job, where the scheduler told.
+    /// The batch job, if the scheduler set its variables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<Job>,
     /// `epoch`, `day`, `relative` or `none`.
     pub clock: String,
-    /// First start and last end, ns; filled by the writer of events where `None`.
+    /// First start and last end, ns; filled in by the writer of events if `None`.
     pub first_ts: Option<i64>,
     pub last_ts: Option<i64>,
     pub source: Source,
-    /// Time in I/O calls, where it is known.
+    /// Time in I/O calls, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io: Option<Io>,
-    /// Rows by table; filled when the store is finished.
+    /// Rows by table; filled in when the store is completed.
     pub tables: BTreeMap<String, u64>,
-    /// Of each file of a table, by its name in the store; none of a store that was written without.
+    /// Checksum of each file of a table, by its name in the store; empty for a store that was written without
+    /// checksums.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub checksums: BTreeMap<String, String>,
     pub losses: Vec<LossEntry>,
-    /// Only of what was read of a recording before its end.
+    /// Only for a recording that was read before its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_progress: Option<InProgress>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,7 +72,7 @@ pub struct Manifest {
 pub struct Captured {
     /// `strace`, `truss`, `ptrace` ...
     pub how: String,
-    /// Why a recorder took that way: `asked`, `cheapest`, `static` ...
+    /// Why the recorder chose that back end: `asked`, `cheapest`, `static` ...
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     pub command: Vec<String>,
@@ -84,7 +85,7 @@ pub struct Captured {
     /// mapped), `refused` by the system, `off`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_faults: Option<String>,
-    /// Whether what came into the page cache was recorded: `recorded`, or `not-shown` by that kernel.
+    /// Whether loads into the page cache were recorded: `recorded`, or `not-shown` by that kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<String>,
     #[serde(flatten)]
@@ -117,7 +118,7 @@ pub struct Job {
 #[serde(default)]
 pub struct HostClock {
     pub name: String,
-    /// What to add to this host's stamps, estimated; of several hosts `None` where it is not known.
+    /// Estimated correction of this host's time stamps; with several hosts `None` if it is not known.
     pub clock_offset_ns: Option<i64>,
     #[serde(flatten)]
     pub others: Others,
@@ -130,7 +131,7 @@ pub struct Source {
     pub calls: u64,
     pub unfinished: u64,
     pub orphans: u64,
-    /// Has any call a duration?
+    /// Whether any call has a duration.
     pub durations: bool,
     pub signals: BTreeMap<String, u64>,
     #[serde(flatten)]
@@ -142,7 +143,7 @@ pub struct Source {
 #[serde(default)]
 pub struct Io {
     pub any_ns: i64,
-    /// In one that did not wait for another process, the network or a person.
+    /// In calls that did not wait for another process, the network or a person.
     pub file_ns: i64,
     #[serde(flatten)]
     pub others: Others,
@@ -168,12 +169,12 @@ pub struct LossPlace {
     pub sample: String,
 }
 
-/// How far a recording was when it was read; ns since the epoch.
+/// Progress of a recording when it was read; ns since the epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InProgress {
     pub since_ns: Option<i64>,
-    /// Calls are there up to then.
+    /// Calls are complete up to this time.
     pub until_ns: Option<i64>,
     pub read_ns: i64,
 }
@@ -182,7 +183,7 @@ pub struct InProgress {
 #[serde(default)]
 pub struct Recorder {
     pub written_bytes: u64,
-    /// The store lay on the network or parallel file system that the program works in.
+    /// The store was on the network or parallel file system that the program used.
     pub on_measured_file_system: bool,
     #[serde(flatten)]
     pub others: Others,
@@ -221,7 +222,7 @@ fn now_ns() -> i64 {
 }
 
 impl LossEntry {
-    /// Losses as the manifest has them, by name of kind.
+    /// Losses in the manifest's form, by name of kind.
     pub fn from_losses(losses: &Losses) -> Vec<LossEntry> {
         let entry = |(&kind, &count): (&iodock_event::LossKind, &u64)| {
             let place = losses.first.get(&kind);
@@ -243,7 +244,7 @@ impl LossEntry {
 }
 
 impl Manifest {
-    /// Reads `folder/manifest.json`. One that is not as it was written, or of a newer schema, is refused.
+    /// Reads `folder/manifest.json`. A modified one, or one of a newer schema, is refused.
     pub fn read(folder: &Path) -> Result<Manifest, StoreError> {
         let path = folder.join(MANIFEST);
         let bytes = match std::fs::read(&path) {
@@ -267,7 +268,7 @@ impl Manifest {
         serde_json::from_value(value).map_err(|error| damaged(format!("cannot be read: {error}")))
     }
 
-    /// Writes `folder/manifest.json`, under another name first, so that it is never half there.
+    /// Writes `folder/manifest.json`, first under another name, so that it is never incomplete.
     pub fn write(&self, folder: &Path) -> Result<(), StoreError> {
         let path = folder.join(MANIFEST);
         let temporary = folder.join(format!("{MANIFEST}.partial-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! Where a store is written: first beside its name, and under its name only when it is whole.
+//! Writes a store under a temporary name next to its final name, which it gets only when it is complete.
 
 use crate::error::StoreError;
 use crate::manifest::Manifest;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// What a finished store consists of, besides manifest and journal.
+/// Tables of a finished store.
 pub(crate) const TABLES: [&str; 25] = [
     "events",
     "faults",
@@ -39,15 +39,15 @@ pub(crate) const TABLES: [&str; 25] = [
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Nothing (or an empty folder) has the name.
+    /// Nothing (or an empty folder) exists under the name.
     New,
-    /// A store has it, which goes once the new one is whole.
+    /// A store has the name, and is removed once the new one is complete.
     Replace,
-    /// A recording has it, whose journal becomes tables.
+    /// A recording has the name, and its journal becomes tables.
     Complete,
 }
 
-/// A folder in which a store takes shape; removed when dropped unfinished.
+/// A folder for a store being written; removed when dropped unfinished.
 #[derive(Debug)]
 pub struct NewStore {
     target: PathBuf,
@@ -57,10 +57,10 @@ pub struct NewStore {
 }
 
 impl NewStore {
-    /// A new store at `target`. With `force` a store that is there will be replaced, nothing else.
+    /// A new store at `target`. With `force` an existing store will be replaced, but nothing else.
     pub fn new(target: &Path, force: bool) -> Result<NewStore> {
         let way = way(target, force)?;
-        // A link to an empty folder: that folder gets the store.
+        // A link to an empty folder: the store is written to that folder.
         let target = target.canonicalize().unwrap_or_else(|_| target.to_path_buf());
         let temporary = beside(&target, "partial")?;
         make_folder(&temporary)?;
@@ -75,12 +75,12 @@ impl NewStore {
         Ok(NewStore { target: target.into(), temporary, way: Way::Complete, done: false })
     }
 
-    /// Where to write the tables.
+    /// Folder for the tables.
     pub fn folder(&self) -> &Path {
         &self.temporary
     }
 
-    /// Writes the manifest and gives the store its name. Returns that.
+    /// Writes the manifest and renames the store to its final name, which it returns.
     pub fn finish(&mut self, manifest: &Manifest) -> Result<PathBuf> {
         match self.way {
             Way::Complete => self.finish_inside(manifest)?,
@@ -93,7 +93,8 @@ impl NewStore {
         Ok(self.target.clone())
     }
 
-    /// Until the manifest is in its place the journal still holds everything, and says so.
+    /// Until the manifest is in its place, the journal still contains everything and marks the store as
+    /// unfinished.
     fn finish_inside(&self, manifest: &Manifest) -> Result<()> {
         for name in TABLES {
             let (from, to) = (self.temporary.join(name), self.target.join(name));
@@ -112,7 +113,7 @@ impl NewStore {
         let fail = |error| StoreError::io(&self.target, error, 0);
         if self.way == Way::New {
             return fs::rename(&self.temporary, &self.target).map_err(|error| match error.kind() {
-                // Made by somebody else meanwhile.
+                // Another process created it in between.
                 std::io::ErrorKind::DirectoryNotEmpty | std::io::ErrorKind::AlreadyExists => {
                     StoreError::Exists { path: self.target.clone() }
                 }
@@ -129,7 +130,8 @@ impl NewStore {
     }
 }
 
-/// All of it but the library that programs were told to load: who starts later must still find it (`record --light --begin`).
+/// All of it except the library that programs were told to load: programs that start later must still find it
+/// (`record --light --begin`).
 fn remove_journal(journal: &Path) -> Result<()> {
     let entries = fs::read_dir(journal).into_iter().flatten().flatten().map(|entry| entry.path());
     let (sessions, others): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| own::is_session(path));
@@ -177,7 +179,7 @@ fn way(target: &Path, force: bool) -> Result<Way> {
     }
 }
 
-/// `.NAME.WHAT-PID` in the same folder, so that a rename is all it takes.
+/// `.NAME.WHAT-PID` in the same folder, so that a rename suffices.
 fn beside(target: &Path, what: &str) -> Result<PathBuf> {
     let Some(name) = target.file_name() else {
         return Err(StoreError::NotAStore { path: target.into(), why: "is no name for a store".into() });
@@ -189,7 +191,7 @@ fn beside(target: &Path, what: &str) -> Result<PathBuf> {
 }
 
 fn make_folder(folder: &Path) -> Result<()> {
-    // Left by a process that had this id before.
+    // Left by an earlier process with this id.
     remove(folder)?;
     fs::create_dir_all(folder).map_err(|error| StoreError::io(folder, error, 0))
 }
@@ -200,7 +202,7 @@ fn remove(path: &Path) -> Result<()> {
     removed.map_err(|error| StoreError::io(path, error, 0))
 }
 
-/// Tables must be on the disk before the journal goes.
+/// Tables must be on the disk before the journal is removed.
 fn sync(path: &Path) -> Result<()> {
     let sync_one = |path: &Path| fs::File::open(path).and_then(|file| file.sync_all());
     let sync_all = || {

@@ -1,4 +1,4 @@
-//! What in a folder is a store's own. Only that is ever replaced or removed.
+//! Determines which files in a folder belong to a store. Only these are ever replaced or removed.
 
 use crate::manifest::MANIFEST;
 use crate::new_store::TABLES;
@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 
 /// Larger files are no manifests.
 const LONGEST_MANIFEST: u64 = 16 << 20;
-/// Of what recorders write into `journal`, under one name for each of them.
+/// Endings of files that recorders write to `journal`, with one base name for each recorder.
 const JOURNAL_ENDINGS: [&str; 5] = ["journal", "calls", "traced", "faults", "done"];
 
 const SESSION_ENDING: &str = "session";
 /// Of a recording without a recorder.
 const SESSION_FILES: [&str; 3] = ["session", "calls", "libiodock_preload.so"];
 
-/// What lies in `folder` (or is it) and was not written by iodock: empty for a store, or an empty folder. A link is
-/// never followed: whatever it leads to is not ours.
+/// Files in `folder` (or `folder` itself) that iodock did not write: empty for a store, or an empty folder. A
+/// link is never followed: its destination is not ours.
 pub fn foreign(folder: &Path) -> io::Result<Vec<PathBuf>> {
     if !fs::symlink_metadata(folder)?.is_dir() {
         return Ok(vec![folder.to_path_buf()]);
@@ -30,14 +30,14 @@ pub fn foreign(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Removes a store, or an empty folder. What was not written by iodock stays, and is an error.
+/// Removes a store, or an empty folder. Files that iodock did not write are kept, and cause an error.
 pub fn remove_own(folder: &Path) -> io::Result<()> {
     let (mut own, mut found) = (Vec::new(), Vec::new());
     sort_out(folder, Path::new(""), &mut own, &mut found)?;
     if let Some(found) = found.first() {
         return Err(io::Error::other(format!("{} is not a part of a store", found.display())));
     }
-    // A folder stands before what is in it.
+    // A folder is listed before its content.
     for path in own.iter().rev() {
         if fs::symlink_metadata(path)?.is_dir() {
             fs::remove_dir(path)?;
@@ -48,7 +48,7 @@ pub fn remove_own(folder: &Path) -> io::Result<()> {
     fs::remove_dir(folder)
 }
 
-/// `below`: where `folder` is in the store.
+/// `below`: path of `folder` in the store.
 fn sort_out(
     folder: &Path,
     below: &Path,
@@ -71,7 +71,7 @@ fn sort_out(
     Ok(())
 }
 
-/// Tables that take shape lie in a folder of their own inside a recording.
+/// Tables being written are in a separate folder inside a recording.
 fn parts(place: &Path) -> Vec<&str> {
     let mut parts: Vec<&str> = place.iter().map(|part| part.to_str().unwrap_or("?")).collect();
     if parts.len() > 1 && is_partial(parts[0]) {
@@ -88,7 +88,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The folder that programs count in without a recorder, also when only the library is left there.
+/// Whether it is the folder of a light recording without a recorder, even if only the library is left there.
 pub fn is_session(path: &Path) -> bool {
     path.file_name()
         .and_then(|name| name.to_str())
@@ -148,12 +148,12 @@ fn is_part(name: &str) -> bool {
     number.is_some_and(is_padded)
 }
 
-/// A number of five digits or, without zeros before it, of more.
+/// A number of five digits or, without leading zeros, of more.
 fn is_padded(text: &str) -> bool {
     is_number(text) && (text.len() == 5 || text.len() > 5 && !text.starts_with('0'))
 }
 
-/// Has it a manifest of iodock, with a schema of whatever version?
+/// Whether it has a manifest of iodock, with a schema of any version.
 pub fn has_manifest(folder: &Path) -> bool {
     let path = folder.join(MANIFEST);
     if !fs::metadata(&path).is_ok_and(|status| status.is_file() && status.len() <= LONGEST_MANIFEST) {
@@ -166,7 +166,7 @@ pub fn has_manifest(folder: &Path) -> bool {
         && writer.is_some_and(|writer| writer.starts_with("iodock"))
 }
 
-/// `notes.txt, events/mine`: some of them, as they are called below the folder.
+/// `notes.txt, events/mine`: some of them, by their paths below the folder.
 pub fn named(foreign: &[PathBuf], folder: &Path) -> String {
     let some = foreign.iter().take(5).map(|path| {
         let below = path.strip_prefix(folder).ok().filter(|below| !below.as_os_str().is_empty());

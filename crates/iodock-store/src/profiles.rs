@@ -1,5 +1,5 @@
-//! Profiles: counters for each process and file, in place of single calls. What their tables hold is in
-//! `docs/explanation/store.md`.
+//! Profiles: counters for each process and file instead of single calls. `docs/explanation/store.md`
+//! describes their tables.
 
 use crate::contents::Contents;
 use crate::error::StoreError;
@@ -10,21 +10,21 @@ use std::path::Path;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// What one process, or all ranks together, did to one file through one interface. Unknown is `None`.
+/// Operations of one process, or all ranks together, on one file through one interface. Unknown is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProfileRow<'a> {
     pub job: Option<&'a str>,
     pub host: Option<&'a str>,
     /// None: all ranks together.
     pub rank: Option<i32>,
-    /// How many ranks it is the sum of.
+    /// Number of ranks in the sum.
     pub ranks: Option<i32>,
     pub upid: Option<u32>,
     pub file: u32,
-    /// The files that are counted together, and how many they are.
+    /// Pattern of the files that are counted together, and their number.
     pub pattern: Option<&'a str>,
     pub files: Option<i64>,
-    /// Of a data set or variable: the file that holds it.
+    /// For a data set or variable: the file that contains it.
     pub parent_file: Option<u32>,
     pub interface: &'static str,
     pub counts: Counts,
@@ -32,10 +32,10 @@ pub struct ProfileRow<'a> {
     pub last_ts: Option<i64>,
     pub fastest: RankShare,
     pub slowest: RankShare,
-    /// Of bytes and of seconds of the ranks.
+    /// Variance over ranks of bytes and of seconds.
     pub variance_bytes: Option<f64>,
     pub variance_time_s2: Option<f64>,
-    /// Names of the columns that are no exact counts or times.
+    /// Names of the columns that are not exact counts or times.
     pub estimated: &'a [&'static str],
 }
 
@@ -67,14 +67,14 @@ pub struct RankShare {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BinRow {
     pub quantity: &'static str,
-    /// Both belong to it; `high` None: without an end.
+    /// Both are included; `high` None: no upper bound.
     pub low: i64,
     pub high: Option<i64>,
     pub count: Option<i64>,
     pub bytes: Option<i64>,
 }
 
-/// A piece of a file's layout on servers.
+/// A part of a file's layout on servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayoutRow<'a> {
     pub file: u32,
@@ -89,7 +89,7 @@ pub struct LayoutRow<'a> {
     pub file_system_targets: Option<i64>,
 }
 
-/// A single access that was traced beside the counters.
+/// A single access that was traced in addition to the counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessRow<'a> {
     pub file: u32,
@@ -115,7 +115,7 @@ pub struct HeatRow<'a> {
     pub written_bytes: Option<i64>,
 }
 
-/// The tables of a store of profiles. All are there, with or without rows.
+/// The tables of a store of profiles. All of them exist, with or without rows.
 pub struct ProfileTables {
     profiles: TableWriter,
     counters: TableWriter,
@@ -142,7 +142,7 @@ impl ProfileTables {
         })
     }
 
-    /// Appends a profile, and gives its number.
+    /// Appends a profile, and returns its number.
     pub fn profile(&mut self, row: &ProfileRow) -> Result<u32> {
         let id = self.next;
         let estimated: Vec<Cow<str>> = row.estimated.iter().map(|&name| name.into()).collect();
@@ -168,7 +168,7 @@ impl ProfileTables {
         Ok(id)
     }
 
-    /// A counter of a profile that is no column: a whole number or a fraction.
+    /// A counter of a profile that has no column: an integer or a fraction.
     pub fn counter(
         &mut self,
         profile: u32,
@@ -179,7 +179,7 @@ impl ProfileTables {
         self.counters.row([Cell::id(profile), Cell::text(name), Cell::wide(value), Cell::real(fraction)])
     }
 
-    /// A counter that all profiles of an interface have: where it has no row, it is 0.
+    /// A counter that all profiles of an interface have: without a row it is 0.
     pub fn field(&mut self, interface: &str, name: &str) -> Result<()> {
         self.fields.row([Cell::text(interface), Cell::text(name)])
     }
@@ -237,7 +237,7 @@ impl ProfileTables {
         ])
     }
 
-    /// Writes the rest.
+    /// Writes the remaining rows.
     pub(crate) fn finish(self, store: &Path, contents: &mut Contents) -> Result<()> {
         let tables = [
             ("profiles", self.profiles),

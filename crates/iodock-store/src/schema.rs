@@ -1,4 +1,4 @@
-//! The tables' columns, as `docs/explanation/store.md` gives them.
+//! The tables' columns, as described in `docs/explanation/store.md`.
 
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::Result;
@@ -288,17 +288,17 @@ pub const HEATMAPS: &str = "message heatmaps {
     optional int64 written_bytes;
 }";
 
-/// Measured on 6 M rows of a program's mix: level 3 makes events 6 % smaller (13.5 instead of 14.4 bytes
-/// a row) and takes 20 % longer (147 instead of 124 ns a row), which import can't spare.
+/// Measured on 6 M rows of a program's mix: level 3 makes events 6 % smaller (13.5 instead of 14.4 bytes per
+/// row) and takes 20 % longer (147 instead of 124 ns per row), which is too slow for import.
 pub const ZSTD_LEVEL: i32 = 1;
 
-/// A parsed schema with the ways to write it.
+/// A parsed schema with the writer properties.
 #[derive(Clone)]
 pub struct Schema {
     pub root: TypePtr,
     pub descriptor: SchemaDescPtr,
     pub properties: WriterPropertiesPtr,
-    /// For row groups of a few rows, where making a compressor a column would take longer than all else.
+    /// For row groups of a few rows, where creating a compressor per column would take most of the time.
     pub uncompressed: WriterPropertiesPtr,
 }
 
@@ -323,7 +323,7 @@ fn properties(compression: Compression) -> WriterProperties {
     let builder = WriterProperties::builder()
         .set_created_by(concat!("iodock ", env!("CARGO_PKG_VERSION")).into())
         .set_compression(compression)
-        // Least and greatest value by row group, which is by what engines skip.
+        // Minimum and maximum by row group, which engines use to skip groups.
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         // Names differ in every row.

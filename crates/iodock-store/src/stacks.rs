@@ -1,4 +1,4 @@
-//! Where calls were made: sites, stacks of them, and what is known of sites by symbols and debug information.
+//! Places of calls: sites, stacks of sites, and their symbols and debug information.
 
 use crate::contents::Contents;
 use crate::error::StoreError;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// A function that a site lies in. Level 0 is the innermost, others are those that it was inlined into.
+/// A function at a site. Level 0 is the innermost, others are those that it was inlined into.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SymbolRow {
     pub site: u32,
@@ -19,7 +19,7 @@ pub struct SymbolRow {
     pub line: Option<u32>,
 }
 
-/// Writes the three tables, where there is any stack. `build_ids`: of the modules of sites, by site id.
+/// Writes the three tables, if there is any stack. `build_ids`: of the modules of sites, by site id.
 pub(crate) fn write_stacks(
     folder: &Path,
     stacks: &Stacks,

@@ -1,4 +1,4 @@
-//! A table written row by row: everything but events, which are too many for that.
+//! Writes a table row by row: used for everything except events, which are too many for that.
 
 use crate::checksum::Summing;
 use crate::column::{ColumnChunk, RowGroup};
@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-/// Rows kept before they are encoded, and rows of a row group.
+/// Rows buffered before they are encoded, and rows of a row group.
 const BUFFER_ROWS: usize = 1 << 14;
 const GROUP_ROWS: usize = 1 << 18;
 /// A row group of fewer rows is not compressed.
@@ -23,7 +23,7 @@ const FEW_ROWS: usize = 1 << 10;
 /// One field of a row.
 pub enum Cell<'a> {
     Null,
-    /// Also unsigned ones: Parquet keeps their bits.
+    /// Including unsigned ones: Parquet keeps their bits.
     Narrow(i32),
     Wide(i64),
     Real(f64),
@@ -69,7 +69,7 @@ enum Values {
     Bytes(Texts),
 }
 
-/// Texts one behind the other: one memory block for all instead of one for each.
+/// Concatenated texts: one memory block for all instead of one for each.
 #[derive(Default)]
 struct Texts {
     bytes: Vec<u8>,
@@ -82,7 +82,7 @@ impl Texts {
         self.ends.push(self.bytes.len());
     }
 
-    /// Each text for the encoder, none left here.
+    /// Moves each text to the encoder.
     fn take(&mut self) -> Vec<ByteArray> {
         let room = self.bytes.len();
         let bytes = Bytes::from(std::mem::replace(&mut self.bytes, Vec::with_capacity(room)));
@@ -188,7 +188,7 @@ pub struct TableWriter {
     file: SerializedFileWriter<BufWriter<Summing<File>>>,
     columns: Vec<Column>,
     buffered: usize,
-    /// From its first rows on.
+    /// Exists from the first row on.
     group: Option<RowGroup>,
     group_rows: usize,
     rows: u64,
@@ -228,7 +228,7 @@ impl TableWriter {
         self.try_row(cells.into_iter()).map_err(|error| self.error(error))
     }
 
-    /// Writes the rest.
+    /// Writes the remaining rows.
     pub fn finish(mut self) -> std::result::Result<Written, StoreError> {
         let finished =
             self.encode().and_then(|()| self.close_group()).and_then(|()| self.file.finish().map(drop));

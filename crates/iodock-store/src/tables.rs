@@ -1,4 +1,4 @@
-//! The tables besides events: what each row is made of.
+//! The tables other than events: the cells of each row.
 
 use crate::contents::Contents;
 use crate::error::StoreError;
@@ -129,20 +129,20 @@ pub fn write_total(table: &mut TableWriter, total: &CallTotal) -> Result<()> {
     ])
 }
 
-/// What can be told of a program's file.
+/// Properties of a program's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecutableRow {
-    /// As in the commands.
+    /// As written in the commands.
     pub path: String,
     /// Without symbolic links.
     pub real_path: Option<String>,
     /// `elf`, `script` or `other`.
     pub kind: &'static str,
-    /// Of a script: what follows `#!` in its first line.
+    /// For a script: the text after `#!` in its first line.
     pub interpreter: Option<String>,
-    /// Of an ELF file; none: not known.
+    /// For an ELF file; empty: not known.
     pub languages: Vec<String>,
-    /// That the file itself needs, not those that they need.
+    /// Libraries that the file itself needs, without their dependencies.
     pub libraries: Vec<String>,
 }
 
@@ -187,7 +187,7 @@ pub struct FaultRow {
     pub ts: i64,
     pub utid: u32,
     pub file: u32,
-    /// Of the page in the file.
+    /// Offset of the page in the file.
     pub offset: i64,
     pub kind: FaultKind,
 }
@@ -213,15 +213,15 @@ pub fn write_fault(table: &mut TableWriter, fault: &FaultRow) -> Result<()> {
     ])
 }
 
-/// Pages of a file, one after the other, that a task brought into the page cache.
+/// Consecutive pages of a file that a task loaded into the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagesRow {
-    /// When the first came, and when the last; ns since the epoch.
+    /// Times when the first and the last page were loaded; ns since the epoch.
     pub ts: i64,
     pub end: i64,
     pub utid: u32,
     pub file: u32,
-    /// Where in the file, and how much; bytes.
+    /// Offset in the file, and length; bytes.
     pub offset: i64,
     pub bytes: i64,
     pub cause: PageCause,

@@ -1,4 +1,5 @@
-//! Writing a store: events through a bounded queue to a thread that encodes them, tables at the end.
+//! Writes a store: events go through a bounded queue to a thread that encodes them, tables are written at the
+//! end.
 
 use crate::copied::{CopiedTable, TableCopy};
 use crate::error::StoreError;
@@ -23,21 +24,21 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender};
 use std::thread::JoinHandle;
 
-/// Chunks that may wait for the encoder: enough that filling them goes on while a row group is written.
+/// Chunks that may wait for the encoder: enough to continue filling them while a row group is written.
 const QUEUE: usize = 6;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// Replace a store that is there, once the new one is whole. Nothing but a store is ever replaced.
+    /// Replace an existing store, once the new one is complete. Nothing but a store is ever replaced.
     pub force: bool,
     /// The path is a recording's folder (it has a manifest and a journal): put its tables there, and
     /// remove the journal when they and the manifest are on the disk.
     pub complete: bool,
 }
 
-/// Writes a store. Dropped unfinished it leaves nothing behind.
+/// Writes a store. If it is dropped unfinished, it leaves nothing behind.
 pub struct StoreWriter {
     encoder: Option<Encoder>,
     samples: Option<TableWriter>,
@@ -52,7 +53,7 @@ pub struct StoreWriter {
     copied: Vec<TableCopy>,
     build_ids: Vec<Option<String>>,
     symbols: Vec<SymbolRow>,
-    // Last, so that its folder goes after everything in it was closed.
+    // Last field, so that its folder is removed after everything in it was closed.
     place: NewStore,
 }
 
@@ -63,8 +64,8 @@ struct Encoder {
 }
 
 impl StoreWriter {
-    /// Prepares a store at `path`. Fails if something is there (unless told to replace a store), or if
-    /// its folder can't be written.
+    /// Prepares a store at `path`. Fails if something exists there (unless a store is to be replaced), or if
+    /// its folder is not writable.
     pub fn create(path: impl AsRef<Path>, options: StoreOptions) -> Result<StoreWriter> {
         let path = path.as_ref();
         let place =
@@ -88,21 +89,21 @@ impl StoreWriter {
         })
     }
 
-    /// Hands over rows, best some ten thousand at a time, and gives back emptied columns to fill again
-    /// if there are any. Waits while the encoder is behind. After an error the store is given up.
+    /// Passes rows to the encoder, best some ten thousand at a time, and returns emptied columns for reuse if
+    /// there are any. Waits if the encoder is behind. After an error the store is given up.
     pub fn write_events(&mut self, events: EventColumns) -> Result<Option<EventColumns>> {
         let Some(encoder) = &self.encoder else { return Ok(None) };
         if events.is_empty() {
             return Ok(Some(events));
         }
         if encoder.queue.send(events).is_err() {
-            // The thread ends early only on an error, which joining it gives.
+            // The thread ends early only after an error, which joining it returns.
             return self.join().map(|_| None);
         }
         Ok(encoder.spare.try_recv().ok())
     }
 
-    /// Appends to the samples table. `host` is `None` where all is of one host.
+    /// Appends to the samples table. `host` is `None` if all data is from one host.
     pub fn write_samples(&mut self, samples: &[Sample], host: Option<&str>) -> Result<()> {
         let table = match &mut self.samples {
             Some(table) => table,
@@ -111,7 +112,7 @@ impl StoreWriter {
         samples.iter().try_for_each(|sample| write_sample(table, sample, host))
     }
 
-    /// Appends to the mounts table. `host` is `None` where all is of one host.
+    /// Appends to the mounts table. `host` is `None` if all data is from one host.
     pub fn write_mounts(&mut self, mounts: &[Mount], host: Option<&str>) -> Result<()> {
         let table = match &mut self.mounts {
             Some(table) => table,
@@ -129,7 +130,7 @@ impl StoreWriter {
         faults.iter().try_for_each(|fault| write_fault(table, fault))
     }
 
-    /// Appends to the table of what was brought into the page cache.
+    /// Appends to the table of loads into the page cache.
     pub fn write_pages(&mut self, pages: &[PagesRow]) -> Result<()> {
         let table = match &mut self.pages {
             Some(table) => table,
@@ -174,7 +175,7 @@ impl StoreWriter {
         rows.iter().try_for_each(|row| write_hint(table, row))
     }
 
-    /// Appends to the table of calls that are known only in sum.
+    /// Appends to the table of calls of which only sums are known.
     pub fn write_totals(&mut self, totals: &[CallTotal]) -> Result<()> {
         if totals.is_empty() {
             return Ok(());
@@ -186,12 +187,12 @@ impl StoreWriter {
         totals.iter().try_for_each(|total| write_total(table, total))
     }
 
-    /// What is known of the sites: the build ids of their modules, by site id, and the functions that they lie in.
+    /// Sets the symbols of the sites: the build ids of their modules, by site id, and their functions.
     pub fn set_symbols(&mut self, build_ids: Vec<Option<String>>, symbols: Vec<SymbolRow>) {
         (self.build_ids, self.symbols) = (build_ids, symbols);
     }
 
-    /// The tables of profiles, which the store has from then on.
+    /// The tables of profiles, which the store contains from then on.
     pub fn profiles(&mut self) -> Result<&mut ProfileTables> {
         let tables = match self.profiles.take() {
             Some(tables) => tables,
@@ -200,15 +201,15 @@ impl StoreWriter {
         Ok(self.profiles.insert(tables))
     }
 
-    /// A table to which rows of other stores are copied; it is not to be written in another way, too.
+    /// A table to which rows of other stores are copied; it must not be written in another way, too.
     pub fn copy_of(&mut self, table: CopiedTable) -> Result<&mut TableCopy> {
         self.copied.push(TableCopy::create(self.place.folder(), table)?);
         let last = self.copied.len() - 1;
         Ok(&mut self.copied[last])
     }
 
-    /// Writes the tables and the manifest, whose `tables` and `checksums` (and `first_ts`, `last_ts` where `None`) are
-    /// filled in, and gives the store its name. Returns its path.
+    /// Writes the tables and the manifest, whose `tables` and `checksums` (and `first_ts`, `last_ts` if
+    /// `None`) are filled in, and gives the store its name. Returns its path.
     pub fn finish(mut self, tables: &Tables, mut manifest: Manifest) -> Result<PathBuf> {
         let totals = self.join()?;
         let store = self.place.folder();
@@ -283,7 +284,7 @@ fn encode_all(
 ) -> Result<EventTotals> {
     for mut events in waiting {
         writer.write(&mut events)?;
-        // Nobody takes them any more when the store is being finished.
+        // When the store is being completed, emptied columns are no longer needed.
         let _ = emptied.send(events);
     }
     writer.finish()

@@ -81,7 +81,7 @@ fn full_row() -> EventRow {
     }
 }
 
-/// Row `index` of a run in which every column is null now and then.
+/// Row `index` of a run in which every column is sometimes null.
 fn some_row(index: i64) -> EventRow {
     let sparse = |every: i64, value: i64| if index % every == 0 { value } else { UNKNOWN };
     EventRow {
@@ -343,7 +343,7 @@ fn a_dictionary_is_given_up_midway() {
     assert_eq!(file.min_opt().map(|&least| least as u32), ids().min());
 }
 
-/// Checked where the Python environment is there.
+/// Only if the Python environment exists.
 #[test]
 fn other_engines_read_the_same() {
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
@@ -588,7 +588,7 @@ fn a_recording_is_completed_in_its_folder() {
     assert_eq!(info.journals.len(), 1);
     drop(StoreWriter::create(folder.store(), COMPLETE).unwrap());
     assert!(StoreInfo::open(folder.store()).unwrap().is_unfinished());
-    // Tables left by an attempt that was killed are replaced.
+    // Tables left by a killed attempt are replaced.
     fs::create_dir(folder.store().join("events")).unwrap();
     fs::write(folder.store().join("events/part-00007.parquet"), "half").unwrap();
     write(&folder.store(), COMPLETE, 3).unwrap();
@@ -658,7 +658,7 @@ fn a_place_that_cannot_be_written_is_told() {
     assert!(error.to_string().starts_with("/proc/none/"), "{error}");
 }
 
-/// Rows that do not compress, until an error.
+/// Writes incompressible rows until an error.
 fn fill(path: &Path) -> Result<PathBuf, StoreError> {
     let mut writer = StoreWriter::create(path, NEW)?;
     for chunk in 0..100 {
@@ -673,7 +673,7 @@ fn fill(path: &Path) -> Result<PathBuf, StoreError> {
     writer.finish(&Tables::default(), Manifest::default())
 }
 
-/// Needs root for a small file system of its own: `cargo test -p iodock-store -- --ignored`.
+/// Needs root to mount a small file system: `cargo test -p iodock-store -- --ignored`.
 #[test]
 #[ignore = "mounts a small tmpfs, which needs root"]
 fn a_full_disk_is_told_and_leaves_nothing() {

@@ -1,21 +1,21 @@
-//! Where a module's debug information lies, if it is not in the module.
+//! Finds a module's debug information, if it is in a separate file.
 
 use object::read::ReadCache;
 use object::Object;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Where debuggers look, as well.
+/// Folder that debuggers search, too.
 const SYSTEM: &str = "/usr/lib/debug";
 
-/// Folders with files of debug information, laid out as gdb has it: `.build-id/12/34.debug`, or as the modules lie.
+/// Folders with debug files in gdb's layout: `.build-id/12/34.debug`, or under the paths of the modules.
 #[derive(Clone, Debug, Default)]
 pub struct DebugFolders {
     pub folders: Vec<PathBuf>,
 }
 
 impl DebugFolders {
-    /// The system's, behind those given.
+    /// The given folders, then the system's.
     pub fn with_system(folders: &[PathBuf]) -> DebugFolders {
         DebugFolders { folders: folders.iter().cloned().chain([PathBuf::from(SYSTEM)]).collect() }
     }
@@ -30,7 +30,7 @@ impl DebugFolders {
         let candidates = build_id.into_iter().flat_map(|id| self.by_build_id(id));
         let link = parsed.gnu_debuglink().ok().flatten();
         let linked = link.into_iter().flat_map(|(name, _)| self.by_link(module, name));
-        // One that was made for another build would give wrong lines.
+        // Debug information from another build would give wrong lines.
         let fits = |path: &PathBuf| path != module && is_of(path, build_id);
         candidates.chain(linked).find(fits)
     }

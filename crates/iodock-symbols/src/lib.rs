@@ -1,8 +1,8 @@
-//! From a place in a file of code to function, source file and line.
+//! Translates an offset in a binary to function, source file and line.
 //!
-//! A [`Module`] is one file of code, a program or library, with its debug information: its own, or that of a file beside it
-//! or below `/usr/lib/debug`, found by build id or by `.gnu_debuglink`. Addresses are places in the file, as
-//! `/proc/PID/maps` and tracers give them.
+//! A [`Module`] is one program or library with its debug information: its own, or that of a file next to it
+//! or below `/usr/lib/debug`, found by build id or by `.gnu_debuglink`. Addresses are offsets in the file, as
+//! in `/proc/PID/maps` and in logs of tracers.
 
 mod debug_files;
 
@@ -16,10 +16,10 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
-/// A function that a place lies in, with the line there.
+/// A function that contains the offset, with the line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourcePlace {
-    /// As its language writes it.
+    /// In the notation of its language.
     pub function: Option<String>,
     pub file: Option<String>,
     pub line: Option<u32>,
@@ -33,13 +33,13 @@ struct Segment {
 
 /// One file of code.
 pub struct Module {
-    /// Hexadecimal; `None` where the file has none.
+    /// Hexadecimal; `None` if the file has none.
     pub build_id: Option<String>,
     segments: Vec<Segment>,
-    /// Names and begins of its functions, to check a name that a tracer gave.
+    /// Names and starts of its functions, for checking a name from a tracer.
     functions: Vec<(u64, String)>,
     symbols: Loader,
-    /// Of a file with the debug information alone.
+    /// From a separate file with the debug information.
     debug: Option<Loader>,
 }
 
@@ -47,7 +47,7 @@ pub struct Module {
 const MOST_BYTES: u64 = 8 << 30;
 
 impl Module {
-    /// `None`: there is no such file, or it is no program or library for 64 bits.
+    /// `None`: there is no such file, or it is not a 64-bit program or library.
     pub fn open(path: &Path, folders: &DebugFolders) -> Option<Module> {
         let file = File::open(path).ok()?;
         let metadata = file.metadata().ok()?;
@@ -68,14 +68,14 @@ impl Module {
         Some(Module { build_id, segments, functions, symbols: Loader::new(path).ok()?, debug })
     }
 
-    /// Where the place in the file lies in the module's memory.
+    /// The address of a file offset in the module's memory.
     fn address(&self, offset: u64) -> Option<u64> {
         let segment = self.segments.iter().find(|segment| segment.in_file.contains(&offset))?;
         segment.address.checked_add(offset - segment.in_file.start)
     }
 
-    /// Does a function of this name begin so far before the place in the file? A tracer that names it so has seen this
-    /// file, and no other version of it.
+    /// Whether a function of this name begins at this distance before the offset. A tracer that reported this
+    /// has read this version of the file.
     pub fn has_function(&self, name: &str, before: u64, offset: u64) -> bool {
         let Some(begin) = self.address(offset).and_then(|address| address.checked_sub(before)) else {
             return false;
@@ -87,10 +87,10 @@ impl Module {
             .any(|function| function == name || addr2line::demangle_auto(function.into(), None) == name)
     }
 
-    /// The functions that a call returns into at this place in the file: the innermost inlined one first, last the one that
-    /// was compiled. Empty where nothing is known.
+    /// The functions that a call returns into at this offset: the innermost inlined one first, last the
+    /// compiled one. Empty if nothing is known.
     pub fn places(&self, offset: u64) -> Vec<SourcePlace> {
-        // The call itself stands before.
+        // The call itself is before the return address.
         let Some(address) = self.address(offset).and_then(|address| address.checked_sub(1)) else {
             return Vec::new();
         };
@@ -123,7 +123,7 @@ fn places_in(loader: &Loader, address: u64) -> Vec<SourcePlace> {
         found.push(SourcePlace {
             function,
             file: location.and_then(|location| location.file).map(str::to_string),
-            // (0 is a line that the compiler made.)
+            // (Line 0 is code that the compiler generated.)
             line: location.and_then(|location| location.line).filter(|&line| line > 0),
         });
     }

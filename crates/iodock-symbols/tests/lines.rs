@@ -1,4 +1,4 @@
-//! Places in a program that gcc has made: the lines are those of its source.
+//! Offsets in a program compiled by gcc: the lines must be those of its source.
 
 use iodock_symbols::{DebugFolders, Module};
 use object::{Object, ObjectSymbol};

@@ -48,7 +48,8 @@ impl Memory {
     /// Reads the file that the previous agent left in a folder. A damaged file is ignored, so everything is
     /// reported as new.
     ///
-    /// # Errors The file exists but cannot be read.
+    /// # Errors
+    /// The file exists but cannot be read.
     pub fn open(folder: &Path) -> io::Result<Memory> {
         let path = folder.join(FILE);
         let written = match fs::metadata(&path) {
@@ -133,7 +134,8 @@ impl Memory {
     /// Writes the file in one step if it changed. Call this before the events count as reported: an agent
     /// that is killed in between must not report them twice.
     ///
-    /// # Errors The file cannot be written. Then a new agent may report events again.
+    /// # Errors
+    /// The file cannot be written. Then a new agent may report events again.
     pub fn save(&mut self) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let now = serde_json::to_vec(&self.kept)?;

@@ -151,7 +151,8 @@ pub const MOST_TEXTS: usize = 8;
 impl Rules {
     /// Puts a site's own rules first, since they may be more specific than ours.
     ///
-    /// # Errors There are too many.
+    /// # Errors
+    /// There are too many.
     pub fn new(site: Vec<Rule>) -> Result<Rules, String> {
         let rules: Vec<Rule> = site.into_iter().chain(RULES.iter().map(built_in)).collect();
         let mut places: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();

@@ -39,7 +39,8 @@ struct Written {
 
 /// Parses the rules in a file's text.
 ///
-/// # Errors The mistake, with its rule or line.
+/// # Errors
+/// The mistake, with its rule or line.
 pub fn rules(text: &str) -> Result<Vec<Rule>, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().replace('\n', " "))?;
     if file.rule.len() > MOST_RULES {

@@ -43,7 +43,8 @@ pub struct Client {
 impl Client {
     /// The complete answer must arrive within `patience`.
     ///
-    /// # Errors The address is invalid, the token must not be sent to it, or files cannot be used.
+    /// # Errors
+    /// The address is invalid, the token must not be sent to it, or files cannot be used.
     pub fn new(push: &Push, patience: Duration) -> Result<Client, Wrong> {
         let url = push.url.as_deref().unwrap_or_default();
         let is_encrypted = check(url, push.is_insecure)?;

@@ -37,7 +37,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// # Errors Files are unusable or readable by others, or one is missing.
+    /// # Errors
+    /// Files are unusable or readable by others, or one is missing.
     pub fn new(keys: &Keys) -> Result<Guard, Wrong> {
         let token = keys.token.as_deref().map(|path| token_of("--listen-token-file", path)).transpose()?;
         let config = match (&keys.certificate, &keys.key) {
@@ -52,7 +53,8 @@ impl Guard {
         Ok(Guard { token: token.map(Arc::from), tls, asks_for_certificate: keys.authority.is_some() })
     }
 
-    /// # Errors The address requires credentials that are not configured.
+    /// # Errors
+    /// The address requires credentials that are not configured.
     pub fn check(&self, address: SocketAddr) -> Result<(), Wrong> {
         if address.ip().is_loopback() {
             return Ok(());

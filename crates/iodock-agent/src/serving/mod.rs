@@ -157,7 +157,8 @@ pub struct Served {
 
 /// Serves until the process ends. `ready` gets the address of the metrics, whose port may have been 0.
 ///
-/// # Errors The address may not be served, or it is in use.
+/// # Errors
+/// The address may not be served, or it is in use.
 pub fn serve(served: Served, address: SocketAddr, ready: impl FnOnce(String)) -> Result<(), Wrong> {
     served.guard.check(address)?;
     let run = || {

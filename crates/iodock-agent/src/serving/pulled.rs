@@ -54,7 +54,8 @@ impl Pulled {
 
     /// Reads from the disk.
     ///
-    /// # Errors The request is invalid, and no batch counts as stored.
+    /// # Errors
+    /// The request is invalid, and no batch counts as stored.
     pub fn answer(&self, request: &Request) -> Result<Answer, &'static str> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let id = hexadecimal(&self.spool.id());

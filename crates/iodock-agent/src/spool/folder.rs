@@ -38,7 +38,8 @@ pub struct Saved {
 impl Folder {
     /// Opens the folder, and creates it if necessary.
     ///
-    /// # Errors It cannot be created or written, other users may write to it, or another agent uses it.
+    /// # Errors
+    /// It cannot be created or written, other users may write to it, or another agent uses it.
     pub fn open(path: &Path) -> io::Result<Folder> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         if fs::metadata(path)?.mode() & 0o022 != 0 {

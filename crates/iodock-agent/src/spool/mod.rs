@@ -97,7 +97,8 @@ impl Load {
 impl Spool {
     /// Opens or creates the spool, and starts the thread that writes.
     ///
-    /// # Errors Those of [`Folder::open`].
+    /// # Errors
+    /// Those of [`Folder::open`].
     pub fn open(path: &Path, limit: u64, say: Say) -> io::Result<Arc<Spool>> {
         let folder = Folder::open(path)?;
         let next = folder.next();

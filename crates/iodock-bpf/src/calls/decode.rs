@@ -1,4 +1,4 @@
-//! From a buffer's record to a [`RawCall`]: what the call's roles say its arguments are.
+//! Converts a buffer's record to a [`RawCall`]: the roles of the call describe its arguments.
 
 use super::rounds::InCall;
 use crate::format::{Kind, Piece, STRING_LIMIT};
@@ -21,19 +21,19 @@ const GENERAL_WORDS: usize = 10;
 const BLOCK_BYTES: usize = 72;
 const EVENT_BYTES: usize = 32;
 const MESSAGE_BYTES: usize = 64;
-/// How many of each are looked into: native/pieces.h.
+/// How many of each are decoded: native/pieces.h.
 const BLOCK_LIMIT: i64 = 256;
 const EVENT_LIMIT: i64 = 512;
 const MESSAGE_LIMIT: i64 = 256;
 
-/// What the small records of a call hold.
+/// The values in the small records of a call.
 #[derive(Clone, Copy)]
 struct Small {
     call: CallId,
     sized: bool,
 }
 
-/// Makes calls of records.
+/// Converts records to calls.
 pub struct Decoder {
     small: Vec<Option<Small>>,
     calls: Vec<Option<CallId>>,
@@ -52,7 +52,7 @@ impl Decoder {
         (monotonic as i64).wrapping_add(self.epoch)
     }
 
-    /// The other way round.
+    /// The inverse conversion.
     pub fn monotonic(&self, time: i64) -> u64 {
         time.wrapping_sub(self.epoch) as u64
     }
@@ -86,7 +86,7 @@ impl Decoder {
         Some(raw)
     }
 
-    /// A call as a whole; its texts go into `batch`.
+    /// A complete call; its texts are stored in `batch`.
     #[inline]
     pub fn call(&self, record: Record, batch: &mut Batch) -> Option<RawCall> {
         match record.kind() {
@@ -150,7 +150,7 @@ impl Decoder {
         Some(raw)
     }
 
-    /// exit, or a call that its task's end cut off: what its beginning showed.
+    /// exit, or a call that was cut off by its task's end: the values from its beginning.
     fn unfinished(&self, record: Record) -> Option<RawCall> {
         let call = self.call_id(record.number())?;
         let mut raw = RawCall::new(call, record.tid());
@@ -165,7 +165,7 @@ impl Decoder {
 #[inline]
 fn finish(raw: &mut RawCall, result: i64) {
     if result == NO_RESULT {
-        // It was not made: what it returns is up to a handler of the program's.
+        // The call was not made: a handler of the program determines its result.
         (raw.outcome, raw.duration) = (Outcome::NoResult, UNKNOWN);
     } else if (-4095..0).contains(&result) {
         (raw.result, raw.outcome) = (-1, Outcome::Failed);
@@ -175,7 +175,7 @@ fn finish(raw: &mut RawCall, result: i64) {
     }
 }
 
-/// Arguments that are what they say.
+/// Arguments that are plain values.
 fn plain(raw: &mut RawCall, role: Role, value: u64) {
     let action = raw.call.spec().action;
     match role {
@@ -193,7 +193,7 @@ fn plain(raw: &mut RawCall, role: Role, value: u64) {
 
 fn flags(action: Action, value: u64) -> u64 {
     match action {
-        // Flags of memfd_create have numbers of their own.
+        // Flags of memfd_create have their own numbers.
         Action::NewMemfd if value & MFD_CLOEXEC != 0 => O_CLOEXEC,
         Action::NewMemfd => value & O_CLOEXEC,
         Action::Clone | Action::Map => value,
@@ -209,13 +209,13 @@ fn argument(action: Action, value: u64) -> i64 {
     }
 }
 
-/// Arguments behind a pointer, of which a piece was copied at the call's end.
+/// Arguments behind a pointer, from which a piece was copied at the call's end.
 fn pointed(raw: &mut RawCall, role: Role, piece: Option<Copied>, result: i64, batch: &mut Batch) {
     let bytes = match piece {
-        // A null pointer, or nothing that the call has filled.
+        // A null pointer, or memory that the call did not fill.
         None => return,
         Some(Copied::Unreadable) => {
-            // A bad pointer is the program's own affair.
+            // A bad pointer is the program's own error.
             let named = matches!(role, Role::Path | Role::Path2) && result != -i64::from(EFAULT);
             batch.losses.add(LossKind::UnreadableMemory, u64::from(named));
             return;
@@ -252,8 +252,8 @@ fn pointed(raw: &mut RawCall, role: Role, piece: Option<Copied>, result: i64, ba
     }
 }
 
-/// Of a call that took `result` requests at once the first `copied` are there: at most `limit` are looked into, and of these one that
-/// could not be read is the last.
+/// For a call that took `result` requests at a time, the first `copied` are present: at most `limit` are
+/// decoded, and of these an unreadable one is the last.
 fn count_missing(batch: &mut Batch, result: i64, copied: usize, limit: i64) {
     let unreadable = result.min(limit).saturating_sub(copied as i64);
     batch.losses.add(LossKind::UnreadableMemory, unreadable.max(0) as u64);
@@ -318,7 +318,7 @@ fn control_block(bytes: &[u8]) -> AsyncItem {
         0 | 1 => (i64::try_from(length).unwrap_or(i64::MAX), offset),
         // PREADV, PWRITEV: the length is a number of vectors.
         7 | 8 => (UNKNOWN, offset),
-        // Syncs and polls move nothing.
+        // Syncs and polls move no bytes.
         _ => (UNKNOWN, UNKNOWN),
     };
     let fd = (word(block, 16) >> 32) as i32;

@@ -1,5 +1,5 @@
-//! Calls in flight. A descriptor means what it meant when a call began: where one thread closes or replaces a
-//! descriptor while another is in a call on it, that call's beginning is told first.
+//! Calls in flight. A descriptor has the meaning that it had when a call began: if one thread closes or
+//! replaces a descriptor while another is in a call on it, the beginning of that call is recorded first.
 
 use super::decode::Decoder;
 use super::rounds::InCall;
@@ -15,20 +15,20 @@ type Flying = (InCall, u64);
 
 #[derive(Default)]
 pub struct Flights {
-    /// Those that are loaded, by descriptor; made when it is asked for, once a load.
+    /// The loaded ones, by descriptor; computed on demand, once per load.
     found: Option<(u64, HashMap<i32, Vec<Flying>>)>,
-    /// Threads whose call's beginning is told, and that beginning.
+    /// Threads whose call's beginning is recorded, and that beginning.
     entered: HashSet<(u32, u64)>,
 }
 
 impl Flights {
-    /// Was the beginning of this call told? Then its end follows now.
+    /// Whether the beginning of this call was recorded. Then its end follows now.
     #[inline]
     pub fn ends(&mut self, tid: u32, start: u64) -> bool {
         !self.entered.is_empty() && self.entered.remove(&(tid, start))
     }
 
-    /// The calls of other threads of `tgid` on descriptors that `raw`, which ended at `end`, has taken away.
+    /// The calls of other threads of `tgid` on descriptors that `raw`, which ended at `end`, has closed.
     pub fn cut_by(
         &mut self,
         raw: &RawCall,

@@ -1,12 +1,12 @@
-//! What a file of raw records says of itself.
+//! Metadata of a file of raw records.
 
 use crate::plans::Plans;
 use iodock_journal::{JournalMeta, JournalReader};
 
 const EPOCH: &str = "epoch_ns";
-/// By which table of calls the records are to be read.
+/// The table of calls that is needed to read the records.
 pub const TABLE: &str = "table";
-/// Whether the page cache was watched.
+/// Whether the page cache was recorded.
 pub const PAGE_CACHE: &str = "page_cache";
 
 /// `epoch`: added to monotonic ns to get ns since the epoch.

@@ -1,5 +1,5 @@
-//! What is kept of a recording while it runs: the buffers' records as they are, in a file beside the journal;
-//! and the reading of it afterwards, as records in the order in which calls ended.
+//! Storage of a recording while it runs: the buffers' records unchanged, in a file next to the journal; and
+//! the conversion afterwards to records in the order in which calls ended.
 
 mod decode;
 mod flight;

@@ -1,4 +1,4 @@
-//! The runs of pages in a file of raw records, for who knows the files already.
+//! The runs of pages in a file of raw records, for callers that know the files already.
 
 use super::meta::epoch_of;
 use super::rounds;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 const PAGE_SHIFT: u32 = 12;
 
-/// What a record of pages says; `epoch`: added to monotonic ns to get ns since the epoch.
+/// The content of a record of pages; `epoch`: added to monotonic ns to get ns since the epoch.
 pub fn run_of(record: Record, epoch: i64) -> Option<PageRun> {
     let &[_, _, begun, last, _, inode, page, count] = record.words else { return None };
     let (device, cause) = record.halves(4);
@@ -32,7 +32,7 @@ pub fn run_of(record: Record, epoch: i64) -> Option<PageRun> {
     })
 }
 
-/// Yields the runs of a file, a round of the recorder at a time.
+/// Returns the runs of a file, one round of the recorder at a time.
 pub struct PagesSource {
     reader: JournalReader,
     epoch: i64,
@@ -53,7 +53,7 @@ impl PagesSource {
     /// The next runs, perhaps none; `None` at the end.
     ///
     /// # Errors
-    /// The file can't be read on.
+    /// The file can't be read further.
     pub fn next_runs(&mut self) -> Result<Option<Vec<PageRun>>, SourceError> {
         let Some(payload) = self.reader.next_raw()? else { return Ok(None) };
         let eights = payload.chunks_exact(8).filter_map(|eight| eight.try_into().ok());

@@ -1,4 +1,4 @@
-//! From the buffers' records to those of every source.
+//! Converts the buffers' records to the common record types of all sources.
 
 use super::decode::Decoder;
 use super::flight::Flights;
@@ -26,9 +26,9 @@ pub struct Records {
     pub batch: Batch,
     lives: Lives,
     flights: Flights,
-    /// The process that will execute the program; until then what it does is ours.
+    /// The process that will execute the program; its calls until then are ours.
     root: Option<u32>,
-    /// Files of the page cache that were told of.
+    /// Files of the page cache whose names were recorded.
     named: HashSet<FileIdentity>,
 }
 
@@ -59,7 +59,7 @@ impl Records {
             Kind::Identity => self.identity(record),
             Kind::Name => self.name(record),
             Kind::Pages => self.pages(record),
-            // Short ones are small ones by now.
+            // Short records have been expanded to small ones by now.
             Kind::Padding | Kind::Again | Kind::Short | Kind::ShortPositioned | Kind::ShortSized => {}
         }
     }
@@ -79,7 +79,7 @@ impl Records {
         self.batch.records.push(Record::Call(raw));
     }
 
-    /// Tells the beginnings of calls of other threads that this one takes the descriptor away from.
+    /// Records the beginnings of other threads' calls whose descriptor this call closes.
     #[inline]
     fn enter_others(&mut self, raw: &iodock_event::RawCall, end: u64, streams: &Streams) {
         if !matches!(raw.call.spec().action, Action::Close | Action::Dup2 | Action::CloseRange) {
@@ -99,7 +99,7 @@ impl Records {
         }
     }
 
-    /// A thread that is followed from now on, of our own or one that ran before.
+    /// A thread that is followed from now on, created by ours or running before.
     fn begins(&mut self, record: Recorded) {
         let (tid, now) = (record.tid(), self.decoder.time(record.time()));
         let (&[_, _, _, rank, ..], (tgid, flags)) = (record.words, record.halves(2)) else { return };
@@ -147,7 +147,7 @@ impl Records {
         self.batch.records.push(Record::Start(Start { rank, ..started(pid, pid, None, now) }));
     }
 
-    /// Which file a descriptor is.
+    /// The file of a descriptor.
     fn identity(&mut self, record: Recorded) {
         let &[_, time, _, inode] = record.words else { return };
         let (device, fd) = record.halves(2);
@@ -157,7 +157,7 @@ impl Records {
         self.batch.records.push(Record::Identity(Identity { fd: fd as i32, ..told }));
     }
 
-    /// A name that the recorder found. It is looked for late: it holds for what came before, too.
+    /// A name that the recorder found. It is looked up late, so it also applies to what came before.
     fn name(&mut self, record: Recorded) {
         let &[_, _, device, inode, ..] = record.words else { return };
         let name = self.text(record.pieces(NAME_WORDS)[0]);
@@ -178,7 +178,7 @@ impl Records {
         let tid = record.tid();
         let &[_, _, _, flags, shares] = record.words else { return };
         let (parent_tid, tgid) = record.halves(2);
-        // Of a foreign call, which has no number of ours, it is known what they share all the same.
+        // A foreign call has no call number of ours, but what the tasks share is known all the same.
         let named = self.decoder.call_id(record.number());
         let flags = match named.map(|call| call.spec().action) {
             Some(Action::Clone) if flags != u64::MAX => flags,
@@ -246,7 +246,7 @@ impl Records {
         self.leaves(record, status as i32, with_status);
     }
 
-    /// A task's end, and that of its process if it was the last.
+    /// The end of a task, and of its process if it was the last.
     fn leaves(&mut self, record: Recorded, status: i32, how: fn(TaskEnd, (i32, &mut Batch)) -> TaskEnd) {
         let now = self.decoder.time(record.time());
         for (tid, status) in self.lives.ends(record.tid(), status) {
@@ -288,8 +288,8 @@ fn bytes(piece: Option<Copied<'_>>) -> &[u8] {
     }
 }
 
-/// A script's command as it was given: the kernel has put the interpreter, perhaps with an option, before
-/// the script's name.
+/// A script's command as it was given: the kernel has inserted the interpreter, perhaps with an option,
+/// before the script's name.
 fn given_command<'a>(name: &[u8], interpreter: &[u8], command: &'a [u8]) -> &'a [u8] {
     if name == interpreter {
         return command;

@@ -1,19 +1,19 @@
-//! Rounds: what the recorder takes out of the buffers at a time. A round is a run of parts, each behind a
-//! word that says what it is (32 bits) and its length in words (32 bits); END is the last. Written down in
+//! Rounds: the records taken out of the buffers at a time. A round is a sequence of parts, each after a word
+//! with its kind (32 bits) and its length in words (32 bits); END is the last. Documented in
 //! docs/explanation/bpf-buffers.md.
 
 use crate::record::Record;
 
 /// The recorder's own notes: records, too.
 pub const NOTES: u32 = u32::MAX - 2;
-/// When it was looked, monotonic ns; then the calls that threads were in: [`IN_CALL_WORDS`] each.
+/// Time of the look, monotonic ns; then the calls in flight: [`IN_CALL_WORDS`] each.
 pub const IN_CALL: u32 = u32::MAX - 1;
-/// A time, monotonic ns: records of before it, but for stragglers, are in this round or an earlier one.
+/// A time, monotonic ns: earlier records, except late ones, are in this round or a previous one.
 pub const END: u32 = u32::MAX;
 
 pub const IN_CALL_WORDS: usize = 8;
 
-/// A record is in its buffer this long after its time at the latest, but for interrupts; ns.
+/// Longest delay between a record's time and its appearance in the buffer, without interrupts; ns.
 pub const STRAGGLER_NS: u64 = 5_000_000;
 
 /// A call that has begun and not ended: its beginning, monotonic ns, and its first arguments.
@@ -42,7 +42,7 @@ impl InCall {
     }
 }
 
-/// Appends a part of what `write` appends; nothing if that is nothing.
+/// Appends a part with what `write` appends; nothing if that is empty.
 pub fn put_part(out: &mut Vec<u64>, what: u32, write: impl FnOnce(&mut Vec<u64>)) {
     let start = out.len();
     out.push(0);

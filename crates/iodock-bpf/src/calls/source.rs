@@ -10,7 +10,7 @@ use std::path::Path;
 
 const BATCH_RECORDS: usize = 1024;
 
-/// Yields a file's calls in the order of their ends, and the births and ends of tasks with them.
+/// Returns a file's calls in the order of their ends, with the births and ends of tasks.
 pub struct CallsSource {
     streams: Streams,
     records: Records,
@@ -25,7 +25,7 @@ impl CallsSource {
         CallsSource::of(JournalReader::open(path)?, path)
     }
 
-    /// The same of the file at `path`, which READER has begun.
+    /// The same for the file at `path`, which READER has begun.
     ///
     /// # Errors
     /// It was written by another version of iodock.
@@ -46,17 +46,17 @@ impl CallsSource {
         Ok(CallsSource { streams: Streams::new(reader), records, over: false, spare: Vec::new() })
     }
 
-    /// Whether the page cache was watched: `recorded`, or `not-shown` by that kernel.
+    /// Whether the page cache was recorded: `recorded`, or `not-shown` by that kernel.
     pub fn page_cache(&self) -> Option<&str> {
         self.streams.reader.meta().extra.get(PAGE_CACHE).map(String::as_str)
     }
 
-    /// Will there be more?
+    /// Whether more will follow.
     fn is_growing(&self) -> bool {
         !self.over && self.streams.reader.is_growing() && self.streams.reader.closing().is_none()
     }
 
-    /// Bytes of the file that are read.
+    /// Number of bytes of the file that are read.
     pub fn length(&self) -> u64 {
         self.streams.reader.length()
     }
@@ -201,7 +201,7 @@ mod tests {
         let first =
             [&small("read", 10, 900 * MS, (50, 8, 3, 4096))[..], &short("read", 10, 903 * MS, (70, 4))]
                 .concat();
-        // A moment late: of before what the other CPU has written.
+        // A late record: its time is before records that the other CPU has written already.
         let late = small("write", 11, 902 * MS, (20, 100, 5, 100));
         let made = made(
             "merged",
@@ -224,7 +224,7 @@ mod tests {
             (10, at(910), 30, 4, 8, 4096),
             (11, at(980), 40, 6, 100, 100),
         ];
-        // Both threads' records are in the order of time, whichever round brought them.
+        // Both threads' records are in the order of time, whichever rounds contained them.
         assert_eq!((told, cut), (wanted.to_vec(), 0));
     }
 
@@ -241,7 +241,7 @@ mod tests {
             &again(again::NO_PAGE - 1, (most, most), &[]),
         ]
         .concat();
-        // What the other CPU tells of another thread changes nothing of it.
+        // The other CPU's records of another thread do not change anything.
         let second = [
             &small("read", 11, 901 * MS, (20, 100, 5, 100))[..],
             &again(0, (10, 7), &[]),
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(fds, [(5, 20), (5, 7), (4, 70), (4, 8)]);
     }
 
-    /// As a damaged file may have it.
+    /// As in a damaged file.
     #[test]
     fn records_that_say_again_of_nothing_are_no_calls() {
         let made = made("of-nothing", &[round(905 * MS, &[(1, &again(2, (100, 60), &[]))])]);
@@ -346,7 +346,7 @@ mod tests {
         }
     }
 
-    /// A record of any kind and about any length, whose words say anything.
+    /// A record of any kind and approximate length, with random words.
     fn any_record(random: &mut impl FnMut(u64) -> u64) -> Vec<u64> {
         let told = [0, 1, 3, 10, 11, 4096, 900 * MS, 901 * MS, 1 << 31, 1 << 63, u64::MAX - 7, u64::MAX];
         let kind = random(16);
@@ -364,7 +364,7 @@ mod tests {
         std::iter::once(first).chain((1..length).map(|_| word(random))).collect()
     }
 
-    /// As a damaged file may have them.
+    /// As in a damaged file.
     #[test]
     fn whatever_records_say_they_are_read_to_the_end() {
         let mut random = random();

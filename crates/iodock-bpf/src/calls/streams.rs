@@ -1,4 +1,4 @@
-//! The CPUs' streams of records, merged into one by time, a round or two ahead.
+//! The CPUs' streams of records, merged by time, with a read-ahead of a round or two.
 
 use super::rounds::{self, InCall, END, IN_CALL, IN_CALL_WORDS, NOTES, STRAGGLER_NS};
 use crate::format::Kind;
@@ -11,11 +11,11 @@ use std::collections::HashMap;
 struct Stream {
     what: u32,
     words: Vec<u64>,
-    /// Taken up to here.
+    /// Consumed up to here.
     at: usize,
-    /// Of the record before.
+    /// Time of the previous record.
     time: u64,
-    /// What the small record before lets the next one leave out.
+    /// Fields that a following short record inherits from the previous small record.
     left_out: u64,
 }
 
@@ -34,21 +34,21 @@ impl Stream {
 pub struct Streams {
     pub reader: JournalReader,
     streams: Vec<Stream>,
-    /// The stream that is being taken from, up to that time.
+    /// The stream being consumed, up to that time.
     current: Option<(usize, u64)>,
-    /// Nothing older than this comes any more.
+    /// No older records will follow.
     until: u64,
     /// End of the round before the last.
     end: u64,
-    /// Goes up when more is loaded.
+    /// Incremented when more is loaded.
     pub loads: u64,
     in_call: Vec<InCall>,
     in_call_time: u64,
     /// Size and result of each task's last small record.
     small: HashMap<u32, (u32, u32)>,
-    /// The record found, if it is short: what it stands for.
+    /// The current record, if it is short: its expanded form.
     expanded: ([u64; 5], usize),
-    /// Parts that were not whole, and records that refer to nothing.
+    /// Incomplete parts, and records whose reference is missing.
     pub damaged: u64,
 }
 
@@ -71,10 +71,10 @@ impl Streams {
         }
     }
 
-    /// Goes to the next record of all, which [`record`](Self::record) gives then; `false` at the end.
+    /// Moves to the next record of all, which [`record`](Self::record) returns then; `false` at the end.
     ///
     /// # Errors
-    /// The file can't be read on.
+    /// The file can't be read further.
     #[inline]
     pub fn find(&mut self) -> Result<bool, SourceError> {
         if let Some((at, limit)) = self.current {
@@ -110,7 +110,7 @@ impl Streams {
         }
     }
 
-    /// Makes a short record whole, and notes what the next one may leave out.
+    /// Expands a short record, and stores what the next one may leave out.
     #[inline]
     fn expand(&mut self, at: usize) {
         self.expanded.1 = 0;
@@ -119,7 +119,7 @@ impl Streams {
         let (kind, time) = (record.kind(), record.time_after(stream.time));
         let left_out = record.left_out();
         match kind {
-            // As the programs write none: the file is damaged.
+            // The programs never write such a record: the file is damaged.
             Kind::Again if stream.left_out == 0 => {
                 self.damaged += 1;
                 return;
@@ -145,19 +145,19 @@ impl Streams {
         self.small.insert(tid, (size, result));
     }
 
-    /// Size and result of a thread's small record before.
+    /// Size and result of a thread's previous small record.
     #[inline]
     fn before(&self, tid: u32) -> (u32, u32) {
         self.small.get(&tid).copied().unwrap_or_default()
     }
 
-    /// The record found.
+    /// The current record.
     #[inline]
     pub fn record(&self) -> Option<Record<'_>> {
         self.record_of(self.current?.0)
     }
 
-    /// The first record of a stream, made whole if it was short.
+    /// The first record of a stream, expanded if it was short.
     #[inline]
     fn record_of(&self, at: usize) -> Option<Record<'_>> {
         match self.expanded {
@@ -166,7 +166,7 @@ impl Streams {
         }
     }
 
-    /// Passes over the record found.
+    /// Skips the current record.
     #[inline]
     pub fn advance(&mut self) {
         let Some((at, _)) = self.current else { return };
@@ -176,9 +176,9 @@ impl Streams {
         (stream.time, stream.at) = (time, stream.at + length);
     }
 
-    /// One more round. What is older than the one before it is complete then, and all calls that were in
-    /// flight at its end are known: by their records, or as calls that had not ended. False where the recorder
-    /// has still to write one.
+    /// Loads one more round. Everything older than the previous round is then complete, and all calls in
+    /// flight at its end are known: from their records, or as unfinished calls. False if the recorder has not
+    /// written one yet.
     fn load(&mut self) -> Result<bool, SourceError> {
         self.loads += 1;
         self.current = None;
@@ -218,7 +218,7 @@ impl Streams {
         self.in_call = calls.chunks_exact(IN_CALL_WORDS).filter_map(InCall::from_words).collect();
     }
 
-    /// Adds whole records only.
+    /// Adds complete records only.
     fn add(&mut self, what: u32, part: &[u64]) {
         let mut whole = 0;
         while let Some(record) = Record::first_of(&part[whole..]) {
@@ -233,7 +233,7 @@ impl Streams {
         self.streams[at].words.extend_from_slice(&part[..whole]);
     }
 
-    /// Every record that was loaded and not taken yet, CPU by CPU; but for size and result of short ones.
+    /// Every record that was loaded and not consumed yet, CPU by CPU; short ones without size and result.
     pub fn ahead(&self, mut look: impl FnMut(Record)) {
         for stream in self.streams.iter().filter(|stream| stream.what != NOTES) {
             let (mut at, mut time, mut left_out) = (stream.at, stream.time, stream.left_out);
@@ -253,7 +253,7 @@ impl Streams {
         }
     }
 
-    /// Calls that had not ended when it was looked, if that was after `time`.
+    /// Calls in flight at the last look, if that was after `time`.
     pub fn in_call_after(&self, time: u64) -> &[InCall] {
         if self.in_call_time >= time {
             &self.in_call

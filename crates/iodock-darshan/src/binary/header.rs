@@ -1,4 +1,4 @@
-//! The header of a log: where its regions lie. It is the only part that is never compressed.
+//! The header of a log: the positions of its regions. It is the only part that is never compressed.
 
 use crate::{ByteOrder, Fault, Module};
 
@@ -10,7 +10,7 @@ pub enum Compression {
     None,
 }
 
-/// Where a region lies in the file, compressed.
+/// Position of a compressed region in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     pub at: u64,
@@ -25,19 +25,19 @@ impl Span {
 
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// As the log has it: `3.41`.
+    /// As written in the log: `3.41`.
     pub version: String,
     pub minor: u32,
     pub order: ByteOrder,
     pub compression: Compression,
-    /// Bytes of the header, as this version has it.
+    /// Size of the header in this version.
     pub bytes: u64,
     pub names: Span,
     /// By number of module.
     pub modules: [Section; Module::ROOM],
 }
 
-/// What the header says about a module.
+/// The header's information about a module.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Section {
     pub span: Span,
@@ -47,15 +47,15 @@ pub struct Section {
 }
 
 const MAGIC: u64 = 6_567_223;
-/// The versions of the format that there are: Darshan 3.0, 3.1, 3.2.0, 3.2.1 to 3.4.0, and since.
+/// The existing versions of the format: Darshan 3.0, 3.1, 3.2.0, 3.2.1 to 3.4.0, and later.
 const KNOWN: [u32; 5] = [0, 10, 20, 21, 41];
-/// The version that made room for 64 modules, and for nanoseconds.
+/// The version that introduced 64 modules and nanoseconds.
 const WIDE: u32 = 41;
 const MODULES_BEFORE_WIDE: usize = 16;
-/// The version before which there was no module H5D.
+/// The version that introduced the module H5D.
 const WITH_DATA_SETS: u32 = 20;
 
-/// The most bytes that a header takes.
+/// Largest size of a header.
 pub const LONGEST: usize = 8 + 8 + 8 + 8 + 16 + Module::ROOM * 20;
 
 impl Header {
@@ -71,7 +71,7 @@ impl Header {
         KNOWN.contains(&self.minor)
     }
 
-    /// Of a file's first bytes, [`LONGEST`] or all it has.
+    /// Parses a file's first bytes: [`LONGEST`] of them, or the whole file.
     pub fn read(bytes: &[u8]) -> Result<Header, Fault> {
         let (version, minor) = version(bytes)?;
         let is_wide = minor >= WIDE;
@@ -94,7 +94,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Makes room for a module that the version did not have: later ones had lower numbers.
+    /// Inserts a module that the version did not have: numbers of later modules were lower by one.
     fn insert(&mut self, module: Module) {
         let at = usize::from(module.0);
         self.modules[at..].rotate_right(1);
@@ -126,7 +126,7 @@ fn order(bytes: &[u8]) -> Result<ByteOrder, Fault> {
     both.into_iter().find(|order| order.u64(bytes, 8) == Some(MAGIC)).ok_or(Fault::HeaderDamaged)
 }
 
-/// Everything that lies at a place that depends on how many modules there is room for. None: it is cut.
+/// Everything whose position depends on the number of modules. None: it is cut.
 fn places(bytes: &[u8], order: ByteOrder, is_wide: bool) -> Option<Header> {
     let (room, partial, mut at) = if is_wide {
         (Module::ROOM, order.u64(bytes, 24)?, 32)

@@ -1,4 +1,5 @@
-//! Inflates a region. It is one stream or several, as each process writes its own; each has a checksum.
+//! Decompresses a region. It consists of one or several streams, because each process writes its own; each
+//! stream has a checksum.
 
 use super::Compression;
 
@@ -6,11 +7,11 @@ use super::Compression;
 #[derive(Debug, Default)]
 pub struct Inflated {
     pub bytes: Vec<u8>,
-    /// Where each stream ends in `bytes`. One that is not whole is the last one.
+    /// End of each stream in `bytes`. An incomplete stream is the last one.
     pub ends: Vec<usize>,
-    /// Compressed bytes that fit no checksum. What they gave is left out.
+    /// Compressed bytes whose checksum is wrong. Their content is left out.
     pub damaged: u64,
-    /// Compressed bytes behind the place where there was no more room.
+    /// Compressed bytes after the memory limit was reached.
     pub oversized: u64,
     /// The last stream ends too early.
     pub is_cut: bool,
@@ -18,20 +19,20 @@ pub struct Inflated {
 
 /// How a stream ended.
 enum End {
-    /// With its checksum, after so many compressed bytes.
+    /// With its checksum, after this number of compressed bytes.
     Whole(usize),
     Cut,
     Damaged,
-    /// It gives more than there is room for.
+    /// Its content exceeds the memory limit.
     Full,
 }
 
-/// How many places are tried as a stream's beginning behind damage.
+/// Number of positions after damage that are tried as the beginning of a stream.
 const TRIES: usize = 4096;
 const STEP: usize = 64 << 10;
 
-/// Inflates `input` to at most `room` bytes, counting those that damaged streams gave. `is_cut`: the file ends before
-/// the region does, so that the last stream may lack its end.
+/// Decompresses `input` to at most `room` bytes, including those from damaged streams. `is_cut`: the file
+/// ends before the region does, so the last stream may be incomplete.
 pub fn inflate(compression: Compression, input: &[u8], room: usize, is_cut: bool) -> Inflated {
     let mut out = Inflated::default();
     if compression == Compression::None {
@@ -78,10 +79,10 @@ pub fn inflate(compression: Compression, input: &[u8], room: usize, is_cut: bool
     out
 }
 
-/// The next place from `from` on that begins like a stream.
+/// The next position from `from` on that looks like the beginning of a stream.
 fn next_stream(compression: Compression, input: &[u8], from: usize) -> Option<usize> {
     let begins = |bytes: &[u8]| match compression {
-        // Deflate with a window of 32 KiB, and the two bytes' own check (RFC 1950).
+        // Deflate with a window of 32 KiB, and the check of the two bytes (RFC 1950).
         Compression::Zlib => bytes[0] == 0x78 && (u16::from(bytes[0]) << 8 | u16::from(bytes[1])) % 31 == 0,
         Compression::Bzip2 => bytes.starts_with(b"BZh") && bytes.get(4..10) == Some(b"1AY&SY"),
         Compression::None => false,
@@ -90,11 +91,11 @@ fn next_stream(compression: Compression, input: &[u8], from: usize) -> Option<us
     (from..=last).find(|&at| begins(&input[at..]))
 }
 
-/// What streams are inflated with: one for all, as there are many short ones.
+/// The decoder: one for all streams, because there are many short ones.
 struct Decoder {
     compression: Compression,
     zlib: flate2::Decompress,
-    /// What a step gives, before it goes to the rest.
+    /// Output of one step, before it is appended.
     piece: Vec<u8>,
 }
 
@@ -103,7 +104,7 @@ impl Decoder {
         Decoder { compression, zlib: flate2::Decompress::new(true), piece: vec![0; STEP] }
     }
 
-    /// Inflates one stream behind what `out` has, at most `room` bytes.
+    /// Decompresses one stream after the content of `out`, at most `room` bytes.
     fn stream(&mut self, input: &[u8], out: &mut Vec<u8>, room: usize) -> End {
         match self.compression {
             Compression::Zlib => {
@@ -138,15 +139,15 @@ impl Decoder {
     }
 }
 
-/// What a decoder did with a piece.
+/// Result of decoding a piece.
 struct Step {
     used: usize,
     made: usize,
-    /// The stream has ended, and its checksum fits.
+    /// The stream has ended, and its checksum is right.
     is_end: bool,
 }
 
-/// `step` gives none where the stream is damaged.
+/// `step` returns None if the stream is damaged.
 fn run(
     mut step: impl FnMut(&[u8], &mut [u8]) -> Option<Step>,
     piece: &mut [u8],
@@ -167,7 +168,7 @@ fn run(
             return End::Whole(used.max(1));
         }
         if done.used == 0 && done.made == 0 {
-            // It asks for more, and there is none.
+            // It needs more input, and there is none.
             return End::Cut;
         }
     }

@@ -11,17 +11,18 @@ use header::{Header, Span};
 use inflate::Inflated;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// What a log may take.
+/// Limits for reading a log.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of memory for all regions together, inflated.
+    /// Memory for all decompressed regions together, bytes.
     pub inflated_bytes: u64,
-    /// Whether single accesses (DXT), heatmaps and layouts are read, too. What is damaged of them is no loss otherwise.
+    /// Whether single accesses (DXT), heatmaps and layouts are read, too. If not, damage to them is not a
+    /// loss.
     pub details: bool,
 }
 
 impl Limits {
-    /// Of a log of which only the job and its counters are asked.
+    /// For callers that only need the job and its counters.
     pub fn without_details() -> Limits {
         Limits { details: false, ..Limits::default() }
     }
@@ -34,12 +35,12 @@ impl Default for Limits {
     }
 }
 
-/// The most that Deflate makes of a byte. A region that says more is none.
+/// The highest ratio of Deflate. A region that claims more is invalid.
 const HIGHEST_RATIO: u64 = 1032;
-/// A short region may take so much in any case: bzip2 has no such ratio.
+/// A short region may always have this size: bzip2 has no such maximum ratio.
 const ALWAYS: u64 = 1 << 20;
 
-/// Whether a file that begins so has the header of a log, or what is wrong with it.
+/// Checks the header of a log, and returns what is wrong with it.
 pub fn check(head: &[u8]) -> Result<(), Fault> {
     Header::read(head).map(drop)
 }
@@ -94,7 +95,7 @@ impl<S: Read + Seek> Regions<S> {
         add(&mut self.log.losses, kind, region, count);
     }
 
-    /// The job's region lies between the header and the first other region.
+    /// The job's region is between the header and the first other region.
     fn job_span(&self) -> Span {
         let others = std::iter::once(self.header.names).chain(self.header.modules.iter().map(|one| one.span));
         let first = others.filter(|span| span.at > 0).map(|span| span.at).min().unwrap_or(self.file_bytes);
@@ -105,7 +106,7 @@ impl<S: Read + Seek> Regions<S> {
         let span = self.job_span();
         let mut compressed = self.bytes(span, Region::Job)?;
         if self.header.compression != Compression::None {
-            // Some sites' headers are longer than their version has it: zeros lie between.
+            // Headers of some sites are longer than specified: zeros are in between.
             let zeros = compressed.iter().take_while(|&&byte| byte == 0).count();
             compressed.drain(..zeros);
         }
@@ -155,8 +156,8 @@ impl<S: Read + Seek> Regions<S> {
         Ok(())
     }
 
-    /// Bytes that no region has. Without them a header whose lengths are damaged would look like a job without I/O.
-    /// Zeros may lie between regions: logs that a process mapped into memory have room there.
+    /// Counts bytes outside of all regions. Otherwise a header with damaged lengths would look like a job
+    /// without I/O. Zeros may be between regions: logs that a process mapped into memory have gaps there.
     fn unclaimed(&mut self) -> io::Result<()> {
         let modules = self.header.modules.iter().map(|section| section.span);
         let mut spans: Vec<Span> = [self.job_span(), self.header.names].into_iter().chain(modules).collect();
@@ -191,11 +192,11 @@ impl<S: Read + Seek> Regions<S> {
         }
     }
 
-    /// The bytes of a region as they lie in the file, as far as it goes.
+    /// The compressed bytes of a region, as far as the file goes.
     fn bytes(&mut self, span: Span, region: Region) -> io::Result<Vec<u8>> {
         let there = self.file_bytes.saturating_sub(span.at).min(span.bytes);
         self.lose(LossKind::CutRegion, region, span.bytes - there);
-        // What lies in the file takes no more memory than what it may become.
+        // The compressed bytes must not take more memory than the decompressed ones.
         let taken = there.min(self.room);
         self.lose(LossKind::OversizedRegion, region, there - taken);
         let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! The records of a module, of its region's bytes.
+//! Parses the records of a module from its region's bytes.
 
 use super::inflate::Inflated;
 use super::streams;
@@ -6,7 +6,7 @@ use crate::counted::{Counted, Layout};
 use crate::loss::add;
 use crate::{heatmap, lustre, ByteOrder, Log, LossKind, Module, Names, Region, Traced};
 
-/// Puts the records of `module` into the log.
+/// Adds the records of `module` to the log.
 pub fn read(log: &mut Log, module: Module, version: u32, order: ByteOrder, region: Inflated) {
     match module {
         Module::LUSTRE => {
@@ -23,7 +23,7 @@ pub fn read(log: &mut Log, module: Module, version: u32, order: ByteOrder, regio
     }
 }
 
-/// Records of different lengths, of one stream after another.
+/// Records of variable length, from one stream after another.
 fn of_streams<T>(
     log: &mut Log,
     module: Module,
@@ -78,12 +78,12 @@ fn counted(log: &mut Log, module: Module, version: u32, order: ByteOrder, mut re
     log.counted.push(Counted { module, version: Some(version), layout, order, stride, bytes: region.bytes });
 }
 
-/// The most that a site's own records may be longer than their version has it.
+/// Largest number of bytes by which a site's modified records may be longer than specified.
 const LONGEST_ADDITION: usize = 512;
 
-/// Bytes from one record to the next: as the version has it, or longer where every stream and the number of every
-/// record say so. Some sites change Darshan and leave the version as it was. None: no length fits, or that of another
-/// version, and then the header is damaged.
+/// Bytes from one record to the next: as specified for the version, or longer if every stream and the number
+/// of every record agree. Some sites modify Darshan without changing the version. None: no length fits, or
+/// only that of another version, which means that the header is damaged.
 fn stride(module: Module, size: usize, region: &Inflated, names: &Names, order: ByteOrder) -> Option<usize> {
     let whole_streams = region.ends.len() - usize::from(region.is_cut);
     let fits =

@@ -1,7 +1,8 @@
 //! Modules whose records are counters: POSIX, STDIO, MPI-IO, HDF5, PnetCDF.
 //!
-//! Records stay the bytes of the log, and a value is read when it is asked for: a log takes no more memory than its
-//! inflated regions, and a counter that a version lacks has no value that could be mistaken for one.
+//! Records stay in the log's bytes, and a value is decoded on access: a log takes no more memory than its
+//! decompressed regions, and a counter that a version lacks has no value that could be mistaken for a real
+//! one.
 
 mod tables;
 
@@ -15,8 +16,8 @@ pub struct Field {
     pub last: u32,
 }
 
-/// Which values the records of a module have, in their order: after the record's number and rank, the number of the
-/// file's record (data sets and variables only), counters, then times and other fractions.
+/// The values of a module's records, in order: after the record's number and rank, the number of the file's
+/// record (data sets and variables only), counters, then times and other fractions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     pub has_file: bool,
@@ -27,7 +28,7 @@ pub struct Layout {
 const BASE_BYTES: usize = 16;
 
 impl Layout {
-    /// Of records of `version`. None: the module's records are not counters.
+    /// Layout of records of `version`. None: the module's records are not counters.
     pub(crate) fn of(module: Module, version: u32) -> Option<Layout> {
         let (counters, fractions) = fields(module)?;
         let names = |fields: &'static [Field]| {
@@ -47,12 +48,12 @@ impl Layout {
         BASE_BYTES + 8 * usize::from(self.has_file)
     }
 
-    /// Where the counter called `name` is among the counters.
+    /// Index of the counter called `name`.
     pub fn counter(&self, name: &str) -> Option<usize> {
         self.counters.iter().position(|&known| known == name)
     }
 
-    /// Where the time or other fraction called `name` is among these.
+    /// Index of the time or other fraction called `name`.
     pub fn fraction(&self, name: &str) -> Option<usize> {
         self.fractions.iter().position(|&known| known == name)
     }
@@ -76,7 +77,7 @@ pub(crate) fn fields(module: Module) -> Option<(&'static [Field], &'static [Fiel
 #[derive(Clone, Debug)]
 pub struct Counted {
     pub module: Module,
-    /// None: a text does not say it.
+    /// None: a text without this information.
     pub version: Option<u32>,
     pub layout: Layout,
     pub(crate) order: ByteOrder,
@@ -98,7 +99,7 @@ impl Counted {
         self.bytes.chunks_exact(self.stride).map(|bytes| Record { of: self, bytes })
     }
 
-    /// The sum of a counter over all records, of those where it is known. None: the version lacks it.
+    /// The sum of a counter over all records in which it is known. None: the version lacks it.
     pub fn total(&self, counter: &str) -> Option<i128> {
         let at = self.layout.counter(counter)?;
         Some(self.records().map(|record| i128::from(record.counter(at))).sum())
@@ -113,17 +114,17 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// The number of the record, by which it is named.
+    /// The number of the record, which refers to its name.
     pub fn id(&self) -> u64 {
         self.word(0)
     }
 
-    /// None: all ranks together, with the fastest, the slowest and the variance beside the sums.
+    /// None: all ranks together, with the fastest and slowest rank and the variance in addition to the sums.
     pub fn rank(&self) -> Option<i64> {
         Some(self.word(8).cast_signed()).filter(|&rank| rank >= 0)
     }
 
-    /// The record of the file that holds this data set or variable.
+    /// The record of the file that contains this data set or variable.
     pub fn file(&self) -> Option<u64> {
         self.of.layout.has_file.then(|| self.word(BASE_BYTES))
     }

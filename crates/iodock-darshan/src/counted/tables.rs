@@ -1,6 +1,7 @@
-//! The counters of each module, in the order in which its records hold them.
+//! The counters of each module, in the order of its records.
 //!
-//! From Darshan's `include/darshan-*-log-format.h` (release 3.5.0, and 3.0.0 to 3.4.7 for what older records lack).
+//! From Darshan's `include/darshan-*-log-format.h` (release 3.5.0, and 3.0.0 to 3.4.7 for counters that older
+//! records lack).
 
 use super::Field;
 
@@ -8,12 +9,12 @@ const fn all(name: &'static str) -> Field {
     Field { name, first: 1, last: u32::MAX }
 }
 
-/// A counter that records have since a version of their module.
+/// A counter that exists since a version of its module.
 const fn since(first: u32, name: &'static str) -> Field {
     Field { name, first, last: u32::MAX }
 }
 
-/// A counter that later versions do not have any more.
+/// A counter that was removed after a version.
 const fn until(last: u32, name: &'static str) -> Field {
     Field { name, first: 1, last }
 }

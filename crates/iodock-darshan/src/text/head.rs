@@ -1,13 +1,13 @@
-//! What the comments of a text say about the job and the log.
+//! Information about the job and the log in the comments of a text.
 
 use crate::loss::add;
 use crate::{Job, Log, LossKind, Module, Mount, Region, Time};
 use std::collections::BTreeMap;
 
-/// What the head says about a module.
+/// The head's information about a module.
 #[derive(Default)]
 pub struct Said {
-    /// Compressed, in the log.
+    /// Compressed size in the log.
     pub bytes: u64,
     pub version: u32,
     pub is_partial: bool,
@@ -31,7 +31,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Takes a comment, without its `#`. Those that say nothing of use are passed by.
+    /// Processes a comment, without its `#`. Others are ignored.
     pub fn read(&mut self, comment: &str) -> bool {
         let comment = comment.trim_start();
         if let Some(text) = comment.strip_prefix("mount entry:\t") {
@@ -105,7 +105,7 @@ impl Head {
         })
     }
 
-    /// Puts the job into the log, and what the log had that the text lacks into its losses.
+    /// Adds the job to the log, and adds data of the log that the text lacks to the losses.
     pub fn finish(mut self, log: &mut Log) {
         log.job = self.job();
         if log.job.is_none() {

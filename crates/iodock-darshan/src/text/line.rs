@@ -6,7 +6,7 @@ pub struct Line<'a> {
     pub id: u64,
     pub counter: &'a str,
     pub value: &'a str,
-    /// As it is printed, with tabs if it has any.
+    /// As printed, including any tabs.
     pub name: &'a str,
 }
 
@@ -16,13 +16,13 @@ impl<'a> Line<'a> {
         let mut next = || fields.next();
         let (module, rank, id) = (next()?, next()?, next()?);
         let (counter, value, rest) = (next()?, next()?, next()?);
-        // From the end: a name may hold tabs.
+        // Parsed from the end: a name may contain tabs.
         let (name, _) = rest.rsplit_once('\t')?;
         let (name, _) = name.rsplit_once('\t')?;
         Some(Line { module, rank: rank.parse().ok()?, id: id.parse().ok()?, counter, value, name })
     }
 
-    /// A counter. Record numbers among them are printed without a sign.
+    /// A counter. Record numbers among them are printed as unsigned.
     pub fn number(&self) -> Option<i64> {
         let unsigned = || self.value.parse::<u64>().ok().map(u64::cast_signed);
         self.value.parse().ok().or_else(unsigned)

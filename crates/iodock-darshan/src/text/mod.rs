@@ -1,7 +1,8 @@
-//! Texts of darshan-parser: comments about the job and the log, then a line for each counter of each record.
+//! Output of darshan-parser: comments about the job and the log, then a line for each counter of each record.
 //!
-//! Such a text has what older records lack too, made up as -1: the version of the module, in the head, tells which.
-//! (`darshan-util/darshan-parser.c`, and the `DARSHAN_*_COUNTER_PRINT` of darshan-logutils.h.)
+//! Such a text contains counters that older records lack, too, with the invented value -1: the version of the
+//! module, in the head, shows which. (`darshan-util/darshan-parser.c`, and the `DARSHAN_*_COUNTER_PRINT` of
+//! darshan-logutils.h.)
 
 mod head;
 mod line;
@@ -14,15 +15,15 @@ use line::Line;
 use records::Records;
 use std::io::{BufRead, Read};
 
-/// Bytes at a file's beginning that tell whether it is a text.
+/// Bytes at a file's beginning that show whether it is a text.
 pub const HEAD_BYTES: u64 = 4096;
 
 const FIRST: &[u8] = b"# darshan log version:";
-/// A path of 4,096 bytes and all that stands beside it.
+/// A path of 4,096 bytes and the other fields.
 const LONGEST_LINE: u64 = 64 << 10;
 
 pub fn is_text(head: &[u8]) -> bool {
-    // Warnings of darshan-parser may stand before it.
+    // Warnings of darshan-parser may come before it.
     head.split(|&byte| byte == b'\n').any(|line| line.starts_with(FIRST))
 }
 
@@ -82,14 +83,14 @@ fn finish(mut log: Log, head: Head, records: Records, unreadable: Unreadable) ->
     Ok(log)
 }
 
-/// The next line with its end. What is longer than any is passed by.
+/// The next line with its end. A line that is too long is skipped.
 fn next(source: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<bool> {
     line.clear();
     source.by_ref().take(LONGEST_LINE).read_until(b'\n', line)?;
     let is_cut = line.len() as u64 == LONGEST_LINE && line.last() != Some(&b'\n');
     if is_cut {
         source.skip_until(b'\n')?;
-        // No line of a record has one: it is counted as unreadable.
+        // No valid line contains this: it is counted as unreadable.
         *line = b"\0\n".to_vec();
     }
     Ok(!line.is_empty())

@@ -1,4 +1,4 @@
-//! Puts lines together to records.
+//! Combines lines into records.
 
 use super::head::Head;
 use super::line::Line;
@@ -7,16 +7,16 @@ use crate::loss::add;
 use crate::{ByteOrder, Component, Heatmap, Log, LossKind, LustreFile, Module, Region};
 use std::collections::BTreeMap;
 
-/// All records of the modules with counters, and the one that is being put together.
+/// All records of the modules with counters, and the one being assembled.
 pub struct Records {
     modules: BTreeMap<Module, Rows>,
     current: Option<Current>,
-    /// Bytes that records may still take.
+    /// Bytes that records may still use.
     room: u64,
     any: bool,
 }
 
-/// The records of a module: each value, or none where the text lacks it.
+/// The records of a module: each value, or None if the text lacks it.
 struct Rows {
     counters: &'static [Field],
     fractions: &'static [Field],
@@ -27,7 +27,7 @@ struct Row {
     id: u64,
     rank: i64,
     file: Option<u64>,
-    /// Counters, then fractions, by their place in all fields of the module.
+    /// Counters, then fractions, by their index in all fields of the module.
     values: Vec<Option<u64>>,
 }
 
@@ -40,7 +40,7 @@ struct Current {
 }
 
 enum What {
-    /// With the place of the last value, next to which the next one stands.
+    /// With the position of the last value, after which the next one is expected.
     Counted(Row, usize),
     Lustre(LustreFile),
     Heatmap(Heatmap),
@@ -57,7 +57,7 @@ impl Records {
         !self.any
     }
 
-    /// Takes a line. False: it can't be read.
+    /// Processes a line. False: it can't be read.
     pub fn add(&mut self, line: &Line<'_>, log: &mut Log) -> bool {
         let Some(module) = Module::named(line.module) else { return false };
         let is_same =
@@ -71,7 +71,7 @@ impl Records {
         self.current.as_mut().is_none_or(|current| current.add(line))
     }
 
-    /// Puts the record that is whole now where it belongs.
+    /// Stores the completed record.
     fn store(&mut self, log: &mut Log) {
         let Some(current) = self.current.take() else { return };
         let place = Region::Module(current.module);
@@ -127,13 +127,13 @@ impl Current {
         Current { module, id, rank, what }
     }
 
-    /// Whether the record has this value already: then the line begins another one.
+    /// Whether the record has this value already: then the line begins another record.
     fn has(&self, line: &Line<'_>) -> bool {
         match &self.what {
             What::Counted(row, _) => {
                 let (counters, fractions) = fields(self.module).unwrap_or_default();
                 let first = counters.iter().chain(fractions).position(|field| field.name == line.counter);
-                // Only a record's first values are looked at: the next record begins with one of them.
+                // Only a record's first values are checked: the next record begins with one of them.
                 first.is_some_and(|at| at < 4 && row.values[at].is_some())
             }
             What::Lustre(file) => {
@@ -163,7 +163,7 @@ fn add_counter(module: Module, row: &mut Row, next: &mut usize, line: &Line<'_>)
     }
     let name =
         |at: usize| counters.get(at).or_else(|| fractions.get(at - counters.len())).map(|field| field.name);
-    // Lines follow the order of the fields, but for those of other versions.
+    // Lines follow the order of the fields, except for those of other versions.
     let at = (*next..row.values.len()).chain(0..*next).find(|&at| name(at) == Some(line.counter));
     let Some(at) = at else { return false };
     *next = at + 1;
@@ -176,11 +176,11 @@ fn add_counter(module: Module, row: &mut Row, next: &mut usize, line: &Line<'_>)
 }
 
 impl Rows {
-    /// The records that have all values which others of the module have, and how many lack some.
+    /// The records that have all values which others of the module have, and the number of incomplete ones.
     fn counted(self, module: Module, version: Option<u32>) -> (Counted, u64) {
         let known = version.unwrap_or(u32::MAX);
         let is_there = |at: usize, field: &Field| {
-            // Before version 3 darshan-parser prints a sum of two counters as the one that came then.
+            // Before version 3 darshan-parser prints a sum of two counters under the name of the later one.
             let is_of_version = field.first <= known || field.name == "PNETCDF_FILE_OPENS";
             is_of_version && self.rows.iter().any(|row| row.values[at].is_some())
         };

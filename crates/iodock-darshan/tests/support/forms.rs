@@ -1,13 +1,14 @@
-//! Writes a sample anew with another compression, or with regions of its own. It knows the header by itself, so that
-//! the reader's own idea of it is tested too.
+//! Rewrites a sample with another compression, or with its own regions. It has its own code for the header,
+//! so that the reader's code is tested, too.
 
 use std::io::{BufRead, Read, Write};
 
-/// A log taken apart: `regions` are job, names and modules in their order, each a list of inflated streams.
+/// A log split into parts: `regions` are job, names and modules in order, each a list of decompressed
+/// streams.
 pub struct Parts {
     pub header: Vec<u8>,
     pub is_big: bool,
-    /// Where a region's offset stands in the header; None: the job's, which has none.
+    /// Position of a region's offset in the header; None: the job's, which has none.
     pub regions: Vec<(Option<usize>, Vec<Vec<u8>>)>,
 }
 
@@ -42,7 +43,7 @@ pub fn apart(log: &[u8]) -> Parts {
     let regions = spans.iter().map(|&(at, bytes, place)| (place, streams(&log[at..at + bytes]))).collect();
     let mut header = log[..header_bytes].to_vec();
     for at in (0..=room).map(|at| first + 16 * at).filter(|&at| number(log, at + 8, is_big) == 0) {
-        // An empty region has a place too, which moves.
+        // An empty region has a position too, which changes.
         header[at..at + 8].fill(0);
     }
     Parts { header, is_big, regions }

@@ -1,4 +1,4 @@
-//! What several tests use.
+//! Shared by several tests.
 #![allow(dead_code, reason = "no test uses all of it")]
 
 pub mod forms;

@@ -57,7 +57,7 @@ fn counted(module: &Counted, out: &mut String) {
         }
         let mut independent = 0;
         for (name, value) in record.counters().filter(|(name, _)| !OF_STREAMS.contains(name)) {
-            // PyDarshan adds up what version 3 of PnetCDF counts as one.
+            // PyDarshan adds up two values that version 3 of PnetCDF counts as one.
             match name {
                 "PNETCDF_INDEP_OPENS" => independent = value,
                 "PNETCDF_COLL_OPENS" => {

@@ -33,7 +33,8 @@ impl Pasted {
     /// The text before the lines of a log in one of `formats`; `head` is the log's beginning. `None` if there
     /// is none.
     ///
-    /// # Errors The lines belong to several logs.
+    /// # Errors
+    /// The lines belong to several logs.
     pub fn before(formats: &[&dyn LogFormat], head: &Head<'_>) -> Result<Option<Pasted>, SourceError> {
         let lines = first_lines(head.bytes);
         let found = formats.iter().find_map(|format| Some((format, find::lead_of(*format, &lines)?)));
@@ -44,7 +45,8 @@ impl Pasted {
 
     /// How the strace log that begins with `head` was changed; `None` if it was not.
     ///
-    /// # Errors The lines belong to several logs, or different lines have different prefixes.
+    /// # Errors
+    /// The lines belong to several logs, or different lines have different prefixes.
     pub fn of(head: &Head<'_>) -> Result<Option<Pasted>, SourceError> {
         let lines = first_lines(head.bytes);
         let rewritten = rewritten(&lines);

@@ -1,4 +1,4 @@
-//! Of an ELF file: the libraries that it needs itself, and the languages it is written in.
+//! Reads from an ELF file its direct libraries and its programming languages.
 
 use object::elf::{FileHeader32, FileHeader64, DT_NEEDED, PT_INTERP};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
@@ -8,8 +8,8 @@ use std::cell::Cell;
 use std::fs::File;
 use std::ops::Range;
 
-/// So much of a file is read at most: a program's names, which are the most of it, take less. One that needs more is
-/// known by what was read before.
+/// Largest part of a file that is read: a program's names, which are most of it, take less. For a larger one
+/// only this part counts.
 const MOST_BYTES: u64 = 32 << 20;
 const MOST_LIBRARIES: usize = 512;
 
@@ -17,11 +17,11 @@ const MOST_LIBRARIES: usize = 512;
 pub struct Elf {
     /// Names of DT_NEEDED, in order.
     pub libraries: Vec<Vec<u8>>,
-    /// `C`, `C++`, `Fortran`, `Go`, `Rust`; none: not known.
+    /// `C`, `C++`, `Fortran`, `Go`, `Rust`; empty: not known.
     pub languages: Vec<&'static str>,
 }
 
-/// Run-time libraries that only a language's own compiler asks for.
+/// Run-time libraries that only a language's own compiler links.
 const RUN_TIMES: [(&str, &[&str]); 2] = [
     (
         "Fortran",
@@ -29,13 +29,13 @@ const RUN_TIMES: [(&str, &[&str]); 2] = [
     ),
     ("C++", &["libstdc++.", "libc++."]),
 ];
-/// Names in a program that has its run-time library in itself.
+/// Names in a program that contains its run-time library.
 const NAMES: [(&str, &[&[u8]]); 2] = [
     ("Fortran", &[b"_gfortran_set_args", b"for_rtl_init_", b"_FortranAProgramStart"]),
     ("C++", &[b"__cxa_throw", b"_ZSt4cout", b"_ZNSt3__14coutE", b"_ZSt9terminatev"]),
 ];
 
-/// `None`: no ELF file, or one that can't be understood.
+/// `None`: not an ELF file, or one that can't be parsed.
 pub fn read(file: File) -> Option<Elf> {
     let (cache, left) = (ReadCache::new(file), Cell::new(MOST_BYTES));
     let data = Bounded { cache: &cache, left: &left };
@@ -71,7 +71,7 @@ fn parsed<H: FileHeader<Endian = Endianness>>(data: Bounded) -> Option<Elf> {
         if elf.languages.is_empty() {
             elf.languages = by_names(part(".strtab"));
         }
-        // What no other language has left a trace in is C, if there are traces at all.
+        // If no other language left a trace but there are traces at all, it is C.
         if elf.languages.is_empty() && (is_dynamic || !part(".strtab").is_empty()) {
             elf.languages = vec!["C"];
         }
@@ -93,7 +93,7 @@ fn holds(text: &[u8], wanted: &[u8]) -> bool {
     memchr::memmem::find(text, wanted).is_some()
 }
 
-/// A file of which only so much is read, whatever sizes it claims.
+/// A file of which only a limited part is read, whatever sizes it claims.
 #[derive(Clone, Copy)]
 struct Bounded<'a> {
     cache: &'a ReadCache<File>,
@@ -107,7 +107,7 @@ impl Bounded<'_> {
     }
 }
 
-/// The longest text that the cache looks for.
+/// The longest text that the search finds across pieces.
 const TEXT_BYTES: u64 = 4096;
 
 impl<'a> ReadRef<'a> for Bounded<'a> {

@@ -1,5 +1,5 @@
-//! What the programs that were executed are made of: read from their files when a recording ends, as a recorder
-//! that is loaded into a program does not see what was mapped before.
+//! Properties of the programs that were executed, read from their files when a recording ends, because a
+//! recorder inside a program does not see libraries that were mapped before it.
 
 mod elf;
 
@@ -12,15 +12,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// So many different programs are looked at: a build that runs its tests has fewer.
+/// Largest number of different programs that are examined: a build that runs its tests has fewer.
 const MOST: usize = 4096;
-/// What the kernel reads of a file to know what it is (BINPRM_BUF_SIZE).
+/// Bytes that the kernel reads to determine a file's format (BINPRM_BUF_SIZE).
 const HEAD_BYTES: usize = 256;
-/// O_NONBLOCK | O_NOCTTY | O_CLOEXEC: a pipe or a terminal that has taken the name is not waited for.
+/// O_NONBLOCK | O_NOCTTY | O_CLOEXEC: never waits if the name now belongs to a pipe or terminal.
 const CAUTIOUS: i32 = 0o4000 | 0o400 | 0o2_000_000;
 
-/// What can be told of each program that was executed on this machine, by its path. Those that are gone or can't be
-/// read are left out.
+/// Properties of each program that was executed on this machine, by its path. Programs that are gone or can't
+/// be read are left out.
 pub fn rows(tables: &Tables) -> Vec<ExecutableRow> {
     let (here, mut seen) = (this_host(), FxHashSet::default());
     let host = |utid: u32| tables.tasks.get(utid as usize).and_then(|task| tables.host(task.host));
@@ -36,7 +36,7 @@ fn this_host() -> String {
 }
 
 fn row(path: &[u8]) -> Option<ExecutableRow> {
-    // Names there are of whoever asks, or of devices.
+    // Names there depend on the process that reads them, or are devices.
     if !path.starts_with(b"/") || path.starts_with(b"/proc/") || path.starts_with(b"/dev/") {
         return None;
     }

@@ -19,7 +19,7 @@ impl Folder {
         path
     }
 
-    /// What a compiler makes of a source text; `None` where there is no such compiler.
+    /// The compiled program of a source text; `None` if the compiler is missing.
     fn compiled(&self, compiler: &str, source: (&str, &str), options: &[&str]) -> Option<PathBuf> {
         let (source, program) = (self.file(source.0, source.1.as_bytes()), self.0.join("program"));
         let made = Command::new(compiler).arg(source).arg("-o").arg(&program).args(options).output().ok()?;
@@ -127,7 +127,7 @@ fn damaged_files_are_read_as_far_as_they_go() {
         let row = row_of(&path).expect("a row");
         assert_eq!(row.kind, if length < 4 { "other" } else { "elf" });
     }
-    // Each field of the header in turn is as large as it can be.
+    // Each field of the header in turn gets its largest value.
     let Some(program) = folder.compiled("gcc", C, &[]) else { return };
     let bytes = fs::read(program).expect("its bytes");
     for at in 16..64 {
@@ -137,7 +137,7 @@ fn damaged_files_are_read_as_far_as_they_go() {
             assert_eq!(row_of(&folder.file("broken", &broken)).map(|row| row.kind), Some("elf"));
         }
     }
-    // So is each of the sections' sizes, offsets and links.
+    // The same for each of the sections' sizes, offsets and links.
     let table = u64::from_le_bytes(bytes[40..48].try_into().expect("8 bytes")) as usize;
     for at in (table..bytes.len() - 8).step_by(8) {
         let mut broken = bytes.clone();

@@ -26,7 +26,7 @@ pub const SIZES: [(&str, &[&str]); 2] =
 const COMMON: [(&str, &str, &str); 2] =
     [("common-read-or-write-size", "ACCESS", "ACCESS"), ("common-stride", "STRIDE", "STRIDE")];
 
-/// Whether a counter is a bin, so that it need not stand among the others.
+/// Whether a counter is a bin, so that it is not stored among the other counters.
 pub fn is_bin(columns: &Columns, counter: &str) -> bool {
     let Some(short) = counter.strip_prefix(columns.prefix) else { return false };
     let is_size = SIZES.iter().any(|(_, starts)| {
@@ -41,7 +41,7 @@ pub fn is_bin(columns: &Columns, counter: &str) -> bool {
         })
 }
 
-/// The bins of a record that hold anything, or of which that is not known.
+/// The bins of a record that are not empty, or whose content is not known.
 pub fn bins_of(columns: &Columns, counted: &Counted, record: Record) -> Vec<BinRow> {
     let value = |name: &str| {
         let at = counted.layout.counter(&format!("{}{name}", columns.prefix))?;

@@ -1,9 +1,9 @@
-//! Which of Darshan's counters are columns of a profile, and which are bins.
+//! Maps Darshan's counters to columns of a profile and to bins.
 
 use iodock_darshan::{Counted, Module, Record};
 use iodock_store::{Counts, RankShare};
 
-/// A module's interface, and which counters make up each column: several are added up. Times lack their prefix.
+/// A module's interface, and the counters of each column, which are summed. Times lack their prefix.
 pub struct Columns {
     pub interface: &'static str,
     pub prefix: &'static str,
@@ -53,7 +53,7 @@ const PNETCDF_FILE: Columns = Columns {
     syncs: &["SYNCS"],
     ..NONE
 };
-/// The versions of PNETCDF_FILE before 3, whose counters are called otherwise.
+/// The versions of PNETCDF_FILE before 3, whose counters have other names.
 const PNETCDF_EARLY: Columns =
     Columns { interface: "pnetcdf", prefix: "PNETCDF_", opens: &["INDEP_OPENS", "COLL_OPENS"], ..NONE };
 const PNETCDF_VAR: Columns = Columns {
@@ -104,7 +104,8 @@ impl Columns {
         columns_of(counted.module, counted.layout.counter("PNETCDF_INDEP_OPENS").is_some())
     }
 
-    /// Whether a counter is a column alone, so that it need not stand among the others. `shared`: of all ranks.
+    /// Whether a counter is exactly a column, so that it is not stored among the other counters. `shared`: of
+    /// all ranks.
     pub fn has(&self, counter: &str, shared: bool) -> bool {
         let Some(short) = counter.strip_prefix(self.prefix) else { return false };
         let all = [self.opens, self.reads, self.writes, self.seeks, self.stats, self.syncs];
@@ -146,7 +147,8 @@ impl Columns {
         [6, 7].map(|at| self.fraction(OF_RANKS[at], counted, record).filter(|value| *value >= 0.0))
     }
 
-    /// Of counters that the version has. One that Darshan marks as unknown (-1) makes the sum unknown.
+    /// Sum of the counters that the version has. One that Darshan marks as unknown (-1) makes the sum
+    /// unknown.
     fn sum(&self, names: &[&str], counted: &Counted, record: Record) -> Option<i64> {
         let known = names.iter().filter_map(|name| counted.layout.counter(&format!("{}{name}", self.prefix)));
         let values: Vec<i64> = known.map(|at| record.counter(at)).collect();
@@ -161,13 +163,13 @@ impl Columns {
     }
 
     fn fraction(&self, name: &str, counted: &Counted, record: Record) -> Option<f64> {
-        // The early versions of PNETCDF_FILE call their times as the later ones do, but have none of these.
+        // The early versions of PNETCDF_FILE use the same names for times as the later ones, but lack these.
         let at = counted.layout.fraction(&format!("{}{name}", self.prefix))?;
         Some(record.fraction(at))
     }
 }
 
-/// Of seconds; `None` of what is no time.
+/// From seconds; `None` for an invalid time.
 pub fn nanoseconds(seconds: f64) -> Option<i64> {
     let ns = (seconds * 1e9).round();
     (ns >= 0.0 && ns < i64::MAX as f64).then_some(ns as i64)

@@ -1,4 +1,5 @@
-//! What a log of Darshan says of its job as a whole, without a store: for lists of thousands of them.
+//! Reads a Darshan log's information about its job as a whole, without making a store: for lists of thousands
+//! of logs.
 
 use super::{columns::nanoseconds, columns::Columns, losses_of, moment, source_error};
 use crate::ImportError;
@@ -18,17 +19,17 @@ pub struct JobRow {
     /// Since the epoch.
     pub start_ns: Option<i64>,
     pub run_time_ns: Option<i64>,
-    /// By POSIX and C streams, which all others pass.
+    /// Through POSIX and C streams, which the bytes of all other interfaces pass through.
     pub read_bytes: Option<i64>,
     pub written_bytes: Option<i64>,
-    /// By MPI-IO, and in these calls on files that MPI-IO was not used for; of all processes together.
+    /// In MPI-IO, and in the calls above on files without MPI-IO; summed over all processes.
     pub io_time_ns: Option<i64>,
     /// Different files that were counted.
     pub files: Option<u64>,
     pub losses: Losses,
 }
 
-/// Reads the job and its counters; single accesses, heatmaps and layouts are passed over.
+/// Reads the job and its counters; single accesses, heatmaps and layouts are skipped.
 ///
 /// # Errors
 /// Nothing of the log can be read.
@@ -53,7 +54,7 @@ pub fn job_of(path: &str) -> Result<JobRow, ImportError> {
     })
 }
 
-/// Each file counts by the uppermost interface that it was used by, which has the time of those below it in its own.
+/// For each file the uppermost interface counts, whose time includes that of those below it.
 fn io_time(log: &Log, ground: &[&Counted]) -> Option<i64> {
     let upper = log.module(Module::MPI_IO);
     let passed: FxHashSet<u64> =
@@ -68,7 +69,7 @@ fn io_time(log: &Log, ground: &[&Counted]) -> Option<i64> {
     })
 }
 
-/// Over all records that have a VALUE. None: there are no records, or a value is unknown.
+/// Sum over all records of a VALUE. None: there are no records, or a value is unknown.
 fn sum(
     modules: &[&Counted],
     value: impl Fn(&Counted, Record, &iodock_store::Counts) -> Option<Option<i64>>,
@@ -82,7 +83,7 @@ fn sum(
     })
 }
 
-/// Data sets and variables lie in files, and are none.
+/// Data sets and variables are inside files and are not counted.
 fn files(log: &Log) -> u64 {
     let of_files = log.counted.iter().filter(|one| !matches!(one.module, Module::H5D | Module::PNETCDF_VAR));
     let different: FxHashSet<u64> =

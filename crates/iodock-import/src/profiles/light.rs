@@ -1,4 +1,5 @@
-//! Counters of a light recording (`iodock record --light`) to profiles: what each process did to each file.
+//! Converts counters of a light recording (`iodock record --light`) to profiles: the operations of each
+//! process on each file.
 
 use super::bins::{BINS, SIZES};
 use crate::parts::Part;
@@ -13,10 +14,11 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 const INTERFACE: &str = "posix";
-/// Offsets that are no multiples of it are not aligned.
+/// Offsets that are not multiples of this are not aligned.
 const ALIGNMENT: i64 = 4096;
 
-/// Counters that are no columns, under Darshan's names where they are Darshan's, and the words that they come of.
+/// Counters without a column, under Darshan's names if Darshan has them, and the words that they are computed
+/// from.
 const COUNTERS: [(&str, usize); 12] = [
     ("POSIX_CONSEC_READS", words::CONSECUTIVE),
     ("POSIX_CONSEC_WRITES", words::CONSECUTIVE + 1),
@@ -32,7 +34,7 @@ const COUNTERS: [(&str, usize); 12] = [
     ("POSIX_MAX_BYTE_READ", words::MOST_END),
 ];
 const MORE_COUNTERS: [&str; 2] = ["POSIX_MAX_BYTE_WRITTEN", "POSIX_FILE_ALIGNMENT"];
-/// Those that are not known where an offset is not.
+/// Counters that are unknown if an offset is.
 const OF_OFFSETS: [usize; 6] = [
     words::CONSECUTIVE,
     words::CONSECUTIVE + 1,
@@ -45,7 +47,7 @@ const OF_OFFSETS: [usize; 6] = [
 /// A process, and the file or files.
 type Key = (usize, Option<u32>, u32);
 
-/// Rows of all processes that are one profile each.
+/// Rows of all processes that become one profile each.
 #[derive(Default)]
 struct Profiles {
     files: FileTable,
@@ -53,14 +55,14 @@ struct Profiles {
     rows: BTreeMap<Key, Summed>,
 }
 
-/// Rows of one file and process: of several threads, and of programs that it executed one after the other.
+/// Rows of one file and process: from several threads, and from programs that it executed in sequence.
 struct Summed {
     kind: RowKind,
     words: [u64; words::ALL],
 }
 
-/// Writes the profiles of all parts; how many there are. What the calls that were recorded for the sake of the processes told of files is
-/// left out.
+/// Writes the profiles of all parts; returns their number. Files known only from the calls that were recorded
+/// to track processes are left out.
 ///
 /// # Errors
 /// The store can't be written.
@@ -83,7 +85,7 @@ pub fn write(
             accesses.push((number, upid, files, table.accesses));
         }
     }
-    // Some of them were noticed when they were executed.
+    // Some of them were detected when they were executed.
     let known = imported.losses.count(LossKind::UnreachedPrograms);
     let missing = uncounted(&imported.tracked.tables, begun).saturating_sub(known);
     imported.losses.add(LossKind::UnreachedPrograms, missing);
@@ -123,13 +125,13 @@ pub fn write(
     Ok(profiles.rows.len() as u64)
 }
 
-/// What the manifest says of a light recording.
+/// Facts about a light recording for the manifest.
 pub fn tell(manifest: &mut Manifest, parts: &[Part]) {
     let memory = parts.iter().find_map(|part| part.reader().meta().extra.get("light").cloned());
     if let Some(memory) = memory {
         manifest.source.others.insert("light".into(), memory.into());
     }
-    // The calls that were recorded, for the sake of the processes, are not those of the program.
+    // Calls were recorded only to track processes, so they are not the program's calls.
     manifest.source.calls = 0;
     manifest.io = None;
     let times: Vec<i64> = parts.iter().filter_map(|part| part.reader().meta().start).collect();
@@ -147,8 +149,9 @@ fn lose(imported: &mut Imported, table: &Table) {
     losses.add(LossKind::UncountedRequests, table.asynchronous);
 }
 
-/// How many programs were executed and have no table: static ones, and those that dropped LD_PRELOAD. Each program makes its table when
-/// it is loaded, also if it never counts anything. BEGUN: process and moment of each table.
+/// Number of programs that were executed and have no table: static ones, and those that removed LD_PRELOAD.
+/// Each program creates its table when it is loaded, even if it never counts anything. BEGUN: process and
+/// time of each table.
 fn uncounted(tables: &Tables, mut begun: Vec<(u32, i64)>) -> u64 {
     begun.sort_unstable();
     let mut executed: Vec<(u32, i64)> = Vec::new();
@@ -165,7 +168,8 @@ fn uncounted(tables: &Tables, mut begun: Vec<(u32, i64)>) -> u64 {
     (0..executed.len()).filter(|&at| !is_counted(at)).count() as u64
 }
 
-/// How many files were counted together: several share a bit, the more the fuller these are.
+/// Estimated number of files that were counted together: several share a bit, and more so the fuller the bits
+/// are.
 fn corrected(table: &Table) -> u64 {
     let (bits, met) = (f64::from(table.seen_bits), table.folded as f64);
     if met == 0.0 || met >= bits {
@@ -174,7 +178,7 @@ fn corrected(table: &Table) -> u64 {
     (-bits * (1.0 - met / bits).ln()).round() as u64
 }
 
-/// The process whose table it is. Process ids are used again: the last one that had begun by then.
+/// The process of the table. Process ids are reused: the last one that had begun by then.
 fn process_of(tables: &Tables, table: &Table, begun: i64) -> Option<u32> {
     let pid = table.pid as i32;
     let all = || tables.tasks.iter().filter(|task| task.pid == pid && task.tid == pid);
@@ -188,7 +192,7 @@ fn rank_of(part: &Part, tasks: &[TaskRow], upid: Option<u32>) -> Option<i32> {
 }
 
 impl Profiles {
-    /// Adds a process's rows; the files of these.
+    /// Adds a process's rows, and their files.
     fn add(&mut self, part: usize, upid: Option<u32>, table: &Table) -> Vec<u32> {
         let share = corrected(table) as f64 / (table.folded.max(1) as f64);
         let mut files = Vec::new();
@@ -245,7 +249,7 @@ impl Summed {
     }
 }
 
-/// A profile's row, and what belongs to it.
+/// A profile's row, with what belongs to it.
 struct Told<'a> {
     part: &'a mut Part,
     task: Option<&'a TaskRow>,
@@ -353,7 +357,7 @@ fn bins(summed: &Summed, counts: &mut Counts) -> Vec<BinRow> {
         let high = (bin + 1 < TIME_BINS).then(|| edge(bin) - 1);
         add("read-or-write-time", low, high, words::TIMES + bin);
     }
-    // Which there were is known, not how many of each.
+    // It is known which alignments occurred, but not how often.
     let met = ALIGNMENTS.into_iter().enumerate().filter(|(bit, _)| all[words::ALIGNMENTS] >> bit & 1 == 1);
     found.extend(met.map(|(_, low)| BinRow {
         quantity: "offset-alignment",

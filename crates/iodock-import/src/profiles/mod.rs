@@ -1,5 +1,5 @@
-//! Logs of Darshan to stores of profiles (`docs/decisions/0041`). Nothing of a log is added up over ranks or
-//! files here: a record is a profile.
+//! Converts Darshan logs to stores of profiles (`docs/decisions/0041`). Nothing is summed over ranks or files
+//! here: a record is a profile.
 
 mod bins;
 mod columns;
@@ -80,12 +80,12 @@ fn source_error(path: &str, error: &iodock_darshan::Error) -> ImportError {
     })
 }
 
-/// A log, and what its rows need of its other parts.
+/// A log, and what its rows need from its other parts.
 pub(super) struct Told<'a> {
     pub log: &'a Log,
     pub files: &'a Files,
     job: Option<String>,
-    /// Of the job, ns since the epoch.
+    /// Start of the job, ns since the epoch.
     start: Option<i64>,
     ranks: Option<i32>,
     hosts: FxHashMap<i64, &'a str>,
@@ -105,7 +105,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// ns since the epoch, of seconds since the job's start.
+    /// ns since the epoch, from seconds since the job's start.
     pub fn at(&self, seconds: f64) -> Option<i64> {
         self.start?.checked_add(nanoseconds(seconds)?)
     }
@@ -167,7 +167,7 @@ impl<'a> Told<'a> {
         })?)
     }
 
-    /// The first and the last moment that the record tells of. A stamp of 0 stands for what did not happen.
+    /// The first and the last moment in the record. A stamp of 0 means that the operation did not happen.
     fn span(&self, record: Record) -> [Option<i64>; 2] {
         let stamps = record.fractions().filter(|(name, _)| name.ends_with("_TIMESTAMP"));
         let times: Vec<f64> =
@@ -180,7 +180,7 @@ impl<'a> Told<'a> {
 
 const TIMES: [&str; 5] = ["read_time_ns", "write_time_ns", "meta_time_ns", "first_ts", "last_ts"];
 
-/// Columns that are no exact counts or times of this record.
+/// Columns that are not exact counts or times in this record.
 fn estimated(columns: &Columns, log: &Log, counted: &Counted, record: Record) -> Vec<&'static str> {
     let mut names = Vec::new();
     if log.written == Written::Text {
@@ -190,7 +190,7 @@ fn estimated(columns: &Columns, log: &Log, counted: &Counted, record: Record) ->
     if columns.interface == "mpi-io" && counted.version == Some(1) {
         names.extend(["write_time_ns", "first_ts"]);
     }
-    // Bytes and times of C streams stand among those of POSIX then.
+    // Then bytes and times of C streams are included in those of POSIX.
     if columns.counter("FOPENS", counted, record).is_some_and(|opens| opens > 0) {
         names.extend(["read_bytes", "written_bytes", "read_time_ns", "write_time_ns", "meta_time_ns"]);
     }

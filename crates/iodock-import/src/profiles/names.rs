@@ -1,4 +1,4 @@
-//! The files of a Darshan log, numbered as a store has them.
+//! The files of a Darshan log, with a store's numbering.
 
 use crate::mounts::place_files;
 use iodock_darshan::{Log, Module};
@@ -13,7 +13,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// All that any record of the log is of, in the order of the records.
+    /// Files of all records in the log, in the order of the records.
     pub fn of(log: &Log) -> Files {
         let mut files = Files::default();
         for counted in &log.counted {
@@ -36,7 +36,7 @@ impl Files {
     }
 
     pub fn number(&self, id: u64) -> u32 {
-        // Each record's number was added.
+        // All record numbers were added before.
         self.numbers.get(&id).copied().unwrap_or(iodock_event::NONE)
     }
 
@@ -49,7 +49,7 @@ impl Files {
     }
 }
 
-/// Data sets and variables are no files, nor are `<STDIN>`, `<STDOUT>` and `<STDERR>`.
+/// Data sets and variables are not files, nor are `<STDIN>`, `<STDOUT>` and `<STDERR>`.
 fn entry(name: &[u8], is_inner: bool) -> FileEntry {
     if is_inner {
         return FileEntry::new(FileKind::Other);
@@ -60,7 +60,7 @@ fn entry(name: &[u8], is_inner: bool) -> FileEntry {
     FileEntry { relative: name.first() != Some(&b'/'), ..FileEntry::new(FileKind::File) }
 }
 
-/// The file systems that the job saw. Darshan does not say what is mounted there.
+/// The file systems that the job saw. Darshan does not record what is mounted there.
 pub fn mounts_of(log: &Log) -> Vec<Mount> {
     let told = log.job.iter().flat_map(|job| &job.mounts);
     let mount = |one: &iodock_darshan::Mount| Mount {

@@ -1,4 +1,4 @@
-//! A run in memory, and its comparison with a truth file.
+//! Runs an import in memory and compares it with a truth file.
 #![allow(dead_code)]
 
 use iodock_event::{CallId, ErrnoId, EventColumns, FileKind, Side, Tables, NONE, UNKNOWN};
@@ -63,7 +63,7 @@ impl Run {
         Run { events: kept.0, tables, imported }
     }
 
-    /// Lines that say what differs.
+    /// Lines that describe the differences.
     pub fn compare(&self, truth: &Value, time: &str) -> Vec<String> {
         let mut out = Vec::new();
         self.groups(truth, "syscalls", time, &mut out, |_, row| {
@@ -115,7 +115,7 @@ impl Run {
                 continue;
             };
             let key = (name, self.call(row));
-            // The other end of a call in the same group is the same call.
+            // If the other end of a call is in the same group, it is the same call.
             let first = row - usize::from(!first_side(self.events.side[row]));
             let new = counted.insert((first, key.clone()));
             self.add(found.entry(key).or_default(), row, new, time);

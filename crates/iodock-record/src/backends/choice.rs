@@ -1,4 +1,4 @@
-//! Which back end records a program, and why that one.
+//! Chooses the back end that records a program, with the reason.
 
 use super::reach::{blind_to, own_calls};
 use super::reason::Reason;
@@ -7,7 +7,7 @@ use crate::error::{RecordError, Refusal};
 use crate::launch::may_open;
 use crate::program::Program;
 
-/// A back end and the reason to take it.
+/// A back end and the reason for it.
 #[derive(Clone, Copy)]
 pub struct Choice {
     pub backend: &'static dyn Backend,
@@ -16,7 +16,7 @@ pub struct Choice {
 
 impl Choice {
     /// # Errors
-    /// It can't count calls in place of recording them.
+    /// It can't count calls instead of recording them.
     pub fn allow_light(self) -> Result<(), RecordError> {
         if self.backend.name() == "rewrite" {
             return Ok(());
@@ -50,7 +50,7 @@ impl Choice {
 /// The back end called `name`, if it works here.
 ///
 /// # Errors
-/// None has that name, or this machine or user can't use it.
+/// There is none with that name, or this machine or user can't use it.
 pub fn named(name: &str) -> Result<&'static dyn Backend, RecordError> {
     let found = BACKENDS.iter().find(|backend| backend.name() == name);
     let backend = *found.ok_or_else(|| RecordError::Refused(unknown(name)))?;
@@ -58,7 +58,7 @@ pub fn named(name: &str) -> Result<&'static dyn Backend, RecordError> {
 }
 
 /// The back end for `program`: `auto` takes the cheapest that sees its calls. `rewrite` would see nothing of
-/// some programs, and then another is taken even if it was asked for.
+/// some programs, and then another is used even if it was requested.
 pub fn for_program(name: &str, program: &Program) -> Result<Choice, RecordError> {
     if !matches!(name, "auto" | "rewrite") {
         return named(name).map(|backend| Choice { backend, reason: Reason::Asked });
@@ -81,22 +81,23 @@ pub fn for_program(name: &str, program: &Program) -> Result<Choice, RecordError>
     }
 }
 
-/// Another back end for a program that makes calls past libc, if one works here.
+/// Another back end for a program that makes calls without libc, if one works here.
 fn past_libc(program: &Program) -> Option<Choice> {
     let own = own_calls(program);
     let reason = if own.without_libc { Reason::NoLibc } else { Reason::OwnCalls };
     let backend = (own.without_libc || own.calls.io || own.calls.rings).then(from_outside)?.ok()?;
-    // Rings are mostly one way of several that a program has: it shall not be stopped at each call for that.
+    // Programs often have io_uring only as one of several ways: this alone does not justify stopping them at
+    // each call.
     let is_worth_it = own.without_libc || own.calls.io || backend.name() == "bpf";
     is_worth_it.then_some(Choice { backend, reason })
 }
 
-/// The back end that `auto` takes where `rewrite` could not begin.
+/// The back end for `auto` if `rewrite` could not start.
 pub fn without_buffers() -> Result<Choice, RecordError> {
     from_outside().map(|backend| Choice { backend, reason: Reason::NoBuffers })
 }
 
-/// The back end for processes that run already, or for a cgroup.
+/// The back end for running processes, or for a cgroup.
 pub fn for_running(name: &str, group: bool) -> Result<Choice, RecordError> {
     if name != "auto" {
         return named(name).map(|backend| Choice { backend, reason: Reason::Asked });
@@ -105,10 +106,10 @@ pub fn for_running(name: &str, group: bool) -> Result<Choice, RecordError> {
     backend.map(|backend| Choice { backend, reason: Reason::Running })
 }
 
-/// Programs, their tables and buffers, each of which is open.
+/// Descriptors for programs, tables and buffers.
 const BPF_DESCRIPTORS: usize = 64;
 
-/// The cheapest that needs nothing of the program.
+/// The cheapest that needs nothing inside the program.
 fn from_outside() -> Result<&'static dyn Backend, RecordError> {
     match named("bpf") {
         Ok(backend) if bpf::is_let_in() && may_open(BPF_DESCRIPTORS).is_ok() => Ok(backend),

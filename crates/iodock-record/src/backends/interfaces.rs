@@ -1,4 +1,5 @@
-//! Which programs make calls of MPI-IO, or start programs that may: only these are given the library that takes them.
+//! Determines which programs make calls of MPI-IO, or start programs that may: only these get the library
+//! that records them.
 
 use super::reach::loaded_libraries;
 use crate::options::Interfaces;
@@ -9,12 +10,12 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Programs that start the ranks of another one, and what brings MPI to Python.
+/// Programs that start the ranks of another one, and Python modules that load MPI.
 const WORDS: [&str; 10] =
     ["mpirun", "mpiexec", "orterun", "prterun", "prun", "srun", "aprun", "jsrun", "ibrun", "mpi4py"];
-/// What only launchers of MPI put into the environment of their programs. (Slurm's names stand in that of every job.)
+/// Variables that only MPI launchers set. (Slurm's variables exist in every job.)
 const OF_RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK"];
-/// Of a script.
+/// Bytes of a script that are read.
 const MOST_READ: u64 = 1 << 20;
 
 pub fn are_wanted(how: Interfaces, program: &Program) -> bool {
@@ -35,7 +36,7 @@ fn is_of_mpi(library: &Path) -> bool {
     library.file_name().is_some_and(|name| name.as_bytes().starts_with(b"libmpi"))
 }
 
-/// One of the words, as a word: `/usr/bin/mpirun`, `mpiexec.hydra`, but not `trunk`.
+/// Whether it contains one of the words as a word: `/usr/bin/mpirun`, `mpiexec.hydra`, but not `trunk`.
 fn mentions(text: &[u8]) -> bool {
     let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     WORDS.iter().any(|word| {
@@ -46,19 +47,20 @@ fn mentions(text: &[u8]) -> bool {
     })
 }
 
-/// The program itself, or the first of its arguments that is a file: `bash job.sh`.
+/// The program itself, or its first argument that is a file: `bash job.sh`.
 fn is_script_with_mpi(program: &Program) -> bool {
     let named = program.arguments.iter().skip(1).find(|name| !name.as_bytes().starts_with(b"-"));
     [Some(program.path.as_os_str()), named.map(|name| name.as_os_str())].into_iter().flatten().any(|name| {
         let mut text = Vec::new();
-        // (A pipe is not read: what is in it is the program's.)
+        // (A pipe is not read, because its content is for the program.)
         let is_file = fs::metadata(name).is_ok_and(|about| about.is_file());
         let read = |file: File| file.take(MOST_READ).read_to_end(&mut text).is_ok();
         is_file && File::open(name).is_ok_and(read) && !text.starts_with(b"\x7fELF") && mentions(&text)
     })
 }
 
-/// Python loads MPI when the module is imported, which no file says: it is enough that it is there.
+/// Python loads MPI when the module is imported, which no file shows: it is enough that the module is
+/// installed.
 fn is_python_with_mpi(program: &Program) -> bool {
     if !program.path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"python")) {
         return false;
@@ -78,7 +80,7 @@ fn is_python_with_mpi(program: &Program) -> bool {
     folders.any(|folder| folder.join("mpi4py").is_dir())
 }
 
-/// `lib/python3.11/site-packages` and its like.
+/// `lib/python3.11/site-packages` and similar.
 fn folders_of_packages(lib: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(lib).into_iter().flatten().flatten();
     let pythons = entries.filter(|entry| entry.file_name().as_bytes().starts_with(b"python3"));

@@ -1,4 +1,4 @@
-//! Ways to see a program's calls. A back end is a folder here and a line in [`BACKENDS`].
+//! The back ends. Each is a folder here and a line in [`BACKENDS`].
 
 pub mod bpf;
 pub mod choice;
@@ -20,43 +20,43 @@ use std::path::PathBuf;
 pub enum Target {
     /// Start this program.
     Launch(Box<Program>),
-    /// These processes, which run already.
+    /// These running processes.
     Attach(Vec<u32>),
     /// All processes of this cgroup, now and later.
     Group(PathBuf),
 }
 
-/// How the program that was recorded ended.
+/// How the recorded program ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProgramExit {
     Code(i32),
     Signal(i32),
-    /// It runs on (attach), or it was never seen to end.
+    /// It continues (attach), or its end was not recorded.
     #[default]
     Running,
 }
 
-/// What a back end brings home.
+/// Result of a recording.
 #[derive(Debug, Default)]
 pub struct Ended {
     pub exit: ProgramExit,
-    /// What went wrong with keeping records while the program went on: a full disk.
+    /// Why records could not be stored while the program went on: a full disk.
     pub failure: Option<String>,
     pub losses: Losses,
-    /// Processes that had to be killed because they can't live without the recorder.
+    /// Processes that had to be killed because they can't continue without the recorder.
     pub killed: u32,
-    /// Things the user should be told, in words.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
 /// One way of recording.
 pub trait Backend: Sync {
-    /// As in `--backend NAME`.
+    /// Name for `--backend NAME`.
     fn name(&self) -> &'static str;
-    /// Can it work on this machine, for this user?
+    /// Whether it works on this machine, for this user.
     fn is_available(&self) -> Result<(), Refusal>;
-    /// Records until the target has ended or `control` says stop. Runs on a thread of its own; `journal` is
-    /// written by that thread only.
+    /// Records until the target has ended or `control` requests the end. Runs on a separate thread; only that
+    /// thread writes `journal`.
     fn run(
         &self,
         target: Target,
@@ -69,7 +69,7 @@ pub trait Backend: Sync {
 /// Every back end.
 pub static BACKENDS: &[&dyn Backend] = &[&ptrace::PtraceBackend, &rewrite::RewriteBackend, &bpf::BpfBackend];
 
-/// A back end that follows processes, not groups of them.
+/// Error of a back end that follows processes but no cgroups.
 fn no_groups() -> RecordError {
     RecordError::Refused(Refusal::new("only bpf can record a cgroup", "record as root with --backend bpf"))
 }

@@ -1,4 +1,4 @@
-//! Which programs load a library of ours at all.
+//! Determines which programs load a library of ours at all.
 
 use super::reason::Reason;
 use crate::program::privilege;
@@ -13,13 +13,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Enough for an ELF file's segments and the name of its dynamic linker, which linkers put first.
+/// Enough for an ELF file's segments and the name of its dynamic linker, which linkers place first.
 const HEAD_BYTES: u64 = 64 << 10;
-/// Scripts that interpret scripts, as deep as the kernel goes.
+/// Depth of scripts that interpret scripts, as in the kernel.
 const DEPTH: usize = 5;
 
-/// Why nothing, or little, of the program at `path` would be seen: `None` if it is well seen. For a script
-/// that is its interpreter's answer. What can't be read is believed to be seen.
+/// The reason why nothing, or little, of the program at `path` would be recorded: `None` if it can be
+/// recorded well. For a script the reason of its interpreter. An unreadable file is assumed to be recordable.
 pub fn blind_to(path: &Path) -> Option<Reason> {
     let mut path = path.to_path_buf();
     for _ in 0..DEPTH {
@@ -33,15 +33,15 @@ pub fn blind_to(path: &Path) -> Option<Reason> {
     None
 }
 
-/// What a program makes past libc.
+/// Calls that a program makes without libc.
 #[derive(Default)]
 pub struct PastLibc {
     pub calls: OwnCalls,
-    /// Nothing that it begins with is libc.
+    /// None of its initial libraries is libc.
     pub without_libc: bool,
 }
 
-/// The calls that the program, and the libraries it begins with, make themselves. What can't be read makes none.
+/// System calls made directly by the program and its initial libraries. An unreadable file makes none.
 pub fn own_calls(program: &Program) -> PastLibc {
     let Some((path, linker)) = executable(&program.path) else { return PastLibc::default() };
     let Some(libraries) = libraries(program, &path, &linker).clone() else { return PastLibc::default() };
@@ -57,7 +57,7 @@ pub fn own_calls(program: &Program) -> PastLibc {
     PastLibc { calls, without_libc }
 }
 
-/// The file that is executed in the end, and its dynamic linker.
+/// The file that is finally executed, and its dynamic linker.
 fn executable(path: &Path) -> Option<(PathBuf, PathBuf)> {
     let mut path = path.to_path_buf();
     for _ in 0..DEPTH {
@@ -71,19 +71,19 @@ fn executable(path: &Path) -> Option<(PathBuf, PathBuf)> {
     None
 }
 
-/// The libraries that the program begins with; none where they are not known.
+/// The initial libraries of the program; empty if they are not known.
 pub fn loaded_libraries(program: &Program) -> &[PathBuf] {
     let Some((path, linker)) = executable(&program.path) else { return &[] };
     libraries(program, &path, &linker).as_deref().unwrap_or_default()
 }
 
-/// Asked once.
+/// Determined once.
 fn libraries<'a>(program: &'a Program, path: &Path, linker: &Path) -> &'a Option<Vec<PathBuf>> {
     program.libraries.get_or_init(|| listed_libraries(program, path, linker))
 }
 
-/// The libraries that the dynamic linker would load first, as it says itself: it knows where they lie. Nothing of the program is
-/// executed. `None` if it does not say.
+/// The libraries that the dynamic linker would load first, according to its own list: it knows their paths.
+/// Nothing of the program is executed. `None` if there is no list.
 fn listed_libraries(program: &Program, path: &Path, linker: &Path) -> Option<Vec<PathBuf>> {
     let variables = [OsStr::new("LD_LIBRARY_PATH"), OsStr::new("LD_PRELOAD")];
     let given = variables.iter().filter_map(|name| {
@@ -121,9 +121,9 @@ fn blind_to_elf(head: &[u8]) -> Option<Reason> {
     (!is_ours(Path::new(OsStr::from_bytes(linker)))).then_some(Reason::OtherLibc)
 }
 
-/// Is this the dynamic linker that has loaded us? Others come with a libc whose sites are not known.
+/// Whether this is the dynamic linker that loaded us. Others come with a libc whose call sites are not known.
 fn is_ours(linker: &Path) -> bool {
-    // What can't be found can't be executed either, which the kernel will say.
+    // A file that can't be found can't be executed either, and the kernel will report that.
     fs::canonicalize(linker).map_or(true, |linker| session::paths().contains(&linker))
 }
 
@@ -133,7 +133,7 @@ fn head(path: &Path) -> Option<Vec<u8>> {
     Some(head)
 }
 
-/// The program that a script's first line names.
+/// The program in a script's first line.
 fn interpreter(head: &[u8]) -> Option<PathBuf> {
     let line = head.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
     let name = line.trim_ascii().split(|byte| byte.is_ascii_whitespace()).next()?;

@@ -1,29 +1,29 @@
-//! Why a back end was taken.
+//! Reasons for choosing a back end.
 
-/// Why a back end was taken.
+/// Reason for choosing a back end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The user named it.
+    /// The user requested it.
     Asked,
     /// It is the cheapest, and sees this program.
     Cheapest,
     /// The cheapest can't be used on this machine.
     Machine,
-    /// The cheapest could not begin: its buffers can't be made.
+    /// The cheapest could not start: its buffers can't be created.
     NoBuffers,
     /// The program loads no library.
     Static,
-    /// A program that makes its calls itself, past libc.
+    /// The program makes its calls without libc.
     Go,
     /// A program for another machine than x86-64 with 64 bits.
     Foreign,
-    /// The program has a C library of its own.
+    /// The program has its own C library.
     OtherLibc,
-    /// The program gains privileges, and loads no library of others then.
+    /// The program gains privileges, and then loads no foreign libraries.
     Privileged,
-    /// The program, or a library that it begins with, makes system calls itself.
+    /// The program, or one of its initial libraries, makes system calls directly.
     OwnCalls,
-    /// It begins without any C library.
+    /// It starts without any C library.
     NoLibc,
     /// Processes that run already.
     Running,

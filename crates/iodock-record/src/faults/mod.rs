@@ -1,11 +1,11 @@
-//! What programs read and write through mapped files: no call shows it, but the first touch of each page
-//! is a page fault, and the kernel counts those for any user (`perf_event_open`).
+//! Accesses of programs through mapped files: no call shows them, but the first access to each page is a page
+//! fault, and the kernel counts those for any user (`perf_event_open`).
 //!
-//! Nothing is counted, and nothing costs, until a process is about to map a file that is data, not a
-//! program: then all its page faults are sampled, and those of all that it makes. A thread of its own
-//! empties the kernel's rings and writes the faults that lie in files into `journal/PART.faults`, a
-//! journal of nothing else, so that back ends have to do no more than to say who is about to map
-//! ([`PageFaults::about_to_map`]). Why so: docs/decisions/0008-page-faults-on-demand.md.
+//! Nothing is counted, and nothing costs time, until a process is about to map a file that is data, not a
+//! program: then all its page faults are sampled, and those of its descendants. A separate thread empties the
+//! kernel's rings and writes the faults in files to `journal/PART.faults`, a journal with nothing else, so
+//! that back ends only have to report who is about to map ([`PageFaults::about_to_map`]). Reasons:
+//! docs/decisions/0008-page-faults-on-demand.md.
 
 mod abi;
 mod follow;
@@ -25,16 +25,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex};
 use watch::Watch;
 
-/// Ending of the files that page faults are kept in, beside the journals.
+/// Ending of the files with page faults, next to the journals.
 pub const ENDING: &str = "faults";
 
-/// Maps of fewer bytes are not worth watching a process for: a megabyte is read in a moment.
+/// Smaller maps are not worth watching a process for: a megabyte is read in a moment.
 const LEAST_BYTES: u64 = 1 << 20;
 
 /// When page faults are sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// From when a process maps a file of 1 MiB or more that is neither program nor library.
+    /// Once a process maps a file of 1 MiB or more that is neither program nor library.
     #[default]
     Auto,
     /// From the first map of any file, programs and libraries too.
@@ -51,15 +51,15 @@ impl Mode {
     }
 }
 
-/// How the dynamic linker maps; the kernel ignores it.
+/// Flag that the dynamic linker uses; the kernel ignores it.
 const MAP_DENYWRITE: u64 = 0x800;
 
-/// Is it a map of a program or library?
+/// Whether it is a map of a program or library.
 fn runs(protection: u64, flags: u64) -> bool {
     protection & libc::PROT_EXEC as u64 != 0 || flags & MAP_DENYWRITE != 0
 }
 
-/// An mmap(2) that was made a while ago.
+/// A completed mmap(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapped {
     /// Of the process (thread group).
@@ -82,7 +82,7 @@ pub struct MapCall {
     pub fd: i32,
 }
 
-/// What the back end and the thread that follows the faults share.
+/// State shared by the back end and the thread that follows the faults.
 #[derive(Default)]
 pub struct PageFaults {
     mode: Mode,
@@ -91,7 +91,7 @@ pub struct PageFaults {
     news: Condvar,
     over: AtomicBool,
     refused_maps: AtomicU64,
-    /// That were gone when they were looked at.
+    /// Maps that were gone when they were examined.
     missed_maps: AtomicU64,
 }
 
@@ -100,8 +100,8 @@ impl PageFaults {
         PageFaults { mode, ..PageFaults::default() }
     }
 
-    /// To be called while the process stands before its mmap: then no fault in the map is missed. Later is
-    /// allowed; the pages that are there by then are taken for touched.
+    /// To be called while the process is stopped before its mmap: then no fault in the map is missed. A later
+    /// call is allowed; the pages that are present by then count as accessed.
     #[inline]
     pub fn about_to_map(&self, call: &MapCall) {
         const MAP_ANONYMOUS: u64 = 0x20;
@@ -110,31 +110,32 @@ impl PageFaults {
         }
     }
 
-    /// The same for a process that has maps already. Is it watched now?
+    /// The same for a process that has maps already. Returns whether it is watched now.
     pub fn look_at(&self, pid: u32) -> bool {
         let is_worth = |map: &proc::Line| self.is_worth(map.length, map.protection, 0, &map.path);
         self.mode != Mode::Never && proc::maps(pid).iter().any(is_worth) && self.begin(pid)
     }
 
-    /// For back ends that learn of an mmap some time after it was made.
+    /// For back ends that learn of an mmap some time after it.
     pub fn has_mapped(&self, mapped: &Mapped) {
         let is_enough = self.least_bytes().is_some_and(|least| mapped.length >= least);
         let may_be_data = self.mode == Mode::Always || mapped.flags & MAP_DENYWRITE == 0;
         if is_enough && may_be_data && !self.look_at(mapped.pid) {
-            // What is there still was looked at, and is not worth it. Of another map there, or none, nothing is known.
+            // If the map still exists, it was examined and is not worth watching. If it was replaced or
+            // removed, nothing is known about it.
             let is_there = proc::maps(mapped.pid).iter().any(|map| map.is_of_a_file_at(mapped.address));
             self.missed_maps.fetch_add(u64::from(!is_there), Relaxed);
         }
     }
 
-    /// For these, before the program is executed: where all maps are wanted none is to be missed.
+    /// To be called before the program is executed, if all maps are wanted, so that none is missed.
     pub fn about_to_execute(&self, pid: u32) {
         if self.mode == Mode::Always {
             self.begin_by(|watch| watch.begin_before_exec(pid));
         }
     }
 
-    /// From maps of how many bytes on a process may be worth watching; `None`: none is.
+    /// Size of maps in bytes from which a process may be worth watching; `None`: no process is.
     pub fn least_bytes(&self) -> Option<u64> {
         match self.mode {
             Mode::Never => None,
@@ -143,8 +144,7 @@ impl PageFaults {
         }
     }
 
-    /// Has `pid` something below `folder` in its memory? A process in a name space of its own calls itself by
-    /// another's number.
+    /// Whether `pid` has a file below `folder` mapped. A process in its own pid namespace reports another id.
     pub fn knows(pid: u32, folder: &Path) -> bool {
         let folder = folder.as_os_str().as_bytes();
         proc::maps(pid).iter().any(|map| map.path.starts_with(folder))
@@ -172,7 +172,7 @@ impl PageFaults {
 
     fn begin(&self, pid: u32) -> bool {
         let mut is_watched = false;
-        // A process may have ended meanwhile.
+        // A process may have ended in between.
         self.begin_by(|watch| is_watched = watch.begin(pid)) && is_watched
     }
 
@@ -188,7 +188,7 @@ impl PageFaults {
         watch.refusal.is_none()
     }
 
-    /// Nothing is recorded any more: lets [`follow`] come to its end.
+    /// Nothing is recorded any more: lets [`follow`] end.
     pub fn finish(&self) {
         let _watch = lock(&self.watch);
         self.over.store(true, Relaxed);

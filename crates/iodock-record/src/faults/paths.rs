@@ -1,9 +1,9 @@
-//! What the kernel's names of maps mean.
+//! Meaning of the kernel's names of maps.
 
-/// Names that begin like this are no files, or none with pages of a file.
+/// Names with these prefixes are not files, or have no pages of a file.
 const NO_FILES: [&[u8]; 7] = [b"//", b"/memfd:", b"/SYSV", b"/dev/", b"/anon_hugepage", b"/[", b"/dmabuf"];
 const DELETED: &[u8] = b" (deleted)";
-/// Where systems keep programs, libraries and what belongs to them.
+/// Folders of programs, libraries and their data.
 const OF_SYSTEM: [&[u8]; 7] = [b"/usr/", b"/lib/", b"/lib64/", b"/lib32/", b"/bin/", b"/sbin/", b"/etc/"];
 
 /// The file's name, if it is a file.
@@ -20,7 +20,7 @@ fn is_own(path: &[u8]) -> bool {
     names.next() == Some(b"session") && names.next().is_some_and(|folder| folder.starts_with(b"iodock-"))
 }
 
-/// Does a program have it in memory only to run?
+/// Whether a program has it mapped only to execute it.
 pub fn belongs_to_programs(path: &[u8]) -> bool {
     if OF_SYSTEM.iter().any(|folder| path.starts_with(folder)) {
         return true;

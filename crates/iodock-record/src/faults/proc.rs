@@ -1,4 +1,4 @@
-//! What /proc says of a process's memory.
+//! Reads a process's memory maps from /proc.
 
 use iodock_event::{FileMap, UNKNOWN};
 use std::ffi::OsString;
@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 
-/// Of one process, at most, what is looked through for pages that are there already.
+/// Largest part of one process that is searched for present pages.
 const MOST_BYTES: u64 = 64 << 30;
 /// A page is in memory: bit 63 of its entry in /proc/PID/pagemap, which every owner may read.
 const PRESENT: u64 = 1 << 63;
@@ -35,7 +35,7 @@ impl Line {
     }
 }
 
-/// Everything that `pid` (or thread) has in its memory; nothing if it has ended.
+/// All maps of `pid` (or thread); empty if it has ended.
 pub fn maps(pid: u32) -> Vec<Line> {
     let text = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
     text.split(|&byte| byte == b'\n').filter_map(line).collect()
@@ -58,7 +58,7 @@ fn line(text: &[u8]) -> Option<Line> {
     Some(Line { start, length: end.checked_sub(start)?, offset, protection, path })
 }
 
-/// What a descriptor is.
+/// The file behind a descriptor.
 pub fn descriptor(pid: u32, fd: i32) -> Vec<u8> {
     let target = fs::read_link(format!("/proc/{pid}/fd/{fd}"));
     target.map(|target| OsString::from(target).into_vec()).unwrap_or_default()

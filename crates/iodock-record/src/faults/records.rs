@@ -1,4 +1,4 @@
-//! The kernel's records, out of their bytes. Fields in the machine's own byte order.
+//! Parses the kernel's records. Fields are in the machine's own byte order.
 
 use iodock_event::FileMap;
 
@@ -12,10 +12,10 @@ const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
 /// Of a COMM record: the name is new because of an exec.
 const MISC_EXEC: u16 = 1 << 13;
-/// What is behind every record but samples: pid, tid, time, identifier.
+/// Fields after every record except samples: pid, tid, time, identifier.
 const TRAILER: usize = 24;
 
-/// What happened. Times are those of CLOCK_MONOTONIC, ns.
+/// An event. Times are those of CLOCK_MONOTONIC, ns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
     /// A page fault; `event`: the number of the event that counted it.
@@ -25,7 +25,7 @@ pub enum Happened {
         tid: u32,
         address: u64,
     },
-    /// Something was mapped. `path` is what the kernel calls it: `//anon`, `[stack]` ...
+    /// A new map. `path` is the kernel's name: `//anon`, `[stack]` ...
     Map {
         pid: u32,
         start: u64,
@@ -33,7 +33,7 @@ pub enum Happened {
         offset: u64,
         path: Vec<u8>,
     },
-    /// A map that was there when watching began.
+    /// A map that existed when watching began.
     Found(FileMap),
     Fork {
         pid: u32,
@@ -47,7 +47,7 @@ pub enum Happened {
         pid: u32,
         tid: u32,
     },
-    /// So many records found the ring full.
+    /// Number of records that found the ring full.
     Lost {
         records: u64,
     },
@@ -76,7 +76,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// One whole record. `None` for kinds that are of no interest, and for what is too short.
+/// One complete record. `None` for other kinds, and for records that are too short.
 pub fn parse(record: &[u8]) -> Option<(i64, Happened)> {
     let mut fields = Fields(record);
     let kind = fields.u32()?;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where the control page keeps the two ends of what waits (`struct perf_event_mmap_page`).
+/// Offsets in the control page of the two ends of the waiting data (`struct perf_event_mmap_page`).
 const DATA_HEAD: usize = 1024;
 const DATA_TAIL: usize = 1032;
 const HEADER: usize = 8;
@@ -22,7 +22,7 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Of `data` bytes, a power of two of pages.
+    /// With `data` bytes, a power of two of pages.
     pub fn open(cpu: i32, data: usize) -> io::Result<Ring> {
         let event = abi::open_ring(cpu, (data / 4) as u32)?;
         // SAFETY: a new shared mapping, given back in `drop`.
@@ -44,7 +44,7 @@ impl Ring {
         unsafe { &*self.memory.add(at).cast::<AtomicU64>() }
     }
 
-    /// Hands each waiting record, header included, to `take`, and gives their room back.
+    /// Passes each waiting record, including its header, to `take`, and frees its space.
     pub fn drain(&mut self, mut take: impl FnMut(&[u8])) {
         let head = self.end(DATA_HEAD).load(Ordering::Acquire);
         let mut tail = self.end(DATA_TAIL).load(Ordering::Relaxed);

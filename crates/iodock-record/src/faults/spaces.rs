@@ -1,20 +1,20 @@
-//! Where files lie in each process's memory.
+//! The mapped files in each process's memory.
 
 use super::paths;
 use iodock_event::FileMap;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-/// One map. Not of a file: `file` is `None`, and it is there only to hide what was there before.
+/// One map. If it is not of a file, `file` is `None`, and the map only hides what was there before.
 #[derive(Clone)]
 struct Map {
     end: u64,
-    /// Of the start, in the file.
+    /// Offset of its start in the file.
     offset: u64,
     file: Option<Rc<File>>,
 }
 
-/// The file's map as it was made; pieces of it, and copies in children, are of the same.
+/// The file's map as created; parts of it, and copies in children, refer to it.
 struct File {
     made: FileMap,
     number: std::cell::Cell<Option<u32>>,
@@ -22,7 +22,7 @@ struct File {
 
 type Space = BTreeMap<u64, Map>;
 
-/// Where an address lies.
+/// What an address belongs to.
 pub enum Backing {
     /// In a map of this number, at this byte of its file.
     File(u32, u64),
@@ -35,12 +35,12 @@ pub enum Backing {
 pub struct Spaces {
     of_process: HashMap<u32, Space>,
     next_number: u32,
-    /// Maps that got their numbers since last taken.
+    /// Maps that were numbered since the last call.
     pub numbered: Vec<FileMap>,
 }
 
 impl Spaces {
-    /// Something was mapped: it replaces what was there.
+    /// A new map: it replaces what was there.
     pub fn map(&mut self, map: FileMap) {
         let space = self.of_process.entry(map.pid).or_default();
         let (start, end) = (map.start, map.start.saturating_add(map.length));
@@ -52,7 +52,7 @@ impl Spaces {
         space.insert(start, Map { end, offset, file });
     }
 
-    /// The same, but where its first page is known already nothing changes.
+    /// The same, but if its first page is known already nothing changes.
     pub fn fill(&mut self, map: FileMap) {
         let space = self.of_process.entry(map.pid).or_default();
         let known = space.range(..=map.start).next_back().is_some_and(|(_, before)| {
@@ -69,7 +69,7 @@ impl Spaces {
         }
     }
 
-    /// A new program, or none any more.
+    /// A new program, or the end of the process.
     pub fn clear(&mut self, pid: u32) {
         if let Some(space) = self.of_process.get_mut(&pid) {
             space.clear();
@@ -80,7 +80,7 @@ impl Spaces {
         self.of_process.remove(&pid);
     }
 
-    /// Where `address` lies; `page` is the size of one.
+    /// What `address` belongs to; `page` is the size of one.
     pub fn place(&mut self, pid: u32, address: u64, page: u64) -> Backing {
         let found = self.of_process.get(&pid).and_then(|space| space.range(..=address).next_back());
         let Some((start, map)) = found.filter(|(_, map)| address < map.end) else { return Backing::Unknown };
@@ -96,7 +96,7 @@ impl Spaces {
     }
 }
 
-/// Cuts `start..end` out of whatever is there.
+/// Removes `start..end` from existing maps.
 fn make_room(space: &mut Space, start: u64, end: u64) {
     let before = space.range_mut(..start).next_back();
     if let Some((&from, map)) = before.filter(|(_, map)| map.end > start) {

@@ -1,4 +1,4 @@
-//! Beginning to watch a process, and knowing who is watched.
+//! Starts watching processes, and remembers which are watched.
 
 use super::records::{self, Happened};
 use super::ring::Ring;
@@ -9,13 +9,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Bytes of a CPU's ring: what the kernel lets every user have (kernel.perf_event_mlock_kb), less where
-/// there are many CPUs.
+/// Bytes of a CPU's ring: the kernel allows every user this much (kernel.perf_event_mlock_kb), less if there
+/// are many CPUs.
 const RING_BYTES: usize = 512 << 10;
 const ALL_RINGS_BYTES: usize = 32 << 20;
 const LEAST_RING_BYTES: usize = 16 << 10;
 
-/// A page that was there when watching began stands among the faults under this event.
+/// A page that was present when watching began is listed among the faults with this event.
 pub const PRESENT: u64 = u64::MAX;
 
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub struct Watch {
     pub rings: Vec<Ring>,
     /// The events that count major faults.
     pub majors: HashSet<u64>,
-    /// What came out of the rings, in the order of each: not to be handed on before it is sorted.
+    /// Records from the rings, in the order of each: must be sorted before further processing.
     pub pending: Vec<(i64, Happened)>,
     /// Why page faults can't be sampled here.
     pub refusal: Option<String>,
@@ -32,7 +32,7 @@ pub struct Watch {
     processors: Vec<i32>,
 }
 
-/// A process that was watched, and all that inherited that.
+/// A watched process, and all tasks that inherited this.
 struct Family {
     events: Vec<OwnedFd>,
     living: usize,
@@ -57,7 +57,7 @@ pub fn now() -> i64 {
 }
 
 impl Watch {
-    /// Watches `pid` and all its threads, unless that is done already. Is it watched now?
+    /// Watches `pid` and all its threads, unless this is done already. Returns whether it is watched now.
     pub fn begin(&mut self, pid: u32) -> bool {
         if self.opens(pid) {
             self.note_what_is_there(pid);
@@ -65,12 +65,13 @@ impl Watch {
         self.processes.contains_key(&pid)
     }
 
-    /// The same for one that is about to execute its first program: what it has in its memory until then is the recorder's.
+    /// The same for a process that is about to execute its first program: its present maps belong to the
+    /// recorder.
     pub fn begin_before_exec(&mut self, pid: u32) {
         self.opens(pid);
     }
 
-    /// Is it watched from now on, and was not before?
+    /// Returns whether watching begins now.
     fn opens(&mut self, pid: u32) -> bool {
         if self.rings.is_empty() {
             if let Err(error) = self.open_rings() {
@@ -86,7 +87,7 @@ impl Watch {
         self.families.push(Family { events: Vec::new(), living: 0 });
         if let Err(error) = self.open_all(pid, family) {
             self.families[family].events.clear();
-            // A process that is gone is not the system's refusal.
+            // A process that has ended is no refusal by the system.
             if error.raw_os_error() != Some(libc::ESRCH) {
                 self.refuse(&error);
             }
@@ -111,8 +112,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Until a pass over the list of threads finds no new one: a thread that an unwatched one makes
-    /// meanwhile is not watched by itself.
+    /// Repeated until a pass over the list of threads finds no new one: a thread created in between by an
+    /// unwatched one is not watched.
     fn open_all(&mut self, pid: u32, family: usize) -> io::Result<()> {
         let mut watched = BTreeSet::new();
         loop {
@@ -154,7 +155,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Maps made before, and of those of data the pages that are there.
+    /// Records existing maps, and for data also the present pages.
     fn note_what_is_there(&mut self, pid: u32) {
         let (now, page) = (now(), page_size());
         let maps = proc::maps(pid);
@@ -185,7 +186,7 @@ impl Watch {
         lives.into_iter().for_each(|(_, happened)| self.note(&happened));
     }
 
-    /// The same; which threads inherited their being watched.
+    /// The same; returns which threads inherited the watch.
     fn drain_births(&mut self) -> HashSet<u32> {
         let from = self.pending.len();
         self.drain();
@@ -236,7 +237,7 @@ fn is_forbidden(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES))
 }
 
-/// Each thread takes two descriptors a CPU. The program was started before: it keeps its own limit.
+/// Each thread needs two descriptors per CPU. The program was started before: it keeps its own limit.
 fn allow_many_files() {
     // SAFETY: a structure to write to and to read from.
     unsafe {

@@ -1,19 +1,19 @@
-//! What one source read in one round, and what it could not read.
+//! The readings of one source in one round, and its failures.
 
 use iodock_event::{Sample, SampleKind};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// A file of more than this is read in part.
+/// Of a larger file only this part is read.
 const LONGEST_BYTES: u64 = 16 << 20;
 
 #[derive(Debug, Default)]
 pub struct Batch {
     pub samples: Vec<Sample>,
-    /// Lines that are damaged, cut or of an unknown form.
+    /// Lines that are damaged, cut or of an unknown format.
     pub unreadable: u64,
-    /// The first file that is there and could not be read, and why.
+    /// The first file that exists and could not be read, and why.
     pub refused: Option<(PathBuf, String)>,
 }
 
@@ -30,9 +30,10 @@ impl Batch {
         });
     }
 
-    /// A file's content; empty if it is not there or can't be read, which is remembered.
+    /// A file's content; empty if it does not exist or can't be read, which is recorded.
     pub fn content(&mut self, path: &Path) -> Vec<u8> {
-        // Most are shorter. Their length is not known beforehand: looked for in small pieces they take ten calls.
+        // Most are shorter. Their length is not known beforehand: growing a buffer in small steps would take
+        // ten calls.
         let mut text = Vec::with_capacity(4096);
         let read = File::open(path).and_then(|file| file.take(LONGEST_BYTES).read_to_end(&mut text));
         if let Err(error) = read {
@@ -41,28 +42,28 @@ impl Batch {
         text
     }
 
-    /// What is not there is no news, nor what the kernel has switched off (pressure with psi=0).
+    /// A missing file is not reported, nor one that the kernel has disabled (pressure with psi=0).
     pub fn refuse(&mut self, path: &Path, error: &io::Error) {
         if !is_gone(error) && error.kind() != ErrorKind::Unsupported && self.refused.is_none() {
             self.refused = Some((path.into(), error.to_string()));
         }
     }
 
-    /// Whole lines of a file: these files end in a newline, so a last line without one is cut and counted.
+    /// Complete lines of a file: these files end in a newline, so a last line without one is cut and counted.
     pub fn lines<'a>(&mut self, text: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
         self.unreadable += u64::from(end < text.len());
         text[..end].split(|&byte| byte == b'\n').filter(|line| !line.is_empty())
     }
 
-    /// What a line says; else it is counted.
+    /// The parsed line; else it is counted.
     pub fn read<T>(&mut self, line: Option<T>) -> Option<T> {
         self.unreadable += u64::from(line.is_none());
         line
     }
 }
 
-/// Not there, or no longer.
+/// It does not exist, or no longer.
 pub fn is_gone(error: &io::Error) -> bool {
     const NO_SUCH_PROCESS: i32 = 3;
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)

@@ -9,8 +9,8 @@ use std::ffi::OsString;
 use std::fs::{self, ReadDir};
 use std::path::Path;
 
-/// Lines like `read_bytes 1391 samples [bytes] 0 4194304 2147483648`: name, count, unit, min, max, sum. A mount
-/// that is at an old and a new place counts once.
+/// Lines like `read_bytes 1391 samples [bytes] 0 4194304 2147483648`: name, count, unit, min, max, sum. A
+/// mount that appears at an old and a new path counts once.
 pub fn llite(ask: &Ask, batch: &mut Batch) {
     let (mut met, mut hidden) = (BTreeSet::new(), None);
     for place in PLACES {
@@ -20,7 +20,7 @@ pub fn llite(ask: &Ask, batch: &mut Batch) {
             Err(error) => hidden = hidden.or(Some((path, error)).filter(|(_, error)| !is_gone(error))),
         }
     }
-    // Only root may look into /sys/kernel/debug, which is no loss where no Lustre is.
+    // Only root may read /sys/kernel/debug, which is not a loss without a Lustre.
     if let Some((path, error)) = hidden.filter(|_| met.is_empty() && is_mounted(&ask.root)) {
         batch.refuse(&path, &error);
     }

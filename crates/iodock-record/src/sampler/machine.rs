@@ -74,7 +74,7 @@ pub fn load(ask: &Ask, batch: &mut Batch) {
     }
 }
 
-/// The bytes line of an NFS mount's statistics: what programs asked for, then what went to the server.
+/// The bytes line of an NFS mount's statistics: requested by programs, then exchanged with the server.
 const NFS_BYTES: [&str; 6] = [
     "read_bytes",
     "written_bytes",
@@ -87,7 +87,8 @@ const NFS_BYTES: [&str; 6] = [
 const NFS_OPERATION: [(usize, &str); 4] =
     [(0, "count"), (5, "queue_ms"), (6, "response_ms"), (7, "total_ms")];
 
-/// /proc/self/mountstats, NFS mounts only. Mounts that share their counters are one, as mountinfo tells.
+/// /proc/self/mountstats, NFS mounts only. Mounts that share their counters, according to mountinfo, count
+/// once.
 pub fn nfs(ask: &Ask, batch: &mut Batch) {
     let text = batch.content(&ask.root.join("proc/self/mountstats"));
     let mut devices = Devices::default();
@@ -145,7 +146,7 @@ pub fn processes(ask: &Ask, batch: &mut Batch) {
     }
 }
 
-/// /proc/PID/io: what a process and its children that it has waited for did.
+/// /proc/PID/io: operations of a process and of children that it has waited for.
 pub fn process_io(proc_folder: &Path, pid: u32, now: i64, samples: &mut Vec<Sample>) {
     let mut batch = Batch::default();
     let text = batch.content(&proc_folder.join(pid.to_string()).join("io"));
@@ -159,8 +160,8 @@ pub fn process_io(proc_folder: &Path, pid: u32, now: i64, samples: &mut Vec<Samp
     samples.append(&mut batch.samples);
 }
 
-/// What a process moved between memory and devices, in the kernel's blocks of 512 bytes (getrusage(2)).
-/// Of most short processes that is nothing, which is not said.
+/// Bytes that a process moved between memory and devices, in the kernel's blocks of 512 bytes (getrusage(2)).
+/// For most short processes this is zero, which is not recorded.
 pub fn process_blocks(pid: u32, read: i64, written: i64, now: i64, samples: &mut Vec<Sample>) {
     let mut batch = Batch::default();
     for (metric, blocks) in [("read_device_bytes", read), ("written_device_bytes", written)] {

@@ -1,5 +1,6 @@
-//! A thread that reads the counters, and nobody waits for it: the kernel may not answer for a file of a dead file
-//! system, and no signal ends such a thread. Then it is left behind, and a new one reads the other sources.
+//! A thread that reads the counters, and that no other thread waits for: the kernel may never return from
+//! reading a file of a dead file system, and no signal ends such a thread. Then it is abandoned, and a new
+//! one reads the other sources.
 
 use super::batch::Batch;
 use super::Settings;
@@ -13,10 +14,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A source that does not answer for so many rounds is named, and read no more.
+/// A source that does not respond for this number of rounds is reported, and not read any more.
 const SILENT_ROUNDS: u32 = 3;
 
-/// What a source is asked.
+/// The request to a source.
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub root: PathBuf,
@@ -28,24 +29,24 @@ pub struct Ask {
 
 pub type Source = (&'static str, fn(&Ask, &mut Batch));
 
-/// What a source could not read.
+/// Failures of a source.
 #[derive(Debug, Default)]
 struct Trouble {
-    /// Of the worst round: the same damaged line is met in each.
+    /// In the worst round: the same damaged line appears in each.
     unreadable: u64,
     refused: Option<(PathBuf, String)>,
 }
 
-/// What is known of the reading thread.
+/// State of the reading thread.
 #[derive(Debug, Default)]
 struct State {
-    /// The source that is being read, and since when.
+    /// The source being read, and since when.
     reading: Option<(&'static str, Instant)>,
     is_left_behind: bool,
     troubles: BTreeMap<&'static str, Trouble>,
 }
 
-/// The thread's end of it.
+/// The thread's side of the state.
 struct Reader {
     sources: Vec<Source>,
     root: PathBuf,
@@ -66,7 +67,7 @@ pub struct Readers {
 }
 
 impl Readers {
-    /// The samples go into `to`, also those of a thread that is still there after the recording.
+    /// The samples go to `to`, including those of a thread that still exists after the recording.
     pub fn start(
         sources: &[Source],
         settings: &Settings,
@@ -99,7 +100,7 @@ impl Readers {
         }
     }
 
-    /// Has every source read, if the last round is through.
+    /// Requests a reading of every source, if the last round is complete.
     pub fn ask(&mut self, processes: &[u32]) {
         self.leave_silent();
         if let (Some(asks), None) = (&self.asks, lock(&self.state).reading) {
@@ -107,7 +108,7 @@ impl Readers {
         }
     }
 
-    /// Goes on without a source that does not answer.
+    /// Continues without a source that does not respond.
     fn leave_silent(&mut self) {
         let mut state = lock(&self.state);
         let Some((name, since)) = state.reading else { return };
@@ -126,7 +127,7 @@ impl Readers {
         self.start_thread();
     }
 
-    /// Lets the thread go, and says what is missing.
+    /// Releases the thread, and reports what is missing.
     pub fn finish(mut self) -> Vec<String> {
         self.leave_silent();
         let troubles = std::mem::take(&mut lock(&self.state).troubles);
@@ -173,7 +174,7 @@ impl Reader {
     }
 }
 
-/// The answer of a thread of its own, if it comes in time.
+/// The result of a separate thread, if it comes in time.
 pub fn within<T: Send + 'static>(patience: Duration, ask: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (answer, answered) = channel();
     let run = move || {

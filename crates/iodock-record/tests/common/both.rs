@@ -1,4 +1,4 @@
-//! Recording by bpf and by ptrace in a folder of its own, and what was recorded, call by call.
+//! Records with bpf and ptrace in separate folders, and reads the results, call by call.
 // Each test file uses a part of it.
 #![allow(dead_code)]
 
@@ -21,7 +21,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 pub struct Place(pub PathBuf, #[allow(dead_code)] MutexGuard<'static, ()>);
 
-/// A folder to record in, or `None`, said, where nothing can be recorded by bpf.
+/// A folder for recordings, or `None` with a message if bpf can't record here.
 pub fn place(name: &str) -> Option<Place> {
     if let Err(error) = named("bpf") {
         eprintln!("skipped: {error}");
@@ -35,7 +35,7 @@ pub fn place(name: &str) -> Option<Place> {
 
 pub struct Recorded {
     pub outcome: RecordOutcome,
-    /// Those told by the recorder, and those found afterwards.
+    /// Losses reported by the recorder, and those found afterwards.
     pub losses: Losses,
     pub records: Vec<Record>,
     /// First path and arguments of each record.
@@ -109,8 +109,8 @@ impl Recorded {
         })
     }
 
-    /// Calls, errors, and bytes, by name. Other results (descriptors, addresses, process ids) depend on which
-    /// thread comes first.
+    /// Calls, errors, and bytes, by name. Other results (descriptors, addresses, process ids) depend on the
+    /// order of threads.
     pub fn counts(&self) -> BTreeMap<String, (u64, u64, i64)> {
         let mut counts = BTreeMap::new();
         for (raw, _) in self.calls() {
@@ -139,7 +139,7 @@ impl Recorded {
         ends.collect()
     }
 
-    /// Everything of each of the first thread's calls but its times.
+    /// All fields of each of the first thread's calls except its times.
     pub fn fields(&self) -> Vec<String> {
         let first = self.calls().next().map(|(raw, _)| raw.tid);
         self.calls()

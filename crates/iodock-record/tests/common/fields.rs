@@ -1,14 +1,14 @@
-//! A call as text, to be compared.
+//! A call as text, for comparison.
 
 use iodock_event::RawCall;
 
-/// Everything of a call but its times; results that are addresses or process ids don't compare.
+/// All fields of a call except its times; results that are addresses or process ids are not comparable.
 pub fn fields(raw: &RawCall, path: &str) -> String {
     let result = match raw.call.name().as_str() {
         "mmap" | "fork" | "vfork" | "clone" | "clone3" => 0,
         _ => raw.result,
     };
-    // Where the test itself prints may be a file, which grows.
+    // The test's own output may be a file, which grows.
     let size = if (0..=2).contains(&raw.fd) { 0 } else { raw.stat_size };
     format!(
         "{} fd {} {} requested {} offset {} {} argument {} flags {:x} stat {} {size} result {result} {:?} {} {path}",

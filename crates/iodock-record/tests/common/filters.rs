@@ -1,7 +1,7 @@
-//! Calls that the kernel refuses, as others do than the one that runs here.
+//! Refuses calls, as kernels other than the present one do.
 
-/// Refuses a call with `error` on this thread, in its threads and programs; with an argument (which, and its value) only where it is
-/// given that. False where filters can't be had.
+/// Refuses a call with `error` on this thread, and in its threads and programs; with an argument (index and
+/// value) only if it has that value. False if filters are not available.
 pub fn refuse(call: libc::c_long, argument: Option<(u32, u32)>, error: libc::c_int) -> bool {
     let number = std::mem::offset_of!(libc::seccomp_data, nr) as u32;
     let arguments = std::mem::offset_of!(libc::seccomp_data, args) as u32;
@@ -9,7 +9,7 @@ pub fn refuse(call: libc::c_long, argument: Option<(u32, u32)>, error: libc::c_i
     let load = |at: u32| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, at);
     let is_equal = |to: u8, k: u32| statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, to, k);
     let give = |k: u32| statement(libc::BPF_RET | libc::BPF_K, 0, k);
-    // Without an argument the number is looked at twice.
+    // Without an argument the number is compared twice.
     let (second, value) =
         argument.map_or((number, call as u32), |(which, value)| (arguments + 8 * which, value));
     let mut filter = [

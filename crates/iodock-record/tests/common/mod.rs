@@ -1,4 +1,4 @@
-//! Recording in a folder of its own, and what was recorded.
+//! Records in a temporary folder, and reads the result.
 // Each test file uses a part of it.
 #![allow(dead_code)]
 
@@ -41,7 +41,7 @@ impl Place {
         program.to_str().expect("text").into()
     }
 
-    /// One of this crate's own; `None` where that compiler is not there, or can't.
+    /// A program of this crate; `None` if that compiler is missing, or fails.
     pub fn compile_with(&self, compiler: &[&str], name: &str, program: &str) -> Option<String> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
         let program = self.0.join(program);

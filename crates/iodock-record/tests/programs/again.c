@@ -1,5 +1,6 @@
-/* Calls like the one before, and calls that are nearly so: again FILE. What a recorder that leaves out what it has told
- * already must not mix up: offsets, sizes, results, descriptors, calls, threads, CPUs, pauses, and 32-bit calls. */
+/* Repeats calls exactly, and with small differences: again FILE. A recorder that leaves out repeated
+ * values must not confuse offsets, sizes, results, descriptors, calls, threads, CPUs, pauses, and 32-bit
+ * calls. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -83,7 +84,7 @@ static void *elsewhere(void *unused) {
     return unused;
 }
 
-/* Threads and processes that end soon leave their stacks in the kernel to those that come. */
+/* Threads and processes that end soon leave their kernel stacks to new ones. */
 static void many(void) {
     for (int round = 0; round < 100; round++) {
         pthread_t threads[4];
@@ -98,7 +99,8 @@ static void many(void) {
     }
 }
 
-/* What does not fit a record of one word, by another thread on the same CPU between two calls that do. */
+/* Calls that do not fit a record of one word, made by another thread on the same CPU between two calls
+ * that do. */
 static pthread_barrier_t both;
 
 static void *between(void *unused) {

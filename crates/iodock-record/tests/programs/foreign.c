@@ -1,5 +1,6 @@
-/* 32-bit calls of a 64-bit program: one makes a child that shares the descriptors, and 70 are refused by a filter. And 50 of no number at
- * all. Where the kernel knows no 32-bit calls it ends with 77. foreign FILE */
+/* 32-bit calls of a 64-bit program: one creates a child that shares the descriptors, and 70 are refused by
+ * a filter. Also 50 calls without a valid number. Ends with 77 if the kernel has no 32-bit calls. foreign
+ * FILE */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/audit.h>

@@ -1,4 +1,4 @@
-/* Hands over a thousand requests, completions and messages at once, in FILE: many FILE */
+/* Submits a thousand requests, completions and messages at a time, in FILE: many FILE */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/aio_abi.h>

@@ -1,4 +1,5 @@
-/* Executes a program that may read files of the system only (Landlock); 77 where the kernel has no such thing. */
+/* Executes a program that may only read files of the system (Landlock); 77 if the kernel does not support
+ * this. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

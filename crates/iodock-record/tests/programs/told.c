@@ -1,5 +1,5 @@
-/* Writes into the file that it is given whether it was told of a library to load; with a second argument also how many arguments of 100 bytes
- * an exec of that program takes here. */
+/* Writes to the given file whether a library was preloaded; with a second argument also how many arguments
+ * of 100 bytes an exec of that program takes here. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>

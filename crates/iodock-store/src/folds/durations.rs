@@ -1,4 +1,4 @@
-//! How long calls took: their number by call, direction and duration in powers of two.
+//! Durations of calls: their number by call, direction and duration in powers of two.
 
 use super::{is_first_side, power_of_two, Rows};
 use crate::table::Cell;

@@ -1,9 +1,10 @@
-//! Small tables made of events while they are written, for questions that would otherwise go through all events
+//! Small tables made from events while these are written, for queries that would otherwise read all events
 //! for the sake of a few rows.
 //!
-//! The same as `src/iodock/program/relations/profile.py` says in SQL, which stores without these tables use; a test
-//! compares both. A short run has none, and a table that would be large is given up. Sums by file and task, which
-//! most questions need, are not among them: they cost import 70 ns an event, as much as they save a reader.
+//! `src/iodock/program/relations/profile.py` defines the same in SQL, for stores without these tables; a test
+//! compares both. A short run has none, and a table that would be large is given up. Sums by file and task,
+//! which most queries need, are not among them: they cost import 70 ns per event, as much as they save a
+//! reader.
 
 mod durations;
 mod opens;
@@ -25,9 +26,9 @@ const OPENINGS: &str = "stored_openings";
 const SLOW_CALLS: &str = "stored_slow_calls";
 /// Names of all of these tables.
 pub const NAMES: [&str; 3] = [DURATIONS, OPENINGS, SLOW_CALLS];
-/// Fewer events than this are gone through faster than a table is opened.
+/// Fewer events than this are read faster than a table is opened.
 const LEAST_EVENTS: u64 = 1 << 18;
-/// A table of more rows saves little.
+/// A table with more rows saves little.
 const MOST_ROWS: usize = 1 << 16;
 
 /// All of these tables of a store.
@@ -64,7 +65,7 @@ impl Folds {
 /// The rows of a table, a cell for each column of its schema.
 type Rows = Vec<Vec<Cell<'static>>>;
 
-/// Writes a table and notes it, unless it was given up.
+/// Writes a table and records it, unless it was given up.
 fn write_table(
     store: &Path,
     name: &str,
@@ -90,7 +91,7 @@ fn power_of_two(value: i64) -> u8 {
     }
 }
 
-/// A call with two rows counts once: on the side it reads from or the old name.
+/// A call with two rows counts once: at the end that it reads from, or at the old name.
 fn is_first_side(side: u8) -> bool {
     use iodock_event::Side;
     side != Side::Out as u8 && side != Side::New as u8

@@ -35,7 +35,7 @@ impl Opens {
             if flags == NO_FLAGS || flags & WRITING_FLAGS == 0 || self.given_up {
                 continue;
             }
-            // Flags of a write hold for that one alone.
+            // Flags of a write apply only to that write.
             if events.direction[row] == Direction::Neither as u8 {
                 let (file, utid, call) = (events.file[row], events.utid[row], events.call[row]);
                 let key = (file, utid, call, flags, events.errno[row]);

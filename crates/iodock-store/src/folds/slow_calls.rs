@@ -1,4 +1,4 @@
-//! Calls that took long, each by itself.
+//! Calls that took long, one by one.
 
 use super::{is_first_side, Rows, MOST_ROWS};
 use crate::table::Cell;
@@ -14,7 +14,7 @@ pub const SCHEMA: &str = "message slow_calls {
     optional int64 bytes;
 }";
 
-/// From this duration on a call is looked at singly, ns.
+/// Calls from this duration are listed individually, ns.
 const SLOW: i64 = 20_000_000;
 
 #[derive(Default)]

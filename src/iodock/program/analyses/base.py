@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Literal
 
 from iodock.program.relations.filters import Filters, duration_ns
 from iodock.program.relations.selection import Selection, select
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column, Totals
 from iodock.shared.errors import RequestError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 OptionType = Literal["int", "flag", "seconds", "keys", "choice", "column"]
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from iodock.program.analyses.base import Analysis, Option, Request, answer, select
 from iodock.program.analyses.counters import summary as counters
@@ -25,6 +23,9 @@ from iodock.program.store import Store
 from iodock.shared.answer import Answer, Totals
 from iodock.shared.errors import RequestError
 from iodock.shared.language import N_, fill
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def run(store: Store, asked: Request) -> Answer:

@@ -9,20 +9,22 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
-
-import duckdb
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from iodock import _native
 from iodock.program.store import guard
-from iodock.program.store.folds import EventFold, Folding
+from iodock.program.store.folds import EventFold, Folding, Groups, Places, places_in, places_of
 from iodock.program.store.schema import EVENTS, FOLDS, TABLES, StoreTable
 from iodock.program.store.seen import VIEWS
 from iodock.program.store.tables import AGAIN, StoredTables, first_line, named_in
+from iodock.shared.engine.bare import bare, whole
 from iodock.shared.engine.connection import MEMORY_LIMIT, connected
 from iodock.shared.engine.sql import quoted
 from iodock.shared.errors import QueryError, RequestError, StoreError
+
+if TYPE_CHECKING:
+    # Loaded where an answer is Arrow: it takes long.
+    import pyarrow as pa
 
 KEPT = "kept"
 """Schema of tables that are stored for later queries; such a table hides the store's own of the same name."""
@@ -34,6 +36,8 @@ FOLDING = "folding"
 KEEP_ORDER = """SET disabled_optimizers = 'join_order,build_side_probe_side';
 SET enable_caching_operators = false"""
 KEPT_FIRST = f"SET search_path = '{KEPT},main'"
+FEW_ROWS = 2_000
+"""Loading Arrow takes longer than to exchange so many rows without it."""
 FREE_ORDER = "RESET disabled_optimizers; RESET enable_caching_operators"
 
 # Plausible values of the tables made at import, which reveal bytes that changed in them.
@@ -49,13 +53,13 @@ _CREDIBLE = {
 
 
 _WRONG_QUERY = (
-    duckdb.ParserException,
-    duckdb.SyntaxException,
-    duckdb.BinderException,
-    duckdb.CatalogException,
-    duckdb.InterruptException,
+    bare.ParserException,
+    bare.SyntaxException,
+    bare.BinderException,
+    bare.CatalogException,
+    bare.InterruptException,
 )
-_WRONG_VALUE = (duckdb.ConversionException, duckdb.OutOfRangeException)
+_WRONG_VALUE = (bare.ConversionException, bare.OutOfRangeException)
 
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 
@@ -103,14 +107,14 @@ class Engine:
         self._connection.execute(f"CREATE SCHEMA {KEPT}; CREATE SCHEMA {FOLDING}; {KEPT_FIRST}")
 
     @property
-    def _connection(self) -> duckdb.DuckDBPyConnection:
+    def _connection(self) -> bare.DuckDBPyConnection:
         """The connection of this thread: a connection answers one query at a time."""
         if not hasattr(self._own, "connection"):
             connection = self._connections[0].cursor()
             connection.execute(KEPT_FIRST)
             self._connections.append(connection)
             self._own.connection = connection
-        found: duckdb.DuckDBPyConnection = self._own.connection
+        found: bare.DuckDBPyConnection = self._own.connection
         return found
 
     def _name_tables(self, tables: Iterable[StoreTable]) -> None:
@@ -158,7 +162,7 @@ class Engine:
             self.keep(name, f'FROM main."{name}"')
             credible = f'SELECT bool_and(coalesce({_CREDIBLE[name]}, false)) FROM "{name}"'
             return self._connection.execute(credible).fetchall()[0][0] is not False
-        except (QueryError, duckdb.Error):
+        except (QueryError, bare.Error):
             return False
 
     def check(self) -> None:
@@ -177,29 +181,36 @@ class Engine:
             self._name_views(sql)
         except StoreError as error:
             raise QueryError(str(error), error.hint) from error
-        except duckdb.Error as error:
+        except bare.Error as error:
             raise self._query_error(error) from error
 
     def table(self, sql: str) -> pa.Table:
         """The whole result of a SELECT. Raises QueryError."""
+        from iodock.shared.engine.arrow import arrow_table
+
         self._check_named(sql)
         try:
-            return self._connection.sql(sql).to_arrow_table()
-        except duckdb.Error as error:
+            return arrow_table(self._connection, sql)
+        except bare.Error as error:
             raise self._query_error(error) from error
 
     def reader(self, sql: str, rows: int = 100_000) -> pa.RecordBatchReader:
         """The result of a SELECT, batch by batch, in the order of the rows of its first table. Raises
         QueryError."""
+        import pyarrow as pa
+
         self._check_named(sql)
         try:
+            whole()
             self._connection.execute(KEEP_ORDER)
             reader = self._connection.sql(sql).to_arrow_reader(rows)
-        except duckdb.Error as error:
+        except bare.Error as error:
             raise self._query_error(error) from error
         return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
 
     def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
         try:
             yield from reader
         except (OSError, pa.ArrowException) as error:
@@ -222,7 +233,7 @@ class Engine:
             answer = self._connection.execute(sql)
             names = [column[0] for column in answer.description]
             return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
-        except duckdb.Error as error:
+        except bare.Error as error:
             raise self._query_error(error) from error
 
     def keep(self, name: str, sql: str) -> None:
@@ -230,7 +241,7 @@ class Engine:
         self._check_named(sql)
         try:
             self._connection.execute(f'CREATE OR REPLACE TABLE {KEPT}."{name}" AS {sql}')
-        except duckdb.Error as error:
+        except bare.Error as error:
             raise self._query_error(error) from error
 
     def fold(self, name: str, fold: EventFold) -> bool:
@@ -240,7 +251,7 @@ class Engine:
         if self._stored is None:
             return False
         self._check_named(EVENTS.name)
-        places = None if fold.places is None else self.table(fold.places)
+        places = None if fold.places is None else self._places(fold.places)
         try:
             folding = Folding(self._stored.viewed(EVENTS), fold.name, places)
         except _native.NativeError:
@@ -250,6 +261,11 @@ class Engine:
         # One at a time, because the intermediate table always has the same name.
         with self._bringing:
             return self._run(name, fold, folding)
+
+    def _places(self, sql: str) -> Places:
+        if self._rows.get("files", FEW_ROWS) >= FEW_ROWS:
+            return places_in(self.table(sql))
+        return places_of((row["file_id"], row["place"]) for row in self.rows(sql))
 
     def _run(self, name: str, fold: EventFold, folding: Folding) -> bool:
         self._running.append(folding)
@@ -267,12 +283,19 @@ class Engine:
             return False
         finally:
             self._running.remove(folding)
-            with contextlib.suppress(duckdb.Error):
+            with contextlib.suppress(bare.Error):
                 self._connection.execute(f"DROP TABLE IF EXISTS {FOLDING}.groups")
 
-    def _take(self, groups: pa.Table, is_first: bool) -> None:
-        into = "CREATE OR REPLACE TABLE {} AS" if is_first else "INSERT INTO {}"
-        self._bring(into.format(f"{FOLDING}.groups"), groups)
+    def _take(self, groups: Groups, is_first: bool) -> None:
+        into = f"{'CREATE OR REPLACE TABLE' if is_first else 'INSERT INTO'} {FOLDING}.groups"
+        into += " AS" if is_first else ""
+        if groups.rows > FEW_ROWS:
+            self._bring(into, groups.arrow)
+            return
+        try:
+            self._connection.execute(f"{into} {groups.select}", groups.values)
+        except bare.Error as error:
+            raise self._query_error(error) from error
 
     def bring(self, name: str, rows: pa.Table) -> None:
         """Stores rows from outside of this store as a table of that name. Raises QueryError."""
@@ -280,13 +303,14 @@ class Engine:
             self._bring(f'CREATE OR REPLACE TABLE {KEPT}."{name}" AS', rows)
 
     def _bring(self, into: str, rows: pa.Table) -> None:
+        whole()
         try:
             self._connection.register("brought", rows)
             self._connection.execute(f"{into} FROM brought")
-        except duckdb.Error as error:
+        except bare.Error as error:
             raise self._query_error(error) from error
         finally:
-            with contextlib.suppress(duckdb.Error):
+            with contextlib.suppress(bare.Error):
                 self._connection.unregister("brought")
 
     def hold(self, table: str) -> None:
@@ -295,6 +319,8 @@ class Engine:
 
     def user_query(self, sql: str) -> pa.Table:
         """A query of a user: anything that returns rows. Raises QueryError and RequestError."""
+        import pyarrow as pa
+
         try:
             statements = len(self._connection.extract_statements(sql))
             if not statements:
@@ -307,9 +333,10 @@ class Engine:
             self._name_tables((*TABLES, *FOLDS))
             self._name_views(" ".join(view.name for view in VIEWS))
             self._connection.execute(FREE_ORDER)
+            whole()
             relation = self._connection.sql(sql)
             return pa.table({}) if relation is None else relation.to_arrow_table()
-        except duckdb.Error as error:
+        except bare.Error as error:
             raise self._query_error(error, asked=True) from error
 
     def interrupt(self) -> None:
@@ -318,7 +345,7 @@ class Engine:
             folding.stop()
         # An engine that is being closed has no connection.
         for connection in list(self._connections):
-            with contextlib.suppress(duckdb.Error):
+            with contextlib.suppress(bare.Error):
                 connection.interrupt()
 
     def close(self) -> None:
@@ -330,7 +357,7 @@ class Engine:
 
     def _query_error(self, error: Exception, asked: bool = False) -> QueryError:
         """ASKED: a user wrote the query, so the query itself may be wrong."""
-        if isinstance(error, duckdb.OutOfMemoryException):
+        if isinstance(error, bare.OutOfMemoryException):
             return QueryError(
                 f"the query needs more memory than {MEMORY_LIMIT}", "ask for fewer rows or keys"
             )

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from iodock import _native
+
+if TYPE_CHECKING:
+    # Small folds do without, and it takes long to load.
+    import pyarrow as pa
+
+_TYPES = {
+    "int64": ("q", "BIGINT"),
+    "uint32": ("I", "UINTEGER"),
+    "uint16": ("H", "USMALLINT"),
+    "uint8": ("B", "UTINYINT"),
+    "int8": ("b", "TINYINT"),
+    "double": ("d", "DOUBLE"),
+}
+"""Arrow's name of a type -> Python's code for it, and the engine's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +37,76 @@ class EventFold:
     """A SELECT of `file_id place` (UINTEGER, not null), if files are folded by place."""
 
 
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Rows of a fold, column by column: name, type, values and which are there, as they lie in memory."""
+
+    rows: int
+    columns: Sequence[tuple[str, str, bytes, bytes | None]]
+
+    @property
+    def select(self) -> str:
+        """SQL of the rows, with a parameter for each of `values`."""
+        names = [f'unnest($c{at}::{_TYPES[kind][1]}[]) AS "{name}"' for at, (name, kind, *_) in self._all]
+        return f"SELECT {', '.join(names)}"
+
+    @property
+    def values(self) -> dict[str, list[Any]]:
+        """The columns as Python's numbers."""
+        return {f"c{at}": _listed(_TYPES[kind][0], of, valid) for at, (_, kind, of, valid) in self._all}
+
+    @property
+    def arrow(self) -> pa.Table:
+        """The same without copying."""
+        import pyarrow as pa
+
+        return pa.table(
+            {
+                name: pa.Array.from_buffers(
+                    pa.type_for_alias(kind),
+                    self.rows,
+                    [None if valid is None else pa.py_buffer(valid), pa.py_buffer(values)],
+                )
+                for name, kind, values, valid in self.columns
+            }
+        )
+
+    @property
+    def _all(self) -> Iterable[tuple[int, tuple[str, str, bytes, bytes | None]]]:
+        return enumerate(self.columns)
+
+
+def _listed(code: str, values: bytes, valid: bytes | None) -> list[Any]:
+    numbers: list[Any] = array(code, values).tolist()
+    if valid is None:
+        return numbers
+    return [one if valid[at >> 3] >> (at & 7) & 1 else None for at, one in enumerate(numbers)]
+
+
+Places = tuple[bytes, bytes]
+"""Files and the place of each, as unsigned numbers of 32 bits lie in memory."""
+
+
+def places_of(rows: Iterable[tuple[int, int]]) -> Places:
+    """Of `file_id` and `place`."""
+    files, places = array("I"), array("I")
+    for file, place in rows:
+        files.append(file)
+        places.append(place)
+    return files.tobytes(), places.tobytes()
+
+
+def places_in(rows: pa.Table) -> Places:
+    """Of the same as a table; none is null."""
+    return _numbers(rows["file_id"]), _numbers(rows["place"])
+
+
 class Folding:
     """One pass over the events in several files. Another thread may stop it."""
 
-    def __init__(self, paths: Sequence[Path], name: str, places: pa.Table | None) -> None:
-        """PLACES: `file_id place`. Raises NativeError if this is not possible."""
-        by_file = None
-        if places is not None:
-            by_file = (_numbers(places["file_id"]), _numbers(places["place"]))
-        self._folding = _native.EventFolding(list(paths), name, by_file)
+    def __init__(self, paths: Sequence[Path], name: str, places: Places | None) -> None:
+        """Raises NativeError if this is not possible."""
+        self._folding = _native.EventFolding(list(paths), name, places)
         self.stopped = False
 
     @property
@@ -39,10 +114,10 @@ class Folding:
         """Total number of events."""
         return self._folding.rows
 
-    def tables(self) -> Iterator[pa.Table]:
-        """The groups, part by part; no table if there are none. Raises NativeError, KeyboardInterrupt."""
+    def tables(self) -> Iterator[Groups]:
+        """The groups, part by part; no part if there are none. Raises NativeError, KeyboardInterrupt."""
         while table := self._folding.next_table():
-            yield _as_arrow(*table)
+            yield Groups(*table)
 
     def stop(self) -> None:
         """The part in progress is the last, and raises NativeError."""
@@ -58,15 +133,3 @@ def _numbers(column: pa.ChunkedArray) -> bytes:
 def _bytes(chunk: pa.Array) -> bytes:
     made: bytes = chunk.buffers()[1].slice(4 * chunk.offset, 4 * len(chunk)).to_pybytes()
     return made
-
-
-def _as_arrow(rows: int, columns: Sequence[tuple[str, str, bytes, bytes | None]]) -> pa.Table:
-    made = {
-        name: pa.Array.from_buffers(
-            pa.type_for_alias(kind),
-            rows,
-            [None if valid is None else pa.py_buffer(valid), pa.py_buffer(values)],
-        )
-        for name, kind, values, valid in columns
-    }
-    return pa.table(made)

@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import duckdb
-
+from iodock.shared.engine.bare import bare
 from iodock.shared.errors import QueryError
 
 HINT = "--unsafe (in Python: unsafe=True) lets a query do all that you may do yourself"
@@ -40,8 +39,8 @@ _OPTIONS = re.compile(r"(?s)\s*\([^()]*\)\s*")
 _LIKE_A_FILE = re.compile(r"[/\\.:*]")
 
 
-def check(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """Raises QueryError for a query that may do more than read the store, and duckdb.Error for invalid
+def check(connection: bare.DuckDBPyConnection, sql: str) -> None:
+    """Raises QueryError for a query that may do more than read the store, and bare.Error for invalid
     SQL."""
     kind = _kind(connection, sql)
     if kind == "EXPLAIN":
@@ -51,7 +50,7 @@ def check(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     _check_parts(_parsed(connection, sql))
 
 
-def _kind(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
+def _kind(connection: bare.DuckDBPyConnection, sql: str) -> str:
     """Raises QueryError: there is no statement, or more than one."""
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
@@ -60,18 +59,18 @@ def _kind(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
     return statements[0].type.name
 
 
-def _explained(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
+def _explained(connection: bare.DuckDBPyConnection, sql: str) -> str:
     """The subject of an EXPLAIN. The word may be followed by options in brackets, or by a query in
     brackets."""
     rest = _EXPLAIN.sub("", sql, count=1)
     try:
         connection.extract_statements(rest)
-    except duckdb.Error:
+    except bare.Error:
         rest = _OPTIONS.sub("", rest, count=1)
     return rest
 
 
-def closed(connection: duckdb.DuckDBPyConnection, files: list[str]) -> None:
+def closed(connection: bare.DuckDBPyConnection, files: list[str]) -> None:
     """Closes the engine permanently: it may open only these files and its own temporary ones."""
     # Names of Python variables must not act as tables.
     connection.execute("SET python_enable_replacements = false")
@@ -81,7 +80,7 @@ def closed(connection: duckdb.DuckDBPyConnection, files: list[str]) -> None:
 
 def refusal(error: Exception, said: str) -> QueryError | None:
     """The message for a query that the closed engine refused; None for other errors."""
-    if not isinstance(error, duckdb.PermissionException):
+    if not isinstance(error, bare.PermissionException):
         return None
     named = re.search(r'"([^"]*)"', said)
     where = f" {named.group(1)}" if named else " other files"
@@ -106,7 +105,7 @@ def _instead(kind: str) -> str:
     return instead.get(kind, HINT)
 
 
-def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
+def _parsed(connection: bare.DuckDBPyConnection, sql: str) -> Any:
     """The statement as the engine's own parser understands it."""
     (text,) = connection.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()[0]
     try:

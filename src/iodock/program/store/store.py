@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from iodock import _native
 from iodock.program.store.engine import Engine
@@ -17,6 +15,9 @@ from iodock.program.store.folds import EventFold
 from iodock.program.store.manifest import Manifest, read_manifest
 from iodock.program.store.schema import TABLES
 from iodock.shared.errors import IodockError, RequestError, StoreError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Progress = Callable[[int, int], None]
 

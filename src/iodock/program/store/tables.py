@@ -11,11 +11,10 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
-import duckdb
-
 from iodock.program.store.schema import FOLDS, TABLES, StoreTable
 from iodock.program.store.seen import VIEWS
 from iodock.shared.engine import checksums
+from iodock.shared.engine.bare import bare
 from iodock.shared.engine.sql import quoted
 from iodock.shared.errors import StoreError
 
@@ -29,7 +28,7 @@ class StoredTables:
         self,
         folder: Path,
         checksums: Mapping[str, str],
-        connection: Callable[[], duckdb.DuckDBPyConnection],
+        connection: Callable[[], bare.DuckDBPyConnection],
     ) -> None:
         """CHECKSUMS: of files by their names in the store, from the manifest. CONNECTION: of the calling
         thread."""
@@ -67,7 +66,7 @@ class StoredTables:
         there = [table for table in (*TABLES, *FOLDS) if self._viewed.get(table.name)]
         try:
             counted = self._counted([path for table in there for path in self._viewed[table.name]])
-        except duckdb.Error:
+        except bare.Error:
             counted = {}
         for table in there:
             try:
@@ -93,10 +92,10 @@ class StoredTables:
             return None
         try:
             return self._select(table, paths)
-        except duckdb.Error as error:
+        except bare.Error as error:
             raise self._unreadable(table, error) from error
 
-    def _unreadable(self, table: StoreTable, error: duckdb.Error) -> StoreError:
+    def _unreadable(self, table: StoreTable, error: bare.Error) -> StoreError:
         where = self.damaged([table]) or self.folder / table.files
         message = f"{where}: can't be read: {self.named(first_line(error))}"
         return StoreError(message, f"the file is damaged: {AGAIN}")
@@ -161,9 +160,9 @@ class StoredTables:
                     return self._shown(path)
                 try:
                     self._connection().execute(f"SELECT max(hash(COLUMNS(*))) FROM {_source([path])}")
-                except duckdb.InterruptException:
+                except bare.InterruptException:
                     return None
-                except duckdb.Error:
+                except bare.Error:
                     return self._shown(path)
         return None
 
@@ -192,7 +191,7 @@ class StoredTables:
         paths = self._viewed[table.name]
         try:
             known = counted or self._counted(paths)
-        except duckdb.Error as error:
+        except bare.Error as error:
             raise self._unreadable(table, error) from error
         found = sum(known[str(path)] for path in paths)
         if expected is not None and found != expected:

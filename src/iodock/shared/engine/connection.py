@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import tempfile
 
-import duckdb
+from iodock.shared.engine.bare import bare
 
 MEMORY_LIMIT = "600MB"
 THREADS = 2
 
 
-def connected() -> duckdb.DuckDBPyConnection:
+def connected() -> bare.DuckDBPyConnection:
     """A separate engine; data that exceed its memory limit go to the temporary folder."""
-    return duckdb.connect(
+    return bare.connect(
         config={
             "memory_limit": MEMORY_LIMIT,
             "threads": THREADS,

@@ -1,4 +1,4 @@
-//! May programs be loaded into this kernel by this process?
+//! Checks whether this process may load programs into this kernel.
 
 use crate::error::Refusal;
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
@@ -7,13 +7,13 @@ use std::{fs, os::unix::fs::MetadataExt, path::Path};
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 const CAP_BPF: u64 = 1 << 39;
-/// Where a kernel that is built with CONFIG_DEBUG_INFO_BTF describes its types.
+/// Description of the types of a kernel that is built with CONFIG_DEBUG_INFO_BTF.
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
-/// The first process id namespace has this inode on every kernel (PROC_PID_INIT_INO).
+/// The first pid namespace has this inode on every kernel (PROC_PID_INIT_INO).
 const FIRST_NAMESPACE: u64 = 0xEFFF_FFFC;
 const INSTEAD: &str = "choose --backend rewrite or ptrace";
 
-/// Why not, as far as that can be known without trying.
+/// The reason why not, as far as it is known without trying.
 pub fn refusal() -> Option<Refusal> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     if !has_rights(&status) {
@@ -38,8 +38,8 @@ pub fn refusal() -> Option<Refusal> {
     None
 }
 
-/// Does the kernel let the smallest program in? A container's filter or lockdown may forbid what capabilities
-/// allow, and before Linux 5.12 some of ours would be refused.
+/// Whether the kernel accepts the smallest program. A container's filter or lockdown may forbid what
+/// capabilities allow, and before Linux 5.12 some of our programs would be rejected.
 pub fn is_let_in() -> bool {
     is_new_enough(&crate::places::kernel()) && loads_a_program()
 }
@@ -82,7 +82,7 @@ fn has_rights(status: &str) -> bool {
     bits & CAP_SYS_ADMIN != 0 || bits & (CAP_BPF | CAP_PERFMON) == CAP_BPF | CAP_PERFMON
 }
 
-/// What the kernel said when it was tried.
+/// The kernel's error when loading was tried.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub fn load_refusal(error: &iodock_bpf::error::LoadError) -> Refusal {
     let hint = match error.errno {

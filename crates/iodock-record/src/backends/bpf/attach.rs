@@ -1,4 +1,4 @@
-//! Following processes that run already, or all of a cgroup.
+//! Attaches to running processes, or to all of a cgroup.
 
 use super::follow::{Following, Purpose};
 use super::group::Group;

@@ -1,4 +1,4 @@
-//! Emptying the kernel's buffers until all that is followed has ended, or a signal asks to stop.
+//! Empties the kernel's buffers until all followed processes have ended, or a stop signal arrives.
 
 use super::group::Group;
 use super::keeper::{Keeper, Kept, Queue};
@@ -19,25 +19,25 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::{io, thread, time::Duration};
 
-/// How often the buffers are emptied: in openat's records, of some 150 bytes, a CPU fills 1 MiB meanwhile.
+/// Interval of emptying the buffers: in this time a CPU fills 1 MiB with openat's records of some 150 bytes.
 const PULSE_MS: i32 = 10;
-/// Or as often as that, where a CPU had no more than so many bytes, and has buffers that are not soon full all the same.
+/// Interval if a CPU had no more than this number of bytes, and its buffers are large enough.
 const CALM_PULSE_MS: i32 = 20;
 const CALM_BYTES: u64 = 256 << 10;
 const CALM_BUFFER: usize = 4 << 20;
-/// So long, or until they are so many bytes, records are collected before they are written: a file system takes a large
-/// write for a third of what the same bytes cost it in small ones, and who writes is woken less often.
+/// Time, or number of bytes, for which records are collected before they are written: one large write costs a
+/// file system a third of the same bytes in small ones, and the writer wakes up less often.
 const COLLECTED_NS: u64 = 50_000_000;
 const COLLECTED_BYTES: usize = 256 << 10;
 const SECOND: i64 = 1_000_000_000;
 
 /// What is followed.
 pub enum Purpose {
-    /// A child of ours and what it starts; with a descriptor that becomes readable when it ends.
+    /// A child process and its descendants; with a descriptor that becomes readable when it ends.
     Launched { root: libc::pid_t, handle: Option<OwnedFd> },
-    /// Processes that ran before, and what they start.
+    /// Processes that were running before, and their descendants.
     Attached,
-    /// Whatever is in a cgroup, until a signal.
+    /// Everything in a cgroup, until a signal.
     Group(Group),
 }
 
@@ -45,7 +45,7 @@ impl Purpose {
     pub fn launched(root: libc::pid_t) -> Purpose {
         // SAFETY: gives a new descriptor or fails.
         let handle = unsafe { libc::syscall(libc::SYS_pidfd_open, root, 0) } as libc::c_int;
-        // SAFETY: ours alone.
+        // SAFETY: the descriptor is owned here alone.
         let handle = (handle >= 0).then(|| unsafe { OwnedFd::from_raw_fd(handle) });
         Purpose::Launched { root, handle }
     }
@@ -56,11 +56,11 @@ pub struct Following<'a> {
     reader: Reader<'a>,
     watch: Watch<'a>,
     queue: Queue,
-    /// What was taken and not handed over yet, since that time.
+    /// Records taken but not handed over yet, since that time.
     round: Round,
     begun: u64,
     pulse_ms: i32,
-    /// The recorder's own, for the next round.
+    /// The recorder's own notes, for the next round.
     notes: Vec<u64>,
     clock: &'a Clock,
     control: &'a Control,
@@ -71,9 +71,9 @@ pub struct Following<'a> {
     stopped: bool,
     stopping: StopAlong,
     last_look: i64,
-    /// Tasks that were gone at the last look, though their end was not seen.
+    /// Tasks that were missing at the last look, although their end was not recorded.
     missing: HashSet<u32>,
-    /// What was lost in the kernel, as it was looked at last, and what of that was not given to who writes it.
+    /// Losses in the kernel at the last look, and those that the writer does not know yet.
     lost: Losses,
     untold: Losses,
 }
@@ -110,7 +110,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Follows the child of ours that will execute the program.
+    /// Follows the child process that will execute the program.
     pub fn root(&mut self, pid: u32, command: &[u8]) {
         let now = self.now();
         notes::root(&mut self.notes, pid, command, now);
@@ -118,7 +118,7 @@ impl<'a> Following<'a> {
         self.programs.follow(pid);
     }
 
-    /// To the end, on this thread, and writes what comes on another.
+    /// Follows to the end on this thread, and writes on another.
     pub fn run(mut self, keeper: Keeper<'a>, begin: impl FnOnce()) -> Followed {
         thread::scope(|scope| {
             let keeper = scope.spawn(|| keeper.run());
@@ -137,7 +137,7 @@ impl<'a> Following<'a> {
             self.drain(STRAGGLER_NS);
             if self.exit.is_some() && !self.watch.lives.is_empty() {
                 self.drain(0);
-                // Whose end was seen may have made another on a CPU that was looked at before.
+                // A task whose end was recorded may have created another one on a CPU that was read before.
                 if self.watch.lives.is_empty() {
                     self.drain(0);
                 }
@@ -152,7 +152,7 @@ impl<'a> Following<'a> {
         while !self.queue.has_room() {
             thread::sleep(Duration::from_millis(1));
         }
-        // Those that run on.
+        // Tasks that continue.
         let now = self.now();
         for (tid, _) in self.watch.lives.all() {
             self.programs.note_run(&mut self.notes, tid, now);
@@ -160,7 +160,7 @@ impl<'a> Following<'a> {
         self.drain(0);
     }
 
-    /// Stops the recorder if all that it started stands still.
+    /// Stops the recorder if everything that it started is stopped.
     fn stop_along(&mut self) {
         let Purpose::Launched { root, .. } = self.purpose else { return };
         if self.exit.is_none() {
@@ -179,7 +179,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Until the first process ends, or the next pulse.
+    /// Waits until the first process ends, or the next pulse.
     fn wait(&mut self) {
         let handle = match &self.purpose {
             Purpose::Launched { handle: Some(handle), .. } if self.exit.is_none() => handle.as_raw_fd(),
@@ -203,8 +203,8 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// A signal sent to the recorder is meant for the program; a second one, or cancelling, kills it. What
-    /// ran before runs on.
+    /// A signal sent to the recorder is passed on to the program; a second one, or cancelling, kills it.
+    /// Processes that were running before continue.
     fn heed_signals(&mut self) {
         let received = self.control.received();
         let cancelled = self.control.is_cancelled();
@@ -232,10 +232,10 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Follows a process that runs already, with all its threads, while it may be making new ones.
+    /// Follows a running process with all its threads, while it may be creating new ones.
     ///
     /// # Errors
-    /// It is not there.
+    /// It does not exist.
     pub fn attach(&mut self, pid: u32) -> io::Result<()> {
         loop {
             let threads = process::threads(pid)?;
@@ -245,14 +245,14 @@ impl<'a> Following<'a> {
             }
             let mut has_room = true;
             for tid in new {
-                // What it does from now on ends later.
+                // Calls that it makes from now on end later.
                 let now = self.now();
                 match self.programs.follow(tid) {
                     Follow::New => {
                         self.watch.begins(tid, pid);
                         notes::attached(&mut self.notes, tid, pid, now);
                     }
-                    // Born to one that is followed: the record of that is on its way.
+                    // Its parent is followed already: the record of its creation will arrive.
                     Follow::Already => self.watch.begins(tid, pid),
                     Follow::Full => has_room = false,
                 }
@@ -264,23 +264,24 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Processes that came into the cgroup otherwise than by being born there.
+    /// Follows processes that entered the cgroup in another way than by fork.
     fn look_for_members(&mut self) {
         let Purpose::Group(group) = &mut self.purpose else { return };
         let new: Vec<u32> = group.members().into_iter().filter(|&pid| !self.watch.lives.has(pid)).collect();
         for pid in new {
-            // It may have gone already.
+            // It may have ended already.
             let _ = self.attach(pid);
         }
     }
 
-    /// Processes that are followed now. The id of one whose end was not seen may be a stranger's by now.
+    /// Processes that are followed now. If the end of one was not recorded, its id may belong to another
+    /// process by now.
     fn followed_processes(&self) -> HashSet<u32> {
         let lives = self.watch.lives.all();
         lives.filter(|&(tid, _)| self.programs.follows(tid)).map(|(_, tgid)| tgid).collect()
     }
 
-    /// Tasks whose end was not seen: they had ended when they were attached to, or there was no room for it.
+    /// Removes tasks whose end was not recorded: they had ended before we attached, or the record was lost.
     fn forget_the_gone(&mut self) {
         let may_be_missed =
             self.exit.is_some() || self.programs.dropped() > 0 || self.programs.untracked() > 0;
@@ -292,7 +293,7 @@ impl<'a> Following<'a> {
         };
         let missing: HashSet<u32> = self.watch.lives.all().filter(is_gone).map(|(tid, _)| tid).collect();
         let now = self.now();
-        // A moment ago the record of its end may have been on its way.
+        // A moment ago the record of its end may not have arrived yet.
         for &tid in missing.intersection(&self.missing) {
             notes::gone(&mut self.notes, tid, now);
             self.watch.ends(tid, 0);
@@ -300,7 +301,7 @@ impl<'a> Following<'a> {
         self.missing = missing;
     }
 
-    /// Has what was lost since the last time written down, in case that the recorder is killed.
+    /// Has new losses written to the journal, in case the recorder is killed.
     fn note_losses(&mut self) {
         let growth = self.growth_of_losses();
         self.untold.merge(&growth);
@@ -325,8 +326,8 @@ impl<'a> Following<'a> {
         (self.clock.now() - self.clock.epoch()) as u64
     }
 
-    /// Takes all records out of the buffers, unless too much waits to be written; of births and ends those
-    /// of the last `age` ns are not believed yet.
+    /// Takes all records out of the buffers, unless too much waits to be written; births and ends of the last
+    /// `age` ns are not processed yet.
     fn drain(&mut self, age: u64) {
         if !self.queue.has_room() {
             return;
@@ -352,7 +353,8 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// `most`: the bytes that one CPU had. Who looks for new members of a cgroup does that often.
+    /// `most`: bytes of the fullest CPU. If the members of a cgroup are checked, this happens at this
+    /// interval.
     fn next_pulse(&self, most: u64) -> i32 {
         let looks_for_members = matches!(self.purpose, Purpose::Group(_));
         let is_calm = most <= CALM_BYTES && self.programs.buffer_size >= CALM_BUFFER;
@@ -363,7 +365,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Gives what was taken up to `end` to who writes it.
+    /// Passes what was taken up to `end` to the writer.
     fn hand_over(&mut self, end: u64) {
         let mut round = std::mem::take(&mut self.round);
         if !round.words.is_empty() {
@@ -373,7 +375,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Why the program could not be executed, if that is what happened.
+    /// The reason why the program could not be executed, if so.
     fn exec_error(&self) -> Option<io::Error> {
         let failed = !self.watch.launched && self.watch.exec_errno != 0;
         failed.then(|| io::Error::from_raw_os_error(self.watch.exec_errno))
@@ -396,17 +398,17 @@ impl<'a> Following<'a> {
     }
 }
 
-/// What came of it.
+/// Result of following.
 pub struct Followed {
     ended: Ended,
-    /// Of its losses those that the journal does not know yet.
+    /// Those of its losses that the journal does not contain yet.
     untold: Losses,
-    /// Why the program could not be executed, if that is what happened.
+    /// The reason why the program could not be executed, if so.
     pub exec_error: Option<io::Error>,
 }
 
 impl Followed {
-    /// Writes what was lost into the journal.
+    /// Writes the losses to the journal.
     pub fn told(self, journal: &mut JournalWriter) -> Ended {
         self.untold.counts.iter().for_each(|(&kind, &count)| journal.lose(kind, count));
         self.ended

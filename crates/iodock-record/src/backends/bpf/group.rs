@@ -1,4 +1,4 @@
-//! A cgroup and those below it: who is in there.
+//! A cgroup and its descendants: lists their processes.
 
 use crate::error::Refusal;
 use std::fs;
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 const ROOT: &str = "/sys/fs/cgroup";
 const MEMBERS: &str = "cgroup.procs";
-/// Folders below folders that are looked into, for a job and for its steps and tasks.
+/// Levels of subfolders that are searched, for a job and for its steps and tasks.
 const DEPTH: usize = 8;
-/// New folders are looked for once in so many looks at their members.
+/// New subfolders are searched once per this number of looks at members.
 const LOOKS: u32 = 50;
 
 pub struct Group {
@@ -36,7 +36,7 @@ impl Group {
         Ok(Group { folders: Vec::new(), path, looks: 0 })
     }
 
-    /// The processes in it now, but for this one.
+    /// The processes in it now, without this one.
     pub fn members(&mut self) -> Vec<u32> {
         if self.looks.is_multiple_of(LOOKS) {
             self.folders = below(&self.path, DEPTH);
@@ -50,7 +50,7 @@ impl Group {
     }
 }
 
-/// Where a group of that name may be: in version 1 each controller has a tree of its own.
+/// Possible folders of a group of that name: in version 1 each controller has its own tree.
 fn places(given: &Path) -> Vec<PathBuf> {
     let name = given.strip_prefix("/").unwrap_or(given);
     let trees = fs::read_dir(ROOT).into_iter().flatten().flatten().map(|entry| entry.path().join(name));

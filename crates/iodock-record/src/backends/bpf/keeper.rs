@@ -1,5 +1,5 @@
-//! Writing what was taken out of the buffers, on a thread of its own: a disk that stands still must not keep
-//! the buffers from being emptied.
+//! Writes the records taken out of the buffers, on a separate thread: a blocked disk must not prevent
+//! emptying the buffers.
 
 use super::round::Round;
 use super::{names, notes};
@@ -17,12 +17,12 @@ use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes that may wait to be written. Beyond that they stay in the buffers, and what comes then is lost.
+/// Bytes that may wait to be written. Beyond that, records stay in the buffers until these are full.
 const MOST_WAITING: usize = 256 << 20;
-/// Samples and usages are written that often.
+/// Interval of writing samples and usages.
 const TURN: Duration = Duration::from_secs(1);
 
-/// Between who takes and who writes.
+/// The queue between the reader and the writer.
 pub struct Queue {
     sender: Sender<Round>,
     spare: Receiver<Vec<u64>>,
@@ -34,14 +34,14 @@ impl Queue {
         self.waiting.load(Relaxed) < MOST_WAITING
     }
 
-    /// Memory for the next round, used before if there is some.
+    /// Memory for the next round, reused if possible.
     pub fn round(&self) -> Round {
         Round { words: self.spare.try_recv().unwrap_or_default(), ..Round::default() }
     }
 
     pub fn push(&self, round: Round) {
         self.waiting.fetch_add(round.words.len() * 8, Relaxed);
-        // Who writes is there until this is dropped.
+        // The writer exists until this is dropped.
         let _ = self.sender.send(round);
     }
 }
@@ -59,20 +59,20 @@ pub struct Keeper<'a> {
     failure: Option<String>,
 }
 
-/// What became of it.
+/// Result of the writer.
 pub struct Kept {
     pub failure: Option<String>,
     /// Records that could not be written.
     pub lost: u64,
-    /// Losses that the journal knows of.
+    /// Losses that the journal contains.
     pub told: Losses,
 }
 
 impl<'a> Keeper<'a> {
-    /// Makes the file of calls beside `journal`.
+    /// Creates the file of calls next to `journal`.
     ///
     /// # Errors
-    /// It can't be made.
+    /// It can't be created.
     pub fn new(
         journal: &'a mut JournalWriter,
         control: &'a Control,
@@ -94,7 +94,7 @@ impl<'a> Keeper<'a> {
         ))
     }
 
-    /// Until the queue is given up.
+    /// Runs until the queue is dropped.
     pub fn run(mut self) -> Kept {
         let mut turn = Instant::now() + TURN;
         loop {
@@ -121,9 +121,9 @@ impl<'a> Keeper<'a> {
         round.losses.counts.iter().for_each(|(&kind, &count)| self.journal.lose(kind, count));
         self.told.merge(&round.losses);
         round.mapped.iter().for_each(|mapped| self.control.faults.has_mapped(mapped));
-        // Looked for at once, and written behind the round: notes stand in the order of time.
+        // Read immediately, and written after the round: notes are in the order of time.
         let found = found_out(&round);
-        // The queue's room is that of the machine that wrote it: little endian.
+        // The words are in the byte order of the machine that wrote them: little endian.
         let result = self.calls.raw(bytes_of(&round.words));
         self.lost += if self.calls.has_failed() { rounds::records(&round.words) } else { 0 };
         note(&mut self.failure, result);
@@ -133,7 +133,7 @@ impl<'a> Keeper<'a> {
         }
         self.waiting.fetch_sub(round.words.len() * 8, Relaxed);
         round.words.clear();
-        // Nobody needs it at the end.
+        // At the end nothing uses it any more.
         let _ = self.spare.send(round.words);
     }
 
@@ -151,8 +151,8 @@ impl<'a> Keeper<'a> {
     }
 }
 
-/// What /proc tells of those that a round's records are about, as notes. An environment and a list of maps are there
-/// now, and may be gone a moment later.
+/// Reads from /proc what is needed about the processes of a round, as notes. Environment and maps exist now,
+/// and may be gone a moment later.
 fn found_out(round: &Round) -> Vec<u64> {
     let mut words = Vec::new();
     rounds::put_part(&mut words, rounds::NOTES, |out| {
@@ -170,7 +170,7 @@ fn found_out(round: &Round) -> Vec<u64> {
     words
 }
 
-/// The first failure is told.
+/// Keeps the first failure.
 fn note(failure: &mut Option<String>, result: Result<(), JournalError>) {
     if let Err(error) = result {
         failure.get_or_insert(format!("{error}; {}", error.hint()));

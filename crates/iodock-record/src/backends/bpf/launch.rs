@@ -1,4 +1,4 @@
-//! Launching a program that the kernel's programs follow.
+//! Launches a program that the kernel's programs follow.
 
 use super::allowed::load_refusal;
 use super::follow::{Following, Purpose};

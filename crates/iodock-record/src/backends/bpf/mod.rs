@@ -1,7 +1,7 @@
 //! Recording inside the kernel, for root: BPF programs on the tracepoints of system calls (`iodock_bpf`).
 //!
-//! Sees every call of every program, static ones too, stops none, and lets the program live on without its
-//! recorder.
+//! Sees every call of every program, including static ones, stops none, and the programs continue if the
+//! recorder ends.
 
 mod allowed;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

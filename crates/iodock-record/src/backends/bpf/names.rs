@@ -1,28 +1,30 @@
-//! Names of files of which pages came in and that no recorded process opened or mapped by a call: programs and what the
-//! kernel maps with them, files that were open or mapped before, and a file system's own data on its device.
+//! Names of files whose pages were loaded and that no recorded process opened or mapped by a call: programs
+//! and what the kernel maps with them, files that were open or mapped before, and a file system's own data on
+//! its device.
 
 use super::round::Unnamed;
 use iodock_event::FileIdentity;
 use std::fs;
 
-/// The name, if it can be found out now.
+/// The name, if it can be determined now.
 pub fn find(of: &Unnamed) -> Option<Vec<u8>> {
     if of.of_device {
         return device(of.file);
     }
-    // Our own: what every process has, such as the dynamic linker, when that process has ended already.
+    // Our own maps contain what every process has, such as the dynamic linker, if that process has ended
+    // already.
     let lists = [format!("/proc/{}/maps", of.pid), "/proc/self/maps".to_owned()];
     lists.iter().find_map(|list| mapped(&fs::read(list).ok()?, of.file))
 }
 
-/// `DEVNAME=vda1` among what the kernel says of it.
+/// `DEVNAME=vda1` in the kernel's description.
 fn device(file: FileIdentity) -> Option<Vec<u8>> {
     let says = fs::read_to_string(format!("/sys/dev/block/{}:{}/uevent", file.major(), file.minor())).ok()?;
     let name = says.lines().find_map(|line| line.strip_prefix("DEVNAME="))?;
     Some(format!("/dev/{name}").into_bytes())
 }
 
-/// What `pid` has in its memory now, each file once.
+/// The files that `pid` has mapped now, each once.
 pub fn mapped_by(pid: u32) -> Vec<(FileIdentity, Vec<u8>)> {
     let list = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
     let mut found: Vec<_> = list.split(|&byte| byte == b'\n').filter_map(line).collect();

@@ -1,5 +1,5 @@
-//! What the recorder notes itself, since no record shows it: who is followed, where it stands, and what it
-//! has open.
+//! Notes of the recorder about facts that no record contains: followed processes, their working directories,
+//! and their open files.
 
 use super::names;
 use crate::process;
@@ -12,11 +12,11 @@ use iodock_event::FileIdentity;
 /// The process that will execute the program, before it does.
 pub fn root(notes: &mut Vec<u64>, pid: u32, command: &[u8], now: u64) {
     begun(notes, (pid, pid), start::LAUNCHED, command, now);
-    // Ours are closed by its exec; it never sees them.
+    // Our descriptors are closed by its exec; it never has them.
     descriptors(notes, pid, O_CLOEXEC, now);
 }
 
-/// A thread that ran before.
+/// A thread that was running before.
 pub fn attached(notes: &mut Vec<u64>, tid: u32, tgid: u32, now: u64) {
     let command = if tid == tgid { process::command(tgid) } else { Vec::new() };
     begun(notes, (tid, tgid), start::ATTACHED, &command, now);
@@ -43,7 +43,7 @@ fn begun(notes: &mut Vec<u64>, (tid, tgid): (u32, u32), flags: u32, command: &[u
     put_note(notes, Kind::Start, tid, now, &fields, if is_leader { &pieces } else { &[] });
 }
 
-/// What a process has open, but for descriptors with one of the flags in `without`.
+/// The open descriptors of a process, without those that have one of the flags in `without`.
 fn descriptors(notes: &mut Vec<u64>, pid: u32, without: u64, now: u64) {
     for open in process::descriptors(pid).into_iter().filter(|open| open.snapshot.flags & without == 0) {
         let of = &open.snapshot;
@@ -53,7 +53,7 @@ fn descriptors(notes: &mut Vec<u64>, pid: u32, without: u64, now: u64) {
     }
 }
 
-/// A task that ended unseen.
+/// A task whose end was not recorded.
 pub fn gone(notes: &mut Vec<u64>, tid: u32, now: u64) {
     put_note(notes, Kind::Gone, tid, now, &[], &[]);
 }

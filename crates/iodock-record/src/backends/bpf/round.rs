@@ -1,4 +1,4 @@
-//! What is taken out of the buffers at a time, and what of it must be known while the program runs.
+//! The records taken out of the buffers at a time, and what must be known from them while the program runs.
 
 use crate::control::Control;
 use crate::faults::Mapped;
@@ -15,23 +15,24 @@ const PAGE_BYTES: i64 = 4096;
 const GENERAL_WORDS: usize = 10;
 const EXIT_WORDS: usize = 7;
 
-/// The records taken, and what is to be done because of them by who has time.
+/// The records taken, and the follow-up work for a thread that has time.
 #[derive(Default)]
 pub struct Round {
     pub words: Vec<u64>,
-    /// Processes that have executed a program, and when (monotonic ns): their ranks are to be found out.
+    /// Processes that executed a program, and when (monotonic ns): their ranks must be determined.
     pub executed: Vec<(u32, u64)>,
     /// Files that were mapped.
     pub mapped: Vec<Mapped>,
     pub usages: Vec<TaskUsage>,
-    /// Files of which pages came in and whose names no record tells, and the process and thread that brought them.
+    /// Files whose pages were loaded and whose names no record contains, with the process and thread that
+    /// loaded them.
     pub unnamed: Vec<Unnamed>,
-    /// What was lost in the kernel since the last round that told so.
+    /// Losses in the kernel since the last round that contained any.
     pub losses: Losses,
 }
 
 impl Round {
-    /// Is there something to be found out about processes that may be gone soon?
+    /// Whether something must be read about processes that may end soon.
     pub fn is_urgent(&self) -> bool {
         !(self.executed.is_empty() && self.mapped.is_empty() && self.unnamed.is_empty())
     }
@@ -43,14 +44,14 @@ pub struct Unnamed {
     pub tid: u32,
     pub time: u64,
     pub file: FileIdentity,
-    /// They are a block device's own pages.
+    /// The pages are a block device's own.
     pub of_device: bool,
 }
 
-/// What a call's number says about it.
+/// Properties of a call number.
 #[derive(Clone, Copy, Default)]
 struct Meaning {
-    /// Takes descriptors away, which matters to other threads' calls in flight.
+    /// Closes descriptors, which affects other threads' calls in flight.
     cuts: bool,
     maps: bool,
     executes: bool,
@@ -62,23 +63,23 @@ enum Life {
     Ended { tid: u32, status: i32 },
 }
 
-/// Looks at records as they pass, in each CPU's order.
+/// Examines records in each CPU's order.
 pub struct Watch<'a> {
     control: &'a Control,
     meanings: Vec<Meaning>,
     epoch: i64,
     pub lives: Lives,
-    /// Births and ends, not yet in the order of all CPUs.
+    /// Births and ends, not yet sorted across CPUs.
     pending: Vec<(u64, Life)>,
     /// A process of several threads was seen.
     threaded: bool,
-    /// A descriptor was taken away that another thread may be using.
+    /// A descriptor was closed that another thread may be using.
     pub cuts: bool,
-    /// The process that will execute the program, and whether it has.
+    /// The process that will execute the program, and whether it has done so.
     root: u32,
     pub launched: bool,
     pub exec_errno: i32,
-    /// Files of the page cache whose names are told, or were asked for.
+    /// Files of the page cache whose names are known, or were requested.
     told: HashSet<FileIdentity>,
 }
 
@@ -162,7 +163,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Of several threads, or born a moment ago.
+    /// It has several threads, or was created a moment ago.
     fn is_shared(&self, tid: u32) -> bool {
         !self.lives.has(tid) || self.lives.shared_process(tid).is_some() || !self.pending.is_empty()
     }
@@ -175,7 +176,7 @@ impl<'a> Watch<'a> {
             let pid = self.lives.process_of(tid).unwrap_or(tid);
             round.mapped.push(Mapped { pid, address: words[3], length: words[5], flags: words[7] });
         }
-        // Of all that we do in the child ourselves, an exec that fails.
+        // Of all calls that our code makes in the child, only an exec that fails.
         if meaning.executes && failed && !self.launched && tid == self.root {
             self.exec_errno = -result as i32;
         }
@@ -203,7 +204,7 @@ impl<'a> Watch<'a> {
         self.pending.push((record.time(), Life::Ended { tid: record.tid(), status: status as i32 }));
     }
 
-    /// Takes note of the births and ends of up to `until`, monotonic ns.
+    /// Processes the births and ends up to `until`, monotonic ns.
     pub fn settle(&mut self, until: u64) {
         self.pending.sort_by_key(|&(time, _)| time);
         let count = self.pending.partition_point(|&(time, _)| time <= until);
@@ -224,7 +225,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Threads that are not their process's only one, those born a moment ago with them.
+    /// Threads of processes with several threads, including those created a moment ago.
     pub fn shared(&self) -> impl Iterator<Item = u32> + '_ {
         let born = self.pending.iter().filter_map(|(_, life)| match life {
             Life::Born { tid, tgid } if tid != tgid => Some([*tid, *tgid]),
@@ -234,7 +235,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// The scheduler's exact sum, ns, shared out as the clock ticks saw it.
+/// The scheduler's exact sum, ns, divided in the proportion of the clock ticks.
 fn shared_out(total: i64, user: i64, system: i64) -> (i64, i64) {
     if total <= 0 {
         return (UNKNOWN, UNKNOWN);

@@ -1,4 +1,4 @@
-//! From registers to a [`RawCall`]: what the call's roles say its arguments are.
+//! Converts registers to a [`RawCall`]: the roles of the call describe its arguments.
 
 use super::memory::{self, Read};
 use super::request::CallInfo;
@@ -9,13 +9,13 @@ use iodock_event::{Action, AsyncItem, LossKind, Losses, RawCall, Role, Text, NO_
 use std::io::Write;
 use std::mem;
 
-/// execve's arguments are kept up to here.
+/// Bytes of execve's arguments that are kept.
 const ARGUMENTS_LIMIT: usize = 32 * 1024;
-/// The most iovecs or control blocks the kernel takes.
+/// Largest number of iovecs or control blocks that the kernel accepts.
 const VECTOR_LIMIT: usize = 1024;
 const MFD_CLOEXEC: u64 = 1;
 
-/// Fills `call` at the call's beginning.
+/// Fills `call` at the beginning of the call.
 #[inline]
 pub fn begin(call: &mut Call, id: iodock_event::CallId, tid: u32, info: &CallInfo) {
     call.raw = RawCall::new(id, tid);
@@ -48,7 +48,7 @@ pub fn begin(call: &mut Call, id: iodock_event::CallId, tid: u32, info: &CallInf
 
 fn flags(action: Action, value: u64) -> u64 {
     match action {
-        // Flags of memfd_create have numbers of their own.
+        // Flags of memfd_create have their own numbers.
         Action::NewMemfd if value & MFD_CLOEXEC != 0 => O_CLOEXEC,
         Action::NewMemfd => value & O_CLOEXEC,
         Action::Clone | Action::Map => value,
@@ -93,7 +93,7 @@ fn path(call: &mut Call, tid: u32, address: u64) -> (Text, bool) {
     let start = call.texts.len() as u32;
     let read = memory::read_path(tid, address, &mut call.texts);
     if read == Read::Unreadable {
-        // A bad pointer is the program's own affair (EFAULT); anything else we are told at the exit.
+        // A bad pointer is the program's own error (EFAULT); other failures are retried at the exit.
         call.unreadable = true;
         return (Text::NONE, false);
     }
@@ -130,7 +130,7 @@ fn message(call: &mut Call, tid: u32, address: u64) {
     }
 }
 
-/// The descriptors that the control data of a message passes.
+/// The descriptors in the control data of a message.
 fn passed(call: &mut Call, tid: u32, header: &[u8]) {
     let length = usize::min(word(header, 40) as usize, CONTROL_LIMIT);
     if length == 0 {
@@ -200,7 +200,7 @@ fn control_blocks(call: &mut Call, tid: u32, address: u64, count: u64) {
             0 | 1 => (i64::try_from(bytes).unwrap_or(i64::MAX), offset),
             // PREADV, PWRITEV: the length is a number of vectors.
             7 | 8 => (vector_sum(call, tid, word(&block, 24), bytes), offset),
-            // Syncs and polls move nothing.
+            // Syncs and polls move no bytes.
             _ => (UNKNOWN, UNKNOWN),
         };
         let fd = i32::from_ne_bytes([block[20], block[21], block[22], block[23]]);
@@ -218,7 +218,7 @@ fn half(bytes: &[u8], at: usize) -> i32 {
     i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// What the call left in memory, read at its end.
+/// Data that the call left in memory, read at its end.
 #[inline]
 pub fn end(call: &mut Call, tid: u32, result: i64, losses: &mut Losses) {
     if call.unreadable {
@@ -245,8 +245,8 @@ pub fn end(call: &mut Call, tid: u32, result: i64, losses: &mut Losses) {
     }
 }
 
-/// What the thread has just opened, 0 for a regular file: it stands still, so the descriptor is still that. The
-/// file system is not asked, it may be slow.
+/// Type of the file that the thread has just opened, 0 for a regular file: the thread is stopped, so the
+/// descriptor is still the same. The file system is not queried because it may be slow.
 fn special_type(tid: u32, fd: i64) -> u8 {
     let mut path = [0; 40];
     let Ok(()) = write!(&mut path[..], "/proc/{tid}/fd/{fd}\0") else { return 0 };

@@ -1,5 +1,5 @@
-//! The environment of a program that has just begun, read off its stack: cheaper than /proc, and asked for
-//! at every exec.
+//! Reads the environment of a program that has just started from its stack: cheaper than /proc, and needed at
+//! every exec.
 
 use super::{memory, request};
 use crate::process;
@@ -8,7 +8,7 @@ use crate::process;
 const STACK_BYTES: usize = 32 << 10;
 const WORD: usize = 8;
 
-/// The MPI rank that the environment names, at the stop after an exec.
+/// The MPI rank in the environment, read at the stop after an exec.
 pub fn rank(tid: u32) -> Option<i32> {
     let mut stack = [0; STACK_BYTES];
     let found = request::stack_pointer(tid).ok().and_then(|address| {
@@ -17,18 +17,18 @@ pub fn rank(tid: u32) -> Option<i32> {
     });
     match found {
         Some(pairs) => process::rank_among(pairs),
-        // A long one, or that of a 32-bit program, or reading is not allowed.
+        // The environment is long, or belongs to a 32-bit program, or reading is not allowed.
         None => process::rank(tid),
     }
 }
 
 /// `NAME=VALUE` pairs of a new program's stack, which begins at `address`: the number of arguments, their
-/// addresses, 0, the addresses of the pairs, 0 (System V ABI). `None` if not all of it is there.
+/// addresses, 0, the addresses of the pairs, 0 (System V ABI). `None` if a part of it is missing.
 fn pairs(stack: &[u8], address: u64) -> Option<impl Iterator<Item = &[u8]>> {
     let first = usize::try_from(word(stack, 0)?).ok()?.checked_add(2)?;
     let count = (first..).map_while(|index| word(stack, index)).position(|pointer| pointer == 0)?;
     let start = move |index: usize| usize::try_from(word(stack, first + index)?.wrapping_sub(address)).ok();
-    // The kernel lays them one behind the other.
+    // The kernel stores them one after the other.
     let end = match count.checked_sub(1) {
         Some(last) => {
             let last = start(last)?;

@@ -1,29 +1,29 @@
-//! Reading a stopped program's memory.
+//! Reads a stopped program's memory.
 
 use super::request;
 use std::ptr;
 
 const PAGE: u64 = 4096;
-/// Pieces of one reading of several pages.
+/// Largest number of pages in one read.
 const PAGES_AT_ONCE: usize = 16;
-/// The longest path the kernel takes.
+/// The longest path that the kernel accepts.
 const PATH_MAX: usize = 4096;
-/// Most paths are shorter: read at once.
+/// Most paths are shorter, so this is read first.
 const FIRST_PIECE: usize = 256;
 
-/// Fills `into` from `address`; `false` if any of it can't be read.
+/// Fills `into` from `address`; `false` if a part of it can't be read.
 #[inline]
 pub fn read_exact(tid: u32, address: u64, into: &mut [u8]) -> bool {
     read_some(tid, address, into) == into.len()
 }
 
-/// Reads up to the first page that can't be read; the number of bytes read.
+/// Reads up to the first unreadable page; returns the number of bytes.
 #[inline]
 pub fn read_some(tid: u32, address: u64, into: &mut [u8]) -> usize {
     let mut done = 0;
     while done < into.len() {
         let at = address.wrapping_add(done as u64);
-        // A transfer is all or nothing per piece, so pieces end at page borders.
+        // Each piece is transferred completely or not at all, so pieces end at page boundaries.
         let piece = usize::min(into.len() - done, (PAGE - at % PAGE) as usize);
         if !read_piece(tid, at, &mut into[done..done + piece]) {
             break;
@@ -36,7 +36,7 @@ pub fn read_some(tid: u32, address: u64, into: &mut [u8]) -> usize {
 fn read_piece(tid: u32, address: u64, into: &mut [u8]) -> bool {
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
-    // SAFETY: `local` is `into`; the remote address is only looked at by the kernel.
+    // SAFETY: `local` is `into`; only the kernel uses the remote address.
     let count = unsafe { libc::process_vm_readv(tid as libc::pid_t, &local, 1, &remote, 1, 0) };
     if count >= 0 {
         return count as usize == into.len();
@@ -46,7 +46,7 @@ fn read_piece(tid: u32, address: u64, into: &mut [u8]) -> bool {
     matches!(errno, libc::ENOSYS | libc::EPERM) && peek_piece(tid, address, into)
 }
 
-/// Word by word, where process_vm_readv is not allowed (some containers).
+/// Word by word, if process_vm_readv is not allowed (some containers).
 fn peek_piece(tid: u32, address: u64, into: &mut [u8]) -> bool {
     let mut at = address & !7;
     let mut skip = (address % 8) as usize;
@@ -63,13 +63,13 @@ fn peek_piece(tid: u32, address: u64, into: &mut [u8]) -> bool {
     true
 }
 
-/// Reads up to the first page that can't be read, in one go; the number of bytes read.
+/// Reads up to the first unreadable page with one call; returns the number of bytes.
 pub fn read_pages(tid: u32, address: u64, into: &mut [u8]) -> usize {
     let mut pieces = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; PAGES_AT_ONCE];
     let (mut count, mut planned) = (0, 0);
     while planned < into.len() && count < PAGES_AT_ONCE {
         let at = address.wrapping_add(planned as u64);
-        // The transfer ends before the first piece that can't be read whole.
+        // The transfer ends before the first piece that is not completely readable.
         let piece = usize::min(into.len() - planned, (PAGE - at % PAGE) as usize);
         pieces[count] = libc::iovec { iov_base: at as *mut libc::c_void, iov_len: piece };
         (count, planned) = (count + 1, planned + piece);
@@ -82,11 +82,11 @@ pub fn read_pages(tid: u32, address: u64, into: &mut [u8]) -> usize {
     usize::try_from(read).unwrap_or(0)
 }
 
-/// What came of reading a string.
+/// Result of reading a string.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Read {
     Whole,
-    /// Longer than asked for.
+    /// Longer than the limit.
     Cut,
     Unreadable,
 }

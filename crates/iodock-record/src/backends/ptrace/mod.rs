@@ -1,8 +1,8 @@
-//! Recording by ptrace: every call stops twice, at its beginning and at its end. Those that are not recorded
-//! are let go.
+//! Recording with ptrace: every call stops twice, at its beginning and at its end. Calls that are not
+//! recorded continue immediately.
 //!
-//! No seccomp filter spares the stops at other calls: a program with one can't live without its tracer, since
-//! the kernel then answers ENOSYS to each call of interest. See docs/decisions.
+//! No seccomp filter avoids the stops at other calls: a program with such a filter can't continue without its
+//! tracer, because the kernel then answers each filtered call with ENOSYS. See docs/decisions.
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod decode;

@@ -1,5 +1,5 @@
-//! From stops to the journal: whole calls in the order in which they end, and the beginning of a call
-//! of its own where something else is recorded before its end.
+//! Writes stops to the journal: complete calls in the order in which they end, and a separate record for the
+//! beginning of a call if something else is recorded before its end.
 
 use super::tasks::{Call, State, Tasks};
 use crate::control::Control;
@@ -7,7 +7,7 @@ use crate::process;
 use iodock_event::{Batch, Items, LossKind, Losses, Phase, Record, Start, TaskEnd, TaskUsage, Text};
 use iodock_journal::JournalWriter;
 
-/// Records collected before they are handed to the journal.
+/// Records that are collected before they are passed to the journal.
 const BATCH_RECORDS: usize = 1024;
 const SIGNALS: usize = 65;
 
@@ -16,13 +16,13 @@ pub struct Records<'a> {
     control: &'a Control,
     pub batch: Batch,
     usages: Vec<TaskUsage>,
-    /// Slots in a call of which nothing is recorded yet, by beginning.
+    /// Slots with a call of which nothing is recorded yet, by beginning.
     open: Vec<u32>,
     signals: [u64; SIGNALS],
     pub last_flush: i64,
-    /// Set when the journal can't be written; nothing is recorded from then on.
+    /// Set if the journal can't be written; nothing is recorded from then on.
     pub failure: Option<String>,
-    /// Calls that were made after that.
+    /// Number of calls after that.
     pub unrecorded: u64,
     pub all_losses: Losses,
 }
@@ -62,8 +62,8 @@ impl<'a> Records<'a> {
         self.open.push(slot as u32);
     }
 
-    /// A call ended: others that began before are noted first, since a descriptor means what it meant
-    /// when its call began.
+    /// A call ended: calls that began earlier are recorded first, because a descriptor has the meaning that
+    /// it had when its call began.
     #[inline]
     pub fn call(&mut self, slot: usize, tasks: &mut Tasks) {
         if self.open.as_slice() == [slot as u32] {
@@ -80,7 +80,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// The call that has just ended is not to be recorded.
+    /// The call that has just ended must not be recorded.
     pub fn forget(&mut self, slot: usize) {
         self.open.retain(|&open| open as usize != slot);
     }
@@ -103,7 +103,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Notes every call in flight.
+    /// Records the beginning of every call in flight.
     pub fn enter_all(&mut self, tasks: &mut Tasks) {
         self.enter_others(usize::MAX, tasks);
     }
@@ -135,7 +135,7 @@ impl<'a> Records<'a> {
         self.batch.records.push(Record::Start(start));
     }
 
-    /// `describe`: with its directory and command, as /proc has them.
+    /// `describe`: with its directory and command from /proc.
     pub fn start(
         &mut self,
         tid: u32,
@@ -155,7 +155,7 @@ impl<'a> Records<'a> {
         self.batch.records.push(Record::Start(start));
     }
 
-    /// A living task turns out to be an MPI rank.
+    /// A running task is found to be an MPI rank.
     pub fn rank(&mut self, tid: u32, now: i64, rank: i32, tasks: &mut Tasks) {
         self.enter_all(tasks);
         let start = Start {
@@ -171,7 +171,7 @@ impl<'a> Records<'a> {
         self.batch.records.push(Record::Start(start));
     }
 
-    /// What `pid` has open, but for descriptors with one of the flags in `without`.
+    /// The open descriptors of `pid`, without those that have one of the flags in `without`.
     pub fn descriptors(&mut self, pid: u32, without: u64) {
         for open in process::descriptors(pid) {
             if open.snapshot.flags & without == 0 {
@@ -180,7 +180,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// One descriptor, opened by a call that does not name its file.
+    /// One descriptor, opened by a call that does not contain the file's name.
     pub fn descriptor(&mut self, tid: u32, fd: i32) {
         self.push_descriptor(process::descriptor(tid, fd));
     }
@@ -223,7 +223,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// What a thread at its exit has used; of a process also its I/O.
+    /// Resource usage of a thread at its exit; for a process also its I/O.
     pub fn usage(&mut self, tid: u32, tgid: u32, now: i64) {
         if self.failure.is_some() {
             return;
@@ -240,7 +240,7 @@ impl<'a> Records<'a> {
         self.usages.push(usage);
     }
 
-    /// The same of a thread that was a process of its own and alone, as wait4 told it.
+    /// The same for a single-threaded process without children, from wait4.
     pub fn usage_at_end(&mut self, tid: u32, used: &libc::rusage, now: i64) {
         if self.failure.is_some() {
             return;
@@ -262,7 +262,7 @@ impl<'a> Records<'a> {
         self.batch.clear();
     }
 
-    /// Everything up to now is safe from a crash of the recorder afterwards.
+    /// After this, a crash of the recorder loses nothing recorded so far.
     pub fn flush(&mut self, now: i64) {
         self.last_flush = now;
         self.hand_over();
@@ -309,7 +309,7 @@ fn push_call(batch: &mut Batch, call: &Call, phase: Phase) {
             }
         }
     } else if raw.path.is_some() || raw.argv.is_some() || raw.path2.is_some() {
-        // Only empty texts: they need a place all the same.
+        // Only empty texts, which still need an offset.
         let base = batch.bytes.len() as u32;
         for text in [&mut raw.path, &mut raw.path2, &mut raw.argv] {
             if text.is_some() {

@@ -23,7 +23,7 @@ pub struct CallInfo {
 pub const OP_ENTRY: u8 = 1;
 pub const OP_EXIT: u8 = 2;
 
-/// Follow everything, and tell system-call stops from SIGTRAP.
+/// Follow all descendants, and distinguish system-call stops from SIGTRAP.
 pub const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
@@ -51,18 +51,18 @@ pub fn detach(tid: u32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_DETACH, tid, 0, signal as usize).map(drop)
 }
 
-/// Stays stopped, but learns of the end of a group stop.
+/// Keeps it stopped, and reports the end of a group stop.
 pub fn listen(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_LISTEN, tid, 0, 0).map(drop)
 }
 
-/// Goes on to the next event.
+/// Continues to the next event.
 #[inline]
 pub fn resume(tid: u32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_CONT, tid, 0, signal as usize).map(drop)
 }
 
-/// Goes on to the next entry or exit of a call.
+/// Continues to the next entry or exit of a call.
 #[inline]
 pub fn resume_to_call(tid: u32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_SYSCALL, tid, 0, signal as usize).map(drop)
@@ -74,8 +74,8 @@ pub fn event_message(tid: u32) -> io::Result<u64> {
     Ok(message)
 }
 
-/// The child that the thread, which stands for having made it, has made. `None` if it does not stand for that any
-/// more: it was killed, and the message is that of its end.
+/// The child that the stopped thread has created. `None` if the stop is no longer for that: it was killed,
+/// and the message belongs to its end.
 pub fn child_made(tid: u32, event: i32) -> Option<u32> {
     let child = event_message(tid).ok().filter(|&child| child != 0)? as u32;
     // SAFETY: plain numbers.
@@ -101,7 +101,7 @@ fn call_info_from_registers(tid: u32) -> io::Result<CallInfo> {
     request(libc::PTRACE_GETREGS, tid, 0, ptr::addr_of_mut!(registers) as usize)?;
     // The code segment of 32-bit programs.
     let arch = if registers.cs == 0x23 { 0 } else { super::recorded::AUDIT_ARCH };
-    // At entry the kernel has put -ENOSYS where the result will be.
+    // At entry the kernel has put -ENOSYS into the result register.
     let at_entry = registers.rax as i64 == -i64::from(libc::ENOSYS);
     let number = if at_entry { registers.orig_rax } else { registers.rax };
     let arguments = [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9];
@@ -117,8 +117,8 @@ pub fn result(tid: u32) -> io::Result<i64> {
 
 #[inline]
 fn peek_register(tid: u32, offset: usize) -> io::Result<i64> {
-    // A peeked -1 can't be told from an error but by errno.
-    // SAFETY: errno is the thread's own; the request writes no memory of ours.
+    // Only errno distinguishes a value of -1 from an error. SAFETY: errno is the thread's own; the request
+    // writes no memory of ours.
     unsafe {
         *libc::__errno_location() = 0;
         let value = libc::ptrace(libc::PTRACE_PEEKUSER, tid as libc::pid_t, offset, 0);
@@ -139,11 +139,11 @@ struct PeekSignals {
 
 const PEEKED_SIGNALS: usize = 32;
 const PEEK_SIGNALS: libc::c_uint = 0x4209;
-/// The code of a SIGSYS by which a seccomp filter says that it has refused a call.
+/// Code of the SIGSYS that a seccomp filter sends for a refused call.
 const SYS_SECCOMP: i32 = 1;
 
-/// Has a seccomp filter answered the thread's call with SIGSYS? The kernel then puts the call's number where the result
-/// would be. At an exit stop.
+/// Whether a seccomp filter answered the thread's call with SIGSYS. The kernel then puts the call's number
+/// into the result register. For use at an exit stop.
 pub fn is_trapped(tid: u32) -> bool {
     let wanted = PeekSignals { from: 0, flags: 0, most: PEEKED_SIGNALS as i32 };
     // SAFETY: plain numbers.
@@ -154,7 +154,7 @@ pub fn is_trapped(tid: u32) -> bool {
     found.iter().take(count as usize).any(refused)
 }
 
-/// Where the stack's end is.
+/// Address of the stack's end.
 pub fn stack_pointer(tid: u32) -> io::Result<u64> {
     peek_register(tid, mem::offset_of!(libc::user_regs_struct, rsp)).map(|value| value as u64)
 }

@@ -1,5 +1,5 @@
-//! What other threads ask of a tracer's thread, which alone may take tasks: it sleeps in a wait for their stops,
-//! and is woken by a signal.
+//! Requests of other threads to the tracer's thread, which is the only one that can trace tasks: it waits for
+//! their stops, and a signal wakes it.
 
 use crate::backends::ProgramExit;
 use crate::control::wake_signal;
@@ -9,19 +9,19 @@ use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// A signal that comes just before the wait is lost: it is repeated.
+/// A signal just before the wait is lost, so it is repeated.
 const AGAIN: Duration = Duration::from_millis(1);
 
 #[derive(Default)]
 pub struct Requests {
-    /// The path of the library of whoever asks: what is done to load it is not recorded.
+    /// The path of the other back end's library: calls for loading it are not recorded.
     pub library: Vec<u8>,
     waiting: Mutex<Waiting>,
     news: Condvar,
     closed: AtomicBool,
     /// The tracer's thread.
     thread: AtomicI32,
-    /// The first process was taken (or is about to be), and then how it ended.
+    /// Whether the first process was attached (or is about to be), and then how it ended.
     root_is_taken: AtomicBool,
     root_exit: Mutex<Option<ProgramExit>>,
 }
@@ -30,7 +30,7 @@ pub struct Requests {
 struct Waiting {
     wanted: Vec<(u32, Sender<bool>)>,
     withdrawn: Vec<u32>,
-    /// Processes that were made by those that are traced.
+    /// Processes created by traced ones.
     born: Vec<u32>,
 }
 
@@ -40,7 +40,7 @@ impl Requests {
         Requests { library, ..Requests::default() }
     }
 
-    /// Has the tracer take `tid`. Whether it did.
+    /// Asks the tracer to attach to `tid`. Returns whether it did.
     pub fn ask(&self, tid: u32) -> bool {
         let (answer, answered) = channel();
         let mut waiting = lock(&self.waiting);
@@ -59,19 +59,19 @@ impl Requests {
         }
     }
 
-    /// There is no tracer, and will be none: who asked for one goes on without.
+    /// There is no tracer, and will be none: threads that request one continue without it.
     pub fn refuse(&self) {
         self.closed.store(true, SeqCst);
         lock(&self.waiting).wanted.clear();
     }
 
-    /// The task has not waited to be taken.
+    /// The task did not wait to be attached.
     pub fn withdraw(&self, tid: u32) {
         lock(&self.waiting).withdrawn.push(tid);
         self.wake();
     }
 
-    /// Nothing more is asked for.
+    /// No more requests follow.
     pub fn close(&self) {
         self.closed.store(true, SeqCst);
         self.wake();
@@ -86,7 +86,7 @@ impl Requests {
         }
     }
 
-    /// The calling thread is the tracer's.
+    /// Makes the calling thread the tracer's.
     pub fn adopt(&self) {
         // SAFETY: can't fail.
         self.thread.store(unsafe { libc::gettid() }, SeqCst);
@@ -116,7 +116,7 @@ impl Requests {
         self.closed.load(SeqCst)
     }
 
-    /// Until there may be news, or for this long. False if nothing more comes.
+    /// Waits for news, or for this time. False if no more will come.
     pub fn rest(&self, most: Duration) -> bool {
         let waiting = lock(&self.waiting);
         if waiting.wanted.is_empty() && !self.are_closed() {
@@ -125,7 +125,7 @@ impl Requests {
         !self.are_closed()
     }
 
-    /// To be told before the first process is asked for: its end is then told by the tracer.
+    /// To be called before the first process is attached: the tracer then reports its end.
     pub fn takes_root(&self, takes: bool) {
         self.root_is_taken.store(takes, SeqCst);
     }

@@ -1,4 +1,4 @@
-//! Beginning a trace: launching a program, or attaching to running ones.
+//! Begins a trace: launches a program, or attaches to running ones.
 
 use super::super::{Ended, Target};
 use super::request;
@@ -28,8 +28,8 @@ pub fn run(
     }
 }
 
-/// Traces for another back end what `requests` ask for, until they are closed. `root`: the first process, whose
-/// end is told if it is among the tasks. On a thread of its own.
+/// Traces for another back end what `requests` contain, until they are closed. `root`: the first process,
+/// whose end is reported if it is among the tasks. Runs on a separate thread.
 pub fn serve(
     requests: &Requests,
     root: u32,
@@ -43,7 +43,7 @@ pub fn serve(
     Tracer::new(journal, clock, control, false).serve(requests, root)
 }
 
-/// Whoever asks from here on gets no for an answer, whatever happens.
+/// From here on all requests are refused, whatever happens.
 struct Leaving<'a>(&'a Requests);
 
 impl Drop for Leaving<'_> {
@@ -60,7 +60,7 @@ fn launch(program: &Program, mut tracer: Tracer) -> Result<Ended, RecordError> {
     };
     let mut child = launch::fork(program).map_err(cant_start)?;
     let pid = child.pid as u32;
-    // Without PTRACE_O_EXITKILL: the program outlives a recorder that is killed.
+    // Without PTRACE_O_EXITKILL: the program survives a recorder that is killed.
     if let Err(error) = request::seize(pid, request::OPTIONS) {
         let refusal = seize_refusal(pid, &error);
         child.abandon();
@@ -83,8 +83,8 @@ fn launch(program: &Program, mut tracer: Tracer) -> Result<Ended, RecordError> {
     }
 }
 
-/// Takes all threads of the processes, while they may be making new ones: until a pass over their lists
-/// finds no new one.
+/// Attaches to all threads of the processes, while they may be creating new ones: repeated until a pass over
+/// their lists finds no new one.
 fn attach(pids: &[u32], mut tracer: Tracer) -> Result<Ended, RecordError> {
     let mut seized = BTreeSet::new();
     for &pid in pids {
@@ -108,12 +108,12 @@ fn seize_all(pid: u32, seized: &mut BTreeSet<(u32, u32)>) -> Result<(), Refusal>
             }
             match request::seize(tid, request::OPTIONS) {
                 Ok(()) => {}
-                // It ended in between, or its maker is ours and so is it.
+                // It ended in between, or its parent is traced and so is it.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) && tid != pid => continue,
                 Err(_) if process::tracer_of(tid) == Some(own_thread()) => continue,
                 Err(error) => return Err(seize_refusal(pid, &error)),
             }
-            // Fails only if it has ended, which waiting will tell.
+            // Fails only if it has ended, which the wait will show.
             let _ = request::interrupt(tid);
             seized.insert((pid, tid));
             found_new = true;
@@ -129,10 +129,10 @@ fn own_thread() -> u32 {
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// Lets a thread go that was taken and interrupted.
+/// Detaches from a thread that was attached and interrupted.
 fn release(tid: u32) {
     let mut status = 0;
-    // SAFETY: waits for a thread that is being stopped by us.
+    // SAFETY: waits for a thread that we are stopping.
     let stopped = unsafe { libc::waitpid(tid as i32, &mut status, libc::__WALL) } == tid as i32;
     if stopped && libc::WIFSTOPPED(status) {
         let signal = if status >> 16 == 0 { libc::WSTOPSIG(status) } else { 0 };

@@ -1,29 +1,29 @@
-//! Taking a thread that runs: it stands still before anything is done with it.
+//! Attaches to a running thread: it must be stopped before anything else is done with it.
 
 use super::request;
 use std::io;
 
-/// What became of a thread that was to be taken.
+/// Result of attaching to a thread.
 pub enum Taken {
-    /// It stands still, with this signal; SIGTRAP for none.
+    /// It is stopped, with this signal; SIGTRAP for none.
     Stands(i32),
-    /// It has ended first, with this status, and nobody else can wait for it any more.
+    /// It ended first, with this status, and no other process can wait for it any more.
     Ended(i32),
     /// It is not traced.
     Refused,
 }
 
-/// Takes a thread that may not be ours and waits until it stands still.
+/// Attaches to a thread, which may not be allowed, and waits until it is stopped.
 pub fn take(tid: u32) -> Taken {
     if request::seize(tid, request::OPTIONS).is_err() {
         return Taken::Refused;
     }
-    // Fails if it is killed meanwhile: its end is ours now.
+    // Fails if it was killed in between: then its end is reported to us.
     let _ = request::interrupt(tid);
     first_stop(tid)
 }
 
-/// Waits for the stop that PTRACE_INTERRUPT asks for.
+/// Waits for the stop that PTRACE_INTERRUPT causes.
 pub fn first_stop(tid: u32) -> Taken {
     loop {
         let mut status = 0;
@@ -42,7 +42,7 @@ pub fn first_stop(tid: u32) -> Taken {
         if event == request::EVENT_STOP {
             return Taken::Stands(signal);
         }
-        // Something else came first; the stop that we asked for still comes.
+        // Another event came first; the requested stop will follow.
         let _ = request::resume(tid, if event == 0 { signal } else { 0 });
     }
 }

@@ -1,10 +1,10 @@
-//! What the tracer remembers of each thread.
+//! The tracer's data about each thread.
 
 use iodock_event::{AsyncItem, CallId, RawCall};
 
 /// No slot.
 const NO_SLOT: u32 = u32::MAX;
-/// The highest thread id that Linux hands out (PID_MAX_LIMIT).
+/// The highest thread id that Linux assigns (PID_MAX_LIMIT).
 const TID_LIMIT: usize = 4 << 20;
 
 /// A call between its two stops. Buffers are kept for the thread's next call.
@@ -12,40 +12,40 @@ pub struct Call {
     pub raw: RawCall,
     pub number: u64,
     pub arguments: [u64; 6],
-    /// What `raw`'s texts point into.
+    /// Storage of `raw`'s texts.
     pub texts: Vec<u8>,
     pub items: Vec<AsyncItem>,
     pub scratch: Vec<u8>,
-    /// A path could not be read at the beginning.
+    /// A path could not be read at the beginning of the call.
     pub unreadable: bool,
 }
 
-/// Where a thread is.
+/// Execution state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Seen before its parent's fork was: held until then.
+    /// Stopped before its parent's fork was reported: held until then.
     Unexpected,
     /// In the program's code, or in a call that is not recorded.
     Running,
     /// In a recorded call.
     InCall,
-    /// In a call that is not recorded, whose end stops too.
+    /// In a call that is not recorded, whose end also stops.
     InOtherCall,
 }
 
-/// Where a thread that was taken is.
+/// State of a thread that was attached for another back end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
     /// Its calls are recorded.
     #[default]
     Recorded,
-    /// It is about to execute a program; what it does before is recorded by the other back end.
+    /// It is about to execute a program; until then the other back end records it.
     Taken,
-    /// And it knows that it is traced.
+    /// It knows that it is traced.
     Told,
-    /// The other back end's library makes calls of its own.
+    /// The other back end's library is making its own calls.
     Muted,
-    /// The library records from the end of this call on.
+    /// From the end of this call on the library records.
     Leaving,
 }
 
@@ -53,30 +53,30 @@ pub struct Task {
     pub tid: u32,
     pub tgid: u32,
     pub state: State,
-    /// The current call's beginning stands in the record already.
+    /// The beginning of the current call is recorded already.
     pub entered: bool,
-    /// In a group stop (SIGSTOP and its like), until a SIGCONT.
+    /// In a group stop (SIGSTOP and similar), until a SIGCONT.
     pub stopped: bool,
-    /// When it was born or taken, ns.
+    /// Time of its creation or attachment, ns.
     pub born: i64,
-    /// It made no process and no thread, and is the only thread of its own process: what wait4 tells of
-    /// its use at its end is its own, not also that of others.
+    /// It created no process and no thread, and is the only thread of its process: then wait4 reports exactly
+    /// its own usage.
     pub alone: bool,
-    /// It is about to end, and what it used is asked for then.
+    /// It is about to end, and its usage is read then.
     pub asked_at_end: bool,
     /// For another back end that sees parts of the task's life.
     pub stage: Stage,
-    /// What the call that it is in shall return.
+    /// The result that its present call will return.
     pub answer: Option<u64>,
-    /// The descriptor by which the dynamic linker reads the other back end's library.
+    /// The descriptor through which the dynamic linker reads the other back end's library.
     pub library: Option<i32>,
-    /// The call that it is in is one for that.
+    /// Its present call serves that.
     pub hidden: bool,
     pub call: Call,
 }
 
-/// Threads in slots, found by thread id without hashing: the index is a table over all ids, of which
-/// only touched pages take memory.
+/// Threads in slots, found by thread id without hashing: the index is a table over all ids, and only touched
+/// pages take memory.
 pub struct Tasks {
     slots: Vec<Task>,
     free: Vec<u32>,
@@ -130,7 +130,7 @@ impl Tasks {
         self.free.push(slot as u32);
     }
 
-    /// The thread in `from` goes on under the id of `to`, whose own thread is gone.
+    /// The thread in `from` continues under the id of `to`, whose own thread is gone.
     pub fn take_over(&mut self, from: usize, to: usize) {
         let (from_tid, to_tid) = (self.slots[from].tid, self.slots[to].tid);
         self.slots.swap(from, to);
@@ -143,7 +143,7 @@ impl Tasks {
         self.slots.len() - self.free.len()
     }
 
-    /// There are threads, and each is in a group stop.
+    /// Whether there are threads and all of them are in a group stop.
     pub fn all_stopped(&self) -> bool {
         let mut threads = self.iter().peekable();
         threads.peek().is_some() && threads.all(|task| task.stopped)

@@ -1,5 +1,5 @@
-//! Tracing for another back end: single threads are taken when they are about to execute a program that it
-//! would not see, and let go when its library says that it is there (iodock-preload, native/traced.c).
+//! Tracing for another back end: single threads are attached when they are about to execute a program that it
+//! would not see, and detached when its library reports that it is loaded (iodock-preload, native/traced.c).
 
 use super::super::requests::Requests;
 use super::Tracer;
@@ -17,19 +17,19 @@ use std::path::Path;
 use std::time::Duration;
 
 const PRCTL: u64 = 157;
-/// How long the thread sleeps while it traces nothing: what it has is written by then.
+/// Sleep of the thread while it traces nothing: all its data is written by then.
 const REST: Duration = Duration::from_secs(1);
 
 impl Tracer<'_> {
-    /// Takes threads as they are asked for, until `requests` are closed and none is left.
+    /// Attaches to threads as requested, until `requests` are closed and none is left.
     pub fn serve(&mut self, requests: &Requests, root: u32) -> Ended {
         (self.aside, self.root, self.launched) = (true, root, true);
         self.library = requests.library.clone();
         loop {
             for (tid, answer) in requests.take() {
-                // Before it can stop for us, since others wait for its end.
+                // Before it can stop for us, because others wait for its end.
                 requests.takes_root(requests.has_root() || self.is_of_root(tid));
-                // Who asks may have given up.
+                // The requester may have given up.
                 let _ = answer.send(self.take(tid));
             }
             for tid in requests.take_withdrawn() {
@@ -57,7 +57,7 @@ impl Tracer<'_> {
         self.finished()
     }
 
-    /// A child may stand still of which nobody has told: its maker was killed first.
+    /// A child may be stopped without a report: its parent was killed first.
     fn any_stops(&mut self) -> bool {
         !self.stops.is_empty() || self.collect()
     }
@@ -66,8 +66,8 @@ impl Tracer<'_> {
         tid == self.root || process::tgid_of(tid) == Some(self.root)
     }
 
-    /// How the first process ended, or that it is not ours (any more): others wait for its end then. Any thread of
-    /// it may be the one that was taken, and go on under its number.
+    /// Reports how the first process ended, or that it is not traced (any more): then others wait for its
+    /// end. Any of its threads may be the attached one, and continue under its id.
     fn tell_root(&mut self, requests: &Requests) {
         let root = self.root;
         if self.root_ended {
@@ -77,7 +77,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Nothing is traced any more: of tasks that are still known the end was not seen.
+    /// Nothing is traced any more: the end of remaining tasks was not recorded.
     fn forget_all(&mut self) {
         let tids: Vec<u32> = self.tasks.iter().map(|task| task.tid).collect();
         for tid in tids {
@@ -111,7 +111,7 @@ impl Tracer<'_> {
         true
     }
 
-    /// It has not waited to be taken.
+    /// It did not wait to be attached.
     fn give_up(&mut self, tid: u32) {
         if let Some(slot) = self.tasks.find(tid).filter(|&slot| self.tasks.get(slot).stage == Stage::Taken) {
             self.tasks.get(slot).stage = Stage::Leaving;
@@ -119,7 +119,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Is this call none to be recorded: a mark, or one of the library's own?
+    /// Whether this call must not be recorded: a mark, or one of the library's own.
     pub(super) fn is_aside(&mut self, slot: usize, tid: u32, info: &CallInfo) -> bool {
         let is_mark = info.number == PRCTL
             && info.arch == recorded::AUDIT_ARCH
@@ -157,7 +157,7 @@ impl Tracer<'_> {
         };
     }
 
-    /// At the end of a call that is not recorded: does the thread go on without us?
+    /// At the end of a call that is not recorded: whether the thread continues without the tracer.
     pub(super) fn leaves(&mut self, slot: usize, tid: u32) -> bool {
         let task = self.tasks.get(slot);
         if let Some(answer) = task.answer.take() {
@@ -170,7 +170,7 @@ impl Tracer<'_> {
         true
     }
 
-    /// The thread's exec has ended. Is it to be recorded?
+    /// The thread's exec has ended. Returns whether it is recorded.
     pub(super) fn has_executed(&mut self, slot: usize, tid: u32, result: i64) -> bool {
         if !matches!(self.tasks.get(slot).stage, Stage::Taken | Stage::Told) {
             return true;
@@ -182,8 +182,8 @@ impl Tracer<'_> {
         result >= 0
     }
 
-    /// Does the call that begins serve the dynamic linker to read the other back end's library? Without us it
-    /// would not be made.
+    /// Marks the beginning call if it serves the dynamic linker to read the other back end's library. Without
+    /// us the call would not be made.
     pub(super) fn hide(&mut self, slot: usize) {
         let task = self.tasks.get(slot);
         let raw = &task.call.raw;
@@ -192,7 +192,7 @@ impl Tracer<'_> {
         task.hidden = opens || (task.library.is_some() && task.library == Some(raw.fd));
     }
 
-    /// It has ended.
+    /// The marked call has ended.
     pub(super) fn was_hidden(&mut self, slot: usize, result: i64) -> bool {
         let task = self.tasks.get(slot);
         if task.hidden {
@@ -205,7 +205,7 @@ impl Tracer<'_> {
         std::mem::take(&mut task.hidden)
     }
 
-    /// A thread that was taken alone has executed a program, and goes on under its process's number.
+    /// A single attached thread has executed a program, and continues under its process's id.
     pub(super) fn leader_of_exec(&mut self, tid: u32, event: i32) -> Option<usize> {
         if !self.aside || event != libc::PTRACE_EVENT_EXEC {
             return None;
@@ -216,8 +216,8 @@ impl Tracer<'_> {
         Some(self.tasks.add(tid, tid, State::Running, self.now))
     }
 
-    /// Is the thread about to execute a program whose rights a tracer without them would take away? It was not
-    /// asked to be traced, so that it is rather let go.
+    /// Whether the thread is about to execute a program whose privileges would be lost under an unprivileged
+    /// tracer. It did not request tracing, so it is detached instead.
     pub(super) fn would_lose_rights(&mut self, slot: usize, tid: u32) -> bool {
         if self.privileged {
             return false;
@@ -230,7 +230,7 @@ impl Tracer<'_> {
     pub(super) fn hand_back(&mut self, slot: usize, tid: u32) {
         let tgid = self.tasks.get(slot).tgid;
         if request::detach(tid, 0).is_err() {
-            // Killed meanwhile: its end is still ours to wait for.
+            // Killed in between: we still have to wait for its end.
             return;
         }
         self.tasks.get(slot).state = State::Running;

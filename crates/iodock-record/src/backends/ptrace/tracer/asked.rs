@@ -1,9 +1,9 @@
-//! What the outside asks of a recording: signals sent to the recorder, cancelling.
+//! Requests from outside of a recording: signals to the recorder, cancelling.
 
 use super::{Tracer, SECOND};
 use std::collections::BTreeSet;
 
-/// A signal that reached the program and the recorder within this time is one and the same.
+/// A signal that reached the program and the recorder within this time is the same one.
 const SAME_SIGNAL: i64 = SECOND / 5;
 
 impl Tracer<'_> {
@@ -34,8 +34,8 @@ impl Tracer<'_> {
         self.forward_signals();
     }
 
-    /// A signal sent to the recorder is meant for the program, unless it got it too (a batch system
-    /// signals everyone): that shows within a moment.
+    /// A signal sent to the recorder is passed on to the program, unless the program received it too (a batch
+    /// system signals all processes): a short wait shows which.
     fn forward_signals(&mut self) {
         let now = self.now;
         let (due, later) = self.forward.drain(..).partition(|&(_, since)| now - since >= SAME_SIGNAL);
@@ -54,7 +54,7 @@ impl Tracer<'_> {
         let processes: BTreeSet<u32> = self.tasks.iter().map(|task| task.tgid).collect();
         self.killed += processes.len() as u32;
         for pid in processes {
-            // SAFETY: traced by us, so not yet waited for: the id is theirs.
+            // SAFETY: traced by us, so not yet waited for: the ids are still theirs.
             unsafe { libc::kill(pid as i32, libc::SIGKILL) };
         }
     }

@@ -1,4 +1,4 @@
-//! Threads that ran before the recording: taken at its beginning, let go at its end.
+//! Threads that were running before the recording: attached at its beginning, detached at its end.
 
 use super::Tracer;
 use crate::backends::ptrace::request;
@@ -9,8 +9,8 @@ use iodock_event::LossKind;
 use std::collections::BTreeSet;
 
 impl Tracer<'_> {
-    /// Threads that were taken and interrupted: waits until each stands still, notes what they have
-    /// open, and lets them go on.
+    /// For threads that were attached and interrupted: waits until each is stopped, records its open files,
+    /// and continues it.
     pub fn attached(&mut self, threads: &BTreeSet<(u32, u32)>) {
         self.root = threads.first().map_or(0, |&(pid, _)| pid);
         let mut stopped = Vec::new();
@@ -44,7 +44,7 @@ impl Tracer<'_> {
         let tids: Vec<(u32, State)> = self.tasks.iter().map(|task| (task.tid, task.state)).collect();
         for (tid, state) in tids {
             match (state, self.tasks.find(tid)) {
-                // Stands still already.
+                // Already stopped.
                 (State::Unexpected, Some(slot)) => self.let_go(slot, tid, 0, request::EVENT_STOP),
                 _ => drop(request::interrupt(tid)),
             }
@@ -62,7 +62,7 @@ impl Tracer<'_> {
         }
         let pending = event == 0 && signal != libc::SIGTRAP | 0x80;
         if request::detach(tid, if pending { signal } else { 0 }).is_err() {
-            // Killed meanwhile: its end is still ours to wait for.
+            // Killed in between: we still have to wait for its end.
             return;
         }
         if self.tasks.get(slot).state == State::InCall {

@@ -12,7 +12,7 @@ const CLONE_UNTRACED: u64 = 0x0080_0000;
 const TIOCGPTPEER: u64 = 0x5441;
 
 impl Tracer<'_> {
-    /// Beginnings and ends of calls both come here.
+    /// Handles beginnings and ends of calls.
     #[inline]
     pub(super) fn call_stop(&mut self, slot: usize, tid: u32) {
         match self.tasks.get(slot).state {
@@ -26,7 +26,7 @@ impl Tracer<'_> {
             }
             _ => match request::call_info(tid) {
                 Ok(info) if info.op == OP_ENTRY => self.begin(slot, tid, &info),
-                // The end of a call that began before us.
+                // The end of a call that began before we attached.
                 _ => self.go(slot, tid, 0),
             },
         }
@@ -51,7 +51,7 @@ impl Tracer<'_> {
             return self.passes(slot, tid);
         }
         if self.command.is_some() && tid == self.root {
-            // Before its exec it makes our calls.
+            // Before its exec it makes calls of our code.
             if id.spec().action != Action::Exec {
                 return self.passes(slot, tid);
             }
@@ -73,14 +73,14 @@ impl Tracer<'_> {
         }
         task.entered = false;
         if action == Action::Map {
-            // It stands before the map: no fault in it is missed.
+            // It is stopped before the map is made: no fault in it is missed.
             self.control.faults.about_to_map(&map_call(task.tgid, &info.arguments));
         }
         self.now = self.clock.now();
         task.call.raw.start = self.now;
         let ends_here = action == Action::Exit;
         task.state = if ends_here { State::InOtherCall } else { State::InCall };
-        // The program goes on first: what is left to do here needs nothing of it.
+        // The program continues first: the remaining work does not need it.
         self.go(slot, tid, 0);
         if ends_here {
             self.tasks.get(slot).call.raw.outcome = Outcome::NoResult;
@@ -110,7 +110,7 @@ impl Tracer<'_> {
         let raw = &mut task.call.raw;
         raw.duration = self.now - raw.start;
         if is_trapped {
-            // It was not made; what it returns is up to the handler of the signal.
+            // The call was not made; the signal's handler determines its result.
             (raw.outcome, raw.duration) = (Outcome::NoResult, UNKNOWN);
         } else if (-4095..0).contains(&result) {
             raw.result = -1;
@@ -138,21 +138,21 @@ impl Tracer<'_> {
             self.records.descriptor(tid, result as i32);
             return self.go(slot, tid, 0);
         }
-        // The program goes on first, as in `begin`.
+        // The program continues first, as in `begin`.
         self.go(slot, tid, 0);
         self.records.call(slot, &mut self.tasks);
     }
 
-    /// The root stands before its exec: what it has from us.
+    /// The root is stopped before its exec: records the descriptors that it inherits from us.
     pub(super) fn first_call(&mut self) {
         let Some(command) = self.command.take() else { return };
         self.records.root(self.root, &command, self.clock.now());
-        // Ours are closed by its exec; it never sees them.
+        // Our descriptors are closed by its exec; it never has them.
         self.records.descriptors(self.root, iodock_event::constants::O_CLOEXEC);
     }
 }
 
-/// Does it map memory without a file?
+/// Whether it maps memory without a file.
 #[inline]
 fn is_anonymous(id: CallId, info: &CallInfo) -> bool {
     id.spec().action == Action::Map && info.arguments[4] as i32 == -1
@@ -163,7 +163,7 @@ fn map_call(pid: u32, arguments: &[u64; 6]) -> MapCall {
     MapCall { pid, length, protection, flags, fd: fd as i32 }
 }
 
-/// A child outside of the trace would not be recorded: the flag that asks for one is taken off.
+/// An untraced child would not be recorded: removes the flag that requests one.
 fn keep_traced(tid: u32, info: &CallInfo) {
     const CLONE: u64 = 56;
     let _ = if info.number == CLONE {

@@ -1,4 +1,4 @@
-//! Threads and processes: how they are born, execute programs, and end.
+//! Threads and processes: their creation, execs and ends.
 
 use super::{Tracer, SECOND};
 use crate::backends::ptrace::tasks::{Stage, State, Task};
@@ -8,10 +8,10 @@ use crate::locks::lock;
 use crate::process;
 use iodock_event::{Fork, Outcome};
 
-/// How long a child waits for its maker to report it, if that lives.
+/// How long a child waits for its parent's report, if the parent lives.
 const MOST_WAIT: i64 = 10 * SECOND;
 
-/// The end of a child that its maker has not reported yet.
+/// The end of a child that its parent has not reported yet.
 pub struct EarlyEnd {
     tid: u32,
     status: i32,
@@ -51,7 +51,7 @@ impl Tracer<'_> {
             return self.note_company(tid, child, tgid);
         }
         match self.tasks.find(child) {
-            // It was there first and waits.
+            // The child stopped first and waits.
             Some(early) => {
                 let task = self.tasks.get(early);
                 (task.state, task.tgid) = (State::Running, tgid);
@@ -71,7 +71,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// A child (of a signal handler) that the other back end sees: it is let go as soon as it stands.
+    /// A child (of a signal handler) that the other back end sees: it is detached as soon as it stops.
     fn born_aside(&mut self, child: u32, tgid: u32) {
         match self.tasks.find(child) {
             Some(early) => self.hand_back(early, child),
@@ -82,20 +82,20 @@ impl Tracer<'_> {
         }
     }
 
-    /// Whose use of the machine can be asked for at its end, and whose would hold that of others too.
+    /// Determines which tasks' usage can be read at their ends, and whose usage would include that of others.
     fn note_company(&mut self, parent: u32, child: u32, child_tgid: u32) {
         if let Some(slot) = self.tasks.find(child) {
             self.tasks.get(slot).alone = child == child_tgid;
         }
-        // A child's use is its maker's once it has waited for it; any thread can.
+        // A parent's usage includes a child's once it has waited for it; any thread can wait.
         let maker = self.tasks.find(parent).map(|slot| self.tasks.get(slot).tgid);
         if let Some(leader) = maker.and_then(|tgid| self.tasks.find(tgid)) {
             self.tasks.get(leader).alone = false;
         }
     }
 
-    /// A child whose parent's fork is still to be reported: it waits, so that the record begins with
-    /// its birth.
+    /// A child whose parent's fork is still to be reported: it is held, so that its record begins with its
+    /// creation.
     pub(super) fn unexpected(&mut self, tid: u32, event: i32) {
         if self.detaching {
             let _ = request::detach(tid, 0);
@@ -105,16 +105,17 @@ impl Tracer<'_> {
         self.early_ends.retain(|end| end.tid != tid);
         let slot = self.tasks.add(tid, tid, State::Unexpected, self.now);
         if event == libc::PTRACE_EVENT_EXIT {
-            // Killed already: there is nothing to hold it for, and its process waits for its end.
+            // Killed already: there is no reason to hold it, and its process waits for its end.
             self.go(slot, tid, 0);
         }
         if self.aside {
-            // Its parent may be dead, so that nobody else tells that it lives.
+            // Its parent may be dead, so that only this shows that it lives.
             self.newborn.push(process::tgid_of(tid).unwrap_or(tid));
         }
     }
 
-    /// Children whose parent was killed before it could report them: others are reported soon.
+    /// Releases children whose parent was killed before it could report them: for others the report comes
+    /// soon.
     pub(super) fn free_orphans(&mut self) {
         let since = self.now - SECOND;
         let kept = self.now - MOST_WAIT;
@@ -137,12 +138,12 @@ impl Tracer<'_> {
         }
     }
 
-    /// On a machine with too much to do the maker may not have run up to the report.
+    /// On an overloaded machine the parent may not have reached the report yet.
     fn may_be_reported(&mut self, slot: usize, tid: u32) -> bool {
         let tgid = process::tgid_of(tid).unwrap_or(tid);
         let maker = if tgid == tid { process::status_field(tid, "PPid:") } else { Some(tgid) };
         let waited = self.now - self.tasks.get(slot).born;
-        // A maker may also have made it its sibling.
+        // A parent may also have created it as its sibling.
         waited < MOST_WAIT && self.tasks.iter().any(|task| Some(task.tgid) == maker)
     }
 
@@ -165,7 +166,7 @@ impl Tracer<'_> {
         self.go(slot, tid, 0);
     }
 
-    /// A thread that is not the leader called exec: it goes on under the leader's id.
+    /// A thread other than the leader called exec: it continues under the leader's id.
     pub(super) fn superseded(&mut self, leader: usize, caller: usize, tid: u32, caller_tid: u32) -> usize {
         self.abandon_call(leader);
         self.records.superseded(tid, caller_tid, self.now, &mut self.tasks);
@@ -189,7 +190,7 @@ impl Tracer<'_> {
         self.now = self.clock.now();
         let task = self.tasks.get(slot);
         if task.alone && self.now - task.born < SECOND {
-            // Short and simple: four files of /proc would cost more than all else that it is asked.
+            // It is short-lived and simple: reading four files of /proc would cost more than everything else.
             task.asked_at_end = true;
             self.asked_at_end += 1;
         } else {
@@ -225,7 +226,7 @@ impl Tracer<'_> {
             self.tasks.remove(slot);
             return self.ended_early(tid, status);
         }
-        // The other back end tells of it as long as it is not in its exec.
+        // The other back end reports it, unless it is inside its exec.
         let is_ours = task.state == State::InCall || !matches!(task.stage, Stage::Taken | Stage::Told);
         self.abandon_call(slot);
         if is_ours {
@@ -241,8 +242,8 @@ impl Tracer<'_> {
         self.tasks.remove(slot);
     }
 
-    /// A process ends when all its threads have, and each end is told but that of a thread which was killed while it
-    /// executed a program: it goes by its process's number then.
+    /// A process ends when all its threads have ended, and each end is reported except that of a thread which
+    /// was killed during an exec: it has its process's id then.
     fn end_others(&mut self, tgid: u32, status: i32) -> bool {
         let is_other = |task: &&Task| task.tgid == tgid && task.tid != tgid;
         let others: Vec<u32> = self.tasks.iter().filter(is_other).map(|task| task.tid).collect();
@@ -256,14 +257,14 @@ impl Tracer<'_> {
         !others.is_empty()
     }
 
-    /// It was killed before its maker has reported it. Without this it would seem to live from then on.
+    /// It was killed before its parent reported it. Without this it would appear alive from then on.
     fn ended_early(&mut self, tid: u32, status: i32) {
         if !self.detaching {
             self.early_ends.push(EarlyEnd { tid, status, time: self.now });
         }
     }
 
-    /// Nobody else can wait for the first process any more.
+    /// No other process can wait for the first process any more.
     pub(super) fn note_exit(&mut self, tid: u32, status: i32) {
         if tid == self.root {
             self.root_ended = true;

@@ -1,4 +1,4 @@
-//! The loop: wait for a stop, note it, let the thread go on.
+//! The main loop: wait for a stop, process it, continue the thread.
 
 mod aside;
 mod asked;
@@ -31,7 +31,7 @@ pub struct Tracer<'a> {
     calls: Vec<Option<CallId>>,
     tasks: Tasks,
     records: Records<'a>,
-    /// The program is a child of ours: signals are passed on to it, and what it starts ends with the recording.
+    /// The program is our child: signals are passed on to it, and its descendants end with the recording.
     is_ours: bool,
     root: u32,
     /// The root's command, until its first stop.
@@ -41,26 +41,26 @@ pub struct Tracer<'a> {
     exec_errno: i32,
     exit: ProgramExit,
     root_ended: bool,
-    /// Threads about to end whose use is asked for then.
+    /// Threads about to end whose rusage we read at exit.
     asked_at_end: u32,
-    /// What the last one that was waited for has used, if it was asked for.
+    /// Rusage of the last one that was waited for, if it was requested.
     usage: libc::rusage,
     detaching: bool,
     killed: u32,
     received: Received,
-    /// Signals to be passed on to the program, and when they came, ns.
+    /// Signals to be passed on to the program, and their times, ns.
     forward: Vec<(i32, i64)>,
-    /// When each signal was last delivered to the root, ns.
+    /// Time when each signal was last delivered to the root, ns.
     delivered: [i64; SIGNALS],
     stopping: StopAlong,
-    /// Tasks are taken, and let go, for another back end.
+    /// Tasks are attached and detached for another back end.
     aside: bool,
-    /// The other back end's library, of which nothing is recorded.
+    /// The other back end's library, whose calls are not recorded.
     library: Vec<u8>,
-    /// Stops that were collected and not dealt with yet, with what the task has used if it was asked for that.
+    /// Stops that were collected and not processed yet, with the task's rusage if it was requested.
     stops: VecDeque<(libc::pid_t, libc::c_int, libc::rusage)>,
     early_ends: Vec<EarlyEnd>,
-    /// Processes that were made since the other back end was last told of any.
+    /// Processes created since the other back end was last notified.
     newborn: Vec<u32>,
     warnings: Vec<String>,
     privileged: bool,
@@ -107,7 +107,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// The child that will execute the program; it stands still for us.
+    /// The child that will execute the program; it is waiting for us.
     pub fn add_root(&mut self, pid: u32, command: Vec<u8>) {
         self.root = pid;
         self.command = Some(command);
@@ -116,19 +116,19 @@ impl<'a> Tracer<'a> {
         self.go(slot, pid, 0);
     }
 
-    /// Why the program could not be executed, if that is what happened.
+    /// The reason why the program could not be executed, if so.
     pub fn exec_error(&self) -> Option<io::Error> {
         (!self.launched && self.exec_errno != 0).then(|| io::Error::from_raw_os_error(self.exec_errno))
     }
 
-    /// Until every traced thread has ended or was let go.
+    /// Runs until every traced thread has ended or was detached.
     pub fn follow(&mut self) -> Ended {
         while self.one_stop() {}
         self.finished()
     }
 
-    /// Waits for the next stop or end of any thread, or for news from outside, and deals with it. False if there
-    /// is no thread left.
+    /// Waits for the next stop or end of any thread, or for other news, and processes it. False if there is
+    /// no thread left.
     fn one_stop(&mut self) -> bool {
         let (tid, status) = self.next_stop();
         if tid > 0 {
@@ -161,8 +161,8 @@ impl<'a> Tracer<'a> {
         (tid, status)
     }
 
-    /// All that stand still, so that each has its turn: the kernel would tell of the same few again and again, if
-    /// they stop at every call. False if nothing is traced.
+    /// Collects all stopped threads, so that each has its turn: the kernel would report the same few again
+    /// and again, if they stop at every call. False if nothing is traced.
     fn collect(&mut self) -> bool {
         loop {
             let (tid, status) = self.wait(libc::WNOHANG);
@@ -185,8 +185,8 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// The next stop or end of any thread. Asks for its use only while one is about to end: the kernel
-    /// would add that up at every stop.
+    /// The next stop or end of any thread. Requests rusage only while a thread is about to end: the kernel
+    /// would compute it at every stop.
     #[inline]
     fn wait(&mut self, how: libc::c_int) -> (libc::pid_t, libc::c_int) {
         let usage = if self.asked_at_end > 0 { ptr::addr_of_mut!(self.usage) } else { ptr::null_mut() };
@@ -221,7 +221,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Lets a thread go on. It may have been killed meanwhile: then its end is reported next.
+    /// Continues a thread. It may have been killed in between: then its end is reported next.
     #[inline]
     fn go(&mut self, slot: usize, tid: u32, signal: i32) {
         self.tasks.get(slot).stopped = false;
@@ -237,11 +237,11 @@ impl<'a> Tracer<'a> {
         self.go(slot, tid, signal);
     }
 
-    /// Once a second, and whenever there may be news.
+    /// Runs once a second, and whenever there may be news.
     fn tick(&mut self) {
         self.now = self.clock.now();
         self.free_orphans();
-        // Who asks to be traced wakes us often.
+        // Requests for tracing wake us often.
         if !self.aside || self.now - self.records.last_flush >= SECOND {
             self.records.flush(self.now);
         }

@@ -10,7 +10,7 @@ impl Tracer<'_> {
         let _ = request::listen(tid);
     }
 
-    /// Stops the recorder if all that it follows stands still.
+    /// Stops the recorder if everything that it follows is stopped.
     pub(super) fn stop_along(&mut self) {
         if self.is_ours {
             let clock = self.clock;
