@@ -41,6 +41,10 @@ _LIST = "import json, sys; from iodock.cli.run import run; run(sys.argv[1:]); " 
 @pytest.mark.parametrize("command", NOT_NEEDED)
 def test_what_a_verb_does_not_import(command: str, tmp_path: Path) -> None:
     store = made_store(tmp_path)
+    # As recordings and imports have it: else the time in I/O is added up from the events, by Arrow.
+    manifest = json.loads((store / "manifest.json").read_text())
+    manifest["io"] = {"any_ns": 1_000_000, "file_ns": 1_000_000}
+    (store / "manifest.json").write_text(json.dumps(manifest))
     words = [str(store) if word == "STORE" else word for word in command.split()]
     ran = subprocess.run([sys.executable, "-c", _LIST, *words], capture_output=True, text=True, check=True)
     assert "error" not in ran.stderr

@@ -10,7 +10,8 @@ from iodock.shared.engine.arrow import MOST_ROWS, arrow_table
 from iodock.shared.engine.connection import connected
 
 KNOWN = """SELECT range::{kind} AS a, nullif(range, 3)::VARCHAR AS b, [range::VARCHAR, NULL] AS c,
-  range % 2 = 0 AS d, range / 7 AS e FROM range({rows}) ORDER BY a DESC"""
+  range % 2 = 0 AS d, range / 7 AS e,
+  map([range::VARCHAR, 'a'], [range, NULL]) AS f FROM range({rows}) ORDER BY a DESC"""
 UNKNOWN = """SELECT range::{kind} AS a, sum(range) AS wide, {{'k': range}} AS s
   FROM range({rows}) GROUP BY ALL ORDER BY 1"""
 

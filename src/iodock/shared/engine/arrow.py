@@ -15,6 +15,9 @@ _TYPES = {
     "BOOLEAN": pa.bool_(),
     "DOUBLE": pa.float64(),
     "INTEGER": pa.int32(),
+    "MAP(VARCHAR, BIGINT)": pa.map_(
+        pa.field("key", pa.string(), nullable=False), pa.field("value", pa.int64())
+    ),
     "SMALLINT": pa.int16(),
     "TINYINT": pa.int8(),
     "UBIGINT": pa.uint64(),
