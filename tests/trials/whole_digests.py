@@ -261,7 +261,7 @@ def test_each_task_of_an_array_has_its_own(site: Site) -> None:
         job, state, output = site.ask(f"{site.known} {40 * MB} 0 - 1 1 0\n", "--array=0-8")
     assert state == "COMPLETED 0:0"
     told = _EXACT.findall(output)
-    # In the form that users write.
+    # Task ids in the notation of users.
     assert sorted(one[0] for one in told) == [f"{job}_{task}, " for task in range(9)]
     assert [round(float(one[2])) for one in told] == [38] * 9
 

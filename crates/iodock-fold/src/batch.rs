@@ -1,4 +1,4 @@
-//! Columns of a row group, some thousand rows at a time.
+//! Reads columns of a row group, some thousand rows at a time.
 
 use iodock_event::UNKNOWN;
 use parquet::basic::{ConvertedType, LogicalType};
@@ -9,13 +9,13 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::RowGroupReader;
 use parquet::schema::types::ColumnDescriptor;
 
-/// So few that all columns of them stay in the processor's cache.
+/// Few enough rows for all their columns to stay in the processor's cache.
 pub const BATCH_ROWS: usize = 1 << 12;
 
-/// Of a row group; ours have a million. Rows are counted in 32 bits: see `folding`.
+/// Limit for a row group; ours have a million rows. Rows are counted in 32 bits: see `folding`.
 pub const MOST_ROWS: usize = 1 << 29;
 
-/// A column that a fold takes: what a store of ours has in it.
+/// A column that a fold needs: what an iodock store contains in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     pub name: &'static str,
@@ -28,7 +28,7 @@ pub enum Kind {
     Id(i64),
     /// The same, or null.
     OptionalId(i64),
-    /// A time, a length of time or a number of bytes, not negative, or null.
+    /// A time, a duration or a number of bytes, not negative, or null.
     Amount,
     /// Any number, or null.
     Number,
@@ -43,7 +43,7 @@ impl Kind {
         matches!(self, Kind::Id(_))
     }
 
-    /// Whether all of `values` (those that are not null) can be of this kind.
+    /// Whether all of `values` (those that are not null) are valid for this kind.
     fn holds(self, values: &[i64]) -> bool {
         match self {
             Kind::Id(end) | Kind::OptionalId(end) => values.iter().all(|&value| value < end),
@@ -53,7 +53,7 @@ impl Kind {
     }
 }
 
-/// Rows of the columns that a fold asked for, in its order. Ids and amounts alike are `i64`, [`UNKNOWN`] for null.
+/// Rows of the columns that a fold needs, in its order. Ids and amounts are both `i64`, [`UNKNOWN`] for null.
 pub type Batch<'a> = &'a [Vec<i64>];
 
 /// The columns of one row group, read side by side.
@@ -64,10 +64,10 @@ pub struct GroupReader {
 }
 
 impl GroupReader {
-    /// A column that may be null and that the file lacks reads as null: an older store may lack it.
+    /// A nullable column that is missing in the file reads as null: an older store may lack it.
     ///
     /// # Errors
-    /// For what the file can't be read, or is not as iodock writes it.
+    /// The file can't be read, or is not in iodock's format.
     pub fn new(group: &dyn RowGroupReader, wanted: &[Wanted]) -> Result<GroupReader> {
         let columns = wanted.iter().map(|wanted| Source::open(group, *wanted)).collect::<Result<_>>()?;
         let rows = usize::try_from(group.metadata().num_rows())
@@ -82,7 +82,7 @@ impl GroupReader {
         self.rows
     }
 
-    /// The next rows; `None` behind the last.
+    /// The next rows; `None` after the last.
     pub fn next(&mut self) -> Result<Option<Batch<'_>>> {
         let rows = self.rows.min(BATCH_ROWS);
         if rows == 0 {
@@ -100,7 +100,7 @@ fn foreign(what: impl Into<String>) -> ParquetError {
     ParquetError::General(what.into())
 }
 
-/// Where the values of one column come from.
+/// Source of the values of one column.
 enum Source {
     Wide(Typed<Int64Type>),
     Narrow(Typed<Int32Type>),
@@ -111,7 +111,7 @@ impl Source {
     fn open(group: &dyn RowGroupReader, wanted: Wanted) -> Result<Source> {
         let columns = group.metadata().columns();
         let name = |column: &ColumnChunkMetaData| column.column_path().string();
-        // The SQL engine takes no notice of capitals.
+        // The SQL engine ignores upper and lower case.
         let Some(index) = columns.iter().position(|column| name(column).eq_ignore_ascii_case(wanted.name))
         else {
             return if wanted.kind.is_required() {
@@ -170,7 +170,7 @@ struct Typed<T: DataType> {
     reader: ColumnReaderImpl<T>,
     wanted: Wanted,
     nullable: bool,
-    /// The values that are there, without gaps.
+    /// The values that are not null, without gaps.
     dense: Vec<T::T>,
     widened: Vec<i64>,
     levels: Vec<i16>,
@@ -206,7 +206,7 @@ where
         if self.wanted.kind.is_required() {
             return Err(unlike(self.wanted, "holds nulls"));
         }
-        // Nulls come as they like: who branches on them guesses wrong.
+        // Nulls are unpredictable, so a branch on them would be mispredicted.
         let mut next = 0;
         values.clear();
         values.extend(self.levels.iter().map(|&level| {

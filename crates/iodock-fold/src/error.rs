@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub enum FoldError {
-    /// Someone asked to stop.
+    /// The caller requested the end.
     Cancelled,
-    /// A file is damaged, or not as iodock writes it.
+    /// A file is damaged, or not in iodock's format.
     Unreadable { path: PathBuf, what: String },
-    /// The tables beside the events are not as iodock writes them.
+    /// The tables other than events are not in iodock's format.
     Foreign { what: String },
 }
 

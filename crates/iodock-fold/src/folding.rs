@@ -1,4 +1,4 @@
-//! Going through all row groups on several threads.
+//! Processes all row groups on several threads.
 
 use crate::batch::{Batch, GroupReader, Wanted, MOST_ROWS};
 use crate::error::FoldError;
@@ -11,37 +11,37 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-/// As many as the SQL engine takes.
+/// Number of threads: the same as the SQL engine uses.
 const THREADS: usize = 2;
-/// Of a thread: with more groups than this it gives them away before it takes another row group.
+/// Per thread: with more groups than this it outputs them before it reads another row group.
 const MOST_GROUPS: usize = 1 << 18;
 
-/// What is counted of events.
+/// An aggregation over events.
 pub trait Fold: Send + Sync + Sized {
-    /// The columns of events that it takes.
+    /// The columns of events that it needs.
     const COLUMNS: &'static [Wanted];
 
-    /// Another one like this, of no events.
+    /// An empty one of the same kind.
     fn fresh(&self) -> Self;
 
-    /// Adds rows: `batch` holds what [`Fold::COLUMNS`] names, in that order.
+    /// Adds rows: `batch` contains the columns of [`Fold::COLUMNS`], in that order.
     fn add(&mut self, batch: Batch<'_>);
 
-    /// Adds what `other` counted.
+    /// Adds the result of `other`.
     fn absorb(&mut self, other: &Self);
 
-    /// How many groups it holds.
+    /// Number of groups.
     fn groups(&self) -> usize;
 
-    /// The groups, a row each.
+    /// The groups, one row each.
     fn table(&self) -> Table;
 }
 
-/// All events of a store on their way into a fold.
+/// One pass over all events of a store for a fold.
 pub struct Folding<F> {
     fold: F,
     paths: Vec<PathBuf>,
-    /// Which file, and which row group in it.
+    /// File, and row group in it.
     row_groups: Vec<(usize, usize)>,
     rows: u64,
     next: AtomicUsize,
@@ -51,7 +51,7 @@ impl<F: Fold> Folding<F> {
     /// PATHS: the store's files of events, in order.
     ///
     /// # Errors
-    /// For a file that is no Parquet file.
+    /// A file is not a Parquet file.
     pub fn new(paths: Vec<PathBuf>, fold: F) -> Result<Folding<F>, FoldError> {
         let (mut row_groups, mut rows) = (Vec::new(), 0);
         for (file, path) in paths.iter().enumerate() {
@@ -63,15 +63,15 @@ impl<F: Fold> Folding<F> {
         Ok(Folding { fold, paths, row_groups, rows, next: AtomicUsize::new(0) })
     }
 
-    /// Events in all.
+    /// Total number of events.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// The next groups; `None` behind the last. The same key may come again, but not in the same table.
+    /// The next groups; `None` after the last. The same key may appear again, but not in the same table.
     ///
     /// # Errors
-    /// For what can't be read, and when `cancelled` says so meanwhile.
+    /// A file can't be read, or `cancelled` returned true.
     pub fn next_table(&self, cancelled: &(dyn Fn() -> bool + Sync)) -> Result<Option<Table>, FoldError> {
         let left = self.row_groups.len().saturating_sub(self.next.load(Ordering::Relaxed));
         if left == 0 {
@@ -110,7 +110,7 @@ impl<F: Fold> Folding<F> {
         let mut fold = self.fold.fresh();
         let mut opened: Option<(usize, SerializedFileReader<File>)> = None;
         let mut rows = 0;
-        // Of two threads, and a row group more each, all rows can be counted in 32 bits.
+        // With two threads, and one more row group each, all rows can be counted in 32 bits.
         while fold.groups() <= MOST_GROUPS && rows < MOST_ROWS {
             let Some(&(file, group)) = self.row_groups.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
                 break;
@@ -160,7 +160,8 @@ fn add_group<F: Fold>(
     Ok(count)
 }
 
-/// What `read` gives, a panic as an error. Only for what the Parquet crate does: other panics are to be seen.
+/// The result of `read`, with a panic as an error. Only for the Parquet crate: other panics must remain
+/// visible.
 fn unpacked<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     quietly(read).unwrap_or_else(|| Err(ParquetError::General("can't be unpacked".into())))
 }
@@ -170,7 +171,7 @@ fn open(path: &Path) -> Result<SerializedFileReader<File>, FoldError> {
     unpacked(|| SerializedFileReader::new(file)).map_err(|error| FoldError::unreadable(path, error))
 }
 
-/// All threads' parts, or what went wrong: not that a thread was stopped for another's sake.
+/// All threads' parts, or the first error, ignoring threads that were stopped because of another.
 fn first_error<F>(results: Vec<Result<F, FoldError>>) -> Result<Vec<F>, FoldError> {
     let mut parts = Vec::new();
     let mut cancelled = false;

@@ -1,12 +1,12 @@
 //! Sums by key.
 //!
-//! Groups of a large run do not fit into the processor's caches, and to wait for each of them in turn would take
-//! longer than all else. Rows are taken by blocks instead: what a step needs of memory does not depend on the row
-//! before, so that the processor fetches for many rows at a time.
+//! The groups of a large run do not fit into the processor's caches, and waiting for each of them would take
+//! most of the time. Rows are processed in blocks instead: the memory accesses of a step do not depend on the
+//! previous row, so that the processor fetches for many rows at the same time.
 
-/// What rows are grouped by.
+/// Key for grouping rows.
 pub trait Key: Copy + Eq {
-    /// All of it in 64 bits, well mixed: see [`mixed`].
+    /// Hash of the whole key in 64 bits, well mixed: see [`mixed`].
     fn hash(&self) -> u64;
 }
 
@@ -17,35 +17,35 @@ pub fn mixed(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// What is summed up of a group.
+/// The sums of a group.
 pub trait Sums: Default {
-    /// Any number of what lies last in memory: to look at it fetches the rest.
+    /// Any number at the end of the structure: reading it fetches the rest.
     fn tail(&self) -> i64;
 
-    /// Adds what another thread has summed up of the same group.
+    /// Adds another thread's sums of the same group.
     fn absorb(&mut self, other: &Self);
 }
 
 const BLOCK: usize = 256;
-/// No power of two of places is ever more than half full.
+/// The table is never more than half full.
 const FIRST_PLACES: usize = 1 << 10;
 const EMPTY: Bucket = Bucket { mark: 0, group: u32::MAX };
 
-/// One group, of as few lines of the cache as it can be.
+/// One group, on as few cache lines as possible.
 #[repr(C, align(64))]
 pub struct Group<K, S> {
     pub key: K,
     pub sums: S,
 }
 
-/// Groups in the order in which they came.
+/// Groups in order of first appearance.
 pub struct Groups<K, S> {
     pub all: Vec<Group<K, S>>,
-    /// An open table: as many places as a power of two.
+    /// An open-addressing table whose size is a power of two.
     places: Vec<Bucket>,
 }
 
-/// Where a group is found: `mark` is the part of its hash that does not say where it lies.
+/// Location of a group: `mark` is the part of its hash that does not select the bucket.
 #[derive(Clone, Copy)]
 struct Bucket {
     mark: u32,
@@ -59,7 +59,7 @@ impl<K, S> Default for Groups<K, S> {
 }
 
 impl<K: Key, S: Sums> Groups<K, S> {
-    /// Calls `add` for each of `keys` with the sums of its group and its number among `keys`.
+    /// Calls `add` for each of `keys` with the sums of its group and its index in `keys`.
     pub fn add(&mut self, keys: &[K], mut add: impl FnMut(&mut S, usize)) {
         let (mut found, mut hashes) = ([0; BLOCK], [0; BLOCK]);
         for (number, block) in keys.chunks(BLOCK).enumerate() {
@@ -86,7 +86,7 @@ impl<K: Key, S: Sums> Groups<K, S> {
         }
     }
 
-    /// Takes all groups of `others`.
+    /// Adds all groups of `others`.
     pub fn absorb(&mut self, others: &Groups<K, S>) {
         let keys: Vec<K> = others.all.iter().map(|group| group.key).collect();
         self.add(&keys, |sums, index| sums.absorb(&others.all[index].sums));
@@ -96,7 +96,7 @@ impl<K: Key, S: Sums> Groups<K, S> {
         self.all.len()
     }
 
-    /// The group of `key`, or now and then another one: nobody has looked at its key.
+    /// The group of `key`, or rarely another one: keys are not compared here.
     fn likely(&mut self, key: &K, hash: u64) -> u32 {
         self.find(key, hash, |_| true)
     }
@@ -105,7 +105,7 @@ impl<K: Key, S: Sums> Groups<K, S> {
         self.find(key, key.hash(), |group| group.key == *key)
     }
 
-    /// The first group with the mark of `key` that `is_it`; a new one, if there is none.
+    /// The first group with the mark of `key` for which `is_it` is true; a new one, if there is none.
     fn find(&mut self, key: &K, hash: u64, is_it: impl Fn(&Group<K, S>) -> bool) -> u32 {
         let (mut at, mark) = self.start(hash);
         loop {
@@ -127,7 +127,7 @@ impl<K: Key, S: Sums> Groups<K, S> {
         (hash as usize & (self.places.len() - 1), (hash >> 32) as u32)
     }
 
-    /// Makes room for so many groups more.
+    /// Makes room for this number of further groups.
     fn reserve(&mut self, more: usize) {
         let needed = 2 * (self.all.len() + more);
         if needed <= self.places.len() {
@@ -153,7 +153,7 @@ mod tests {
     struct Poor(u64);
 
     impl Key for Poor {
-        /// A hash under which many keys look alike.
+        /// A hash with many collisions.
         fn hash(&self) -> u64 {
             self.0 % 7
         }

@@ -1,4 +1,4 @@
-//! Numbers of which some are not known.
+//! Numbers that may be unknown.
 
 use iodock_event::{NONE, UNKNOWN};
 
@@ -11,14 +11,14 @@ pub fn id_of(value: i64) -> u32 {
     }
 }
 
-/// Adds what is known. What is beyond 64 bits stays at their end, and the table is refused.
+/// Adds a known value. A sum beyond 64 bits stays at the limit, and the table is rejected.
 pub fn add(sum: &mut i64, value: i64) {
     let before = if *sum == UNKNOWN { 0 } else { *sum };
     let after = before.saturating_add(value);
     *sum = if value == UNKNOWN { *sum } else { after };
 }
 
-/// `value`, or where it is not known, `other`.
+/// `value`, or `other` if it is not known.
 pub fn first_known(value: i64, other: i64) -> i64 {
     if value == UNKNOWN {
         other

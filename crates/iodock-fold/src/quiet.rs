@@ -1,4 +1,4 @@
-//! The Parquet crate panics at some damage, and nobody is to read of that.
+//! The Parquet crate panics on some damage, and users must not see its message.
 
 use std::cell::Cell;
 use std::panic::{catch_unwind, set_hook, take_hook, AssertUnwindSafe};
@@ -9,7 +9,7 @@ thread_local! {
 }
 static HOOK: Once = Once::new();
 
-/// What `work` gives; `None` where it panicked, of which nothing is printed. What it worked on may be left half done.
+/// The result of `work`; `None` if it panicked, without printing anything. Its data may be incomplete then.
 pub fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
     HOOK.call_once(|| {
         let others = take_hook();

@@ -1,8 +1,8 @@
-//! Rows as columns, which another language takes over as they lie in memory.
+//! Rows as columns, in a memory layout that another language can use directly.
 
 use iodock_event::UNKNOWN;
 
-/// The values of one column, in the machine's order of bytes.
+/// The values of one column, in the machine's byte order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
     Int64(Vec<i64>),
@@ -13,8 +13,8 @@ pub enum Values {
     Float64(Vec<f64>),
 }
 
-/// One column; `is_exact` unless it may have reached the end of what 64 bits hold; where `valid` is there, a set bit
-/// of it (least significant first) marks a row that is not null.
+/// One column; `is_exact` is false if a value may have reached the limit of 64 bits; if `valid` is present, a
+/// set bit (least significant first) marks a row that is not null.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     pub name: &'static str,
@@ -41,7 +41,7 @@ impl Column {
         Column { is_exact, ..Column::saturated(name, values) }
     }
 
-    /// The same, of sums for which the greatest number there is is as good as any.
+    /// The same, for sums that may be cut at the largest number.
     pub fn saturated(name: &'static str, values: Vec<i64>) -> Column {
         let valid = bits(values.iter().map(|&value| value != UNKNOWN));
         Column { name, values: Values::Int64(values), valid: Some(valid), is_exact: true }

@@ -25,9 +25,9 @@ const COLUMNS: &[Wanted] = &[
     Wanted { name: "offset_bytes", kind: Kind::Number },
     Wanted { name: "gap_bytes", kind: Kind::Number },
 ];
-/// Files are numbered from 0 on: so many numbers may be left out.
+/// Files are numbered from 0: largest number of missing numbers.
 const MOST_GAPS: usize = 1 << 16;
-/// A time more, and the product still is a number.
+/// Limit at which one more time can still be multiplied without overflow.
 const MOST_PRODUCT: f64 = 1e280;
 const PAGE_BYTES: i64 = 4096;
 /// Read and write.
@@ -49,19 +49,19 @@ impl Key for Transfer {
     }
 }
 
-/// [`UNKNOWN`] where no row of the group knows.
+/// [`UNKNOWN`] if no row of the group has a value.
 #[repr(C)]
 struct Moved {
     count: u32,
-    /// Rows whose time is known.
+    /// Number of rows with a known time.
     timed: u32,
     unaligned: u32,
     known: u32,
     overlapping: u32,
     back: u32,
     time: i64,
-    /// The sum of the logarithms of their times, but for those times that are multiplied in `product`: the
-    /// logarithm of a product is a sum, and takes but one.
+    /// The sum of the logarithms of their times, except those times that are multiplied in `product`: the
+    /// logarithm of a product needs only one call.
     logarithms: f64,
     product: f64,
     bytes: i64,
@@ -134,7 +134,8 @@ impl Moved {
         self.logarithms + self.product.ln()
     }
 
-    /// How a transfer of `requested` bytes at `offset` follows the one before, which ended `gap` bytes before it.
+    /// Adds the position of a transfer of `requested` bytes at `offset` relative to the previous one, which
+    /// ended `gap` bytes before it.
     fn add_place(&mut self, offset: i64, gap: i64, requested: i64) {
         if offset != UNKNOWN {
             self.known += 1;
@@ -150,19 +151,19 @@ impl Moved {
 
 /// Reads and writes folded by place, call, direction, access pattern and size: the derived table `transfers`.
 pub struct Transfers {
-    /// Of each file, by its number; [`NONE`] for one without.
+    /// Place of each file, by its number; [`NONE`] for a file without one.
     places: Arc<[u32]>,
     groups: Groups<Transfer, Moved>,
-    /// Of the rows at hand, those that transfer something, and their keys.
+    /// Those of the present rows that transfer bytes, and their keys.
     rows: Vec<usize>,
     keys: Vec<Transfer>,
 }
 
 impl Transfers {
-    /// The place of each of the files.
+    /// `places` has the place of each of the files.
     ///
     /// # Errors
-    /// Where files are not numbered one by one.
+    /// Files are not numbered consecutively.
     pub fn by_place(files: &[u32], places: &[u32]) -> Result<Transfers, FoldError> {
         let most = files.iter().max().map_or(0, |&file| file as usize + 1);
         if most > files.len() + MOST_GAPS {
@@ -247,7 +248,7 @@ impl Fold for Transfers {
                 Values::Float64(groups.iter().map(|group| group.sums.logarithms()).collect()),
             ),
             Column::nullable("bytes", of(|sums| sums.bytes)),
-            // Who copies in the kernel asks for all there could be, many times.
+            // A program that copies inside the kernel requests the largest size, many times.
             Column::saturated("requested_bytes", of(|sums| sums.requested)),
             Column::nullable("own_read_bytes", of(|sums| sums.own_read)),
             Column::nullable("any_read_bytes", of(|sums| sums.any_read)),

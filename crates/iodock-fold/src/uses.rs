@@ -40,7 +40,7 @@ impl Key for Use {
     }
 }
 
-/// [`UNKNOWN`] where no row of the group knows.
+/// [`UNKNOWN`] if no row of the group has a value.
 #[repr(C)]
 struct Used {
     count: i64,
@@ -84,7 +84,7 @@ impl Used {
 #[derive(Default)]
 pub struct Uses {
     groups: Groups<Use, Used>,
-    /// Of the rows at hand.
+    /// Keys of the present rows.
     keys: Vec<Use>,
 }
 
@@ -111,7 +111,7 @@ impl Fold for Uses {
         self.groups.add(&self.keys, |sums, row| {
             sums.count += 1;
             add(&mut sums.time, first_known(dur[row], sys_cpu[row]));
-            // UNKNOWN is the least number there is.
+            // UNKNOWN is the smallest number.
             sums.longest = sums.longest.max(dur[row]);
             add(&mut sums.bytes, bytes[row]);
             sums.begin(ts[row]);

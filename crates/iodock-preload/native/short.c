@@ -1,5 +1,6 @@
-/* The short way: the most frequent shapes but data calls, on the first stream. It writes what the general way would write, and leaves to it what
- * is out of the ordinary (tests/both_ways.rs). It touches as little code and memory as it can: between two calls the kernel has the caches. */
+/* The fast path for the most frequent shapes other than data calls, on the first stream. It writes the
+ * same as the general path, and leaves unusual cases to it (tests/both_ways.rs). It touches as little code
+ * and memory as possible, because the kernel displaces the caches between two calls. */
 
 #include "recorder.h"
 
@@ -10,7 +11,7 @@
 struct brief {
 	struct state *state;
 	const struct plain_frame *plain;
-	u64 shape; /* as it stands in memory: kind, code, roles */
+	u64 shape; /* as in memory: kind, code, roles */
 	u64 end; /* in ticks */
 	u64 gap, duration;
 	u8 *begin;
@@ -38,7 +39,7 @@ static ALWAYS u8 *put_filled(u8 *at, const u8 *stat) {
 	return put_stat(at, *(const u64 *)(stat + 48), *(const u32 *)(stat + 24) >> 12 & 15);
 }
 
-/* The times of a call, in units. 0: the gap is negative, or there is too little room. */
+/* The times of a call, in units. 0: the gap is negative, or there is too little space. */
 static ALWAYS int begin_brief(struct brief *brief, u64 bytes) {
 	const struct stream *stream = &brief->state->streams[0];
 	u64 start = brief->plain->start >> TIME_SHIFT;
@@ -66,7 +67,7 @@ static ALWAYS u64 commit_brief(const struct brief *brief, u8 *end) {
 	return end_brief(brief, 1);
 }
 
-/* What stands behind the descriptor. */
+/* The fields after the descriptor. */
 enum behind { NOTHING, SIZE, ARGUMENT, COMMAND_AND_ARGUMENT, STAT };
 
 static NOINLINE u64 record_descriptor(struct state *state, const struct plain_frame *plain, u64 end, u64 shape, enum behind behind) {
@@ -114,7 +115,7 @@ struct pointers {
 	const u64 *flags;
 };
 
-/* 0 if this is another shape. */
+/* 0 for other shapes. */
 static ALWAYS int find_pointers(struct pointers *found, u64 shape, const u64 *arguments) {
 	found->stat = 0;
 	found->flags = 0;
@@ -140,15 +141,16 @@ static ALWAYS int find_pointers(struct pointers *found, u64 shape, const u64 *ar
 	return found->path != 0;
 }
 
-/* put_path(), and the path's length, in one pass over the text, which another thread may change. 0, and nothing is changed, if the text crosses
- * the end of a page or of the room, or is long. (The last path has no zero before its end.) */
+/* put_path(), and the path's length, in one pass over the text, which another thread may change. 0, and
+ * nothing is changed, if the text crosses the end of a page or of the space, or is long. (The last path
+ * contains no zero before its end.) */
 static ALWAYS u8 *put_path_at_once(struct state *state, u8 *at, const u8 *text, u64 *bytes) {
 	u64 here = (4096 - ((u64)text & 4095)) / 8, there = (u64)(state->streams[0].limit - at - PLAIN_LIMIT) / 8;
 	u64 whole = state->last_path_bytes / 8, most = LAST_PATH / 8;
 	u64 hash = HASH_BEGIN, i = 0, word, words[LAST_PATH / 8];
 	most = most < here ? most : here;
 	most = most < there ? most : there;
-	/* What it shares with the last one. */
+	/* The part that it shares with the last one. */
 	for (;; hash = mix(hash, word), i++) {
 		if (unlikely(i >= most))
 			return 0;
@@ -156,7 +158,7 @@ static ALWAYS u8 *put_path_at_once(struct state *state, u8 *at, const u8 *text, 
 		if (i >= whole || word != state->last_path[i])
 			break;
 	}
-	/* The rest goes where it is to stand if the path is new. */
+	/* The rest is written to its final place in case the path is new. */
 	u64 first = i, differ = (u64)__builtin_ctzl((word ^ state->last_path[i]) | 1ul << 63) / 8, shared = 8 * i + differ;
 	u8 *count_at = put_short(at + 1, shared), *to = count_at + 1;
 	*(unaligned_u64 *)to = word >> 8 * differ;

@@ -1,5 +1,5 @@
-/* What a thread's recording keeps: its state, in private memory that a fork wipes, and its streams of chunks in the session's file, which
- * all processes map shared, so that what is committed there survives the process. */
+/* Data of a thread's recording: its state, in private memory that a fork wipes, and its streams of chunks
+ * in the session's file, which all processes map shared, so that committed records survive the process. */
 #ifndef IODOCK_STATE_H
 #define IODOCK_STATE_H
 
@@ -15,9 +15,9 @@ enum { PATH_LIMIT = 4096, PLAIN_LIMIT = RECORD_MOST };
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define ALWAYS inline __attribute__((always_inline))
 #define NOINLINE __attribute__((noinline))
-#define RARE __attribute__((section(".bss.rare"))) /* behind what every process touches */
+#define RARE __attribute__((section(".bss.rare"))) /* placed after what every process touches */
 #define barrier() __asm__ volatile("" ::: "memory")
-/* A handler that comes sees such stores in their order. */
+/* An interrupting handler sees such stores in their order. */
 #define set(place, value) do { (place) = (value); barrier(); } while (0)
 
 /* The registers at a site, on the stack. */
@@ -32,19 +32,19 @@ struct plain_frame {
 
 struct stream {
 	u8 *at;    /* next record */
-	u8 *limit; /* end of the pages that are there; 0: abandoned */
+	u8 *limit; /* end of the existing pages; 0: abandoned */
 	struct chunk *chunk;
 	u64 last_end, last_size;
 	s64 next_offset;
 	s32 last_fd;
 	u32 paths, first, sequence;
 	s32 last_directory, last_opened;
-	u64 task; /* the one that the reader puts these calls down to: task_of() */
+	u64 task; /* the task that the reader assigns these calls to: task_of() */
 };
 
 struct cached { u64 hash, index; /* 1.. */ };
 
-/* What calls of a code (of two, perhaps) had last. */
+/* Last values of a call code's fields (or of two codes'). */
 struct habit {
 	u64 flags;
 	s64 argument, fd2;
@@ -59,10 +59,10 @@ struct habit {
 
 /* A call made outside of the stub, until it returns. */
 struct pending {
-	u64 stack; /* where that was when it began; 0: the entry is free */
+	u64 stack; /* its address at the beginning; 0: the entry is free */
 	u64 start;
 	u32 number; /* selects the union's member */
-	u32 order;  /* what began later has a higher one */
+	u32 order;  /* calls that began later have a higher one */
 	union {
 		u64 arguments[6];
 		struct {
@@ -87,14 +87,14 @@ struct flight {
 
 enum taken {
 	NOT_TAKEN = 0, TAKEN = 1,
-	LENT = 2, /* a child of vfork may use it: before each call the kernel is asked which thread this is */
-	STOPPED = 3, /* recording has stopped: the thread may be forbidden to read the clock */
+	LENT = 2, /* a child of vfork may use it: before each call the thread id is queried */
+	STOPPED = 3, /* recording has stopped: the thread may not be allowed to read the clock */
 };
 
 /* In the frame of a function that writes a record, at the place of a plain_frame's start. */
 struct place {
 	u64 unused;
-	volatile u64 start; /* this address, MARKED, as long as nothing is written over it */
+	volatile u64 start; /* this address, MARKED, until it is overwritten */
 };
 #define MARKED (1ul << 63)
 
@@ -115,38 +115,38 @@ struct place {
 
 /* A run of reads or writes of one file, of which only some are timed. */
 struct run {
-	u32 untimed; /* so many are to come before the next one is */
+	u32 untimed; /* number of untimed ones before the next timed one */
 	u32 length, skipped, number;
 	const void *row;
-	u64 duration, end; /* of the last one that was timed, in ticks */
+	u64 duration, end; /* of the last timed one, in ticks */
 };
 
 struct state {
-	/* What recording a read touches is in the first 64 bytes, but for flight and writers. */
+	/* The fields that recording a read touches are in the first 64 bytes, except flight and writers. */
 	u32 taken, level; /* enum taken */
 	struct stream streams[LEVELS];
 	u64 flight;
 	u64 writers[LEVELS]; /* the frame of the function that last began a record on each */
-	u32 crowded; /* calls since all levels were taken */
+	u32 crowded; /* number of calls since all levels were taken */
 	u32 tid, pid;
-	u32 depth, orders; /* how many entries of `pending` to look at; how many orders were given */
-	u32 number, owner; /* its place in the blocks; the process (pid may be a vfork's child) */
-	u8 turns[LEVELS]; /* of the streams: how many chunks were begun, also in vain, modulo 256 */
-	u32 own_calls; /* depth of stretches in which the library may make calls of its own in this thread: begin_own_calls() */
+	u32 depth, orders; /* number of entries of `pending` to examine; number of assigned orders */
+	u32 number, owner; /* its index in the blocks; the process (pid may be a vfork's child) */
+	u8 turns[LEVELS]; /* of the streams: number of chunks begun, including failures, modulo 256 */
+	u32 own_calls; /* nesting depth of own-call stretches: begin_own_calls() */
 	u32 held; /* how many of them last until a call of the program has returned: hold() */
-	u8 *memory[LEVELS]; /* where the streams' chunks are mapped */
-	/* Full chunks of the first stream that stay mapped (0: none), their numbers, and which is given up next; the number of the one in
-	 * memory[0] and one, 0: not known. */
+	u8 *memory[LEVELS]; /* addresses of the streams' chunks */
+	/* Full chunks of the first stream that stay mapped (0: none), their numbers, and which is given up next;
+	 * the number of the one in memory[0] plus one, 0: not known. */
 	union {
 		u8 *spent_memory[SPENT];
-		struct run run; /* where calls are counted: then no full chunk stays mapped */
+		struct run run; /* if calls are counted: then no full chunk stays mapped */
 	};
 	u32 spent_number[SPENT];
 	u16 spent_turn;
-	volatile u16 is_mapping; /* memory that is mapped, but not noted here yet: guard.c waits for it */
+	volatile u16 is_mapping; /* memory is mapped, but not noted here yet: guard.c waits for it */
 	u32 mapped;
 	struct flight kept; /* the call in flight, between two chunks */
-	u64 kept_number; /* of a chunk that could not be mapped, and one; 0: none */
+	u64 kept_number; /* of a chunk that could not be mapped, plus one; 0: none */
 	struct cached cache[CACHED_PATHS / PATH_WAYS][PATH_WAYS] __attribute__((aligned(64)));
 	/* These too are of the first stream. */
 	struct habit habits[HABITS];
@@ -154,14 +154,15 @@ struct state {
 	struct pending pending[PENDING];
 };
 
-/* Before the states of a block: a bit for each that is taken; in the first block also what ahead.c and stop.c share among threads. */
+/* At the beginning of a block of states: a bit for each that is taken; in the first block also what
+ * ahead.c and stop.c share among threads. */
 struct block {
 	u64 taken[BLOCK_STATES / 64];
 	struct ahead {
 		u64 next;   /* number of the next chunk << 8 | how many are left; or AHEAD_CLOSED. One word, so that it changes at once */
 		u8 *origin; /* where chunk 0 would be mapped */
 	} ahead;
-	u32 most;      /* the highest number of a state that was ever taken: behind it are zeros, not to be touched */
+	u32 most;      /* the highest number of a state that was ever taken: after it are zeros, not to be touched */
 	u32 newcomers; /* threads in their first stretch, without a state yet */
 } __attribute__((aligned(64)));
 #define AHEAD_CLOSED (1ul << 63) /* chunks are being mapped, or could not be */
@@ -172,16 +173,18 @@ struct span { u64 from, to; };
 
 extern __thread struct state *iodock_own;
 #define own iodock_own
-/* Recording has stopped for good in this process and its children by fork: no call of our own is made any more. */
+/* Recording has stopped permanently in this process and its children by fork: the library makes no more
+ * calls. */
 extern u32 iodock_stopped;
 #define stopped iodock_stopped
 extern struct block *blocks[BLOCKS];
-/* Not to be read once recording has stopped: the program may have replaced it. What is needed then stands beside it. */
+/* Must not be read once recording has stopped: the program may have replaced it. Values needed then are
+ * stored next to it. */
 extern struct header *session;
 extern u64 chunk_bytes;
 extern const char *library;
 extern long session_file; /* while the library is loaded; else negative */
-extern u32 descriptors;	  /* the file can only be mapped by a descriptor */
+extern u32 descriptors;	  /* the file can only be mapped through a descriptor */
 
 static inline u64 ticks(void) {
 	u32 low, high;

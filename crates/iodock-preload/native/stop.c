@@ -1,15 +1,17 @@
-/* Recording stops for good in a process that is about to forbid itself calls or the clock, takes our memory, or makes threads that share storage.
- * From then on the library makes no call of its own in it and its children by fork (any might be forbidden); the stub passes calls through. */
+/* Recording stops permanently in a process that is about to forbid calls or the clock (seccomp, prctl),
+ * unmaps our memory, or creates threads that share storage. From then on the library makes no calls in it
+ * and its children by fork (any might be forbidden); the stub passes calls through. */
 
 #include "recorder.h"
 
 u32 iodock_stopped;
-/* A thread shares another one's thread-local storage, or its own has no room for `own`, which is not to be read any more. */
+/* A thread shares another one's thread-local storage, or its own has no space for `own`, which must not be
+ * read any more. */
 static u32 has_strangers;
 static RARE char library_path[sizeof(session->preloaded)];
 
-/* A stretch in which the library may make calls of its own; what end_own_calls() is to be given. A filter that another thread sets for all of them
- * (SECCOMP_FILTER_FLAG_TSYNC) waits for its end. */
+/* A stretch in which the library may make its own calls; the result is for end_own_calls(). A filter that
+ * another thread sets for all of them (SECCOMP_FILTER_FLAG_TSYNC) waits for its end. */
 struct state *begin_own_calls(void) {
 	struct state *state = own;
 	if (likely(state))
@@ -20,7 +22,7 @@ struct state *begin_own_calls(void) {
 	return state;
 }
 
-/* (In between the state may have been given back, or wiped by a fork.) */
+/* (In between the state may have been released, or wiped by a fork.) */
 void end_own_calls(struct state *state) {
 	barrier();
 	if (likely(state && state == own && state->own_calls))
@@ -29,7 +31,8 @@ void end_own_calls(struct state *state) {
 		__atomic_fetch_sub(&blocks[0]->newcomers, 1, __ATOMIC_SEQ_CST);
 }
 
-/* The stretch that the thread is in lasts until its call has returned. (Not in a vfork's child: a filter is another process's there.) */
+/* The thread's present stretch lasts until its call has returned. (Not in a vfork's child, where a filter
+ * belongs to another process.) */
 void hold(void) {
 	if (own && own->taken == TAKEN)
 		own->own_calls++, own->held++;
@@ -60,7 +63,7 @@ void stop_for_strangers(void) {
 	stop();
 }
 
-/* Waits for a moment. Counts turns of a loop, not time, since the clock may be forbidden. */
+/* Waits for a moment. Counts iterations of a loop, not time, because the clock may be forbidden. */
 int may_wait(u64 *left) {
 	__builtin_ia32_pause();
 	return *left && (*left)--;
@@ -70,7 +73,7 @@ int is_own(const struct state *state) {
 	return !has_strangers && state == own;
 }
 
-/* Threads that go on from here record nothing. */
+/* Threads that reach this point later record nothing. */
 void end_records(void) {
 	struct state *state;
 	for (u32 at = 0; (state = next_state(&at)) != 0;) {
@@ -79,8 +82,9 @@ void end_records(void) {
 	}
 }
 
-/* Until no other thread may make a call of ours, nor, if `writes`, write into our memory. A thread that was interrupted just before
- * it said so is not waited for. A stretch that was left by longjmp is waited for once. */
+/* Waits until no other thread can make a call of ours, nor, if `writes`, write to our memory. Does not
+ * wait for a thread that was interrupted just before it set its mark. Waits once for a stretch that was
+ * left by longjmp. */
 void wait_for_others(int writes, u64 most) {
 	struct state *state;
 	for (u64 left = SEEN_AFTER; may_wait(&left);)
@@ -94,7 +98,8 @@ void wait_for_others(int writes, u64 most) {
 				state->own_calls = state->level = 0;
 }
 
-/* Would the call forbid something if it succeeded? Libraries ask what the kernel supports by calls that can't. */
+/* Whether the call would forbid something if it succeeded. Libraries test the kernel's features with calls
+ * that can't. */
 int forbids(const struct frame *frame) {
 	/* (The kernel reads 32 bits of the first argument, of flags and of the clock's value.) */
 	u64 what = (u32)frame->arguments[0], value = frame->arguments[1], pointer = frame->arguments[2];
@@ -107,11 +112,12 @@ int forbids(const struct frame *frame) {
 	return what == PR_SET_SECCOMP && (value == SECCOMP_MODE_STRICT || (value == SECCOMP_MODE_FILTER && pointer));
 }
 
-/* That call is about to be made. It may fail: then recording has stopped for nothing, and is counted all the same. */
+/* That call is about to be made. If it fails, recording has stopped unnecessarily, which is counted all
+ * the same. */
 NOINLINE void stop_before(const struct frame *frame) {
 	stop();
 	end_records();
-	/* A filter for all threads must not meet one that is about to make a call of ours. */
+	/* A filter for all threads must not coincide with a thread that is about to make a call of ours. */
 	if (frame->number == SYS_seccomp && frame->arguments[1] & SECCOMP_FILTER_FLAG_TSYNC)
 		wait_for_others(0, OTHERS_MOST);
 }

@@ -1,11 +1,12 @@
-/* Programs that this library does not reach, and with --complete what the dynamic linker does before it is loaded, are traced by the recorder, which
- * is asked before the exec. A tracee speaks to its tracer by a prctl that means nothing to the kernel: the tracer answers it. */
+/* The recorder traces programs that this library does not reach, and with --complete the dynamic linker's
+ * calls before it is loaded; it is notified before the exec. A traced thread signals its tracer with a
+ * prctl that means nothing to the kernel: the tracer sets its result. */
 
 #include "recorder.h"
 
 #define PR_IODOCK 0x494f444b
 #define PIDFD_GET_PID_NAMESPACE 0xff05
-/* How often to look, how long to wait for others that ask, and for an answer. */
+/* Interval of checks, time to wait for other requesters, and for an answer. */
 #define LOOK_NS 10000000l
 #define TURN_TRIES 1000
 #define ANSWER_TRIES 300
@@ -14,8 +15,8 @@ long mark(enum mark what) {
 	return kernel2(SYS_prctl, PR_IODOCK, what);
 }
 
-/* Writes `me` into a word of the header, a futex, and waits until the recorder has taken it out: one at a time, as long as the recorder wants to
- * be asked, and not for ever, for it may be gone. */
+/* Writes `me` to a word of the header, a futex, and waits until the recorder has removed it: one request
+ * at a time, while the recorder accepts requests, and with a time limit, because it may have ended. */
 enum answer ask_recorder(u32 *asking, u32 me, const u64 *wanted, u32 turn_tries, u32 answer_tries, long look_ns) {
 	struct { long seconds, ns; } moment = {0, look_ns};
 	u32 nobody = 0;
@@ -51,14 +52,14 @@ static u64 id_space_by_descriptor(u64 *status) {
 	return inode;
 }
 
-/* Does the recorder know this thread by the same number? */
+/* Whether the recorder knows this thread by the same id. */
 static int has_name(void) {
 	u64 status[STAT_WORDS];
 	long found = kernel2(SYS_stat, "/proc/self/ns/pid", status);
 	return (failed(found) ? id_space_by_descriptor(status) : status[1]) == session->id_space;
 }
 
-/* An exec is about to be made: where the library will not see what comes, the tracer shall. */
+/* An exec is about to be made: if the library will not see the program's calls, the tracer must. */
 void before_exec(struct state *state, enum sight sight) {
 	u64 wanted = sight == SEEN ? TRACE_ALL : sight == PRIVILEGED ? TRACE_PRIVILEGED : TRACE_UNSEEN;
 	if (session->closed || !state->taken || !(session->trace_what & wanted) || !has_name())

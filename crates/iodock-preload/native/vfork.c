@@ -22,20 +22,22 @@ int is_lent(const struct state *state) {
 	return lender(state) != 0;
 }
 
-/* The parent's call in flight: a handler that interrupted it has made the child. */
+/* The parent's call in flight: a handler that interrupted it has created the child. */
 u64 flight_lent(const struct state *state) {
 	const struct pending *pending = lender(state);
 	return pending ? pending->fork.flight : 0;
 }
 
-/* From here on the state records the calls of that thread: of the child, or of its parent again. (A handler looks at the thread's number.) */
+/* From here on the state records the calls of that thread: the child, or its parent again. (A handler
+ * checks the thread id.) */
 static void hand_to(struct state *state, u32 tid, u32 pid, u64 now) {
 	state->pid = pid;
 	state->tid = tid;
 	record_control(state, CONTROL_TASK, now);
 }
 
-/* A result, or that it did not return. The birth is noted so that the recorder knows of a child that never loads this library. */
+/* A result, or that it did not return. The birth is recorded so that the recorder knows a child that never
+ * loads this library. */
 static void write_fork(struct state *state, const struct pending *pending, u32 phase, u64 end, s64 result) {
 	if (result > 0 && !(pending->fork.flags & CLONE_THREAD))
 		session->born[__atomic_fetch_add(&session->births, 1, __ATOMIC_RELAXED) & (BIRTHS - 1)] = (u32)result;
@@ -49,7 +51,7 @@ static void write_fork(struct state *state, const struct pending *pending, u32 p
 	leave(state, level, &here);
 }
 
-/* What the child, which has gone, has left unfinished in its parent's state. */
+/* Ends the calls that the child, which is gone, has left unfinished in its parent's state. */
 static void end_calls_of_child(struct state *state, const struct pending *fork, u64 now) {
 	if (state->flight != fork->fork.flight) {
 		write_no_return(state, now);
@@ -79,7 +81,7 @@ int fork_is_over(struct state *state, struct pending *pending, u32 phase, u64 en
 	return 1;
 }
 
-/* Calls that were to make a child, and were abandoned before they could. */
+/* Calls that were to create a child, and were abandoned before they could. */
 static void forget_abandoned(struct state *state, u64 now, u64 stack) {
 	for (struct pending *one = innermost(state); one; one = inner(state, one->order))
 		if (lends(one) && is_abandoned(one, state->tid, stack))

@@ -1,4 +1,4 @@
-//! Places in the session's header where processes ask the recorder for something, and wait until it is done.
+//! Places in the session's header where processes send a request to the recorder, and wait until it is done.
 
 use crate::format::header;
 use crate::page::HeaderPage;
@@ -6,28 +6,28 @@ use crate::session::Session;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-/// Stands where a process would ask; no process has this number.
+/// Stored in the place of a requester; no process has this number.
 const STOPPED: u32 = u32::MAX;
 
-/// Who asks may be killed before it has woken us, and those behind it only wait for their turn.
+/// A requester may be killed before it has woken us, and those after it only wait for their turn.
 const LOOK: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// What is asked for, as offsets in the header.
+/// A kind of request, as offsets in the header.
 #[derive(Clone, Copy)]
 pub struct Wish {
-    /// What may be asked for; 0: nothing.
+    /// What may be requested; 0: nothing.
     offer: usize,
-    /// Who asks.
+    /// The requester.
     asking: usize,
-    /// Who was served last, where that is told.
+    /// The requester served last, if that is stored.
     served: Option<usize>,
 }
 
-/// Processes that have mapped a file of so many bytes want their page faults to be watched (native/watch.c);
-/// from 1 byte on for programs and libraries too.
+/// Processes that have mapped a file of this size request watching their page faults (native/watch.c); from 1
+/// byte on also for programs and libraries.
 pub const WATCH: Wish =
     Wish { offer: header::WATCH_FROM, asking: header::WATCH_ASKING, served: Some(header::WATCH_BEGUN) };
-/// Threads that are about to execute a program want to be traced (native/traced.c); the offer is of
+/// Threads that are about to execute a program request tracing (native/traced.c); the offer is of
 /// [`crate::format::trace`].
 pub const TRACE: Wish = Wish { offer: header::TRACE_WHAT, asking: header::TRACE_ASKING, served: None };
 
@@ -38,7 +38,7 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// From now on `offer` may be asked for.
+    /// From now on `offer` may be requested.
     pub fn begin(session: &Session, wish: Wish, offer: u64) -> io::Result<Asking> {
         let place = Asking { page: HeaderPage::of(session)?, wish };
         place.offer(offer);
@@ -53,8 +53,8 @@ impl Asking {
         self.page.word(at)
     }
 
-    /// Answers until [`Asking::stop`]: who asks goes on as soon as `serve` has returned whether it was served.
-    /// `withdrawn` is told who has given up waiting meanwhile.
+    /// Answers until [`Asking::stop`]: the requester continues as soon as `serve` has returned whether it was
+    /// served. `withdrawn` is called with requesters that gave up waiting.
     pub fn answer(&self, mut serve: impl FnMut(u32) -> bool, mut withdrawn: impl FnMut(u32)) {
         let asking = self.word(self.wish.asking);
         loop {
@@ -78,7 +78,7 @@ impl Asking {
         }
     }
 
-    /// Nobody is answered any more.
+    /// No further requests are answered.
     pub fn stop(&self) {
         self.offer(0);
         self.word(self.wish.asking).store(STOPPED, SeqCst);

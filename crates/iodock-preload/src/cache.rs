@@ -1,6 +1,6 @@
-//! Site tables kept from one recording to the next: searching libc takes 20 ms, which is more than many a
-//! program that is recorded. One file for each build id, under the user's cache folder; what can't be kept
-//! is searched again.
+//! Site tables stored from one recording to the next: searching libc takes 20 ms, which is longer than many
+//! recorded programs. One file for each build id, in the user's cache folder; a table that can't be stored is
+//! searched again.
 
 use crate::elf;
 use crate::format::Shape;
@@ -21,16 +21,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Goes up with every change of what is searched, of how tables are written, and of what a text is made of.
+/// Incremented with every change of the search, of the tables' format, and of how a text is built.
 const VERSION: u32 = 7;
 
-/// A library whose calls are to be seen.
+/// A library whose calls must be seen.
 pub struct Library {
     pub file: Mapping,
     pub table: Table,
     /// Without it each process writes its jumps itself.
     pub text: Option<Text>,
-    /// Where the text is kept, in a file of its own; else it comes into the session's.
+    /// Where the text is stored in a separate file; otherwise it becomes a part of the session's.
     pub kept: Option<Kept>,
 }
 
@@ -39,7 +39,7 @@ pub struct Library {
 pub struct Kept {
     pub texts: Texts,
     pub number: u64,
-    /// What tells its file from others.
+    /// Identifies its file.
     pub identity: u64,
 }
 
@@ -50,7 +50,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// In the user's own cache folder. Without one nothing is kept.
+    /// In the user's own cache folder. Without one nothing is stored.
     pub fn of_user() -> Cache {
         let named = std::env::var_os("XDG_CACHE_HOME").filter(|path| path.as_bytes().first() == Some(&b'/'));
         let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
@@ -60,14 +60,14 @@ impl Cache {
         cache.with_texts(texts)
     }
 
-    /// Texts go there; without, into the session.
+    /// Texts are stored there; without it, in the session.
     pub fn with_texts(self, texts: Option<Texts>) -> Cache {
         Cache { texts, ..self }
     }
 
-    /// In `base`; texts go into the session.
+    /// In `base`; texts are stored in the session.
     pub fn at(base: Option<PathBuf>) -> Cache {
-        // A table is good for the calls that were recorded when it was made.
+        // A table is valid only for the calls that were recorded when it was made.
         let folder = base.map(|base| base.join(format!("sites-{VERSION}-{:016x}", hash(shapes()))));
         Cache { folder, texts: None }
     }
@@ -91,10 +91,10 @@ impl Cache {
         Some(Library { file, table, text, kept })
     }
 
-    /// `None` where it can't be kept.
+    /// `None` if it can't be stored.
     fn keep_text(&self, file: &Mapping, table: &Table, text: &Text) -> Option<Kept> {
         let texts = self.texts.clone()?;
-        // Of this very file, with these very jumps.
+        // Key: file identity and patch table.
         let number = checksum(&[&file.state().to_le_bytes()[..], &table.bytes()].concat()).max(1);
         let identity = texts.keep(number, text.bytes as usize, || text.image(file, table)).ok()?;
         Some(Kept { texts, number, identity })
@@ -108,7 +108,7 @@ impl Cache {
         }
         let table = trampolines::assemble(&sites::find(file, shapes())?);
         if let Some(kept) = kept {
-            // Without it the next recording begins 20 ms later, and that is all.
+            // The only effect of a failure is that the next recording starts 20 ms later.
             let _ = keep(&kept, &table.bytes());
         }
         Some(table)
@@ -116,8 +116,8 @@ impl Cache {
 }
 
 impl Cache {
-    /// The calls that the code in the file at `path` makes itself. Looked up by the file's place, length and time: to
-    /// read all that a program loads takes longer than many a program.
+    /// The calls that the code in the file at `path` makes directly. Looked up by the file's path, length and
+    /// time: reading everything that a program loads takes longer than many programs.
     pub fn own_calls(&self, path: &Path) -> OwnCalls {
         let Ok(about) = fs::metadata(path) else { return OwnCalls::default() };
         let state = [about.dev(), about.ino(), about.len(), about.mtime() as u64, about.mtime_nsec() as u64];
@@ -130,7 +130,7 @@ impl Cache {
         let own = File::open(path).and_then(|file| Mapping::of(&file));
         let own = own.map_or(OwnCalls::default(), |file| OwnCalls::of(&file));
         if let Some(kept) = kept {
-            // Without it the next recording reads the file again, and that is all.
+            // The only effect of a failure is that the next recording reads the file again.
             let _ = keep(&kept, &[own.byte()]);
         }
         own
@@ -147,7 +147,7 @@ fn hash(shapes: &[Shape]) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// `None` unless it is whole: these bytes decide what is written over a program's instructions.
+/// `None` unless it is complete: these bytes determine what is written over a program's instructions.
 fn read(path: &Path, build_id: &[u8]) -> Option<Table> {
     let mut kept = Vec::new();
     own::open(path).ok()?.read_to_end(&mut kept).ok()?;
@@ -162,7 +162,7 @@ fn checksum(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// Under another name first, so that nobody ever reads half of it.
+/// First under another name, so that no reader ever sees a part of it.
 fn keep(path: &Path, table: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

@@ -1,4 +1,4 @@
-//! Checks that this kernel counts the calls of a process as Linux does. Where it does not, its numbers are not used.
+//! Checks that this kernel counts the calls of a process as Linux does. If not, its counts are not used.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -6,7 +6,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 
-/// Boot options of IMA: with them the kernel itself reads the files that programs open, and counts these reads as the programs'.
+/// Boot options of IMA: with them the kernel itself reads the files that programs open, and includes these
+/// reads in the programs' counts.
 const READS_FILES: [&str; 3] = ["ima_policy=", "ima_tcb", "ima_appraise"];
 const POLICY: &str = "/etc/ima/ima-policy";
 
@@ -19,7 +20,7 @@ fn reads_files_itself() -> bool {
     READS_FILES.iter().any(|&option| options.contains(option)) || Path::new(POLICY).exists()
 }
 
-/// A sandbox with a kernel of its own may count other calls.
+/// A sandbox with its own kernel may count other calls.
 fn counts_as_linux() -> io::Result<bool> {
     let (one, other) = UnixDatagram::pair()?;
     let (mut zeros, mut nothing) = (File::open("/dev/zero")?, File::create("/dev/null")?);

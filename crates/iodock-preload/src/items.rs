@@ -1,4 +1,4 @@
-//! The texts of records: requests of asynchronous I/O, messages, descriptors that are passed.
+//! The texts of records: requests of asynchronous I/O, messages, passed descriptors.
 
 use crate::cursor::Cursor;
 use crate::format::{Role, Shape, ITEM_MOVES, ITEM_WRITES};
@@ -9,7 +9,7 @@ use iodock_event::{AsyncItem, CallId, NO_FD, UNKNOWN};
 const SQE_FIXED_FILE: u8 = 1;
 const SQE_SKIP_SUCCESS: u8 = 1 << 6;
 
-/// The call that an operation of io_uring (`IORING_OP_...` of linux/io_uring.h) is shown as.
+/// The call under which an operation of io_uring (`IORING_OP_...` of linux/io_uring.h) is shown.
 fn ring_call(operation: Option<u8>) -> Option<CallId> {
     CallId::intern(match operation {
         Some(1 | 4 | 22) => b"io_uring_read",
@@ -51,8 +51,8 @@ fn message(cursor: &mut Cursor, items: &mut Vec<AsyncItem>) -> Option<()> {
     passed(cursor, count, items)
 }
 
-/// Requests that were done before this call, and those that it submits, each behind their number; up to
-/// `end` others that are done.
+/// Requests that were completed before this call, and those that it submits, each after their number; up to
+/// `end` other completions.
 fn ring(cursor: &mut Cursor, end: usize, items: &mut Vec<AsyncItem>) -> Option<()> {
     for _ in 0..cursor.number()? {
         items.push(completion(cursor)?);

@@ -1,5 +1,6 @@
-//! Sessions whose recorders were killed are finished with their stores (`calls::recover`). Where nobody can do that any more, since the
-//! store is gone, or was finished on another machine, their memory is given back some time later.
+//! Sessions of killed recorders are completed together with their stores (`calls::recover`). If that is no
+//! longer possible, because the store is gone, or was completed on another machine, their memory is freed
+//! some time later.
 
 use crate::format::{header, MAGIC};
 use crate::own;
@@ -10,11 +11,11 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// How the folders' names begin.
+/// Prefix of the folders' names.
 pub const NAME: &str = "iodock-";
-/// In the folder: leads to the file of its calls.
+/// In the folder: a link to the file of its calls.
 const CALLS: &str = "calls";
-/// So long a session stays: a file system may be away for a while.
+/// Time after which a session is removed: a file system may be unavailable for a while.
 const AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Says where the session's calls are kept.
@@ -25,14 +26,16 @@ pub fn name_calls(session: &Session, calls: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(std::path::absolute(calls)?, session.folder.join(CALLS))
 }
 
-/// Removes from `place` what this user's killed recorders have left and nobody can finish. What can't be removed stays, and that is all.
+/// Removes from `place` the sessions of this user's killed recorders that can't be completed any more. Files
+/// that can't be removed are left.
 pub fn remove(place: &Path, now: SystemTime) {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
     let ours = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(NAME.as_bytes()));
     for folder in ours.map(|entry| entry.path()).filter(|folder| own::is_folder(folder)) {
         let Ok(file) = own::open(&folder.join(SESSION_NAME)) else { continue };
         let is_left = is_old(&file, now) && is_session_of_these_processes(&file) && has_no_calls(&folder);
-        // Its recorder is alive if the file is locked. (Last: who is about to lock it shall find nobody else.)
+        // If the file is locked, its recorder is alive. (Checked last: a recorder that is about to lock it
+        // must find no other lock.)
         if is_left && file.try_lock().is_ok() {
             let _ = fs::remove_dir_all(folder);
         }
@@ -44,7 +47,7 @@ fn is_old(file: &File, now: SystemTime) -> bool {
     changed.is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > AGE))
 }
 
-/// Those of a container may see other files than we do.
+/// Processes of a container may see other files than we do.
 fn is_session_of_these_processes(file: &File) -> bool {
     let word = |at: usize| {
         let mut bytes = [0; 8];

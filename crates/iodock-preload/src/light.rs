@@ -1,4 +1,5 @@
-//! Counters in place of records: what native/light.h is in C. A process has a table in the session's file; this reads it.
+//! Counters instead of records: the Rust counterpart of native/light.h. A process has a table in the
+//! session's file; this module reads it.
 
 use crate::format::{header, CALL_NUMBERS};
 use crate::session::Session;
@@ -11,22 +12,22 @@ use std::os::unix::fs::FileExt;
 const MAGIC: u32 = u32::from_le_bytes(*b"TABL");
 const HEAD: usize = 192;
 const PAGE: u64 = 4096;
-/// Processes that may be counted, with each program that they execute; the file is sparse.
+/// Largest number of tables: one for each process and each program that it executes; the file is sparse.
 const TABLES_MOST: u64 = 1 << 18;
 const ROW: usize = 8 * words::ALL;
 const ACCESS: usize = 48;
 
-/// What is counted, and in how much memory.
+/// The first accesses to record in full, and the memory for counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Light {
     /// Bytes of a process's table.
     pub memory: u64,
-    /// Accesses of a process that are kept whole.
+    /// Number of a process's accesses that are recorded in full.
     pub first: u64,
 }
 
 impl Light {
-    /// The least that a table takes.
+    /// Smallest size of a table.
     pub const LEAST: u64 = 256 << 10;
     pub const MOST: u64 = 64 << 20;
     pub const MOST_FIRST: u64 = 1000;
@@ -102,7 +103,7 @@ fn counted_as(id: CallId) -> Counting {
         A::Stat => Counting::Stat,
         A::Map => Counting::Map,
         A::ChangeDirectory | A::ChangeDirectoryFd | A::ChangeRoot => Counting::Directory,
-        // How many bytes their messages had is not counted.
+        // The number of bytes in their messages is not counted.
         A::AsyncSubmit | A::RingEnter | A::ReceiveMany | A::SendMany => Counting::Asynchronous,
         A::NewSocket | A::NewAccepted | A::NewMemfd | A::NewEventfd | A::NewEpoll | A::NewTimerfd => {
             Counting::New
@@ -119,7 +120,7 @@ fn counted_as(id: CallId) -> Counting {
     }
 }
 
-/// Where a row's words stand: struct row in native/light.h.
+/// Indices of a row's words: struct row in native/light.h.
 pub mod words {
     /// Bits: which multiples offsets were.
     pub const ALIGNMENTS: usize = 4;
@@ -151,7 +152,7 @@ pub mod words {
     pub const TIMES: usize = 63;
     pub const ALL: usize = 80;
 
-    /// Words of several rows are added up.
+    /// Whether the words of several rows are summed.
     pub fn is_sum(word: usize) -> bool {
         matches!(word, FILES..12 | UNPLACED..MOST_END | SWITCHES..75)
     }
@@ -197,7 +198,7 @@ pub struct Access {
     pub is_write: bool,
 }
 
-/// What one process has done while it ran one program.
+/// The counts of one process while it ran one program.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     pub pid: u32,
@@ -205,7 +206,7 @@ pub struct Table {
     pub begun: u64,
     pub rows: Vec<Row>,
     pub accesses: Vec<Access>,
-    /// How many bits tell files that were met before, among those that have no row of their own.
+    /// Number of bits for files that were met before, among those without their own row.
     pub seen_bits: u32,
     pub folded: u64,
     pub asynchronous: u64,
@@ -243,7 +244,7 @@ impl Session {
         Ok(head)
     }
 
-    /// Has the program of that table ended, or been replaced by another?
+    /// Whether the program of that table has ended, or was replaced by another.
     ///
     /// # Errors
     /// The session can't be read.
@@ -252,7 +253,7 @@ impl Session {
         Ok(narrow(&head, 0) == MAGIC && narrow(&head, OVER) != 0)
     }
 
-    /// What is used of a table: its head, rows, names and accesses. `None`: nobody has begun it.
+    /// The used parts of a table: its head, rows, names and accesses. `None`: it was not begun.
     ///
     /// # Errors
     /// The session can't be read.
@@ -273,7 +274,7 @@ impl Session {
         Ok(Some(bytes))
     }
 
-    /// Gives the memory of a table back, once it was read and nothing comes any more.
+    /// Frees the memory of a table after it was read and is complete.
     pub fn discard_table(&self, number: u64) {
         let (Ok(at), Ok(bytes)) = (self.table_at(number), self.table_bytes()) else { return };
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;

@@ -1,4 +1,4 @@
-//! A file as memory, to be read: a library is looked at in few places, and copied at most once.
+//! A file mapped for reading: a library is read in few places, and copied at most once.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -31,9 +31,9 @@ impl Mapping {
         Ok(Mapping { start, bytes, identity, state })
     }
 
-    /// What is not in the page cache is read now, in few pieces where the kernel and the file system have large ones: who maps a file
-    /// later is served a piece at a time (20 places of libc's text in pages of 4 KiB: 92 microseconds, in large pieces 15 to 30).
-    /// Without the advice all is there all the same.
+    /// Reads what is not in the page cache now, in few pieces if the kernel and the file system have large
+    /// ones: processes that map the file later then get large pages (20 places of libc's text in pages of 4
+    /// KiB: 92 microseconds, in large pieces 15 to 30). The advice only affects speed.
     pub fn read_in_large_pieces(&self) {
         // SAFETY: a mapping of ours, whose contents no advice of these changes.
         let advise = |advice| unsafe { libc::madvise(self.start, self.bytes, advice) } == 0;
@@ -42,12 +42,12 @@ impl Mapping {
         let _ = advise(libc::MADV_POPULATE_READ) || advise(libc::MADV_WILLNEED);
     }
 
-    /// Tells the file from others, and from itself after a change: `is_same_file` in native/patch.c has the same.
+    /// Identifies the file and its version: `is_same_file` in native/patch.c computes the same.
     pub fn identity(&self) -> u64 {
         self.identity
     }
 
-    /// The same, and from itself also after a change that gave it back its old times.
+    /// The same, but also detects a change after which the old times were restored.
     pub fn state(&self) -> u64 {
         self.state
     }

@@ -1,4 +1,4 @@
-//! Files and folders that nobody but this user can have written: what is kept there decides what programs execute.
+//! Files and folders that only this user can have written: their content determines what programs execute.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -10,7 +10,7 @@ pub fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// What tells the process ids of a container from those outside.
+/// Distinguishes the process ids of a container from those outside.
 pub fn id_space() -> u64 {
     fs::metadata("/proc/self/ns/pid").map_or(0, |space| space.ino())
 }
@@ -20,7 +20,7 @@ fn is_own(about: &Metadata) -> bool {
 }
 
 /// # Errors
-/// It can't be opened, is no plain file, or may be somebody else's.
+/// It can't be opened, is not a regular file, or may belong to another user.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -31,7 +31,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Is it a folder, no link to one, and this user's alone to write to?
+/// Whether it is a folder, not a link, and writable only by this user.
 pub fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|about| about.is_dir() && is_own(&about))
 }

@@ -1,7 +1,8 @@
-//! Calls that a program or a library makes itself, past libc: whether its code has such, and which.
+//! Finds the system calls that a program or library makes without libc.
 //!
-//! Only the neighbourhood of each pair of bytes that may be a `syscall` is decoded: all of a browser's code would take seconds. Decoding
-//! from the wrong byte finds its way to the right one within a few instructions, so most of several beginnings agree.
+//! Only the neighbourhood of each pair of bytes that may be a `syscall` is decoded: all of a browser's code
+//! would take seconds. Decoding from a wrong byte synchronises within a few instructions, so most of several
+//! starting points agree.
 
 use crate::elf::{self, Elf};
 use crate::shapes::Shapes;
@@ -12,10 +13,10 @@ use iced_x86::{
 use iodock_event::{Action, CallClass};
 
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
-/// Where decoding begins, bytes before a call, and from how many beginnings.
+/// Start of decoding in bytes before a call, and number of starting points.
 const BEFORE: usize = 96;
 const BEGINNINGS: usize = 24;
-/// How far before a call a register's constant is looked for, and how much behind one must be code, bytes.
+/// How far before a call a register's constant is searched, and how many bytes after a call must be code.
 const FAR: usize = 1024;
 const FEW: usize = 48;
 
@@ -23,25 +24,25 @@ const FEW: usize = 48;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Number {
     Constant(u32),
-    /// Handed over by whoever calls the function, as in `call(number, ...)`.
+    /// Passed by the caller of the function, as in `call(number, ...)`.
     Copied,
-    /// Worked out, or set far away.
+    /// Computed, or set far away.
     Unknown,
 }
 
-/// What a file's own calls are.
+/// The kinds of a file's direct calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OwnCalls {
-    /// Some are calls that recorders record, or may be.
+    /// Some are, or may be, calls that recorders record.
     pub recorded: bool,
-    /// Some read, write, or name files, or may.
+    /// Some read, write, or name files, or may do so.
     pub io: bool,
-    /// Some hand requests to an io_uring.
+    /// Some submit requests to an io_uring.
     pub rings: bool,
 }
 
 impl OwnCalls {
-    /// Of the code in `file`. What can't be told may be anything.
+    /// For the code in `file`. An unknown call may be any call.
     pub fn of(file: &[u8]) -> OwnCalls {
         let mut own = OwnCalls::default();
         if let Some(elf) = elf::parse(file) {
@@ -96,12 +97,12 @@ fn number_at(code: &[u8], at: usize) -> Option<Number> {
         Some(instruction) => number_of(code, at, instruction),
         None => Number::Unknown,
     };
-    // Tables that lie among the code hold such bytes, too: among what is no code.
+    // Data tables between code contain such bytes, too: there the surroundings are not valid code.
     let is_code = number != Number::Unknown || (is_sound(&instructions) && is_sound_behind(&code[at..]));
     is_code.then_some(number)
 }
 
-/// The instructions in front of the call, as most beginnings tell them; `None` if most miss it.
+/// The instructions before the call, as decoded from most starting points; `None` if most miss it.
 fn instructions_before(code: &[u8], at: usize, bytes: usize) -> Option<Vec<Instruction>> {
     let from = at.saturating_sub(bytes);
     let beginnings = from..from + BEGINNINGS.min(at - from + 1);
@@ -153,8 +154,8 @@ fn number_of(code: &[u8], at: usize, instruction: &Instruction) -> Number {
     }
 }
 
-/// A compiler keeps a number that several calls use in a register, set somewhere before them. (Not in one that a function's first
-/// arguments come in.)
+/// A compiler keeps a number that several calls use in a register, set somewhere before them. (Not in a
+/// register for a function's first arguments.)
 fn kept_in(code: &[u8], at: usize, register: Register) -> Number {
     let is_argument = matches!(register, Register::RDI | Register::RSI | Register::RDX | Register::RCX);
     let instructions = if is_argument { None } else { instructions_before(code, at, FAR) };
@@ -169,7 +170,7 @@ fn kept_in(code: &[u8], at: usize, register: Register) -> Number {
     set.map_or(Number::Copied, Number::Constant)
 }
 
-/// Is that what a program is made of? What comes before a jump may be a table.
+/// Whether these are instructions that programs contain. What precedes a jump may be a table.
 fn is_sound(instructions: &[Instruction]) -> bool {
     let goes_on = |instruction: &&Instruction| {
         matches!(

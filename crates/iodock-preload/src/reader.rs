@@ -1,4 +1,4 @@
-//! Reads chunks back: what the preloaded library wrote, call by call.
+//! Reads chunks: decodes what the preloaded library wrote, call by call.
 
 use crate::cursor::Cursor;
 pub use crate::entries::*;
@@ -19,12 +19,12 @@ pub struct Head {
     pub level: u32,
     /// The process whose thread writes it; a child of vfork writes into its parent's.
     pub owner: u32,
-    /// How often the chunk was used before.
+    /// How many times the chunk was used before.
     pub generation: u32,
 }
 
 impl Head {
-    /// What tells the chunk that lies at `index` of a session from others: also from what it was before.
+    /// Identifies the chunk at `index` of a session, and its generation.
     pub fn number(&self, index: u64) -> u64 {
         index | u64::from(self.generation) << 32
     }
@@ -61,9 +61,9 @@ pub struct ChunkReader {
     last_fd: i32,
     last_directory: i32,
     last_opened: i32,
-    /// What calls of a code had last; not of those of a signal handler.
+    /// Last values of the fields of each call code; without calls of a signal handler.
     habits: Option<Box<[Habit; HABITS]>>,
-    /// New paths, one behind the other, and where each of them lies.
+    /// New paths, concatenated, and the position of each.
     texts: Vec<u8>,
     paths: Vec<(usize, usize)>,
 }
@@ -80,25 +80,25 @@ struct Opening {
     code: u8,
     has: u8,
     more: u8,
-    /// The offset is in blocks of 512 bytes.
+    /// The offset is in units of 512 bytes.
     in_blocks: bool,
 }
 
-/// What is written, or, of a call that always has it, what it had last.
+/// The written value, or, for a field that every such call has, the last one.
 fn or_last<T: Copy>(written: Option<T>, last: Option<&mut T>) -> Option<T> {
     let Some(last) = last else { return written };
     *last = written.unwrap_or(*last);
     Some(*last)
 }
 
-/// The code of a record that begins with `head`, and what is added to the head of its call.
+/// Call code and additional fields that `head`, the first byte of a data call's record, stands for.
 fn data_head(head: u8) -> Option<(u8, u8)> {
     let call = HEADS.iter().rposition(|&first| first <= head).filter(|_| head < HEADS_END)?;
     Some((call as u8 + 1, head - HEADS[call]))
 }
 
 impl ChunkReader {
-    /// `None` if `bytes` is no chunk.
+    /// `None` if `bytes` is not a chunk.
     pub fn new(bytes: Vec<u8>) -> Option<Self> {
         let head = head(&bytes)?;
         Some(ChunkReader {
@@ -117,22 +117,22 @@ impl ChunkReader {
         })
     }
 
-    /// More of the chunk is known: all its bytes.
+    /// Replaces the bytes of the chunk by a longer part of it.
     pub fn grow(&mut self, bytes: Vec<u8>) {
         self.cursor.grow(bytes);
     }
 
-    /// Bytes of the chunk that are known.
+    /// Number of known bytes of the chunk.
     pub fn length(&self) -> usize {
         self.cursor.at() + self.cursor.rest()
     }
 
-    /// The memory, to be used for another chunk.
+    /// The buffer, for reuse with another chunk.
     pub fn into_bytes(self) -> Vec<u8> {
         self.cursor.into_bytes()
     }
 
-    /// Where the next entry begins.
+    /// Position of the next entry.
     pub fn at(&self) -> usize {
         self.cursor.at()
     }
@@ -140,7 +140,7 @@ impl ChunkReader {
     /// The next entry; `None` at the end.
     ///
     /// # Errors
-    /// What is there can't be a record.
+    /// The bytes can't be a record.
     pub fn next_entry(&mut self, shapes: &Shapes) -> Result<Option<Entry>, Damaged> {
         let start = self.at();
         let Some(first) = self.cursor.next() else { return Ok(None) };
@@ -148,10 +148,10 @@ impl ChunkReader {
         entry.map(Some).ok_or(Damaged { at: start })
     }
 
-    /// The call that the chunk's thread never came back from.
+    /// The call that the chunk's thread never returned from.
     pub fn no_return(&self, flight: Flight, shapes: &Shapes) -> Option<Entry> {
         let shape = shapes.by_number.get(flight.number as usize)?;
-        // Of a map it is not known whether it has a file.
+        // For a map it is not known whether it has a file.
         let &(call, _) = shapes.by_code.get(usize::from(shape.code)).filter(|_| shape.code > 0)?;
         let left_out = matches!(shape.kind, Kind::Map | Kind::Fork | Kind::Exec | Kind::Exit);
         let mut record = CallRecord::new(call, (self.tid, self.pid), (flight.start, flight.start));
@@ -361,7 +361,7 @@ impl ChunkReader {
         Some(())
     }
 
-    /// What is as it was last with calls of that code is left out of whole ones.
+    /// Fills in fields that are omitted because they equal those of the last call with that code.
     fn habitual_fields(&mut self, record: &mut CallRecord, shape: &Shape, more: u8) -> Option<()> {
         let place = usize::from(shape.code) % HABITS;
         let flags = if more & MORE_FLAGS != 0 { Some(self.cursor.number()?) } else { None };

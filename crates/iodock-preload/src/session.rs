@@ -1,4 +1,4 @@
-//! The session file: made by the recorder before the program starts, mapped by every process recorded.
+//! The session file: created by the recorder before the program starts, and mapped by every recorded process.
 
 use crate::cache::{Cache, Library};
 use crate::counts;
@@ -34,14 +34,14 @@ pub struct Session {
     pub file: File,
     pub chunks_at: u64,
     pub time_shift: u32,
-    /// Tells it from others that had the same name.
+    /// Distinguishes it from others that had the same name.
     pub number: u64,
 }
 
 /// What is recorded, and how.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted {
-    /// Counters in place of records.
+    /// Counters instead of records.
     pub light: Option<Light>,
     /// Also calls of interfaces, such as MPI-IO.
     pub interfaces: bool,
@@ -82,7 +82,7 @@ impl Session {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600);
         let file = options.open(folder.join(SESSION_NAME))?;
-        // As long as its recorder lives nobody takes it away: see left.rs.
+        // While its recorder lives no other process removes it: see left.rs.
         let _ = file.try_lock();
         file.set_len(FILE_BYTES + light.map_or(0, Light::file_bytes))?;
         let number = ticks() ^ u64::from(std::process::id()) << 40;
@@ -138,10 +138,10 @@ impl Session {
         Ok(Session { folder: folder.into(), file, chunks_at, time_shift, number })
     }
 
-    /// Opens the session in `folder`, which a recorder that was killed has left.
+    /// Opens the session in `folder` that a killed recorder has left.
     ///
     /// # Errors
-    /// It is not there, or another one than `number`.
+    /// It does not exist, or is another one than `number`.
     pub fn open(folder: &Path, number: u64) -> io::Result<Session> {
         let file = OpenOptions::new().read(true).write(true).open(folder.join(SESSION_NAME))?;
         let mut head = [0; header::FILE_BYTES + 64];
@@ -155,26 +155,26 @@ impl Session {
         Ok(Session { folder: folder.into(), file, chunks_at: word(header::CHUNKS_AT), time_shift, number })
     }
 
-    /// Chunks that the file has room for.
+    /// Number of chunks that fit into the file.
     pub fn most_chunks(&self) -> u64 {
         (FILE_BYTES - self.chunks_at) / CHUNK_BYTES
     }
 
-    /// The header of chunk `index`: zeros where nobody has written it yet.
+    /// The header of chunk `index`: zeros if it was not written yet.
     pub fn head(&self, index: u64) -> io::Result<[u8; chunk::BYTES]> {
         let mut bytes = [0; chunk::BYTES];
         self.file.read_exact_at(&mut bytes, self.chunks_at + index * CHUNK_BYTES)?;
         Ok(bytes)
     }
 
-    /// The numbers of all that are begun.
+    /// The numbers of all chunks that were begun.
     ///
     /// # Errors
     /// The file can't be read.
     pub fn numbers(&self) -> io::Result<Vec<u64>> {
         let mut numbers = Vec::new();
         for index in 0..self.counter(header::NEXT_CHUNK)?.min(self.most_chunks()) {
-            // What can't be read is as if it were not begun.
+            // An unreadable chunk counts as not begun.
             let head = self.head(index).ok().and_then(|head| reader::head(&head));
             numbers.extend(head.map(|head| head.number(index)));
         }
@@ -190,7 +190,7 @@ impl Session {
         Ok(reader::head(&self.head(index)?).filter(|head| head.number(index) == number))
     }
 
-    /// Processes born since `from`, as many as are still known; and how many there have been.
+    /// Processes created since `from`, as many as are still known; and their total number.
     pub fn births(&self, from: u64) -> io::Result<(Vec<u32>, u64)> {
         let count = self.counter(header::BIRTHS)?;
         if count == from {
@@ -206,7 +206,7 @@ impl Session {
         Ok(((first..count).map(pid).filter(|&pid| pid != 0).collect(), count))
     }
 
-    /// Code that the programs have loaded, and that is none of libc's.
+    /// Code files other than libc that the programs have loaded.
     pub fn other_modules(&self) -> io::Result<Vec<PathBuf>> {
         let mut bytes = vec![0; MODULES * header::OTHER_BYTES];
         self.file.read_exact_at(&mut bytes, header::OTHERS as u64)?;
@@ -221,7 +221,7 @@ impl Session {
         self.folder.join(LIBRARY_NAME)
     }
 
-    /// What LD_PRELOAD has to hold.
+    /// The value for LD_PRELOAD.
     pub fn preloaded(&self) -> OsString {
         preloaded(&self.folder, self.folder.join(INTERFACES_NAME).exists())
     }
@@ -237,7 +237,7 @@ impl Session {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Processes that still run record nothing any more.
+    /// From now on running processes record nothing.
     pub fn close(&self) -> io::Result<()> {
         self.file.write_all_at(&1u32.to_le_bytes(), header::CLOSED as u64)
     }
@@ -308,7 +308,7 @@ fn word(head: &[u8; chunk::BYTES], at: usize) -> u32 {
     u32::from_le_bytes(std::array::from_fn(|i| head[at + i]))
 }
 
-/// How many bytes of a chunk are whole, its header included; 0 where there is none yet.
+/// Number of complete bytes of a chunk, including its header; 0 if it does not exist yet.
 pub fn used(head: &[u8; chunk::BYTES]) -> u32 {
     let is_begun = word(head, chunk::MAGIC) == CHUNK_MAGIC;
     if is_begun {
@@ -318,13 +318,13 @@ pub fn used(head: &[u8; chunk::BYTES]) -> u32 {
     }
 }
 
-/// Its process has said that nothing more comes.
+/// Its process has marked it as complete.
 pub fn is_over(head: &[u8; chunk::BYTES]) -> bool {
     used(head) > 0 && word(head, chunk::OVER) != 0
 }
 
-/// Where what belongs to the libraries lies in the file: their modules behind the header, then, behind what every process maps,
-/// trampolines and text.
+/// Layout of the libraries' data in the file: their modules after the header; trampolines and text after the
+/// part that every process maps.
 struct Layout {
     modules: Vec<u8>,
     head_bytes: u64,
@@ -428,24 +428,24 @@ pub fn paths() -> Vec<PathBuf> {
     paths.into_iter().map(PathBuf::from).collect()
 }
 
-/// What is to be done to them, in this and every other program that uses them.
+/// The patches for them, in this and every other program that uses them.
 pub fn libraries() -> Vec<Library> {
     let cache = Cache::of_user();
-    // First, so that what is missing now is made.
+    // First, so that missing files are created below.
     cache.remove_unused();
     let libc = paths();
     let beside = asynchronous_beside(&libc);
     libc.iter().chain(&beside).filter_map(|path| cache.library(path)).collect()
 }
 
-/// Files whose calls are recorded from inside, by their real names.
+/// Files whose calls are recorded from inside, by their real paths.
 pub fn patched() -> Vec<PathBuf> {
     let libc = paths();
     let beside = asynchronous_beside(&libc);
     libc.into_iter().chain(beside).filter_map(|path| fs::canonicalize(path).ok()).collect()
 }
 
-/// Libraries for asynchronous I/O make their calls past libc. Programs that use them find them where libc is.
+/// Libraries for asynchronous I/O make calls without libc. Programs find them in libc's folder.
 fn asynchronous_beside(libc: &[PathBuf]) -> Vec<PathBuf> {
     const NAMES: [&str; 4] = ["liburing.so.2", "liburing.so.1", "libaio.so.1", "libaio.so.1t64"];
     let is_libc = |path: &&PathBuf| path.file_name().is_some_and(|name| name == "libc.so.6");
@@ -454,10 +454,10 @@ fn asynchronous_beside(libc: &[PathBuf]) -> Vec<PathBuf> {
     all.filter(|path| path.exists() && !libc.contains(path)).collect()
 }
 
-/// Of the programs' other code the files that make calls of their own: those are not seen.
+/// Those of the programs' other code files that make system calls directly, which are not seen.
 ///
 /// # Errors
-/// The session can't be read. A file that can't be read is passed over.
+/// The session can't be read. An unreadable file is skipped.
 pub fn with_calls_of_their_own(session: &Session) -> io::Result<Vec<PathBuf>> {
     let cache = Cache::of_user();
     Ok(session.other_modules()?.into_iter().filter(|path| cache.own_calls(path).recorded).collect())

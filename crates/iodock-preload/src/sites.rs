@@ -1,8 +1,8 @@
-//! Which `syscall` instructions of a library can be made to jump to our stub, and how.
+//! Determines which `syscall` instructions of a library can be replaced by a jump to our stub, and how.
 //!
-//! The jump takes five bytes, `syscall` two: so the instructions before it (mostly `mov $number,%eax`), or
-//! where those don't do, behind it move into the site's trampoline. That is safe only if they mean the
-//! same there, and if nothing jumps between them. Everything doubtful is left as it is, and counted.
+//! The jump takes five bytes, `syscall` two: so the instructions before it (usually `mov $number,%eax`), or
+//! if these are unsuitable, after it, move to the site's trampoline. That is safe only if they mean the same
+//! there, and if nothing jumps between them. Everything doubtful is left alone, and counted.
 
 use crate::elf::{self, Code};
 use crate::format::{Kind, Shape, SITE_CODE};
@@ -10,7 +10,8 @@ use iced_x86::{Code as Op, Decoder, DecoderOptions, FlowControl, Instruction, Op
 use std::collections::HashSet;
 
 const JUMP_BYTES: u64 = 5;
-/// How far back the call's number, and ahead the end of the flags, are looked for, instructions.
+/// Number of instructions to search backwards for the call's number, and forwards for the end of the flags'
+/// use.
 const REACH: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,9 +19,9 @@ const REACH: usize = 16;
 pub enum SiteKind {
     /// The stub makes the call.
     Plain = 0,
-    /// The trampoline makes it, between two visits to the stub.
+    /// The trampoline makes it, between two calls of the stub.
     Around = 1,
-    /// It may take our memory away: the stub looks first.
+    /// It may unmap our memory: the stub checks first.
     Guarded = 2,
 }
 
@@ -32,18 +33,18 @@ pub struct Site {
     pub before: Vec<u8>,
     pub behind: Vec<u8>,
     pub kind: SiteKind,
-    /// `None`: known only when the call is made.
+    /// `None`: known only at run time.
     pub number: Option<u32>,
 }
 
 /// Why a site is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Left {
-    /// Something jumps between the instructions that would have to move.
+    /// Some code jumps between the instructions that would have to move.
     JumpInside,
-    /// They are not ones that mean the same elsewhere.
+    /// They have another meaning at another address.
     NotMovable,
-    /// The flags are used behind the call.
+    /// The flags are used after the call.
     FlagsUsed,
 }
 
@@ -56,12 +57,12 @@ pub struct Module {
     pub ignored: usize,
 }
 
-/// Finds the sites of the library in `file`; `None` if it is not one, has no build id, or no sites.
+/// Finds the sites of the library in `file`; `None` if it is not a library, has no build id, or no sites.
 pub fn find(file: &[u8], shapes: &[Shape]) -> Option<Module> {
     let elf = elf::parse(file)?;
     let mut module = Module { build_id: elf.build_id.to_vec(), ..Module::default() };
     for code in &elf.code {
-        // Most libraries have none, and looking for two bytes is fast.
+        // Most libraries have none, and searching for two bytes is fast.
         if code.bytes.windows(2).any(|pair| pair == [0x0f, 0x05]) {
             search(code, shapes, &mut module);
         }
@@ -117,7 +118,7 @@ fn search(code: &Code, shapes: &[Shape], module: &mut Module) {
 }
 
 impl Text<'_> {
-    /// The number of the call at `index`, if each way to it sets the same constant.
+    /// The number of the call at `index`, if each path to it sets the same constant.
     fn number(&self, index: usize) -> Option<u32> {
         for at in (index.saturating_sub(REACH)..index).rev() {
             if self.targets.contains(&self.instructions[at + 1].ip()) {
@@ -176,7 +177,7 @@ impl Text<'_> {
     fn range(&self, first: usize, call: usize) -> Result<usize, Left> {
         let start = self.instructions[first].ip();
         let mut last = call;
-        // Behind the call only where there is nothing better in front.
+        // After the call only if there is no better choice before it.
         if self.instructions[call].next_ip() - start < JUMP_BYTES {
             let in_front = call > 0 && is_movable(&self.instructions[call - 1]);
             if in_front
@@ -206,7 +207,7 @@ impl Text<'_> {
         self.code.bytes[(from - self.code.address) as usize..(to - self.code.address) as usize].to_vec()
     }
 
-    /// May an arithmetic flag be read from `index` on, before all are written?
+    /// Whether an arithmetic flag may be read from `index` on, before all are written.
     fn flags_used(&self, index: usize) -> bool {
         const ARITHMETIC: u32 = 0x3f;
         let mut live = ARITHMETIC;
@@ -244,7 +245,7 @@ pub(crate) fn constant(instruction: &Instruction) -> Option<u32> {
     }
 }
 
-/// Does the instruction do the same at another place, and leave the stack pointer?
+/// Whether the instruction does the same at another address, and leaves the stack pointer unchanged.
 fn is_movable(instruction: &Instruction) -> bool {
     instruction.flow_control() == FlowControl::Next
         && !instruction.is_ip_rel_memory_operand()

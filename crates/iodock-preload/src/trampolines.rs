@@ -1,8 +1,10 @@
-//! Where the jump at a patched site goes: the site's trampoline, which does what was overwritten, and visits the stub.
+//! Trampolines: the target of the jump at a patched site, which executes the overwritten instructions, and
+//! calls the stub.
 //!
-//! A module's trampolines lie at a fixed distance from it, so that they are the same bytes in every process, and so is the
-//! module's text with the jumps in it: it is made here once, and a process maps it. Where that distance is taken, the
-//! trampolines are moved, and what they say of the module is corrected ([`Table::moved`]).
+//! A module's trampolines are at a fixed distance from it, so that they are the same bytes in every process,
+//! and so is the module's text with the jumps in it: it is made here once, and each process maps it. If that
+//! address is taken, the trampolines are moved, and their references to the module are corrected
+//! ([`Table::moved`]).
 
 use crate::elf::Elf;
 use crate::format::{DISTANCE, SITE_CODE};
@@ -19,7 +21,7 @@ const GUARDED: usize = 24;
 const ENTRIES: usize = 32;
 const JUMP_BYTES: u64 = 5;
 
-/// A module's segment of code as it is to be, in whole pages.
+/// A module's code segment with the jumps, in whole pages.
 pub struct Text {
     /// From the load address.
     pub from: u32,
@@ -35,7 +37,7 @@ struct Assembler {
 }
 
 impl Assembler {
-    /// The four bytes that reach an address of the module.
+    /// The four bytes of a reference to an address of the module.
     fn reach(&mut self, target: u32) {
         let at = self.code.len();
         let distance = i64::from(target) + DISTANCE as i64 - (at as i64 + 4);
@@ -43,7 +45,7 @@ impl Assembler {
         self.code.extend((distance as i32).to_le_bytes());
     }
 
-    /// lea RETURN(%rip),%rcx; lea AFTER(%rip),%r11; jmp *ENTRY(%rip). RETURN is what stands behind all this.
+    /// lea RETURN(%rip),%rcx; lea AFTER(%rip),%r11; jmp *ENTRY(%rip). RETURN is the address after all this.
     fn visit(&mut self, site: &Site, entry: usize) {
         self.code.extend([0x48, 0x8d, 0x0d, 13, 0, 0, 0]);
         self.code.extend([0x4c, 0x8d, 0x1d]);
@@ -91,8 +93,8 @@ pub fn assemble(module: &Module) -> Table {
     }
 }
 
-/// The segment with all sites, as it is with the jumps in it. All of it: to replace a part of a mapping costs more than the
-/// whole. `None` where they are not in one segment.
+/// The segment with all sites, including the jumps. The whole segment, because replacing a part of a mapping
+/// costs more. `None` if the sites are not in one segment.
 pub fn text(elf: &Elf, table: &Table) -> Option<Text> {
     let (first, last) = (u64::from(table.sites.first()?.at), u64::from(table.sites.last()?.at));
     let segment = elf
@@ -107,7 +109,7 @@ pub fn text(elf: &Elf, table: &Table) -> Option<Text> {
 }
 
 impl Text {
-    /// All of it: what `file` has, but for the jumps to the trampolines.
+    /// The whole segment: the content of `file` with the jumps to the trampolines.
     pub fn image(&self, file: &[u8], table: &Table) -> Vec<u8> {
         let from = (self.offset as usize).min(file.len());
         let mut image = file[from..file.len().min(from + self.bytes as usize)].to_vec();

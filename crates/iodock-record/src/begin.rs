@@ -1,5 +1,5 @@
-//! A light recording without a recorder: what is needed for programs to count lies in the store, and whoever opens that makes the
-//! tables. For jobs that are always counted (docs/how-to/light-mode.md).
+//! A light recording without a recorder: the store contains everything that programs need to count, and the
+//! first process to open it makes the tables. For jobs that are always counted (docs/how-to/light-mode.md).
 
 use crate::backends::choice::{named, Choice};
 use crate::backends::reason::Reason;
@@ -18,21 +18,21 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Some millionths of it are the readings' own doubt.
+/// The uncertainty of the readings is some millionths of it.
 const APART: Duration = Duration::from_millis(20);
 
-/// What was begun.
+/// Result of beginning.
 #[derive(Debug)]
 pub struct Begun {
     pub store: PathBuf,
-    /// To be put into the environment of the programs.
+    /// For the environment of the programs.
     pub variables: Vec<(&'static str, Vec<u8>)>,
 }
 
-/// Makes the store at `store`, in which programs count that are given the variables.
+/// Creates the store at `store`, in which programs with these variables count.
 ///
 /// # Errors
-/// Rewriting can't be used here, or the store can't be made. Nothing is left then.
+/// Rewriting can't be used here, or the store can't be created. Nothing is left then.
 pub fn begin_counting(store: &Path, light: Light) -> Result<Begun, RecordError> {
     let choice = Choice { backend: named("rewrite")?, reason: Reason::Asked };
     let mut meta = meta(choice, Vec::new());
@@ -59,14 +59,14 @@ fn begin(part: &Part, meta: &JournalMeta, light: Light) -> Result<Begun, RecordE
     let write = || {
         let mut file = CallsWriter::create(&path, &session, 0)?;
         file.clock(pair(&session, &clock))?;
-        // A second reading, for how long a tick is.
+        // A second reading, to determine the length of a tick.
         std::thread::sleep(APART);
         file.clock(pair(&session, &clock))?;
         file.flush()?;
         left::name_calls(&session, &path)
     };
     write().map_err(refused)?;
-    // Nobody comes back to close it.
+    // Closed now, because no process will do it later.
     journal.close(&closing(ProgramExit::Running, clock.now(), false)).map_err(failed)?;
     let variables = vec![
         ("LD_PRELOAD", session.library().as_os_str().as_bytes().to_vec()),

@@ -1,8 +1,9 @@
-//! Time stamps: nanoseconds since the epoch that never step back.
+//! Time stamps: nanoseconds since the epoch that never decrease.
 
 use iodock_preload::session::{self, Session};
 
-/// The monotonic clock, moved to the epoch once: a clock set during the run does not bend the record.
+/// The monotonic clock with a fixed offset to the epoch: setting the clock during the run does not affect the
+/// record.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     offset: i64,
@@ -10,7 +11,7 @@ pub struct Clock {
 
 impl Clock {
     pub fn start() -> Self {
-        // The pair read closest together is the best of a few.
+        // Of several pairs, the one read closest together is the best.
         let offset = (0..5)
             .map(|_| {
                 let before = read(libc::CLOCK_MONOTONIC);
@@ -23,7 +24,7 @@ impl Clock {
         Clock { offset }
     }
 
-    /// What is added to the monotonic clock, ns.
+    /// Offset of the monotonic clock to the epoch, ns.
     pub fn epoch(&self) -> i64 {
         self.offset
     }

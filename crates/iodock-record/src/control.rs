@@ -1,8 +1,8 @@
-//! How the outside reaches a running recording: signals, a cancel flag, the once-a-second tick.
+//! Communication with a running recording: signals, a cancel flag, the tick once a second.
 //!
-//! The recorder sleeps in `waitpid`, which only a signal ends. So whoever has news for it (a signal
-//! handler, the ticker thread) leaves it in an atomic and wakes the recorder's thread with a signal of
-//! its own. A wake that comes a moment too early is lost; the ticker repeats it.
+//! The recorder sleeps in `waitpid`, which only a signal ends. So a signal handler or the ticker thread
+//! stores its news in an atomic and wakes the recorder's thread with a dedicated signal. A wake that comes a
+//! moment too early is lost; the ticker repeats it.
 
 use crate::faults::{Mode, PageFaults};
 use crate::locks::lock;
@@ -17,15 +17,15 @@ static SENT_COUNT: AtomicU32 = AtomicU32::new(0);
 static LAST_SENT: AtomicI32 = AtomicI32::new(0);
 static TERMINAL_COUNT: AtomicU32 = AtomicU32::new(0);
 static TOLD_COUNT: AtomicU32 = AtomicU32::new(0);
-/// A bit each.
+/// A bit for each signal.
 static TO_PASS_ON: AtomicU64 = AtomicU64::new(0);
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The signals that ask a program to end.
+/// Signals that request the end of a program.
 const ENDING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
-/// Those that tell a program something: a batch system says so that the time is up soon.
+/// Signals that inform a program: a batch system announces the end of the time limit.
 const TELLING: [libc::c_int; 2] = [libc::SIGUSR1, libc::SIGUSR2];
-/// Others that would end the recorder, which a program may have sent to its whole group.
+/// Other signals that would kill the recorder, and that a program may have sent to its whole group.
 const OTHERS: [libc::c_int; 7] = [
     libc::SIGALRM,
     libc::SIGVTALRM,
@@ -36,20 +36,20 @@ const OTHERS: [libc::c_int; 7] = [
     libc::SIGXCPU,
 ];
 
-/// What recorder and ticker share.
+/// State shared by recorder and ticker.
 #[derive(Default)]
 pub struct Control {
     pub cancelled: Arc<AtomicBool>,
     /// Shared with threads that may outlive the recording: see `sampler::readers`.
     samples: Arc<Mutex<Vec<iodock_event::Sample>>>,
-    /// Processes being recorded: whose /proc/PID/io the sampler adds up.
+    /// Recorded processes, whose /proc/PID/io the sampler sums.
     pub processes: Mutex<Vec<u32>>,
     pub finished: AtomicBool,
-    /// Who is about to map a file has to say so here.
+    /// To be notified before a process maps a file.
     pub faults: PageFaults,
 }
 
-/// Signals that came so far.
+/// Numbers of received signals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     /// Sent by a process (kill, mpirun, a batch system).
@@ -57,7 +57,7 @@ pub struct Received {
     pub last_sent: i32,
     /// From the terminal's keys.
     pub terminal: u32,
-    /// Those that only tell the program something.
+    /// Those that only inform the program.
     pub told: u32,
 }
 
@@ -75,7 +75,7 @@ impl Control {
         }
     }
 
-    /// The signals that came for the program since this was last asked.
+    /// The signals for the program since the last call.
     pub fn take_to_pass_on(&self) -> impl Iterator<Item = libc::c_int> {
         let came = TO_PASS_ON.swap(0, SeqCst);
         TELLING.into_iter().filter(move |signal| came & (1 << signal) != 0)
@@ -89,7 +89,7 @@ impl Control {
         lock(&self.samples).append(samples);
     }
 
-    /// Where readers of counters leave what they read.
+    /// Where readers of counters store their samples.
     pub fn sample_box(&self) -> Arc<Mutex<Vec<iodock_event::Sample>>> {
         self.samples.clone()
     }
@@ -121,7 +121,7 @@ pub fn adopt_thread() {
     RECORDER_THREAD.store(unsafe { libc::gettid() }, SeqCst);
 }
 
-/// No other signal reaches the calling thread.
+/// Blocks all other signals in the calling thread.
 pub fn hear_wake_only() {
     // SAFETY: plain calls on a local signal set.
     unsafe {
@@ -159,10 +159,11 @@ extern "C" fn on_telling(signal: libc::c_int, _: *mut libc::siginfo_t, _: *mut l
     }
 }
 
-/// Also for what is not meant for us. (A handler, for what is ignored stays so in the program.)
+/// Also handles signals that are not for us. (A handler is needed, because an ignored signal would stay
+/// ignored in the program.)
 extern "C" fn on_wake(_: libc::c_int) {}
 
-/// Our signal handlers, for the length of a recording. Signals that were ignored stay ignored (nohup).
+/// Installs our signal handlers during a recording. Signals that were ignored stay ignored (nohup).
 pub struct SignalGuard {
     previous: Vec<(libc::c_int, libc::sigaction)>,
     _one: MutexGuard<'static, ()>,
@@ -177,7 +178,7 @@ impl SignalGuard {
         let mut guard = SignalGuard { previous: Vec::new(), _one: one };
         let told = libc::SA_SIGINFO | libc::SA_RESTART;
         for signal in OTHERS.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()) {
-            // Our own has to end the wait.
+            // Our own signal must interrupt the wait.
             let flags = if signal == wake_signal() { 0 } else { libc::SA_RESTART };
             guard.replace(signal, on_wake as *const () as usize, flags);
         }
@@ -191,8 +192,8 @@ impl SignalGuard {
         guard
     }
 
-    /// Without this the kernel signals SIGCHLD to this process at every stop of a traced thread and wakes
-    /// some other thread of ours for it: measured, that is half as much again as the stop itself. And with
+    /// Without this the kernel sends SIGCHLD to this process at every stop of a traced thread and wakes
+    /// another of our threads for it: measured, this adds half of the cost of the stop itself. And with
     /// SIGCHLD ignored the program's exit status would be lost.
     fn silence_stops(&mut self) {
         // SAFETY: as in `replace`; whatever handler there was stays.
@@ -234,7 +235,7 @@ impl Drop for SignalGuard {
     fn drop(&mut self) {
         RECORDER_THREAD.store(0, SeqCst);
         for (signal, old) in &self.previous {
-            // SAFETY: gives back what sigaction gave us.
+            // SAFETY: restores what sigaction returned.
             unsafe { libc::sigaction(*signal, old, ptr::null_mut()) };
         }
     }

@@ -1,15 +1,15 @@
-//! What this machine allows, and what follows.
+//! What this machine allows, and the consequences.
 
 use crate::error::Refusal;
 use std::fs;
 
-/// One thing that decides what can be recorded here.
+/// One property that determines what can be recorded here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     pub name: String,
-    /// As the system says it; empty if it has no such thing.
+    /// As the system reports it; empty if it does not exist.
     pub value: String,
-    /// What that means for a user.
+    /// The consequence for a user.
     pub consequence: String,
 }
 
@@ -26,13 +26,13 @@ fn status(name: &str) -> Option<String> {
     status.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim().to_string()))
 }
 
-/// May this process trace others? CAP_SYS_PTRACE is bit 19.
+/// Whether this process may trace others. CAP_SYS_PTRACE is bit 19.
 fn can_trace_any() -> bool {
     let capabilities = status("CapEff").and_then(|text| u64::from_str_radix(&text, 16).ok());
     capabilities.is_some_and(|bits| bits & 1 << 19 != 0)
 }
 
-/// Why no program can be traced here; `None` if it can.
+/// The reason why no program can be traced here; `None` if it can.
 pub fn ptrace_refusal() -> Option<Refusal> {
     let scope = setting("/proc/sys/kernel/yama/ptrace_scope").and_then(|scope| scope.parse::<u32>().ok());
     match scope {

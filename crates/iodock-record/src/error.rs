@@ -1,8 +1,8 @@
-//! Why nothing could be recorded, and what to do about it.
+//! Reasons why nothing could be recorded, and what to do about each.
 
 use std::{fmt, io};
 
-/// The machine or the system's settings don't allow it.
+/// The machine or the system's settings do not allow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub message: String,
@@ -19,13 +19,13 @@ impl Refusal {
 pub enum RecordError {
     /// No such program: the shell's status 127.
     NotFound(Refusal),
-    /// There, but not to be executed: the shell's status 126.
+    /// It exists but is not executable: the shell's status 126.
     NotExecutable(Refusal),
     /// Recording it is not allowed or not possible here.
     Refused(Refusal),
-    /// The store can't be made or written.
+    /// The store can't be created or written.
     Store(Refusal),
-    /// A store that is there can't make way: no reason not to run the program.
+    /// An existing store can't be moved, which is no reason not to run the program.
     InTheWay(Refusal),
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for RecordError {
 
 impl std::error::Error for RecordError {}
 
-/// What a shell says when a program can't be started.
+/// A shell's error for a program that can't be started.
 pub fn launch_error(name: &str, error: &io::Error) -> RecordError {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENOTDIR) => RecordError::NotFound(Refusal::new(

@@ -167,7 +167,7 @@ fn extend<T: Value>(range: Option<(T, T)>, values: &[T], order: Order) -> Option
     Some((least, most))
 }
 
-/// Pages in the form of the file.
+/// Pages in the format of the file.
 #[derive(Default)]
 struct Pages {
     bytes: Vec<u8>,

@@ -99,8 +99,8 @@ fn read(line: &[u8]) -> Option<Frame<'_>> {
     })
 }
 
-/// Where the bracket is that the function begins behind: the first behind the last `/` of the module's path. A function has one
-/// only in the name of C++'s division.
+/// Position of the bracket before the function: the first one after the last `/` of the module's path. A
+/// function's own name contains a `/` only if it is C++'s division operator.
 fn opening(named: &[u8]) -> Option<usize> {
     let path = memchr::memmem::find(named, b"operator/").map_or(named, |at| &named[..at]);
     let name = memrchr(b'/', path).map_or(0, |slash| slash + 1);

@@ -1,5 +1,6 @@
-//! Who is whose child: the buffers show a fork when its parent has come back from it, and a child when it
-//! makes its first step, in any order. The system gives ids again, so a thread is told by its id and the fork that made it.
+//! Parents of threads: the buffers contain a fork when its parent has returned from it, and a child when it
+//! makes its first call, in any order. The system reuses ids, so a thread is identified by its id and the
+//! fork that created it.
 
 use crate::reader::{CallRecord, Entry};
 use iodock_event::constants::CLONE_THREAD;
@@ -10,12 +11,13 @@ use std::collections::{HashMap, HashSet};
 pub struct Births {
     /// Living threads and their processes.
     pub tasks: HashMap<u32, u32>,
-    /// What each stream's entries are of now.
+    /// The task of each stream's present entries.
     of_stream: HashMap<usize, u32>,
     pub processes: HashSet<u32>,
-    /// Children seen before their parent came back from making them, with that parent. The child may have ended since.
+    /// Children seen before their parent returned from creating them, with that parent. The child may have
+    /// ended since.
     early: HashSet<(u32, u32)>,
-    /// Threads that nobody here seemed to have made when they appeared, and when that was.
+    /// Threads without a known parent when they appeared, and that time.
     orphans: HashMap<u32, u64>,
 }
 
@@ -39,7 +41,7 @@ pub fn is_fork(call: CallId) -> bool {
     call.spec().family == "fork"
 }
 
-/// The fork that this entry is, if it is one that succeeded.
+/// The fork in this entry, if it is one that succeeded.
 pub fn fork_of(entry: &Entry) -> Option<ForkCall> {
     let Entry::Call(call) = entry else { return None };
     fork_call(call)
@@ -61,7 +63,8 @@ impl Births {
         self.add(pid, pid);
     }
 
-    /// Has the fork made another thread than the one that is known by its child's id? That one has ended then.
+    /// Whether the fork has created another thread than the one that is known by its child's id. Then that
+    /// one has ended.
     pub fn is_used_again(&self, ForkCall { fork, start }: ForkCall) -> bool {
         let child = fork.child_tid;
         let is_its_child = || {
@@ -83,14 +86,14 @@ impl Births {
         Some(Birth { tid: child, pid, parent: Some(parent), fork: Some(fork) })
     }
 
-    /// Who wrote into `stream` up to now, if it is a thread of another process than `pid`: a child of vfork writes
-    /// into its parent's stream.
+    /// The task that wrote to `stream` up to now, if it is a thread of another process than `pid`: a child of
+    /// vfork writes to its parent's stream.
     pub fn lender(&self, stream: usize, pid: u32) -> Option<u32> {
         let before = self.of_stream.get(&stream)?;
         self.tasks.get(before).filter(|&&other| other != pid).map(|_| *before)
     }
 
-    /// A thread writes into `stream` from `time` on. `fork`: the one that makes it and has not returned yet.
+    /// A thread writes to `stream` from `time` on. `fork`: the one that creates it and has not returned yet.
     pub fn appears(
         &mut self,
         stream: usize,
@@ -116,12 +119,12 @@ impl Births {
         Some(Birth { tid, pid, parent: fork.map(|fork| fork.parent_tid), fork })
     }
 
-    /// A process is told of elsewhere from now on.
+    /// From now on another back end records the process.
     pub fn leave(&mut self, pid: u32) {
         self.ended(pid);
     }
 
-    /// It is told of here again.
+    /// It is recorded here again.
     pub fn come_back(&mut self, stream: usize, tid: u32, pid: u32) {
         self.of_stream.insert(stream, tid);
         self.add(tid, pid);

@@ -8,9 +8,10 @@ use crate::entries::{CallRecord, CountedRecord};
 use iodock_event::{Action, CallSpec};
 use std::collections::HashMap;
 
-/// The kernel makes some calls in a process's name, as for a mount on demand. Up to this difference nothing is reported.
+/// The kernel makes some calls on behalf of a process, for example for a mount on demand. Up to this
+/// difference nothing is reported.
 const FEW: u64 = 16;
-/// For an exec that fails both the kernel and the library read the beginnings of files.
+/// During a failed exec both the kernel and the library read the beginnings of files.
 const READS_OF_EXEC: u64 = 64;
 /// A call that a signal interrupts is begun anew by the kernel and counted again. It is assumed that a call that takes longer than SHORT units
 /// of the session's clock (1 to 4 µs) was begun anew once, and once more every INTERRUPTED_NS; in a process at most INTERRUPTED_A_WAIT times
@@ -25,7 +26,7 @@ pub struct Counted {
     unseen: u64,
 }
 
-/// Since its program began, or since it was made by fork.
+/// Since its program began, or since it was created by fork.
 #[derive(Default)]
 struct Process {
     first_thread: Tally,
@@ -34,9 +35,9 @@ struct Process {
     /// More that the kernel may have counted, for calls that began anew, and for execs that failed.
     begun_anew: u64,
     by_execs: u64,
-    /// The kernel counts those of children that were waited for as the process's own.
+    /// The kernel includes children that were waited for in the process's own count.
     has_children: bool,
-    /// The kernel counts what is not recorded as such calls.
+    /// The kernel counts operations that are not recorded as such calls.
     uses_ring: bool,
 }
 
@@ -44,19 +45,19 @@ struct Process {
 struct Tally {
     from: From,
     recorded: u64,
-    /// The library's own questions.
+    /// The library's own queries.
     asked: u64,
-    /// What was told last, less the questions before it.
+    /// The last reported count, minus the earlier queries.
     told: Option<u64>,
 }
 
-/// Where the kernel's count began.
+/// Initial value of the kernel's count.
 #[derive(Clone, Copy, Default)]
 enum From {
     /// That of a child, at its fork.
     #[default]
     Zero,
-    /// A program has begun, and its first number is not told yet.
+    /// A program has begun, and its first count is not known yet.
     Unknown,
     Number(u64),
 }
@@ -70,7 +71,7 @@ impl Tally {
         self.asked += questions;
     }
 
-    /// More than are recorded.
+    /// Surplus over the recorded calls.
     fn excess(&self) -> Option<u64> {
         let from = match self.from {
             From::Zero => 0,
@@ -122,7 +123,7 @@ impl Counted {
         if is_first {
             process.first_thread.told(counted.by_thread, 2);
         }
-        // (The question before, which was the thread's.)
+        // (Without the previous query, which was the thread's.)
         process.all_threads.told(counted.by_process.saturating_sub(1), 2);
         process.waits.told(counted.waits, 0);
     }
@@ -152,7 +153,7 @@ impl Counted {
         self.processes.entry(pid).or_default().by_execs += READS_OF_EXEC;
     }
 
-    /// All that have ended, and those that were killed.
+    /// Sum over all that have ended, including those that were killed.
     pub fn unseen(&mut self) -> u64 {
         let left: Vec<u32> = self.processes.keys().copied().collect();
         left.into_iter().for_each(|pid| self.ends(pid));
@@ -160,7 +161,7 @@ impl Counted {
     }
 }
 
-/// The most that the kernel counts for such a call.
+/// Largest number that the kernel counts for such a call.
 fn times_counted(spec: &CallSpec) -> u64 {
     match (spec.action, spec.family) {
         (Action::Read | Action::PositionedRead | Action::Write | Action::PositionedWrite, _) => 1,

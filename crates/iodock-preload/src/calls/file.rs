@@ -1,4 +1,4 @@
-//! The file of raw calls: pieces, appended. Written down in docs/explanation/rewrite-buffers.md.
+//! The file of raw calls: appended pieces. Documented in docs/explanation/rewrite-buffers.md.
 
 use crate::reader::Flight;
 use crate::session::Session;
@@ -19,12 +19,12 @@ const HEADER: usize = 32;
 const PIECE: usize = 12;
 /// A chunk's piece begins with its number, 8 bytes, and where in it the bytes lie, 4.
 const CHUNK_PIECE: usize = 12;
-/// Longer is no piece: chunks have 64 KiB.
+/// A longer piece is invalid: chunks have 64 KiB.
 const MOST: u32 = 1 << 20;
 /// Written in one go.
 const WRITE_BYTES: usize = 256 << 10;
-/// Bytes that are not worth a copy first. Less is collected: a file system takes three times as long for a write of
-/// 12 KiB as for its part of one of 256 KiB.
+/// Data that is long enough to be written without a copy. Shorter data is collected: a file system takes
+/// three times as long for a write of 12 KiB as for its part of one of 256 KiB.
 const LONG: usize = 48 << 10;
 
 const SESSION: u32 = 1;
@@ -37,19 +37,20 @@ const TABLE: u32 = 6;
 const TABLE_PIECE: usize = 16;
 /// Bytes of a table in a piece.
 const TABLE_BYTES: usize = 512 << 10;
-/// Kinds of later versions are passed over; a larger number is no piece.
+/// Kinds of later versions are skipped; a larger number is not a piece.
 const LAST_KIND: u32 = 255;
 
 /// Appends to such a file.
 pub struct CallsWriter {
     file: File,
     out: Vec<u8>,
-    /// Up to the end of the last whole piece.
+    /// Length up to the end of the last complete piece.
     good_length: u64,
     failed: bool,
 }
 
-/// What a session's calls are numbered by; two that differ don't read each other's.
+/// Checksum of the numbering of a session's calls; sessions with different ones can't read each other's
+/// calls.
 fn shapes_sum() -> u32 {
     let shapes = Shapes::of_this_machine();
     let bytes: Vec<u8> = shapes.by_number.iter().flat_map(|shape| shape.bytes()).collect();
@@ -72,7 +73,7 @@ impl CallsWriter {
         Ok(writer)
     }
 
-    /// Goes on with a file that a killed recorder left: behind its last whole piece.
+    /// Continues a file that a killed recorder left: after its last complete piece.
     pub fn go_on(calls: &CallsFile) -> io::Result<CallsWriter> {
         let file = OpenOptions::new().append(true).open(&calls.path)?;
         file.set_len(calls.good_length)?;
@@ -84,8 +85,8 @@ impl CallsWriter {
         self.piece(CLOCK, &[&units.to_le_bytes(), &time.to_le_bytes()])
     }
 
-    /// Bytes of the chunk with this number, which lie at `from` in it, in two parts. Nobody may change them meanwhile: they
-    /// are summed up first, and written then.
+    /// Bytes of the chunk with this number, at offset `from` in it, in two parts. They must not change in
+    /// between: they are checksummed first, and written then.
     pub fn chunk(&mut self, number: u64, from: u32, first: &[u8], bytes: &[u8]) -> io::Result<()> {
         self.piece(CHUNK, &[&number.to_le_bytes(), &from.to_le_bytes(), first, bytes])
     }
@@ -107,7 +108,7 @@ impl CallsWriter {
         Ok(())
     }
 
-    /// Nothing more will come, and this the library has not recorded.
+    /// No more will follow; `lost`: what the library has not recorded.
     pub fn end(&mut self, lost: Lost) -> io::Result<()> {
         let numbers = [lost.calls, lost.streams, lost.stopped, lost.unread_paths].map(u64::to_le_bytes);
         self.piece(END, &[&numbers.concat()])?;
@@ -138,13 +139,13 @@ impl CallsWriter {
         self.good_length
     }
 
-    /// Writes what was collected. After it a killed recorder loses nothing of that. After an error nothing
-    /// more is written: the file ends with its last whole piece.
+    /// Writes the collected data. A recorder killed after it loses none of that. After an error nothing more
+    /// is written: the file ends with its last complete piece.
     pub fn flush(&mut self) -> io::Result<()> {
         self.write(&[])
     }
 
-    /// Writes what was collected, and `more` behind it.
+    /// Writes the collected data, followed by `more`.
     fn write(&mut self, more: &[u8]) -> io::Result<()> {
         if self.failed {
             return Err(io::Error::other("writing has failed before"));
@@ -181,11 +182,11 @@ pub struct Lost {
     pub streams: u64,
     /// Processes that went on when recording had stopped in them.
     pub stopped: u64,
-    /// Of calls that failed behind a seccomp filter, in files of versions that recorded there; else 0.
+    /// For calls that failed behind a seccomp filter, in files of versions that recorded there; else 0.
     pub unread_paths: u64,
 }
 
-/// Where some bytes of a chunk lie.
+/// Position of some bytes of a chunk.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     from: u32,
@@ -193,7 +194,7 @@ struct Piece {
     at: u64,
 }
 
-/// The file, looked through: what it holds of which chunk.
+/// The file's index: which parts of which chunks it contains.
 pub struct CallsFile {
     pub path: PathBuf,
     file: File,
@@ -202,9 +203,10 @@ pub struct CallsFile {
     pub root: u32,
     /// Session time and time of day.
     pub clocks: Vec<(u64, i64)>,
-    /// `None` for a recording that did not come to its end.
+    /// `None` for a recording that was not completed.
     pub lost: Option<Lost>,
-    /// Pieces that are not what was written. A piece cut short at the end is none: so a killed recorder ends.
+    /// Number of damaged pieces. An incomplete piece at the end does not count: it is left by a killed
+    /// recorder.
     pub damaged: u64,
     chunks: Vec<(u64, Piece)>,
     flights: HashMap<u64, Flight>,
@@ -212,23 +214,23 @@ pub struct CallsFile {
     tables: BTreeMap<u64, (usize, Vec<u8>)>,
     /// Up to the end of the last whole piece.
     good_length: u64,
-    /// Its recorder may add more. Then it is read up to the last reading of the clock: what stands before was handed over
-    /// together, from all threads.
+    /// Its recorder may append more. Then it is read up to the last reading of the clock: everything before
+    /// it was written together, from all threads.
     is_growing: bool,
 }
 
 impl CallsFile {
-    /// Reads through the file at `path`. Damaged pieces are counted and passed over.
+    /// Reads the index of the file at `path`. Damaged pieces are counted and skipped.
     ///
     /// # Errors
-    /// It can't be read, is no such file, or of another version.
+    /// It can't be read, is not such a file, or has another version.
     pub fn open(path: &Path) -> Result<CallsFile, SourceError> {
         let mut calls = CallsFile::begin(path)?;
         calls.read_on().map_err(|error| refusal(path, &error.to_string(), CHECK))?;
         Ok(calls)
     }
 
-    /// The same of a file that is still being written.
+    /// The same for a file that is still being written.
     ///
     /// # Errors
     /// As `open`.
@@ -268,7 +270,7 @@ impl CallsFile {
         })
     }
 
-    /// Reads what is behind the pieces that are known. Gives the numbers of the chunks that something came to.
+    /// Reads what follows the known pieces. Returns the numbers of the chunks with new data.
     ///
     /// # Errors
     /// The file can't be read.
@@ -293,7 +295,7 @@ impl CallsFile {
         }
         self.good_length = whole.1;
         self.chunks.truncate(whole.0);
-        // Behind the last whole piece nobody knows where one would begin.
+        // After the last complete piece it is unknown where another would begin.
         self.damaged += u64::from(passed > 0 && !self.is_growing);
         let mut new: Vec<u64> = self.chunks[known..].iter().map(|&(number, _)| number).collect();
         new.sort_unstable();
@@ -302,7 +304,7 @@ impl CallsFile {
         Ok(new)
     }
 
-    /// Up to when, by the session's clock, all that ended is there; `None` where nothing more comes.
+    /// Time, by the session's clock, up to which all ended calls are present; `None` if no more will follow.
     pub fn until(&self) -> Option<u64> {
         let last = || self.clocks.last().map_or(0, |&(units, _)| units);
         (self.is_growing && self.lost.is_none()).then(last)
@@ -357,14 +359,14 @@ impl CallsFile {
         self.tables.get(&number).is_some_and(|(whole, bytes)| bytes.len() == *whole)
     }
 
-    /// The numbers of the chunks that it has something of.
+    /// The numbers of the chunks with data in the file.
     pub fn numbers(&self) -> Vec<u64> {
         let mut numbers: Vec<u64> = self.chunks.iter().map(|&(number, _)| number).collect();
         numbers.dedup();
         numbers
     }
 
-    /// How much of the chunk with this number it has, from the chunk's beginning.
+    /// Number of bytes of this chunk in the file, from the chunk's beginning.
     pub fn held(&self, number: u64) -> u32 {
         self.pieces(number).fold(0, |held, piece| match piece.from <= held {
             true => held.max(piece.from.saturating_add(piece.length)),
@@ -387,7 +389,7 @@ impl CallsFile {
         bytes.clear();
         for piece in self.pieces(number) {
             let skip = bytes.len() as u64 - u64::from(piece.from).min(bytes.len() as u64);
-            // A gap, or nothing new.
+            // A gap, or no new data.
             if piece.from as usize > bytes.len() || skip >= u64::from(piece.length) {
                 continue;
             }
@@ -410,8 +412,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-/// A piece's kind, and whether its bytes are those that were written. `None` at the end, or where no piece
-/// begins.
+/// A piece's kind, and whether its checksum is right. `None` at the end, or if no piece begins there.
 fn next_piece(input: &mut (impl Read + Seek), payload: &mut Vec<u8>) -> Option<(u32, bool)> {
     let mut head = [0; PIECE];
     input.read_exact(&mut head).ok()?;

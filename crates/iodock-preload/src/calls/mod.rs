@@ -1,5 +1,5 @@
-//! What is kept of a recording while it runs: the chunks' raw bytes, unread, in a file beside the journal;
-//! and the reading of it afterwards, as records in the order in which calls ended.
+//! Storage of a recording while it runs: the chunks' raw bytes, not decoded, in a file next to the journal;
+//! and the conversion afterwards to records in the order in which calls ended.
 
 mod births;
 mod counted;
@@ -21,5 +21,5 @@ pub use usages::Usages;
 
 /// The ending of such a file's name.
 pub const ENDING: &str = "calls";
-/// And of the journal of what was traced meanwhile.
+/// Ending of the journal of calls that were traced at the same time.
 pub const TRACED_ENDING: &str = "traced";

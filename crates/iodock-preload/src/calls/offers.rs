@@ -1,5 +1,6 @@
-//! Chunks that are read are offered back to the threads that filled them: in the session's header, each in the place
-//! of its number. What is not offered any more no thread takes, if it has it mapped still.
+//! Chunks that were read are offered for reuse to the threads that filled them: in the session's header, each
+//! at the index of its number. A thread does not reuse a chunk that is no longer offered, even if it still
+//! has it mapped.
 
 use crate::format::{header, OFFERED};
 use crate::page::HeaderPage;
@@ -20,7 +21,7 @@ impl Offers {
         self.0.word(header::OFFERED + 4 * (index as usize % OFFERED))
     }
 
-    /// Offers chunk `index`. The one that stood in its place, if nobody has taken it, is offered no more.
+    /// Offers chunk `index`. The previous offer at its index, if it was not taken, is withdrawn and returned.
     pub fn offer(&self, index: u64) -> Option<u64> {
         u64::from(self.place(index).swap(index as u32 + 1, SeqCst)).checked_sub(1)
     }

@@ -18,8 +18,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 const MFD_CLOEXEC: u64 = 1;
 /// `S_IFCHR >> 12`
 const CHARACTER_DEVICE: u8 = 2;
-/// A thread may be taken off its CPU between a call's end and the process's: a process that has called exit
-/// ends this much later.
+/// A thread may lose its CPU between a call's end and the process's: a process that has called exit is
+/// treated as ended after this time.
 const STRAGGLER_NS: i64 = 100_000_000;
 
 /// How the first process ended, where that is known.
@@ -42,15 +42,16 @@ pub struct Records {
     pub batch: Batch,
     pub births: Births,
     times: Times,
-    /// Processes in an exec of which it is not known yet how it ended, and its beginning.
+    /// Processes in an exec whose outcome is not known yet, and its beginning.
     execs: HashMap<u32, CallRecord>,
-    /// By stream: tasks whose birth is not known to be ours, and when they appeared, ns.
+    /// By stream: tasks that may not have been created by ours, and when they appeared, ns.
     unsure: HashMap<usize, (Birth, i64)>,
     /// Processes that are traced, and the exec that they were about to make.
     handed_over: HashMap<u32, Option<CallRecord>>,
-    /// Processes that have called exit, and are not told to have ended.
+    /// Processes that have called exit, and whose end is not recorded yet.
     exits: HashMap<u32, Exit>,
-    /// When they did, ns: in this order they are told. One whose id was used again meanwhile is no longer in `exits`.
+    /// Times of these calls, ns: they are processed in this order. If an id was reused in between, the
+    /// process is no longer in `exits`.
     leaving: VecDeque<(u32, i64)>,
     /// Calls in flight whose beginning is written.
     entered: HashSet<(u32, u64)>,
@@ -135,12 +136,12 @@ impl Records {
         }));
     }
 
-    /// Is the thread known, and not of a process that has called exit?
+    /// Whether the thread is known, and its process has not called exit.
     pub fn is_living(&self, tid: u32) -> bool {
         self.births.tasks.get(&tid).is_some_and(|pid| !self.exits.contains_key(pid))
     }
 
-    /// A thread writes into `stream` from `time` on: it is new, where its id is, or is used again.
+    /// A thread writes to `stream` from `time` on: it is new if its id is new or reused.
     fn appears(
         &mut self,
         stream: usize,
@@ -150,7 +151,8 @@ impl Records {
     ) -> Option<Birth> {
         let fork = streams.fork_in_flight(tid, time);
         let is_made = fork.is_some_and(|fork| self.births.is_used_again(fork));
-        // A fork that is too far behind its child's calls to be seen: a process that has called exit makes no more of them.
+        // A fork that is too far after its child's calls to be found: a process that has called exit makes no
+        // more of them.
         let is_lent = || fork.is_none() && !self.is_living(tid) && self.births.lender(stream, pid).is_some();
         if is_made || is_lent() {
             self.end_former(tid, self.last);
@@ -158,7 +160,7 @@ impl Records {
         self.births.appears(stream, (tid, pid), time, fork.map(|fork| fork.fork))
     }
 
-    /// A task that nobody here has made may have been traced up to now: the next entry of its stream says so.
+    /// A task without a known parent may have been traced up to now: the next entry of its stream shows this.
     fn make_sure(&mut self, stream: usize, next: &Entry) {
         if self.unsure.is_empty() {
             return;
@@ -187,9 +189,9 @@ impl Records {
         }));
     }
 
-    /// A program has begun: the exec that brought it, if we saw one, has succeeded.
+    /// A program has begun: the exec that started it, if it was recorded, has succeeded.
     fn program(&mut self, stream: usize, process: ProcessRecord, streams: &Streams) {
-        // None begins in a process that has called exit, unless an exec was quicker.
+        // No program begins in a process that has called exit, unless an exec came first.
         if self.exits.contains_key(&process.pid) && !self.execs.contains_key(&process.pid) {
             self.end_former(process.pid, self.last);
         }
@@ -282,7 +284,7 @@ impl Records {
         }
     }
 
-    /// An ioctl that names a file has opened it: the other end of a pseudo-terminal.
+    /// An ioctl with a file has opened it: the other end of a pseudo-terminal.
     fn peer(&mut self, call: &CallRecord) {
         let Some(path) = &call.path else { return };
         let target = self.batch.push_text(path);
@@ -292,8 +294,8 @@ impl Records {
         self.batch.records.push(Record::Descriptor(opened));
     }
 
-    /// A descriptor means what it meant when a call began: calls of the same process that are in flight
-    /// while this one changes that are noted before it.
+    /// A descriptor has the meaning that it had when a call began: calls of the same process that are in
+    /// flight while this one changes that are recorded before it.
     fn enter_others(&mut self, call: &CallRecord, streams: &Streams) {
         let in_flight: Vec<CallRecord> = streams
             .heads(call.pid)
@@ -321,7 +323,7 @@ impl Records {
             self.births.tasks.remove(&call.tid);
             self.end(call.tid, code, time);
         } else {
-            // Of several threads the first to call it ends the process.
+            // Of several threads the first one to call it ends the process.
             self.exits.entry(call.pid).or_insert(Exit { code, time });
             self.leaving.push_back((call.pid, time));
         }
@@ -338,7 +340,7 @@ impl Records {
         }));
     }
 
-    /// Ends the processes that called exit by `until`: all that their other threads did is told by then.
+    /// Ends the processes that called exit by `until`: all calls of their other threads are recorded by then.
     fn end_left(&mut self, until: i64) {
         if self.leaving.front().is_none_or(|&(_, time)| time >= until) {
             return;
@@ -360,7 +362,8 @@ impl Records {
         }
     }
 
-    /// The id is another thread's from now on. What was known by it is told to its end: later nobody could tell the two apart.
+    /// From now on the id belongs to another thread. The previous thread's end is recorded now, because later
+    /// the two could not be distinguished.
     fn end_former(&mut self, tid: u32, now: i64) {
         let Some(&pid) = self.births.tasks.get(&tid) else { return };
         if tid != pid && self.is_living(tid) {
@@ -374,13 +377,13 @@ impl Records {
         self.end_process(pid, now);
     }
 
-    /// An exec that brought no program of which we know (static, or without our library) has succeeded.
+    /// An exec that started no program that we see (static, or without our library) has succeeded.
     fn unreached(&mut self, exec: CallRecord) {
         self.batch.losses.add(LossKind::UnreachedPrograms, 1);
         self.executed(exec, None);
     }
 
-    /// Nothing more comes. Processes that called no exit were killed, the first one as `ending` says.
+    /// No more records follow. Processes that did not call exit were killed, the first one as `ending` says.
     pub fn finish(&mut self, root: u32, ending: &Ending) {
         self.end_left(i64::MAX);
         self.usages.settle(i64::MAX);
@@ -450,7 +453,7 @@ impl Records {
     }
 }
 
-/// Does the call change what descriptors, or relative names, mean?
+/// Whether the call changes the meaning of descriptors, or of relative names.
 fn changes_descriptors(action: Action) -> bool {
     !matches!(
         action,

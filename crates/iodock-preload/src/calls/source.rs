@@ -19,7 +19,7 @@ use std::{fs, io};
 
 const BATCH_RECORDS: usize = 1024;
 
-/// Tables of counters, and what turns their ticks into time.
+/// Tables of counters, and the conversion of their ticks to time.
 pub struct Counts {
     pub tables: Vec<Table>,
     /// Of the session's clock, in its units, and ns since the epoch.
@@ -28,7 +28,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Those of the file, and those that are still in the session where that is there.
+    /// Those of the file, and those still in the session if that exists.
     fn of(file: &CallsFile, session: Option<&Session>) -> Counts {
         let growing = if file.lost.is_none() && session.is_none() {
             Session::open(&file.session, file.number).ok()
@@ -57,7 +57,7 @@ impl Counts {
     }
 }
 
-/// Yields a file's calls in the order of their ends, and the births and ends of tasks with them.
+/// Returns a file's calls in the order of their ends, with the births and ends of tasks.
 pub struct CallsSource {
     name: String,
     streams: Streams,
@@ -66,7 +66,8 @@ pub struct CallsSource {
     length: u64,
     ending: Ending,
     over: bool,
-    /// Calls that are known to be missing in this file, of any process; `None` if it is not known how many.
+    /// Number of calls that are known to be missing in this file, for all processes; `None` if it is not
+    /// known.
     missing: Option<u64>,
     light: Option<Box<Counts>>,
     spare: Vec<Batch>,
@@ -87,7 +88,7 @@ impl CallsSource {
         records.batch.losses.add(LossKind::StoppedProcesses, lost.stopped);
         records.batch.losses.add(LossKind::UnreadableMemory, lost.unread_paths);
         let is_whole = file.damaged == 0 && lost.streams == 0 && session.is_none();
-        // Of calls that are counted few are recorded: what the kernel has counted says nothing of the others.
+        // If calls are counted, few are recorded, and the kernel's count says nothing about the others.
         let is_light = light.as_ref().is_some_and(|counts| !counts.tables.is_empty());
         let missing = file.lost.filter(|_| is_whole && !is_light).map(|lost| lost.calls);
         let streams = Streams::new(Chunks { file, session }).map_err(|error| refusal(&name, &error))?;
@@ -101,22 +102,22 @@ impl CallsSource {
         self.light.take().map(|counts| *counts)
     }
 
-    /// Where what tasks have used is found while, and after, their calls are read.
+    /// The resource usage of tasks, available while, and after, their calls are read.
     pub fn usages(&self) -> Usages {
         self.records.usages.clone()
     }
 
-    /// Of a file that is still being written: up to when all is there, ns since the epoch.
+    /// For a file that is still being written: time up to which it is complete, ns since the epoch.
     pub fn until(&self) -> Option<i64> {
         self.streams.is_growing().then(|| self.streams.last_clock()).flatten()
     }
 
-    /// To be told before the end is reached.
+    /// To be called before the end is reached.
     pub fn set_ending(&mut self, ending: Ending) {
         self.ending = ending;
     }
 
-    /// Where records are missing, what the kernel has counted says nothing of calls past libc.
+    /// If records are missing, the kernel's count says nothing about calls made without libc.
     fn tell_unseen(&mut self) {
         let unseen = self.records.counted.unseen();
         if let Some(missing) = self.missing.filter(|_| self.streams.damaged == 0) {
@@ -200,16 +201,17 @@ pub fn recover(path: &Path) -> Result<(CallsFile, Option<Session>), SourceError>
     if file.lost.is_some() {
         return Ok((file, None));
     }
-    // Of another machine, or lost with a restart: the file has what was handed over.
+    // The session is on another machine, or was lost with a restart: the file has everything that was handed
+    // over.
     let Ok(session) = Session::open(&file.session, file.number) else { return Ok((file, None)) };
-    // The program may run on; it shall not fill a session that nobody reads.
+    // The program may continue; it must not fill a session that is not read.
     let _ = session.close();
     if let Ok(offers) = Offers::new(&session) {
         offers.withdraw();
     }
     match take_rest(&file, &session) {
         Ok(()) => {
-            // The calls are safe; a folder that can't be removed is only memory.
+            // The calls are safe; a folder that can't be removed only occupies memory.
             let _ = remove_session(path, &session);
             CallsFile::open(path).map(|file| (file, None))
         }
@@ -217,8 +219,8 @@ pub fn recover(path: &Path) -> Result<(CallsFile, Option<Session>), SourceError>
     }
 }
 
-/// A session beside its calls was begun for programs that start by themselves. One that starts later still looks for the library
-/// there: without it the dynamic linker complains in the program's output.
+/// A session next to its calls was created for programs that start later without a recorder. They still look
+/// for the library there: without it the dynamic linker prints an error into the program's output.
 fn remove_session(calls: &Path, session: &Session) -> io::Result<()> {
     let beside = |path: &Path| path.parent().and_then(|folder| fs::canonicalize(folder).ok());
     if beside(&fs::canonicalize(calls)?) != beside(&session.folder) {
@@ -233,7 +235,7 @@ fn remove_session(calls: &Path, session: &Session) -> io::Result<()> {
     Ok(())
 }
 
-/// Do programs still count in the session of the file at `path`, whose recorder is not there?
+/// Whether programs still count in the session of the file at `path`, which has no recorder.
 pub fn is_counted_in(path: &Path) -> bool {
     let Ok(file) = CallsFile::open(path) else { return false };
     let session = file.lost.is_none().then(|| Session::open(&file.session, file.number).ok()).flatten();
@@ -265,7 +267,7 @@ fn take_rest(file: &CallsFile, session: &Session) -> io::Result<()> {
     keeper.end()
 }
 
-/// Calls in the session that are not in the file at `path`, since it could not be written: counted.
+/// Number of calls in the session that are not in the file at `path`, because it could not be written.
 pub fn count_lost(path: &Path, session: &Session) -> u64 {
     let counter = |at| session.counter(at).unwrap_or(0);
     let mut lost = counter(header::LOST_CALLS) + counter(header::LOST_STREAMS);

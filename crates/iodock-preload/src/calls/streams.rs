@@ -11,10 +11,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::io;
 
-/// How far is looked ahead in a stream: the calls that handlers make during one fork.
+/// Look-ahead in a stream: the number of calls that handlers make during one fork.
 const MOST_AHEAD: usize = 64;
 
-/// Where chunks are read from: the file, and a session whose rest could not be put into it.
+/// Sources of chunks: the file, and a session whose rest could not be written to it.
 pub struct Chunks {
     pub file: CallsFile,
     pub session: Option<Session>,
@@ -65,7 +65,7 @@ pub struct Streams {
     streams: Vec<Stream>,
     /// Streams of each process. (A child of vfork uses its parent's, and is found under that.)
     by_process: HashMap<u32, Vec<usize>>,
-    /// Forks that were read and are still to come, by child and beginning.
+    /// Forks that were read ahead and are not processed yet, by child and beginning.
     forks: BTreeMap<(u32, u64), Fork>,
     /// Streams by their next entry's time.
     order: BinaryHeap<Reverse<(u64, usize)>>,
@@ -76,7 +76,7 @@ pub struct Streams {
     pub damaged: u64,
     /// Bytes read so far.
     pub done: u64,
-    /// Read, and to be used again.
+    /// Read, and kept for reuse.
     spare: Vec<u8>,
 }
 
@@ -87,7 +87,7 @@ struct Stream {
     /// Chunks that come after it, by sequence.
     waiting: BTreeMap<u32, u64>,
     head: Option<Entry>,
-    /// Those behind it that were looked at already.
+    /// Entries after it that were read ahead already.
     ahead: VecDeque<Entry>,
 }
 
@@ -136,10 +136,10 @@ impl Streams {
         Ok(())
     }
 
-    /// Takes what the file has got meanwhile. Gives the readings of its clock.
+    /// Adds data that arrived in the file since. Returns the readings of its clock.
     ///
     /// # Errors
-    /// The file can't be read on.
+    /// The file can't be read further.
     pub fn go_on(&mut self) -> io::Result<&[(u64, i64)]> {
         let grown = self.chunks.file.read_on()?;
         let is_new = |number: &u64| !self.by_chunk.contains_key(number);
@@ -190,7 +190,7 @@ impl Streams {
         }
     }
 
-    /// Puts the stream's next entry into the order, if there is one.
+    /// Sorts the stream's next entry into the order, if there is one.
     fn advance(&mut self, index: usize) -> io::Result<()> {
         let next = match self.streams[index].ahead.pop_front() {
             None => self.read_entry(index)?,
@@ -248,18 +248,18 @@ impl Streams {
         }
     }
 
-    /// The fork that made `child`, where it has begun at `time`, the next entry's, and not returned. One that begins
-    /// later makes another child, which gets the same id.
+    /// The fork that created `child`, if it began by `time`, the next entry's, and has not returned. One that
+    /// begins later creates another child, with the same id.
     pub fn fork_in_flight(&self, child: u32, time: u64) -> Option<ForkCall> {
         let (&(_, start), &fork) = self.forks.range((child, 0)..=(child, time)).next_back()?;
         Some(ForkCall { fork, start })
     }
 
-    /// Looks for the fork that made `child`, which appears at `time`: one that was interrupted by a handler stands behind the handler's
-    /// calls.
+    /// Searches for the fork that created `child`, which appears at `time`: a fork that was interrupted by a
+    /// handler comes after the handler's calls.
     ///
     /// # Errors
-    /// The chunks can't be read on.
+    /// The chunks can't be read further.
     pub fn look_for_parent(&mut self, child: u32, time: u64) -> io::Result<()> {
         for index in 0..self.streams.len() {
             while self.streams[index].current.is_some() && self.streams[index].ahead.len() < MOST_AHEAD {

@@ -1,4 +1,4 @@
-//! Tables of counters (--light): from the session to the file, when their programs have ended.
+//! Moves tables of counters (--light) from the session to the file when their programs have ended.
 
 use super::file::CallsWriter;
 use crate::session::Session;
@@ -14,7 +14,8 @@ pub struct Tables {
 
 struct Live {
     number: u64,
-    /// Its program had ended, or had been replaced by another, the last time. (Its threads may count until it has.)
+    /// Whether its program had ended, or was replaced by another, at the last look. (Its threads may count
+    /// until then.)
     was_over: bool,
 }
 
@@ -33,7 +34,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Hands over those whose programs have ended, and gives their memory back.
+    /// Writes those whose programs have ended, and frees their memory.
     pub fn hand_over(&mut self, session: &Session, file: &mut CallsWriter) -> io::Result<()> {
         self.look(session)?;
         let mut done = Vec::new();
@@ -53,7 +54,7 @@ impl Tables {
         Ok(())
     }
 
-    /// All that are left.
+    /// Writes all remaining ones.
     pub fn end(&mut self, session: &Session, file: &mut CallsWriter) -> io::Result<()> {
         self.look(session)?;
         self.live.drain(..).try_for_each(|one| hand_over_one(session, file, one.number))

@@ -1,4 +1,4 @@
-//! What tasks had used when they ended, for the tables beside the events.
+//! Resource usage of tasks at their ends, for the tables besides events.
 
 use crate::reader::{CpuTime, ProcessUsage, UsageRecord};
 use iodock_event::{Sample, SampleKind, TaskUsage};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 const BLOCK_BYTES: f64 = 512.0;
 
-/// Filled while the calls are read; whoever asks takes what there is.
+/// Filled while the calls are read; a caller takes what is there.
 #[derive(Clone, Default)]
 pub struct Usages(Arc<Mutex<Found>>);
 
@@ -20,7 +20,7 @@ struct Found {
 
 #[derive(Default)]
 struct Process {
-    /// Of all its threads that have told theirs, but for the first.
+    /// Of all its threads that have reported theirs, except the first.
     others: CpuTime,
     /// What it had used in all when it ended, and when.
     end: Option<(i64, ProcessUsage)>,
@@ -50,8 +50,8 @@ impl Usages {
         }
     }
 
-    /// Processes that ended before `until`: their threads have told theirs by then. Those that ended with the
-    /// process tell nothing: their time is put down to the first one.
+    /// Processes that ended before `until`: their threads have reported theirs by then. Threads that ended
+    /// together with the process report nothing: their time is added to the first one.
     pub(super) fn settle(&self, until: i64) {
         let found = &mut *self.lock();
         let over = |process: &Process| process.end.is_some_and(|(time, _)| time < until);
@@ -59,7 +59,7 @@ impl Usages {
         over.into_iter().for_each(|(pid, process)| found.tell(pid, &process));
     }
 
-    /// What comes from now on under this id is another process's.
+    /// Later reports with this id belong to another process.
     pub(super) fn settle_process(&self, pid: u32) {
         let found = &mut *self.lock();
         if let Some(process) = found.processes.remove(&pid) {
@@ -69,7 +69,7 @@ impl Usages {
 }
 
 impl Found {
-    /// Nothing is known of a process that did not tell its end.
+    /// Nothing is known about a process that did not report its end.
     fn tell(&mut self, pid: u32, process: &Process) {
         let Some((time, whole)) = process.end else { return };
         let cpu = CpuTime {

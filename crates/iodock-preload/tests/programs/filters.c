@@ -40,7 +40,7 @@ static void *rename_on(void *unused)
 	return unused;
 }
 
-/* One that the kernel refuses, again and again. */
+/* Repeats a call that the kernel refuses. */
 static void *filter_on(void *unused)
 {
 	struct sock_filter rule = {0xffff, 0, 0, 0};

@@ -1,4 +1,4 @@
-//! What of the kernel's interface to perf events is needed here: `perf_event_open(2)`,
+//! The required part of the kernel's interface to perf events: `perf_event_open(2)`,
 //! include/uapi/linux/perf_event.h.
 
 use std::io;
@@ -96,14 +96,14 @@ fn attributes(event: Event, flags: u64) -> Attributes {
     }
 }
 
-/// An event of our own that only carries a CPU's ring; it wakes who polls it once `watermark` bytes wait.
+/// An event of our own that only carries a CPU's ring; it wakes pollers once `watermark` bytes wait.
 pub fn open_ring(cpu: i32, watermark: u32) -> io::Result<OwnedFd> {
     let flags = DISABLED | WATERMARK | EXCLUDE_KERNEL;
     open(&Attributes { wakeup_watermark: watermark, ..attributes(Event::Dummy, flags) }, 0, cpu)
 }
 
-/// Page faults of a thread and of all that it makes from now on, while they run on `cpu`. Not yet counted.
-/// The event of minor faults also tells of maps, births, execs and ends. `in_kernel`: also faults inside
+/// Page faults of a thread and of all its later descendants, while they run on `cpu`. Not enabled yet. The
+/// event of minor faults also reports maps, births, execs and ends. `in_kernel`: includes faults inside
 /// system calls, as in write(2) from a map.
 pub fn open_faults(event: Event, tid: u32, cpu: i32, in_kernel: bool) -> io::Result<OwnedFd> {
     let mut flags = DISABLED | INHERIT;
@@ -124,17 +124,17 @@ fn control(event: &OwnedFd, request: libc::c_ulong, argument: libc::c_int) -> io
     }
 }
 
-/// Sends an event's records into the ring of another.
+/// Redirects an event's records to the ring of another.
 pub fn send_to(event: &OwnedFd, ring: &OwnedFd) -> io::Result<()> {
     control(event, IOC_SET_OUTPUT, ring.as_raw_fd())
 }
 
-/// Begins, for all that inherited the event too.
+/// Enables it, including in all tasks that inherited the event.
 pub fn enable(event: &OwnedFd) -> io::Result<()> {
     control(event, IOC_ENABLE, 0)
 }
 
-/// The number that samples name the event by.
+/// The number of the event in samples.
 pub fn id(event: &OwnedFd) -> io::Result<u64> {
     let mut id = 0u64;
     // SAFETY: the kernel writes 8 bytes.

@@ -1,4 +1,4 @@
-//! The thread that empties the rings, puts the records in order, and writes what lies in files.
+//! The thread that empties the rings, sorts the records, and writes faults in files.
 
 use super::records::Happened;
 use super::spaces::{Backing, Spaces};
@@ -13,28 +13,28 @@ use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// Records younger than this wait: another CPU's ring may still bring an older one.
+/// Records younger than this wait: another CPU's ring may still contain an older one.
 const SLACK_NS: i64 = 2_000_000;
-/// How long rings may stand with little in them.
+/// Longest pause while rings contain little data.
 const PAUSE: Duration = Duration::from_millis(50);
-/// A frame is written when so many faults have come together; a flush comes once a second anyway.
+/// Number of faults that complete a frame; a flush comes once a second anyway.
 const FRAME_FAULTS: usize = 32 << 10;
 const SECOND: i64 = 1_000_000_000;
-/// How soon a process's list of maps is read again because of an address that is in none.
+/// Interval after which a process's maps are read again because of an unknown address.
 const AGAIN_NS: i64 = SECOND / 5;
 
-/// What the following of page faults came to.
+/// Result of following page faults.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// `recorded`, `not-needed`, `too-late`, `refused` or `off`.
     pub state: &'static str,
     pub losses: Losses,
-    /// What went wrong, in words.
+    /// The error, as text.
     pub failure: Option<String>,
     pub written_bytes: u64,
 }
 
-/// Follows until [`PageFaults::finish`]. `path`: of the file, made once there is something to write.
+/// Follows until [`PageFaults::finish`]. `path`: of the file, created once there is something to write.
 /// `offset`: from the monotonic clock to the epoch, ns.
 pub fn follow(shared: &PageFaults, path: &Path, meta: &JournalMeta, offset: i64) -> Outcome {
     let mut follower = Follower { offset, ..Follower::default() };
@@ -85,7 +85,7 @@ struct Follower {
     majors: HashSet<u64>,
     pending: Vec<(i64, Happened)>,
     spaces: Spaces,
-    /// When a process's maps were read last because of an address in none.
+    /// Time when a process's maps were last read because of an unknown address.
     looked: HashMap<u32, i64>,
     batch: FaultBatch,
     written_at: i64,
@@ -93,8 +93,7 @@ struct Follower {
 }
 
 impl Follower {
-    /// Waits for a moment, or until there is something to wait for, and takes what has come. True once
-    /// all is over.
+    /// Waits for a moment, or until something happens, and takes the new records. True at the end.
     fn take_from(&mut self, shared: &PageFaults) -> (bool, Vec<u64>) {
         let mut watch = lock(&shared.watch);
         while watch.rings.is_empty() && !shared.over.load(Relaxed) {
@@ -119,7 +118,7 @@ impl Follower {
         (over, majors)
     }
 
-    /// Everything that happened up to `until`, in order.
+    /// Processes everything up to `until`, in order.
     fn process(&mut self, until: i64) {
         self.pending.sort_by_key(|&(time, _)| time);
         let ready = self.pending.partition_point(|&(time, _)| time <= until);
@@ -165,7 +164,7 @@ impl Follower {
         self.batch.faults.push(fault);
     }
 
-    /// A stack has grown, or a map was moved: neither is told of.
+    /// A stack has grown, or a map was moved: the kernel reports neither.
     fn look_again(&mut self, pid: u32, tid: u32, time: i64) -> bool {
         let last = self.looked.get(&pid).copied().unwrap_or(i64::MIN / 2);
         if time - last < AGAIN_NS {

@@ -1,5 +1,5 @@
-//! Launching a program under the preloaded library, following it to its end, and keeping what it writes
-//! into the buffers. Nothing of that is read here: the program shall have the machine for itself.
+//! Launches a program with the preloaded library, follows it to its end, and saves what it writes to the
+//! buffers. Nothing of that is decoded here, to leave the machine to the program.
 
 use super::living::Living;
 use super::tracing::Tracing;
@@ -28,12 +28,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 use std::{fs, io};
 
-/// How often new processes, and a flood of calls, are looked for.
+/// Interval of checking for new processes, and for a flood of calls.
 const PULSE: Duration = Duration::from_millis(50);
-/// How often calls are handed over: what a machine that goes down costs.
+/// Interval of writing calls to the file: the largest loss if the machine crashes.
 const TURN: Duration = Duration::from_secs(1);
 
-/// Removes the session's folder, whatever happens.
+/// Removes the session's folder in every case.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -69,9 +69,9 @@ pub fn run(
             return Err(RecordError::Store(Refusal::new(error.to_string(), error.hint())));
         }
     };
-    // Without it the session stays in memory if this is killed and the store is lost.
+    // Without it the session stays in memory if this process is killed and the store is lost.
     let _ = left::name_calls(&session, &path);
-    // A file that can't be written to says so at the next flush.
+    // If the file is not writable, the next flush reports it.
     let _ = file.clock(pair(&session, clock));
     let root = child.pid as u32;
     let requests = Requests::new(session.library().into_os_string().into_encoded_bytes());
@@ -114,10 +114,10 @@ pub fn run(
     }
 }
 
-/// Does `work`, and meanwhile begins to watch the page faults of processes that have mapped a large file.
+/// Runs `work`, and starts watching the page faults of processes that map a large file in the meantime.
 fn watched(session: &Session, control: &Control, work: impl FnOnce()) {
     let least = control.faults.least_bytes();
-    // Where the header can't be mapped nobody asks, and nothing is watched.
+    // If the header can't be mapped, no process requests this, and nothing is watched.
     let Some(watching) = least.and_then(|least| Asking::begin(session, WATCH, least).ok()) else {
         return work();
     };
@@ -131,7 +131,7 @@ fn watched(session: &Session, control: &Control, work: impl FnOnce()) {
     });
 }
 
-/// Ends the answering, whatever happens.
+/// Ends the answering in every case.
 struct End<'a>(&'a Asking);
 
 impl Drop for End<'_> {
@@ -140,16 +140,16 @@ impl Drop for End<'_> {
     }
 }
 
-/// A program that asked its parent to trace it (PTRACE_TRACEME) has stopped for that: nobody here wants to. Its
-/// exec stops it with SIGTRAP, of which it would die.
+/// A program that asked its parent to trace it (PTRACE_TRACEME) has stopped for that, but we do not trace.
+/// Its exec would stop it with SIGTRAP, which would kill it.
 fn leave_alone(pid: libc::pid_t, signal: libc::c_int) {
     let signal = if signal == libc::SIGTRAP { 0 } else { signal };
     // SAFETY: fails if it has ended meanwhile, which the next wait tells.
     unsafe { libc::ptrace(libc::PTRACE_DETACH, pid, 0, signal as libc::c_long) };
 }
 
-/// What tells when a process ends, beside a wait that only a signal cuts short. Before Linux 5.3 there is
-/// none.
+/// A descriptor that shows when a process ends, as an alternative to a wait that only a signal interrupts.
+/// Before Linux 5.3 there is none.
 fn handle_of(pid: libc::pid_t) -> Option<OwnedFd> {
     // SAFETY: a plain call; the descriptor it gives is nobody else's.
     unsafe {
@@ -160,7 +160,7 @@ fn handle_of(pid: libc::pid_t) -> Option<OwnedFd> {
 
 struct Following<'a> {
     session: &'a Session,
-    /// Of the file that calls are kept in.
+    /// Of the file with the calls.
     path: PathBuf,
     keeper: Keeper<'a>,
     journal: &'a mut JournalWriter,
@@ -170,16 +170,17 @@ struct Following<'a> {
     handle: Option<OwnedFd>,
     requests: &'a Requests,
     living: Living,
-    /// Births taken note of.
+    /// Number of births processed.
     births: u64,
-    /// When calls were handed over last.
+    /// Time of the last writing of calls.
     turn: Instant,
     received: Received,
     stopping: StopAlong,
     /// The first process may have been stopped.
     may_stand_still: bool,
     exit: Option<ProgramExit>,
-    /// Everything is to be killed, also what is born meanwhile; and what was.
+    /// Everything must be killed, including processes created in the meantime; and the processes killed so
+    /// far.
     killing: bool,
     killed: HashSet<u32>,
     failure: Option<String>,
@@ -201,10 +202,10 @@ impl Following<'_> {
         }
     }
 
-    /// Until the first process ends, a signal wakes us, or a moment has passed.
+    /// Waits until the first process ends, a signal wakes us, or a moment has passed.
     fn pause(&self) {
         let Some(handle) = &self.handle else {
-            // Its tracer waits for it, not we.
+            // Its tracer waits for it, not this thread.
             return if self.requests.has_root() {
                 std::thread::sleep(PULSE)
             };
@@ -214,9 +215,9 @@ impl Following<'_> {
         unsafe { libc::poll(&mut wanted, 1, PULSE.as_millis() as libc::c_int) };
     }
 
-    /// Stops the recorder if all that it records stands still.
+    /// Stops the recorder if everything that it records is stopped.
     fn stop_along(&mut self) {
-        // The first one is looked at alone, as long as it runs.
+        // While the first process runs, only it is checked.
         if self.exit.is_none() {
             let (living, clock) = (&self.living, self.clock);
             let stopped = self.may_stand_still
@@ -227,14 +228,14 @@ impl Following<'_> {
     }
 
     fn wait_for_root(&mut self) {
-        // Where a wait does not tell it may be so.
+        // If waiting does not report stops, it may be stopped.
         self.may_stand_still = self.handle.is_none() || self.requests.has_root();
         self.exit = self.requests.root_exit();
         if self.exit.is_some() || self.requests.has_root() {
             return;
         }
         let mut status = 0;
-        // Without the handle this wait is what we sleep in, and a stop is not to end it.
+        // Without the handle this wait is where we sleep, and a stop must not end it.
         let how = if self.handle.is_some() { libc::WNOHANG | libc::WSTOPPED } else { 0 };
         // SAFETY: plain waits for our own child, the first of which leaves it to be waited for.
         unsafe {
@@ -247,7 +248,7 @@ impl Following<'_> {
                 self.may_stand_still = true;
                 return;
             }
-            // Taken meanwhile: its stops are its tracer's.
+            // Attached in the meantime: its stops belong to its tracer.
             if self.requests.has_root() {
                 return;
             }
@@ -266,8 +267,8 @@ impl Following<'_> {
         });
     }
 
-    /// What the first process has used is known as long as it is a zombie. One that was not killed has told it
-    /// itself.
+    /// The first process's usage is available as long as it is a zombie. One that was not killed has reported
+    /// it itself.
     fn note_usage(&mut self) {
         let pid = self.root as u32;
         let Some((user, system)) = process::cpu_time(pid, pid) else { return };
@@ -277,7 +278,7 @@ impl Following<'_> {
         self.note_journal(written);
     }
 
-    /// Takes note of new processes.
+    /// Processes new births.
     fn notice(&mut self) -> io::Result<()> {
         let mut new = Vec::new();
         for pid in self.requests.take_born() {
@@ -300,7 +301,8 @@ impl Following<'_> {
     fn take_turn(&mut self) {
         let mut result = self.notice();
         let due = self.turn.elapsed() >= TURN;
-        // Read before, written behind what is handed over: whoever reads the file meanwhile has all up to then.
+        // Read before, but written after the calls: a reader of the growing file then has everything up to
+        // that time.
         let clock = due.then(|| pair(self.session, self.clock));
         if self.failure.is_none() && (due || self.keeper.is_pressing()) {
             result = result.and_then(|()| self.keeper.hand_over(|pid| self.living.is_alive(pid)));
@@ -348,7 +350,7 @@ impl Following<'_> {
         lives
     }
 
-    /// A signal sent to the recorder is meant for the program; a second one, or cancelling, kills it.
+    /// A signal sent to the recorder is passed on to the program; a second one, or cancelling, kills it.
     fn heed_signals(&mut self) {
         let received = self.control.received();
         let cancelled = self.control.is_cancelled();
@@ -375,7 +377,8 @@ impl Following<'_> {
         }
     }
 
-    /// Whether the library could load and begin in the first program: it says so first of all. (Else it is traced, or not seen.)
+    /// Whether the library was loaded and has started in the first program: it records this first of all.
+    /// (Otherwise the program is traced, or not seen.)
     fn has_begun(&self) -> bool {
         self.requests.has_root() || self.session.counter(header::NEXT_CHUNK).is_ok_and(|chunks| chunks > 0)
     }
@@ -397,7 +400,7 @@ impl Following<'_> {
             losses.add(LossKind::DroppedRecords, lost);
             self.journal.lose(LossKind::DroppedRecords, lost);
         }
-        // What can't be looked at can't be counted.
+        // Unreadable ones can't be counted.
         let own = session::with_calls_of_their_own(self.session).map_or(0, |files| files.len() as u64);
         for (kind, count) in
             [(LossKind::OwnSystemCalls, own), (LossKind::UnreachedPrograms, u64::from(!self.has_begun()))]

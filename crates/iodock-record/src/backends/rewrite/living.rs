@@ -1,12 +1,12 @@
-//! Which of the processes recorded still run.
+//! Which of the recorded processes still run.
 
 use crate::process::{all_stopped, stat};
 use std::collections::HashMap;
 
-/// Processes, and when each was started, in ticks since the machine's start, once that was looked up.
+/// Processes, and the start time of each, in ticks since boot, once that was looked up.
 pub struct Living {
-    /// When the first one was started: nothing older is of ours, whatever number a process in a name space
-    /// of its own says it has.
+    /// Start time of the first one: no older process is ours, whatever id a process in its own pid namespace
+    /// reports.
     since: u64,
     started: HashMap<u32, u64>,
 }
@@ -17,7 +17,7 @@ impl Living {
         Living { since, started: HashMap::from([(root, since)]) }
     }
 
-    /// `pid` is one of ours. Was that not known?
+    /// `pid` is one of ours. Returns whether it is new.
     pub fn add(&mut self, pid: u32) -> bool {
         let new = !self.started.contains_key(&pid);
         if new {
@@ -26,7 +26,7 @@ impl Living {
         new
     }
 
-    /// Does the process run, and is it still the one that was added?
+    /// Whether the process runs, and is still the one that was added.
     pub fn is_alive(&mut self, pid: u32) -> bool {
         let Some(known) = self.started.get_mut(&pid) else { return false };
         let alive = stat(pid).is_some_and(|stat| {
@@ -39,7 +39,7 @@ impl Living {
         alive
     }
 
-    /// Do all that live stand still? False if none does.
+    /// Whether all that live are stopped. False if none lives.
     pub fn all_stopped(&self) -> bool {
         all_stopped(self.started.keys().copied())
     }

@@ -1,8 +1,8 @@
-//! Recording from inside: a preloaded library rewrites the system-call sites of libc and the dynamic
-//! linker, and writes each call into memory that it shares with the recorder (`iodock_preload`).
+//! Recording inside the program: a preloaded library rewrites the system-call sites of libc and the dynamic
+//! linker, and writes each call to memory that it shares with the recorder (`iodock_preload`).
 //!
-//! Needs no privileges, stops nothing, and lets the program live on without its recorder. It does not
-//! reach static programs, nor what the dynamic linker does before it loads the library.
+//! Needs no privileges, stops nothing, and the program continues if the recorder ends. It does not reach
+//! static programs, nor calls of the dynamic linker before it loads the library.
 
 mod launch;
 mod living;

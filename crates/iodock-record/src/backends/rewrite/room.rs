@@ -1,4 +1,4 @@
-//! Where a session's folder is made.
+//! Chooses the place for a session's folder.
 
 use crate::error::{plain, Refusal};
 use crate::launch;
@@ -7,10 +7,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Memory of this machine alone.
+/// Memory of this machine only.
 pub const SHARED: &str = "/dev/shm";
 
-/// Shared memory, or the next best place from which a library may be loaded.
+/// Shared memory, or the next best place from which libraries may be loaded.
 ///
 /// # Errors
 /// There is none.
@@ -25,10 +25,11 @@ pub fn place() -> Result<PathBuf, Refusal> {
     })
 }
 
-/// Files that are open at once while a program is recorded, at most.
+/// Largest number of files that are open at a time while a program is recorded.
 const DESCRIPTORS: usize = 20;
 
-/// Why there can be no session here: no place, few files may be open (`ulimit -n`), or files are limited (`ulimit -f`).
+/// The reason why there can be no session here: no place, few files may be open (`ulimit -n`), or file sizes
+/// are limited (`ulimit -f`).
 pub fn refusal() -> Option<Refusal> {
     let file = match place() {
         Ok(place) => place.with_extension("room"),

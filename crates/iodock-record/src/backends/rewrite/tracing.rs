@@ -1,5 +1,5 @@
-//! What the library does not see, traced meanwhile: programs that it does not reach, and with `--complete` what
-//! the dynamic linker does before it is loaded. Kept in a journal of its own, beside the first one.
+//! Traces what the library does not see: programs that it does not reach, and with `--complete` calls of the
+//! dynamic linker before it is loaded. Stored in a separate journal, next to the first one.
 
 use crate::backends::ptrace::{self, Requests};
 use crate::backends::Ended;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const AGAIN: Duration = Duration::from_millis(1);
 
-/// What is traced beside the library.
+/// Tracing in addition to the library.
 pub struct Tracing<'a> {
     pub session: &'a Session,
     /// The journal's path.
@@ -25,22 +25,22 @@ pub struct Tracing<'a> {
     pub root: u32,
     pub clock: &'a Clock,
     pub control: &'a Control,
-    /// Also what is done before the library is loaded.
+    /// Includes calls before the library is loaded.
     pub complete: bool,
     pub requests: &'a Requests,
 }
 
 impl Tracing<'_> {
-    /// Does `work`, and meanwhile traces whoever asks for it. `work` is told whether the first process is traced
-    /// already.
+    /// Runs `work`, and in the meantime traces threads that request it. `work` gets whether the first process
+    /// is traced already.
     pub fn around<T>(&self, work: impl FnOnce(bool) -> T) -> (T, Option<Ended>) {
         if doctor::ptrace_refusal().is_some() {
             return (work(false), None);
         }
         let unseen = trace::UNSEEN | if self.complete { trace::ALL } else { 0 };
-        // A tracer without rights would take those of the program away.
+        // An unprivileged tracer would remove the program's privileges.
         let what = unseen | if program::is_root() { trace::PRIVILEGED } else { 0 };
-        // Where the header can't be mapped nobody asks.
+        // If the header can't be mapped, no thread requests tracing.
         let Ok(asking) = Asking::begin(self.session, TRACE, what) else { return (work(false), None) };
         thread::scope(|scope| {
             let end = End(&asking, self.requests);
@@ -77,7 +77,7 @@ impl Tracing<'_> {
         ended
     }
 
-    /// A signal that comes just before the tracer waits is lost: it is repeated.
+    /// A signal just before the tracer waits is lost, so it is repeated.
     fn ended(&self, tracer: ScopedJoinHandle<'_, Ended>) -> Ended {
         while !tracer.is_finished() {
             self.requests.wake();
@@ -86,14 +86,14 @@ impl Tracing<'_> {
         tracer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    /// Nobody is traced.
+    /// All requests are refused.
     fn refuse(&self, failure: String) -> Ended {
         self.requests.refuse();
         Ended { failure: Some(failure), ..Ended::default() }
     }
 }
 
-/// Ends the answering, whatever happens.
+/// Ends the answering in every case.
 struct End<'a>(&'a Asking, &'a Requests);
 
 impl Drop for End<'_> {
