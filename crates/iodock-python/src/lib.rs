@@ -9,6 +9,7 @@ mod following;
 mod import;
 mod load;
 mod monitor;
+mod perfetto;
 mod record;
 mod vocabulary;
 
@@ -27,6 +28,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     import::register(module)?;
     load::register(module)?;
     monitor::register(module)?;
+    perfetto::register(module)?;
     record::register(module)?;
     vocabulary::register(module)
 }

@@ -12,19 +12,20 @@ from iodock.cli.options import examples, filter_arguments, filters, quiet
 from iodock.cli.output import destination
 from iodock.shared.errors import RequestError
 
-FORMATS = ("speedscope", "pprof", "collapsed")
+FORMATS = ("perfetto", "speedscope", "pprof", "collapsed")
 _WEIGHTS = ("time", "bytes", "calls")
 _ENDINGS = {
+    ".perfetto-trace": "perfetto",
+    ".pftrace": "perfetto",
     ".speedscope.json": "speedscope",
     ".pb.gz": "pprof",
     ".folded": "collapsed",
     ".collapsed": "collapsed",
 }
-_BINARY = ("pprof",)
+_BINARY = ("perfetto", "pprof")
 _EXAMPLES = (
-    "iodock export run.iodock -o run.speedscope.json",
+    "iodock export run.iodock -o run.pftrace",
     "iodock export run.iodock --format pprof -o run.pb.gz",
-    "iodock export run.iodock --format collapsed --weigh bytes | flamegraph.pl > run.svg",
 )
 
 
@@ -34,7 +35,7 @@ _EXAMPLES = (
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="what to write; default: what -o FILE ends in (.speedscope.json, .pb.gz, .folded)",
+    help="what to write; default: what -o FILE ends in (.pftrace, .speedscope.json, .pb.gz, .folded)",
 )
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
 @click.option(
@@ -48,14 +49,17 @@ _EXAMPLES = (
 def command(
     store: str, form: str | None, output: str | None, weigh: str | None, quiet: bool, **values: Any
 ) -> None:
-    """Write a run for viewers of other profilers: speedscope, pprof, or collapsed stacks for flame graphs. A
-    path is program, functions, call and file, or without stacks program, file and call; many files of similar
-    names are one, their pattern."""
+    """Write a run for other viewers. A trace of Perfetto has each call, with its thread, file and stack.
+    speedscope, pprof and collapsed stacks (for flame graphs) have sums by path. A path is program, functions,
+    call and file, or without stacks program, file and call; many files of similar names are one, their
+    pattern."""
     from iodock.program.exports import export
     from iodock.program.relations.filters import Filters
     from iodock.program.store import Store
 
     chosen = _format(form, output)
+    if chosen == "perfetto" and weigh is not None:
+        raise RequestError("a trace has each call, and no weights", "leave --weigh out")
     if chosen in _BINARY and output is None and sys.stdout.isatty():
         raise RequestError(f"{chosen} is no text for a terminal", "-o FILE, or a pipe")
     asked = Filters.from_mapping(filter_arguments(values))

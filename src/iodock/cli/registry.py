@@ -15,7 +15,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "volume": ("iodock.cli.volume", "Compare the bytes a program moves with what its files hold"),
     "diff": ("iodock.cli.diff", "Say what changed between two runs, or several of each"),
     "report": ("iodock.cli.report", "Write the whole check-up as one HTML page"),
-    "export": ("iodock.cli.export", "Write a run for speedscope, pprof, and other viewers"),
+    "export": ("iodock.cli.export", "Write a run for Perfetto, speedscope, pprof and other viewers"),
     "ratio": ("iodock.cli.ratio", "Step 1: from times or job records, is I/O likely the problem?"),
     "health": ("iodock.cli.health", "What a file system can do: the check-up, with remarks"),
     "bench": ("iodock.cli.bench", "Read results of IOR, mdtest, fio, IO500, ...; run sweeps"),

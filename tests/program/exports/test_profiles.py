@@ -9,12 +9,12 @@ import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
 
 from in_process import asked, printed, shown
+from messages_of import fields, numbers
 from places import FIXTURES
 from stacked import stacked_store
 
@@ -95,45 +95,6 @@ def test_speedscope_reads_it(store: Path, tmp_path: Path) -> None:
         assert paths == folded(store, "--weigh", weight)
     (step,) = [frame for frame in found["shared"]["frames"] if frame["name"].startswith("write_step")]
     assert (step["file"], step["line"]) == ("/home/u/src/solver.c", 412)
-
-
-def fields(message: bytes) -> list[tuple[int, Any]]:
-    """The fields of a message of protocol buffers, as their definition says."""
-    found, at = [], 0
-
-    def varint() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = message[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    while at < len(message):
-        key = varint()
-        if key & 7 == 0:
-            found.append((key >> 3, varint()))
-        else:
-            assert key & 7 == 2, key
-            length = varint()
-            found.append((key >> 3, message[at : at + length]))
-            assert len(found[-1][1]) == length
-            at += length
-    return found
-
-
-def numbers(packed: bytes) -> list[int]:
-    found, value, shift = [], 0, 0
-    for byte in packed:
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            found.append(value)
-            value = shift = 0
-    return found
 
 
 def test_a_profile_of_pprof_has_the_stores_sums(store: Path, tmp_path: Path) -> None:

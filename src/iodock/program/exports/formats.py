@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from iodock.program.exports.collapsed import write_collapsed
 from iodock.program.exports.paths import WEIGHTS, Paths, paths_of
+from iodock.program.exports.perfetto import write_perfetto
 from iodock.program.exports.pprof import write_pprof
 from iodock.program.exports.speedscope import write_speedscope
 from iodock.program.relations.filters import Filters
@@ -17,7 +18,7 @@ _OF_PATHS: dict[str, Callable[[Paths, BinaryIO], None]] = {
     "pprof": write_pprof,
     "collapsed": write_collapsed,
 }
-FORMATS = tuple(_OF_PATHS)
+FORMATS = ("perfetto", *_OF_PATHS)
 __all__ = ["FORMATS", "WEIGHTS", "export"]
 
 
@@ -25,6 +26,8 @@ def export(store: Store, form: str, filters: Filters, weight: str | None, out: B
     """Writes the chosen calls to OUT, and gives notes about them. WEIGHT: one of WEIGHTS, by default time
     where it is known. Raises RequestError."""
     store.need_calls()
+    if form == "perfetto":
+        return write_perfetto(store, filters, out)
     paths = paths_of(store, filters, weight)
     _OF_PATHS[form](paths, out)
     return paths.notes

@@ -16,10 +16,12 @@ from iodock.program.store import Store
 
 FRAMES = "flame_frames"
 PATHS = "flame_paths"
+FUNCTIONS = "flame_functions"
+STACKS = "flame_stacks"
+PROGRAMS = "flame_programs"
 UNKNOWN = "(stack unknown)"
 
 _CELLS = "flame_cells"
-_STACKS = "flame_stacks"
 _ALL = "flame_every_frame"
 _FILES = "flame_files"
 
@@ -55,20 +57,37 @@ class Frame:
 def keep_flames(store: Store, selection: Selection) -> None:
     """Keeps `flame_frames`, each frame under a number, and `flame_paths`: of each path its frames' numbers,
     outermost first, with calls, time and bytes. The sums are those of all chosen calls."""
+    keep_stacks(store)
     keep_patterns(store)
     store.keep(_FILES, f"SELECT f.file_id, coalesce(f.pattern, f.name) AS name FROM {FILES} f")
-    store.keep("flame_programs", _PROGRAMS)
+    keep_programs(store)
     store.keep(_CELLS, _cells_sql(selection))
-    store.keep(_ALL, _EVERY_FRAME)
     store.keep(FRAMES, _frames_sql())
+    store.keep(PATHS, _paths_sql(bool(store.rows_of("sites"))))
+
+
+def keep_stacks(store: Store) -> None:
+    """Keeps `flame_functions`, the frames of stacks under numbers, and `flame_stacks`: of each stack their
+    numbers, outermost first."""
+    store.keep(_ALL, _EVERY_FRAME)
+    columns = "kind, name, file, line, module, build_id"
     store.keep(
-        _STACKS,
+        FUNCTIONS,
+        f"""SELECT CAST(row_number() OVER (ORDER BY {columns}) AS INTEGER) AS id, *
+FROM (SELECT DISTINCT {columns} FROM {_ALL}) z""",
+    )
+    store.keep(
+        STACKS,
         f"""SELECT a.stack_id, array_agg(f.id ORDER BY a.depth DESC, a.level DESC) AS ids
-FROM {_ALL} a JOIN {FRAMES} f ON f.kind = a.kind AND f.name = a.name AND f.file IS NOT DISTINCT FROM a.file
+FROM {_ALL} a JOIN {FUNCTIONS} f ON f.name = a.name AND f.file IS NOT DISTINCT FROM a.file
   AND f.line IS NOT DISTINCT FROM a.line AND f.module IS NOT DISTINCT FROM a.module
   AND f.build_id IS NOT DISTINCT FROM a.build_id GROUP BY 1""",
     )
-    store.keep(PATHS, _paths_sql(bool(store.rows_of("sites"))))
+
+
+def keep_programs(store: Store) -> None:
+    """Keeps `flame_programs`: of each task the name of the program that it ran last."""
+    store.keep(PROGRAMS, _PROGRAMS)
 
 
 def _cells_sql(selection: Selection) -> str:
@@ -76,7 +95,7 @@ def _cells_sql(selection: Selection) -> str:
     return f"""SELECT r.name AS program, e.stack_id, c.name AS call, x.name AS file,
   count(*) FILTER (WHERE {counted}) AS count,
   CAST(sum(e.dur) FILTER (WHERE {counted}) AS BIGINT) AS time_ns, CAST(sum(e.bytes) AS BIGINT) AS bytes
-FROM events e {selection.joins} LEFT JOIN flame_programs r ON r.utid = e.utid
+FROM events e {selection.joins} LEFT JOIN {PROGRAMS} r ON r.utid = e.utid
   LEFT JOIN calls c ON c.id = e.call_id LEFT JOIN {_FILES} x ON x.file_id = e.file_id
 {selection.where} GROUP BY ALL"""
 
@@ -92,8 +111,9 @@ def _frames_sql() -> str:
             ("unknown", f"'{UNKNOWN}'", ""),
         )
     )
-    return f"""SELECT CAST(row_number() OVER (ORDER BY kind, name, file, line, module, build_id) AS INTEGER)
-  AS id, * FROM (SELECT kind, name, file, line, module, build_id FROM {_ALL} UNION {names}) z"""
+    first = f"coalesce((SELECT max(id) FROM {FUNCTIONS}), 0)"
+    return f"""SELECT id, kind, name, file, line, module, build_id FROM {FUNCTIONS} UNION ALL
+SELECT CAST({first} + row_number() OVER (ORDER BY kind, name) AS INTEGER) AS id, * FROM ({names}) z"""
 
 
 def _paths_sql(has_stacks: bool) -> str:
@@ -109,7 +129,7 @@ def _paths_sql(has_stacks: bool) -> str:
 FROM {_CELLS} i JOIN {FRAMES} p ON p.kind = 'program' AND p.name = coalesce(i.program, '?')
   JOIN {FRAMES} c ON c.kind = 'call' AND c.name = coalesce(i.call, '?')
   LEFT JOIN {FRAMES} x ON x.kind = 'file' AND x.name = i.file
-  LEFT JOIN {_STACKS} s ON s.stack_id = i.stack_id
+  LEFT JOIN {STACKS} s ON s.stack_id = i.stack_id
 GROUP BY 1"""
 
 
