@@ -127,6 +127,12 @@ fn run<'py>(
     Ok(dictionary)
 }
 
+/// The rank that a launcher gave to this process, or None.
+#[pyfunction]
+fn launched_rank() -> Option<i32> {
+    iodock_record::rank_of_this_process().0
+}
+
 /// Each back end, and the reason why this user can't use it on this machine, if so.
 #[pyfunction]
 fn backends() -> Vec<(&'static str, Option<String>)> {
@@ -137,6 +143,7 @@ fn backends() -> Vec<(&'static str, Option<String>)> {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<StoreHold>()?;
     module.add_function(wrap_pyfunction!(backends, module)?)?;
+    module.add_function(wrap_pyfunction!(launched_rank, module)?)?;
     module.add_function(wrap_pyfunction!(record, module)?)?;
     module.add_function(wrap_pyfunction!(begin_counting, module)?)?;
     module.add_function(wrap_pyfunction!(attach, module)?)

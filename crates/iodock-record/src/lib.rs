@@ -33,6 +33,7 @@ pub use error::{RecordError, Refusal};
 pub use iodock_preload::light::Light;
 pub use naming::Way;
 pub use options::{AttachOptions, Interfaces, RecordOptions, RecordOutcome};
+pub use parts::rank_of_this_process;
 
 use backends::choice::{self, Choice};
 use backends::reason::Reason;

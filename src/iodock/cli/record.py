@@ -33,8 +33,9 @@ _EXAMPLES = (
     "-o",
     "--output",
     metavar="STORE",
-    help="name of the store; default: NAME.iodock after the program. A store of that name is kept as "
-    "NAME-1.iodock, NAME-2.iodock, ..., the newest with the highest number",
+    help="name of the store, in which %h is the host and %r the MPI rank; default: NAME.iodock after the "
+    "program. A store of that name is kept as NAME-1.iodock, NAME-2.iodock, ..., the newest with the highest "
+    "number",
 )
 @click.option(
     "--backend",

@@ -96,7 +96,7 @@ def run(
     status."""
     sys.stdout.flush()
     ask(lang)
-    asked = output or f"{_stem(command, pids, cgroup)}.iodock"
+    asked = _named(output) if output else f"{_stem(command, pids, cgroup)}.iodock"
     if os.path.lexists(asked) and not force:
         from iodock.cli.stored import refuse_at_a_terminal
 
@@ -158,6 +158,19 @@ def _record(command: Sequence[str], store: str, **options: Any) -> RecordSummary
         from iodock.cli.stored import run_unrecorded
 
         run_unrecorded(command, str(refused))
+
+
+def _named(output: str) -> str:
+    """`%h` is this host, `%r` the rank (of a program without one the process id), `%%` a percent sign."""
+    if "%" not in output:
+        return output
+    from iodock._native import launched_rank
+
+    rank = launched_rank()
+    known = {"%h": os.uname().nodename, "%r": f"pid{os.getpid()}" if rank is None else str(rank)}
+    # What stands for a percent sign must not begin a place.
+    parts = [part.replace("%h", known["%h"]).replace("%r", known["%r"]) for part in output.split("%%")]
+    return "%".join(parts)
 
 
 def _stem(command: Sequence[str], pids: Sequence[int], cgroup: str | None) -> str:
