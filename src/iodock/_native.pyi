@@ -138,6 +138,7 @@ def record(
     complete: bool = False,
     light: tuple[int, int] | None = None,
     interfaces: str = "auto",
+    stacks: str = "off",
 ) -> RecordSummary: ...
 def begin_counting(
     store: str | os.PathLike[str], memory: int, first: int

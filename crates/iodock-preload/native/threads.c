@@ -7,7 +7,7 @@
 _Static_assert(sizeof(struct block) + sizeof(struct state) <= SLOT_BYTES, "on one page");
 
 static struct state *state_in(struct block *block, u32 number) {
-	return (struct state *)((u8 *)(block + 1) + (number - 1) * SLOT_BYTES);
+	return (struct state *)((u8 *)(block + 1) + (number - 1) * STATE_STRIDE);
 }
 
 /* The next of the states that were ever taken, after number *at; 0: there is none. */
@@ -179,6 +179,7 @@ NOINLINE struct state *adopt(u64 now) {
 	state->depth = 0;
 	state->flight = 0;
 	state->own_calls = state->held = 0;
+	forget_stack(state);
 	state->taken = TAKEN;
 	struct place here;
 	u32 level = enter(state, &here);

@@ -3,6 +3,7 @@
 use crate::format::chunk;
 use iodock_event::interfaces::InterfacePart;
 use iodock_event::{AsyncItem, CallId, NO_FD, UNKNOWN};
+use std::sync::Arc;
 
 /// The phase of a call that a record describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub struct CallRecord {
     pub path2: Option<Vec<u8>>,
     /// Requests of asynchronous I/O that it submitted, or that were completed.
     pub items: Vec<AsyncItem>,
+    /// From where it was made: see [`iodock_event::stacks`].
+    pub stack: Option<Arc<[u8]>>,
 }
 
 impl CallRecord {
@@ -64,6 +67,7 @@ impl CallRecord {
             path: None,
             path2: None,
             items: Vec::new(),
+            stack: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The session file's layout: native/session.h in Rust. All numbers little endian.
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"IODOCKR\n");
-pub const VERSION: u32 = 14;
+pub const VERSION: u32 = 15;
 pub const CHUNK_MAGIC: u32 = 0x4b4e_4843;
 pub const CALL_NUMBERS: usize = 512;
 pub const ROLES: usize = 6;
@@ -30,6 +30,7 @@ pub mod header {
     pub const LOST_STREAMS: usize = 80;
     pub const SITES_PATCHED: usize = 88;
     pub const SITES_LEFT: usize = 96;
+    pub const STACKS: usize = 104;
     pub const STOPPED_PROCESSES: usize = 112;
     pub const BIRTHS: usize = 120;
     pub const WATCH_FROM: usize = 128;
@@ -173,6 +174,13 @@ pub mod mark {
 }
 
 pub const CODE_CONTROL: u8 = 255;
+/// In front of a call's record: where it, and those of its code that follow, come from.
+pub const CODE_STACK: u8 = 254;
+/// Behind it: a new stack follows; there is none; from here on those of this chunk.
+pub const STACK_NEW: u64 = 0;
+pub const STACK_NONE: u64 = 1;
+/// A stack has no more frames.
+pub const FRAMES: u64 = 32;
 pub const CONTROL_PROCESS: u8 = 1;
 pub const CONTROL_TASK: u8 = 2;
 pub const CONTROL_USAGE: u8 = 3;
