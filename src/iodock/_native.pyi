@@ -82,6 +82,8 @@ class RecordingFollowed:
     def __init__(self, store: str | os.PathLike[str]) -> None: ...
     def look(self, most: int) -> SoFar: ...
 
+def launched_rank() -> int | None: ...
+
 class StoreHold:
     def release(self) -> None: ...
 
@@ -136,6 +138,7 @@ def record(
     complete: bool = False,
     light: tuple[int, int] | None = None,
     interfaces: str = "auto",
+    stacks: str = "off",
 ) -> RecordSummary: ...
 def begin_counting(
     store: str | os.PathLike[str], memory: int, first: int

@@ -70,6 +70,37 @@ int main(int, char **arguments) {
     return sum == 0;
 }
 """
+FORTRAN = r"""
+program marked
+  implicit none
+  character(len=200) :: name
+  real(8) :: field(200000)
+  integer :: i
+  call get_command_argument(1, name)
+  field = 1
+  open(10, file=trim(name)//'.formatted')
+  do i = 1, 20
+    call line(10, i)
+  end do
+  close(10)
+  open(11, file=trim(name)//'.unformatted', form='unformatted')
+  do i = 1, 20
+    write(11) field ! HERE unformatted
+  end do
+  close(11)
+  open(12, file=trim(name)//'.direct', access='direct', form='unformatted', recl=80000)
+  do i = 20, 1, -1
+    write(12, rec=i) field(1:10000) ! HERE direct
+  end do
+  close(12)
+contains
+  subroutine line(unit, number)
+    integer, intent(in) :: unit, number
+    write(unit, '(a, i6)') 'step', number
+    flush(unit) ! HERE formatted
+  end subroutine
+end program
+"""
 
 
 def marks(source: str) -> dict[str, int]:

@@ -12,9 +12,12 @@ fn main() {
     let folder = std::path::PathBuf::from(format!("/dev/shm/iodock-count-{}", std::process::id()));
     let memory = std::env::var("MEMORY").ok().and_then(|bytes| bytes.parse().ok());
     let light = Light { memory: memory.unwrap_or(Light::default().memory), ..Light::default() };
-    let session =
-        Session::create_for(&folder, &session::libraries(), Wanted { light: Some(light), interfaces: false })
-            .expect("session");
+    let session = Session::create_for(
+        &folder,
+        &session::libraries(),
+        Wanted { light: Some(light), ..Wanted::default() },
+    )
+    .expect("session");
     let status = Command::new(&program)
         .arg0(&program)
         .args(arguments)

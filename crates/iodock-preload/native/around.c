@@ -259,7 +259,7 @@ static void record_end(struct state *state, struct frame *frame, const struct pe
 		struct over over = {shape, done->arguments, result, done->number, done->start << TIME_SHIFT, end << TIME_SHIFT};
 		count_over(state, &over);
 	} else {
-		record_general(state, level, shape, done->arguments, lands, done->start, end, result);
+		record_general(state, level, shape, done->arguments, lands, done->start, end, result, 0);
 	}
 	land(state, level, &here, lands ? flight_around(frame) : 0);
 }

@@ -104,6 +104,7 @@ static void predict_nothing(struct state *state, u32 level, u64 now) {
 	for (u32 i = 0; i < HABITS; i++)
 		state->habits[i] = (struct habit){0, 0, 0};
 	state->last_path_bytes = state->last_path[0] = 0;
+	forget_known_stacks(state);
 }
 
 static int go_on_in(struct state *state, u32 level, u8 turn, struct chunk *chunk, u8 *limit) {

@@ -96,6 +96,7 @@ void nothing_yet(struct fields *f) {
 	/* The other fields are valid only if one of these says so. */
 	f->has = f->more = f->always = 0;
 	f->lands = 0;
+	f->caller = 0;
 	f->path = f->path2 = f->text = 0;
 	f->text_bytes = 0;
 }
@@ -221,9 +222,14 @@ NOINLINE void write_fields(struct state *state, u32 level, const struct shape *s
 		look_at(&path, f->path);
 	if (f->path2)
 		look_at(&path2, f->path2);
-	u8 *begin = room(state, level, PLAIN_LIMIT + path.bytes + path2.bytes + f->text_bytes, end), *at = begin;
+	/* (A handler's record that interrupts another has no stack, nor has a part of one.) */
+	int has_stack = stack_tables && !level && !phase;
+	u64 stack_bytes = unlikely(has_stack) ? see_stack(state, f->caller ? f->caller->plain : 0, f->caller ? f->caller->base : 0) : 0;
+	u8 *begin = room(state, level, PLAIN_LIMIT + path.bytes + path2.bytes + f->text_bytes + stack_bytes, end), *at = begin;
 	if (!begin)
 		return;
+	if (unlikely(has_stack))
+		at = put_stack(state, at, code);
 	/* (A call without a result has at most a descriptor.) */
 	u32 more = phase == PHASE_NO_RETURN ? 0 : level || phase ? f->more : what_is_new(&state->habits[code % HABITS], f);
 	u32 has = (f->has & (HAS_SIZE | HAS_OFFSET)) | phase | (more ? HAS_MORE : 0);

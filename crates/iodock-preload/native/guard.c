@@ -11,6 +11,8 @@ struct span trampoline_spans[PATCHED_MOST], text_spans[PATCHED_MOST];
 struct span header_span, copy_span, library_span;
 /* The tables of counters, if calls are counted. */
 struct span light_span, table_span;
+/* What is known of code, with --stacks. */
+struct span stacks_span;
 
 void note_span(struct span *spans, const u8 *at, u64 bytes) {
 	u32 i = 0;
@@ -52,6 +54,7 @@ static struct span first_of_ours(u64 number, struct span range) {
 	look_at_spans(&found, range, &copy_span, 1);
 	look_at_spans(&found, range, &light_span, 1);
 	look_at_spans(&found, range, &table_span, 1);
+	look_at_spans(&found, range, &stacks_span, 1);
 	look_at_spans(&found, range, trampoline_spans, PATCHED_MOST);
 	/* A debugger may write to libc's text, and may replace it. */
 	if (number == SYS_munmap || number == SYS_madvise)

@@ -166,8 +166,14 @@ __attribute__((constructor)) static void loaded(int count, char **arguments, cha
 	note_library();
 	session_file = kernel3(SYS_open, path, O_RDWR | O_CLOEXEC, 0);
 	/* (With another libc no site is known, and nothing would be recorded.) */
-	u32 works = !failed(session_file) && map_session() &&
-		    patch_all(modules(environment), program_name(environment, room, sizeof(room))), is_traced = answer == 0;
+	u32 works = !failed(session_file) && map_session(), is_traced = answer == 0;
+	if (works) {
+		struct link *link = modules(environment);
+		/* (The arguments stand at the top of the stack.) */
+		if (session->stacks && begin_stacks((u64)arguments, auxiliary(environment, AT_PHDR), auxiliary(environment, AT_PHNUM), link))
+			iodock_stub = iodock_plain_stacks;
+		works = patch_all(link, program_name(environment, room, sizeof(room)));
+	}
 	if (!works && !failed(session_file)) {
 		/* Before the tracer records again: it is not a call of the program. */
 		kernel1(SYS_close, session_file);

@@ -43,11 +43,12 @@ static void gather_more(struct state *state, u32 level, const struct shape *shap
 }
 
 NOINLINE void record_general(struct state *state, u32 level, const struct shape *shape, const u64 *arguments, int lands, u64 start, u64 end,
-			     s64 result) {
+			     s64 result, const struct caller *caller) {
 	struct fields fields;
 	u8 name[NAME_BYTES];
 	nothing_yet(&fields);
 	fields.lands = (u8)lands;
+	fields.caller = caller;
 	gather(&fields, shape, arguments, result);
 	gather_more(state, level, shape, arguments, &fields, name, end - start, end, result);
 	if (shape->kind == KIND_MAP && (s32)arguments[4] < 0)
@@ -61,27 +62,29 @@ NOINLINE void record_general(struct state *state, u32 level, const struct shape 
 	}
 }
 
-static void record_plain(struct state *state, struct plain_frame *plain, u64 end) {
+static void record_plain(struct state *state, struct plain_frame *plain, u64 end, u64 base) {
 	int lands = come_back(state, (u64)plain);
 	if (unlikely(state->level >= LEVELS) && is_crowded(state))
 		return;
 	const struct shape *shape = &session->shapes[plain->frame.number & (CALL_NUMBERS - 1)];
 	struct place here;
+	struct caller caller = {plain, base};
 	u32 level = enter(state, &here);
 	if (unlikely(state->crowded))
 		state->crowded = 0;
-	record_general(state, level, shape, plain->frame.arguments, lands, plain->start >> TIME_SHIFT, end >> TIME_SHIFT, plain->result);
+	record_general(state, level, shape, plain->frame.arguments, lands, plain->start >> TIME_SHIFT, end >> TIME_SHIFT, plain->result,
+		       &caller);
 	land(state, level, &here, lands ? (u64)plain : 0);
 }
 
-/* For the stub, which itself records only data calls. */
-void iodock_record(struct plain_frame *plain, u64 end) {
+/* For the stub, which itself records only data calls. (Only with --stacks it says what the program has in %rbp.) */
+void iodock_record(struct plain_frame *plain, u64 end, u64 base) {
 	/* (A handler may have stopped recording and forbidden the clock: then there is no end time either.) */
 	if (unlikely(stopped))
 		return;
 	struct state *began_in = begin_own_calls(), *state;
 	/* (Checked again: a thread that stops recording waits only for stretches that had begun before.) */
 	if (likely(!*(volatile u32 *)&stopped) && likely((state = mine(end >> TIME_SHIFT, (u64)plain)) != 0))
-		record_plain(state, plain, end);
+		record_plain(state, plain, end, base);
 	end_own_calls(began_in);
 }

@@ -6,10 +6,11 @@
 #include "state.h"
 
 /* For the stub. */
-void iodock_plain(void), iodock_light(void), iodock_before(void), iodock_after(void), iodock_guarded(void);
+void iodock_plain(void), iodock_plain_stacks(void), iodock_light(void), iodock_before(void), iodock_after(void), iodock_guarded(void);
 extern void (*iodock_stub)(void) __attribute__((visibility("hidden"))); /* that makes the calls */
 void iodock_begin(const u64 *begun);
-void iodock_record(struct plain_frame *plain, u64 end);
+void iodock_record(struct plain_frame *plain, u64 end, u64 base);
+u32 iodock_has_same_stack(struct state *state, const struct plain_frame *plain, u64 base);
 u64 iodock_record_short(struct state *state, const struct plain_frame *plain, u64 end);
 void iodock_land_late(struct state *state, u64 flight), iodock_not_next(struct state *state, u64 flight);
 int iodock_guard(struct frame *frame);
@@ -72,7 +73,7 @@ int may_wait(u64 *left), is_own(const struct state *state), forbids(const struct
 
 /* guard.c */
 #define PATCHED_MOST 8
-extern struct span trampoline_spans[PATCHED_MOST], text_spans[PATCHED_MOST], header_span, copy_span, library_span, light_span, table_span;
+extern struct span trampoline_spans[PATCHED_MOST], text_spans[PATCHED_MOST], header_span, copy_span, library_span, light_span, table_span, stacks_span;
 void note_span(struct span *spans, const u8 *at, u64 bytes);
 int guard(struct frame *frame);
 
@@ -101,12 +102,18 @@ static inline u64 mix(u64 hash, u64 word) {
 /* fields.c, asynchronous.c, rings.c: what a call says */
 enum { MOST_VECTORS = 1024, MOST_ANCILLARY = 1040, NAME_BYTES = 64, SLOW_OPEN = 4096 /* units of time */ };
 #define UNKNOWN (1ul << 63) /* as readers have it */
+/* A call that the stub makes, and the program's %rbp; the first is 0 where a trampoline makes it. */
+struct caller {
+	const struct plain_frame *plain;
+	u64 base;
+};
 struct fields {
 	u32 has, more, always; /* the last, of `more`: what every call of this shape has */
 	s64 fd, fd2, offset, offset2, argument;
 	u64 size, flags, stat_size;
 	const u8 *path, *path2, *text;
 	u64 text_bytes;
+	const struct caller *caller;
 	u8 stat_type, lands; /* the latter: they are those of the call in flight */
 };
 u64 vector_sum(const u64 *vector, u64 count), passing(const u8 *message, const u8 **control);
@@ -146,13 +153,21 @@ void note_loaded(const char *name), has_loaded(const u64 *arguments, s64 result)
 void has_mapped(const struct state *state, const u64 *arguments, s64 result);
 void write_counted(struct state *state, u32 level, u64 now), count_before_exec(struct state *state, u64 now);
 
+/* stacks.c, code.c: where calls come from, if that is wanted */
+struct link;
+extern struct stack_tables *stack_tables;
+int begin_stacks(u64 top, u64 segments_at, u64 segments, const struct link *modules);
+void forget_stack(struct state *state), forget_known_stacks(struct state *state), code_is_mapped(u64 from, u64 bytes);
+u64 see_stack(struct state *state, const struct plain_frame *plain, u64 base);
+u8 *put_stack(struct state *state, u8 *at, u32 code);
+
 /* flight.c, record.c */
 #define STACK_MOST (1ul << 30) /* no stack is larger */
 int come_back(struct state *state, u64 stack), on_other_stack(void), was_abandoned(const struct state *state, u64 flight, u64 stack);
 void land(struct state *state, u32 level, const struct place *here, u64 flight), write_no_return(struct state *state, u64 now);
 void take_off(struct state *state, const struct frame *frame, u64 stack, u64 start);
 void record_general(struct state *state, u32 level, const struct shape *shape, const u64 *arguments, int lands, u64 start, u64 end,
-		    s64 result);
+		    s64 result, const struct caller *caller);
 
 /* around.c, pending.c, vfork.c */
 #define SYSCALL_BYTES 2

@@ -17,7 +17,7 @@ typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 typedef u64 __attribute__((may_alias)) aligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 14
+#define SESSION_VERSION 15
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 enum { CALL_NUMBERS = 512, MOST_ROLES = 6, BIRTHS = 1024, MODULES = 256, OFFERED = 64, MODULE_NAME = 247 };
@@ -81,7 +81,8 @@ struct header {
 	u64 number; /* of this session */
 	/* on a cache line of its own: written by all */
 	u64 next_chunk __attribute__((aligned(64)));
-	u64 lost_calls, lost_streams, sites_patched, sites_left, unused;
+	u64 lost_calls, lost_streams, sites_patched, sites_left;
+	u64 stacks; /* which frames of a call are recorded: stacks.h */
 	u64 stopped_processes; /* where recording stopped while the program went on */
 	u64 births; /* processes made, by fork and its like */
 	u64 watch_from;   /* a process that maps a file of at least so many bytes asks to be watched; 0: none does */
@@ -159,6 +160,8 @@ struct chunk {
 
 /* First byte of a record: a call's code, one of the heads in hot.h, 255 for those that are no calls. */
 #define CODE_CONTROL 255
+/* In front of a call's record: where it, and those of its code that follow, come from. */
+#define CODE_STACK 254
 enum control { CONTROL_PROCESS = 1, CONTROL_TASK = 2, CONTROL_USAGE = 3, CONTROL_TRACED = 4, CONTROL_COUNTED = 5, CONTROL_INTERFACE = 6 };
 
 /* Second byte of a call's record, behind a code; its lowest bits are in hot.h. */

@@ -11,6 +11,11 @@
 
 #include "frame_x86_64.h"
 
+/* stub_stacks_x86_64.S is the same with STACKS. */
+#ifndef STACKS
+#define PLAIN iodock_plain
+#endif
+
 /* As put() in numbers.c, at %r8; not what has more than 56 bits. Changes the value and %rcx. */
 	.macro PUT value
 	movq	\value, %rcx
@@ -36,11 +41,11 @@
 	.endm
 
 /* The call is made here. */
-	.globl	iodock_plain
-	.hidden	iodock_plain
-	.type	iodock_plain, @function
+	.globl	PLAIN
+	.hidden	PLAIN
+	.type	PLAIN, @function
 	.p2align 6
-iodock_plain:
+PLAIN:
 	ENTER
 	cmpl	$0, iodock_stopped(%rip)
 	jne	.Lleft_alone
@@ -108,6 +113,23 @@ iodock_plain:
 	rdtsc
 	shlq	$32, %rdx
 	orq	%rdx, %rax
+#ifdef STACKS
+	/* Does it come from where the last call of its code came from? Else the general way writes where it comes from. */
+	movq	%r11, %rdi
+	movq	%rsp, %rsi
+	movq	%rbp, %rdx
+	PUSH	%rax
+	PUSH	%r11
+	call	iodock_has_same_stack
+	movl	%eax, %edx
+	POP	%r11
+	POP	%rax
+	movl	16(%rsp), %ecx
+	movq	24(%rsp), %rdi
+	movq	48(%rsp), %r10
+	testl	%edx, %edx
+	jz	.Lother_stack
+#endif
 	cmpl	$LAST_DATA_NUMBER, %ecx
 	ja	.Lno_data
 	movl	$DATA_NUMBERS, %edx
@@ -241,6 +263,9 @@ iodock_plain:
 .Lother:
 	movq	%r9, %rax
 	shlq	$TIME_SHIFT, %rax
+#ifdef STACKS
+.Lother_stack:
+#endif
 	cmpq	%rsp, STATE_WRITER(%r11)
 	jne	.Lany
 	movl	$0, STATE_LEVEL(%r11)
@@ -259,6 +284,9 @@ iodock_plain:
 .Lany:
 	movq	%rax, %rsi
 	movq	%rsp, %rdi
+#ifdef STACKS
+	movq	%rbp, %rdx
+#endif
 	call	iodock_record
 .Lrecorded:
 	.cfi_remember_state
@@ -291,8 +319,9 @@ iodock_plain:
 	.cfi_adjust_cfa_offset -8
 	LEAVE
 	.cfi_endproc
-	.size	iodock_plain, .-iodock_plain
+	.size	PLAIN, .-PLAIN
 
+#ifndef STACKS
 /* The call is made by the trampoline, on the program's own stack, since it may come back on another
  * (clone), twice on the same (vfork), or not at all (exec, exit). Also where the number is known only when
  * it comes (syscall(3)): rt_sigreturn needs the stack as it is. */
@@ -348,5 +377,6 @@ iodock_after:
 	LEAVE
 	.cfi_endproc
 	.size	iodock_after, .-iodock_after
+#endif
 
 	.section .note.GNU-stack, "", @progbits

@@ -1,4 +1,5 @@
-/* Threads and their states, which lie in blocks of memory that a fork wipes; and what is recorded of a thread that is no call. */
+/* Threads and their states, which are in blocks of memory that a fork wipes; and records about a thread
+ * that are not calls. */
 
 #include "recorder.h"
 
@@ -6,10 +7,10 @@
 _Static_assert(sizeof(struct block) + sizeof(struct state) <= SLOT_BYTES, "on one page");
 
 static struct state *state_in(struct block *block, u32 number) {
-	return (struct state *)((u8 *)(block + 1) + (number - 1) * SLOT_BYTES);
+	return (struct state *)((u8 *)(block + 1) + (number - 1) * STATE_STRIDE);
 }
 
-/* The next of the states that were ever taken, behind number *at; 0: there is none. */
+/* The next of the states that were ever taken, after number *at; 0: there is none. */
 struct state *next_state(u32 *at) {
 	for (u32 number = *at + 1; number < BLOCKS * BLOCK_STATES; number++) {
 		struct block *block = blocks[number / BLOCK_STATES];
@@ -42,12 +43,12 @@ struct block *get_block(u32 index) {
 	if (!failed(kernel3(SYS_madvise, new, BLOCK_BYTES, MADV_WIPEONFORK)) &&
 	    __atomic_compare_exchange_n(&blocks[index], &there, (struct block *)new, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return (struct block *)new;
-	/* Another thread was faster, or there is none. */
+	/* Another thread was faster, or there is no memory. */
 	kernel2(SYS_munmap, new, BLOCK_BYTES);
 	return there;
 }
 
-/* A free state, which is ours now; 0 if there is none. */
+/* Takes a free state; 0 if there is none. */
 static struct state *take_state(void) {
 	for (u32 index = 0; index < BLOCKS; index++) {
 		struct block *block = get_block(index);
@@ -89,7 +90,7 @@ static void free_state(struct state *state) {
 	__atomic_fetch_and(&block->taken[number / 64], ~(1ul << number % 64), __ATOMIC_RELEASE);
 }
 
-/* A thread ends: the next one gets its state and the chunks that it has begun, but for abandoned ones. */
+/* A thread ends: the next one gets its state and the chunks that it has begun, except abandoned ones. */
 void give_state_back(struct state *state) {
 	if (state->level)
 		abandon(state, 0);
@@ -98,7 +99,7 @@ void give_state_back(struct state *state) {
 	free_state(state);
 }
 
-/* What each control record begins with. */
+/* The beginning of each control record. */
 u8 *put_control(u8 *at, const struct state *state, enum control kind, u64 now) {
 	*at++ = CODE_CONTROL;
 	*at++ = (u8)kind;
@@ -131,7 +132,7 @@ static u8 *put_times(u8 *at, const u64 *used) {
 	return put(put(at, used[0] * 1000000 + used[1]), used[2] * 1000000 + used[3]);
 }
 
-/* What a thread, and with the last one its process, has used when it ends. */
+/* Resource usage of a thread at its end, and of its process with the last one. */
 void write_usage(struct state *state, u32 level, u32 ends_process, u64 now) {
 	u64 used[RUSAGE_WORDS];
 	if (failed(kernel2(SYS_getrusage, RUSAGE_THREAD, used)))
@@ -151,13 +152,13 @@ void write_usage(struct state *state, u32 level, u32 ends_process, u64 now) {
 NOINLINE struct state *adopt(u64 now) {
 	if (!session || stopped || session->closed)
 		return 0;
-	/* A child has its maker's, wiped; a new thread has none. */
+	/* A child has its parent's state, wiped; a new thread has none. */
 	struct state *before = own;
 	if (before)
 		leave_to_nobody(before);
 	struct state *state;
 	u32 tid, pid;
-	/* (In the child of a handler's fork the state just taken is wiped: once more.) */
+	/* (In the child of a handler's fork the state just taken is wiped: try again.) */
 	do {
 		state = take_state();
 		if (!state) {
@@ -168,7 +169,7 @@ NOINLINE struct state *adopt(u64 now) {
 		tid = (u32)kernel0(SYS_gettid);
 	} while (!*(volatile u32 *)&state->number);
 	if (own != before && own->taken) {
-		/* A handler has made the first call meanwhile. */
+		/* A handler has made the first call in between. */
 		if (own != state)
 			free_state(state);
 		return own;
@@ -178,6 +179,7 @@ NOINLINE struct state *adopt(u64 now) {
 	state->depth = 0;
 	state->flight = 0;
 	state->own_calls = state->held = 0;
+	forget_stack(state);
 	state->taken = TAKEN;
 	struct place here;
 	u32 level = enter(state, &here);

@@ -63,8 +63,9 @@ static void end_calls_of_child(struct state *state, const struct pending *fork, 
 		hand_to(state, fork->tid, fork->pid, now);
 }
 
-/* The call that made a child is over, in the parent. 0: a handler has recorded it already. A handler may abandon this half way: then ENDS marks the
- * call, and whoever finds it does this again; the record, which may be there or not, is counted as lost. */
+/* The call that created a child is over, in the parent. 0: a handler has recorded it already. A handler
+ * may abandon this half way: then ENDS marks the call, and the next code that finds it does this again;
+ * the record, which may exist or not, is counted as lost. */
 int fork_is_over(struct state *state, struct pending *pending, u32 phase, u64 end, s64 result) {
 	struct pending done = *pending;
 	u64 stack = done.stack;
@@ -88,12 +89,13 @@ static void forget_abandoned(struct state *state, u64 now, u64 stack) {
 			fork_is_over(state, one, PHASE_NO_RETURN, now, 0);
 }
 
-/* Has that vfork returned to its parent, which makes a call at `stack`? (Not to a handler that interrupts fork_is_over.) */
+/* Whether that vfork has returned to its parent, which makes a call at `stack`. (Not to a handler that
+ * interrupts fork_is_over.) */
 static int is_back(const struct pending *pending, u32 tid, u64 stack) {
 	return lends(pending) && pending->tid == tid && (!(pending->stack & ENDS) || is_abandoned(pending, tid, stack));
 }
 
-/* The child of which call is it? (It may be a child's child.) */
+/* Finds the call that created the child. (It may be a child's child.) */
 static void note_child(struct state *state, u32 child) {
 	struct pending *one = innermost(state);
 	while (one && !(lends(one) && one->tid == state->tid && !one->fork.child))
@@ -102,7 +104,8 @@ static void note_child(struct state *state, u32 child) {
 		one->fork.child = child;
 }
 
-/* Is the call at `stack` the parent's or its child's? (A handler's may come before the vfork has returned, and may abandon it.) */
+/* Decides whether the call at `stack` is the parent's or its child's. (A handler's may come before the
+ * vfork has returned, and may abandon it.) */
 void settle(struct state *state, u64 now, u64 stack) {
 	u32 tid = (u32)kernel0(SYS_gettid);
 	if (tid == state->tid) {

@@ -1,10 +1,11 @@
-/* Environments without our variables. A program inherits the filter that it is executed in, and can't know: the first call of our library may be
- * its end. So where recording has stopped our variables are taken out, without any call of ours. */
+/* Environments without our variables. A program inherits the filter in which it is executed, without
+ * knowing it: the first call of our library may kill it. So where recording has stopped our variables are
+ * removed, without any call of ours. */
 
 #include "recorder.h"
 
-/* A small environment stands on the stack, which is as small as posix_spawn's 32 KiB; a larger one in memory that is mapped as recording stops,
- * by one thread at a time, until the kernel has read it. */
+/* A small environment is built on the stack, which may be as small as posix_spawn's 32 KiB; a larger one
+ * in memory that is mapped when recording stops, by one thread at a time, until the kernel has read it. */
 #define MOST_COPIED 16384
 #define ON_STACK 4096
 #define THREAD_POINTER (*(volatile u64 __seg_fs *)0)
@@ -21,7 +22,7 @@ void map_copy(void) {
 	long memory = copy ? -1 : kernel(SYS_mmap, 0, sizeof(struct copy), PROT_READ | PROT_WRITE, flags, -1, 0);
 	if (failed(memory))
 		return;
-	/* What other threads are executing is nothing to a child by fork. */
+	/* A child by fork does not need what other threads are executing. */
 	kernel3(SYS_madvise, memory, sizeof(struct copy), MADV_WIPEONFORK);
 	/* Another thread may stop, too. */
 	if (becomes((u64 *)&copy, 0, (u64)memory))
@@ -37,13 +38,13 @@ static int take_copy(void) {
 	return 0;
 }
 
-/* A parent is back from its vfork: its child has executed something, or has ended. */
+/* A parent has returned from its vfork: its child has executed a program, or has ended. */
 void give_back_copy(void) {
 	if (copy && copy->owner)
 		becomes(&copy->owner, THREAD_POINTER, 0);
 }
 
-/* (The kernel may not be asked what can be read.) 0: it can't be a list, or there is nothing of ours in it. */
+/* (The kernel must not be called to check readability.) 0: it can't be a list, or it has nothing of ours. */
 int find_ours(struct given *given, const u64 *list) {
 	*given = (struct given){list, 0, 0, 0, 0};
 	if ((u64)list < 65536 || (u64)list >> 47 || (u64)list & 7)
@@ -59,7 +60,7 @@ int find_ours(struct given *given, const u64 *list) {
 	return given->preload_bytes <= PATH_LIMIT && (given->has_session || given->preload);
 }
 
-/* LD_PRELOAD with the libraries but ours, which stands at `at` of them, and a separator. Returns its end. */
+/* LD_PRELOAD with the other libraries, without ours, which is at `at`, and a separator. Returns its end. */
 u8 *put_other_libraries(u8 *to, const u8 *libraries, u64 at) {
 	u64 behind = at + length((const u8 *)library, sizeof(session->preloaded));
 	if (libraries[behind])
@@ -71,7 +72,7 @@ u8 *put_other_libraries(u8 *to, const u8 *libraries, u64 at) {
 
 /* `list` has room for as many and one more, `preload` for all of the variable; `list` may be the given one. */
 void copy_others(u64 *list, u8 *preload, const struct given *given) {
-	/* The recorder's addition where the program has no options. */
+	/* The recorder's addition if the program has no options of its own. */
 	static const char options[] = "ASAN_OPTIONS=:verify_asan_link_order=0";
 	u64 count = 0;
 	for (u64 i = 0; i < given->count; i++) {
@@ -114,7 +115,7 @@ static s64 execute_from_copy(const struct frame *frame, u32 environment_at, cons
 	return result;
 }
 
-/* Executes the program, if there is something of ours in its environment; else the trampoline does. */
+/* Executes the program, if its environment contains something of ours; else the trampoline does. */
 void execute_without_ours(struct frame *frame, u32 environment_at) {
 	struct given given;
 	if (!find_ours(&given, (const u64 *)frame->arguments[environment_at]))

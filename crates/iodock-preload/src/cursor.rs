@@ -1,6 +1,6 @@
 //! Bytes of a chunk, and the numbers in them (`put` of native/numbers.c).
 
-/// Everything that is read is `None` where the bytes end before.
+/// Every getter returns `None` if there are too few bytes.
 pub struct Cursor {
     bytes: Vec<u8>,
     at: usize,
@@ -11,7 +11,7 @@ impl Cursor {
         Cursor { bytes, at }
     }
 
-    /// The same bytes, and more behind them.
+    /// Replaces the bytes by the same ones with more after them.
     pub fn grow(&mut self, bytes: Vec<u8>) {
         self.bytes = bytes;
     }
@@ -24,7 +24,7 @@ impl Cursor {
         self.at
     }
 
-    /// The next byte, which is still to be read.
+    /// The next byte, without consuming it.
     pub fn next(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }

@@ -1,6 +1,6 @@
-//! As much of an ELF file (x86-64, 64 bit, little endian) as the search for sites needs.
+//! Parses the parts of an ELF file (x86-64, 64 bit, little endian) that the search for sites needs.
 
-/// A piece of code: where it is in memory (from the load address), and its bytes.
+/// A piece of code: its address (from the load address), and its bytes.
 pub struct Code<'a> {
     pub address: u64,
     pub bytes: &'a [u8],
@@ -19,9 +19,9 @@ pub struct Elf<'a> {
     pub build_id: &'a [u8],
     pub code: Vec<Code<'a>>,
     pub segments: Vec<Segment>,
-    /// Has it a dynamic linker? Static programs have none and load no library of ours.
+    /// Its dynamic linker. Static programs have none and load no library of ours.
     pub interpreter: Option<&'a [u8]>,
-    /// Made by Go's compiler: such programs make their calls themselves, even if they have a libc.
+    /// Compiled by Go: such programs make system calls directly, even if they use a libc.
     pub is_go: bool,
 }
 
@@ -78,7 +78,7 @@ pub fn parse(file: &[u8]) -> Option<Elf<'_>> {
     Some(elf)
 }
 
-/// The content of the note of this maker and kind.
+/// The content of the note of this vendor and type.
 fn note<'a>(mut notes: &'a [u8], maker: &[u8], wanted: u32) -> Option<&'a [u8]> {
     loop {
         let (name, length, kind) = (u32_at(notes, 0)?, u32_at(notes, 4)?, u32_at(notes, 8)?);
@@ -90,7 +90,7 @@ fn note<'a>(mut notes: &'a [u8], maker: &[u8], wanted: u32) -> Option<&'a [u8]> 
     }
 }
 
-/// Sections with code: they leave out the tables between them, which a segment holds too.
+/// Sections with code, without the tables between them, which a segment includes.
 fn code_sections(file: &[u8]) -> Option<Vec<Code<'_>>> {
     let (at, size, count) =
         (u64_at(file, 40)? as usize, u16_at(file, 58)? as usize, u16_at(file, 60)? as usize);

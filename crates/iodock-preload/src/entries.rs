@@ -1,18 +1,19 @@
-//! What is read back from the buffers: calls, programs, uses of the machine.
+//! Entries decoded from the buffers: calls, programs, resource usage.
 
 use crate::format::chunk;
 use iodock_event::interfaces::InterfacePart;
 use iodock_event::{AsyncItem, CallId, NO_FD, UNKNOWN};
+use std::sync::Arc;
 
-/// Where in a call's life a record stands.
+/// The phase of a call that a record describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Whole,
-    /// The beginning of a call that may not come back.
+    /// The beginning of a call that may not return.
     Beginning,
-    /// It came back after all.
+    /// The end of such a call.
     End,
-    /// It never came back; when that was found is its end.
+    /// It never returned; its end is the time when this was found.
     NoReturn,
 }
 
@@ -37,12 +38,14 @@ pub struct CallRecord {
     pub part: Part,
     pub path: Option<Vec<u8>>,
     pub path2: Option<Vec<u8>>,
-    /// Requests of asynchronous I/O that it submitted, or that are done.
+    /// Requests of asynchronous I/O that it submitted, or that were completed.
     pub items: Vec<AsyncItem>,
+    /// From where it was made: see [`iodock_event::stacks`].
+    pub stack: Option<Arc<[u8]>>,
 }
 
 impl CallRecord {
-    /// A whole one, of which nothing is known but its times.
+    /// A complete call of which only the times are known.
     pub fn new(call: CallId, (tid, pid): (u32, u32), (start, end): (u64, u64)) -> Self {
         CallRecord {
             call,
@@ -64,11 +67,12 @@ impl CallRecord {
             path: None,
             path2: None,
             items: Vec::new(),
+            stack: None,
         }
     }
 }
 
-/// A call that a thread was in when nothing more came of it.
+/// The last call of a thread, from which it never returned.
 #[derive(Clone, Copy, Debug)]
 pub struct Flight {
     pub number: u32,
@@ -94,7 +98,7 @@ pub struct ProcessRecord {
     pub tid: u32,
     pub pid: u32,
     pub parent_pid: u32,
-    /// It was traced up to now: what it did before is told elsewhere.
+    /// It was traced up to now: its earlier calls are recorded elsewhere.
     pub was_traced: bool,
     pub time: u64,
     pub working_directory: Vec<u8>,
@@ -104,14 +108,14 @@ pub struct ProcessRecord {
     pub environment: Vec<u8>,
 }
 
-/// What a thread had used when it ended.
+/// Resource usage of a thread when it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsageRecord {
     pub tid: u32,
     pub pid: u32,
     pub time: u64,
     pub thread: CpuTime,
-    /// With the end of its process: of all threads, and of those that have ended before.
+    /// At the end of its process: usage of all threads, and of those that ended before.
     pub process: Option<ProcessUsage>,
 }
 
@@ -137,10 +141,10 @@ pub struct CountedRecord {
     pub pid: u32,
     pub time: u64,
     pub by_thread: u64,
-    /// Of all threads of the process, and of the children that it has waited for. The question before, for the
-    /// thread's, is among them.
+    /// For all threads of the process, and children that it has waited for. Includes the previous query,
+    /// which was for the thread.
     pub by_process: u64,
-    /// How often its threads have waited for something.
+    /// Number of context switches in which its threads waited.
     pub waits: u64,
 }
 
@@ -151,11 +155,12 @@ pub struct InterfaceEntry {
     pub pid: u32,
     pub time: u64,
     pub part: InterfacePart,
-    /// Its place in `INTERFACE_CALLS`.
+    /// Its index in `INTERFACE_CALLS`.
     pub call: u16,
-    /// Result, handle, bytes, offset, and whether a view is plain (`interfaces/mpi_io.c`); UNKNOWN where it is not told.
+    /// Result, handle, bytes, offset, and whether a view is contiguous (`interfaces/mpi_io.c`); UNKNOWN if
+    /// not reported.
     pub facts: [i64; 8],
-    /// Of the file that it has opened.
+    /// Name of the file that it has opened.
     pub name: Option<Vec<u8>>,
 }
 
@@ -166,13 +171,13 @@ pub enum Entry {
     Process(ProcessRecord),
     Usage(UsageRecord),
     Counted(CountedRecord),
-    /// From here on a process is traced: what it does is told elsewhere.
+    /// From here on the process is traced: its calls are recorded elsewhere.
     Traced {
         tid: u32,
         pid: u32,
         time: u64,
     },
-    /// From here on the stream is that of another task: a child of vfork, a thread after another.
+    /// From here on the stream belongs to another task: a child of vfork, or a thread after another.
     Task {
         tid: u32,
         pid: u32,

@@ -1,16 +1,16 @@
 //! The session file's layout: native/session.h in Rust. All numbers little endian.
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"IODOCKR\n");
-pub const VERSION: u32 = 14;
+pub const VERSION: u32 = 15;
 pub const CHUNK_MAGIC: u32 = 0x4b4e_4843;
 pub const CALL_NUMBERS: usize = 512;
 pub const ROLES: usize = 6;
-/// Processes born that the header remembers.
+/// Number of new processes that the header remembers.
 pub const BIRTHS: usize = 1024;
-/// Files of other code that the header remembers.
+/// Number of other code files that the header remembers.
 pub const MODULES: usize = 256;
 
-/// Chunks that may be offered back at a time.
+/// Largest number of chunks that are offered for reuse at a time.
 pub const OFFERED: usize = 64;
 
 /// Offsets in the header.
@@ -30,6 +30,7 @@ pub mod header {
     pub const LOST_STREAMS: usize = 80;
     pub const SITES_PATCHED: usize = 88;
     pub const SITES_LEFT: usize = 96;
+    pub const STACKS: usize = 104;
     pub const STOPPED_PROCESSES: usize = 112;
     pub const BIRTHS: usize = 120;
     pub const WATCH_FROM: usize = 128;
@@ -96,11 +97,11 @@ pub enum Kind {
     Confine = 8,
     /// General, and the result is a new descriptor.
     Open = 9,
-    /// Not recorded: munmap and its like, which may take our memory away.
+    /// Not recorded: munmap and similar, which may unmap our memory.
     Guard = 10,
 }
 
-/// What an argument is.
+/// Meaning of an argument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Role {
@@ -151,28 +152,35 @@ impl Shape {
     }
 }
 
-/// Of programs that are executed: what can be traced.
+/// For programs that are executed: what can be traced.
 pub mod trace {
     /// Programs that the library does not reach.
     pub const UNSEEN: u64 = 1;
-    /// Every one, until the library is loaded.
+    /// Every program, until the library is loaded.
     pub const ALL: u64 = 2;
-    /// And those that gain privileges.
+    /// Also programs that gain privileges.
     pub const PRIVILEGED: u64 = 4;
 }
 
-/// What a process says to its tracer: `prctl(CALL, one of these)`, which the kernel refuses.
+/// Messages of a process to its tracer: `prctl(CALL, one of these)`, which the kernel refuses.
 pub mod mark {
     pub const CALL: u64 = 0x494f_444b;
     pub const ASKED: u64 = 1;
     pub const LOADING: u64 = 2;
     pub const LOADED: u64 = 3;
     pub const FAILED: u64 = 4;
-    /// The answer to `LOADING` that keeps the library off; any other answer is 0.
+    /// The answer to `LOADING` that keeps the library inactive; any other answer is 0.
     pub const STAY_OFF: u64 = 1;
 }
 
 pub const CODE_CONTROL: u8 = 255;
+/// In front of a call's record: where it, and those of its code that follow, come from.
+pub const CODE_STACK: u8 = 254;
+/// Behind it: a new stack follows; there is none; from here on those of this chunk.
+pub const STACK_NEW: u64 = 0;
+pub const STACK_NONE: u64 = 1;
+/// A stack has no more frames.
+pub const FRAMES: u64 = 32;
 pub const CONTROL_PROCESS: u8 = 1;
 pub const CONTROL_TASK: u8 = 2;
 pub const CONTROL_USAGE: u8 = 3;
@@ -180,9 +188,10 @@ pub const CONTROL_TRACED: u8 = 4;
 pub const CONTROL_COUNTED: u8 = 5;
 pub const CONTROL_INTERFACE: u8 = 6;
 
-/// First bytes of the records of read, write, pread64 and pwrite64: what is added says which fields are there.
+/// First bytes of the records of read, write, pread64 and pwrite64; flags for the fields that are present are
+/// added.
 pub const HEADS: [u8; 4] = [192, 200, 208, 228];
-/// Behind the last of them.
+/// One more than the last of them.
 pub const HEADS_END: u8 = 248;
 pub const WITH_OFFSET: u8 = 8;
 pub const WITH_BLOCKS: u8 = 16;
@@ -207,14 +216,14 @@ pub const MORE_OFFSET2: u8 = 32;
 pub const MORE_STAT: u8 = 64;
 pub const MORE_TEXT: u8 = 128;
 
-/// Type and size of a file are one number; 15 as the type: they follow apart.
+/// Type and size of a file in one number; 15 as the type: they follow separately.
 pub const STAT_SHIFT: u32 = 4;
 pub const STAT_APART: u64 = 15;
 
-/// The most that a path can have in common with the one before.
+/// Longest prefix that a path can share with the previous one.
 pub const LAST_PATH: usize = 224;
 
-/// What a call of a code had last is kept in so many places.
+/// Number of places for the last values of a call code's fields.
 pub const HABITS: usize = 64;
 
 pub const ITEM_WRITES: u8 = 1;
@@ -240,9 +249,9 @@ pub mod module {
 pub const MODULE_BYTES: usize = 104;
 pub const PATCH_BYTES: usize = 8;
 pub const MOVED_BYTES: usize = 4;
-/// What a site's trampoline takes over, bytes.
+/// Bytes that a site's trampoline takes over.
 pub const SITE_CODE: usize = 24;
-/// So far below a library its trampolines lie: within reach of a jump, and below what else is loaded.
+/// Distance of the trampolines below a library: within reach of a jump, and below other loaded code.
 pub const DISTANCE: u64 = 1 << 30;
 /// Of the file, mapped at once by every process.
 pub const HEAD_LEAST: u64 = 128 << 10;

@@ -41,7 +41,7 @@ pub static INTERFACES_LIBRARY: &[u8] = include_bytes!(env!("IODOCK_INTERFACES_LI
 mod tests {
     use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 
-    /// The stub saves no others: whatever compiler it was, it must not have used one.
+    /// The stub saves no vector registers, so the compiler must not have used any.
     #[test]
     fn the_library_uses_integer_registers_only() {
         let elf = crate::elf::parse(super::LIBRARY).expect("an ELF file");
@@ -61,7 +61,7 @@ mod tests {
         assert!(seen > 1000);
     }
 
-    /// The numbers in records are places in both lists.
+    /// The numbers in records are indices in both lists.
     #[test]
     fn calls_of_interfaces_have_the_same_numbers_on_both_sides() {
         let listed = include_str!("../interfaces/calls.h").lines().filter_map(|line| {
@@ -99,7 +99,7 @@ mod tests {
         all.filter(is_zeros).map(told).collect()
     }
 
-    /// Each page that is written to is a price that every process pays: what few need lies behind the rest.
+    /// Each page that is written costs every process time, so rarely used variables must be at the end.
     #[test]
     fn what_every_process_writes_to_is_together() {
         let zeros = zeros();

@@ -6,7 +6,9 @@ use crate::format::*;
 use crate::items;
 use crate::shapes::Shapes;
 use iodock_event::interfaces::{InterfacePart, INTERFACE_CALLS};
+use iodock_event::stacks::{push_frame, Frame};
 use iodock_event::{NO_FD, UNKNOWN};
+use std::sync::Arc;
 
 /// A chunk's header.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +68,9 @@ pub struct ChunkReader {
     /// New paths, concatenated, and the position of each.
     texts: Vec<u8>,
     paths: Vec<(usize, usize)>,
+    /// Each once; and the place, and one, of that of the last call of a code (0: unknown).
+    stacks: Vec<Arc<[u8]>>,
+    last_stacks: [usize; HABITS],
 }
 
 #[derive(Clone, Copy, Default)]
@@ -114,6 +119,8 @@ impl ChunkReader {
             habits: (head.level == 0).then(|| Box::new([Habit::default(); HABITS])),
             texts: Vec::new(),
             paths: Vec::new(),
+            stacks: Vec::new(),
+            last_stacks: [0; HABITS],
         })
     }
 
@@ -144,7 +151,11 @@ impl ChunkReader {
     pub fn next_entry(&mut self, shapes: &Shapes) -> Result<Option<Entry>, Damaged> {
         let start = self.at();
         let Some(first) = self.cursor.next() else { return Ok(None) };
-        let entry = if first == CODE_CONTROL { self.control() } else { self.call(shapes) };
+        let entry = match first {
+            CODE_CONTROL => self.control(),
+            CODE_STACK => self.stack().and_then(|stack| self.call(shapes, Some(stack))),
+            _ => self.call(shapes, None),
+        };
         entry.map(Some).ok_or(Damaged { at: start })
     }
 
@@ -175,6 +186,25 @@ impl ChunkReader {
         self.texts.extend_from_slice(self.cursor.take(count)?);
         self.paths.push((start, shared + count));
         Some(self.texts[start..].to_vec())
+    }
+
+    /// Where the next call comes from: a stack's place and one, or 0.
+    fn stack(&mut self) -> Option<usize> {
+        self.cursor.byte()?;
+        match self.cursor.number()? {
+            STACK_NEW => {}
+            known => {
+                return usize::try_from(known - STACK_NONE).ok().filter(|&known| known <= self.stacks.len())
+            }
+        }
+        let frames = self.cursor.number()?;
+        let mut stack = Vec::new();
+        for _ in 0..(frames <= FRAMES).then_some(frames)? {
+            let (module, offset) = (self.path()?, Some(self.cursor.number()?));
+            push_frame(&mut stack, &Frame { module: &module, offset, ..Frame::default() });
+        }
+        self.stacks.push(stack.into());
+        Some(self.stacks.len())
     }
 
     fn text(&mut self) -> Option<Vec<u8>> {
@@ -269,7 +299,7 @@ impl ChunkReader {
         Some(Opening { code: first, has, more, in_blocks: false })
     }
 
-    fn call(&mut self, shapes: &Shapes) -> Option<Entry> {
+    fn call(&mut self, shapes: &Shapes, stack: Option<usize>) -> Option<Entry> {
         let opening = self.opening()?;
         let has = opening.has;
         let &(call, shape) = shapes.by_code.get(usize::from(opening.code)).filter(|(_, s)| s.code > 0)?;
@@ -288,6 +318,11 @@ impl ChunkReader {
         };
         let mut record = CallRecord { part, ..CallRecord::new(call, (self.tid, self.pid), (start, end)) };
         self.last_end = end;
+        if part == Part::Whole && self.habits.is_some() {
+            let last = &mut self.last_stacks[usize::from(shape.code) % HABITS];
+            *last = stack.unwrap_or(*last);
+            record.stack = last.checked_sub(1).map(|place| self.stacks[place].clone());
+        }
         if part == Part::NoReturn {
             if has & HAS_FD != 0 {
                 self.last_fd = self.cursor.signed()? as i32;

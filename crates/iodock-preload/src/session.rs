@@ -45,6 +45,31 @@ pub struct Wanted {
     pub light: Option<Light>,
     /// Also calls of interfaces, such as MPI-IO.
     pub interfaces: bool,
+    /// Also where calls come from.
+    pub stacks: Stacks,
+}
+
+/// Which frames of each call are recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stacks {
+    #[default]
+    Off = 0,
+    /// Up to the innermost that no package has installed.
+    Sites = 1,
+    All = 2,
+}
+
+impl Stacks {
+    pub const NAMES: [(&'static str, Stacks); 3] =
+        [("off", Stacks::Off), ("sites", Stacks::Sites), ("all", Stacks::All)];
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize].0
+    }
+
+    pub fn from_name(name: &str) -> Option<Stacks> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|&(_, which)| which)
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -68,7 +93,7 @@ impl Session {
     pub fn create_for(
         folder: &Path,
         libraries: &[Library],
-        Wanted { light, interfaces }: Wanted,
+        Wanted { light, interfaces, stacks }: Wanted,
     ) -> io::Result<Session> {
         fs::create_dir(folder)?;
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
@@ -101,6 +126,7 @@ impl Session {
         put(header::NUMBER, &number.to_le_bytes());
         put(header::RECORDER, &std::process::id().to_le_bytes());
         put(header::OWNER, &crate::own::user().to_le_bytes());
+        put(header::STACKS, &(stacks as u64).to_le_bytes());
         put(header::COUNTS, &u32::from(counts::are_told()).to_le_bytes());
         put(header::ID_SPACE, &crate::own::id_space().to_le_bytes());
         if let Some(light) = light {

@@ -11,7 +11,7 @@ pub const DATA_CALLS: [&str; 4] = ["read", "write", "pread64", "pwrite64"];
 /// Calls that change mappings and are not recorded.
 const GUARDED_CALLS: [&str; 5] = ["munmap", "mprotect", "pkey_mprotect", "madvise", "mremap"];
 
-/// Shapes by call number, and call ids by the codes in them.
+/// Shapes by call number, and call ids by their codes.
 pub struct Shapes {
     pub by_number: Vec<Shape>,
     /// Call and shape of each code; code 0 is none.
@@ -29,7 +29,7 @@ impl Shapes {
             by_number: vec![Shape::default(); CALL_NUMBERS],
             by_code: vec![(CallId(0), Shape::default())],
         };
-        // The library knows the codes of these four by heart.
+        // The codes of these four are constants in the library.
         let first = |name: &str| DATA_CALLS.iter().position(|&data| data == name).unwrap_or(DATA_CALLS.len());
         let mut numbers = NUMBERS.to_vec();
         numbers.sort_by_key(|&(_, name)| first(name));
@@ -96,7 +96,7 @@ fn role_of(argument: Argument, name: &str) -> Role {
         Argument::NewPair => Role::Pair,
         Argument::StatBuffer if name == "statx" => Role::Statx,
         Argument::StatBuffer => Role::Stat,
-        // Of forks the library keeps the flags itself; a program's arguments come from the program.
+        // For forks the library itself stores the flags; a program's arguments are read from the program.
         Argument::CloneFlags if name == "unshare" => Role::Flags,
         Argument::CloneFlags | Argument::Arguments | Argument::RingFlags | Argument::Skip => Role::None,
         Argument::ControlBlocks => Role::Blocks,

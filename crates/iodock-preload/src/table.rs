@@ -1,4 +1,4 @@
-//! What is to be done to a library so that its calls are seen: a module of the session file.
+//! The patches for a library so that its calls are seen: a module of the session file.
 
 use crate::format::{module, MODULE_BYTES, MOVED_BYTES, PATCH_BYTES};
 
@@ -14,33 +14,34 @@ pub struct Patch {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
     pub build_id: Vec<u8>,
-    /// Sites found, and not safe to patch.
+    /// Number of sites that were found but are not safe to patch.
     pub left: u32,
     /// By address.
     pub sites: Vec<Patch>,
-    /// Where in the trampolines an address of the library stands, relative to itself: to be corrected if they lie elsewhere.
+    /// Offsets in the trampolines of relative addresses in the library: to be corrected if the trampolines
+    /// are elsewhere.
     pub moved: Vec<u32>,
     pub trampolines: Vec<u8>,
 }
 
-/// Where the bytes are in the session file.
+/// Positions of its parts in the session file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionOffsets {
     pub trampolines: u64,
-    /// 0: there is none here.
+    /// 0: it is not in the session file.
     pub text: u64,
-    /// The number of the file that the text is in, 0: it is in none of its own.
+    /// The number of the separate file with the text, 0: there is none.
     pub text_number: u64,
-    /// What tells that file from others.
+    /// Identity of that file.
     pub text_file: u64,
     pub text_from: u32,
     pub text_bytes: u32,
-    /// The file that the text is of ([`crate::mapping::Mapping::identity`]).
+    /// Identity of the library's file ([`crate::mapping::Mapping::identity`]).
     pub file: u64,
 }
 
 impl Table {
-    /// As in the session file, without the trampolines.
+    /// In the form of the session file, without the trampolines.
     pub fn module(&self, places: &SessionOffsets) -> Vec<u8> {
         let mut bytes = vec![0; MODULE_BYTES];
         bytes[..self.build_id.len()].copy_from_slice(&self.build_id);
@@ -75,12 +76,12 @@ impl Table {
         (MODULE_BYTES + self.sites.len() * PATCH_BYTES + self.moved.len() * MOVED_BYTES).next_multiple_of(8)
     }
 
-    /// All of it, for keeping.
+    /// The whole table, for storage.
     pub fn bytes(&self) -> Vec<u8> {
         [self.module(&SessionOffsets::default()), self.trampolines.clone()].concat()
     }
 
-    /// What [`Table::bytes`] gave; `None` if it is not that.
+    /// Parses the result of [`Table::bytes`]; `None` if it is invalid.
     pub fn parse(bytes: &[u8]) -> Option<Table> {
         let number = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize);
         let (sites, moved) = (number(module::SITES)?, number(module::MOVED)?);

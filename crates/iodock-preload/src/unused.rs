@@ -1,7 +1,9 @@
-//! Tables and texts that no recording has used for long are taken away: those of libraries that are gone, and of iodock's older versions.
+//! Removes tables and texts that no recording has used for a long time: those of removed libraries, and of
+//! iodock's older versions.
 //!
-//! That a file is used shows in its time of access, which the kernel keeps (`relatime`: to the day). Where it keeps none (`noatime`) a
-//! file goes some time after it was made, and is made again by the next recording that wants it: 20 ms.
+//! The use of a file shows in its access time, which the kernel updates (with `relatime` once a day). If it
+//! does not (`noatime`), a file is removed some time after it was created, and the next recording that needs
+//! it creates it again: 20 ms.
 
 use crate::own;
 use std::fs::{self, Metadata};
@@ -9,12 +11,12 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// So long they stay.
+/// Time without use after which they are removed.
 const UNUSED: Duration = DAY.saturating_mul(30);
-/// Its time of modification says when they were looked at last.
+/// Its modification time is the time of the last check.
 const LOOKED: &str = "looked-for-unused";
 
-/// Looks through the folders of tables and texts in `base`, once a day. Where nothing can be taken away it stays, and that is all.
+/// Checks the folders of tables and texts in `base`, once a day. Files that can't be removed are left.
 pub fn remove(base: &Path, now: SystemTime) {
     if own::is_folder(base) && is_due(base, now) {
         let folders = entries(base).filter(|folder| is_ours(folder) && own::is_folder(folder));
@@ -28,7 +30,7 @@ pub fn remove(base: &Path, now: SystemTime) {
     }
 }
 
-/// Also says that it is done, before it is: of recordings that begin at once one looks.
+/// Also marks the check as done, before it is: of simultaneous recordings only one checks.
 fn is_due(base: &Path, now: SystemTime) -> bool {
     let path = base.join(LOOKED);
     let looked = fs::symlink_metadata(&path).and_then(|about| about.modified());
@@ -56,7 +58,7 @@ fn last_use(about: &Metadata) -> SystemTime {
     known.max().unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// None, if it lies in the future.
+/// Zero, if it is in the future.
 fn age(time: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(time).unwrap_or_default()
 }
@@ -76,7 +78,7 @@ mod tests {
         place
     }
 
-    /// A file that was made and read so many days ago.
+    /// A file that was created and read these numbers of days ago.
     fn file(path: PathBuf, made: u32, read: u32, now: SystemTime) -> PathBuf {
         let times = FileTimes::new().set_modified(now - DAY * made).set_accessed(now - DAY * read);
         File::create(&path).and_then(|file| file.set_times(times)).expect("made");

@@ -20,9 +20,12 @@ fn counted(arguments: &[&str], memory: u64) -> Ran {
     let folder = Folder::new();
     let (program, place) = (compiled("light", &folder), folder.0.join("session"));
     let light = Light { memory, ..Light::default() };
-    let session =
-        Session::create_for(&place, &session::libraries(), Wanted { light: Some(light), interfaces: false })
-            .expect("a session");
+    let session = Session::create_for(
+        &place,
+        &session::libraries(),
+        Wanted { light: Some(light), ..Wanted::default() },
+    )
+    .expect("a session");
     let made = folder.0.join("made");
     std::fs::create_dir(&made).expect("a folder");
     let output = Command::new(program)

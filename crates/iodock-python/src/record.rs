@@ -4,7 +4,7 @@ use crate::doorway::{through, Door};
 use crate::errors::record_error;
 use iodock_record::backends::{Backend, ProgramExit, BACKENDS};
 use iodock_record::faults::Mode;
-use iodock_record::{AttachOptions, Interfaces, Light, RecordError, RecordOptions, RecordOutcome};
+use iodock_record::{AttachOptions, Interfaces, Light, RecordError, RecordOptions, RecordOutcome, Stacks};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -33,7 +33,7 @@ impl StoreHold {
 /// reason, exit_code, exit_signal, must_finish, warnings, failure, written_bytes, killed, hold. Until the
 /// last one is released no other recorder replaces the store.
 #[pyfunction]
-#[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned(), complete=false, light=None, interfaces="auto".to_owned()))]
+#[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned(), complete=false, light=None, interfaces="auto".to_owned(), stacks="off".to_owned()))]
 #[allow(clippy::too_many_arguments)]
 fn record(
     py: Python<'_>,
@@ -45,6 +45,7 @@ fn record(
     complete: bool,
     light: Option<(u64, u64)>,
     interfaces: String,
+    stacks: String,
 ) -> PyResult<Bound<'_, PyDict>> {
     let mut options = RecordOptions::new(command, store);
     options.backend = backend;
@@ -54,6 +55,8 @@ fn record(
     let unknown = || format!("interfaces is one of {}", Interfaces::NAMES.map(|(name, _)| name).join(", "));
     options.interfaces =
         Interfaces::from_name(&interfaces).ok_or_else(|| PyValueError::new_err(unknown()))?;
+    let unknown = || format!("stacks is one of {}", Stacks::NAMES.map(|(name, _)| name).join(", "));
+    options.stacks = Stacks::from_name(&stacks).ok_or_else(|| PyValueError::new_err(unknown()))?;
     options.light = light.map(|(memory, first)| Light { memory, first });
     run(py, |door| iodock_record::record(&options, door.cancel.clone()))
 }
@@ -127,6 +130,12 @@ fn run<'py>(
     Ok(dictionary)
 }
 
+/// The rank that a launcher gave to this process, or None.
+#[pyfunction]
+fn launched_rank() -> Option<i32> {
+    iodock_record::rank_of_this_process().0
+}
+
 /// Each back end, and the reason why this user can't use it on this machine, if so.
 #[pyfunction]
 fn backends() -> Vec<(&'static str, Option<String>)> {
@@ -137,6 +146,7 @@ fn backends() -> Vec<(&'static str, Option<String>)> {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<StoreHold>()?;
     module.add_function(wrap_pyfunction!(backends, module)?)?;
+    module.add_function(wrap_pyfunction!(launched_rank, module)?)?;
     module.add_function(wrap_pyfunction!(record, module)?)?;
     module.add_function(wrap_pyfunction!(begin_counting, module)?)?;
     module.add_function(wrap_pyfunction!(attach, module)?)

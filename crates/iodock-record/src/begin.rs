@@ -53,7 +53,7 @@ fn begin(part: &Part, meta: &JournalMeta, light: Light) -> Result<Begun, RecordE
         let message = format!("{}: the shared buffers can't be made: {}", folder.display(), plain(&error));
         RecordError::Store(Refusal::new(message, "give another place with -o"))
     };
-    let wanted = Wanted { light: Some(light), interfaces: false };
+    let wanted = Wanted { light: Some(light), ..Wanted::default() };
     let session = Session::create_for(&folder, &session::libraries(), wanted).map_err(refused)?;
     let path = journal.path().with_extension(ENDING);
     let write = || {

@@ -31,8 +31,10 @@ pub use clock::Clock;
 pub use doctor::{doctor, Fact};
 pub use error::{RecordError, Refusal};
 pub use iodock_preload::light::Light;
+pub use iodock_preload::session::Stacks;
 pub use naming::Way;
 pub use options::{AttachOptions, Interfaces, RecordOptions, RecordOutcome};
+pub use parts::rank_of_this_process;
 
 use backends::choice::{self, Choice};
 use backends::reason::Reason;
@@ -55,10 +57,13 @@ use std::thread;
 /// Nothing was recorded, and unless the store could not be created, the program was not run.
 pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<RecordOutcome, RecordError> {
     let mut program = Program::find(&options.command)?;
-    (program.complete, program.light) = (options.complete, options.light);
+    (program.complete, program.light, program.stacks) = (options.complete, options.light, options.stacks);
     let choice = choice::for_program(&options.backend, &program)?;
     if options.light.is_some() {
         choice.allow_light()?;
+    }
+    if options.stacks != Stacks::Off {
+        choice.allow_stacks()?;
     }
     // (A tracer would show how that library is loaded; counters do not distinguish interfaces.)
     program.interfaces = choice.backend.name() == "rewrite"
@@ -68,6 +73,9 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
     let command: Vec<Vec<u8>> = options.command.iter().map(|argument| bytes(argument)).collect();
     let meta_of = |choice: Choice| {
         let mut meta = meta(choice, command.clone());
+        if options.stacks != Stacks::Off {
+            meta.extra.insert("stacks".into(), options.stacks.name().into());
+        }
         meta.extra.extend(options.light.map(|light| ("light".into(), light.memory.to_string())));
         meta
     };
@@ -81,7 +89,9 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
         run(choice, target, &part, meta_of(choice), settings, cancel.clone())
     };
     let recorded = match (run_by(choice), choice.reason) {
-        (Err(RecordError::Refused(refusal)), Reason::Cheapest) if options.light.is_none() => {
+        (Err(RecordError::Refused(refusal)), Reason::Cheapest)
+            if options.light.is_none() && options.stacks == Stacks::Off =>
+        {
             part.clear();
             choice::without_buffers().and_then(run_by).map(|outcome| outcome.warned_of(refusal))
         }

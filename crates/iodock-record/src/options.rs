@@ -8,6 +8,7 @@ use crate::naming::Way;
 use crate::sampler::Settings;
 use iodock_event::Losses;
 use iodock_preload::light::Light;
+use iodock_preload::session::Stacks;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::PathBuf;
@@ -32,6 +33,8 @@ pub struct RecordOptions {
     pub light: Option<Light>,
     /// Whether calls of interfaces, such as MPI-IO, are recorded too.
     pub interfaces: Interfaces,
+    /// Where calls come from, by the back end `rewrite`.
+    pub stacks: Stacks,
 }
 
 /// When calls of interfaces are recorded, by the back end `rewrite`.
@@ -65,6 +68,7 @@ impl RecordOptions {
             complete: false,
             light: None,
             interfaces: Interfaces::default(),
+            stacks: Stacks::default(),
         }
     }
 }

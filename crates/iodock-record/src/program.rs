@@ -3,6 +3,7 @@
 use crate::error::{launch_error, RecordError, Refusal};
 use crate::process;
 use iodock_preload::light::Light;
+use iodock_preload::session::Stacks;
 use std::cell::OnceCell;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -22,6 +23,8 @@ pub struct Program {
     pub light: Option<Light>,
     /// Calls of interfaces, such as MPI-IO, are recorded too.
     pub interfaces: bool,
+    /// Where its calls come from is recorded too.
+    pub stacks: Stacks,
     /// Its initial libraries, once they were determined.
     pub(crate) libraries: OnceCell<Option<Vec<PathBuf>>>,
     pub(crate) c_path: CString,
@@ -57,6 +60,7 @@ impl Program {
             complete: false,
             light: None,
             interfaces: false,
+            stacks: Stacks::Off,
             libraries: OnceCell::new(),
             mask: signal_mask(),
             ignores_children: ignores_children(),

@@ -49,7 +49,7 @@ impl Record {
         }
     }
 
-    /// A number with or without a sign, of any width.
+    /// A number, signed or unsigned, of any width.
     pub fn number(&self, column: &str) -> Option<i64> {
         number_of(self.field(column)?)
     }
@@ -78,7 +78,7 @@ impl Record {
         texts.collect()
     }
 
-    /// The texts of a list.
+    /// The elements of a list column.
     pub(crate) fn texts(&self, column: &str) -> Option<Vec<Cow<'_, str>>> {
         let is_list = matches!(self.field(column)?, Field::ListInternal(_));
         is_list.then(|| self.list(column).into_iter().map(Cow::Borrowed).collect())
@@ -119,7 +119,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// None where the store lacks the table.
+    /// `files` may be empty, if the store lacks the table.
     pub fn open(files: Vec<PathBuf>) -> Records {
         Records { files: files.into(), rows: None }
     }

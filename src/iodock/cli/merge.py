@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from iodock.shared.language import Language
 
 _EXAMPLES = (
-    "iodock merge node1.iodock node2.iodock -o run.iodock",
+    "srun -N 2 -n 8 iodock record -q -o '/scratch/parts/%h-%r.iodock' -- ./a.out",
     "iodock merge /scratch/parts/*.iodock -o run.iodock",
 )
 

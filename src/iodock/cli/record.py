@@ -9,7 +9,7 @@ import click
 from iodock.cli.options import examples, language, quiet
 from iodock.cli.recording import run
 from iodock.cli.sizes import size_bytes
-from iodock.program.recording import BACKENDS, INTERFACES, LIGHT, PAGE_FAULTS, begin_counting
+from iodock.program.recording import BACKENDS, INTERFACES, LIGHT, PAGE_FAULTS, STACKS, begin_counting
 from iodock.shared.errors import RequestError
 
 _LEAST_MEMORY, _MOST_MEMORY = 256 << 10, 64 << 20
@@ -33,8 +33,9 @@ _EXAMPLES = (
     "-o",
     "--output",
     metavar="STORE",
-    help="name of the store; default: NAME.iodock after the program. A store of that name is kept as "
-    "NAME-1.iodock, NAME-2.iodock, ..., the newest with the highest number",
+    help="name of the store, in which %h is the host and %r the MPI rank; default: NAME.iodock after the "
+    "program. A store of that name is kept as NAME-1.iodock, NAME-2.iodock, ..., the newest with the highest "
+    "number",
 )
 @click.option(
     "--backend",
@@ -55,6 +56,13 @@ _EXAMPLES = (
     type=click.Choice(INTERFACES),
     default="auto",
     help="calls of MPI-IO, which make the system's: auto (default): of programs that have MPI; always; never",
+)
+@click.option(
+    "--stacks",
+    type=click.Choice(STACKS),
+    default="off",
+    help="where calls come from, by rewrite: off (default); sites: up to the innermost line of your own "
+    "code; all: whole stacks",
 )
 @click.option(
     "--complete",
@@ -108,6 +116,7 @@ def command(
     backend: str,
     page_faults: str,
     interfaces: str,
+    stacks: str,
     complete: bool,
     light: bool,
     light_memory: str | None,
@@ -133,10 +142,15 @@ def command(
             "--complete is for a program that iodock starts: of one that runs already the start is over",
             "leave it out",
         )
+    if stacks != "off" and (light or not command):
+        raise RequestError(
+            "--stacks is for a program that iodock starts, whose calls are recorded one by one",
+            "leave out --stacks",
+        )
     return run(
         command=command, pids=pids, cgroup=cgroup, output=output, backend=backend, page_faults=page_faults,
-        interfaces=interfaces, complete=complete, force=force, live=live, quiet=quiet, lang=lang,
-        light=_light(light, light_memory, light_first, command),
+        interfaces=interfaces, stacks=stacks, complete=complete, force=force, live=live, quiet=quiet,
+        lang=lang, light=_light(light, light_memory, light_first, command),
     )  # fmt: skip
 
 

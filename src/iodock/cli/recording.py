@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         backend: str
         page_faults: str
         interfaces: str
+        stacks: str
         complete: bool
         force: bool
         live: bool
@@ -42,14 +43,16 @@ if TYPE_CHECKING:
 _FLAGS = {"-q": "quiet", "--quiet": "quiet", "--force": "force", "--complete": "complete", "--live": "live",
           "--light": "light"}  # fmt: skip
 _VALUES = {"-o": "output", "--output": "output", "--backend": "backend",
-           "--page-faults": "page_faults", "--interfaces": "interfaces", "--lang": "lang"}  # fmt: skip
+           "--page-faults": "page_faults", "--interfaces": "interfaces", "--stacks": "stacks",
+           "--lang": "lang"}  # fmt: skip
 
 
 def plain(arguments: Sequence[str]) -> Asked | None:
     """Parses the arguments of `record` if they are simple: a command, and options as separate words. None for
     all others, which click parses or refuses."""
     flags = dict.fromkeys(_FLAGS.values(), False)
-    values = {"output": "", "backend": "auto", "page_faults": "auto", "interfaces": "auto", "lang": ""}
+    values = {"output": "", "backend": "auto", "page_faults": "auto", "interfaces": "auto", "stacks": "off",
+              "lang": ""}  # fmt: skip
     at = 0
     while at < len(arguments) and arguments[at].startswith("-") and arguments[at] != "--":
         if name := _FLAGS.get(arguments[at]):
@@ -65,12 +68,15 @@ def plain(arguments: Sequence[str]) -> Asked | None:
         return None
     if values["page_faults"] not in recording.PAGE_FAULTS or values["lang"] not in ("", *LANGUAGES):
         return None
-    if values["interfaces"] not in recording.INTERFACES:
+    if values["interfaces"] not in recording.INTERFACES or values["stacks"] not in recording.STACKS:
+        return None
+    if values["stacks"] != "off" and flags["light"]:
         return None
     return {
         "command": command, "pids": (), "cgroup": None, "output": values["output"] or None,
         "backend": values["backend"], "page_faults": values["page_faults"],
-        "interfaces": values["interfaces"], "complete": flags["complete"], "force": flags["force"],
+        "interfaces": values["interfaces"], "stacks": values["stacks"], "complete": flags["complete"],
+        "force": flags["force"],
         "live": flags["live"], "quiet": flags["quiet"], "lang": values["lang"] or None,
         "light": recording.LIGHT if flags["light"] else None,
     }  # fmt: skip
@@ -85,6 +91,7 @@ def run(
     backend: str,
     page_faults: str,
     interfaces: str,
+    stacks: str,
     complete: bool,
     force: bool,
     live: bool,
@@ -96,7 +103,7 @@ def run(
     status."""
     sys.stdout.flush()
     ask(lang)
-    asked = output or f"{_stem(command, pids, cgroup)}.iodock"
+    asked = _named(output) if output else f"{_stem(command, pids, cgroup)}.iodock"
     if os.path.lexists(asked) and not force:
         from iodock.cli.stored import refuse_at_a_terminal
 
@@ -110,6 +117,7 @@ def run(
                 force=force,
                 page_faults=page_faults,
                 interfaces=interfaces,
+                stacks=stacks,
                 complete=complete,
                 light=light,
             )
@@ -158,6 +166,19 @@ def _record(command: Sequence[str], store: str, **options: Any) -> RecordSummary
         from iodock.cli.stored import run_unrecorded
 
         run_unrecorded(command, str(refused))
+
+
+def _named(output: str) -> str:
+    """`%h` is this host, `%r` the rank (of a program without one the process id), `%%` a percent sign."""
+    if "%" not in output:
+        return output
+    from iodock._native import launched_rank
+
+    rank = launched_rank()
+    known = {"%h": os.uname().nodename, "%r": f"pid{os.getpid()}" if rank is None else str(rank)}
+    # What stands for a percent sign must not begin a place.
+    parts = [part.replace("%h", known["%h"]).replace("%r", known["%r"]) for part in output.split("%%")]
+    return "%".join(parts)
 
 
 def _stem(command: Sequence[str], pids: Sequence[int], cgroup: str | None) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 BACKENDS = ("auto", "ptrace", "rewrite", "bpf")
 PAGE_FAULTS = ("auto", "always", "never")
 INTERFACES = ("auto", "always", "never")
+STACKS = ("off", "sites", "all")
 LIGHT = (1 << 20, 64)
 """Limits of a light recording: bytes of counters per process, and number of accesses that are kept in
 full."""
@@ -49,11 +50,12 @@ def record(
     complete: bool = False,
     light: tuple[int, int] | None = None,
     interfaces: str = "auto",
+    stacks: str = "off",
 ) -> _native.RecordSummary:
     """Runs a command and records it. COMPLETE: also calls before the recorder inside a program is loaded.
     LIGHT: counts calls, in this number of bytes per process, and keeps this number of first accesses.
-    INTERFACES: when calls of MPI-IO are recorded, too. The result names the store, whose name may differ from
-    the requested one. Raises RecordRefused."""
+    INTERFACES: when calls of MPI-IO are recorded, too. STACKS: which frames of each call are recorded. The
+    result names the store, whose name may differ from the requested one. Raises RecordRefused."""
     _let_go(store)
     try:
         recorded = _native.record(
@@ -65,6 +67,7 @@ def record(
             complete=complete,
             light=light,
             interfaces=interfaces,
+            stacks=stacks,
         )
     except _native.NativeError as error:
         raise RecordRefused(error, _is_store(command[0])) from None

@@ -96,7 +96,7 @@ struct Tables<'a> {
     titled: bool,
     /// Titles in this run, which has one table for each kind of program.
     titles: FxHashSet<Vec<u8>>,
-    /// What further rows may add before the limit.
+    /// Remaining calls and time before the limit of a table.
     calls_left: i64,
     time_left: i64,
     table: Option<Table>,

@@ -11,26 +11,26 @@ use std::collections::{BTreeMap, HashMap};
 /// Opens of one file by one rank that are looked at.
 const MOST_OPENS: usize = 256;
 
-/// The clock of a host beside that of the first one.
+/// The clock of a host compared with that of the first one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clocks {
     pub host: String,
-    /// To be added to its stamps, ns. `None`: not known.
+    /// Correction of its time stamps, ns. `None`: not known.
     pub offset_ns: Option<i64>,
-    /// The difference is at most so much more or less, ns.
+    /// Uncertainty of the difference in both directions, ns.
     pub within_ns: Option<i64>,
-    /// Calls that it was found by.
+    /// Number of calls used.
     pub calls: u64,
 }
 
-/// Latest beginning and earliest end of one open, at one host.
+/// Latest beginning and earliest end of one open, on one host.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     begin: i64,
     end: i64,
 }
 
-/// A file and the how-manieth open of it by a process -> by host; and the number of ranks that made it.
+/// A file and the index of the open by a process -> by host; and the number of ranks that made it.
 type Opens = BTreeMap<(u32, u32), (HashMap<String, Span>, usize)>;
 
 /// Compares the hosts' clocks, and sets those of the parts.
@@ -61,8 +61,8 @@ pub fn compare(parts: &mut [Part]) -> Result<Vec<Clocks>, ImportError> {
     Ok(clocks)
 }
 
-/// What to add to the second one's stamps, the most that it may be wrong, and by how many calls. `None` where
-/// there are none, or where they contradict each other.
+/// Correction of the second one's stamps, its maximum error, and the number of calls. `None` if there are
+/// none, or they contradict each other.
 fn difference<'a>(pairs: impl Iterator<Item = (&'a Span, &'a Span)>) -> Option<(i64, i64, u64)> {
     let (mut least, mut most, mut calls) = (i64::MIN, i64::MAX, 0);
     for (one, other) in pairs {
@@ -74,7 +74,7 @@ fn difference<'a>(pairs: impl Iterator<Item = (&'a Span, &'a Span)>) -> Option<(
     (calls > 0 && least <= most).then(|| (least + (most - least) / 2, (most - least + 1) / 2, calls))
 }
 
-/// Opens that all ranks made. One that only some made may be of fewer ranks than it seems.
+/// Opens that all ranks made. One that only some made may have had fewer participants than it seems.
 fn opens(parts: &[Part]) -> Result<Opens, ImportError> {
     let mut opens = Opens::new();
     let mut ranks = 0;

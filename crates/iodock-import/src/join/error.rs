@@ -42,7 +42,7 @@ pub fn rank_twice(part: &Part, first: &Part, rank: i32) -> ImportError {
     refused(format!("{part}: rank {rank} is in {first}, too"), "give each part of one run once")
 }
 
-/// What two parts are told by.
+/// The property in which two parts differ.
 pub enum Different {
     Job(String, String),
     Launch(String, String),

@@ -1,4 +1,4 @@
-//! What the whole says of itself: the parts' own manifests, added up.
+//! The manifest of the whole, combined from those of the parts.
 
 use super::clocks::Clocks;
 use super::part::Part;
@@ -8,7 +8,7 @@ use iodock_event::{LossKind, Losses};
 use iodock_store::{HostClock, LossEntry, Manifest, Recorder, Source, State};
 use std::collections::BTreeSet;
 
-/// Losses that say of one part what is known of the whole only now.
+/// Losses of a part that can be determined for the whole only now.
 const AGAIN: [LossKind; 2] = [LossKind::MissingRanks, LossKind::CoverageMemory];
 
 /// The ranks that have a part.
@@ -26,7 +26,7 @@ pub fn of(parts: &[Part], clocks: &[Clocks], found: Losses) -> Manifest {
     whole.tables.clear();
     whole.checksums.clear();
     whole.in_progress = None;
-    // It is the union over all tasks: readers find it in the events.
+    // It is the union over all tasks: readers compute it from the events.
     whole.io = None;
     captured(&mut whole, parts);
     whole.hosts = clocks.iter().map(host_clock).collect();

@@ -99,7 +99,7 @@ impl Part {
         self.tasks.iter().filter_map(|(rank, _)| *rank).collect()
     }
 
-    /// Of whom it is, for a message: its ranks, else its host.
+    /// Its owner, for a message: its ranks, else its host.
     pub fn whose(&self) -> String {
         let ranks: Vec<i32> = self.ranks().into_iter().collect();
         match (ranks.as_slice(), self.host()) {

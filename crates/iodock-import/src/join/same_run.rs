@@ -1,4 +1,4 @@
-//! Are these parts of one run, each of them once?
+//! Checks that parts belong to one run, and none is given twice.
 
 use super::error::{self, Different};
 use super::part::Part;
@@ -6,7 +6,8 @@ use crate::ImportError;
 use iodock_store::Manifest;
 use std::collections::HashMap;
 
-/// Clocks of nodes may differ by so much, ns: parts that are further apart in time are of different runs.
+/// Largest difference between clocks of nodes, ns: parts that are further apart in time belong to different
+/// runs.
 const APART: i64 = 60_000_000_000;
 
 /// Before anything is read of them.
@@ -75,8 +76,8 @@ fn difference(one: &Manifest, first: &Manifest) -> Option<Different> {
         .or_else(|| differ(&|of| Some(of.clock.clone())).map(|(one, first)| Different::Clock(one, first)))
 }
 
-/// The number of ranks that the launcher told. Of logs it is one more than the highest rank; where it is that of the
-/// part's own ranks, these may have been counted.
+/// The number of ranks from the launcher. For logs it is one more than the highest rank; if it equals that of
+/// the part's own ranks, it may have been counted from these.
 pub fn expected(part: &Part) -> Option<u32> {
     let is_recorded = part.manifest().captured.logs.is_empty();
     part.manifest().ranks.filter(|&ranks| is_recorded && ranks as usize > part.ranks().len())

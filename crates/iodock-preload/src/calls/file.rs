@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 8] = *b"IODOCKC\n";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Magic, version, checksum of the shapes, session's number, its first process, zero.
 const HEADER: usize = 32;
 /// Kind, length, checksum.

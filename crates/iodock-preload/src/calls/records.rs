@@ -14,6 +14,7 @@ use iodock_event::{
     Start, TaskEnd, Text, NO_FD, UNKNOWN,
 };
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 
 const MFD_CLOEXEC: u64 = 1;
 /// `S_IFCHR >> 12`
@@ -38,6 +39,9 @@ struct Exit {
     time: i64,
 }
 
+#[derive(Default)]
+struct KnownStacks(HashMap<usize, (Arc<[u8]>, Text)>);
+
 pub struct Records {
     pub batch: Batch,
     pub births: Births,
@@ -58,6 +62,8 @@ pub struct Records {
     programs: u64,
     pub usages: Usages,
     pub counted: Counted,
+    /// Stacks whose bytes the batch has, by where they lie, with these.
+    stacks: Box<KnownStacks>,
     /// When the last call ended, ns.
     last: i64,
 }
@@ -80,6 +86,7 @@ impl Records {
             programs: 0,
             usages: Usages::default(),
             counted: Counted::default(),
+            stacks: Box::default(),
             last: UNKNOWN,
         }
     }
@@ -409,11 +416,24 @@ impl Records {
         }
     }
 
+    /// A stack's bytes, once in each batch.
+    fn stack(&mut self, stack: Option<&Arc<[u8]>>) -> Text {
+        // (A new batch: with the first record that has a stack its bytes come.)
+        if self.batch.records.is_empty() {
+            self.stacks.0.clear();
+        }
+        let Some(stack) = stack else { return Text::NONE };
+        let batch = &mut self.batch;
+        let known = self.stacks.0.entry(stack.as_ptr() as usize);
+        known.or_insert_with(|| (stack.clone(), batch.push_text(stack))).1
+    }
+
     fn push(&mut self, call: &CallRecord, phase: Phase) {
         let spec = call.call.spec();
         let mut raw = RawCall::new(call.call, call.tid);
         raw.start = self.times.ns(call.start);
         raw.phase = phase;
+        raw.stack = self.stack(call.stack.as_ref());
         (raw.fd, raw.fd2) = (call.fd, call.fd2);
         (raw.requested, raw.offset, raw.offset2) = (call.requested, call.offset, call.offset2);
         raw.flags = match spec.action {

@@ -3,7 +3,7 @@
 
 use iodock_preload::format::header;
 use iodock_preload::reader::{ChunkReader, Entry, Part};
-use iodock_preload::session::{self, Session};
+use iodock_preload::session::{self, Session, Stacks, Wanted};
 use iodock_preload::shapes::Shapes;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,18 @@ pub fn compiled(name: &str, folder: &Folder) -> PathBuf {
 }
 
 pub fn session(folder: &Folder) -> Session {
-    Session::create(&folder.0.join("session"), &session::libraries()).expect("session")
+    session_with(folder, stacks())
+}
+
+/// What all tests record of stacks: `IODOCK_TEST_STACKS=all cargo test` runs them with these.
+pub fn stacks() -> Stacks {
+    let name = std::env::var("IODOCK_TEST_STACKS").unwrap_or("off".into());
+    Stacks::from_name(&name).expect("IODOCK_TEST_STACKS is off, sites or all")
+}
+
+pub fn session_with(folder: &Folder, stacks: Stacks) -> Session {
+    let wanted = Wanted { stacks, ..Wanted::default() };
+    Session::create_for(&folder.0.join("session"), &session::libraries(), wanted).expect("session")
 }
 
 pub fn run(session: &Session, program: &Path, arguments: &[&str]) -> Output {
@@ -58,9 +69,13 @@ pub fn run(session: &Session, program: &Path, arguments: &[&str]) -> Output {
 
 /// Runs tests/programs/NAME.c both ways, each in a folder of its own, and compares; returns what was recorded and the output.
 pub fn same(name: &str, arguments: &[&str]) -> (Session, Folder, Output) {
+    same_with(name, arguments, stacks())
+}
+
+pub fn same_with(name: &str, arguments: &[&str], stacks: Stacks) -> (Session, Folder, Output) {
     let folder = Folder::new();
     let program = compiled(name, &folder);
-    let session = session(&folder);
+    let session = session_with(&folder, stacks);
     let places = ["alone", "recorded"].map(|place| folder.0.join(place));
     let [alone, recorded] = places.map(|place| {
         let mut command = Command::new(&program);

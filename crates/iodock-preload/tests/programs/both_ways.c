@@ -15,6 +15,7 @@ void iodock_before(void) {}
 void iodock_guarded(void) {}
 void iodock_after(void) {}
 void iodock_light(void) {}
+void iodock_plain_stacks(void) {}
 
 #define CALLS 400000
 #define CHUNK_BYTES 65536
@@ -117,7 +118,7 @@ static u64 written(u32 way)
 		}
 		struct place here;
 		u32 level = enter(state, &here);
-		record_general(state, level, shape, call.frame.arguments, 0, call.start >> TIME_SHIFT, end, call.result);
+		record_general(state, level, shape, call.frame.arguments, 0, call.start >> TIME_SHIFT, end, call.result, 0);
 		leave(state, level, &here);
 	}
 	return taken;

@@ -28,6 +28,23 @@ impl Choice {
         };
         Err(RecordError::Refused(Refusal::new(message, "record it without --light")))
     }
+
+    /// # Errors
+    /// It can't tell where calls come from.
+    pub fn allow_stacks(self) -> Result<(), RecordError> {
+        if self.backend.name() == "rewrite" {
+            return Ok(());
+        }
+        let name = self.backend.name();
+        let message = match self.reason {
+            Reason::Asked => format!("--backend {name} can't tell where calls come from"),
+            _ => "where calls of this program come from can't be seen from inside: it is static, gains rights, makes calls past libc, or rewriting is not possible here".into(),
+        };
+        Err(RecordError::Refused(Refusal::new(
+            message,
+            "record it without --stacks, or read a log of strace -k",
+        )))
+    }
 }
 
 /// The back end called `name`, if it works here.

@@ -36,7 +36,7 @@ def run(store: Store, asked: Request) -> Answer:
     selection = select(store, asked.filters)
     notes = [*selection.notes]
     if not store.rows_of("sites"):
-        notes.append(f"{store.name} does not know from where its calls were made: import a log of strace -k")
+        notes.append(f"{store.name} does not know from where its calls were made: record with --stacks all")
     store.keep(_STACKS, _rows_sql(selection))
     table = store.table(f"SELECT * FROM {_STACKS} ORDER BY {', '.join(_COSTLIEST)}")
     return answered("stacks", "Stacks", store, asked, table, COLUMNS, notes, keys=("line",))

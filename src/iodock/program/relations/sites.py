@@ -11,7 +11,7 @@ from iodock.shared.errors import RequestError
 
 LINES = "site_lines"
 FRAMES = "stack_frames"
-_HOW = "import a log of strace -k (or -kk)"
+_HOW = "record with --stacks sites, or import a log of strace -k (or -kk)"
 
 BASE = "regexp_extract({}, '[^/]*$')"
 PLACE = f"concat({BASE.format('s.module')}, '+0x', format('{{:x}}', s.offset_bytes))"

@@ -1,0 +1,139 @@
+/* Which file of code an address lies in: the dynamic linker's list is read as another process's, for it may change at any moment. */
+
+#include "stacks.h"
+
+enum { MODULES_ASKED = 4096, SEGMENTS_MOST = 24, REACH_MOST = 1 << 30 };
+#define PT_GNU_EH_FRAME 0x6474e550
+#define SEGMENT_EXECUTABLE 1
+
+/* Folders of what is installed: iodock-event/src/stacks.rs has the same. */
+static const char *const INSTALLED[] = {"/usr/", "/lib/", "/lib32/", "/lib64/", "/libx32/", "/bin/", "/sbin/", "/nix/store/", "["};
+static const char *const PACKAGES[] = {"/site-packages/", "/dist-packages/", "/lib/python3."};
+#define COUNT(list) (sizeof(list) / sizeof(*(list)))
+
+static int is_installed(const char *name) {
+	for (u32 i = 0; i < COUNT(INSTALLED); i++)
+		if (begins((const u8 *)name, INSTALLED[i]))
+			return 1;
+	for (; *name; name++)
+		for (u32 i = 0; i < COUNT(PACKAGES); i++)
+			if (*name == '/' && begins((const u8 *)name, PACKAGES[i]))
+				return 1;
+	return 0;
+}
+
+/* The name at `from`, or an empty one. There may be no page behind its end. */
+static void copy_name(char *to, u64 from) {
+	u64 done = 0;
+	while (done < MODULE_NAME) {
+		u64 count = 4096 - ((from + done) & 4095);
+		count = count < MODULE_NAME - done ? count : MODULE_NAME - done;
+		if (copy_in(to + done, (const void *)(from + done), count) != count)
+			break;
+		u64 found = length((const u8 *)to + done, count);
+		done += found;
+		if (found < count) {
+			to[done] = 0;
+			return;
+		}
+	}
+	to[0] = 0;
+}
+
+static int name_code(struct code *code, const struct link *link, int is_program) {
+	if (is_program)
+		put_bytes((u8 *)code->name, (const u8 *)stack_tables->program, MODULE_NAME);
+	else
+		copy_name(code->name, (u64)link->name);
+	u64 bytes = length((const u8 *)code->name, MODULE_NAME), folders = 0;
+	for (u64 i = 0; i < bytes; i++)
+		folders += code->name[i] == '/';
+	/* (A name without a folder is the kernel's own.) */
+	if (bytes && !folders) {
+		bytes = 6;
+		put_bytes((u8 *)code->name, (const u8 *)"[vdso]", bytes);
+	}
+	code->name[bytes] = 0;
+	code->name_bytes = (u32)bytes;
+	code->is_own = !is_installed(code->name);
+	return bytes != 0;
+}
+
+/* What the module's headers say of the code at pc; 0: nothing lies there. */
+static int look_at_module(struct code *code, const struct link *link, int is_program, u64 pc) {
+	struct segment segments[SEGMENTS_MOST];
+	u64 at = stack_tables->segments_at, count = stack_tables->segments;
+	if (!is_program) {
+		struct elf elf;
+		if (copy_in(&elf, (const void *)link->load, sizeof(elf)) != sizeof(elf) || *(const unaligned_u32 *)elf.ident != ELF_MAGIC)
+			return 0;
+		at = link->load + elf.segments_at;
+		count = elf.segments;
+	}
+	count = count < SEGMENTS_MOST ? count : SEGMENTS_MOST;
+	if (copy_in(segments, (const void *)at, count * sizeof(*segments)) != count * sizeof(*segments))
+		return 0;
+	code->from = code->table = 0;
+	for (u64 i = 0; i < count; i++) {
+		u64 from = link->load + segments[i].address;
+		if (segments[i].type == PT_GNU_EH_FRAME)
+			code->table = from;
+		if (segments[i].type != PT_LOAD || !(segments[i].flags & SEGMENT_EXECUTABLE) || pc < from ||
+		    pc - from >= segments[i].file_bytes)
+			continue;
+		code->from = from;
+		code->to = from + segments[i].file_bytes;
+		code->adjust = from - segments[i].offset;
+	}
+	return code->from != 0;
+}
+
+static int find_module(struct code *code, u64 pc) {
+	struct link link, nearest = {0, 0, 0, 0};
+	u64 at = (u64)stack_tables->modules, found = 0;
+	for (u32 turns = 0; at && turns < MODULES_ASKED; turns++, at = (u64)link.next) {
+		if (copy_in(&link, (const void *)at, sizeof(link)) != sizeof(link))
+			return 0;
+		if (link.load <= pc && (!found || link.load > nearest.load))
+			nearest = link, found = at;
+	}
+	int is_program = found == (u64)stack_tables->modules;
+	if (!found || pc - nearest.load > REACH_MOST || !look_at_module(code, &nearest, is_program, pc))
+		return 0;
+	return name_code(code, &nearest, is_program);
+}
+
+u32 code_of(u64 pc) {
+	u32 count = __atomic_load_n(&stack_tables->count, __ATOMIC_ACQUIRE);
+	for (u32 i = 0; i < count && i < CODES_MOST; i++)
+		if (pc >= stack_tables->codes[i].from && pc < stack_tables->codes[i].to)
+			return i + 1;
+	struct code found;
+	if (count >= CODES_MOST || !find_module(&found, pc))
+		return 0;
+	/* (A place that is taken and not filled, since a handler has left, stays empty.) */
+	u32 place = __atomic_fetch_add(&stack_tables->count, 1, __ATOMIC_RELAXED);
+	if (place >= CODES_MOST)
+		return 0;
+	struct code *code = &stack_tables->codes[place];
+	u64 to = found.to;
+	found.to = 0;
+	put_bytes((u8 *)code, (const u8 *)&found, sizeof(found));
+	set(code->to, to);
+	return place + 1;
+}
+
+/* Code was mapped there. What was known of other code in its place is known no longer. */
+void code_is_mapped(u64 from, u64 bytes) {
+	if (!stack_tables)
+		return;
+	u32 count = stack_tables->count;
+	for (u32 i = 0; i < count && i < CODES_MOST; i++) {
+		struct code *code = &stack_tables->codes[i];
+		if (code->from < from + bytes && code->to > from) {
+			set(code->to, 0);
+			__atomic_fetch_add(&stack_tables->replaced, 1, __ATOMIC_RELAXED);
+		}
+	}
+	__atomic_fetch_add(&stack_tables->loads, 1, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,235 @@
+/* Where a call comes from: its stack is walked after it, and a record begins with the stack's number where that is not the one of the last call
+ * of its code. A word of the stack is read only between the stack pointer and the end of the thread's own stack, all of whose pages were found to be
+ * there. On other stacks (of handlers and coroutines) the place is unknown. */
+
+#include "stacks.h"
+
+#define RED_ZONE 128
+#define SPAN_MOST (64ul << 20) /* so far a stack is looked for */
+#define PAGES_ASKED (2048ul)
+/* So often a stack is looked for in vain, and then at every 64th call. */
+#define TRIES_MOST 16
+#define TRIES_MASK 63
+#define PIECES 32
+#define FRAME_BYTES 24
+#define MORE_BYTES 64
+/* Behind CODE_STACK: a new stack follows; there is none; from here on those of this chunk. */
+enum { STACK_NEW = 0, STACK_NONE = 1 };
+
+struct stack_tables *stack_tables;
+
+static u64 thread_pointer(void) {
+	u64 pointer;
+	__asm__("movq %%fs:0, %0" : "=r"(pointer));
+	return pointer;
+}
+
+/* While the library is loaded. 0: there is no memory for it, and places stay unknown. */
+int begin_stacks(u64 top, u64 segments_at, u64 segments, const struct link *modules) {
+	long at = kernel(SYS_mmap, 0, sizeof(struct stack_tables), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(at))
+		return 0;
+	struct stack_tables *tables = (struct stack_tables *)at;
+	tables->main_top = top & ~7ul;
+	tables->main_thread = thread_pointer();
+	tables->segments_at = segments_at;
+	tables->segments = segments;
+	tables->modules = modules;
+	tables->which = session->stacks;
+	if (failed(kernel3(SYS_readlink, "/proc/self/exe", tables->program, MODULE_NAME)))
+		tables->program[0] = 0;
+	stacks_span = (struct span){(u64)at, (u64)at + sizeof(*tables)};
+	stack_tables = tables;
+	return 1;
+}
+
+/* A thread's first call, or the child's of a fork. */
+void forget_stack(struct state *state) {
+	if (!stack_tables)
+		return;
+	struct stacks *stacks = stacks_of(state);
+	stacks->low = stacks->top = 0;
+	stacks->tries = 0;
+	forget_known_stacks(state);
+}
+
+/* A chunk is read alone. */
+void forget_known_stacks(struct state *state) {
+	if (!stack_tables)
+		return;
+	struct stacks *stacks = stacks_of(state);
+	stacks->count = 0;
+	for (u32 i = 0; i < HABITS; i++)
+		stacks->last[i] = 0;
+	for (u32 i = 0; i < STACK_SETS; i++)
+		for (u32 way = 0; way < STACK_WAYS; way++)
+			stacks->known[i][way].hash = 0;
+}
+
+static u64 stack_at(const struct plain_frame *plain) { return (u64)(&plain->frame + 1) + RED_ZONE; }
+
+static ALWAYS int is_known(const struct stacks *stacks, u64 stack) {
+	return stack >= stacks->low && stack < stacks->top && !(stack & 7);
+}
+
+/* Are all pages of the range there? */
+static int is_there(u64 from, u64 to) {
+	u64 pieces[PIECES][2];
+	u8 bytes[PIECES];
+	if (to - from > PAGES_ASKED * 4096)
+		return 0;
+	while (from < to) {
+		u64 count = 0;
+		for (; count < PIECES && from < to; count++, from += 4096)
+			pieces[count][0] = from, pieces[count][1] = 1;
+		if (read_pieces(bytes, count, pieces, count) != (long)count)
+			return 0;
+	}
+	return 1;
+}
+
+/* Where a thread's own stack ends: below what libc keeps of it; the main thread's below the program's arguments. */
+static u64 end_of_stack(u64 stack) {
+	u64 main_top = stack_tables->main_top, thread = thread_pointer();
+	if (stack < main_top && main_top - stack < SPAN_MOST)
+		return main_top;
+	return thread != stack_tables->main_thread && stack < thread && thread - stack < SPAN_MOST ? thread & ~7ul : 0;
+}
+
+/* Is it worth asking whether a stack is there? */
+static ALWAYS int may_be_own(struct stacks *stacks, u64 stack) {
+	return end_of_stack(stack) && (stacks->tries < TRIES_MOST || !(++stacks->tries & TRIES_MASK));
+}
+
+/* Pages below, which the next calls may need. */
+static u64 pages_below(u64 from) {
+	u64 pieces[PIECES][2];
+	u8 bytes[PIECES];
+	for (u64 i = 0; i < PIECES; i++)
+		pieces[i][0] = from - (i + 1) * 4096, pieces[i][1] = 1;
+	long got = read_pieces(bytes, PIECES, pieces, PIECES);
+	return failed(got) ? 0 : (u64)got;
+}
+
+static NOINLINE void learn_stack(struct stacks *stacks, u64 stack) {
+	u64 top = end_of_stack(stack), from = stack & ~4095ul;
+	u64 to = top == stacks->top && stack < stacks->low ? stacks->low : top;
+	if (is_there(from, to)) {
+		stacks->top = top;
+		stacks->low = from - pages_below(from) * 4096;
+		stacks->tries = 0;
+	} else {
+		stacks->tries++;
+	}
+}
+
+enum walked { WHOLE, UNKNOWN_RULE };
+
+/* Walks from the call at pc outward. With `keep` rules are looked for, and frames are kept. */
+static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 base, u64 which, int keep, u64 *found) {
+	u64 hash = HASH_BEGIN, top = stacks->top;
+	u32 count = 0, has_base = 1;
+	while (count < FRAMES_MOST) {
+		u64 rule = rule_of(pc);
+		if (unlikely(!rule || (!code_in(rule) && size_in(rule) != ((u64)stack_tables->loads & RULE_SIZE_MOST) * 8))) {
+			if (!keep)
+				return UNKNOWN_RULE;
+			rule = learn_rule(pc);
+		}
+		if (unlikely(!code_in(rule)))
+			break;
+		if (keep)
+			stacks->pc[count] = pc, stacks->rule[count] = rule;
+		count++;
+		hash = mix(hash, pc);
+		if ((rule & RULE_WAY) == WAY_ENDS || (which == STACKS_SITES && rule & RULE_OWN))
+			break;
+		if ((rule & RULE_WAY) == WAY_BASE && !has_base)
+			break;
+		u64 end = ((rule & RULE_WAY) == WAY_STACK ? stack : base) + size_in(rule);
+		/* Outward, and on this stack. */
+		if (unlikely(end <= stack || end > top || end & 7))
+			break;
+		if (rule & RULE_SAVED) {
+			u64 at = end - saved_in(rule);
+			if (unlikely(at < stack || at >= end))
+				break;
+			base = *(const u64 *)at;
+			has_base = 1;
+		} else if (rule & RULE_LOST) {
+			has_base = 0;
+		}
+		pc = *(const u64 *)(end - 8);
+		stack = end;
+	}
+	if (keep)
+		stacks->frames = count;
+	*found = count ? hash | 1 : 0;
+	return WHOLE;
+}
+
+static u32 code_at(const struct plain_frame *plain) { return session->shapes[plain->frame.number & (CALL_NUMBERS - 1)].code % HABITS; }
+
+/* For the stub, before a record is written: 1 if the call comes from where the last one of its code came from. Makes no call. */
+u32 iodock_has_same_stack(struct state *state, const struct plain_frame *plain, u64 base) {
+	struct stacks *stacks = stacks_of(state);
+	u64 stack = stack_at(plain), hash = 0;
+	if (likely(is_known(stacks, stack))) {
+		if (walk(stacks, plain->frame.site, stack, base, stack_tables->which, 0, &hash) != WHOLE)
+			return 0;
+	} else if (may_be_own(stacks, stack)) {
+		return 0;
+	}
+	return hash == stacks->last[code_at(plain)];
+}
+
+/* The call's stack is looked for. Returns how many bytes its place takes in the record, at most. `plain`: 0 where it is not known. */
+u64 see_stack(struct state *state, const struct plain_frame *plain, u64 base) {
+	struct stacks *stacks = stacks_of(state);
+	stacks->hash = stacks->frames = 0;
+	if (!plain)
+		return MORE_BYTES;
+	u64 stack = stack_at(plain);
+	/* (What is asked for every 64th time was asked for by the stub.) */
+	if (!is_known(stacks, stack) && end_of_stack(stack) && (stacks->tries < TRIES_MOST || !(stacks->tries & TRIES_MASK)))
+		learn_stack(stacks, stack);
+	if (is_known(stacks, stack))
+		walk(stacks, plain->frame.site, stack, base, stack_tables->which, 1, &stacks->hash);
+	u64 bytes = MORE_BYTES;
+	u32 last = 0;
+	for (u32 i = 0; i < stacks->frames; i++) {
+		u32 code = code_in(stacks->rule[i]);
+		bytes += FRAME_BYTES + (code != last ? stack_tables->codes[code - 1].name_bytes : 0);
+		last = code;
+	}
+	return bytes;
+}
+
+static u8 *put_frames(struct state *state, u8 *at, const struct stacks *stacks) {
+	struct path path;
+	at = put(at, stacks->frames);
+	for (u32 i = 0; i < stacks->frames; i++) {
+		const struct code *code = &stack_tables->codes[code_in(stacks->rule[i]) - 1];
+		look_at(&path, (const u8 *)code->name);
+		at = put(put_path(state, 0, at, &path), stacks->pc[i] - code->adjust);
+	}
+	return at;
+}
+
+/* Writes where the call of that code comes from, as see_stack() has found, unless that is where the last one came from. */
+u8 *put_stack(struct state *state, u8 *at, u32 code) {
+	struct stacks *stacks = stacks_of(state);
+	u64 hash = stacks->hash, *last = &stacks->last[code % HABITS];
+	if (hash == *last)
+		return at;
+	*last = hash;
+	*at++ = CODE_STACK;
+	if (!hash)
+		return put(at, STACK_NONE);
+	struct cached *ways = stacks->known[hash >> 1 & (STACK_SETS - 1)];
+	u64 index = known_path(ways, hash);
+	if (index)
+		return put(at, STACK_NONE + index);
+	keep_path(ways, hash, ++stacks->count);
+	return put_frames(state, put(at, STACK_NEW), stacks);
+}

@@ -1,0 +1,97 @@
+/* Where calls come from (record --stacks): what is known of code, and of a thread's stack. docs/decisions/0047 says why so. */
+#ifndef IODOCK_STACKS_H
+#define IODOCK_STACKS_H
+
+#include "recorder.h"
+
+enum { FRAMES_MOST = 32, RULE_SETS = 1024, RULE_WAYS = 4, CODES_MOST = 512, STACK_SETS = 32, STACK_WAYS = PATH_WAYS };
+enum { STACKS_OFF = 0, STACKS_SITES = 1, STACKS_ALL = 2 };
+
+/* How a frame is left, by the address that a call returns to in it: one word.
+ *
+ *   bits 0-1    enum way, never 0
+ *   bit 2       the caller's %rbp is saved
+ *   bit 3       it can't be known
+ *   bit 4       code that no package has installed
+ *   bits 5-31   from %rsp or %rbp to the end of the frame, in words
+ *   bits 32-51  where %rbp is saved: so many words below that
+ *   bits 52-61  the file of code, its place in `codes` and one; 0: none. Then bits 5-31 say how much code was loaded when that was found. */
+enum way { WAY_STACK = 1, WAY_BASE = 2, WAY_ENDS = 3 };
+#define RULE_WAY 3ul
+#define RULE_SAVED 4ul
+#define RULE_LOST 8ul
+#define RULE_OWN 16ul
+#define RULE_SIZE_SHIFT 5
+#define RULE_SIZE_MOST ((1ul << 27) - 1)
+#define RULE_SAVED_SHIFT 32
+#define RULE_SAVED_MOST ((1ul << 20) - 1)
+#define RULE_CODE_SHIFT 52
+
+static inline u64 size_in(u64 rule) { return (rule >> RULE_SIZE_SHIFT & RULE_SIZE_MOST) * 8; }
+static inline u64 saved_in(u64 rule) { return (rule >> RULE_SAVED_SHIFT & RULE_SAVED_MOST) * 8; }
+static inline u32 code_in(u64 rule) { return (u32)(rule >> RULE_CODE_SHIFT) & 1023; }
+
+/* A part of a file that code lies in. An address less `adjust` is a place in the file. */
+struct code {
+	u64 from, to, adjust, table; /* the last: the index of its unwind information, 0: there is none */
+	u32 is_own, name_bytes;
+	char name[MODULE_NAME + 1];
+};
+
+/* A rule and its key in one: a pair that two threads have written fits no key. */
+struct known_rule { u64 check, rule; };
+
+/* Of the process. Written without locks: what is not whole yet is not found. */
+struct stack_tables {
+	u64 main_top, main_thread, segments_at, segments; /* the main thread's stack ends there; its thread pointer; the program's headers */
+	const struct link *modules;
+	u64 which; /* frames are wanted */
+	u32 count; /* of codes */
+	u32 loads; /* how often code was loaded */
+	u32 replaced; /* how often in the place of other code */
+	u32 turn;
+	char program[MODULE_NAME + 1];
+	struct known_rule rules[RULE_SETS][RULE_WAYS] __attribute__((aligned(64)));
+	struct code codes[CODES_MOST];
+};
+
+/* Of a thread, behind its state. */
+struct stacks {
+	u64 low, top; /* its stack is there from `low` on, which pages are asked for */
+	u64 last[HABITS]; /* the stack of the last call of a code, as a hash; 0: unknown */
+	u32 tries; /* in vain */
+	u32 count; /* of stacks in this chunk */
+	/* The call whose record is being written: */
+	u64 hash;
+	u32 frames, unused;
+	u64 pc[FRAMES_MOST], rule[FRAMES_MOST];
+	struct cached known[STACK_SETS][STACK_WAYS];
+};
+_Static_assert(sizeof(struct stacks) + sizeof(struct block) + SLOT_BYTES <= STATE_STRIDE, "behind a state");
+
+static inline struct stacks *stacks_of(struct state *state) { return (struct stacks *)((u8 *)state + SLOT_BYTES); }
+
+extern struct stack_tables *stack_tables;
+#define KEY(pc) ((pc) ^ (u64)stack_tables->replaced << 48)
+
+static ALWAYS u64 disguised(u64 rule) { return (rule ^ 0x9e3779b97f4a7c15ul) * 0xff51afd7ed558ccdul; }
+
+static ALWAYS struct known_rule *rules_of(u64 pc) {
+	return stack_tables->rules[pc * 0x9e3779b97f4a7c15ul >> 54 & (RULE_SETS - 1)];
+}
+
+/* 0: it was not looked for yet. */
+static ALWAYS u64 rule_of(u64 pc) {
+	const volatile struct known_rule *ways = rules_of(pc);
+	for (u32 i = 0; i < RULE_WAYS; i++) {
+		u64 rule = ways[i].rule;
+		if ((ways[i].check ^ disguised(rule)) == KEY(pc))
+			return rule;
+	}
+	return 0;
+}
+
+/* code.c: 0 if there is none; the number is its place and one. unwind.c */
+u32 code_of(u64 pc);
+u64 learn_rule(u64 pc);
+#endif

@@ -1,0 +1,106 @@
+//! Stacks of calls: programs whose stacks are hard to walk are as without, and what is told of a stack is so.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod common;
+
+use common::{compiled, entries, run, same_with, session_with, Folder};
+use iodock_event::stacks::frames;
+use iodock_preload::format::header;
+use iodock_preload::reader::{CallRecord, Entry};
+use iodock_preload::session::{Session, Stacks};
+use std::process::Command;
+
+/// The reads of the program's own that the other programs are compared by.
+fn reads(session: &Session) -> Vec<CallRecord> {
+    let calls = entries(session).into_iter().filter_map(|entry| match entry {
+        Entry::Call(call) if call.call.name() == "pread64" && call.requested == 4 => Some(*call),
+        _ => None,
+    });
+    calls.collect()
+}
+
+/// Of each read how many frames are told.
+fn depths(what: &str) -> Vec<usize> {
+    let (session, _folder, output) = same_with("stacks", &[what], Stacks::All);
+    let bytes: u64 = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number");
+    let reads = reads(&session);
+    assert_eq!(reads.len() as u64, bytes / 4, "{what}");
+    assert_eq!(session.counter(header::LOST_CALLS).expect("counter"), 0, "{what}");
+    reads.iter().map(|read| read.stack.as_ref().map_or(0, |stack| frames(stack).count())).collect()
+}
+
+#[test]
+fn a_plain_call_has_its_whole_stack() {
+    let depths = depths("plain");
+    // pread, read_some, main, two of libc, _start.
+    assert!(depths.iter().all(|&depth| depth >= 5), "{depths:?}");
+}
+
+#[test]
+fn anything_may_stand_in_the_base_register() {
+    // pread, read_some, with_base; with a base that leads nowhere no more.
+    assert!(depths("base").iter().all(|&depth| depth >= 3));
+}
+
+#[test]
+fn stacks_of_coroutines_and_handlers_are_unknown() {
+    assert!(depths("context").iter().all(|&depth| depth == 0));
+    // On the thread's own stack up to the kernel's frame.
+    let depths = depths("handler");
+    let (other, own) = depths.split_at(depths.len() / 2);
+    assert!(other.iter().all(|&depth| depth == 0) && own.iter().all(|&depth| depth >= 3), "{depths:?}");
+}
+
+#[test]
+fn deep_stacks_that_are_left() {
+    assert!(depths("long").iter().all(|&depth| depth >= 5));
+}
+
+#[test]
+fn threads_on_stacks_of_the_program() {
+    let depths = depths("mapped");
+    assert!(depths.contains(&0) && depths.iter().any(|&depth| depth >= 4));
+}
+
+#[test]
+fn sites_end_with_the_programs_own_code() {
+    let (session, ..) = same_with("stacks", &["plain"], Stacks::Sites);
+    let reads = reads(&session);
+    let found = reads.iter().all(|read| {
+        let frames: Vec<_> = frames(read.stack.as_ref().expect("known")).collect();
+        let (own, installed) = frames.split_last().expect("frames");
+        own.module.ends_with(b"/stacks") && installed.iter().all(|frame| frame.module.starts_with(b"/"))
+    });
+    assert!(found && !reads.is_empty());
+}
+
+/// What is hard to record is as without, also with stacks: the programs of hostile.rs and others.
+#[test]
+fn hostile_programs_with_stacks() {
+    for (name, what) in [
+        ("hostile", "jumps"),
+        ("hostile", "handlers-elsewhere"),
+        ("hostile", "close-all"),
+        ("hostile", "little-memory"),
+        ("children", "threads"),
+        ("children", "spawns"),
+    ] {
+        same_with(name, &[what], Stacks::All);
+    }
+}
+
+/// (Each has a layout of its own.)
+#[test]
+#[ignore = "part of `make test-all`: a storm of 200 runs"]
+fn a_storm_of_hostile_stacks() {
+    let folder = Folder::new();
+    let program = compiled("stacks", &folder);
+    let session = session_with(&folder, Stacks::All);
+    for what in ["base", "context", "handler", "long", "mapped"] {
+        let alone = Command::new(&program).arg(what).output().expect("the program starts");
+        for _ in 0..40 {
+            let recorded = run(&session, &program, &[what]);
+            assert_eq!((recorded.stdout, recorded.status), (alone.stdout.clone(), alone.status), "{what}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+"""Where calls come from, in recordings: lines that the sources mark, of C, C++ and Fortran."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from in_process import shown
+from iodock.program.store import Store
+from marked import CPLUSPLUS, FORTRAN, C, built, marks, share_in_chain
+from recorded import IODOCK, live, needs_gcc, record, run
+
+pytestmark = [live, needs_gcc]
+
+
+def recorded(folder: Path, program: Path, stacks: str = "all") -> Path:
+    done = record(folder, "--backend", "rewrite", "--stacks", stacks, "--", program, folder / "out")
+    assert done.returncode == 0, done.stderr
+    return folder / "run.iodock"
+
+
+@pytest.mark.parametrize("stacks", ["sites", "all"])
+@pytest.mark.parametrize(
+    "options",
+    [("-O0",), ("-O2", "-fomit-frame-pointer"), ("-O2", "-fno-omit-frame-pointer"), ("-O3", "-march=native")],
+    ids=" ".join,
+)
+def test_marked_lines_of_c_are_in_the_stacks(tmp_path: Path, options: tuple[str, ...], stacks: str) -> None:
+    program = built(tmp_path, C, "-g", *options)
+    with Store.open(recorded(tmp_path, program, stacks)) as store:
+        shares = {call: share_in_chain(store, call, line) for call, line in marks(C).items()}
+    assert shares == dict.fromkeys(marks(C), 1.0)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+@pytest.mark.parametrize("options", [("-O2",), ("-O0",)], ids=" ".join)
+def test_marked_lines_of_iostreams_are_to_be_changed(tmp_path: Path, options: tuple[str, ...]) -> None:
+    store = recorded(tmp_path, built(tmp_path, CPLUSPLUS, "-g", *options, name="marked.cc"), "sites")
+    for call, line in marks(CPLUSPLUS).items():
+        rows = shown(store, "summary", "--by", "line", "--call", call, "--file", "*/out")["rows"]
+        assert [row["line"] for row in rows] == [f"marked.cc:{line}"], call
+
+
+@pytest.mark.skipif(shutil.which("gfortran") is None, reason="needs gfortran")
+def test_marked_lines_of_fortran_are_to_be_changed(tmp_path: Path) -> None:
+    store = recorded(tmp_path, built(tmp_path, FORTRAN, "-g", "-O2", name="marked.f90"), "sites")
+    for form, line in marks(FORTRAN).items():
+        rows = shown(store, "summary", "--by", "line", "--call", "write", "--file", f"*/out.{form}")["rows"]
+        calls = {row["line"]: row["count"] for row in rows}
+        # (What the buffer still holds is written by `close`.)
+        assert calls[f"marked.f90:{line}"] >= 19 and sum(calls.values()) <= calls[f"marked.f90:{line}"] + 2
+
+
+def test_whole_stacks_go_up_to_main_and_of_threads_to_their_begin(tmp_path: Path) -> None:
+    store = recorded(tmp_path, built(tmp_path, C, "-g", "-O2"))
+    (stack,) = shown(store, "stacks", "--call", "lseek")["rows"]
+    line = marks(C)["lseek"]
+    assert (stack["line"], stack["count"]) == (f"marked.c:{line}", 20)
+    functions = [frame.split(" ")[0] for frame in stack["frames"]]
+    assert functions[1:3] == ["seek_back", "main"] and functions[-1] == "_start"
+    (stack,) = shown(store, "stacks", "--call", "pread64")["rows"]
+    assert "work" in {frame.split(" ")[0] for frame in stack["frames"]}
+
+
+def test_the_finding_names_the_line(tmp_path: Path) -> None:
+    store = recorded(tmp_path, built(tmp_path, C, "-g", "-O2"), "sites")
+    text = run([*IODOCK, "diagnose", store], tmp_path).stdout
+    assert f"marked.c:{marks(C)['fsync']} in main" in text
+
+
+def test_off_has_no_stacks(tmp_path: Path) -> None:
+    with Store.open(recorded(tmp_path, built(tmp_path, C, "-g"), "off")) as store:
+        assert store.rows("SELECT count(*) AS n FROM events WHERE stack_id IS NOT NULL") == [{"n": 0}]
+
+
+@pytest.mark.parametrize("options", [("--light",), ("--backend", "ptrace")], ids=" ".join)
+def test_who_can_not_tell_refuses(tmp_path: Path, options: tuple[str, ...]) -> None:
+    done = record(tmp_path, *options, "--stacks", "all", "--", "true")
+    assert done.returncode != 0 and "--stacks" in done.stderr
+    assert not (tmp_path / "run.iodock").exists()
