@@ -17,7 +17,7 @@ from iodock.program.relations.flames import Frame
 from iodock.shared.language import Language
 from iodock.shared.units import unit_of
 
-_ROW, _TOP = 18, 62
+_ROW, _TOP = 18, 80
 _LEAST_SHARE = 1 / 5000
 """Narrower frames would be less than a pixel wide."""
 _COLUMNS = {"time": "total_time_ns", "bytes": "read_bytes", "calls": "count"}
@@ -93,8 +93,9 @@ def _head(paths: Paths, text: Language, height: int) -> str:
  data-ask="{_xml(ask)}"><style>{_STYLE}</style>
 <rect width="100%" height="100%" fill="#fff"/>
 <text x="8" y="20" font-size="15" font-weight="bold">{_xml(titles[paths.weights[0]])}</text>
-<text x="8" y="38" class="quiet">{_xml(paths.store.name)}. {_xml(keys)}</text>
-<text x="8" y="55">
+<text x="8" y="38" class="quiet">{_xml(paths.store.name)}</text>
+<text x="8" y="55" class="quiet">{_xml(keys)}</text>
+<text x="8" y="73">
 <tspan id="search" class="key" tabindex="0" role="button">{_xml(text.gettext("Search"))}</tspan>
 <tspan id="whole" class="key" tabindex="0" role="button" dx="12">{_xml(text.gettext("Show all"))}</tspan>
 <tspan id="found" dx="12" role="status"></tspan></text>
