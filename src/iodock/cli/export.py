@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from iodock.cli.beside import say_losses, say_notes
-from iodock.cli.options import examples, filter_arguments, filters, quiet
+from iodock.cli.options import examples, filter_arguments, filters, language, quiet, spoken
 from iodock.cli.output import destination
 from iodock.shared.errors import RequestError
 
-FORMATS = ("perfetto", "speedscope", "pprof", "collapsed")
+FORMATS = ("perfetto", "speedscope", "pprof", "collapsed", "svg")
 _WEIGHTS = ("time", "bytes", "calls")
 _ENDINGS = {
     ".perfetto-trace": "perfetto",
@@ -21,9 +21,11 @@ _ENDINGS = {
     ".pb.gz": "pprof",
     ".folded": "collapsed",
     ".collapsed": "collapsed",
+    ".svg": "svg",
 }
 _BINARY = ("perfetto", "pprof")
 _EXAMPLES = (
+    "iodock export run.iodock -o run.svg",
     "iodock export run.iodock -o run.pftrace",
     "iodock export run.iodock --format pprof -o run.pb.gz",
 )
@@ -35,7 +37,7 @@ _EXAMPLES = (
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="what to write; default: what -o FILE ends in (.pftrace, .speedscope.json, .pb.gz, .folded)",
+    help="what to write; default: what -o FILE ends in (.pftrace, .speedscope.json, .pb.gz, .folded, .svg)",
 )
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
 @click.option(
@@ -45,17 +47,25 @@ _EXAMPLES = (
     "three; this one is shown first",
 )
 @filters
+@language
 @quiet
 def command(
-    store: str, form: str | None, output: str | None, weigh: str | None, quiet: bool, **values: Any
+    store: str,
+    form: str | None,
+    output: str | None,
+    weigh: str | None,
+    lang: str | None,
+    quiet: bool,
+    **values: Any,
 ) -> None:
     """Write a run for other viewers. A trace of Perfetto has each call, with its thread, file and stack.
     speedscope, pprof and collapsed stacks (for flame graphs) have sums by path. A path is program, functions,
     call and file, or without stacks program, file and call; many files of similar names are one, their
-    pattern."""
+    pattern. An SVG file is a flame graph to zoom and search in a browser."""
     from iodock.program.exports import export
     from iodock.program.relations.filters import Filters
     from iodock.program.store import Store
+    from iodock.shared.language import language_in
 
     chosen = _format(form, output)
     if chosen == "perfetto" and weigh is not None:
@@ -65,7 +75,7 @@ def command(
     asked = Filters.from_mapping(filter_arguments(values))
     with Store.open(store) as opened:
         with destination(output) as out:
-            notes = export(opened, chosen, asked, weigh, out)
+            notes = export(opened, chosen, asked, weigh, out, language_in(spoken(lang)))
         losses = opened.manifest.losses
     if not quiet:
         say_notes(notes)
