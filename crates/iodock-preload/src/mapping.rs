@@ -67,7 +67,7 @@ impl Deref for Mapping {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: mapped as long as this is. (Who cuts off a library that is in use kills what uses it, us among them.)
+        // SAFETY: the mapping lives as long as `self`. (Truncating a library in use kills the programs that use it, this one too.)
         unsafe { std::slice::from_raw_parts(self.start.cast(), self.bytes) }
     }
 }

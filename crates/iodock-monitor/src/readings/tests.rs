@@ -4,7 +4,7 @@ use super::*;
 use crate::rows::JobRow;
 use iodock_samples::sample::Evidence;
 
-/// Also for tests of steps.
+/// Used by the tests of job steps, too.
 impl Readings {
     pub fn steps_known(&self) -> usize {
         self.steps.known()

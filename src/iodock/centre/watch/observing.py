@@ -44,7 +44,7 @@ class Observer:
     _late: dict[str, int] = field(default_factory=dict)
     """Hosts whose clock is behind, and the difference, ns."""
     _reads: dict[str, set[str]] = field(default_factory=dict)
-    """By host everything that its agent ever reported: a counter that did not grow has no row."""
+    """Host -> all counters that its agent ever reported. A counter that did not grow has no row."""
     _homes: Homes = field(default_factory=Homes)
     _newest: dict[str, int] = field(default_factory=dict)
     """For hosts whose newest rows are old: the step of the last check."""
