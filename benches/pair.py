@@ -11,42 +11,42 @@ from iodock.program.casebook.case import Version
 
 FOLDER = Path(__file__).parent / "pairs"
 ALWAYS = frozenset({"any", "administrator"})
-"""Languages of advice that fit every program."""
+"""Languages of advice that fits every program."""
 KEYS = {"title", "languages", "first", "pays", "needs", "packages", "input", "before", "after", "why", "cold"}
 
 
 class PairError(Exception):
-    """A pair.toml that can't be meant."""
+    """A pair.toml with impossible or contradictory values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One fault or, where mending does not pay, one program that should be left alone."""
+    """A program with one fault, or a program that should be left alone because a correction does not pay."""
 
     name: str
     folder: Path
     title: str
     languages: frozenset[str]
-    """What the program is written in, and the I/O libraries it calls: advice may be in these."""
+    """The program's language and the I/O libraries that it calls. Advice may be for any of these."""
     first: tuple[str, ...]
-    """Rules of which one must come first; empty where mending does not pay."""
+    """The first finding must be of one of these rules. Empty where a correction does not pay."""
     pays: bool
     why: str
-    """What the mended version does, or why that does not pay."""
+    """What the corrected version does, or why a correction does not pay."""
     before: Version
     after: Version
     needs: tuple[str, ...] = ()
-    """Programs that must be there, beside compilers and what is run."""
+    """Programs that must be installed, in addition to compilers and the programs that the pair runs."""
     packages: tuple[str, ...] = ()
-    """Python packages, pinned in requirements.txt: advice may be for these, too."""
+    """Python packages, pinned in requirements.txt. Advice may be for these, too."""
     input: tuple[str, ...] | None = None
-    """Command that makes the input, in the working folder."""
+    """Command that makes the input in the working folder."""
     cold: tuple[str, ...] = ()
-    """Input that is not in the page cache when a run begins."""
+    """Input that must not be in the page cache when a run begins."""
 
     @property
     def fitting(self) -> frozenset[str]:
-        """Languages and libraries that advice may be for."""
+        """Languages and libraries for which advice fits this program."""
         return self.languages | ALWAYS | frozenset(self.packages)
 
 
@@ -56,7 +56,7 @@ def every() -> list[Pair]:
 
 
 def read(folder: Path) -> Pair:
-    """The pair in a folder. Raises PairError with the file."""
+    """The pair in a folder. Raises PairError, which names the file."""
     path = folder / "pair.toml"
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -29,24 +29,24 @@ from iodock.shared.settings import Settings
 REQUIREMENTS = FOLDER / "requirements.txt"
 SIDES = ("before", "after")
 TIMES = "times.json"
-"""Seconds of the unrecorded runs, beside the stores of the recorded ones."""
+"""Wall seconds of the unrecorded runs, and the stores of the recorded ones."""
 
 
 @dataclass
 class Measured:
-    """What the runs of one pair gave; seconds of wall time, a value for each turn."""
+    """Results of the runs of one pair. Wall seconds, one value for each turn."""
 
     pair: Pair
     alone: dict[str, list[float]] = field(default_factory=lambda: {side: [] for side in SIDES})
     recorded: dict[str, list[float]] = field(default_factory=lambda: {side: [] for side in SIDES})
     found: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {side: [] for side in SIDES})
-    """Diagnoses, as `iodock diagnose --format json` gives them; of the mended version one."""
+    """Diagnoses, as `iodock diagnose --format json` prints them. The corrected version has one."""
     skipped: str = ""
     error: str = ""
 
     @property
     def counts(self) -> bool:
-        """Whether there is something to judge."""
+        """Whether there are results to judge."""
         return not self.skipped and not self.error
 
 
@@ -55,7 +55,7 @@ def cache_folder() -> Path:
 
 
 def python_folder() -> Path:
-    """The folder of a Python that has the pairs' packages; made on first use. Raises Unrunnable."""
+    """The folder of a Python that has the pairs' packages. It is made on first use. Raises Unrunnable."""
     wanted = hashlib.sha256(REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()[:12]
     folder = cache_folder() / wanted
     if not (folder / "done").exists():
@@ -71,7 +71,7 @@ def python_folder() -> Path:
 
 
 def lacking(pair: Pair) -> list[str]:
-    """Programs that a pair needs and that are not here."""
+    """Programs that a pair needs and that are not installed."""
     versions = (pair.before, pair.after)
     wanted = [*pair.needs, *(one.compile[0] for one in versions if one.compile)]
     wanted += [one.run[0] for one in versions if not one.run[0].startswith("./")]
@@ -79,7 +79,8 @@ def lacking(pair: Pair) -> list[str]:
 
 
 def measure(pair: Pair, folder: Path, stores: Path, turns: int) -> Measured:
-    """Runs a pair in FOLDER, records it into STORES (both new); the answer says what is missing or failed."""
+    """Runs a pair in FOLDER and records it into STORES (both are new). The result says what is missing or
+    failed."""
     measured = Measured(pair)
     try:
         _measure(measured, prepared(pair, folder / "work"), stores, turns)
@@ -91,7 +92,7 @@ def measure(pair: Pair, folder: Path, stores: Path, turns: int) -> Measured:
 
 
 def diagnosed_again(pair: Pair, stores: Path) -> Measured:
-    """What was measured and recorded into STORES before, with diagnoses of now."""
+    """Results that an earlier run measured and recorded into STORES, with new diagnoses."""
     measured = Measured(pair)
     if (stores / TIMES).exists():
         measured.alone = json.loads((stores / TIMES).read_text(encoding="utf-8"))
@@ -102,10 +103,10 @@ def diagnosed_again(pair: Pair, stores: Path) -> Measured:
 
 
 def prepared(pair: Pair, work: Path) -> Place:
-    """WORK (new) with a pair's programs, compiled, and their input. Raises Failed, Unrunnable."""
+    """WORK (new) with a pair's compiled programs and their input. Raises Failed, Unrunnable."""
     if missing := lacking(pair):
         raise Unrunnable(f"no {', '.join(missing)}")
-    # In scripts, too, `python3` is the one with the pairs' packages, or else the one that runs this.
+    # In scripts, `python3` must also be the Python with the pairs' packages, or else the one that runs this.
     python = python_folder() if pair.packages else Path(sys.executable).parent
     variables = {"PATH": f"{python}:{os.environ['PATH']}"}
     shutil.copytree(pair.folder, work)
@@ -119,7 +120,7 @@ def prepared(pair: Pair, work: Path) -> Place:
 
 def _measure(measured: Measured, place: Place, stores: Path, turns: int) -> None:
     versions = {"before": measured.pair.before, "after": measured.pair.after}
-    # What is read for the first time (programs, libraries, input) is read before anything is measured.
+    # The first run reads programs, libraries and input into the cache, before anything is measured.
     printed = {side: place.run(versions[side].run, side)[1] for side in SIDES}
     if printed["before"] != printed["after"]:
         raise Failed("the two versions print different results")
@@ -138,23 +139,24 @@ def _diagnose(measured: Measured, stores: Path) -> None:
         for turn in range(1, len(measured.alone[side]) + 1):
             store = stores / f"{side}-{turn}.iodock"
             measured.recorded[side].append((read_manifest(store).wall_ns or 0) / 1e9)
-            # Of the mended version only what is left is wanted, which is the same each time.
+            # Of the corrected version only the remaining findings are needed, and these are the same in each
+            # turn.
             if side == "before" or turn == 1:
                 measured.found[side].append(diagnosis(store))
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a pair's programs run, and in what state each of them finds it."""
+    """Folder in which a pair's programs run. Each run finds it in the same state."""
 
     work: Path
     made: frozenset[str]
-    """What lay there at first: all else is taken away after each run."""
+    """The files that were there at first. All others are removed after each run."""
     cold: tuple[str, ...]
     variables: Mapping[str, str]
 
     def run(self, command: Sequence[str], what: str) -> tuple[float, str]:
-        """Seconds, and what it printed. Raises Failed."""
+        """Wall seconds, and the output. Raises Failed."""
         for name in self.cold:
             with (self.work / name).open("rb") as file:
                 os.fsync(file.fileno())
@@ -173,10 +175,11 @@ class Place:
 
 
 def _at_highest_priority() -> None:
-    """Where that is allowed, as root: other users' programs then take next to nothing of a run's time."""
+    """Raises the priority where that is allowed (as root). Programs of other users then take little of a
+    run's time."""
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, -20)
-        # Where sessions share the processors, priority counts only within one of them: sched(7), autogroup.
+        # Where sessions share the processors, priority counts only within a session: sched(7), autogroup.
         Path("/proc/self/autogroup").write_text("-20", encoding="ascii")
 
 
@@ -185,7 +188,8 @@ def iodock() -> str:
 
 
 def diagnosis(store: Path) -> dict[str, Any]:
-    """What `iodock diagnose --format json` says, without the seconds that another start of Python takes."""
+    """The output of `iodock diagnose --format json`, in this process, which saves the start of another
+    Python."""
     with Store.open(store) as opened:
         text = diagnosis_json(diagnose(opened, Settings()), language_in("en"))
     found: dict[str, Any] = json.loads(text)

@@ -28,7 +28,8 @@ from iodock.simulation.history import _TARGETS, _job_io
 SECOND = 1_000_000_000
 STEP = 10 * SECOND
 AFTER = 7 * SECOND
-"""A round's multiple, as `Watching.running` looks: by then the round is in the store."""
+"""Time from the end of a round until it is judged, as in `Watching._until_next`. By then the round is in the
+store."""
 METADATA = 4
 TARGETS_OF_A_JOB = 4
 MOST_SHARE = 0.05
@@ -48,7 +49,7 @@ class Site:
         self.columns = [field.name for field in _job_io()]
 
     def write(self, end: int, is_overloaded: bool) -> None:
-        """One round."""
+        """Writes one round."""
         begin, new = end - STEP, []
         tables = (
             ("targets", list(self._machines(begin, end, is_overloaded)), _TARGETS),

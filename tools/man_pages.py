@@ -23,7 +23,8 @@ SITE = "Manual of iodock"
 
 
 def escaped(text: str) -> str:
-    """TEXT as roff shows it: a line that begins with a dot or quote would be a command of its own."""
+    """TEXT in a form that roff prints unchanged: roff would take a line that begins with a dot or quote for a
+    command."""
     shown = text.replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^([.'])", r"\\&\1", shown, flags=re.MULTILINE)
 
@@ -49,7 +50,7 @@ def paragraphs(text: str) -> str:
 
 
 def listed(records: Iterable[tuple[str, str]]) -> str:
-    """Names in bold, each with what it is below it."""
+    """Names in bold, each with its description below it."""
     return "".join(f".TP\n\\fB{escaped(name)}\\fR\n{escaped(text)}\n" for name, text in records)
 
 
@@ -78,7 +79,7 @@ def page(command: click.Command, context: click.Context) -> str:
 
 
 def summary(command: click.Command) -> str:
-    """The first sentence of its help, in one line."""
+    """The first sentence of the command's help, in one line."""
     text = command.short_help or " ".join((command.help or "").split("\n\n")[0].split())
     return re.split(r"(?<=[a-z)])\.(?:\s|$)", text, maxsplit=1)[0].rstrip(".")
 
@@ -91,14 +92,14 @@ def inner_commands(command: click.Command, context: click.Context) -> list[tuple
 
 
 def pages(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:
-    """(File's name, text) of this command and all below it."""
+    """(Name of the file, text) of this command and all its subcommands."""
     yield f"{context.command_path.replace(' ', '-')}.1", page(command, context)
     for name, one in inner_commands(command, context):
         yield from pages(one, click.Context(one, info_name=name, parent=context))
 
 
 def agent_page(program: str) -> str:
-    """The agent's own help, as it stands. Raises OSError and CalledProcessError."""
+    """The agent's own help, unchanged. Raises OSError and CalledProcessError."""
     help = subprocess.run([program, "--help"], capture_output=True, text=True, check=True, timeout=30).stdout
     shown = f".nf\n{escaped(help)}\n.fi"
     return (

@@ -24,7 +24,7 @@ class StraceLog:
         self.execute(program)
 
     def call(self, text: str, microseconds: int = 10, pause: int = 2) -> None:
-        """One call of the current process, and a pause after it."""
+        """Writes one call of the current process. The next call begins after the pause."""
         self.lines.append(f"{self.pid} {_seconds(self.now)} {text} <{_seconds(microseconds)}>")
         self.now += microseconds + pause
 

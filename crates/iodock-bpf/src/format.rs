@@ -143,7 +143,8 @@ pub mod plan {
     pub const SUBMITS: u64 = 128;
     /// It opens a file: the sixth argument is the file's mode.
     pub const OPENS: u64 = 1 << 32;
-    /// Up to three pieces of memory from here on, a byte each: kind 5 bits, argument 3 bits.
+    /// First bit of the descriptions of up to three pieces of memory. Each takes a byte: 5 bits for the kind,
+    /// 3 bits for the argument.
     pub const PIECES: u32 = 8;
     pub const MOST_PIECES: usize = 3;
 }

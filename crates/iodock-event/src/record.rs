@@ -299,7 +299,7 @@ impl Clock {
     }
 }
 
-/// Why a source cannot be read, or not any further. `hint` says what to do.
+/// Why a source cannot be read at all, or only up to here. `hint` says what to do.
 #[derive(Clone, Debug)]
 pub struct SourceError {
     pub file: String,

@@ -87,7 +87,8 @@ impl Input {
         Ok(input)
     }
 
-    /// Continues with a reader that includes the head again and restores the log that was `pasted`.
+    /// Continues with a reader that starts at the head again and restores the log, which other tools have
+    /// changed as `pasted` describes.
     pub(crate) fn clean(&mut self, pasted: Pasted) -> Result<(), SourceError> {
         let (file, losses) = (Arc::clone(&self.file), Arc::clone(&self.losses));
         let cleaned = Cleaned::new(self.take_reader(), pasted, file, self.first_line, losses);

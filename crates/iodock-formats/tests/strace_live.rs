@@ -1,5 +1,5 @@
 //! Compares logs of the strace installed here with the table that the same strace prints (`-C`). Passes with
-//! a note where there is no strace or it may not trace.
+//! a note if strace is not installed or must not trace.
 
 mod support;
 

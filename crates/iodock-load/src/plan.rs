@@ -37,7 +37,7 @@ fn one() -> u32 {
 pub struct Step {
     /// Returned with the result.
     pub id: u64,
-    /// On each rank.
+    /// Number of processes on each rank.
     pub processes: u32,
     /// After this time a phase ends, with what was done so far.
     pub limit_seconds: f64,

@@ -77,7 +77,7 @@ ALWAYS void leave_level(struct state *state, u32 level) {
 }
 
 ALWAYS void leave(struct state *state, u32 level, const struct place *here) {
-	/* (Another coroutine may have abandoned this record, and be writing one.) */
+	/* (Another coroutine may have abandoned this record and may now be writing its own.) */
 	if (likely(writer_on(state, level) == (u64)here))
 		leave_level(state, level);
 	if (unlikely(!level && state->flight == ((u64)here | WRITES)))

@@ -52,7 +52,8 @@ static const struct module *module_of(const u8 *id, u32 bytes) {
 	return 0;
 }
 
-/* The trampolines refer to addresses in the module as if it were DISTANCE above. */
+/* The trampolines contain addresses in the module, relative to their own place. They are FARTHER bytes
+ * below the place for which these were computed, so FARTHER is added to each. */
 static void correct(u8 *trampolines, const struct module *module, s64 farther) {
 	const u32 *moved = (const u32 *)((const struct site *)(module + 1) + module->sites);
 	for (u32 i = 0; i < module->moved; i++)

@@ -206,8 +206,8 @@ u64 copy_in(void *to, const void *from, u64 count) {
 	return failed(result) ? 0 : (u64)result;
 }
 
-/* The same for a path, page by page, because the page after its end may be unmapped. `to` has space for
- * PATH_LIMIT + 1. */
+/* Copies a path as copy_in does, but page by page, because the page after the path's end may be unmapped.
+ * `to` has space for PATH_LIMIT + 1. */
 int copy_path(u8 *to, const u8 *from) {
 	for (u64 done = 0; done < PATH_LIMIT;) {
 		u64 count = 4096 - ((u64)(from + done) & 4095);

@@ -91,7 +91,7 @@ struct header {
 	u64 trace_what;   /* before which execs a thread asks to be traced: enum trace */
 	u32 trace_asking; /* the thread that asks, 0: none. A futex */
 	u32 recorder;     /* its process */
-	u64 id_space;     /* where its process id is one: the inode of /proc/self/ns/pid */
+	u64 id_space;     /* the recorder's PID namespace: the inode of /proc/self/ns/pid */
 	u64 head_bytes;   /* of the file, that every process maps */
 	u32 owner;	  /* the recorder's user: the owner of the texts' files */
 	u32 counts;	  /* does the kernel count the calls that read and write, and no others? */

@@ -24,7 +24,7 @@ mod bare {
             return 2;
         }
         pointers.push(ptr::null());
-        // SAFETY: the child only makes system calls on memory made before.
+        // SAFETY: the child only makes system calls, on memory that was allocated before the fork.
         unsafe {
             let child = libc::fork();
             if child == 0 {

@@ -44,7 +44,7 @@ pub struct Taken {
     pub store: PathBuf,
     /// Lock shared by all recorders of the store; None if the file system has no locks.
     pub folder: Option<File>,
-    /// Created by us, not joined.
+    /// This recorder created the store; otherwise it joined one.
     pub created: bool,
     pub way: Way,
 }
@@ -156,7 +156,8 @@ fn has_room_for(store: &Path, launch: &Launch) -> bool {
     false
 }
 
-/// A rank that records again, or a launch that happens to have the name of an interrupted one.
+/// Whether the store already has a part of this rank. This happens if a rank records again, or if a launch
+/// has the name of an interrupted one by chance.
 fn has_part(store: &Path, rank: i32) -> bool {
     let ours = format!("rank-{rank:05}-");
     let Ok(entries) = fs::read_dir(store.join("journal")) else { return false };

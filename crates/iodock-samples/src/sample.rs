@@ -184,7 +184,7 @@ pub enum Evidence {
     Server,
     /// The scheduler put the processes into the job's cgroup.
     Cgroup,
-    /// The processes' environment contains it, which users can change.
+    /// The processes' environment contains the job's id. Users can change it.
     Environment,
     /// No job: user, login session and command.
     Session,

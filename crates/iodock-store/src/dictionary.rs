@@ -12,7 +12,7 @@ const MANY_SLOTS: usize = 1 << 18;
 enum Lookup {
     /// Index + 1 by value; 0: none.
     Table(Vec<u32>),
-    /// Open addressing: index + 1; the value is in `keys`.
+    /// A hash table with open addressing. Each slot is an index + 1 (0: empty), and the value is in `keys`.
     Hashed(Vec<u32>),
 }
 

@@ -74,7 +74,7 @@ def _lines(follower: Follower, text: Language, width: int, height: int) -> list[
 def _draw(
     found: Callable[[], Follower | None], text: Language, fd: int, wait: Callable[[float], bool]
 ) -> None:
-    """Redraws until WAIT returns that it is over."""
+    """Redraws until WAIT returns true: the recording is over."""
     from iodock.cli.block import Block
     from iodock.shared.text import cells
 

@@ -38,7 +38,7 @@ _VERBS = {
     "token": ("iodock.cli.monitor_serve", "token"),
     "top": ("iodock.cli.monitor_top", "top"),
 }
-"""Name -> module, and the command in it."""
+"""Name of a command -> its module, and its function there."""
 
 
 class _Verbs(click.Group):

@@ -190,8 +190,8 @@ class Screen:
         return top_table(rows, heading, self.text, width, height)
 
     def health(self) -> str:
-        """A line about the present state of the servers; empty in a replay, and if the store does not
-        know."""
+        """A line about the present state of the servers. Empty in a replay, and if the store has no such
+        information."""
         from iodock.centre.views.verdicts import health_line
 
         if self.at_ns is not None:

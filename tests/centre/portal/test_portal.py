@@ -41,7 +41,7 @@ FOR_OPERATORS = ("/machines", "/agents")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """With tokens, two jobs, and a metadata server with 500 waiting requests."""
+    """A portal with tokens, two jobs, and a metadata server with 500 waiting requests."""
     folder = tmp_path_factory.mktemp("portal")
     access, secrets = with_tokens(folder)
     with portal(folder / "store", access) as server:

@@ -1,4 +1,4 @@
-"""Findings in probe histories: made-up ones with known problems, and ones without."""
+"""Findings in synthetic probe histories, with known problems and without problems."""
 
 from __future__ import annotations
 

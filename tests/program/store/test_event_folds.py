@@ -304,7 +304,8 @@ def test_damage_that_both_take_is_read_alike(run: Path, tmp_path: Path) -> None:
                 different += bool(
                     store.rows("SELECT 1 FROM (FROM folded_rows EXCEPT FROM asked_rows) LIMIT 1")
                 )
-    # Runs of numbers have no checksum. If a run is longer than possible, readers differ in their results.
+    # Run-length encoded numbers have no checksum. If a damaged run is longer than possible, the results of
+    # the two readers may differ.
     assert taken > 20 and different <= 0.05 * taken
 
 

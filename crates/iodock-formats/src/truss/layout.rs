@@ -71,7 +71,7 @@ fn never_falls(rows: &[Prefix]) -> bool {
     falls == 0 && grows && steps * 4 <= rows.len()
 }
 
-/// Is the second column the growth of the first since the thread's previous line?
+/// Whether the second column is the growth of the first since the thread's previous line.
 fn second_is_difference(rows: &[Prefix]) -> bool {
     let mut last: FxHashMap<(Option<u32>, Option<u32>), i64> = FxHashMap::default();
     let (mut fits, mut moved, mut all) = (0, 0, 0);
@@ -100,7 +100,7 @@ pub struct Evidence {
     pub own: usize,
     /// Lines in a form that only other tracers print.
     pub foreign: usize,
-    /// Lines of the table of `-c`.
+    /// Lines of the table that `-c` prints.
     pub table: usize,
     pub lines: usize,
 }

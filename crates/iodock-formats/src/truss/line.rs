@@ -163,7 +163,7 @@ fn ends_silently(name: &[u8]) -> bool {
     )
 }
 
-/// `3`, `0xFEFA0000`, `3 [4]`, `0 [ 28116 ]`, `SIGINT`.
+/// The result at the end of a call's line, such as `3`, `0xFEFA0000`, `3 [4]`, `0 [ 28116 ]` or `SIGINT`.
 #[inline]
 fn result(text: &[u8]) -> Option<Ending<'_>> {
     let Some((value, length)) = integer(text) else {

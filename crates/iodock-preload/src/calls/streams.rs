@@ -76,7 +76,7 @@ pub struct Streams {
     pub damaged: u64,
     /// Bytes read so far.
     pub done: u64,
-    /// Read, and kept for reuse.
+    /// A buffer that was read to its end and is kept for reuse.
     spare: Vec<u8>,
 }
 

@@ -14,7 +14,8 @@ struct Map {
     file: Option<Rc<File>>,
 }
 
-/// The file's map as created; parts of it, and copies in children, refer to it.
+/// The mapping of a file as the program created it. Its remaining parts, and their copies in child processes,
+/// refer to it.
 struct File {
     made: FileMap,
     number: std::cell::Cell<Option<u32>>,

@@ -151,7 +151,7 @@ class Alongside:
 
     @cached_property
     def _host(self) -> str | None:
-        """The recording's machine in its agent's notation: with or without the domain."""
+        """The recording's machine under the name that its agent uses, with or without the domain."""
         run = self.run
         if not run.hosts:
             return None

@@ -41,7 +41,7 @@ def _per_mib(one: Observation) -> float | None:
 
 
 class Usual:
-    """Usual values of one server. Amounts that are not kept have none."""
+    """Usual values of one server. Only the amounts in `_KEPT` have one."""
 
     _KEPT = (
         *("handled", "moved", "waiting", "wait", "operation", "operation-mib", "threads", "load", "probe"),

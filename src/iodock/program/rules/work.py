@@ -10,8 +10,8 @@ from iodock.program.rules.facts import Facts
 from iodock.shared.engine.sql import quoted
 
 MOST_CALL_NS = 1500
-"""A library's maximum work around one call, which is saved with the call: flushing a buffer, switching to
-native code. Longer pauses are computing."""
+"""The longest work of a library around one call, such as flushing a buffer or switching to native code. This
+time is saved if the call is. A longer pause is computing."""
 MOST_PAUSE_NS = 250_000
 """The same between two calls on a file that is opened for each piece: a library reads a header, builds its
 objects, encodes a chunk. That takes tens of microseconds in Python and Java, and hundreds in HDF5 or

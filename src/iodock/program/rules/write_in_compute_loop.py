@@ -61,7 +61,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 # The cost is the typical time, so that a few writes that waited or were interrupted do not make all of them
 # expensive. Other calls count only if they fall into the time of the writes, since other steps of the run are
-# separate. What tracing adds to a call is not computing, so pauses shorter than that show nothing.
+# separate. The time that tracing adds to a call is not computing, so a pause that is not longer is no
+# evidence of computing.
 def _sql(facts: Facts, settings: Settings) -> str:
     first, step = facts.store.manifest.first_ts or 0, max(1, (facts.wall_ns or 0) // MOMENTS)
     return f"""WITH chosen AS (SELECT w.*, (w.first_ts - {first}) // {step} AS since,

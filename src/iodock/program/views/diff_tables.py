@@ -61,7 +61,7 @@ def table(
         return None
     is_sure = any(cells(line.change, line.measure, text).sure for line in lines)
     with_calls = any(line.calls is not None for line in lines)
-    # With sums in the scale, the bars of single rows would be too short.
+    # If totals determined the scale, the bars of single rows would be too short.
     most = max((_largest(line.change) for line in lines if line.kind != "total"), default=0.0)
     body = [_row(line, most, logarithmic, with_calls, is_sure, text) for line in lines]
     caption = tag(

@@ -56,7 +56,7 @@ pub struct Following<'a> {
     reader: Reader<'a>,
     watch: Watch<'a>,
     queue: Queue,
-    /// Records taken but not handed over yet, since that time.
+    /// Records that were taken but not handed over yet. `begun`: time of the last handover.
     round: Round,
     begun: u64,
     pulse_ms: i32,

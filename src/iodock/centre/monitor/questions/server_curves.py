@@ -63,7 +63,8 @@ def over_time(store: MonitorTables, host: str, within: Span, until: int, sample_
 
 def known_steps(readings: list[int], within: Span, sample_ns: int) -> set[int]:
     """Steps with known values. READINGS: steps that have a reading, ascending. If samples are longer than
-    steps, the steps between two samples are known; if samples are missing, they are not."""
+    steps, the steps between two adjacent samples are known, too. Steps in a gap where samples are missing are
+    not known."""
     found, pairs = set(readings), list(pairwise(readings))
     usual = median_low(after - before for before, after in pairs) if pairs else 1
     apart = max(sample_ns, within.step * usual if usual > 1 else 0)

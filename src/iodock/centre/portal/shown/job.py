@@ -85,7 +85,7 @@ _COUNTED = ("read_bytes", "write_bytes", "metadata")
 
 
 def lived(question: Question, job: OneJob) -> OneJob:
-    """With the period in which it was active. Raises NotThere."""
+    """JOB with the period in which it was active. Raises NotThere."""
     end = question.asked.end or question.asked.now - LAG_S * SECOND
     looked_at = span(end - _LOOKED_BACK, end, question.store.catalogue)
     moments = questions.extent(question.store, job, looked_at)

@@ -74,7 +74,7 @@ def fault_of(value: float, unit: Unit, seconds: float | None = None) -> Fault | 
 
 
 def _trimmed(cell: Cell, doubts: Doubts) -> Cell:
-    """CELL without other impossible fields; its value is kept."""
+    """CELL without impossible fields. Its value was checked before."""
     wrong = [name for name in ("minimum", "maximum") if _is_wrong_rate(getattr(cell, name), cell.unit)]
     wrong += [name for name in ("volume_bytes", "size_bytes") if (getattr(cell, name) or 0) > MOST_WHOLE]
     wrong += [name for name in ("processes", "nodes") if (getattr(cell, name) or 0) > MOST_PROCESSES]

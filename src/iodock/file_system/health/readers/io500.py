@@ -41,7 +41,7 @@ _HINT = "name the folder that holds result_summary.txt, as io500 wrote it"
 
 
 def sniff(source: Source) -> float:
-    """Certain for a folder with a result, and for either of its files."""
+    """High for a folder with a result, and for either of its two files."""
     if source.path.is_dir():
         return 0.95 if _inside(source.path) else 0.0
     start = source.start

@@ -222,7 +222,7 @@ def _bin_range(size: int) -> str:
 
 
 def _place(size: int) -> float:
-    # Empty calls are drawn one octave left of the single byte.
+    # The axis is logarithmic and has no 0. Calls of 0 bytes are drawn at half a byte.
     return float(size) if size > 0 else 0.5
 
 

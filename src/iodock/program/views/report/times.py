@@ -18,7 +18,7 @@ TIMELINE_ASKED = (
     "interval", "spread_read_bytes", "spread_written_bytes", "read_count", "write_count",
     "spread_read_time_ns", "spread_write_time_ns",
 )  # fmt: skip
-"""Columns of the analyses that are drawn as TIMELINE_COLUMNS."""
+"""Columns of the analyses from which the columns of TIMELINE_COLUMNS are drawn, in the same order."""
 _MOST_OF_SOURCE = {"pressure": 2, "llite": 4, "mountstats": 4, "diskstats": 3, "loadavg": 1}
 """Number of series drawn for each source; the sources that best explain waiting come first."""
 _TELLING = {

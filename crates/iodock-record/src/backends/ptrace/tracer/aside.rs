@@ -217,7 +217,7 @@ impl Tracer<'_> {
     }
 
     /// Whether the thread is about to execute a program whose privileges would be lost under an unprivileged
-    /// tracer. It did not request tracing, so it is detached instead.
+    /// tracer. The thread did not request tracing, so it is detached instead.
     pub(super) fn would_lose_rights(&mut self, slot: usize, tid: u32) -> bool {
         if self.privileged {
             return false;
