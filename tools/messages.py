@@ -63,8 +63,9 @@ def texts_of(kind: str, path: Path) -> Iterator[str | tuple[str, str]]:
 
 
 def python_texts(tree: ast.AST) -> Iterator[str | tuple[str, str]]:
-    """Texts given as they are, or by `A if ... else B`. Babel's own reader would take `"name"` of
-    `gettext(WORDS["name"])` for one, and put A and B together."""
+    """The texts in calls of KEYWORDS. Each is a literal or an `A if ... else B` of literals. Babel's own
+    reader is not used: it would take the `"name"` of `gettext(WORDS["name"])` for a text, and join A and
+    B."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or called(node) not in KEYWORDS or not node.args:
             continue

@@ -258,9 +258,9 @@ def plot5(slow: bool) -> Callable[[], Iterable[str]]:
 
 
 def super_kamiokande(stage: str, scale: int = 50) -> Callable[[], Iterable[str]]:
-    """Tables 4.4.3 to 4.4.5, 1/SCALE of the calls on 1/SCALE of the file: 50 times the file is read, 1.5
-    lseeks a read (`before`); the header copied: half the bytes, 2 lseeks a read (`header`); no tellg, no
-    seeks, each byte read once (`after`). The run took 400 s before."""
+    """Tables 4.4.3 to 4.4.5, with 1/SCALE of the calls and of the file. `before`: the program reads 50 times
+    the file's bytes, with 1.5 lseeks for each read; this run took 400 s. `header`: the header is copied,
+    which halves the bytes; 2 lseeks for each read. `after`: no tellg and no seeks; each byte is read once."""
     lseek_s, reads, read_s, wall = {
         "before": (25.6, 3_092_219, 35.0, 400.0),
         "header": (31.0 * 25.6 / 46.1, 1_546_000, 35.0 * 25.7 / 48.0, 360.0),
