@@ -244,6 +244,7 @@ KERNEL = {
 PACKAGE = (
     "centre/portal/rendering.py",
     "shared/language.py",
+    "program/exports/flame_svg.py",
     "program/views/",
     "file_system/views/",
     "centre/views/",

@@ -8,6 +8,7 @@ enum { RTLD_LAZY = 1, RTLD_NOLOAD = 4, IS_LOADED = 1, IS_DYNAMIC = 2, CALLERS = 
 #define VERSIONS_DEFINED 0x6ffffffc
 
 WEAK void *dlopen(const char *path, int how);
+WEAK int dlclose(void *library);
 /* Of <link.h> and <elf.h>. */
 struct segment { u32 kind, flags; unsigned long offset, at, physical, file_bytes, bytes, alignment; };
 struct loaded { unsigned long at; const char *path; const struct segment *segments; unsigned short count; };
@@ -92,6 +93,17 @@ static void *find_in(const char *path, const char *name) {
 	return opened ? dlsym(opened, name) : 0;
 }
 
+/* A module that calls may be unloaded as without us; the library that it is bound to stays. */
+static void *find_from(const char *path, const char *name, const void *own) {
+	void *opened = *path && dlopen && dlsym && dlclose ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : 0, *found = opened ? dlsym(opened, name) : 0;
+	struct module module;
+	if (found && found != own && find_module(&module, found))
+		find_in(module.path, name);
+	if (opened)
+		dlclose(opened);
+	return found == own ? 0 : found;
+}
+
 static void *find_in_family(const char *family, const char *name, const void *own) {
 	void *found = 0;
 	for (u32 before = 0; !found && dl_iterate_phdr; before++) {
@@ -113,8 +125,7 @@ static void *find_for(const char *family, const void *address, const char *name,
 	void *next = dlsym ? dlsym(RTLD_NEXT, name) : 0, *needed = 0;
 	next = next == own ? 0 : next;
 	if (find_module(&module, address))
-		needed = find_in(module.path, name);
-	needed = needed == own ? 0 : needed;
+		needed = find_from(module.path, name, own);
 	if (next && needed && next != needed && find_module(&module, needed) && module.is_versioned && find_module(&other, next) &&
 	    begins_with(file_name(other.path), family))
 		return needed;

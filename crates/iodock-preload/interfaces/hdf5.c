@@ -9,7 +9,7 @@ static struct caller *last;
 
 enum { FILE_KIND, OBJECT_KIND, DATA_KIND, MANY_KIND, WRITES_CHUNK_KIND, READS_CHUNK_KIND, VALUE_KIND, PLAIN_KIND, RELEASES_KIND };
 #define IDENTIFIER_LEAST (1l << 32)
-enum { ALL = 0, IS_FILE = 1, IS_DATASET = 5, KIND_AT = 56, CHUNKED = 2, DIMENSIONS_MOST = 32, FILTERS_MOST = 8, NAME_MOST = 1024 };
+enum { ALL = 0, IS_FILE = 1, IS_DATASET = 5, KIND_AT = 56, CHUNKED = 2, VIRTUAL = 3, DIMENSIONS_MOST = 32, FILTERS_MOST = 8, NAME_MOST = 1024 };
 /* Kinds of types. */
 enum { TEXTS = 3, COMPOUND = 6, REFERENCE = 7, VARYING = 9, ARRAY = 10 };
 #define BETWEEN 31 /* a control character, which names seldom have */
@@ -158,12 +158,13 @@ static void put_filters(const struct library *library, struct text *to, word how
 	}
 }
 
-/* Layout, bytes of an element, extent, chunk, filters. */
+/* Layout, bytes of an element, extent, chunk, filters. A virtual one's extent is not asked: HDF5 would open the files that it is made of. */
 static void put_dataset(const struct library *library, struct text *to, word dataset) {
 	static const char *const layouts[] = {"compact", "contiguous", "chunked", "virtual"};
 	unsigned long numbers[DIMENSIONS_MOST];
-	word how = ASK(H5Dget_create_plist, dataset, 0, 0), type = ASK(H5Dget_type, dataset, 0, 0), space = ASK(H5Dget_space, dataset, 0, 0);
+	word how = ASK(H5Dget_create_plist, dataset, 0, 0), type = ASK(H5Dget_type, dataset, 0, 0);
 	int layout = how > 0 ? (int)ASK(H5Pget_layout, how, 0, 0) : -1, count = 0;
+	word space = layout == VIRTUAL ? UNKNOWN : ASK(H5Dget_space, dataset, 0, 0);
 	if (layout >= 0 && layout < 4)
 		put_text(to, layouts[layout]);
 	put_between(to);
@@ -190,13 +191,15 @@ static void put_dataset(const struct library *library, struct text *to, word dat
 
 enum { TEXT_MOST = 3 * NAME_MOST };
 
-/* Its file; of a data set also its name there, and how it lies in the file. */
-static void describe(const struct library *library, word object, char *place) {
+/* Its file; of a data set also its name there, and how it lies in the file. One without a name is not asked for it: HDF5 would look through the
+ * whole file. */
+static void describe(const struct library *library, word object, int is_named, char *place) {
 	struct text text = {place, place + TEXT_MOST};
 	put_name(library, &text, object, 1);
 	if ((int)ASK(H5Iget_type, object, 0, 0) == IS_DATASET) {
 		put_between(&text);
-		put_name(library, &text, object, 0);
+		if (is_named)
+			put_name(library, &text, object, 0);
 		put_between(&text);
 		put_dataset(library, &text, object);
 	}
@@ -204,12 +207,12 @@ static void describe(const struct library *library, word object, char *place) {
 }
 
 /* What a call that has succeeded says; gives the text that goes with it, 0 for none. */
-static const char *note(const struct library *library, u32 kind, const word *given, word *facts, char *place) {
+static const char *note(const struct library *library, u32 number, u32 kind, const word *given, word *facts, char *place) {
 	switch (kind) {
 	case FILE_KIND:
 		return (const char *)given[0];
 	case OBJECT_KIND:
-		describe(library, facts[HANDLE], place);
+		describe(library, facts[HANDLE], number != NUMBER_H5Dcreate_anon, place);
 		return place;
 	case VALUE_KIND:
 		facts[BYTES] = moved_of_attribute(library, given[0], given[1]);
@@ -260,7 +263,7 @@ static __attribute__((noinline)) word hand_on(u32 number, u32 kind, const char *
 		if (gives_object)
 			facts[HANDLE] = result;
 		iodock_within.layer = OWN_CALLS, iodock_within.frame = (void *)-1l;
-		told = note(&library, kind, given, facts, text);
+		told = note(&library, number, kind, given, facts, text);
 	}
 	if (facts[HANDLE] != UNKNOWN)
 		facts[HANDLE] = of_library(&library, facts[HANDLE]);

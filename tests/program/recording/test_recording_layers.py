@@ -190,6 +190,39 @@ def test_two_libraries_in_one_process_are_kept_apart(tmp_path: Path) -> None:
     assert {row["name"] for row in files} == {"one.h5", "two.nc"}
 
 
+def test_what_hdf5_would_have_to_look_for_is_not_asked(tmp_path: Path) -> None:
+    program = built(tmp_path, "layers_unasked.c", "hdf5-serial")
+    plain = run([program], tmp_path)
+    assert plain.stdout == "source opened\n"
+    done = record(tmp_path, "--", program)
+    assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
+    (calls,) = asked(
+        tmp_path,
+        """SELECT count(*) AS made,
+        (SELECT count(*) FROM events e JOIN interface_calls k ON k.id = e.interface_call_id
+          WHERE k.call = 'H5Dcreate_anon') AS inside
+        FROM interface_calls WHERE call = 'H5Dcreate_anon'""",
+    )
+    assert calls["made"] == 1 and calls["inside"] < 20
+
+
+def test_a_module_that_calls_hdf5_can_be_unloaded(tmp_path: Path) -> None:
+    built(tmp_path, "layers_unasked.c", "hdf5-serial", "-DPLUGIN", "-shared", "-fPIC")
+    program = tmp_path / "twice.py"
+    program.write_text(
+        "import _ctypes, ctypes\n"
+        "for _ in range(2):\n"
+        "    plugin = ctypes.CDLL('./layers_unasked')\n"
+        "    print(plugin.times())\n"
+        "    _ctypes.dlclose(plugin._handle)\n"
+    )
+    plain = run([sys.executable, program], tmp_path)
+    assert plain.stdout == "1\n1\n", plain.stderr
+    done = record(tmp_path, "--interfaces", "always", "--", sys.executable, program)
+    assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
+    assert told(tmp_path, "HDF5")["H5Fcreate"] == (2, 0)
+
+
 def test_a_program_without_such_libraries_is_not_given_ours(tmp_path: Path) -> None:
     environment = {**os.environ, "LD_PRELOAD": ""}
     record(tmp_path, "--", "sh", "-c", "echo $LD_PRELOAD > preloaded", env=environment)
