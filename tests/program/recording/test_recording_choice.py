@@ -214,7 +214,7 @@ def test_a_program_with_reads_of_its_own_is_recorded_from_outside(tmp_path: Path
     program, way = with_own_calls(tmp_path, "-DNUMBER=0", "-DEXPECTED=1000"), from_outside()
     captured, said = recorded(tmp_path, program)
     assert (captured["how"], captured["why"]) == (way, "own-calls")
-    assert f"note: recorded by {way}: the program makes system calls itself" in said
+    assert f"note: recorded by {way}: the program makes system calls without the C library" in said
     # An explicit rewrite is used.
     captured, _ = recorded(tmp_path, "--backend", "rewrite", program)
     assert (captured["how"], captured["why"]) == ("rewrite", "asked")
