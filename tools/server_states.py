@@ -1,9 +1,10 @@
 """Judges the classifier of servers' states by synthetic runs whose truth is known, and prints a table of
 what was so and what was said.
 
-    PYTHONPATH=src .venv/bin/python tools/server_states.py              # the runs for judging, and 30
-    healthy days PYTHONPATH=src .venv/bin/python tools/server_states.py --tuning     # those that it was
-    tuned on, and each mistake
+    # The runs for judging, and 30 healthy days:
+    PYTHONPATH=src .venv/bin/python tools/server_states.py
+    # The runs that it was tuned on, and each mistake:
+    PYTHONPATH=src .venv/bin/python tools/server_states.py --tuning
 """
 
 from __future__ import annotations
