@@ -82,8 +82,8 @@ def _drawn(depth: int, start: int, box: Box, whole: Box, weight: str, text: Lang
     said = f"{name}: {amount}, {100 * own / total:.1f} %"
     place = f'x="{100 * start / total:.6f}%" y="{_TOP + depth * _ROW}" width="{100 * own / total:.6f}%"'
     return f"""<svg class="frame of-{box.frame.kind}" {place} height="{_ROW}" overflow="hidden"
- tabindex="-1" role="button" aria-label="{said}" data-name="{name}" data-depth="{depth}" data-weight="{own}"><title>{said}</title>
-<rect width="100%" height="{_ROW}"/><text x="4" y="13">{name}</text></svg>
+ tabindex="-1" role="button" aria-label="{said}" data-name="{name}" data-depth="{depth}" data-weight="{own}">
+<title>{said}</title><rect width="100%" height="{_ROW}"/><text x="4" y="13">{name}</text></svg>
 """
 
 
