@@ -22,7 +22,6 @@ _EXAMPLES = (
     "mpirun -n 4 iodock record -o run.iodock ./a.out",
     "iodock record --live -- ./a.out > out.txt 2> err.txt",
     "iodock record --light -- ./a.out",
-    "iodock record --ranks 0,7,96-103 -- mpirun -n 384 ./a.out",
     "iodock record -p 4711 -o run.iodock",
     "sudo iodock record --cgroup slurm:4711 -o job.iodock",
 )
