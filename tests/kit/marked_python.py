@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PYTHON = r'''
+PYTHON = r"""
 import asyncio
 import os
 import subprocess
@@ -70,12 +70,12 @@ def main(name):
 
 
 main(sys.argv[1])
-'''
+"""
 
 
 @functools.cache
 def interpreters() -> dict[tuple[int, int], Path]:
-    """Interpreters of CPython that are here, by version; of each version one, and the system's besides as (0, 0)."""
+    """An interpreter of each version of CPython that is here; (0, 0): the system's, if it is another."""
     here = Path(sys.executable).resolve()
     beside = sorted(here.parent.parent.parent.glob("3.*/bin/python3")) if "versions" in here.parts else []
     found: dict[tuple[int, int], Path] = {}

@@ -1,4 +1,4 @@
-"""Which lines of Python calls come from, in recordings: lines that the source marks, of every CPython that is here."""
+"""Which lines of Python calls come from, in recordings: marked lines, by every CPython that is here."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def recorded(folder: Path, python: Path, stacks: str) -> Path:
 def test_marked_lines_of_python(tmp_path: Path, version: tuple[int, int]) -> None:
     path = recorded(tmp_path, interpreters()[version], "sites")
     with Store.open(path) as store:
-        shares = {call: share_in_chain(store, call, line, "marked.py") for call, line in marks(PYTHON).items()}
+        lines = marks(PYTHON)
+        shares = {call: share_in_chain(store, call, line, "marked.py") for call, line in lines.items()}
         assert shares == dict.fromkeys(marks(PYTHON), 1.0)
     for call, line in marks(PYTHON).items():
         rows = shown(path, "summary", "--by", "line", "--call", call, "--file", "*/out*")["rows"]
