@@ -100,6 +100,7 @@ struct header {
 	u64 head_bytes;   /* of the file, that every process maps */
 	u32 owner;	  /* the recorder's user: the owner of the texts' files */
 	u32 counts;	  /* does the kernel count the calls that read and write, and no others? */
+	u32 python_unread, python_version; /* processes whose frames of Python could not be read, and what the last one's Py_Version says */
 	/* Chunks that were read and may be reused by the threads that filled them: their numbers plus one, each
 	 * at the index of its number. */
 	u32 offered[OFFERED] __attribute__((aligned(64)));

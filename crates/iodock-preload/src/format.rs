@@ -43,6 +43,8 @@ pub mod header {
     pub const HEAD_BYTES: usize = 168;
     pub const OWNER: usize = 176;
     pub const COUNTS: usize = 180;
+    pub const PYTHON_UNREAD: usize = 184;
+    pub const PYTHON_VERSION: usize = 188;
     pub const OFFERED: usize = 192;
     pub const TABLES_USED: usize = 448;
     pub const TABLES_AT: usize = 456;
@@ -184,8 +186,9 @@ pub const CODE_STACK: u8 = 254;
 /// Behind it: a new stack follows; there is none; from here on those of this chunk.
 pub const STACK_NEW: u64 = 0;
 pub const STACK_NONE: u64 = 1;
-/// A stack has no more frames.
+/// A stack has no more frames, and no more of Python.
 pub const FRAMES: u64 = 32;
+pub const PYTHON_FRAMES: u64 = 24;
 pub const CONTROL_PROCESS: u8 = 1;
 pub const CONTROL_TASK: u8 = 2;
 pub const CONTROL_USAGE: u8 = 3;
