@@ -88,6 +88,7 @@ fn make_tables(
         identities: Identities::default(),
         several_hosts: false,
         is_light: false,
+        traced_tasks: 0,
     };
     sink.is_light = sink.parts.iter().any(|part| part.light.is_some());
     sink.several_hosts = sink.hosts().len() > 1;
@@ -98,6 +99,10 @@ fn make_tables(
     let mut imported = run(streams, tracker, DEFAULT_COVERAGE_BYTES, &mut sink, progress, cancel)?;
     imported.losses.merge(&parts_lost(&parts.unreadable));
     let (is_light, hosts) = (sink.is_light, sink.hosts());
+    // (Calls that are traced from outside have no stacks.)
+    if sink.parts.iter().any(|part| part.reader().meta().extra.contains_key("stacks")) {
+        imported.losses.add(LossKind::UnknownPlaces, sink.traced_tasks);
+    }
     let RecordingSink { mut writer, parts: faulty, identities, mounts, .. } = sink;
     let profiles = match is_light {
         true => Some(profiles::light::write(faulty, &mut imported, &mut writer)?),
@@ -162,6 +167,8 @@ struct RecordingSink<'a> {
     several_hosts: bool,
     /// Its calls were counted: the recorded ones only track processes and become no rows.
     is_light: bool,
+    /// Tasks that ended while they were traced from outside.
+    traced_tasks: u64,
 }
 
 impl RecordingSink<'_> {
@@ -190,7 +197,9 @@ impl RecordingSink<'_> {
             if let Some(traced) = &part.traced {
                 let mut traced = traced.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 samples.extend(traced.take_samples());
-                part.usages.extend(traced.take_usages());
+                let usages = traced.take_usages();
+                self.traced_tasks += usages.len() as u64;
+                part.usages.extend(usages);
             }
             part.usages.extend(more_usages);
             let host = self.several_hosts.then_some(part.host.as_str());

@@ -17,7 +17,7 @@ typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 typedef u64 __attribute__((may_alias)) aligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 16
+#define SESSION_VERSION 17
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 enum { CALL_NUMBERS = 512, MOST_ROLES = 6, BIRTHS = 1024, MODULES = 256, OFFERED = 64, MODULE_NAME = 247 };
@@ -103,6 +103,7 @@ struct header {
 	u64 tables_used __attribute__((aligned(64)));
 	u64 tables_at, tables_most, table_bytes; /* the last: 0 if calls are recorded */
 	u64 first_accesses; /* of a process, that are kept */
+	u64 unplaced; /* threads that made calls on stacks that can't be read */
 	u8 counting[CALL_NUMBERS] __attribute__((aligned(512))); /* enum counting, in light.h */
 	struct shape shapes[CALL_NUMBERS] __attribute__((aligned(4096)));
 	char library[1024]; /* of the preloaded library, NUL-terminated */
