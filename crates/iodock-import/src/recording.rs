@@ -90,6 +90,7 @@ fn make_tables(
         several_hosts: false,
         counted: Counted::Nobody,
         flags: Vec::new(),
+        traced_tasks: 0,
     };
     sink.counted = counted_in(sink.parts);
     sink.several_hosts = sink.hosts().len() > 1;
@@ -99,6 +100,10 @@ fn make_tables(
     }
     let mut imported = run(streams, tracker, DEFAULT_COVERAGE_BYTES, &mut sink, progress, cancel)?;
     imported.losses.merge(&parts_lost(&parts.unreadable));
+    // (Calls that are traced from outside have no stacks.)
+    if sink.parts.iter().any(|part| part.reader().meta().extra.contains_key("stacks")) {
+        imported.losses.add(LossKind::UnknownPlaces, sink.traced_tasks);
+    }
     let hosts = sink.hosts();
     let RecordingSink { mut writer, parts: faulty, identities, mounts, counted, .. } = sink;
     let is_light = faulty.iter().any(|part| part.light.is_some());
@@ -166,6 +171,8 @@ struct RecordingSink<'a> {
     /// Whose calls were counted: the recorded ones only track processes and become no rows.
     counted: Counted,
     flags: Vec<bool>,
+    /// Tasks that ended while they were traced from outside.
+    traced_tasks: u64,
 }
 
 /// Parts of one recording were begun alike.
@@ -204,7 +211,9 @@ impl RecordingSink<'_> {
             if let Some(traced) = &part.traced {
                 let mut traced = traced.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 samples.extend(traced.take_samples());
-                part.usages.extend(traced.take_usages());
+                let usages = traced.take_usages();
+                self.traced_tasks += usages.len() as u64;
+                part.usages.extend(usages);
             }
             part.usages.extend(more_usages);
             let host = self.several_hosts.then_some(part.host.as_str());

@@ -256,10 +256,12 @@ static ALWAYS u64 key_of(const struct layout *layout, u64 code, int keep) {
 	u64 file = *(const u64 *)(code + layout->file), lines = *(const u64 *)(code + layout->lines);
 	if (unlikely(!is_there(file, 40, keep) || !is_there(lines, 48, keep)))
 		return 0;
-	u64 key = mix(code, file ^ (u64) * (const u32 *)(code + layout->first_line) << 40);
-	key = mix(key, *(const u64 *)(file + HASH_AT) ^ *(const u64 *)(file + SIZE_AT));
-	key = mix(key, *(const u64 *)(code + layout->name) ^ *(const u64 *)(lines + SIZE_AT) << 20);
-	return mix(key, *(const u64 *)(lines + BYTES_AT) ^ *(const u64 *)(lines + BYTES_AT + 8) << 1) | 1;
+	/* (Products that do not wait for each other.) */
+	u64 place = (code ^ (u64) * (const u32 *)(code + layout->first_line) << 40) * 0x9e3779b97f4a7c15ul;
+	u64 named = (file ^ *(const u64 *)(file + HASH_AT)) * 0xc2b2ae3d27d4eb4ful + *(const u64 *)(file + SIZE_AT);
+	u64 lined = (*(const u64 *)(code + layout->name) ^ *(const u64 *)(lines + SIZE_AT) << 44) * 0x165667b19e3779f9ul;
+	u64 begins = (*(const u64 *)(lines + BYTES_AT) ^ *(const u64 *)(lines + BYTES_AT + 8) << 1) * 0xd6e8feb86659fd93ul;
+	return mix(place ^ (named >> 29 | named << 35), lined + (begins >> 31 | begins << 33)) | 1;
 }
 
 static ALWAYS struct known_rule *codes_like(u64 key) { return stack_tables->pythons[key >> 40 & (PYTHON_SETS - 1)]; }

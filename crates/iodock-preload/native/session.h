@@ -17,7 +17,7 @@ typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 typedef u64 __attribute__((may_alias)) aligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 17
+#define SESSION_VERSION 18
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 enum { CALL_NUMBERS = 512, MOST_ROLES = 6, BIRTHS = 1024, MODULES = 256, OFFERED = 64, RANGES_MOST = 64, MODULE_NAME = 247 };
@@ -110,6 +110,7 @@ struct header {
 	u64 first_accesses; /* of a process, that are kept */
 	u32 whole_count;    /* ranges of ranks whose calls are recorded; 0: no process records any */
 	u32 counts_unranked; /* do processes without a rank count their calls? */
+	u64 unplaced; /* threads that made calls on stacks that can't be read */
 	u8 counting[CALL_NUMBERS] __attribute__((aligned(512))); /* enum counting, in light.h */
 	struct range whole[RANGES_MOST];
 	char rank_names[256]; /* of variables that hold a rank, each with its NUL; the first one there counts */

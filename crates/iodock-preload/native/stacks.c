@@ -45,6 +45,7 @@ void forget_stack(struct state *state) {
 	stacks->low = stacks->top = 0;
 	stacks->tries = 0;
 	stacks->python_thread = 0;
+	stacks->is_unplaced = 0;
 	forget_known_stacks(state);
 }
 
@@ -208,8 +209,12 @@ u64 see_stack(struct state *state, const struct plain_frame *plain, u64 base) {
 	/* (What is asked for every 64th time was asked for by the stub.) */
 	if (!is_known(stacks, stack) && end_of_stack(stack) && (stacks->tries < TRIES_MOST || !(stacks->tries & TRIES_MASK)))
 		learn_stack(stacks, stack);
-	if (is_known(stacks, stack))
+	if (is_known(stacks, stack)) {
 		walk(stacks, plain->frame.site, stack, base, stack_tables->which, 1, &stacks->hash);
+	} else if (!stacks->is_unplaced) {
+		stacks->is_unplaced = 1;
+		__atomic_fetch_add(&session->unplaced, 1, __ATOMIC_RELAXED);
+	}
 	u64 bytes = MORE_BYTES + (stacks->pythons ? python_bytes(stacks) : 0);
 	u32 last = 0;
 	for (u32 i = 0; i < stacks->frames; i++) {

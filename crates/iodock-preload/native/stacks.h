@@ -97,7 +97,7 @@ struct stacks {
 	u32 count; /* of stacks in this chunk */
 	/* The call whose record is being written: */
 	u64 hash;
-	u32 frames, unused;
+	u32 frames, is_unplaced; /* the latter: it was counted */
 	u64 pc[FRAMES_MOST], rule[FRAMES_MOST];
 	u32 pythons, pythons_at; /* they stand before that frame */
 	struct python_frame { u64 code, instruction; } python[PYTHONS_MOST];

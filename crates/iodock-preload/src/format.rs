@@ -1,7 +1,7 @@
 //! The session file's layout: native/session.h in Rust. All numbers little endian.
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"IODOCKR\n");
-pub const VERSION: u32 = 17;
+pub const VERSION: u32 = 18;
 pub const CHUNK_MAGIC: u32 = 0x4b4e_4843;
 pub const CALL_NUMBERS: usize = 512;
 pub const ROLES: usize = 6;
@@ -53,6 +53,7 @@ pub mod header {
     pub const FIRST_ACCESSES: usize = 480;
     pub const WHOLE_COUNT: usize = 488;
     pub const COUNTS_UNRANKED: usize = 492;
+    pub const UNPLACED: usize = 496;
     pub const COUNTING: usize = 512;
     pub const WHOLE: usize = 1024;
     pub const RANK_NAMES: usize = 1536;

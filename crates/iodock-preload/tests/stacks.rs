@@ -45,6 +45,11 @@ fn anything_may_stand_in_the_base_register() {
 #[test]
 fn stacks_of_coroutines_and_handlers_are_unknown() {
     assert!(depths("context").iter().all(|&depth| depth == 0));
+    let unplaced = |what| {
+        let (session, ..) = same_with("stacks", &[what], Stacks::All);
+        session.counter(header::UNPLACED).expect("counter")
+    };
+    assert_eq!((unplaced("context"), unplaced("plain")), (1, 0));
     // On the thread's own stack up to the kernel's frame.
     let depths = depths("handler");
     let (other, own) = depths.split_at(depths.len() / 2);

@@ -75,6 +75,18 @@ def test_off_has_no_stacks(tmp_path: Path) -> None:
         assert store.rows("SELECT count(*) AS n FROM events WHERE stack_id IS NOT NULL") == [{"n": 0}]
 
 
+@pytest.mark.parametrize("options", [("-static",), ()], ids=["static", "dynamic"])
+def test_places_of_static_programs_are_a_named_loss(tmp_path: Path, options: tuple[str, ...]) -> None:
+    program = built(tmp_path, C, "-O2", *options)
+    command = ["--backend", "rewrite", "--stacks", "sites", "--", "sh", "-c", f"{program} {tmp_path}/out; :"]
+    done = record(tmp_path, *command)
+    assert done.returncode == 0, done.stderr
+    with Store.open(tmp_path / "run.iodock") as store:
+        losses = {loss.name: loss.count for loss in store.manifest.losses}
+    # (Two threads.)
+    assert losses.get("unknown-places") == (2 if options else None)
+
+
 @pytest.mark.parametrize("options", [("--light",), ("--backend", "ptrace")], ids=" ".join)
 def test_who_can_not_tell_refuses(tmp_path: Path, options: tuple[str, ...]) -> None:
     done = record(tmp_path, *options, "--stacks", "all", "--", "true")

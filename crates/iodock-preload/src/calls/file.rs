@@ -110,8 +110,8 @@ impl CallsWriter {
 
     /// No more will follow; `lost`: what the library has not recorded.
     pub fn end(&mut self, lost: Lost) -> io::Result<()> {
-        let numbers =
-            [lost.calls, lost.streams, lost.stopped, lost.unread_paths, lost.python].map(u64::to_le_bytes);
+        let numbers = [lost.calls, lost.streams, lost.stopped, lost.unread_paths, lost.python, lost.unplaced]
+            .map(u64::to_le_bytes);
         self.piece(END, &[&numbers.concat()])?;
         self.flush()
     }
@@ -187,6 +187,8 @@ pub struct Lost {
     pub unread_paths: u64,
     /// Processes whose frames of Python could not be read.
     pub python: u64,
+    /// Threads that made calls on stacks that can't be read.
+    pub unplaced: u64,
 }
 
 /// Position of some bytes of a chunk.
@@ -319,11 +321,11 @@ impl CallsFile {
         match (kind, payload.len()) {
             (SESSION, _) => self.session = std::ffi::OsString::from_vec(payload.to_vec()).into(),
             (CLOCK, 16) => self.clocks.push((number(&payload[..8]), number(&payload[8..]) as i64)),
-            (END, 24 | 32 | 40) => {
+            (END, 24 | 32 | 40 | 48) => {
                 // Older files say nothing of the last ones.
-                let [calls, streams, stopped, unread_paths, python] =
-                    [0, 8, 16, 24, 32].map(|at| payload.get(at..at + 8).map_or(0, number));
-                self.lost = Some(Lost { calls, streams, stopped, unread_paths, python });
+                let [calls, streams, stopped, unread_paths, python, unplaced] =
+                    [0, 8, 16, 24, 32, 40].map(|at| payload.get(at..at + 8).map_or(0, number));
+                self.lost = Some(Lost { calls, streams, stopped, unread_paths, python, unplaced });
             }
             (FLIGHT, 24) => {
                 let (call, fd) = (number(&payload[8..12]) as u32, number(&payload[12..16]) as i32);

@@ -301,6 +301,7 @@ impl<'a> Keeper<'a> {
             stopped: counter(header::STOPPED_PROCESSES)?,
             unread_paths: 0,
             python: counter(header::PYTHON_UNREAD)? & u64::from(u32::MAX),
+            unplaced: counter(header::UNPLACED)?,
         })
     }
 }
