@@ -115,7 +115,8 @@ fn make_tables(
     }
     writer.write_executables(&executables::rows(&imported.tracked.tables))?;
     let stacks = &imported.tracked.tables.stacks;
-    look_up(stacks, Modules::AsRun, &mut writer, &mut imported.losses);
+    let directory = manifest.captured.working_directory.as_deref();
+    look_up(stacks, Modules::AsRun, directory, &mut writer, &mut imported.losses);
     complete(&mut manifest, &parts, hosts, &mut imported);
     if is_light {
         profiles::light::tell(&mut manifest, &parts.open);

@@ -16,6 +16,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "diff": ("iodock.cli.diff", "Say what changed between two runs, or several of each"),
     "report": ("iodock.cli.report", "Write the whole check-up as one HTML page"),
     "export": ("iodock.cli.export", "Write a run for Perfetto, speedscope, pprof and other viewers"),
+    "symbolize": ("iodock.cli.symbolize", "Name functions and lines of a run with stacks, after the run"),
     "ratio": ("iodock.cli.ratio", "Step 1: from times or job records, is I/O likely the problem?"),
     "health": ("iodock.cli.health", "What a file system can do: the check-up, with remarks"),
     "bench": ("iodock.cli.bench", "Read results of IOR, mdtest, fio, IO500, ...; run sweeps"),
