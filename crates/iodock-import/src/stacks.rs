@@ -24,7 +24,7 @@ pub enum Modules {
 pub fn look_up(
     stacks: &Stacks,
     modules: Modules,
-    directory: Option<&str>,
+    directory: Option<&[u8]>,
     writer: &mut StoreWriter,
     losses: &mut Losses,
 ) {
@@ -37,7 +37,7 @@ pub fn look_up(
         if module.starts_with(b"/") {
             found.look_up(module, &sites, modules, losses);
         } else if let Some(directory) = directory {
-            found.look_up_relative(Path::new(directory), module, &sites);
+            found.look_up_relative(Path::new(OsStr::from_bytes(directory)), module, &sites);
         }
     }
     for (id, site) in stacks.sites.iter().enumerate() {
