@@ -192,3 +192,28 @@ fn segments_of(cache: &ReadCache<File>) -> Option<Vec<Segment>> {
             .collect(),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_known_by_their_end() {
+        let calls: [&[u8]; 6] = [
+            &[0xe8, 1, 2, 3, 4],
+            &[0xff, 0xd0],
+            &[0x41, 0xff, 0x54, 0x24, 0x08],
+            &[0xff, 0x15, 1, 2, 3, 4],
+            &[0xff, 0x94, 0x24, 1, 2, 3, 4],
+            &[0x0f, 0x05],
+        ];
+        let others: [&[u8]; 4] = [&[0x90], &[0xe9, 1, 2, 3, 4], &[0xff, 0xe0], &[0x48, 0x89, 0xe5]];
+        let ends = |code: &[u8]| {
+            let mut padded = [0x90; LONGEST_CALL];
+            padded[LONGEST_CALL - code.len()..].copy_from_slice(code);
+            ends_in_call(&padded)
+        };
+        assert!(calls.iter().all(|code| ends(code)));
+        assert!(!others.iter().any(|code| ends(code)));
+    }
+}
