@@ -81,7 +81,13 @@ pub fn symbolize(store: &Path, folders: &[PathBuf]) -> Result<Symbolized, Import
         if !places.iter().any(has_line) {
             let why =
                 if module.is_some() { WithoutLines::NoDebugInformation } else { WithoutLines::NotFound };
-            found.unknown.push(Unknown { module: path, build_id, why, sites: places.len() as u64, is_installed: places[0].is_installed });
+            found.unknown.push(Unknown {
+                module: path,
+                build_id,
+                why,
+                sites: places.len() as u64,
+                is_installed: places[0].is_installed,
+            });
         }
     }
     found.count(&symbols, |pair| &mut pair.1);
@@ -172,7 +178,11 @@ fn modules_of(store: &Path, manifest: &Manifest) -> Result<(Vec<u32>, Modules), 
         let module = row.text("module").filter(|module| !module.starts_with('['));
         if let (Some(module), Some(offset)) = (module, offset) {
             let key = (module.to_string(), row.text("build_id").map(str::to_string));
-            modules.entry(key).or_default().push(Place { site, offset, is_installed: row.flag("is_installed") == Some(true) });
+            modules.entry(key).or_default().push(Place {
+                site,
+                offset,
+                is_installed: row.flag("is_installed") == Some(true),
+            });
         }
     })?;
     Ok((sites, modules))

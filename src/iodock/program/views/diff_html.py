@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import metadata, resources
 
 from iodock.program.comparison.data import Comparison, FindingChange, RunLabel
-from iodock.program.views.diff_tables import Line, calls_table, files_table, table, totals_tables
+from iodock.program.views.diff_tables import Line, calls_table, files_table, lines_table, table, totals_tables
 from iodock.program.views.diff_words import (
     STATES,
     finding_cost,
@@ -73,7 +73,9 @@ def _sections(comparison: Comparison, text: Language) -> tuple[Markup, ...]:
         _section("findings", text, _findings(comparison.findings, text)),
         _section("run", text, *totals_tables(comparison, text)),
         _section("files", text, *_files(comparison, text), lead=_FILES_LEAD),
-        _section("calls", text, calls_table(comparison, text), lead=_CALLS_LEAD),
+        _section(
+            "calls", text, lines_table(comparison, text), calls_table(comparison, text), lead=_CALLS_LEAD
+        ),
         _section("sizes", text, *_sizes(comparison, text), lead=_SIZES_LEAD),
     )
 

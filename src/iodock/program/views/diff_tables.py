@@ -12,6 +12,7 @@ from iodock.program.views.diff_words import (
     NO_FILE,
     cells,
     file_words,
+    line_name,
     shown_totals,
     spread,
     total_name,
@@ -219,6 +220,16 @@ def calls_table(comparison: Comparison, text: Language) -> Markup | None:
     return table(
         text.gettext(N_("Calls")), text.gettext(N_("call")), lines, text, note=_shown_of(listing, text)
     )
+
+
+def lines_table(comparison: Comparison, text: Language) -> Markup | None:
+    """Lines of the program, largest change first; None if the runs do not know them."""
+    measure = measure_of(comparison)
+    lines = [
+        Line(tag("code", line_name(one, text)), one.changes[measure], measure, one.changes["count"])
+        for one in comparison.lines
+    ]
+    return table(text.gettext(N_("Lines of the program")), text.gettext(N_("line")), lines, text)
 
 
 def sums(listing: Listing, measure: str, text: Language) -> list[Line]:

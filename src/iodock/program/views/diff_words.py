@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from iodock.program.comparison.data import Change, Comparison, FindingChange, Row, RunLabel, Sureness
+from iodock.program.comparison.data import (
+    Change,
+    Comparison,
+    FindingChange,
+    LineChange,
+    Row,
+    RunLabel,
+    Sureness,
+)
 from iodock.program.views.diagnosis_words import SEVERITIES
 from iodock.shared.language import N_, Language
 from iodock.shared.text import visible
@@ -244,3 +252,13 @@ def runs_words(comparison: Comparison, text: Language) -> str:
         "is clear if chance gives it in less than 5 % of cases, else it is called noise."
     )
     return text.gettext(enough, **numbers)
+
+
+def line_name(one: LineChange, text: Language) -> str:
+    """`solver.c:412 -> 430 in write_step`."""
+    before, after = one.lines
+    numbers = dict.fromkeys(str(line) for line in (before, after) if line is not None)
+    place = visible(f"{one.file}:{' -> '.join(numbers)}")
+    if one.function is None:
+        return place
+    return text.gettext(N_("{place} in {function}"), place=place, function=visible(one.function))
