@@ -32,7 +32,8 @@ def made(folder: Path, lines: Iterable[Line], stacks: bool = True) -> Path:
             if stacks:
                 place = f"[0x{0x1000 + number:x}] /home/u/src/solver.c:{number}"
                 text.append(
-                    f" > /usr/lib/libc.so.6(__{call}+0x14) [0xf78d4]\n > /home/u/solver({function}+0x20) {place}\n"
+                    f" > /usr/lib/libc.so.6(__{call}+0x14) [0xf78d4]\n"
+                    f" > /home/u/solver({function}+0x20) {place}\n"
                 )
     (folder / "log").write_text("".join(text))
     return import_logs([str(folder / "log")], folder / "run.iodock").store
