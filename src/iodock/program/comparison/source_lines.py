@@ -126,7 +126,8 @@ def _cost(one: _Followed, row: Row) -> float:
     if not one.calls & calls:
         return 3 * _GAP
     unlike = 1 - len(one.calls & calls) / len(one.calls | calls)
-    return unlike + _FAR * min(abs(one.line - row["line"]), _MOST_DISTANCE) / _MOST_DISTANCE
+    distance: int = abs(one.line - row["line"])
+    return unlike + _FAR * min(distance, _MOST_DISTANCE) / _MOST_DISTANCE
 
 
 def _by_number(known: Sequence[_Followed], rows: Sequence[Row]) -> list[tuple[_Followed | None, Row | None]]:
