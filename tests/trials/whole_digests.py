@@ -298,7 +298,7 @@ def test_of_a_requeued_job_the_last_run_is_told(site: Site) -> None:
     print(output)
     assert state == "COMPLETED 0:0"
     assert "iodock: run 2, exactly, on n" in output and read_of(output) == pytest.approx(50 * MB, rel=0.01)
-    assert f"\niodock: Job {job} (ocean) of root" in output and "started this job again" in output
+    assert f"\niodock: Job {job} (ocean) of root" in output and "restarted this job" in output
     # The earlier run ended half a minute before and read 20 MB.
     sampled = re.search(r"Processes: read at least ([0-9.]+) MiB", output)
     assert sampled and 0 < float(sampled[1]) * _UNITS["MiB"] < 1.01 * read_of(output)

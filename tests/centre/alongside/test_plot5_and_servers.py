@@ -38,7 +38,7 @@ def test_a_hiccup_is_named_at_the_second_of_the_call(tmp_path: Path, step_s: flo
     node_rows(collector)
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m", sample_s=step_s))
     assert "At that time mds01, which serves lfs, had stalled" in at
-    assert "Requests waiting:" in at and "CPU of the server in use: 1" in at
+    assert "Requests waiting:" in at and "CPU use of the server: 1" in at
     assert "single sample" not in at
     assert "lfs: while the program ran, mds01 was stalled for " in whole
     assert "healthy" not in at + whole
@@ -114,13 +114,13 @@ def test_clocks_that_can_t_be_compared_join_nothing(tmp_path: Path) -> None:
     collector = centre_store(tmp_path / "m", 30.0)
     run = plot5(tmp_path / "run.iodock")
     at, whole = said(run, site(tmp_path / "m"))
-    assert at == "" and "no agent read the recording's machine" in whole
+    assert at == "" and "no agent ran on the recording's machine" in whole
     node_rows(collector, grown=lambda at: 1e6 * (at - BEGIN) / SECOND)
     steady = plot5(tmp_path / "steady.iodock", Recorded(steady=True))
     at, whole = said(steady, site(tmp_path / "m"))
     assert at == "" and "too steady to compare clocks" in whole
     at, whole = said(run, site(tmp_path / "m", agree_s=1.0))
-    assert at == "" and "counters of the recording and of the agent on its machine differ" in whole
+    assert at == "" and "counters of the recording and of the agent on its machine do not match" in whole
     # The site vouches for its clocks, and nothing contradicts it.
     at, whole = said(steady, site(tmp_path / "m", agree_s=1.0))
     assert "had stalled" in at
@@ -139,7 +139,7 @@ def test_an_imported_log_needs_the_site_s_word(tmp_path: Path) -> None:
     at, whole = said(run, site(tmp_path / "m", agree_s=2.0, monitored_as="lfs"))
     assert "mds01, which serves lfs, had stalled" in at
     assert "does not say which file systems it used" not in whole
-    assert "No agent on that machine tells who else" in at
+    assert "No agent on that machine shows which other programs" in at
 
 
 def test_a_file_system_that_nobody_monitors_is_said(tmp_path: Path) -> None:

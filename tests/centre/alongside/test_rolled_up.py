@@ -59,7 +59,7 @@ def test_long_trouble_is_told_with_its_resolution(tmp_path: Path, days: int, ste
     aged(collector, days)
     run, asked = plot5(tmp_path / "run.iodock"), settings(tmp_path / "m")
     at, whole = said(run, asked)
-    assert "mds01" in at and ("was overloaded" in at or "speaks for an overload" in at)
+    assert "mds01" in at and ("was overloaded" in at or "suggests an overload" in at)
     assert "keeps only sums of" in whole
     with opened(run) as store:
         found = servers_of(store, asked)

@@ -125,7 +125,7 @@ def test_in_a_terminal_keys_change_what_is_seen(store: Path) -> None:
         os.write(ours, b"\x1b[D")
         seen(ours, "replay")
         os.write(ours, b"/nobody\r")
-        seen(ours, "Nobody did anything")
+        seen(ours, "No activity was counted")
         os.write(ours, b"q")
         assert process.wait(20) == 0
     finally:

@@ -86,7 +86,7 @@ def test_a_slow_job_is_told_with_the_reason(site: Server) -> None:
         "lfs was overloaded for 20 min of 31 min"
     )
     assert any(line.startswith("  File servers: read at least 954 MiB in 1 request") for line in lines)
-    assert any("6 earlier runs that moved about as much took 10 min (median" in line for line in lines)
+    assert any("6 earlier runs with about the same I/O volume took 10 min (median" in line for line in lines)
     assert "Run it again before you change the program" in "".join(lines)
     assert lines[-1].startswith("  For the help desk: iodock bundle 100@20")
 
@@ -142,7 +142,7 @@ def test_a_user_gets_no_one_elses(site: Server) -> None:
     assert digest(site, SLOW, "user") == digest(site, SLOW)
     there, _, _ = site.get("/digests/301", "user")
     status, text, _ = site.get("/digests/999", "user")
-    assert (there, status, text) == (404, 404, "iodock: no such job of yours is known\n")
+    assert (there, status, text) == (404, 404, "iodock: you have no such job\n")
     assert site.get("/digests/301", "operator")[0] == 200
     for role in ("", "agent"):
         status, text, headers = site.get(f"/digests/{SLOW}", role)
@@ -207,7 +207,7 @@ def test_of_a_job_that_was_run_again_the_last_run_is_told(site: Server) -> None:
     # The start time from Slurm.
     status, text, _ = site.get(f"/digests/?id=700@{later(site, 25)}&again=2&written=690_7", "operator")
     assert status == 200 and text.startswith("iodock: Job 690_7 (tide) of root")
-    assert "has started this job again 2 times. Only its last run is told." in text
+    assert "has restarted this job 2 times. Only its last run is reported." in text
     assert f"iodock bundle 700@{later(site, 25)[:8]}" in text
     # Nothing is known of that run yet.
     assert site.get(f"/digests/?id=700@{later(site, 29.5)}&again=3", "operator")[0] == 404
@@ -254,7 +254,7 @@ def test_the_command_asks_a_portal(site: Server, tmp_path: Path) -> None:
     assert json.loads(run(SLOW, *place, "--json").stdout) == document(site, SLOW)
     refused = run("301", *place, status=1)
     assert refused.stdout == "" and refused.stderr.startswith("error: http://127.0.0.1")
-    assert "no such job of yours is known" in refused.stderr
+    assert "you have no such job" in refused.stderr
     token.chmod(0o644)
     assert "other users may read it" in run(SLOW, *place, status=2).stderr
 
@@ -356,7 +356,7 @@ def test_what_can_not_be_packed_is_said(site: Server, tmp_path: Path) -> None:
     token.chmod(0o600)
     place = ("--portal", site.url, "--token-file", token)
     other = str(document(site, "301")["id"])
-    assert "no such job of yours is known" in bundle(tmp_path, other, *place, status=1).stderr
+    assert "you have no such job" in bundle(tmp_path, other, *place, status=1).stderr
     assert "is for recordings" in bundle(tmp_path, other, "--anonymous", status=2).stderr
     assert "no monitor was given" in bundle(tmp_path, other, status=2).stderr
     assert "is no id that a digest told" in bundle(tmp_path, "run.iodock", *place, status=2).stderr

@@ -157,7 +157,7 @@ def test_a_job_that_is_suspended_can_be_released_there(tmp_path: Path) -> None:
     with portal(tmp_path / "store", access, PortalSite(responder=site.responder)) as server:
         server.secrets.update(secrets)
         text = server.get("/actions", "operator")[1]
-        assert "Undo now" in text and "iodock, by the settings" in text
+        assert "Undo now" in text and "iodock, according to the settings" in text
     site.responder.close()
 
 

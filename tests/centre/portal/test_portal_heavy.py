@@ -101,7 +101,7 @@ def test_names_are_text(site: Server) -> None:
 
 def test_japanese(site: Server) -> None:
     page = site.get("/heavy?lang=ja", "operator")[1]
-    assert "ジョブがファイルサーバに与えた負荷" in page and "What jobs did" not in page
+    assert "ジョブがファイルサーバに与えた負荷" in page and "Load of jobs" not in page
 
 
 def test_without_a_ledger_nothing_is_said_of_episodes(tmp_path: Path) -> None:

@@ -81,7 +81,10 @@ def test_a_job_is_found_by_the_name_that_is_shown(site: Server) -> None:
 def test_a_slow_run_is_said_to_be_slower_with_the_evidence(site: Server) -> None:
     assert verdict(site, "100") == "slower than usual"
     text = page(site, "100")
-    assert "This run took 25 min." in text and "6 earlier runs that moved about as much took 10 min" in text
+    assert (
+        "This run took 25 min." in text
+        and "6 earlier runs with about the same I/O volume took 10 min" in text
+    )
     rows = {row["job"]: row for row in table(site, "/jobs/100", "runs")}
     # Runs of another user with the same name are left out, and one that moved much less is not compared.
     assert set(rows) == {*(f"10{day}" for day in range(7)), "110", "111", "112", "120"}

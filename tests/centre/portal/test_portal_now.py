@@ -148,7 +148,7 @@ def test_every_page_has_the_notice(site: tuple[Server, Fixed]) -> None:
     ("state", "said"),
     [
         ("healthy", "No server is in trouble."), ("busy", "No server is in trouble."),
-        ("no-samples", "Nothing is known: no server gives samples."),
+        ("no-samples", "No data: no server sends samples."),
     ],
 )  # fmt: skip
 def test_silence_is_not_an_all_clear(site: tuple[Server, Fixed], state: str, said: str) -> None:

@@ -132,7 +132,7 @@ def test_each_is_told_what_concerns_them(site: Site) -> None:
     )
     operators, users, owner = (letter.message for letter in site.sent)
     assert operators.subject == "lfs: metadata server overloaded"
-    assert f"- {JOB} (training), alice: 90 % of what was asked, confidence 95 %" in operators.text
+    assert f"- {JOB} (training), alice: 90 % of the requests, confidence 95 %" in operators.text
     assert "- 9, owner unknown: 5" in operators.text
     assert (
         f"scontrol suspend {JOB}" in operators.text and f"jobid={{{JOB} {JOB}:*}} rate=30" in operators.text
@@ -177,7 +177,7 @@ def test_users_who_suffer_are_told_one_by_one_in_their_language(tmp_path: Path) 
         "carol@example.org",
     ]
     assert "高負荷" in site.sent[1].message.subject and "overloaded" in site.sent[0].message.subject
-    assert site.responder.counts()["lost: mail: more users than most_users"] == 1
+    assert site.responder.counts()["lost: mail: more users are affected than most_users allows"] == 1
     names.clear()
     site.intervals(3, "healthy")
     assert [letter.phase for letter in site.sent[3:]] == ["end"] * 3
@@ -189,7 +189,9 @@ def test_where_nobody_can_say_who_suffers_that_is_counted(tmp_path: Path) -> Non
     notices = Notices(to={"users": Recipient("users", "mail", "{user}@example.org")})
     site = told(tmp_path, notices=notices, sufferers=lambda name: None)
     site.intervals(3)
-    assert site.sent == [] and site.responder.counts() == {"lost: mail: users are not known": 1}
+    assert site.sent == [] and site.responder.counts() == {
+        "lost: mail: it is not known which users are affected": 1
+    }
     site.responder.close()
 
 
@@ -327,7 +329,7 @@ def test_a_server_that_comes_back_gets_them_after_a_restart(tmp_path: Path) -> N
 def test_more_than_may_wait_is_lost_and_counted(tmp_path: Path) -> None:
     site = told(tmp_path, notices=replace(TOLD, most_waiting=2))
     site.intervals(3, works=False)
-    assert site.responder.counts() == {"lost: mail: too many wait": 1}
+    assert site.responder.counts() == {"lost: mail: too many notices are waiting": 1}
     site.work()
     assert phases(site) == [("operators", "begin"), ("list", "begin")]
     site.responder.close()
@@ -406,15 +408,15 @@ def test_syslog_gets_one_line(tmp_path: Path, way: str) -> None:
             b"<28>iodock: The metadata server mds01 of lfs has been overloaded since 2027-"
         )
         assert f"jobs={JOB} episode=1".encode() in begin
-        assert end.startswith(b"<30>iodock: The metadata server mds01 of lfs is well again.")
+        assert end.startswith(b"<30>iodock: The metadata server mds01 of lfs has recovered.")
         site.responder.close()
 
 
 @pytest.mark.parametrize(
     ("recipient", "says"),
     [
-        (Recipient("operators", "mail", "ops"), "is no mail address"),
-        (Recipient("operators", "mail", "a@x\r\nBcc: b@x"), "is no mail address"),
+        (Recipient("operators", "mail", "ops"), "is not a mail address"),
+        (Recipient("operators", "mail", "a@x\r\nBcc: b@x"), "is not a mail address"),
         (Recipient("owner", "mail", "ops@example.org"), "has {user} in it"),
         (Recipient("users", "webhook", "https://x/{user}"), "only mail"),
         (Recipient("operators", "webhook", "file:///etc/passwd"), "no http or https"),

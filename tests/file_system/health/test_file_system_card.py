@@ -131,7 +131,7 @@ def test_what_slows_down_is_said_and_nothing_else(table: tuple[Mount, ...]) -> N
     found = list(remarks_of(at("/", table), full, Stripes(-1, 1), Quotas(close)))
     assert len(found) == 7 and "all targets" in found[2].text
     assert [one.values["owner"] for one in found[3:]] == ["u", "g", "i", "j"]
-    assert "in time" in found[5].text and "writing fails" in found[6].text
+    assert "grace period" in found[5].text and "writing fails" in found[6].text
 
 
 def quota(owner: str, of_bytes: Allowance, of_files: Allowance) -> Quota:

@@ -351,4 +351,4 @@ def test_a_diagnosis_goes_on_without_probes(tmp_path: Path) -> None:
     assert diagnosed(store, elsewhere).remarks == ()
     ProbeStore.prepared(tmp_path / "empty")
     empty = Settings(file_systems={"/data": FileSystem(probe_store=str(tmp_path / "empty"))})
-    assert "no probe looked" in diagnosed(store, empty).remarks[0].text
+    assert "no probe ran" in diagnosed(store, empty).remarks[0].text

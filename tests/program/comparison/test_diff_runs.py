@@ -82,7 +82,7 @@ def test_three_runs_can_not_tell(several: tuple[list[str], list[str]]) -> None:
     found = compare(several[0][:3], several[1][:3])
     assert found.totals["wall_time_ns"].sureness is Sureness.FEW
     text = diff_text(found, ENGLISH, False)
-    assert "Too few to be sure of a difference" in " ".join(text.split())
+    assert "Too few runs to be certain of a difference" in " ".join(text.split())
     assert "too few runs to tell" in text
 
 

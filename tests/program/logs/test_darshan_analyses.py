@@ -130,7 +130,7 @@ WHERE rank IS NULL ORDER BY slowest_time_ns DESC LIMIT 3""",
     assert {row["ranks"] for row in together} == {496}
     of_ranks = sum(row["read_bytes"] or 0 for row in ranks["rows"] if row["rank"] is not None)
     assert 0 < of_ranks < sum(row["read_bytes"] for row in together)
-    assert any("not shared out among ranks" in note for note in ranks["notes"])
+    assert any("not divided among ranks" in note for note in ranks["notes"])
     one = shown(stores[UNEVEN], "summary", "--by", "interface", "--rank", "3")
     assert sum(row["read_bytes"] or 0 for row in one["rows"]) == 0
     assert any("belong to no single one" in note for note in one["notes"])
@@ -226,7 +226,7 @@ def test_a_job_without_records_has_no_rows_and_says_why(stores: dict[str, Path])
     for analysis in ("summary", "files", "sizes", "processes", "overview"):
         found = shown(stores["empty"], analysis)
         assert found["rows"] == []
-        assert any("not to say that the job made no I/O" in note for note in found["notes"])
+        assert any("job may have done I/O all the same" in note for note in found["notes"])
     total = shown(stores["empty"], "overview")["totals"]["total"]
     assert total["read_bytes"] is None
 

@@ -75,7 +75,7 @@ def test_the_table_says_what_to_do_next() -> None:
     done = ratio(FIXTURES / "report-time.log")
     assert "0.000479  I/O-heavy" in done.stdout
     assert "next: step 2: iodock volume -- CMD" in done.stdout
-    assert "low CPU use is not only I/O" in done.stderr
+    assert "low CPU use does not prove I/O" in done.stderr
     assert ratio(FIXTURES / "report-time.log", "-q").stderr == ""
 
 

@@ -134,7 +134,7 @@ def test_every_verb_says_that_it_goes_on(tmp_path: Path, backend: str) -> None:
         assert " s so far, calls up to " in done.stderr
     assert "child.dat" in shown.stdout
     assert told.stdout.startswith("Still being recorded: "), told.stdout + told.stderr
-    assert "done well" not in told.stdout and "is fine" not in told.stdout
+    assert "is efficient" not in told.stdout and "is fine" not in told.stdout
     assert report.returncode == 0, report.stderr
     assert "Still being recorded: " in (tmp_path / "run.html").read_text()
     assert bundle.returncode == 0, bundle.stderr

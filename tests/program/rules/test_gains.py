@@ -173,7 +173,7 @@ def test_a_program_that_failed_is_not_done_well(
     first, second, *_ = headline(found.verdict, language_in(code))
     assert str(captured.get("exit_signal") or 3) in first and "{" not in first + second
     if code == "en":
-        assert "what ran until then" in first and "done well" not in second and "fine" not in second
+        assert "what ran until then" in first and "is efficient" not in second and "fine" not in second
 
 
 def test_one_headline_wherever_a_run_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,8 @@ stated."""
 _SYSTEM_HIGH = 0.2
 STEP_2 = N_("step 2: iodock volume -- CMD")
 NOT_ONLY_IO = N_(
-    "low CPU use is not only I/O: a program that sleeps, waits for the network, a licence, a lock or a "
-    "person, or shares its cores with others, looks the same; step 2 tells"
+    "low CPU use does not prove I/O: a program that sleeps, waits for the network, a licence, a lock or "
+    "a person, or shares its cores with others, looks the same; step 2 shows the difference"
 )
 
 

@@ -89,7 +89,7 @@ RULE = Rule(
         python=N_("Call shutil.copyfile(source, target), or os.sendfile / os.copy_file_range for a part."),
         shell=N_("Use `cp --reflink=auto` in place of cat, dd or a loop."),
     ),
-    fine_when=N_("The bytes are changed or checked on the way, or come from different file systems."),
+    fine_when=N_("The bytes are changed or checked on the way, or the files are on different file systems."),
     settings=Settings,
     find=find,
     needs=(Need.TIMES,),

@@ -91,7 +91,7 @@ RULE = Rule(
     looks_for=N_("Folders that one process lists (getdents) many times over."),
     why=N_(
         "A listing reads all names from the metadata server; a large folder takes seconds, and while "
-        "others create files in it, it must be fetched anew each time."
+        "others create files in it, it must be fetched again each time."
     ),
     advice=advise(
         any=N_(

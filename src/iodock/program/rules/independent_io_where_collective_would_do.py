@@ -68,12 +68,13 @@ RULE = Rule(
     name="independent-io-where-collective-would-do",
     title=N_("Independent I/O where collective calls would do"),
     looks_for=N_(
-        "Files of MPI-IO that are read or written by independent calls, and files that ranks share in pieces "
-        "that lie between each other's."
+        "Files of MPI-IO that are read or written by independent calls, and files that ranks share in "
+        "interleaved pieces."
     ),
     why=N_(
-        "In a collective call a few ranks gather the pieces of all, and ask the servers for large, ordered "
-        "ranges. Alone, each piece is a request of its own, and neighbours wait for the same locks."
+        "In a collective call a few ranks gather the pieces of all ranks, and request large, ordered "
+        "ranges from the servers. In independent calls each piece is a separate request, and neighbours "
+        "wait for the same locks."
     ),
     advice=advise(
         any=N_("Read and write shared files by collective calls of MPI-IO or of a library above it."),
@@ -83,7 +84,7 @@ RULE = Rule(
         ),
         hdf5=N_("Set H5FD_MPIO_COLLECTIVE by H5Pset_dxpl_mpio for each transfer."),
     ),
-    fine_when=N_("The ranks come at different times, or each moves large ranges in order."),
+    fine_when=N_("The ranks do I/O at different times, or each moves large ranges in order."),
     settings=Settings,
     find=not_of_calls,
     needs=(Need.COUNTERS,),

@@ -58,8 +58,8 @@ RULE = Rule(
     title=N_("Much data through the C library's streams"),
     looks_for=N_("Jobs that move much of their data by fread, fwrite, fprintf and the like."),
     why=N_(
-        "A stream cuts all requests into pieces of its buffer, mostly 4 KiB, copies each byte once more, and "
-        "knows nothing of other ranks, which MPI-IO could put together."
+        "A stream cuts all requests into pieces of its buffer, mostly 4 KiB, copies each byte once "
+        "more, and can't combine the requests of several ranks as MPI-IO can."
     ),
     advice=advise(
         any=N_("Move large data with read and write in pieces of 1 MiB or more; keep streams for texts."),

@@ -102,12 +102,12 @@ _FEW_TOUCHED = advise(
         "program needs most of it; here it can take longer than the touches do."
     ),
     c=N_(
-        "Call madvise(MADV_WILLNEED) for the ranges that are touched next, or pread the records from several "
-        "threads; MADV_RANDOM keeps the kernel from reading what lies around each touch."
+        "Call madvise(MADV_WILLNEED) for the ranges that are touched next, or pread the records from "
+        "several threads; MADV_RANDOM keeps the kernel from reading the pages around each touch."
     ),
     cpp=N_(
-        "Call madvise(MADV_WILLNEED) for the ranges that are touched next, or pread the records from several "
-        "threads; MADV_RANDOM keeps the kernel from reading what lies around each touch."
+        "Call madvise(MADV_WILLNEED) for the ranges that are touched next, or pread the records from "
+        "several threads; MADV_RANDOM keeps the kernel from reading the pages around each touch."
     ),
     python=N_("Sort the indices before they are taken from numpy.memmap: array[np.sort(chosen)]."),
 )
@@ -119,7 +119,7 @@ RULE = Rule(
     name="mmap-random",
     title=N_("Random access through a memory map"),
     looks_for=N_(
-        "Files that are mapped into memory and touched to and fro, with a page fault for each touch."
+        "Files that are mapped into memory and accessed in random order, with a page fault for each access."
     ),
     why=N_(
         "Each page fault reads 4 KiB or a little more from the disk or server while the program waits, and "

@@ -147,7 +147,8 @@ RULE = Rule(
         hdf5=N_("Keep the file open with H5Fflush, or SWMR for readers, in place of H5Fopen in each step."),
     ),
     fine_when=N_(
-        "It happens rarely (a checkpoint every some minutes), or the file must be free for others between."
+        "It happens rarely (a checkpoint every some minutes), or other programs must access the "
+        "file in between."
     ),
     settings=Settings,
     find=find,

@@ -112,10 +112,10 @@ RULE = Rule(
     name="process-storm",
     title=N_("A process for each record"),
     looks_for=N_(
-        "Many short processes alike, started by the same process: cat, awk or sed in a shell's loop."
+        "Many similar short processes, started by the same process: cat, awk or sed in a shell's loop."
     ),
     why=N_(
-        "To start a program the system opens its libraries and settings anew: dozens of calls and some "
+        "To start a program the system opens its libraries and settings again: dozens of calls and some "
         "milliseconds for work that takes microseconds."
     ),
     advice=advise(

@@ -156,7 +156,7 @@ RULE = Rule(
         ),
         hdf5=N_("Use collective transfers (H5FD_MPIO_COLLECTIVE), so that all ranks share the work."),
     ),
-    fine_when=N_("The busiest rank's I/O overlaps with the others' computing, and nobody waits for it."),
+    fine_when=N_("The busiest rank's I/O overlaps with the others' computing, and no rank waits for it."),
     settings=Settings,
     find=find,
     counters=in_counters,

@@ -187,7 +187,9 @@ RULE = Rule(
         zarr=N_("Write by whole chunks: a part of a chunk makes zarr read and write all of it."),
         hdf5=N_("Call H5Fflush and attribute updates rarely; extend a data set by many rows at a time."),
     ),
-    fine_when=N_("A checkpoint replaces the one before it, at intervals that a lost run is worth."),
+    fine_when=N_(
+        "A checkpoint replaces the previous one, at intervals chosen by how much work a crash may cost."
+    ),
     settings=Settings,
     find=find,
     counters=in_counters,

@@ -123,8 +123,8 @@ RULE = Rule(
         "or return to the same bytes."
     ),
     why=N_(
-        "Asking for the position is a system call too, and with stream libraries each seek throws the buffer "
-        "away, so that the next read fetches it again."
+        "Querying the position is a system call too, and with stream libraries each seek discards the "
+        "buffer, so that the next read fetches it again."
     ),
     advice=advise(
         any=N_(
@@ -132,8 +132,8 @@ RULE = Rule(
         ),
         c=N_("Leave out fseek and ftell between consecutive freads; use pread/pwrite, which need no seek."),
         cpp=N_(
-            "tellg and seekg call lseek each time: add up gcount() in place of tellg, and don't seek to "
-            "where the stream stands already."
+            "tellg and seekg call lseek each time: add up gcount() instead of calling tellg, and don't "
+            "seek to the current position."
         ),
         fortran=N_("Don't call INQUIRE(POS=) or give POS= for accesses that follow one another."),
         python=N_("Leave out f.tell() and f.seek() in the loop; add up len() of what was read."),

@@ -130,8 +130,8 @@ RULE = Rule(
         pandas=N_("Collect the pieces in a list, and write pandas.concat(pieces).to_csv(...) once."),
         shell=N_("Let one command handle the whole file: awk, sort or sed in place of a loop over lines."),
         mpi_io=N_(
-            "On a parallel file system use collective calls (MPI_File_write_all): they put the ranks' small "
-            "pieces together. On a local disk they cost more than they bring."
+            "On a parallel file system use collective calls (MPI_File_write_all): they combine the "
+            "ranks' small pieces. On a local disk they cost more than they save."
         ),
         hdf5=N_(
             "Read and write whole hyperslabs (in h5py dataset[i:i + 1000]); choose chunks of 1 MiB or more."

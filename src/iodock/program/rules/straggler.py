@@ -144,7 +144,7 @@ RULE = Rule(
             "Look at that node and at the server that holds its files: full, degraded or overloaded."
         ),
     ),
-    fine_when=N_("That rank has other work by design, and no one waits for it."),
+    fine_when=N_("That rank has other work by design, and no other rank waits for it."),
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.TIMES, Need.RANKS_OWN),

@@ -106,8 +106,8 @@ _FOLDER = r"regexp_extract(f.name, '^(.*)/', 1)"
 _QUERY = """SELECT folder, count(DISTINCT file) AS files, sum(bytes) AS bytes, sum(dur) AS time_ns
 FROM call_ends WHERE kind IN ('file', 'regular') GROUP BY folder ORDER BY files DESC"""
 _MESSAGE = N_(
-    "{files} small files, {mean_bytes} each on average, were opened {opens} times; calls that opened, asked "
-    "about, closed or removed them: {calls}."
+    "{files} small files, {mean_bytes} each on average, were opened {opens} times; calls that opened, "
+    "checked, closed or removed them: {calls}."
 )
 
 
@@ -157,7 +157,7 @@ RULE = Rule(
         mpi_io=N_("Write all ranks' pieces into one shared file with MPI_File_write_at_all."),
         hdf5=N_("One file with many datasets, or one dataset that can grow (H5Dset_extent)."),
     ),
-    fine_when=N_("The files are wanted one by one, and they are few at a time."),
+    fine_when=N_("The files are needed one by one, and they are few at a time."),
     settings=Settings,
     find=find,
     counters=in_counters,

@@ -178,8 +178,7 @@ RULE = Rule(
             "stripes."
         ),
         administrator=N_(
-            "For such files choose a stripe size of which the processes' pieces are multiples (lfs setstripe "
-            "-S)."
+            "For such files choose a stripe size that divides the processes' pieces (lfs setstripe -S)."
         ),
     ),
     fine_when=N_(

@@ -86,7 +86,7 @@ RULE = Rule(
         hdf5=N_("Pass the hints striping_factor and striping_unit to H5Pset_fapl_mpio."),
         administrator=N_("Give folders for large shared files a progressive layout (lfs setstripe -E)."),
     ),
-    fine_when=N_("The servers are idle else, and one is as fast as the processes need."),
+    fine_when=N_("The servers are otherwise idle, and one is as fast as the processes need."),
     settings=Settings,
     find=not_of_calls,
     needs=(Need.COUNTERS, Need.LAYOUT),

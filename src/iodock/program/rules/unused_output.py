@@ -124,15 +124,15 @@ _QUERY = """SELECT file, sum(bytes) FILTER (WHERE direction = 'write') AS writte
 FROM call_ends WHERE errno IS NULL GROUP BY file
 HAVING written_bytes > 0 AND deleted > 0 AND coalesce(read_bytes, 0) = 0 ORDER BY written_bytes DESC"""
 _MESSAGE = N_(
-    "{written_bytes} were written into files that nobody read and that were deleted or emptied in the end; "
-    "files: {files}"
+    "{written_bytes} were written into files that no process read and that were deleted or emptied in "
+    "the end; files: {files}"
 )
 
 RULE = Rule(
     name="unused-output",
-    title=N_("Output that nobody uses"),
+    title=N_("Output that is never used"),
     looks_for=N_("Files that are written, never read, and deleted or emptied within the same run."),
-    why=N_("All the time for them is lost, and their bytes take room in memory and on the link from others."),
+    why=N_("All the time for them is lost, and their bytes take memory and bandwidth from other programs."),
     advice=advise(
         any=N_("Switch this output off: look for an option such as checkpoint, debug or keep-temporary."),
         python=N_("Don't write the temporary file, or use io.BytesIO where a library insists on a file."),

@@ -95,13 +95,13 @@ _QUERY = """SELECT file, pid, count(*) AS writes, avg(bytes) AS mean_bytes, sum(
 FROM call_ends WHERE direction = 'write' AND kind IN ('file', 'regular') GROUP BY file, pid
 ORDER BY writes DESC"""
 _MESSAGE = N_(
-    "{count} writes of {mean_bytes} on average went on all through the computation, one after each "
-    "{pause_ns} of computing; files: {files}"
+    "{count} writes of {mean_bytes} on average throughout the computation, one after each {pause_ns} of "
+    "computing; files: {files}"
 )
 
 RULE = Rule(
     name="write-in-compute-loop",
-    title=N_("Small writes all through the computation"),
+    title=N_("Small writes throughout the computation"),
     looks_for=N_("Processes that mainly compute, and write a little again and again from beginning to end."),
     why=N_(
         "It is often debug output that was left in. Each write stops the computation, and on a busy "

@@ -70,7 +70,7 @@ def draw_machine(answer: Answer, options: ChartOptions) -> Picture:
     found = folded.select(_KEYS).group_by(_KEYS).aggregate([]).num_rows
     left_out = found - sum(map(len, panels))
     notes = [f"{left_out:,} more series are in the table"] if left_out else []
-    return Picture(_below_each_other(answer, panels, origin, options), "The machine meanwhile", notes)
+    return Picture(_below_each_other(answer, panels, origin, options), "The machine during the run", notes)
 
 
 def _folded(table: pa.Table, first: int) -> pa.Table:
