@@ -1,4 +1,4 @@
-"""Stores whose reads and writes were made in calls of MPI-IO."""
+"""Stores whose reads and writes were made in calls of MPI-IO or of HDF5."""
 
 from __future__ import annotations
 
@@ -28,22 +28,68 @@ def with_calls_of_mpi_io(store: Path, call: str) -> Path:
         others = [utid for utid in utids if utid != event["utid"]] if is_collective else []
         for utid in (event["utid"], *others):
             rows.append((len(rows), utid, is_collective, event))
-    at = events.schema.get_field_index("interface_call_id")
-    pq.write_table(events.set_column(at, "interface_call_id", pa.array(ids, pa.uint32())), path)
-    pq.write_table(_table(call, rows), store / "interface_calls.parquet")
-    manifest = json.loads((store / "manifest.json").read_text())
-    manifest["tables"]["interface_calls"] = len(rows)
-    (store / "manifest.json").write_text(json.dumps(manifest))
-    without_checksums(store)
+    _write(store, ids, {"interface_calls": _table(call, rows)})
     return store
 
 
-def _table(call: str, rows: list[tuple[int, int, bool, dict[str, int]]]) -> pa.Table:
+def with_a_data_set(
+    store: Path, transfers: int, requested_bytes: int, chunk_bytes: int, filters: str | None = None
+) -> Path:
+    """The store as if a call of HDF5 had made each group of TRANSFERS to a data set in chunks. Each call
+    requested REQUESTED_BYTES and took twice the time of its transfers."""
+    (path,) = (store / "events").glob("*.parquet")
+    moving = [event for event in pq.read_table(path).to_pylist() if event["bytes"]]
+    groups = [moving[at : at + transfers] for at in range(0, len(moving), transfers)]
+    rows = [
+        (number, group[0]["utid"], False, group[0] | {
+            "bytes": requested_bytes, "dur": 2 * sum(event["dur"] for event in group)
+        })
+        for number, group in enumerate(groups)
+    ]  # fmt: skip
+    numbers = (at // transfers for at in range(len(moving)))
+    ids = [next(numbers) if event["bytes"] else None for event in pq.read_table(path).to_pylist()]
+    calls = _table("H5Dread" if rows[0][3]["direction"] == 1 else "H5Dwrite", rows, "HDF5")
+    sets = pa.table(
+        {
+            "interface_call_id": pa.array([0], pa.uint32()),
+            "handle_id": pa.array([0], pa.uint32()),
+            "file_id": pa.array([rows[0][3]["file_id"]], pa.uint32()),
+            "name": ["/heat"],
+            "layout": ["chunked"],
+            "element_bytes": [8],
+            "extent": ["2048x2048"],
+            "chunk": [f"1x{chunk_bytes // 8}"],
+            "chunk_bytes": [chunk_bytes],
+            "filters": pa.array([filters], pa.string()),
+        }
+    )
+    handles = pa.array([0] * len(rows), pa.uint32())
+    calls = calls.append_column("handle_id", handles)
+    _write(store, ids, {"interface_calls": calls, "datasets": sets})
+    return store
+
+
+def _write(store: Path, ids: list[int | None], tables: dict[str, pa.Table]) -> None:
+    (path,) = (store / "events").glob("*.parquet")
+    events = pq.read_table(path)
+    at = events.schema.get_field_index("interface_call_id")
+    pq.write_table(events.set_column(at, "interface_call_id", pa.array(ids, pa.uint32())), path)
+    manifest = json.loads((store / "manifest.json").read_text())
+    for name, table in tables.items():
+        pq.write_table(table, store / f"{name}.parquet")
+        manifest["tables"][name] = len(table)
+    (store / "manifest.json").write_text(json.dumps(manifest))
+    without_checksums(store)
+
+
+def _table(
+    call: str, rows: list[tuple[int, int, bool, dict[str, int]]], interface: str = "MPI-IO"
+) -> pa.Table:
     return pa.table(
         {
             "id": pa.array([row[0] for row in rows], pa.uint32()),
             "utid": pa.array([row[1] for row in rows], pa.uint32()),
-            "interface": ["MPI-IO"] * len(rows),
+            "interface": [interface] * len(rows),
             "call": [call] * len(rows),
             "is_collective": [row[2] for row in rows],
             "direction": pa.array([row[3]["direction"] for row in rows], pa.uint8()),

@@ -86,6 +86,20 @@ def compiled(folder: Path, name: str, *flags: str) -> Path:
     return out
 
 
+def built(folder: Path, source: str, package: str, *options: object, compiler: str = "gcc") -> Path:
+    """The program, with what pkg-config says of the package. Skips where it can't be built."""
+    for program in (compiler, "pkg-config"):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
+    found = subprocess.run(["pkg-config", "--cflags", "--libs", package], capture_output=True, text=True)
+    if found.returncode:
+        pytest.skip(f"pkg-config knows no {package}")
+    program = folder / Path(source).stem
+    command = [compiler, "-o", program, *options, PROGRAMS / source, *found.stdout.split()]
+    subprocess.run(command, check=True)
+    return program
+
+
 def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:
     end = time.monotonic() + seconds
     while not true():

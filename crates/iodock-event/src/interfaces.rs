@@ -12,7 +12,7 @@ pub struct InterfaceSpec {
     /// Which way it moves bytes. The end of a split call moves those that its beginning asked for.
     pub direction: Direction,
     pub effect: InterfaceEffect,
-    /// Calls of a lower layer are made inside: HDF5 calls MPI-IO, which has a greater number (`enum layer` of iodock-preload).
+    /// Calls of a lower layer are made inside: NetCDF calls HDF5, and HDF5 MPI-IO, which has a greater number (`enum layer` of iodock-preload).
     pub layer: u8,
 }
 
@@ -32,6 +32,8 @@ const MPI_IO: &str = "MPI-IO";
 const MPI_LAYER: u8 = 3;
 const HDF5: &str = "HDF5";
 const HDF5_LAYER: u8 = 2;
+const NETCDF: &str = "NetCDF";
+const NETCDF_LAYER: u8 = 1;
 
 const fn call(name: &'static str, is_collective: bool, direction: Direction) -> InterfaceSpec {
     let effect = InterfaceEffect::Nothing;
@@ -79,8 +81,91 @@ const fn hdf5_other(name: &'static str, effect: InterfaceEffect) -> InterfaceSpe
     hdf5(name, Direction::Neither, effect)
 }
 
+/// Whether all ranks make a call of NetCDF-C together is set for each variable, and not known here.
+const fn netcdf(name: &'static str, direction: Direction, effect: InterfaceEffect) -> InterfaceSpec {
+    InterfaceSpec { name, interface: NETCDF, is_collective: false, direction, effect, layer: NETCDF_LAYER }
+}
+
+const fn netcdf_read(name: &'static str) -> InterfaceSpec {
+    netcdf(name, Direction::Read, InterfaceEffect::Nothing)
+}
+
+const fn netcdf_write(name: &'static str) -> InterfaceSpec {
+    netcdf(name, Direction::Write, InterfaceEffect::Nothing)
+}
+
+const fn netcdf_other(name: &'static str, effect: InterfaceEffect) -> InterfaceSpec {
+    netcdf(name, Direction::Neither, effect)
+}
+
+/// A call for each type of elements in memory, as `EACH_TYPE_OF_NETCDF` of `interfaces/layers.h` has them.
+macro_rules! of_each_type {
+    ($call:ident, $($name:literal),+) => { of_each_type!(@ $call, [$($name),+], []) };
+    (@ $call:ident, [], [$($made:expr),*]) => { &[$($made),*] };
+    (@ $call:ident, [$name:literal $(, $rest:literal)*], [$($made:expr),*]) => {
+        of_each_type!(@ $call, [$($rest),*], [
+            $($made,)* $call($name), $call(concat!($name, "_text")), $call(concat!($name, "_schar")),
+            $call(concat!($name, "_uchar")), $call(concat!($name, "_ubyte")), $call(concat!($name, "_short")),
+            $call(concat!($name, "_ushort")), $call(concat!($name, "_int")), $call(concat!($name, "_uint")),
+            $call(concat!($name, "_long")), $call(concat!($name, "_longlong")), $call(concat!($name, "_ulonglong")),
+            $call(concat!($name, "_float")), $call(concat!($name, "_double")), $call(concat!($name, "_string"))
+        ])
+    };
+}
+
 /// In the order of their numbers (`interfaces/calls.h` and `interfaces/layers.h` of iodock-preload).
-pub const INTERFACE_CALLS: [InterfaceSpec; 79] = [
+pub static INTERFACE_CALLS: [InterfaceSpec; count(&PARTS)] = joined(&PARTS);
+
+const PARTS: [&[InterfaceSpec]; 6] = [
+    &CALLS_OF_MPI_IO_AND_HDF5,
+    &CALLS_OF_NETCDF,
+    of_each_type!(netcdf_read, "nc_get_var", "nc_get_var1", "nc_get_vara", "nc_get_vars", "nc_get_varm"),
+    of_each_type!(netcdf_write, "nc_put_var", "nc_put_var1", "nc_put_vara", "nc_put_vars", "nc_put_varm"),
+    of_each_type!(netcdf_read, "nc_get_att"),
+    of_each_type!(netcdf_write, "nc_put_att"),
+];
+
+const fn count(parts: &[&[InterfaceSpec]]) -> usize {
+    let (mut at, mut all) = (0, 0);
+    while at < parts.len() {
+        all += parts[at].len();
+        at += 1;
+    }
+    all
+}
+
+const fn joined<const COUNT: usize>(parts: &[&[InterfaceSpec]]) -> [InterfaceSpec; COUNT] {
+    let mut all = [other(""); COUNT];
+    let (mut part, mut at, mut place) = (0, 0, 0);
+    while place < COUNT {
+        if at == parts[part].len() {
+            (part, at) = (part + 1, 0);
+            continue;
+        }
+        all[place] = parts[part][at];
+        (at, place) = (at + 1, place + 1);
+    }
+    all
+}
+
+const CALLS_OF_NETCDF: [InterfaceSpec; 14] = [
+    netcdf_other("nc_create", InterfaceEffect::Open),
+    netcdf_other("nc__create", InterfaceEffect::Open),
+    netcdf_other("nc_create_par", InterfaceEffect::Open),
+    netcdf_other("nc_create_par_fortran", InterfaceEffect::Open),
+    netcdf_other("nc_open", InterfaceEffect::Open),
+    netcdf_other("nc__open", InterfaceEffect::Open),
+    netcdf_other("nc_open_par", InterfaceEffect::Open),
+    netcdf_other("nc_open_par_fortran", InterfaceEffect::Open),
+    netcdf_other("nc_close", InterfaceEffect::Close),
+    netcdf_other("nc_abort", InterfaceEffect::Close),
+    netcdf_other("nc_enddef", InterfaceEffect::Nothing),
+    netcdf_other("nc__enddef", InterfaceEffect::Nothing),
+    netcdf_other("nc_redef", InterfaceEffect::Nothing),
+    netcdf_other("nc_sync", InterfaceEffect::Nothing),
+];
+
+const CALLS_OF_MPI_IO_AND_HDF5: [InterfaceSpec; 79] = [
     together("MPI_File_open", InterfaceEffect::Open),
     together("MPI_File_close", InterfaceEffect::Close),
     together("MPI_File_set_view", InterfaceEffect::View),
@@ -190,7 +275,10 @@ pub struct InterfaceRecord {
     pub offset: i64,
     /// Of a view: it leaves nothing out, so that offsets are places in the file.
     pub is_plain_view: bool,
-    /// Of an open that succeeded: the file. Of a part of a file: the file, and what [`DatasetRow::of`] reads.
+    /// By which the program knows a variable of the file (NetCDF).
+    pub variable: i64,
+    /// Of an open that succeeded: the file. Of a part of a file: the file, and what [`DatasetRow::of`] reads. Of the first call on a
+    /// variable: what [`DatasetRow::of`] reads.
     pub name: Text,
 }
 
@@ -214,7 +302,7 @@ impl HintRow {
     }
 }
 
-/// A data set that was opened. What is not known, or not there, is `None`.
+/// A data set that was opened, or a variable that was used first. What is not known, or not there, is `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatasetRow {
     /// The call that opened it, and the number of this open: [`InterfaceRow::handle`] of the calls on it.

@@ -3,16 +3,16 @@
  * then can fail, as HDF5 would print that. */
 
 #include "interfaces.h"
+#include "library.h"
 
 static const char family[] = "libhdf5";
 static struct caller *last;
 
 enum { FILE_KIND, OBJECT_KIND, DATA_KIND, MANY_KIND, WRITES_CHUNK_KIND, READS_CHUNK_KIND, VALUE_KIND, PLAIN_KIND, RELEASES_KIND };
 #define IDENTIFIER_LEAST (1l << 32)
-enum { ALL = 0, IS_FILE = 1, IS_DATASET = 5, KIND_AT = 56, CHUNKED = 2, VIRTUAL = 3, DIMENSIONS_MOST = 32, FILTERS_MOST = 8, NAME_MOST = 1024 };
+enum { ALL = 0, IS_FILE = 1, IS_DATASET = 5, KIND_AT = 56, CHUNKED = 2, VIRTUAL = 3, FILTERS_MOST = 8, NAME_MOST = 1024 };
 /* Kinds of types. */
 enum { TEXTS = 3, COMPOUND = 6, REFERENCE = 7, VARYING = 9, ARRAY = 10 };
-#define BETWEEN 31 /* a control character, which names seldom have */
 
 #define EACH_HELPER(ONE) \
 	ONE(H5get_libversion) ONE(H5Tget_size) ONE(H5Tget_class) ONE(H5Tis_variable_str) ONE(H5Tdetect_class) ONE(H5Sget_select_npoints) \
@@ -23,15 +23,7 @@ enum { TEXTS = 3, COMPOUND = 6, REFERENCE = 7, VARYING = 9, ARRAY = 10 };
 enum { EACH_HELPER(HELPER_NUMBER) ALL_HELPERS };
 _Static_assert((int)ALL_HELPERS <= (int)HELPERS, "there is room for all");
 
-/* A library, by the module that calls it and one of its functions. */
-struct library { struct caller *caller; const void *sibling; };
-
-/* What the function gives for these arguments, UNKNOWN if there is none. */
-static word ask(const struct library *library, u32 number, const char *name, word a, word b, word c) {
-	word (*function)(word, word, word) = (word (*)(word, word, word))iodock_helper(library->caller, number, name, library->sibling);
-	return function ? function(a, b, c) : UNKNOWN;
-}
-#define ASK(name, a, b, c) ask(library, HELPER_##name, #name, (word)(a), (word)(b), (word)(c))
+#define ASK(name, a, b, c) ask(library, HELPER_##name, #name, (word)(a), (word)(b), (word)(c), 0, 0, 0, 0)
 
 enum { NOT_ASKED, NEW_ENOUGH, TOO_OLD };
 
@@ -69,11 +61,6 @@ static word elements(const struct library *library, word dataset, word in_memory
 	return count;
 }
 
-static word product(word a, word b) {
-	word both;
-	return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &both) ? UNKNOWN : both;
-}
-
 static word moved(const struct library *library, word dataset, word type, word in_memory, word in_file) {
 	word count = elements(library, dataset, in_memory, in_file);
 	return count == 0 ? 0 : product(count, element_bytes(library, type));
@@ -98,37 +85,6 @@ static word moved_of_attribute(const struct library *library, word attribute, wo
 	word count = ASK(H5Sget_simple_extent_npoints, space, 0, 0);
 	ASK(H5Sclose, space, 0, 0);
 	return product(count, element_bytes(library, type));
-}
-
-/* A text that is written, as far as there is room. */
-struct text { char *at, *end; };
-
-static void put_text(struct text *to, const char *from) {
-	while (*from && to->at < to->end)
-		*to->at++ = *from++;
-}
-
-static void put_number(struct text *to, unsigned long number) {
-	char digits[24];
-	u32 at = sizeof(digits) - 1;
-	digits[at] = 0;
-	do
-		digits[--at] = (char)('0' + number % 10);
-	while (number /= 10);
-	put_text(to, digits + at);
-}
-
-static void put_between(struct text *to) {
-	char between[] = {BETWEEN, 0};
-	put_text(to, between);
-}
-
-static void put_numbers(struct text *to, const unsigned long *numbers, int count) {
-	for (int i = 0; i < count && i < DIMENSIONS_MOST; i++) {
-		if (i)
-			put_text(to, "x");
-		put_number(to, numbers[i]);
-	}
 }
 
 /* Of the object: the name of its file (H5Fget_name), or in it (H5Iget_name). */

@@ -21,21 +21,22 @@ WEAK void *dlsym(void *library, const char *name);
 
 /* native/interfaces.c */
 enum part { BEGINS = 1, ENDS = 2, HINTS = 3 };
-enum { RESULT, HANDLE, BYTES, OFFSET_ASKED, IS_PLAIN_VIEW, FACTS };
+enum { RESULT, HANDLE, BYTES, OFFSET_ASKED, IS_PLAIN_VIEW, FACTS, VARIABLE = FACTS, FACTS_OF_VARIABLE };
 WEAK void iodock_interface(u32 part, u32 call, const word *facts, u32 count, const char *text);
 
 #define UNKNOWN (-9223372036854775807l - 1)
 
 #define NUMBER(name, fortran, error_at) NUMBER_##name,
 enum { EACH_CALL(NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER) CALLS };
-#define LAYER_NUMBER(name) NUMBER_##name,
+#define LAYER_NUMBER(name, ...) NUMBER_##name,
 enum {
 	BEFORE_LAYERS = CALLS - 1,
-	EACH_OF_HDF5(LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER) ALL_CALLS
+	EACH_OF_HDF5(LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER)
+	EACH_OF_NETCDF(LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER) ALL_CALLS
 };
 
 /* Libraries call those of a greater number. OWN_CALLS: none of them is told. */
-enum layer { PROGRAM, HDF5_LAYER = 2, MPI_LAYER = 3, OWN_CALLS = 255 };
+enum layer { PROGRAM, NETCDF_LAYER = 1, HDF5_LAYER = 2, MPI_LAYER = 3, OWN_CALLS = 255 };
 
 /* The innermost call that was told, and where on the stack it stands. */
 struct within { enum layer layer; const void *frame; };

@@ -157,10 +157,10 @@ pub struct InterfaceEntry {
     pub part: InterfacePart,
     /// Its index in `INTERFACE_CALLS`.
     pub call: u16,
-    /// Result, handle, bytes, offset, and whether a view is contiguous (`interfaces/mpi_io.c`); UNKNOWN if
-    /// not reported.
+    /// Result, handle, bytes, offset, whether a view is contiguous, and variable (`interfaces/interfaces.h`);
+    /// UNKNOWN if not reported.
     pub facts: [i64; 8],
-    /// Name of the file that it has opened.
+    /// Name of the file that it has opened, or what it says of a data set or variable.
     pub name: Option<Vec<u8>>,
 }
 

@@ -40,6 +40,9 @@ pub static INTERFACES_LIBRARY: &[u8] = include_bytes!(env!("IODOCK_INTERFACES_LI
 #[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
 mod tests {
     use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
+    use iodock_event::interfaces::INTERFACE_CALLS;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
 
     /// The stub saves no vector registers, so the compiler must not have used any.
     #[test]
@@ -64,12 +67,28 @@ mod tests {
     /// The numbers in records are indices in both lists.
     #[test]
     fn calls_of_interfaces_have_the_same_numbers_on_both_sides() {
-        let lists = [include_str!("../interfaces/calls.h"), include_str!("../interfaces/layers.h")];
-        let listed = lists
-            .iter()
-            .flat_map(|list| list.lines())
-            .filter_map(|line| line.strip_prefix('\t')?.split_once('(')?.1.split([',', ')']).next());
-        let known = iodock_event::interfaces::INTERFACE_CALLS.map(|call| call.name);
+        const ASKED: &str = "#define NAMED(name, ...) =name
+            #include \"calls.h\"
+            #include \"layers.h\"
+            EACH_CALL(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)
+            EACH_OF_HDF5(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)
+            EACH_OF_NETCDF(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)";
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/interfaces");
+        let mut compiler = Command::new("cc");
+        let mut compiler = compiler
+            .args(["-E", "-P", "-x", "c", "-I", folder, "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a C compiler");
+        compiler.stdin.take().expect("piped").write_all(ASKED.as_bytes()).expect("it reads");
+        let listed = compiler.wait_with_output().expect("it ends").stdout;
+        let listed = String::from_utf8(listed).expect("names");
+        let listed = listed
+            .split_whitespace()
+            .filter_map(|word| word.strip_prefix('='))
+            .filter(|name| !name.is_empty());
+        let known = INTERFACE_CALLS.map(|call| call.name);
         assert_eq!(listed.collect::<Vec<_>>(), known);
     }
 

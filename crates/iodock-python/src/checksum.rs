@@ -1,4 +1,4 @@
-//! iodock-store: checksums of files and manifests.
+//! iodock-store: checksums of files and manifests, and what a table's file holds.
 
 use crate::doorway::through;
 use iodock_store::checksum;
@@ -26,8 +26,15 @@ fn is_whole_document(document: &[u8]) -> Option<bool> {
     checksum::is_whole(document)
 }
 
+/// Rows and names of columns of a table's file; None if its footer can't be read.
+#[pyfunction]
+fn table_shape(py: Python<'_>, path: PathBuf) -> Option<(i64, Vec<String>)> {
+    py.detach(|| iodock_store::shape(&path).ok())
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(file_checksum, module)?)?;
+    module.add_function(wrap_pyfunction!(table_shape, module)?)?;
     module.add_function(wrap_pyfunction!(sealed_document, module)?)?;
     module.add_function(wrap_pyfunction!(is_whole_document, module)?)
 }

@@ -36,7 +36,7 @@ pub use manifest::{
     SCHEMA_VERSION,
 };
 pub use profiles::{AccessRow, BinRow, Counts, HeatRow, LayoutRow, ProfileRow, ProfileTables, RankShare};
-pub use reading::{EventReader, Record, Records};
+pub use reading::{shape, EventReader, Record, Records};
 pub use stacks::SymbolRow;
 pub use table::{Cell, TableWriter, Written};
 pub use tables::{ExecutableRow, FaultRow, PagesRow};

@@ -25,6 +25,14 @@ fn open(path: &Path) -> Result<SerializedFileReader<File>> {
     SerializedFileReader::new(file).map_err(|error| damaged(path, &error))
 }
 
+/// Number of rows and names of the columns of one file, from its footer.
+pub fn shape(path: &Path) -> Result<(i64, Vec<String>)> {
+    let reader = open(path)?;
+    let metadata = reader.metadata().file_metadata();
+    let columns = metadata.schema_descr().root_schema().get_fields();
+    Ok((metadata.num_rows(), columns.iter().map(|column| column.name().to_string()).collect()))
+}
+
 /// One row of a table.
 #[derive(Clone, Debug)]
 pub struct Record(Row);

@@ -26,6 +26,8 @@ pub(crate) struct Interfaces {
     current: FxHashMap<u64, Vec<InterfaceRow>>,
     /// By process, layer, and the program's own handle.
     opened: FxHashMap<(u32, u8, i64), Opened>,
+    /// Handles of variables in these, by what the program calls them.
+    variables: FxHashMap<(u32, u8, i64), FxHashMap<i64, u32>>,
     calls: u32,
     handles: u32,
     ended: Vec<InterfaceRow>,
@@ -104,6 +106,10 @@ impl Tracker {
             }
             effect => self.interfaces.uses(process, record, effect, &mut row),
         }
+        if record.variable != UNKNOWN {
+            let name = text_of(batch, record.name);
+            self.interfaces.uses_variable(process, record, name, &mut row);
+        }
         self.interfaces.ended.push(row);
     }
 
@@ -127,7 +133,9 @@ impl Tracker {
         // Offsets in a part of a file are none in the file.
         let view = (row.spec().effect == InterfaceEffect::Open).then_some((0, 1));
         let opened = Opened { file: row.file, handle: row.handle, view };
-        self.interfaces.opened.insert((process, row.spec().layer, record.handle), opened);
+        let key = (process, row.spec().layer, record.handle);
+        self.interfaces.opened.insert(key, opened);
+        self.interfaces.variables.remove(&key);
     }
 
     /// Calls of interfaces that have ended since this was asked last.
@@ -177,9 +185,31 @@ impl Interfaces {
             }
             InterfaceEffect::Close if record.result == 0 => {
                 self.opened.remove(&key);
+                self.variables.remove(&key);
             }
             _ => row.offset = place(opened.view, record.offset),
         }
+    }
+
+    /// A call on a variable of the file. The first one has what [`DatasetRow::of`] reads.
+    fn uses_variable(
+        &mut self,
+        process: u32,
+        record: &InterfaceRecord,
+        name: Option<&[u8]>,
+        row: &mut InterfaceRow,
+    ) {
+        let key = (process, row.spec().layer, record.handle);
+        if row.file == NONE {
+            return;
+        }
+        if let Some(name) = name {
+            let handle = self.next_handle();
+            self.variables.entry(key).or_default().insert(record.variable, handle);
+            self.datasets.push(DatasetRow::of(row.id, handle, row.file, name));
+        }
+        let known = self.variables.get(&key).and_then(|variables| variables.get(&record.variable));
+        row.handle = known.copied().unwrap_or(row.handle);
     }
 }
 
@@ -212,9 +242,21 @@ mod tests {
     const TID: u32 = 7;
 
     fn part(part: InterfacePart, call: u16, time: i64) -> InterfaceRecord {
-        let (bytes, offset, is_plain_view) = (UNKNOWN, UNKNOWN, false);
-        let (result, handle, name) = (0, 99, Text::NONE);
-        InterfaceRecord { tid: TID, time, part, call, result, handle, bytes, offset, is_plain_view, name }
+        let (bytes, offset, is_plain_view, variable) = (UNKNOWN, UNKNOWN, false, UNKNOWN);
+        let (tid, result, handle, name) = (TID, 0, 99, Text::NONE);
+        InterfaceRecord {
+            tid,
+            time,
+            part,
+            call,
+            result,
+            handle,
+            bytes,
+            offset,
+            is_plain_view,
+            variable,
+            name,
+        }
     }
 
     fn begins(call: u16, time: i64) -> Record {
@@ -329,6 +371,28 @@ mod tests {
         let calls = tracker.take_last_interface_calls();
         let seen: Vec<_> = calls.iter().map(|row| (row.id, row.parent, row.end)).collect();
         assert_eq!(seen, [(0, NONE, UNKNOWN), (1, NONE, 14), (3, 2, UNKNOWN), (2, NONE, 30)]);
+    }
+
+    #[test]
+    fn variables_are_known_by_the_first_call_on_them_until_their_file_is_closed() {
+        let (open, close, write) = (number("nc_create"), number("nc_close"), number("nc_put_vara_double"));
+        let mut batch = Batch::default();
+        let file = batch.push_text(b"out.nc");
+        let variable = batch.push_text(b"heat\x1fchunked\x1f8\x1f\x1f1x20\x1f");
+        let first = InterfaceRecord { variable: 3, name: variable, ..ends(write, 30) };
+        let later = InterfaceRecord { variable: 3, ..ends(write, 40) };
+        let opened = |time| InterfaceRecord { name: file, ..ends(open, time) };
+        for record in [opened(20), first, later, ends(close, 50), opened(60), later] {
+            batch.records.extend([begins(record.call, record.time - 5), Record::Interface(record)]);
+        }
+        let (mut tracker, _) = tracked(&batch);
+        let calls = tracker.take_last_interface_calls();
+        assert_eq!(calls.iter().map(|row| row.handle).collect::<Vec<_>>(), [0, 1, 1, 0, 2, 2]);
+        assert!(calls.iter().all(|row| tracker.name_of(row.file) == b"/scratch/out.nc"));
+        let sets = tracker.take_datasets();
+        let [set] = sets.as_slice() else { panic!("one data set") };
+        assert_eq!((set.call, set.handle, set.name.as_str(), set.extent.as_deref()), (1, 1, "heat", None));
+        assert_eq!((set.chunk_bytes, set.filters.as_deref()), (Some(160), None));
     }
 
     #[test]

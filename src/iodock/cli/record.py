@@ -55,7 +55,8 @@ _EXAMPLES = (
     "--interfaces",
     type=click.Choice(INTERFACES),
     default="auto",
-    help="calls of MPI-IO, which make the system's: auto (default): of programs that have MPI; always; never",
+    help="calls of MPI-IO, HDF5 and NetCDF, which make the system's: auto (default): of programs that have "
+    "them; always; never",
 )
 @click.option(
     "--stacks",

@@ -10,7 +10,7 @@ import click
 from iodock.cli.helps import equipped
 from iodock.cli.opening import check_opens, open_page
 from iodock.cli.options import JSON_HELP, examples, filter_arguments, filters, json_form, quiet, tables
-from iodock.cli.output import TABLE_FORMATS, chosen_format, destination, write_table
+from iodock.cli.output import TABLE_FORMATS, chosen_format, destination, is_coloured, write_table
 from iodock.cli.spoken import language
 from iodock.cli.usage import unknown
 from iodock.shared.charts import CHART_FORMATS
@@ -171,6 +171,9 @@ def _with_servers(answer: Any, opened: Store) -> Any:
 
 
 def _write(answer: Any, form: str, output: str | None, chart: dict[str, Any], is_wide: bool) -> None:
+    if form == "table" and answer.analysis == "flame" and "sort" not in answer.options:
+        _write_flame(answer, output, is_wide)
+        return
     if form == "table":
         write_table(answer, output, is_wide)
         return
@@ -179,6 +182,16 @@ def _write(answer: Any, form: str, output: str | None, chart: dict[str, Any], is
             out.write(drawn(answer, form, chart))
         else:
             write_data(answer, form, out)
+
+
+def _write_flame(answer: Any, output: str | None, is_wide: bool) -> None:
+    from iodock.program.views.flame_text import flame_text
+    from iodock.shared.tables.table import terminal_width
+
+    width = terminal_width() if output in (None, "-") and not is_wide else None
+    tree = flame_text(answer, width, is_coloured(output), language())
+    with destination(output, sideways=is_wide) as out:
+        out.write(tree.encode("utf-8", "backslashreplace"))
 
 
 def drawn(answer: Any, form: str, chart: dict[str, Any]) -> bytes:

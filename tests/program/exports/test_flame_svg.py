@@ -26,7 +26,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def drawn(store: Path, folder: Path, *options: str) -> list[ElementTree.Element]:
     printed("export", store, "-o", folder / "run.svg", *options)
     root = ElementTree.parse(folder / "run.svg").getroot()
-    return [one for one in root if one.get("class") == "frame"]
+    return [one for one in root if (one.get("class") or "").startswith("frame ")]
 
 
 def share(frame: ElementTree.Element, name: str = "width") -> float:

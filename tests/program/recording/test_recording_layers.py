@@ -4,63 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from recorded import IODOCK, MPIRUN, PROGRAMS, live, needs_gcc, record, rows, run
+from layers import asked, built, counted, outside_the_innermost, pythons_with, recorded, told
+from recorded import IODOCK, MPIRUN, live, needs_gcc, record, run
 
 pytestmark = [live, needs_gcc]
 RANKS = 4
-
-
-def built(folder: Path, source: str, package: str, *options: object, compiler: str = "gcc") -> Path:
-    """The program, with what pkg-config says of the package. Skips where it can't be built."""
-    for program in (compiler, "pkg-config"):
-        if not shutil.which(program):
-            pytest.skip(f"{program} is not installed")
-    found = subprocess.run(["pkg-config", "--cflags", "--libs", package], capture_output=True, text=True)
-    if found.returncode:
-        pytest.skip(f"pkg-config knows no {package}")
-    program = folder / Path(source).stem
-    command = [compiler, "-o", program, *options, PROGRAMS / source, *found.stdout.split()]
-    subprocess.run(command, check=True)
-    return program
-
-
-def recorded(folder: Path, *command: object, **options: Any) -> Path:
-    done = record(folder, "--force", "--", *command, **options)
-    assert done.returncode == 0, done.stderr
-    return folder
-
-
-def asked(folder: Path, sql: str) -> list[dict[str, Any]]:
-    return rows(folder / "run.iodock", sql)
-
-
-def counted(folder: Path) -> dict[str, tuple[int, int]]:
-    """Calls and bytes by name, as the program itself says."""
-    calls, sizes = Counter[str](), Counter[str]()
-    for file in folder.glob("*.counted.*"):
-        for line in file.read_text().splitlines():
-            name, size = line.split()
-            calls[name] += 1
-            sizes[name] += int(size)
-    assert calls
-    return {name: (calls[name], sizes[name]) for name in calls}
-
-
-def told(folder: Path, interface: str) -> dict[str, tuple[int, int]]:
-    found = asked(
-        folder,
-        f"""SELECT call, count(*) AS calls, CAST(coalesce(sum(requested_bytes), 0) AS BIGINT) AS bytes
-        FROM interface_calls WHERE interface = '{interface}' GROUP BY call""",
-    )
-    return {row["call"]: (row["calls"], row["bytes"]) for row in found}
 
 
 @pytest.fixture(scope="module", params=["alone", "four ranks"])
@@ -95,17 +48,7 @@ def test_a_call_of_mpi_io_belongs_to_that_of_hdf5_that_made_it(of_hdf5: Path) ->
 
 
 def test_each_system_call_belongs_to_the_innermost_call(of_hdf5: Path) -> None:
-    counts = asked(
-        of_hdf5,
-        """SELECT count(*) AS calls, count(k.id) AS attributed,
-        count(*) FILTER (k.utid = e.utid AND k.ts <= e.ts AND e.ts + e.dur <= k.end_ts
-          AND NOT EXISTS (FROM interface_calls i WHERE i.utid = e.utid AND i.ts > k.ts AND i.ts <= e.ts
-            AND e.ts + e.dur <= i.end_ts)) AS innermost
-        FROM events e JOIN files f ON f.file_id = e.file_id
-        LEFT JOIN interface_calls k ON k.id = e.interface_call_id
-        WHERE f.name LIKE '%/out.h5'""",
-    )[0]
-    assert counts["calls"] == counts["attributed"] == counts["innermost"] > 0
+    assert outside_the_innermost(of_hdf5, "out.h5") == 0
 
 
 def test_data_sets_are_there_with_their_chunks(of_hdf5: Path) -> None:
@@ -133,14 +76,6 @@ def test_show_interfaces_names_the_whole_chain(of_hdf5: Path) -> None:
         assert "asked for: H5Dread 4 MiB, MPI_File_read_at 8 MiB; moved: 8 MiB" in shown
     else:
         assert "H5Dwrite -> pwrite64: 1 of 1 processes" in shown and "asked for: H5Dwrite 2 MiB" in shown
-
-
-def pythons_with(module: str) -> list[str]:
-    pythons = dict.fromkeys((sys.executable, shutil.which("python3") or "", "/usr/bin/python3"))
-    can = [one for one in pythons if one and run([one, "-c", f"import {module}"], Path.cwd()).returncode == 0]
-    if not can:
-        pytest.skip(f"no Python here has {module}")
-    return can
 
 
 def test_a_wheel_of_h5py_has_its_own_library(tmp_path: Path) -> None:

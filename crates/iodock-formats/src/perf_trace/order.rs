@@ -4,8 +4,8 @@
 use iodock_event::{Batch, RawCall, Record, UNKNOWN};
 use rustc_hash::FxHashMap;
 
-/// ns by which a line may be late: perf reads all buffers at least ten times a second.
-const WINDOW: i64 = 200_000_000;
+/// ns by which a line may be late: perf reads all buffers ten times a second, on a busy machine less often.
+const WINDOW: i64 = 2_000_000_000;
 /// The largest number of records held back. One buffer holds about that many (512 KiB, 130 bytes per call).
 const HELD: usize = 4096;
 /// ns: perf rounds the beginning and the duration of a call to a microsecond each.

@@ -145,7 +145,7 @@ fn calls_of_several_cpus_come_in_the_order_of_their_ends() {
                          ? (         ): a/6  ... [continued]: clone())          = 0\n\
                      2.500 ( 0.100 ms): a/6 write(fd: 5, buf: 0x7f, count: 5)          = 5\n\
                      2.700 (         ): a/6 exit_group(error_code: 3)          = ?\n";
-    let far = "   900.000 ( 1.000 ms): a/5 openat(dfd: CWD, filename: \"/a\", flags: RDWR|CREAT) = 3</a>\n";
+    let far = "  9900.000 ( 1.000 ms): a/5 openat(dfd: CWD, filename: \"/a\", flags: RDWR|CREAT) = 3</a>\n";
     for chunk_size in [1, 100, 250, 1 << 20] {
         let all = in_chunks(&format!("{text}{far}{far}"), chunk_size);
         let done: Vec<(u32, i64)> =
@@ -154,6 +154,17 @@ fn calls_of_several_cpus_come_in_the_order_of_their_ends() {
         assert!(matches!(all.records[2], Record::End(TaskEnd { tid: 6, exit_code: Some(3), .. })));
         let opened = all.records.iter().filter_map(as_call).next_back().unwrap();
         assert_eq!((all.text(opened.path), all.text(opened.result_text)), (&b"/a"[..], &b"/a"[..]));
+    }
+}
+
+#[test]
+fn lines_that_are_a_second_late_come_in_order() {
+    let text = "  1900.000 ( 0.100 ms): a/5 write(fd: 5, buf: 0x7f, count: 6)          = 6\n\
+                   800.000 ( 0.100 ms): a/6 write(fd: 5, buf: 0x7f, count: 5)          = 5\n";
+    for chunk_size in [1, 100, 1 << 20] {
+        let all = in_chunks(text, chunk_size);
+        let threads: Vec<u32> = all.records.iter().filter_map(as_call).map(|raw| raw.tid).collect();
+        assert_eq!(threads, [6, 5], "{chunk_size}");
     }
 }
 

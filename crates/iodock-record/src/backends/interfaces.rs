@@ -1,4 +1,4 @@
-//! Which programs make calls of MPI-IO or HDF5, or start programs that may: only these are given the library that takes them.
+//! Which programs make calls of MPI-IO, HDF5 or NetCDF, or start programs that may: only these are given the library that takes them.
 
 use super::reach::loaded_libraries;
 use crate::options::Interfaces;
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 const WORDS: [&str; 10] =
     ["mpirun", "mpiexec", "orterun", "prterun", "prun", "srun", "aprun", "jsrun", "ibrun", "mpi4py"];
 /// How libraries are named that make these calls, or whose calls are taken.
-const LIBRARIES: [&[u8]; 2] = [b"libmpi", b"libhdf5"];
+const LIBRARIES: [&[u8]; 4] = [b"libmpi", b"libhdf5", b"libnetcdf", b"libpnetcdf"];
 /// What brings them to Python.
-const PACKAGES: [&str; 3] = ["mpi4py", "h5py", "tables"];
+const PACKAGES: [&str; 5] = ["mpi4py", "h5py", "tables", "netCDF4", "pnetcdf"];
 /// What only launchers of MPI put into the environment of their programs. (Slurm's names stand in that of every job.)
 const OF_RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK"];
 /// Bytes of a script that are read.

@@ -35,6 +35,7 @@ _ORDER = (
     "errors",
     "machine",
     "stacks",
+    "flame",
 )
 _NOT_ANALYSES = {"base", "counters"}
 

@@ -1,4 +1,4 @@
-"""Calls of interfaces, such as MPI-IO and HDF5, and what the system calls inside of them moved."""
+"""Calls of interfaces, such as MPI-IO, HDF5 and NetCDF, and what the system calls inside of them moved."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ _HINTS = (
     Column("taken", "str", None, "key", "what the implementation says that it took; empty: nothing"),
     Column("opens", "int", "calls", "measure", "opens of the file with these values, of all processes"),
 )
-_OUTSIDE = (
+_OUTSIDE = N_(
     "rows without a call of an interface are system calls on the same files that no such call made: the "
     "program's own, and those of helper threads"
 )
-_UNKNOWN = (
-    "no call of MPI-IO or HDF5 was recorded: the program made none, or was not recorded by the back end "
-    "rewrite, or with --light, --complete or --interfaces never"
+_UNKNOWN = N_(
+    "no call of MPI-IO, HDF5 or NetCDF was recorded: the program made none, or was not recorded by the back "
+    "end rewrite, or with --light, --complete or --interfaces never"
 )
 
 
@@ -233,13 +233,14 @@ def _moved_note(chain: str, one: dict[str, Any]) -> str:
 ANALYSIS = Analysis(
     name="interfaces",
     title="Calls of interfaces",
-    doc="""Calls of MPI-IO and HDF5 with the bytes that they were asked for, and the system calls that they
-made: how many, how long, how many bytes, and how many of the processes moved them. Where a layer
-calls another one (HDF5 calls MPI-IO) each has its rows, and what the lower one moved counts for
-both. With collective buffering (two phases) few ranks, the aggregators, move the bytes of all.
-Bytes below may be more (data sieving) or fewer than those asked for. `--hints` lists the hints that
-the program gave as it opened files, and those that the implementation took. It needs a recording by
-the back end rewrite. Filters by call, direction, outcome and duration do not apply.""",
+    doc="""Calls of MPI-IO, HDF5 and NetCDF with the bytes that they were asked for, and the system calls
+that they made: how many, how long, how many bytes, and how many of the processes moved them. Where
+a layer calls another one (NetCDF calls HDF5, and that MPI-IO) each has its rows, and what the lower
+one moved counts for all. With collective buffering (two phases) few ranks, the aggregators, move
+the bytes of all. Bytes below may be more (data sieving) or fewer than those asked for. `--hints`
+lists the hints that the program gave as it opened files, and those that the implementation took. It
+needs a recording by the back end rewrite. Filters by call, direction, outcome and duration do not
+apply.""",
     columns=_COLUMNS,
     run=run,
     options=(Option("hints", "flag", False, "list the hints of the files, asked for and taken"),),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import BinaryIO
 
-from iodock.program.exports.paths import Paths
+from iodock.program.relations.paths import Paths
 
 _TAKEN = str.maketrans({";": ":", "\n": " ", "\r": " "})
 """Characters that end a frame or a line."""

@@ -8,76 +8,49 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path as File
 from typing import BinaryIO
 
-from iodock.program.exports.paths import Paths
-from iodock.program.relations.flames import Frame
+from iodock.program.relations.boxes import Box, by_name, tree_of
+from iodock.program.relations.paths import Paths
 from iodock.shared.language import Language
+from iodock.shared.pages.sheet import asset
 from iodock.shared.units import unit_of
 
 _ROW, _TOP = 18, 80
 _LEAST_SHARE = 1 / 5000
 """Narrower frames would be less than a pixel wide."""
 _COLUMNS = {"time": "total_time_ns", "bytes": "read_bytes", "calls": "count"}
-_COLOURS = {
-    "program": "#d9d9d9",
-    "function": "#f2b45a",
-    "call": "#8cc5ea",
-    "file": "#9fd4b5",
-    "unknown": "#e6e0d4",
-}
-_ROOT = Frame("program", "")
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _STYLE = """svg{font:12px "Noto Sans","DejaVu Sans","Noto Sans CJK JP","Noto Sans JP",sans-serif}
-.frame{cursor:pointer}.frame rect{stroke:#fff;stroke-width:1}.frame:focus{outline:none}
-.frame:hover rect,.frame:focus rect{stroke:#111;stroke-width:2}.above rect{opacity:.55}
-.found rect{fill:#cc79a7}.key{fill:#0059a0;cursor:pointer;text-decoration:underline}.quiet{fill:#555}"""
-
-
-@dataclass(slots=True)
-class _Box:
-    """A frame below its callers."""
-
-    frame: Frame
-    weight: int = 0
-    inside: dict[int, _Box] = field(default_factory=dict)
+.key{fill:#0059a0;cursor:pointer;text-decoration:underline}.quiet{fill:#555}
+"""
 
 
 def write_flame(paths: Paths, out: BinaryIO, text: Language) -> None:
     """The chosen weight alone."""
     weight = paths.weights[0]
-    whole = _Box(_ROOT)
-    for path in paths:
-        added = path.weight(weight)
-        if not added:
-            continue
-        box = whole
-        box.weight += added
-        for number in path.frames:
-            box = box.inside.setdefault(number, _Box(paths.frames[number]))
-            box.weight += added
-    boxes = list(_laid_out(whole))
+    whole = tree_of(paths)
+    boxes = list(_laid_out(whole, weight))
     depth = 1 + max(at for at, _, _ in boxes)
     out.write(_head(paths, text, _TOP + depth * _ROW + 8).encode())
     for at, start, box in boxes:
         out.write(_drawn(at, start, box, whole, weight, text).encode("utf-8", "replace"))
-    script = (File(__file__).parent / "flame.js").read_text(encoding="utf-8")
-    out.write(f"<script><![CDATA[\n{script}]]></script>\n</svg>\n".encode())
+    script = asset("js", "44-flame.js")
+    out.write(f"<script><![CDATA[\n'use strict';\n{script}startFlameFile();\n]]></script>\n</svg>\n".encode())
 
 
-def _laid_out(whole: _Box) -> Iterator[tuple[int, int, _Box]]:
+def _laid_out(whole: Box, weight: str) -> Iterator[tuple[int, int, Box]]:
     """Depth, sum of the weights to the left, and box: each before those inside it, from left to right."""
     waiting = [(0, 0, whole)]
     while waiting:
         depth, start, box = waiting.pop()
         yield depth, start, box
         inside, begin = [], start
-        for one in sorted(box.inside.values(), key=lambda one: (one.frame.title, one.frame.kind)):
-            if one.weight >= whole.weight * _LEAST_SHARE:
+        for one in sorted(box.inside.values(), key=by_name):
+            # An empty run has a whole of 0.
+            if one.weight(weight) and one.weight(weight) >= whole.weight(weight) * _LEAST_SHARE:
                 inside.append((depth + 1, begin, one))
-            begin += one.weight
+            begin += one.weight(weight)
         waiting += reversed(inside)
 
 
@@ -90,7 +63,7 @@ def _head(paths: Paths, text: Language, height: int) -> str:
     ask = text.gettext("Part of a name of a program, function, call or file")
     keys = text.gettext("Click or Enter: zoom. Escape: show all. /: search.")
     return f"""<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{height}" lang="{text.code}"
- data-ask="{_xml(ask)}"><style>{_STYLE}</style>
+ data-ask="{_xml(ask)}"><style>{_STYLE}{asset("css", "35-flame.css")}</style>
 <rect width="100%" height="100%" fill="#fff"/>
 <text x="8" y="20" font-size="15" font-weight="bold">{_xml(titles[paths.weights[0]])}</text>
 <text x="8" y="38" class="quiet">{_xml(paths.store.name)}</text>
@@ -102,17 +75,15 @@ def _head(paths: Paths, text: Language, height: int) -> str:
 """
 
 
-def _drawn(depth: int, start: int, box: _Box, whole: _Box, weight: str, text: Language) -> str:
+def _drawn(depth: int, start: int, box: Box, whole: Box, weight: str, text: Language) -> str:
     name = _xml(box.frame.title or text.gettext("All"))
-    total = whole.weight or 1
-    amount = _xml(unit_of(_COLUMNS[weight]).text(box.weight))
-    said = f"{name}: {amount}, {100 * box.weight / total:.1f} %"
-    place = (
-        f'x="{100 * start / total:.6f}%" y="{_TOP + depth * _ROW}" width="{100 * box.weight / total:.6f}%"'
-    )
-    return f"""<svg class="frame" {place} height="{_ROW}" overflow="hidden" tabindex="0" role="button"
- aria-label="{said}" data-name="{name}" data-depth="{depth}" data-weight="{box.weight}"><title>{said}</title>
-<rect width="100%" height="{_ROW}" fill="{_COLOURS[box.frame.kind]}"/><text x="4" y="13">{name}</text></svg>
+    own, total = box.weight(weight), whole.weight(weight) or 1
+    amount = _xml(unit_of(_COLUMNS[weight]).text(own))
+    said = f"{name}: {amount}, {100 * own / total:.1f} %"
+    place = f'x="{100 * start / total:.6f}%" y="{_TOP + depth * _ROW}" width="{100 * own / total:.6f}%"'
+    return f"""<svg class="frame of-{box.frame.kind}" {place} height="{_ROW}" overflow="hidden"
+ tabindex="-1" role="button" aria-label="{said}" data-name="{name}" data-depth="{depth}" data-weight="{own}">
+<title>{said}</title><rect width="100%" height="{_ROW}"/><text x="4" y="13">{name}</text></svg>
 """
 
 

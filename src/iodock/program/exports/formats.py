@@ -7,11 +7,11 @@ from typing import BinaryIO
 
 from iodock.program.exports.collapsed import write_collapsed
 from iodock.program.exports.flame_svg import write_flame
-from iodock.program.exports.paths import WEIGHTS, Paths, paths_of
 from iodock.program.exports.perfetto import write_perfetto
 from iodock.program.exports.pprof import write_pprof
 from iodock.program.exports.speedscope import write_speedscope
 from iodock.program.relations.filters import Filters
+from iodock.program.relations.paths import WEIGHTS, Paths, paths_of
 from iodock.program.store import Store
 from iodock.shared.language import Language
 

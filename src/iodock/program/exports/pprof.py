@@ -10,9 +10,9 @@ import gzip
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from iodock.program.exports.paths import WEIGHTS, Path, Paths
 from iodock.program.exports.protobuf import number, packed, text
 from iodock.program.relations.flames import Frame
+from iodock.program.relations.paths import WEIGHTS, Path, Paths
 
 _UNITS = {"time": "nanoseconds", "bytes": "bytes", "calls": "count"}
 

@@ -9,8 +9,8 @@ import json
 from typing import Any, BinaryIO
 
 from iodock import __version__
-from iodock.program.exports.paths import Paths
 from iodock.program.relations.flames import Frame
+from iodock.program.relations.paths import Paths
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _UNITS = {"time": "nanoseconds", "bytes": "bytes", "calls": "none"}

@@ -53,7 +53,7 @@ KEYS = {
             "coalesce(k.interface, 'POSIX')",
             "str",
             "interfaces",
-            "through which the program asked: POSIX calls, or MPI-IO where it made them",
+            "which made the call: POSIX (the program itself), or MPI-IO, HDF5 or NetCDF, the innermost",
         ),
         Key(
             "interface_call",
@@ -61,7 +61,7 @@ KEYS = {
             "k.call",
             "str",
             "calls of interfaces",
-            "the call of MPI-IO that made it; null for calls that the program made itself",
+            "the innermost call of an interface that made it; null for calls that the program made itself",
         ),
         Key("file", "file", "{f}.name", "str", "files", "the file's name, or its kind where it has none"),
         Key(

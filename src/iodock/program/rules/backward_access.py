@@ -130,6 +130,6 @@ RULE = Rule(
     find=find,
     needs=(Need.OFFSETS,),
     views=("transfers", "place_names", "places", "uses", "plain_places"),
-    yields_to=("redundant-reads", "redundant-writes", "synchronous-flags"),
+    yields_to=("redundant-reads", "redundant-writes", "synchronous-flags", "chunks-against-access"),
     case="header-reread",
 )

@@ -67,6 +67,10 @@ def _cache_speed(facts: Facts, settings: Thresholds) -> bool:
     return any(_moved(facts, direction=one).total("bytes") >= settings.least_bytes for one in (READS, WRITES))
 
 
+def _chunks(facts: Facts, settings: Thresholds) -> bool:
+    return facts.store.rows_of("datasets") > 0
+
+
 def _collects(facts: Facts, settings: Thresholds) -> bool:
     return facts.collects is True
 
@@ -250,6 +254,7 @@ CONDITIONS: Mapping[str, MayFind] = {
     "backward-access": _backward,
     "bytewise-read": _bytewise,
     "cache-speed": _cache_speed,
+    "chunks-against-access": _chunks,
     "copy-through-user-space": _copies,
     "direct-io-unaligned": _direct,
     "directory-scan-storm": _listings,

@@ -216,6 +216,6 @@ RULE = Rule(
     counters=in_counters,
     needs=(Need.OFFSETS,),
     views=("transfers", "place_names", "plain_places", "counted_transfers"),
-    yields_to=("redundant-reads", "redundant-writes", "synchronous-flags"),
+    yields_to=("redundant-reads", "redundant-writes", "synchronous-flags", "chunks-against-access"),
     case="reread-ranges",
 )

@@ -221,6 +221,6 @@ RULE = Rule(
         *("transfers", "place_names", "places", "uses", "programs", "file_work", "data_places"),
         *("database_places", "plain_places", "counted_transfers"),
     ),
-    yields_to=("whole-file-for-a-few-bytes", "read-after-write", "bytewise-read"),
+    yields_to=("whole-file-for-a-few-bytes", "read-after-write", "bytewise-read", "chunks-against-access"),
     case="header-reread",
 )

@@ -149,7 +149,7 @@ RULE = Rule(
     yields_to=(
         *("bytewise-read", "seek-storm", "stdout-unbuffered", "random-access"),
         *("synchronous-flags", "read-after-write", "open-close-loop", "shared-file-contention"),
-        "write-in-compute-loop",
+        *("write-in-compute-loop", "chunks-against-access"),
     ),
     case="small-writes",
 )

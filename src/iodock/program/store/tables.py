@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
+from iodock import _native
 from iodock.program.store.schema import FOLDS, TABLES, StoreTable
 from iodock.program.store.seen import VIEWS
 from iodock.shared.engine import checksums
@@ -37,7 +38,9 @@ class StoredTables:
         self.folder = folder
         self._connection = connection
         self._descriptor: int | None = None
+        self._found: dict[str, list[Path]] = {}
         self._viewed: dict[str, list[Path]] = {}
+        self._shapes: dict[Path, tuple[int, list[str]]] = {}
         # The engine may interpret a relative name differently: ~, http:, ...
         self._plain = Path(os.path.abspath(folder))  # noqa: PTH100 (links stay as they are)
         if not _is_plain(str(self._plain)):
@@ -63,14 +66,11 @@ class StoredTables:
             # These tables are optional: a damaged one counts as missing.
             with contextlib.suppress(StoreError):
                 self._check_files(table, rows)
-        there = [table for table in (*TABLES, *FOLDS) if self._viewed.get(table.name)]
-        try:
-            counted = self._counted([path for table in there for path in self._viewed[table.name]])
-        except bare.Error:
-            counted = {}
-        for table in there:
+        for table in (*TABLES, *FOLDS):
+            if not self._viewed.get(table.name):
+                continue
             try:
-                self._check_rows(table, rows.get(table.name), counted)
+                self._check_rows(table, rows.get(table.name))
             except StoreError:
                 if table not in FOLDS:
                     raise
@@ -109,6 +109,12 @@ class StoredTables:
         return bool(self._viewed.get(name))
 
     def _paths(self, table: StoreTable) -> list[Path]:
+        """Its files as they were when the store was opened."""
+        if table.name not in self._found:
+            self._found[table.name] = self._look_for(table)
+        return self._found[table.name]
+
+    def _look_for(self, table: StoreTable) -> list[Path]:
         paths = sorted(self._plain.glob(table.files))
         home = os.path.realpath(self._plain)
         for path in paths:
@@ -176,24 +182,28 @@ class StoredTables:
             nulls = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in wanted.items())
             return f"SELECT {nulls} WHERE false"
         source = _source(paths)
-        there = {row[0] for row in self._connection().execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
+        there = {name for path in paths for name in self._shape(path)[1]}
         missing = [f'NULL::{kind} AS "{name}"' for name, kind in wanted.items() if name not in there]
         return f"SELECT {', '.join(['*', *missing])} FROM {source}"
 
-    def _counted(self, paths: Sequence[Path]) -> Mapping[str, int]:
-        """Rows of files, by the engine's names for them."""
-        sql = f"SELECT file_name, sum(num_rows) FROM parquet_file_metadata({_list(paths)}) GROUP BY ALL"
-        return dict(self._connection().execute(sql).fetchall()) if paths else {}
+    def _shape(self, path: Path) -> tuple[int, list[str]]:
+        """Rows and columns of a file, without a question to plan. Raises bare.Error."""
+        if path not in self._shapes:
+            self._shapes[path] = _native.table_shape(path) or self._asked_shape(path)
+        return self._shapes[path]
 
-    def _check_rows(self, table: StoreTable, expected: int | None, counted: Mapping[str, int]) -> None:
-        """Parts that are missing, duplicated or swapped would give wrong numbers without any error. COUNTED:
-        rows of files; empty if one of them can't be read."""
-        paths = self._viewed[table.name]
+    def _asked_shape(self, path: Path) -> tuple[int, list[str]]:
+        """The engine says what is wrong with a file."""
+        ask = self._connection().execute
+        rows = ask(f"SELECT sum(num_rows) FROM parquet_file_metadata({_list([path])})").fetchall()[0][0]
+        return rows, [row[0] for row in ask(f"DESCRIBE SELECT * FROM {_source([path])}").fetchall()]
+
+    def _check_rows(self, table: StoreTable, expected: int | None) -> None:
+        """Parts that are missing, duplicated or swapped would give wrong numbers without any error."""
         try:
-            known = counted or self._counted(paths)
+            found = sum(self._shape(path)[0] for path in self._viewed[table.name])
         except bare.Error as error:
             raise self._unreadable(table, error) from error
-        found = sum(known[str(path)] for path in paths)
         if expected is not None and found != expected:
             where = self.folder / table.files
             message = f"{where}: holds {found:,} rows, the manifest says {expected:,} ({table.name})"

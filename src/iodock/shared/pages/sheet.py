@@ -23,6 +23,12 @@ def joined(kind: str) -> str:
     return "\n".join(entry.read_text(encoding="utf-8") for entry in files)
 
 
+@cache
+def asset(kind: str, name: str) -> str:
+    """One style sheet or script of the report."""
+    return (resources.files(__package__) / "assets" / kind / name).read_text(encoding="utf-8")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """The parts that differ between pages. All but style, data and script are markup."""

@@ -17,6 +17,7 @@ from iodock.program.views.report.ask import (
     without_empty_columns,
 )
 from iodock.program.views.report.details import file_details
+from iodock.program.views.report.flame import flame_data
 from iodock.program.views.report.tasks import processes_table
 from iodock.program.views.report.times import Axis, sample_series, timeline_series
 from iodock.program.views.verdict import Overview, wall_parts, whole_ns
@@ -58,6 +59,7 @@ class Limits:
     patterns: int = 100
     files_of_call: int = 20
     detailed: int = 24
+    boxes: int = 3_000
     failures: int = 100
     processes: int = 200
     ranks: int = 200
@@ -83,6 +85,7 @@ def page_data(store: Store, overview: Overview, limits: Limits | None = None) ->
         "patterns": _patterns(store, names, limits),
         "call_files": {call: without_empty_columns(table, OPTIONAL) for call, table in call_files.items()},
         "details": details,
+        "flame": flame_data(store, limits.boxes),
         "timeline": timeline_series(store, axis),
         "sizes": _sizes(store),
         "samples": sample_series(store, axis),

@@ -124,7 +124,15 @@ def _header(report: Report, text: Language) -> Markup:
 
 
 def _sections(report: Report) -> list[str]:
-    return [name for name in SECTIONS if name != "findings" or report.diagnosis is not None]
+    left_out = {
+        name
+        for name, is_there in (
+            ("findings", report.diagnosis is not None),
+            ("flame", report.data.get("flame") is not None),
+        )
+        if not is_there
+    }
+    return [name for name in SECTIONS if name not in left_out]
 
 
 def _navigation(names: Sequence[str], text: Language) -> Markup:

@@ -35,6 +35,14 @@ SECTIONS = {
         N_("Files"),
         N_("Open a file to see its calls, access sizes, and where and when it was read and written."),
     ),
+    "flame": SectionWords(
+        N_("Flame graph"),
+        N_("Which lines cost how much"),
+        N_(
+            "Each box is a program, function, call or file; what it called stands below it. "
+            "Click or Enter: zoom. Arrows: go on. Escape: show all. /: search."
+        ),
+    ),
     "time": SectionWords(
         N_("Over time"),
         N_("Over time"),

@@ -55,6 +55,7 @@ function start() {
   linkCosts();
   drawCalls(section('calls-body'));
   drawFiles(section('files-body'));
+  if (PAGE.flame) drawFlame(section('flame-body'));
   drawTime(section('time-body'));
   drawSizes(section('sizes-body'));
   drawProcesses(section('processes-body'));

@@ -1,0 +1,65 @@
+"""Paths of calls as a tree of boxes, each with what all paths through it took together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from iodock.program.relations.flames import Frame
+from iodock.program.relations.paths import Path, Paths
+
+_ROOT = Frame("program", "")
+
+
+@dataclass(slots=True)
+class Box:
+    """A frame below its callers."""
+
+    frame: Frame
+    time_ns: int = 0
+    bytes: int = 0
+    calls: int = 0
+    inside: dict[int, Box] = field(default_factory=dict)
+
+    def add(self, path: Path) -> None:
+        """What the calls of that path took."""
+        self.time_ns += path.time_ns or 0
+        self.bytes += path.bytes or 0
+        self.calls += path.calls
+
+    def weight(self, name: str) -> int:
+        """One of WEIGHTS."""
+        return self.calls if name == "calls" else self.bytes if name == "bytes" else self.time_ns
+
+    def share(self, whole: Box, weights: Iterable[str]) -> float:
+        """Of the whole, by the weight in which it is largest."""
+        return max((self.weight(one) / (whole.weight(one) or 1) for one in weights), default=0.0)
+
+
+def tree_of(paths: Paths) -> Box:
+    """The box of all paths; its frame has no name."""
+    whole = Box(_ROOT)
+    for path in paths:
+        box = whole
+        box.add(path)
+        for number in path.frames:
+            box = box.inside.setdefault(number, Box(paths.frames[number]))
+            box.add(path)
+    return whole
+
+
+def by_name(box: Box) -> tuple[str, str]:
+    """The order of a flame graph."""
+    return box.frame.title, box.frame.kind
+
+
+def walked(
+    whole: Box, keeps: Callable[[Box], bool], order: Callable[[Box], tuple[object, ...]]
+) -> Iterator[tuple[int, Box]]:
+    """Depth and box, each before those inside it: those that KEEPS is true of, in that order."""
+    waiting = [(0, whole)]
+    while waiting:
+        depth, box = waiting.pop()
+        yield depth, box
+        inside = sorted(filter(keeps, box.inside.values()), key=order)
+        waiting += ((depth + 1, one) for one in reversed(inside))

@@ -1,0 +1,42 @@
+"""The report's flame graph: boxes in the order of a walk, so that the script need only place them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iodock.program.relations.boxes import Box, by_name, tree_of, walked
+from iodock.program.relations.filters import Filters
+from iodock.program.relations.paths import paths_of
+from iodock.program.store import Store
+from iodock.shared.text import shorten
+
+_LEAST_SHARE = 1 / 2_000
+"""Narrower boxes would be less than half a pixel wide."""
+_LONGEST = 300
+
+
+def flame_data(store: Store, most: int) -> dict[str, Any] | None:
+    """`weights`, `frames` (kind and title) and `boxes` (depth, number of the frame, its weights), the MOST
+    widest ones. None if the store has no stacks."""
+    if not store.rows_of("sites"):
+        return None
+    paths = paths_of(store, Filters(), None)
+    whole = tree_of(paths)
+    least = _least(whole, paths.weights, most)
+    numbers: dict[tuple[str, str], int] = {}
+    boxes = []
+    for depth, box in walked(whole, lambda one: one.share(whole, paths.weights) >= least, by_name):
+        frame = (box.frame.kind, shorten(box.frame.title, _LONGEST))
+        number = numbers.setdefault(frame, len(numbers))
+        boxes.append([depth, number, *(box.weight(one) for one in paths.weights)])
+    return {"weights": list(paths.weights), "frames": [list(one) for one in numbers], "boxes": boxes}
+
+
+def _least(whole: Box, weights: tuple[str, ...], most: int) -> float:
+    """The share that a box needs, so that there are at most MOST of them."""
+    every = walked(whole, lambda one: one.share(whole, weights) >= _LEAST_SHARE, by_name)
+    shares = sorted((box.share(whole, weights) for _, box in every), reverse=True)
+    if len(shares) <= most:
+        return _LEAST_SHARE
+    # Of boxes that are as wide as the first one left out, all go.
+    return min((share for share in shares if share > shares[most]), default=1.0)

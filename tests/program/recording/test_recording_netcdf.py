@@ -1,0 +1,123 @@
+"""Calls of NetCDF-C in recordings: counts and bytes are the program's own."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from layers import asked, built, counted, outside_the_innermost, pythons_with, recorded, told
+from recorded import IODOCK, live, needs_gcc, record, run
+
+pytestmark = [live, needs_gcc]
+FORMATS = ("classic", "netcdf4")
+
+
+@pytest.fixture(scope="module", params=FORMATS)
+def of_netcdf(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a recording of layers_netcdf, and the file that it writes by itself."""
+    folder = tmp_path_factory.mktemp(request.param)
+    program = built(folder, "layers_netcdf.c", "netcdf")
+    plain = folder / "plain"
+    plain.mkdir()
+    assert run([program, "out.nc", request.param], plain).returncode == 0
+    return recorded(folder, program, "out.nc", request.param)
+
+
+def is_netcdf4(folder: Path) -> bool:
+    return (folder / "out.nc").read_bytes()[1:4] == b"HDF"
+
+
+def test_calls_of_netcdf_are_those_of_the_program(of_netcdf: Path) -> None:
+    assert told(of_netcdf, "NetCDF") == counted(of_netcdf)
+    failed = asked(of_netcdf, "SELECT call FROM interface_calls WHERE interface = 'NetCDF' AND result <> 0")
+    assert sorted(row["call"] for row in failed) == ["nc_get_vara_double", "nc_open"]
+
+
+def test_the_file_is_what_the_program_writes_by_itself(of_netcdf: Path) -> None:
+    """NetCDF-4 puts the time into it, so what ncdump reads of it is compared."""
+    written, plain = [(folder / "out.nc").read_bytes() for folder in (of_netcdf, of_netcdf / "plain")]
+    if not is_netcdf4(of_netcdf):
+        assert written == plain
+        return
+    assert len(written) == len(plain)
+    if shutil.which("ncdump"):
+        dumps = [run(["ncdump", "out.nc"], folder) for folder in (of_netcdf, of_netcdf / "plain")]
+        assert dumps[0].returncode == 0 and dumps[0].stdout == dumps[1].stdout
+
+
+def test_each_system_call_belongs_to_the_innermost_call(of_netcdf: Path) -> None:
+    assert outside_the_innermost(of_netcdf, "out.nc") == 0
+
+
+def test_a_call_of_hdf5_belongs_to_that_of_netcdf_that_made_it(of_netcdf: Path) -> None:
+    (counts,) = asked(
+        of_netcdf,
+        """SELECT count(*) AS calls, count(*) FILTER (p.interface = 'NetCDF' AND p.utid = k.utid
+          AND p.ts <= k.ts AND k.end_ts <= p.end_ts AND p.file_id IS NOT DISTINCT FROM k.file_id) AS nested
+        FROM interface_calls k LEFT JOIN interface_calls p ON p.id = k.parent_id
+        WHERE k.interface = 'HDF5' AND k.result = 0""",
+    )
+    assert counts["calls"] == counts["nested"]
+    assert (counts["calls"] > 0) == is_netcdf4(of_netcdf)
+
+
+def test_variables_are_there_once_for_each_open(of_netcdf: Path) -> None:
+    found = asked(
+        of_netcdf,
+        """SELECT d.name, d.layout, d.element_bytes, d.extent, d.chunk, d.filters,
+          (SELECT count(*) FROM interface_calls c WHERE c.handle_id = d.handle_id) AS calls
+        FROM datasets d JOIN interface_calls k ON k.id = d.interface_call_id AND k.interface = 'NetCDF'
+        JOIN files f ON f.file_id = d.file_id AND f.name LIKE '%/out.nc' ORDER BY d.interface_call_id""",
+    )
+    names = [row["name"] for row in found]
+    more = ["/more/words", "/more/points"] if is_netcdf4(of_netcdf) else []
+    assert names == ["heat", "letters", "series", *more, "series"]
+    heat, _, series = found[:3]
+    chunked = ("chunked", "16x256", "shuffle,deflate")
+    assert (heat["layout"], heat["chunk"], heat["filters"]) == (
+        chunked if is_netcdf4(of_netcdf) else ("contiguous", None, None)
+    )
+    assert (heat["element_bytes"], heat["extent"], series["extent"]) == (8, "64x4096", None)
+    # Whole three times, in four shapes and thirteen types, all read and written.
+    assert heat["calls"] == 2 * (3 + 4 * 13)
+
+
+def test_show_interfaces_names_the_whole_chain(of_netcdf: Path) -> None:
+    shown = run([*IODOCK, "show", "interfaces", "run.iodock", "--format", "json"], of_netcdf).stdout
+    if is_netcdf4(of_netcdf):
+        assert "nc_put_var_text -> H5Dwrite -> pwrite64: 1 of 1 processes, 256 KiB each" in shown
+        assert "asked for: nc_put_var_text 256 KiB, H5Dwrite 256 KiB; moved: 256 KiB" in shown
+    else:
+        assert "nc_put_var_double -> read: asked for: nc_put_var_double 2 MiB; moved: 4 MiB" in shown
+    grouped = [*IODOCK, "show", "summary", "run.iodock", "--by", "interface", "--format", "csv"]
+    interface = "HDF5" if is_netcdf4(of_netcdf) else "NetCDF"
+    assert interface in run(grouped, of_netcdf).stdout
+
+
+def test_a_wheel_of_netcdf4_has_its_own_library(tmp_path: Path) -> None:
+    python = pythons_with("netCDF4")[0]
+    program = tmp_path / "columns.py"
+    program.write_text(
+        "import netCDF4, numpy\n"
+        "with netCDF4.Dataset('out.nc', 'w') as file:\n"
+        "    file.createDimension('row', 128)\n"
+        "    file.createDimension('column', 128)\n"
+        "    heat = file.createVariable('heat', 'f8', ('row', 'column'), zlib=True, chunksizes=(32, 32))\n"
+        "    heat[:] = numpy.arange(128 * 128).reshape(128, 128)\n"
+        "with netCDF4.Dataset('out.nc') as file:\n"
+        "    print(sum(file['heat'][:, column].sum() for column in range(0, 128, 4)))\n"
+    )
+    plain = run([python, program], tmp_path)
+    done = record(tmp_path, "--", python, program)
+    assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
+    found = told(tmp_path, "NetCDF")
+    assert found["nc_put_vara"] == (1, 128 * 128 * 8) and found["nc_get_vara"] == (32, 32 * 128 * 8)
+    names = asked(
+        tmp_path,
+        """SELECT DISTINCT d.name, d.chunk, d.filters FROM datasets d
+        JOIN interface_calls k ON k.id = d.interface_call_id AND k.interface = 'NetCDF'""",
+    )
+    assert names == [{"name": "heat", "chunk": "32x32", "filters": "shuffle,deflate"}]
+    assert outside_the_innermost(tmp_path, "out.nc") == 0
