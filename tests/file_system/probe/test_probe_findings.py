@@ -243,7 +243,7 @@ def shown(*arguments: object) -> str:
 def test_a_store_is_shown_in_every_form(store: Path, tmp_path: Path) -> None:
     table = shown(store, "--lang", "en")
     assert "/work as seen from node1: ok" in table and "no answer to create; it lasted at least 30 s" in table
-    assert "left out: 1" in table and "as that record is damaged: 1" in table
+    assert "left out: 1" in table and "its record is damaged: 1" in table
     assert "'<b>changed</b>'" in table
     known = json.loads(shown(store, "--format", "json"))
     assert known["losses"] == {"damaged": 1, "unknown": 0, "orphans": 1}
