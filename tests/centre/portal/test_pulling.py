@@ -255,7 +255,7 @@ def test_who_sends_again_what_is_kept_is_told_off(tmp_path: Path) -> None:
     one = FakeAgent("oss01", made("oss01", 3)[0])
     one.answer = lambda said: (one.asked.append(said), (one.frames[0][1], "yes"))[1]  # type: ignore[method-assign]
     with answering(one), pulled(tmp_path, target_of(one.url, "")) as (_, said):
-        wait_for("the complaint", lambda: any("it sends again what is kept" in line for line in said))
+        wait_for("the complaint", lambda: any("the agent sends again what is kept" in line for line in said))
         asked = len(one.asked)
     assert asked < 50
 

@@ -151,7 +151,7 @@ def test_words_arrive_as_they_are(programs: Path, tmp_path: Path) -> None:
     [
         ("import time; time.sleep(600)", "did not answer in time"),
         ("import sys; sys.exit('slurm_suspend error: Access denied\\x1b[31m')", r"Access denied\\x1b"),
-        ("while True: print('x' * 100000)", "wrote without an end"),
+        ("while True: print('x' * 100000)", "wrote data without an end"),
     ],
 )
 def test_a_scheduler_that_misbehaves_is_an_error(programs: Path, text: str, says: str) -> None:

@@ -159,7 +159,7 @@ def test_phases_without_a_rate_are_named(tmp_path: Path) -> None:
     (create,) = measured.cells
     assert (create.operation, create.value, dict(create.variant)) == ("file-create", 480, {"inline": "stat"})
     assert measured.protocol.notes[0] == "phases without a rate, left out: DROPCACHE, SYNC"
-    assert "a phase without results of its workers" in measured.protocol.notes[1]
+    assert "a phase has no results of its workers" in measured.protocol.notes[1]
 
 
 def test_live_statistics_before_a_row_are_no_row(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_cut_last_document_is_said(tmp_path: Path) -> None:
     assert any("ends within a document" in note for note in measured.protocol.notes)
     line = first.count("\n") + 2
     assert any(f"fio.out:{line}: a JSON document of fio is damaged" in one for one in measured.protocol.notes)
-    with pytest.raises(MeasurementError, match="no whole JSON") as raised:
+    with pytest.raises(MeasurementError, match="not complete JSON") as raised:
         read(tmp_path, first[: len(first) // 2])
     assert "fio.out:" in str(raised.value) and "copy the whole file" in str(raised.value.hint)
 

@@ -64,7 +64,7 @@ def test_numbers_wider_than_their_columns_are_taken_in_order(tmp_path: Path) -> 
     values: list[int | None] = [1234567890, 2345678901, *[None] * 11]
     text = table(False, values, "iozone -s 4m -r 4k -i 0").replace("2345678901", " 2345678901")
     assert patterns(read(tmp_path, text)) == [("sequential", 1234567890), ("rewrite", 2345678901)]
-    with pytest.raises(MeasurementError, match="can't be told apart"):
+    with pytest.raises(MeasurementError, match="can't be separated"):
         read(tmp_path, text.replace("-i 0", ""))
 
 

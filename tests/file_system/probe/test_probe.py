@@ -423,7 +423,7 @@ def test_a_command_is_timed_and_its_status_kept(tmp_path: Path) -> None:
     [
         (["run", "-o", "s"], "needs a folder or a --command"),
         (["run", "nowhere", "-o", "s"], "nowhere: no such folder"),
-        (["run", "file", "-o", "s"], "file: is no folder"),
+        (["run", "file", "-o", "s"], "file: is not a folder"),
         (["run", ".", "-o", "s", "--every", "0.5"], "too often"),
         (["run", ".", "-o", "s", "--limit", "soon"], "soon is not a time"),
         (["mark", "nowhere", "x"], "nowhere: is not there"),

@@ -133,7 +133,7 @@ WHERE rank IS NULL ORDER BY slowest_time_ns DESC LIMIT 3""",
     assert any("not divided among ranks" in note for note in ranks["notes"])
     one = shown(stores[UNEVEN], "summary", "--by", "interface", "--rank", "3")
     assert sum(row["read_bytes"] or 0 for row in one["rows"]) == 0
-    assert any("belong to no single one" in note for note in one["notes"])
+    assert any("belong to no single rank" in note for note in one["notes"])
 
 
 def test_sizes_are_the_bins_of_the_source(stores: dict[str, Path]) -> None:

@@ -153,4 +153,4 @@ def test_nothing_to_list_is_said(tmp_path: Path) -> None:
         assert not out
     status, _, told = asked("show", "jobs", DARSHAN / "empty.darshan")
     assert status == 2
-    assert "is no folder" in told
+    assert "is not a folder" in told
