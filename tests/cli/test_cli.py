@@ -361,7 +361,7 @@ def test_columns_of_a_query_keep_their_names(imported: Path) -> None:
     assert shown.splitlines()[1].split() == ["my_calls", "dur"]
 
 
-def test_columns_of_one_name_are_told_apart(imported: Path) -> None:
+def test_columns_with_equal_names_are_distinguished(imported: Path) -> None:
     shown = good("query", imported, "SELECT 1 AS n, 2 AS n_2, 3 AS n, 4 AS n")
     assert shown.splitlines()[1].split() == ["n", "n_2", "n_3", "n_4"]
 

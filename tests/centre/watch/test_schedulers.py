@@ -51,7 +51,7 @@ def test_hostile_ids_are_refused_before_any_command(name: str, job: str) -> None
     assert fake.calls == []
 
 
-def test_hostile_ids_of_suspects_are_acted_on_by_nobody(tmp_path: Path) -> None:
+def test_no_scheduler_acts_on_hostile_job_ids(tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.quiet()
     site.intervals(8, suspects=tuple(suspect(job) for job in HOSTILE))

@@ -212,9 +212,7 @@ def test_single_accesses_of_dxt(stores: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("option", [("--since", "1"), ("--failed",), ("--pid", "3"), ("--host", "a")])
-def test_what_counters_can_not_be_filtered_by_is_said(
-    stores: dict[str, Path], option: tuple[str, ...]
-) -> None:
+def test_unsupported_filters_of_counters_are_named(stores: dict[str, Path], option: tuple[str, ...]) -> None:
     for analysis in ("summary", "files", "sizes", "processes", "overview"):
         status, out, said = asked("show", analysis, stores[UNEVEN], *option)
         assert status == 2, analysis
