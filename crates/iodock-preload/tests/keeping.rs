@@ -142,7 +142,7 @@ fn chunks_set_aside_for_threads_are_found_when_they_begin_and_at_the_end() {
 
 /// A thread that has gone on to memory of its own, or has ended: its chunks are offered back to nobody.
 #[test]
-fn chunks_that_nobody_fills_again_are_given_back_but_for_64() {
+fn all_but_64_unused_chunks_are_freed() {
     let (_place, session, path) = begun("offered");
     let mut keeper = keeper_of(&session, &path);
     let before = memory(&session);

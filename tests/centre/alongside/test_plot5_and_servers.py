@@ -70,7 +70,7 @@ def test_on_a_healthy_day_it_says_so(tmp_path: Path) -> None:
     assert "stalled" not in at + whole
 
 
-def test_nobody_s_readings_are_no_all_clear(tmp_path: Path) -> None:
+def test_missing_readings_do_not_mean_healthy(tmp_path: Path) -> None:
     """The agents on the servers were switched off a few minutes before the run."""
     node_rows(centre_store(tmp_path / "m", None, until=HUNG - 400 * SECOND))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
@@ -142,7 +142,7 @@ def test_an_imported_log_needs_the_site_s_word(tmp_path: Path) -> None:
     assert "No agent on that machine shows which other programs" in at
 
 
-def test_a_file_system_that_nobody_monitors_is_said(tmp_path: Path) -> None:
+def test_an_unmonitored_file_system_is_reported(tmp_path: Path) -> None:
     node_rows(centre_store(tmp_path / "m", 30.0))
     run = plot5(tmp_path / "run.iodock", Recorded(source="10.0.0.9@tcp:/other"))
     at, whole = said(run, site(tmp_path / "m"))
@@ -150,7 +150,7 @@ def test_a_file_system_that_nobody_monitors_is_said(tmp_path: Path) -> None:
     assert "no server of a file system that this program used" in whole
 
 
-def test_who_else_used_the_node_is_told(tmp_path: Path) -> None:
+def test_other_users_of_the_node_are_reported(tmp_path: Path) -> None:
     node_rows(
         centre_store(tmp_path / "m", None),
         others=[("777", "alice", 50_000_000), ("778", "bob", 1000)],
@@ -203,7 +203,7 @@ def test_a_store_that_can_t_be_read_is_one_line(tmp_path: Path, what: str) -> No
     assert of_rule(found, "slow-call")[0].meanwhile == ()
 
 
-def test_without_the_setting_nothing_is_said(tmp_path: Path) -> None:
+def test_without_the_setting_nothing_is_reported(tmp_path: Path) -> None:
     settings = replace(site(tmp_path), servers=ServerReadings())
     found = diagnosed(plot5(tmp_path / "run.iodock"), settings)
     assert found.remarks == ()

@@ -144,7 +144,7 @@ def seen(terminal: int, wanted: str) -> str:
     return drawn
 
 
-def test_where_there_is_no_store_it_is_told(tmp_path: Path) -> None:
+def test_a_missing_store_gives_an_error(tmp_path: Path) -> None:
     done = iodock(*TOP, tmp_path / "none", "--once")
     assert done.returncode == 1
     assert "no monitor store" in done.stderr

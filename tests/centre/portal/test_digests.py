@@ -78,7 +78,7 @@ def document(site: Server, job: str, role: str = "operator") -> dict[str, object
     return found
 
 
-def test_a_slow_job_is_told_with_the_reason(site: Server) -> None:
+def test_a_slow_job_is_reported_with_the_reason(site: Server) -> None:
     first, *lines = digest(site, SLOW).splitlines()
     usual = median(TIMES)
     assert first == (
@@ -114,12 +114,12 @@ def test_other_states_of_the_same_time_are_not_hidden(site: Server) -> None:
     assert "usual" not in text and document(site, "500")["compared"] is None
 
 
-def test_what_helps_is_told_to_the_owner_of_a_suspect_only(site: Server) -> None:
+def test_only_owners_of_suspects_get_advice(site: Server) -> None:
     assert "Write fewer and larger files" in digest(site, "500", "user")
     assert "Write fewer and larger files" not in digest(site, SLOW)
 
 
-def test_a_job_that_goes_on_is_told_so_far(site: Server) -> None:
+def test_a_running_job_has_a_digest_so_far(site: Server) -> None:
     text = digest(site, "120")
     assert "so far 3.1 times the usual time" in text and "Active: since 20" in text
 
@@ -195,7 +195,7 @@ def later(site: Server, hours: float, job: str = "700") -> str:
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(begin / SECOND + hours * 3600))
 
 
-def test_of_a_job_that_was_run_again_the_last_run_is_told(site: Server) -> None:
+def test_digest_covers_the_last_run_of_a_restarted_job(site: Server) -> None:
     last = document(site, f"700@{later(site, 25)}")
     (counted,) = last["counted"]  # type: ignore[misc]
     assert counted["read_bytes"] == GB // 2 and last["seconds"] == pytest.approx(600, abs=60)
@@ -228,7 +228,7 @@ def test_what_no_scheduler_says_is_refused(site: Server, words: str) -> None:
     assert status == 400 and text.startswith("iodock: ") and text.count("\n") == 1
 
 
-def test_kinds_of_operations_are_told(tmp_path: Path) -> None:
+def test_digest_lists_kinds_of_operations(tmp_path: Path) -> None:
     with portal(tmp_path / "store") as server:
         fill(server.collector)
         text = digest(server, "700", "")
@@ -273,7 +273,7 @@ def test_the_command_says_what_is_wrong_with_a_portal(site: Server) -> None:
         assert run(SLOW, "--portal", address, status=2).stderr.startswith("error: --portal")
 
 
-def test_the_command_reads_a_store_and_the_episodes_beside_it(site: Server, tmp_path: Path) -> None:
+def test_the_command_reads_a_store_and_its_episodes(site: Server, tmp_path: Path) -> None:
     from iodock.centre.watch import episode_rows
     from iodock.centre.watch.ledger import Ledger
 
@@ -350,7 +350,7 @@ def test_a_user_gets_no_one_elses_by_any_way(site: Server, tmp_path: Path) -> No
         assert site.get(f"/jobs/?id={job.partition('@')[0]}&format=csv&table=totals", "user")[0] == 404
 
 
-def test_what_can_not_be_packed_is_said(site: Server, tmp_path: Path) -> None:
+def test_digests_that_can_not_be_packed_give_an_error(site: Server, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(site.secrets["user"])
     token.chmod(0o600)

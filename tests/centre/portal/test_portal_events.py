@@ -94,7 +94,7 @@ def test_users_see_what_happened_to_file_systems_and_nothing_of_machines(site: S
 
 
 @pytest.mark.parametrize("role", ["operator", "user"])
-def test_everybody_is_told_that_a_file_system_is_degraded(site: Server, role: str) -> None:
+def test_all_users_see_a_degraded_file_system(site: Server, role: str) -> None:
     for path in ("/", "/jobs", f"/jobs/{OWN}", "/events"):
         page = site.get(path, role)[1]
         assert page.count("lfs is degraded") == 2, path

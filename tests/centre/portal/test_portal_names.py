@@ -78,7 +78,7 @@ def test_a_job_is_found_by_the_name_that_is_shown(site: Server) -> None:
     assert table(site, "/jobs?range=7d&q=latter", "jobs") == []
 
 
-def test_a_slow_run_is_said_to_be_slower_with_the_evidence(site: Server) -> None:
+def test_a_slow_run_is_reported_with_evidence(site: Server) -> None:
     assert verdict(site, "100") == "slower than usual"
     text = page(site, "100")
     assert (
@@ -134,7 +134,7 @@ def test_a_user_compares_his_own(site: Server) -> None:
     assert site.get("/jobs/301", "user")[0] == 404
 
 
-def test_jobs_whose_ids_name_no_user_have_the_name_that_one_told(site: Server) -> None:
+def test_jobs_without_a_user_in_the_id_get_the_reported_name(site: Server) -> None:
     found = {row["job"]: row["job_name"] for row in table(site, "/jobs?range=7d", "jobs")}
     assert found["600"] == found["601"] == "plain" and verdict(site, "600") == "slower than usual"
     # The owner is unknown, so only operators see them.

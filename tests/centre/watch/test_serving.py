@@ -14,7 +14,7 @@ from iodock.centre.monitor.collector import Collector
 from portal_past import Past
 
 
-def test_what_is_known_lies_beside_the_store_or_where_the_site_says(tmp_path: Path) -> None:
+def test_the_response_folder_is_next_to_the_store_or_configured(tmp_path: Path) -> None:
     with serving(tmp_path / "store"):
         assert (tmp_path / "store.response" / "response.db").is_file()
     with serving(tmp_path / "store", "--response", tmp_path / "elsewhere"):

@@ -90,7 +90,7 @@ def test_less_time_is_better() -> None:
     assert verdicts(found)["write"] is Verdict.REGRESSION
 
 
-def test_what_cannot_be_compared_is_said() -> None:
+def test_incomparable_results_are_listed() -> None:
     base, now = checkup(1), checkup(2)
     once = tuple(
         replace(cell, spread=None, repeats=1, values=()) if cell.test == "metadata" else cell

@@ -67,7 +67,7 @@ def test_a_static_program_is_recorded_from_outside(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_the_reason_is_said_in_the_users_language(tmp_path: Path) -> None:
+def test_the_reason_of_the_choice_is_translated(tmp_path: Path) -> None:
     _, said = recorded(tmp_path, "--lang", "ja", "true")
     assert "注意: rewrite で記録しました" in said
     _, said = recorded(tmp_path, "--quiet", "true")

@@ -104,7 +104,7 @@ def test_without_durations_the_share_of_calls_decides(
 @pytest.mark.parametrize(
     ("seconds", "says"), [(0.1, "Your I/O is fine"), (5.0, "is efficient")], ids=["little", "much"]
 )
-def test_a_run_without_a_problem_is_told_so(
+def test_a_run_without_problems_is_declared_fine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, says: str
 ) -> None:
     found = findings(made_store(tmp_path, seconds), monkeypatch)
@@ -206,7 +206,7 @@ def test_fail_on(
     assert json.loads(Path(target).read_text())["findings"][0]["severity"] == "low"
 
 
-def test_a_traced_run_is_told_first_what_it_takes_alone(
+def test_a_traced_run_first_states_its_time_without_the_tracer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = made_store(tmp_path)

@@ -144,7 +144,7 @@ def test_the_work_for_each_piece_goes_with_it(
     assert found.gain.high_seconds <= (found.cost_seconds or 0) + found.work_seconds + 1e-9
 
 
-def test_who_computes_between_the_pieces_goes_on_computing(tmp_path: Path) -> None:
+def test_savings_exclude_computing_between_pieces(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/out", flags="O_WRONLY|O_CREAT")
     for _ in range(5000):

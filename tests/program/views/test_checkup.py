@@ -85,7 +85,7 @@ def test_it_ends_with_the_findings_on_one_screen(language: str) -> None:
         assert "\nnot seen: mapped-contents 13 (iodock explain mapped-contents)\n" in text
 
 
-def test_what_is_done_well_is_said_first_with_its_figures() -> None:
+def test_efficient_io_is_stated_first_with_figures() -> None:
     text = printed(diagnosed(), 80)
     lines = text.splitlines()
     assert lines[0] == "I/O took 94 % of the run and is efficient: nothing worth changing."

@@ -18,7 +18,7 @@ from iodock.shared.meanwhile import Meanwhile, Servers
 from iodock.shared.sentences import say
 
 _COLUMNS = (
-    Column("ts", "int", "ns", "time", "when, ns since the epoch", importance="first"),
+    Column("ts", "int", "ns", "time", "time, ns since the epoch", importance="first"),
     Column(
         "source",
         "str",

@@ -17,13 +17,13 @@ class Settings:
     """Thresholds of `backward-access`."""
 
     least_count: int = 200
-    """Fewer accesses than this, in all such places together, are not reported."""
+    """With fewer accesses than this, in all such places together, nothing is reported."""
     least_share: float = 0.5
     """Least share of a place's accesses that go backward."""
     most_ahead: float = 0.25
-    """Share that may jump forward: with more, the file is accessed to and fro."""
+    """Share that may jump forward: with more, the file is accessed at random."""
     below_bytes: int = 1048576
-    """Requests of this mean size and above are large enough in any order."""
+    """Requests with a mean size of this and above are large enough in any order."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -17,9 +17,9 @@ class Settings:
     """Thresholds of `bytewise-read`."""
 
     least_count: int = 1000
-    """Fewer reads of one byte than this are not reported."""
+    """With fewer reads of one byte than this nothing is reported."""
     least_share: float = 0.5
-    """Least share of a place's reads that ask for one byte."""
+    """Least share of a place's reads that request one byte."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -19,7 +19,7 @@ class Settings:
     least_bytes: int = 67108864
     """Files of which less was moved are not judged by their rate."""
     most_bytes_per_s: int = 8000000000
-    """Fastest rate that a process can have with a file, where the settings give no rate of the link."""
+    """Highest rate that a process can have with a file, where the settings give no rate of the link."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

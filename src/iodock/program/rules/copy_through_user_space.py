@@ -18,7 +18,7 @@ class Settings:
 
     most_pause: float = 0.5
     """Longest time outside of the calls from the first read to the last write, as a share of the time in
-    them; and no more than four copies of the bytes in memory take. A program that changes the bytes takes
+    them; and at most the time of four copies of the bytes in memory. A program that changes the bytes takes
     longer."""
 
 

@@ -20,10 +20,11 @@ class Settings:
     """Thresholds of `direct-io-unaligned`."""
 
     block_bytes: int = 4096
-    """Offsets and sizes must be multiples of this: the block of most file systems. What fits the device's 512
-    bytes alone is taken, but one after the other, and with parts of blocks read or cleared first."""
+    """Offsets and sizes must be multiples of this: the block of most file systems. Requests that only fit the
+    device's 512 bytes are accepted, but one after the other, and with parts of blocks read or cleared
+    first."""
     least_count: int = 20
-    """Fewer such requests than this (the last of a file, say) are not reported."""
+    """With fewer such requests than this (the last of a file, for example) nothing is reported."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -17,15 +17,15 @@ class Settings:
     """Thresholds of `failed-open-storm`."""
 
     least_count: int = 300
-    """Least failed look-ups of one process; fewer belong to its start."""
+    """Least failed look-ups of one process; fewer are part of its start."""
     least_folders: int = 20
-    """Folders in which one process looks for one name: from this number on the search path is too long. The
-    system's own path is shorter."""
+    """Number of folders in which one process searches for one name: from this number on the search path is
+    too long. The system's own path is shorter."""
     waiting_count: int = 20
-    """Stats of one missing file by one process from which on it may wait for the file: that is
-    `stat-storm`."""
+    """Number of stats of one missing file by one process, from which on the process may be waiting for the
+    file: that is `stat-storm`."""
     most_waited: int = 10
-    """So many files a process may wait for that never come. Who asks for more of them looks for something."""
+    """Number of missing files that a process may wait for. A process that queries more is searching."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

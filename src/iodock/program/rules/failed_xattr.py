@@ -18,11 +18,12 @@ class Settings:
     """Thresholds of `failed-xattr`."""
 
     least_count: int = 1000
-    """Fewer failed questions than this are not reported."""
+    """With fewer failed queries than this nothing is reported."""
     least_failed: float = 0.9
-    """Least share of the questions that fail."""
+    """Least share of the queries that fail."""
     quick_ns: int = 80000
-    """Mean time of one question up to which it is a note where ls, cp or a like tool asks: it always does."""
+    """Mean time of one query up to which it is only a note if ls, cp or a similar tool sends it: these tools
+    always do."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

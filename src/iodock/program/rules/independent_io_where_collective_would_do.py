@@ -18,10 +18,10 @@ class Settings:
     """Thresholds of `independent-io-where-collective-would-do`."""
 
     least_share: float = 0.9
-    """Of a file's reads or writes by MPI-IO that each rank must make alone: a library above it writes some
-    few so, as its header, among collective ones."""
+    """Share of a file's reads or writes by MPI-IO that each rank must make alone: a library above it makes a
+    few such calls, for example for its header, among collective ones."""
     least_each: int = 16
-    """Reads or writes of each process to a file that is shared without MPI-IO: some few are no pattern."""
+    """Reads or writes of each process to a file that is shared without MPI-IO: a few are no pattern."""
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -17,12 +17,12 @@ class Settings:
     """Thresholds of `io-not-overlapped`."""
 
     least_turns: int = 10
-    """Turns of I/O and computing: a few are the steps of a program, no rhythm."""
+    """Turns of I/O and computing: a few are the steps of a program, not a rhythm."""
     least_turn_bytes: int = 250_000
-    """Moved in each turn on average: of less there are many, and each must be handed over to a thread."""
+    """Bytes moved in each turn on average: smaller turns are many, and each must be given to a thread."""
     least_share: float = 0.15
-    """Of the time of the turns that the I/O must take, and the computing, too: no more than that can go on
-    during the other."""
+    """Share of the time of the turns that the I/O must take, and also the computing: no more than that can
+    overlap."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

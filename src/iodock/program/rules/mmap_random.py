@@ -21,13 +21,13 @@ class Settings:
     """Thresholds of `mmap-random`."""
 
     most_near: float = 0.3
-    """Share of a file's faults that may lie just behind the one before: with more it is read in order."""
+    """Share of a file's faults that may lie just behind the previous one: with more it is read in order."""
     least_returns: float = 4
-    """How often the steps back together must lead over the whole file: who touches it in rising order comes
-    back to its beginning now and then."""
+    """How often the backward steps together must span the whole file: a process that accesses it in rising
+    order returns to its beginning from time to time."""
     least_touched: float = 0.5
-    """Share of the files that must be touched for reading all of it to be advised: in order it comes faster,
-    but not many times as fast."""
+    """Share of the file that must be touched for reading all of it to be advised: in order it is faster, but
+    not many times as fast."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -16,7 +16,7 @@ class Settings:
     """Thresholds of `pipe-bound`."""
 
     most_bytes: int = 3072
-    """Largest mean size of the writes; tools that use a buffer write 4 KiB and more."""
+    """Largest mean size of the writes; tools with a buffer write 4 KiB and more."""
     least_share: float = 0.3
     """Of the run that something must wait for a pipe while nothing does other I/O, and of that time that
     handing the pieces over must take, for all of it to be the cost: who waits longer waits for a computation.

@@ -17,11 +17,11 @@ class Settings:
     """Thresholds of `polling-at-end`."""
 
     least_count: int = 1000
-    """Fewer reads of nothing than this are not reported: one a second does no harm."""
+    """With fewer empty reads than this nothing is reported: one a second does no harm."""
     least_share: float = 0.5
-    """Least share of a place's reads that find nothing."""
+    """Least share of a place's reads that return nothing."""
     free_per_open: int = 2
-    """Reads of nothing that belong to each open: one finds the end, and libraries ask once more."""
+    """Reads that return nothing for each open: one finds the end, and libraries often repeat it."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

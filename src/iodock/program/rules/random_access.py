@@ -19,13 +19,13 @@ class Settings:
     """Thresholds of `random-access`."""
 
     least_needed: float = 0.5
-    """Least share of a file that is asked for, for the advice to read all of it."""
+    """Least share of a file that is read, for the advice to read all of it."""
     least_ahead: float = 0.25
     """Least share of a place's accesses that jump ahead: with fewer it is read in order or backward."""
     least_returns: int = 16
-    """Least jumps back in each file: a few are to a table of contents."""
+    """Least backward jumps in each file: a few are accesses to a table of contents."""
     below_bytes: int = 262144
-    """Requests of this mean size and above are worth their jump."""
+    """Requests with a mean size of this and above are worth the jump to their offset."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

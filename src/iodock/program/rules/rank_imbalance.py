@@ -19,8 +19,8 @@ class Settings:
     """Thresholds of `rank-imbalance`."""
 
     least_ratio: float = 1.6
-    """Time in I/O of the busiest rank over the mean of all, and its bytes, or calls where nothing is moved:
-    who needs longer for as much is a slow rank (`straggler`)."""
+    """I/O time of the busiest rank divided by the mean of all ranks, and its bytes, or calls if nothing is
+    moved: a rank that needs longer for the same amount is a slow rank (`straggler`)."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -20,14 +20,15 @@ class Settings:
     least_factor: float = 1.9
     """How many times the bytes that it needs a process reads, at least."""
     least_factor_shared: float = 3.0
-    """The same for all processes together, which each read the bytes once; and so many must run one program,
-    as different tools each have their reason."""
+    """The same for all processes together, which each read the bytes once; this many processes must also run
+    one program, as different tools each have their reason."""
     least_scanned: float = 0.8
-    """Share of a database's reads that must begin where the one before ended: that is no look-up of pages,
-    but all of a table for each question."""
+    """Share of a database's reads that must begin where the previous one ended: such a database does not look
+    up pages, but reads a whole table for each query."""
     least_repeats: int = 16
-    """So many accesses begin where an access does, on average, of a file that is read at random or backward.
-    With fewer they only overlap because a library reads a whole buffer for each: the order is the fault."""
+    """Number of accesses that begin inside another one, on average, for a file that is read at random or
+    backward. With fewer they overlap only because a library reads a whole buffer for each: the order is the
+    problem."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

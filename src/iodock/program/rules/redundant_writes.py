@@ -19,8 +19,8 @@ class Settings:
     least_factor: float = 1.9
     """How many times the bytes that a file holds in the end are written, at least."""
     least_repeats: int = 10
-    """So often, on average, each range must be written again where other writes lie in between: a header that
-    is brought up to date after each record."""
+    """Number of times, on average, that each range must be written again with other writes in between: for
+    example a header that is updated after each record."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

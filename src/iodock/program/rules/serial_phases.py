@@ -17,10 +17,10 @@ class Settings:
     """Thresholds of `serial-phases`."""
 
     least_workers: int = 3
-    """Ranks, or processes side by side: of two that take turns each waits half of the time at most."""
+    """Number of ranks, or parallel processes: if two take turns, each waits half of the time at most."""
     least_alone: float = 0.95
-    """Share of what all of them read or write in one kind of file that one must have: where others have parts
-    of their own, these are uneven (`rank-imbalance`)."""
+    """Share of what all of them read or write in one kind of file that one of them must have: if others have
+    parts of their own, the parts are uneven (`rank-imbalance`)."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

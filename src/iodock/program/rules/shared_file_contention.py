@@ -20,11 +20,11 @@ class Settings:
     """Thresholds of `shared-file-contention`."""
 
     least_each: int = 20
-    """Writes of one process to the file: from this number on it counts as a writer."""
+    """Writes of one process to the file: from this number on it is a writer."""
     least_together: float = 1.2
-    """Least writers at the file at a time, on average while there are any: they overlap."""
+    """Least number of writers of the file at a time, on average while there are any: their writes overlap."""
     least_lock_times: float = 10.0
-    """How much longer than what a quarter of the calls take a lock must take, to have been waited for."""
+    """How much longer a lock must take than a quarter of the calls take, to count as waited for."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

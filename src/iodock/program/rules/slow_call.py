@@ -29,14 +29,13 @@ class Settings:
     """Thresholds of `slow-call`."""
 
     least_seconds: float = 0.1
-    """Shorter calls are no outliers."""
+    """Shorter calls are not outliers."""
     least_times: float = 100.0
-    """How many times the median of its like a call takes, at least."""
+    """How many times the median of similar calls a call takes, at least."""
     slow_bytes_per_s: float = 20_000_000.0
-    """A call that moved its bytes, or wrote out what was written before, this fast took the time it
-    needed."""
+    """A call that moved its bytes, or wrote out earlier data, at this rate took the time it needed."""
     most_share: float = 0.01
-    """Largest share of the calls of that name: with more they are no outliers, but all slow."""
+    """Largest share of the calls of that name: with more they are not outliers, but all are slow."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

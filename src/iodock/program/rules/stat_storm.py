@@ -17,13 +17,13 @@ class Settings:
     """Thresholds of `stat-storm`."""
 
     least_repeats: int = 3
-    """Stats of one file by one process: from this number on there are too many."""
+    """Number of stats of one file by one process: from this number on there are too many."""
     least_repeats_elsewhere: int = 20
-    """The same for folders, and for what belongs to the system or to a program."""
+    """The same for folders, and for files of the system or of a program."""
     least_ratio: float = 3.0
-    """Stats for each open of the file: a program that opens as often has another problem. Who follows a path
-    asks each folder on it, and does so to open what lies there: of folders and links, for each open of any
-    file."""
+    """Number of stats for each open of the file: a program with as many opens has another problem. Following
+    a path queries each folder on it, in order to open a file below it: for folders and links the number is
+    for each open of any file."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -17,11 +17,11 @@ class Settings:
     """Thresholds of `stdout-unbuffered`."""
 
     below_bytes: int = 512
-    """Writes below this size are line by line."""
+    """Writes below this size count as line by line."""
     least_count: int = 1000
-    """Fewer such writes than this are not reported."""
+    """With fewer such writes than this nothing is reported."""
     least_share: float = 0.5
-    """Least share of a stream's writes that are so small."""
+    """Least share of a stream's writes that are this small."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

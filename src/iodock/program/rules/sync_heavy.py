@@ -18,13 +18,13 @@ class Settings:
     """Thresholds of `sync-heavy`."""
 
     least_count: int = 20
-    """Fewer syncs than this are a program's checkpoints."""
+    """Fewer syncs than this are considered checkpoints of a program."""
     least_commits: int = 100
-    """Syncs of a database and its journal, from which on it may be rows of one batch that are committed one
-    by one."""
+    """Number of syncs of a database and its journal, from which on they may be rows of one batch that are
+    committed one by one."""
     least_commit_share: float = 0.2
-    """Of the run's wall time that a database's syncs must take: a batch that commits row by row does little
-    else, and a program that keeps its data safe does."""
+    """Share of the run's wall time that a database's syncs must take: a batch that commits row by row does
+    little else, while a program that only keeps its data safe spends less."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -17,9 +17,11 @@ class Settings:
     """Thresholds of `uneven-servers`."""
 
     least_bytes: int = 1 << 22
-    """Least bytes moved to or from files whose layout is known: less fits into a few stripes of 1 MiB."""
+    """Least bytes moved to or from files whose layout is known: less than this fits into a few stripes of 1
+    MiB."""
     most_share: float = 0.5
-    """Of the targets that could be at work, so many are, counted as if each that is had the same traffic."""
+    """Share of the targets in use among those that could be, counted as if each target in use had the same
+    traffic."""
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -18,13 +18,13 @@ class Settings:
     """Thresholds of `unused-output`."""
 
     least_bytes: int = 1048576
-    """Least bytes written in vain, in all files together."""
+    """Least bytes that are written and never used, in all files together."""
     least_small_bytes: int = 262144
-    """The same where making and deleting the files costs more than writing them."""
+    """The same if making and deleting the files costs more than writing them."""
     least_small_each: int = 512
-    """Least bytes in each file then, on average: a lock or a mark holds less."""
+    """Least bytes in each file then, on average: a lock or a marker file holds less."""
     least_small_share: float = 0.05
-    """Least share of the run's wall time that they take then."""
+    """Least share of the run's wall time that they take in that case."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

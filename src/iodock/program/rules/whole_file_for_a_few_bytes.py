@@ -18,9 +18,11 @@ class Settings:
     """Thresholds of `whole-file-for-a-few-bytes`."""
 
     least_times: int = 10
-    """So many commands must read a file, or so many files one process in turn: some few are needed whole."""
+    """Number of commands that must read a file, or number of files that one process reads in turn: a few of
+    them may be needed whole."""
     most_output: float = 0.01
-    """What the readers may write, as a share of what they read: with more, they pass on what they read."""
+    """Bytes that the readers may write, as a share of those they read: with more, they pass on what they
+    read."""
     most_look: float = 0.25
     """Computing that is hardly looking, from one file to the next, as a share of the time to copy its bytes
     once in memory, or to read it where that is faster: even a sum over all of them takes longer."""

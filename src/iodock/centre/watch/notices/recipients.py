@@ -89,7 +89,7 @@ def _wrong(recipient: Recipient) -> str:
             or not parts.hostname
             or re.search(r"[\x00-\x20]", recipient.address)
         ):
-            return "is no http or https address"
+            return "is not an http or https address"
         if recipient.token_file and parts.scheme == "http" and parts.hostname not in _LOOPBACK:
             return "the token would be sent unencrypted"
         return ""
