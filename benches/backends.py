@@ -127,7 +127,7 @@ class Darshan:
 
     def command(self, command: list[str]) -> list[str]:
         self.logs.mkdir(exist_ok=True)
-        # It leaves out /dev otherwise, and all that lies there; versions before 3.4 are told by the variable.
+        # Otherwise it leaves out /dev and everything below it; versions before 3.4 read the variable.
         configuration = self.logs.with_suffix(".conf")
         configuration.write_text("NAME_INCLUDE\t^/\t*\n")
         settings = (
@@ -143,7 +143,7 @@ class Darshan:
         """Reads and writes in the traces of the last run. Forgets them."""
         found = 0
         for log in self.logs.glob("*"):
-            # It drops what its memory does not hold.
+            # Darshan drops records that its memory can't hold.
             parser = ["darshan-dxt-parser", "--show-incomplete", log]
             text = subprocess.run(parser, capture_output=True, text=True).stdout
             found += sum(line.startswith(" X_") for line in text.splitlines())

@@ -51,7 +51,7 @@ def post(connection: http.client.HTTPConnection, body: bytes, token: str) -> int
 
 
 def flood(port: int, token: str, options: argparse.Namespace, told: Connection) -> None:
-    """In a process of its own, from so many connections."""
+    """Runs in a process of its own, with this number of connections."""
     bodies = [
         [batch(number, NEW_JOBS, f"flood{thread}") for number in range(1, BATCHES + 1)]
         for thread in range(options.threads)

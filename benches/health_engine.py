@@ -99,7 +99,7 @@ def ours(place: Path, processes: int, pattern: dict[str, Any]) -> dict[str, Any]
     return {one["operation"]: one for one in results[0]["done"]}
 
 
-# What one operation costs.
+# Cost of one operation.
 
 
 def ours_files(place: Path, count: int) -> None:
@@ -111,7 +111,7 @@ def mdtest_files(place: Path, count: int) -> None:
 
 
 def elbencho_files(place: Path, count: int) -> None:
-    # Of each of one directory; -r opens and closes what is empty.
+    # Times for each of one directory; -r opens and closes empty files.
     phases = ["-d", "-w", "--stat", "-r", "-F", "-D"]
     sizes = ["-t", "1", "-n", "1", "-N", str(count), "-s", "0"]
     quietly(["elbencho", *phases, *sizes, "--nolive", str(place)], place)
@@ -179,7 +179,7 @@ def ours_rates(place: Path, load: Load) -> Rates:
 
 
 def read_back(path: Path) -> Rates:
-    """What a peer's own output says, by the readers of `iodock bench`."""
+    """Results in a peer's own output, read by the readers of `iodock bench`."""
     cells = readers.read(path).cells
     rates = {cell.operation: cell.best for cell in cells if cell.unit is Unit.BYTES_PER_S}
     return {name: rates[name] for name in ("write", "read")}
@@ -247,7 +247,8 @@ def throughput(place: Path, rounds: int) -> None:
 def compared(load: Load, way: str, rates: dict[str, list[Rates]]) -> list[list[str]]:
     rows = []
     for name in (name for name in rates if name != "iodock"):
-        # fio's processes do not begin together, and each counts its own time: so does ours beside it.
+        # fio's processes do not start together, and each measures its own time; ours does the same in this
+        # comparison.
         mine = [one[f"{way} own" if name == "fio" else way] for one in rates["iodock"]]
         theirs = [one[way] for one in rates[name]]
         logs = [math.log(left / right) for left, right in zip(mine, theirs, strict=True)]

@@ -45,7 +45,7 @@ def darshan(library: Path, scratch: Path, command: list[str]) -> list[str]:
 
 
 def without_session(runs: list[Run]) -> list[float]:
-    """What making the session takes, to be taken away from each run."""
+    """Cost of making the session, which is subtracted from each run."""
     nothing = [run(["env", "QUIET=1", str(COUNT), "/bin/true"]).cpu for _ in range(5)]
     return [-min(nothing)] * len(runs)
 

@@ -119,7 +119,7 @@ def main() -> int:
                 f"{(cpu['ptrace'] - fixed) / cpu['bare']:.2f}", f"{cpu['auto'] / cpu['strace']:.3f}",
                 f"{cpu['auto'] / max(cpu['alone'], 0.001):.1f}",
             ])  # fmt: skip
-            # A round takes minutes: what is measured is told, also if the rest is cut short.
+            # A round takes minutes: measurements so far are printed, even if the rest is interrupted.
             measured = " ".join(f"{who} {seconds:.2f}" for who, seconds in cpu.items())
             print(f"{name}: {measured}", flush=True)
     header = ["CPU seconds, medians", "alone", "strace", "bare", "ptrace", "auto", "ptrace/strace",

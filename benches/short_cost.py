@@ -35,7 +35,7 @@ from backends import built_tools, empty_library, recorder
 from measure import table
 from record_cost import ROOT
 
-# Of a recorded program, what it needs to be recorded.
+# Variables that a recorded program needs for its recording.
 OURS = ("LD_PRELOAD", "IODOCK_SESSION")
 # Tells the environment it was started with, and is there until its standard input is closed.
 TELLS = "env; echo; exec cat"
@@ -58,7 +58,7 @@ def cpu_of(command: list[str], environment: Mapping[str, str]) -> float:
 
 @contextmanager
 def recording(store: Path) -> Iterator[dict[str, str]]:
-    """A recording that goes on: what a program's environment needs to be recorded in it."""
+    """A recording in progress: the environment variables that a program needs to join it."""
     command = [*recorder("rewrite", store), "sh", "-c", TELLS]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdin is not None and child.stdout is not None

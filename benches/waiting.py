@@ -33,7 +33,7 @@ ANSWERS = {
     "report": ("report", "STORE", "-o", "PAGE"),
     "query": ("query", "STORE", "SELECT count(*) FROM events"),
 }
-"""What a user types after `iodock`."""
+"""The arguments that a user types after `iodock`."""
 
 
 def built() -> Path:
@@ -81,7 +81,7 @@ def answers(store: Path, scratch: Path) -> dict[str, list[str]]:
 
 
 def shown(title: str, runs: Mapping[str, Sequence[Run]]) -> None:
-    """Prints a table of what was measured."""
+    """Prints a table of the measurements."""
     rows = [
         [name, spread(of, "wall"), spread(of, "cpu"), f"{max(one.peak_bytes for one in of) / 2**20:.0f}"]
         for name, of in runs.items()
@@ -91,7 +91,7 @@ def shown(title: str, runs: Mapping[str, Sequence[Run]]) -> None:
 
 
 def waits_of(events: int, rounds: int, scratch: Path) -> None:
-    """What one number of events takes."""
+    """Times for one number of events."""
     program = [str(built()), str(scratch / "data"), str(events)]
     shown(f"{events:,} reads: recording", alternate(recorders(program, scratch), rounds, cwd=scratch))
     store = scratch / f"{events}.iodock"
@@ -102,7 +102,7 @@ def waits_of(events: int, rounds: int, scratch: Path) -> None:
 
 
 def import_of(lines: int, rounds: int, scratch: Path) -> None:
-    """What an import takes."""
+    """Time of an import."""
     log, truth = big_log(lines, 1)
     store = str(scratch / "imported.iodock")
     contestants = {

@@ -78,7 +78,7 @@ def sets_in(folders: Sequence[Path]) -> dict[str, Path]:
 
 
 def outcomes_of(name: str, sources: Path, options: argparse.Namespace) -> list[Outcome]:
-    """Records and diagnoses a set's runs; then, if asked to, measures what their faults cost."""
+    """Records and diagnoses a set's runs; on request also measures the cost of their faults."""
     labels = labelled_score.read_labels(sources / "labels.toml")
     chosen = [label for label in labels if not options.only or label.name in options.only]
     keep = options.keep and options.keep / name

@@ -115,7 +115,7 @@ def areas_of(labels: Iterable[str]) -> frozenset[str]:
 
 
 def score(pairs: Iterable[tuple[frozenset[str], frozenset[str]]]) -> Score:
-    """Of what is there and what was found, in each log."""
+    """Counts of labels and findings in each log."""
     known = list(pairs)
     return Score(
         sum(len(there & found) for there, found in known),
@@ -201,7 +201,7 @@ def _area_row(
 
 
 def log_rows(known: Sequence[Judged]) -> list[tuple[str, ...]]:
-    """A row for each log: what was missed and what was wrongly found."""
+    """A row for each log: missed labels and false findings."""
     return [
         (one.name, _listed(one.labels & one.found), _listed(one.labels - one.found),
          _listed(one.found - one.labels))
