@@ -1,9 +1,9 @@
-"""One agent's token in wrong hands: how others' pushes fare while it sends as fast as it can.
+"""Floods the collector with one agent's token, and measures the pushes of other agents at the same time.
 
     .venv/bin/python benches/collector_flood.py [--seconds 20] [--threads 8]
 
-The flood is batches of 2,000 new jobs each. Says how long another agent's pushes take before and meanwhile,
-what became of the flood, and the collector's greatest memory.
+The flood is batches of 2,000 new jobs each. Prints how long another agent's pushes take before and during the
+flood, what happened to the flood, and the collector's greatest memory.
 """
 
 from __future__ import annotations

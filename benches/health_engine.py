@@ -1,18 +1,18 @@
-"""The check-up's engine beside IOR, mdtest, fio and elbencho, in turn: what one operation costs, and
+"""Compares the check-up's engine with IOR, mdtest, fio and elbencho, in turn: the cost of one operation, and
 throughput.
 
     .venv/bin/python benches/health_engine.py [--dir /dev/shm] [--rounds 15] [--only cost,throughput]
 
-Peers are those in PATH; what is missing is said. In each round every contestant runs once, in an order that
-turns, so a machine whose speed drifts is fair to all; differences are taken within a round. Intervals are
-of the mean, 95 %, by Student's t. On a memory file system the tools are compared and not a disk.
+Other benchmarks are used if they are in PATH; missing ones are reported. In each round every contestant runs
+once, in an order that turns, so a machine whose speed drifts is fair to all; differences are taken within a
+round. Intervals are of the mean, 95 %, by Student's t. On a memory file system the tools are compared and not
+a disk.
 
 Cost: CPU seconds (user and system, all processes) per create + stat + open/close + unlink of an empty file,
 from the difference of two runs with many and few files, so that starting up is not in it. Ours includes its
-histograms.
-Throughput: each tool's own figure, a file for each process, written with fsync and read back, ratios within
-a round. From the first start to the last end; beside fio, whose processes do not begin together, by the
-longest time of one process.
+histograms. Throughput: each tool's own figure, a file for each process, written with fsync and read back,
+ratios within a round. From the first start to the last end; beside fio, whose processes do not begin
+together, by the longest time of one process.
 """
 
 from __future__ import annotations

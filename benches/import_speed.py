@@ -1,8 +1,9 @@
-"""Importing a big strace log: lines/s, MB/s, memory, beside `wc -l` and a plain Python reader, in one run.
+"""Measures the import of a big strace log (lines/s, MB/s, memory), compared with `wc -l` and a plain Python
+reader in the same run.
 
     .venv/bin/python benches/import_speed.py [--events 12000000] [--rounds 3]
 
-The log comes from `fixtures/genlog.rs`, whose truth is compared with what iodock says of it.
+The log comes from `fixtures/genlog.rs`, whose true counts are compared with iodock's.
 """
 
 from __future__ import annotations

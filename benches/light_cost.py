@@ -1,5 +1,5 @@
-"""What counting costs a program (`iodock record --light`), beside Darshan's counters where its library is
-given: CPU seconds as a multiple of the program's own, in turn, pair by pair.
+"""Measures the cost of counting to a program (`iodock record --light`), and of Darshan's counters if its
+library is given: CPU seconds as a multiple of the program's own, in turn, pair by pair.
 
     .venv/bin/python benches/light_cost.py [--rounds 9] [--darshan DIR/lib/libdarshan.so] [--only NAME,...]
 

@@ -1,4 +1,4 @@
-"""Agents that are pulled: how many a collector asks, and what it costs.
+"""Measures how many agents a collector can pull from, and the cost.
 
     .venv/bin/python benches/pull_load.py [--agents 2500] [--dead 250] [--seconds 60] [--every 10]
 

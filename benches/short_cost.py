@@ -1,12 +1,12 @@
-"""What `rewrite` costs a program of some milliseconds, to a tenth of a per cent.
+"""Measures the cost of `rewrite` to a program of some milliseconds, to a tenth of a per cent.
 
     .venv/bin/python benches/short_cost.py [--runs 1000] [--rounds 9] [-- COMMAND...]
 
-backends.py takes turns of a second, within which a machine that is shared changes its speed by more than
-is to be measured. Here single runs take turns: alone, under a preloaded library that does nothing ("empty"),
-and with the library of a recording that goes on beside them. CPU seconds (user + system) of each run and of
-all its children; of each kind the mean of the middle half of its runs, beside it the ratios of the medians
-and of the quickest.
+backends.py takes turns of a second, within which a machine that is shared changes its speed by more than is
+to be measured. Here single runs take turns: alone, under a preloaded library that does nothing ("empty"), and
+with the library of a recording that goes on beside them. CPU seconds (user + system) of each run and of all
+its children; of each kind the mean of the middle half of its runs, beside it the ratios of the medians and of
+the quickest.
 
 What the recorder itself takes is measured apart, `--rounds` recordings of 100 runs each: its CPU seconds,
 with start and end, less those of the program, to the program's. The tables, which are made afterwards, are

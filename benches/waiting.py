@@ -1,12 +1,12 @@
-"""From the program's end to the answer: what a person waits for, beside what other tools take.
+"""Measures how long a user waits from the program's end to the answer, compared with other tools.
 
     .venv/bin/python benches/waiting.py [--events 1000,20000,1000000] [--rounds 5] [--import-lines 2000000]
 
-For each number of events: `preads` (cached reads of 4 KiB) alone, recorded, and under `strace -f -c`,
-`perf trace -s` and Darshan where these are there; then every verb that answers from the recording, beside
-DuckDB's own (its command line where there is one, else its Python package) that counts the events. At last an
-import, beside `wc -l`. All take turns. Seconds on the clock and of the processor, with all children: a busy
-machine is better compared by the processor's.
+For each number of events: `preads` (cached reads of 4 KiB) alone, recorded, and under `strace -f -c`, `perf
+trace -s` and Darshan where these are there; then every verb that answers from the recording, beside DuckDB's
+own (its command line where there is one, else its Python package) that counts the events. At last an import,
+beside `wc -l`. All take turns. Seconds on the clock and of the processor, with all children: a busy machine
+is better compared by the processor's.
 
 perf trace needs root, and Darshan its `darshan-dxt-parser` in PATH (backends.py says how to build it).
 """

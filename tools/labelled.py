@@ -1,9 +1,9 @@
-"""Records labelled programs, diagnoses each, and says how often the diagnosis was right.
+"""Records labelled programs, diagnoses each, and prints how often the diagnosis was right.
 
     .venv/bin/python tools/labelled.py fixtures/labelled/heldout fixtures/labelled/development
 
-A set is a folder with a `labels.toml` and small programs; docs/explanation/labelled-set.md
-says what stands in it.
+A set is a folder with a `labels.toml` and small programs; docs/explanation/labelled-set.md describes its
+contents.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What a labelled fault costs: the faulty run against its clean twin, unrecorded, by turns on this machine.
+"""Measures the cost of a labelled fault: the faulty run and its clean twin run alternately on this machine,
+without a recording.
 
-docs/explanation/labelled-set.md says what the figures mean.
+docs/explanation/labelled-set.md explains the figures.
 """
 
 from __future__ import annotations

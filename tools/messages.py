@@ -1,7 +1,7 @@
-"""Brings the texts of the code into the catalogues under `src/iodock/locale/`, and compiles these.
+"""Updates the catalogues under `src/iodock/locale/` with the texts of the code, and compiles them.
 
-`make messages` updates every .po file, compiles it, and lists what is not translated; `make setup` and
-`make wheel` only compile. A .po file has no dates and no places, so that it changes only when a text does.
+`make messages` updates every .po file, compiles it, and lists what is not translated; `make setup` and `make
+wheel` only compile. A .po file has no dates and no places, so that it changes only when a text does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Checks what a release must be, and says each thing in one line: `make release-check`.
+"""Checks the requirements of a release, and prints one line for each: `make release-check`.
 
-Each check returns what is wrong, a line each. What could not be checked here is said, and is no success.
+Each check returns its problems, one line each. A check that can't run here is reported, and does not count as
+passed.
 """
 
 from __future__ import annotations

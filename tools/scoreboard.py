@@ -1,11 +1,11 @@
-"""Scores the rules against labelled logs of Darshan: what experts say is in each, and what is found.
+"""Scores the rules on labelled logs of Darshan: compares the findings with the experts' labels of each log.
 
     tools/scoreboard.py FOLDER [--format text|markdown] [--logs]
 
 FOLDER has `labels.json`, or folders with one: a log's name -> its `labels`, and under `peers` what other
 programs said of it (words of `AREAS`; null where nothing is stored). The log lies beside it: NAME.darshan or
-NAME.darshan-parser.txt. Each is imported into a temporary store, and diagnosed as `iodock diagnose` does.
-A label says that a pattern is *present*, not that it is worth changing, so a note counts as an answer.
+NAME.darshan-parser.txt. Each is imported into a temporary store, and diagnosed as `iodock diagnose` does. A
+label says that a pattern is *present*, not that it is worth changing, so a note counts as an answer.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Judges the classifier of servers' states by synthetic runs whose truth is known, and prints a table of
-what was so and what was said.
+"""Tests the classifier of servers' states on synthetic runs with known states, and prints a table of true and
+reported states.
 
     # The runs for judging, and 30 healthy days:
     PYTHONPATH=src .venv/bin/python tools/server_states.py
