@@ -49,9 +49,9 @@ def test_one_sample_is_weak_evidence(tmp_path: Path) -> None:
     """A hiccup of 15 s with samples of 10 s: one sample covers only the hiccup."""
     node_rows(centre_store(tmp_path / "m", 15.0))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
-    assert "one sample of mds01, which serves lfs, speaks for a stall" in at
+    assert "one sample of mds01, which serves lfs, suggests a stall" in at
     assert "from 12:08:20 to 12:08:30" in at
-    assert "a single sample of mds01 speaks for some" in whole
+    assert "a single sample of mds01 suggests some" in whole
     assert "healthy" not in at + whole
 
 

@@ -201,7 +201,7 @@ def test_digest_covers_the_last_run_of_a_restarted_job(site: Server) -> None:
     assert counted["read_bytes"] == GB // 2 and last["seconds"] == pytest.approx(600, abs=60)
     # Only its last run is compared.
     assert last["compared"]["seconds"] == pytest.approx(600, abs=60)  # type: ignore[index]
-    assert last["earlier_ts"] is not None and "was active before, since 20" in json.dumps(last["text"])
+    assert last["earlier_ts"] is not None and "was used before, since 20" in json.dumps(last["text"])
     first = document(site, f"700@{later(site, 0)}")
     assert first["begin_ts"] == last["earlier_ts"]
     # The start time from Slurm.

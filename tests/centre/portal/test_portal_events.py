@@ -132,7 +132,7 @@ def test_marks_are_on_the_charts_of_their_file_system(site: Server) -> None:
         page = site.get(path, "operator")[1]
         titles = set(re.findall(r'class="mark (\w+)" d="M[0-9.]+ 0V100"><title>([^<]+)</title>', page))
         assert ("error", "array degraded") in titles and ("warning", "rebuild in progress") in titles
-        assert not any(label == "path back" for _, label in titles)
+        assert not any(label == "path restored" for _, label in titles)
         assert "4 events" in page
     assert "sector" not in site.get("/", "user")[1]
 
