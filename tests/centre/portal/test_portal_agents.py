@@ -191,7 +191,7 @@ def test_agents_page_with_all_well_and_with_no_agents(tmp_path: Path) -> None:
     with portal(tmp_path / "well") as server:
         fill(server.collector)
         page = server.get("/agents")[1]
-        assert "All 3 agents are reporting." in page and "Nothing was lost in this time" in page
+        assert "All 3 agents are heard." in page and "Nothing was lost in this time" in page
 
 
 def test_a_site_with_rare_samples_waits_longer(tmp_path: Path) -> None:
