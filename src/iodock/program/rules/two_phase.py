@@ -89,4 +89,5 @@ RULE = Rule(
     settings=Settings,
     find=find,
     views=("collective_io",),
+    yields_to=("collective-overhead",),
 )
