@@ -6,6 +6,8 @@ enum { KEY_MOST = 256, VALUE_MOST = 1024, VALUE_ASKED = 255, HINTS_MOST = 128 };
 #define BETWEEN 31 /* a control character, which no key has */
 /* MPICH's constant for no info; Open MPI's is a variable. */
 #define NONE_OF_MPICH 0x1c000000
+/* Below this are the constants of MPI-5's ABI, none among them. */
+#define LEAST_OF_ABI 0x1000
 
 static void *key_count, *key_at, *value_of, *file_info, *info_free;
 
@@ -28,6 +30,8 @@ static enum implementation found(void) {
 /* For other implementations the null value of info is not known, and querying its keys would abort the
  * program. */
 static int is_info(word info) {
+	if (info < LEAST_OF_ABI)
+		return 0;
 	return found() == OPEN_MPI ? info != (word)none_of_open_mpi && info != (word)none_of_program : (int)info != NONE_OF_MPICH;
 }
 
