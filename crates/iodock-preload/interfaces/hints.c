@@ -6,6 +6,7 @@ enum { KEY_MOST = 256, VALUE_MOST = 1024, VALUE_ASKED = 255, HINTS_MOST = 128 };
 #define BETWEEN 31 /* a control character, which no key has */
 /* MPICH's constant for no info; Open MPI's is a variable. */
 #define NONE_OF_MPICH 0x1c000000
+#define NO_TYPE_OF_MPICH 0x0c000000
 
 static void *key_count, *key_at, *value_of, *file_info, *info_free;
 
@@ -29,6 +30,22 @@ static enum implementation found(void) {
  * program. */
 static int is_info(word info) {
 	return found() == OPEN_MPI ? info != (word)none_of_open_mpi && info != (word)none_of_program : (int)info != NONE_OF_MPICH;
+}
+
+/* 0 where it is none, -1 where it is not known what none is. */
+int iodock_is_type(word type) {
+	static void *none, *of_program;
+	if (found() == OPEN_MPI && !none) {
+		of_program = dlsym ? dlsym(RTLD_DEFAULT, "ompi_mpi_datatype_null") : 0;
+		none = iodock_find("ompi_mpi_datatype_null");
+	}
+	if (found() == OTHER || (found() == OPEN_MPI && !none))
+		return -1;
+	return found() == OPEN_MPI ? type != (word)none && type != (word)of_program : (int)type != NO_TYPE_OF_MPICH;
+}
+
+int iodock_has_small_handles(void) {
+	return found() == MPICH;
 }
 
 static char *put(char *to, const char *text) {
