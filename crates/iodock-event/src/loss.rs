@@ -67,6 +67,7 @@ losses! {
     UnnamedPages "unnamed-pages" "the names of the files of these pages are not known: no recorded process opened or mapped them, or it ended before its files were read; start the recording with the program",
     FoldedFiles "folded-files" "more files than the memory of a light recording has room for: these are counted together, by pattern, by folder or in one row, and their sums are exact; raise --light-memory",
     UncountedRequests "uncounted-requests" "requests of an io_uring or of libaio, and messages of several packets, are not counted: record without --light",
+    PythonFrames "python-frames" "the source lines of these Python programs are not known: iodock reads the stacks of CPython 3.11 to 3.14, except of builds for debugging and without the GIL; run the programs with one of these",
     OtherModules "other-modules" "these programs or libraries are not here, or not those that made the calls of the log: their lines are not known; import the log on the machine that it was made on, before they are built again",
     MissingRanks "missing-ranks" "some ranks' parts of this store are missing or were not closed",
     MissingNodes "missing-nodes" "the job had more nodes than hosts have a part in this store: merge the parts of all nodes, unless the program ran on these only",

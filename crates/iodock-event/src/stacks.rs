@@ -90,7 +90,8 @@ impl Site {
 const INSTALLED: [&[u8]; 8] =
     [b"/usr/", b"/lib/", b"/lib32/", b"/lib64/", b"/libx32/", b"/bin/", b"/sbin/", b"/nix/store/"];
 /// Folders of what a package manager of a language installs.
-const PACKAGES: [&[u8]; 3] = [b"/site-packages/", b"/dist-packages/", b"/lib/python3."];
+const PACKAGES: [&[u8]; 5] =
+    [b"/site-packages/", b"/dist-packages/", b"/lib/python3.", b"/bin/python3.", b"/libpython3."];
 
 /// Does a file of code, or of source, belong to a system's or an installed library? What has no place in the file system
 /// (`[vdso]`) is the kernel's.

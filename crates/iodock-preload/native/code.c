@@ -8,10 +8,10 @@ enum { MODULES_ASKED = 4096, SEGMENTS_MOST = 24, REACH_MOST = 1 << 30 };
 
 /* Folders of what is installed: iodock-event/src/stacks.rs has the same. */
 static const char *const INSTALLED[] = {"/usr/", "/lib/", "/lib32/", "/lib64/", "/libx32/", "/bin/", "/sbin/", "/nix/store/", "["};
-static const char *const PACKAGES[] = {"/site-packages/", "/dist-packages/", "/lib/python3."};
+static const char *const PACKAGES[] = {"/site-packages/", "/dist-packages/", "/lib/python3.", "/bin/python3.", "/libpython3."};
 #define COUNT(list) (sizeof(list) / sizeof(*(list)))
 
-static int is_installed(const char *name) {
+int is_installed(const char *name) {
 	for (u32 i = 0; i < COUNT(INSTALLED); i++)
 		if (begins((const u8 *)name, INSTALLED[i]))
 			return 1;
@@ -56,6 +56,7 @@ static int name_code(struct code *code, const struct link *link, int is_program)
 	code->name[bytes] = 0;
 	code->name_bytes = (u32)bytes;
 	code->is_own = !is_installed(code->name);
+	code->is_python = (u16)is_python(link);
 	return bytes != 0;
 }
 

@@ -146,10 +146,16 @@ int guard(struct frame *frame) {
 int iodock_guard(struct frame *frame) {
 	const u64 *told = frame->arguments;
 	frame->number = (u32)frame->number;
+	u64 number = frame->number;
+	if (unlikely(stack_tables != 0) && (number != SYS_mmap || told[3] & MAP_FIXED) && number != SYS_madvise)
+		forget_pages(told[0], told[1]);
 	if (session && guard(frame))
 		return 1;
-	if (frame->number == SYS_mmap)
+	if (number == SYS_mmap)
 		return 0;
 	frame->number = (u64)kernel((long)frame->number, (long)told[0], (long)told[1], (long)told[2], (long)told[3], (long)told[4], (long)told[5]);
+	/* (Another thread may have found them in between.) */
+	if (unlikely(stack_tables != 0) && number != SYS_madvise)
+		forget_pages(told[0], told[1]);
 	return 1;
 }

@@ -17,7 +17,7 @@ typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 typedef u64 __attribute__((may_alias)) aligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 15
+#define SESSION_VERSION 16
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 enum { CALL_NUMBERS = 512, MOST_ROLES = 6, BIRTHS = 1024, MODULES = 256, OFFERED = 64, MODULE_NAME = 247 };
@@ -95,6 +95,7 @@ struct header {
 	u64 head_bytes;   /* of the file, that every process maps */
 	u32 owner;	  /* the recorder's user: the owner of the texts' files */
 	u32 counts;	  /* does the kernel count the calls that read and write, and no others? */
+	u32 python_unread, python_version; /* processes whose frames of Python could not be read, and what the last one's Py_Version says */
 	/* Chunks that were read and may be reused by the threads that filled them: their numbers plus one, each
 	 * at the index of its number. */
 	u32 offered[OFFERED] __attribute__((aligned(64)));

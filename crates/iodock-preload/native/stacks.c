@@ -18,12 +18,6 @@ enum { STACK_NEW = 0, STACK_NONE = 1 };
 
 struct stack_tables *stack_tables;
 
-static u64 thread_pointer(void) {
-	u64 pointer;
-	__asm__("movq %%fs:0, %0" : "=r"(pointer));
-	return pointer;
-}
-
 /* While the library is loaded. 0: there is no memory for it, and places stay unknown. */
 int begin_stacks(u64 top, u64 segments_at, u64 segments, const struct link *modules) {
 	long at = kernel(SYS_mmap, 0, sizeof(struct stack_tables), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -50,6 +44,7 @@ void forget_stack(struct state *state) {
 	struct stacks *stacks = stacks_of(state);
 	stacks->low = stacks->top = 0;
 	stacks->tries = 0;
+	stacks->python_thread = 0;
 	forget_known_stacks(state);
 }
 
@@ -73,7 +68,7 @@ static ALWAYS int is_known(const struct stacks *stacks, u64 stack) {
 }
 
 /* Are all pages of the range there? */
-static int is_there(u64 from, u64 to) {
+static int are_there(u64 from, u64 to) {
 	u64 pieces[PIECES][2];
 	u8 bytes[PIECES];
 	if (to - from > PAGES_ASKED * 4096)
@@ -114,7 +109,7 @@ static u64 pages_below(u64 from) {
 static NOINLINE void learn_stack(struct stacks *stacks, u64 stack) {
 	u64 top = end_of_stack(stack), from = stack & ~4095ul;
 	u64 to = top == stacks->top && stack < stacks->low ? stacks->low : top;
-	if (is_there(from, to)) {
+	if (are_there(from, to)) {
 		stacks->top = top;
 		stacks->low = from - pages_below(from) * 4096;
 		stacks->tries = 0;
@@ -123,12 +118,12 @@ static NOINLINE void learn_stack(struct stacks *stacks, u64 stack) {
 	}
 }
 
-enum walked { WHOLE, UNKNOWN_RULE };
-
 /* Walks from the call at pc outward. With `keep` rules are looked for, and frames are kept. */
 static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 base, u64 which, int keep, u64 *found) {
 	u64 hash = HASH_BEGIN, top = stacks->top;
-	u32 count = 0, has_base = 1;
+	u32 count = 0, has_base = 1, has_python = !*(const volatile u64 *)&stack_tables->python.runtime, is_own = 0;
+	if (keep)
+		stacks->pythons = stacks->pythons_at = 0;
 	while (count < FRAMES_MOST) {
 		u64 rule = rule_of(pc);
 		if (unlikely(!rule || (!code_in(rule) && size_in(rule) != ((u64)stack_tables->loads & RULE_SIZE_MOST) * 8))) {
@@ -138,11 +133,24 @@ static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 bas
 		}
 		if (unlikely(!code_in(rule)))
 			break;
+		if (unlikely(rule & RULE_PYTHON) && !has_python) {
+			has_python = 1;
+			if (keep)
+				stacks->pythons_at = count;
+			if (walk_python(stacks, which, keep, &hash, &is_own) != WHOLE)
+				return UNKNOWN_RULE;
+			if (is_own && which == STACKS_SITES)
+				break;
+		}
 		if (keep)
 			stacks->pc[count] = pc, stacks->rule[count] = rule;
 		count++;
 		hash = mix(hash, pc);
-		if ((rule & RULE_WAY) == WAY_ENDS || (which == STACKS_SITES && rule & RULE_OWN))
+		if (which == STACKS_SITES && rule & RULE_OWN) {
+			is_own = 1;
+			break;
+		}
+		if ((rule & RULE_WAY) == WAY_ENDS)
 			break;
 		if ((rule & RULE_WAY) == WAY_BASE && !has_base)
 			break;
@@ -161,6 +169,13 @@ static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 bas
 		}
 		pc = *(const u64 *)(end - 8);
 		stack = end;
+	}
+	/* (Code that was made at run time was called by Python, or there are too many frames.) */
+	if (!has_python && !is_own) {
+		if (keep)
+			stacks->pythons_at = count;
+		if (walk_python(stacks, which, keep, &hash, &is_own) != WHOLE)
+			return UNKNOWN_RULE;
 	}
 	if (keep)
 		stacks->frames = count;
@@ -186,7 +201,7 @@ u32 iodock_has_same_stack(struct state *state, const struct plain_frame *plain, 
 /* The call's stack is looked for. Returns how many bytes its place takes in the record, at most. `plain`: 0 where it is not known. */
 u64 see_stack(struct state *state, const struct plain_frame *plain, u64 base) {
 	struct stacks *stacks = stacks_of(state);
-	stacks->hash = stacks->frames = 0;
+	stacks->hash = stacks->frames = stacks->pythons = 0;
 	if (!plain)
 		return MORE_BYTES;
 	u64 stack = stack_at(plain);
@@ -195,7 +210,7 @@ u64 see_stack(struct state *state, const struct plain_frame *plain, u64 base) {
 		learn_stack(stacks, stack);
 	if (is_known(stacks, stack))
 		walk(stacks, plain->frame.site, stack, base, stack_tables->which, 1, &stacks->hash);
-	u64 bytes = MORE_BYTES;
+	u64 bytes = MORE_BYTES + (stacks->pythons ? python_bytes(stacks) : 0);
 	u32 last = 0;
 	for (u32 i = 0; i < stacks->frames; i++) {
 		u32 code = code_in(stacks->rule[i]);
@@ -207,13 +222,17 @@ u64 see_stack(struct state *state, const struct plain_frame *plain, u64 base) {
 
 static u8 *put_frames(struct state *state, u8 *at, const struct stacks *stacks) {
 	struct path path;
-	at = put(at, stacks->frames);
+	at = put(put(at, stacks->frames), stacks->pythons);
+	if (stacks->pythons)
+		at = put(at, stacks->pythons_at);
 	for (u32 i = 0; i < stacks->frames; i++) {
+		if (i == stacks->pythons_at)
+			at = put_python(state, at, stacks);
 		const struct code *code = &stack_tables->codes[code_in(stacks->rule[i]) - 1];
 		look_at(&path, (const u8 *)code->name);
 		at = put(put_path(state, 0, at, &path), stacks->pc[i] - code->adjust);
 	}
-	return at;
+	return stacks->pythons_at >= stacks->frames ? put_python(state, at, stacks) : at;
 }
 
 /* Writes where the call of that code comes from, as see_stack() has found, unless that is where the last one came from. */

@@ -7,6 +7,10 @@
 enum { FRAMES_MOST = 32, RULE_SETS = 1024, RULE_WAYS = 4, CODES_MOST = 512, STACK_SETS = 32, STACK_WAYS = PATH_WAYS };
 enum { STACKS_OFF = 0, STACKS_SITES = 1, STACKS_ALL = 2 };
 
+/* Frames of Python that a stack keeps, and through how many the one to change is looked for. */
+enum { PYTHONS_MOST = 24, PYTHONS_SEEN_MOST = 256, PYTHON_PAGES = 512, PYTHON_SETS = 256, PYTHON_WAYS = 4 };
+enum { PYTHON_FILE_MOST = 511, PYTHON_NAME_MOST = 255 };
+
 /* How a frame is left, by the address that a call returns to in it: one word.
  *
  *   bits 0-1    enum way, never 0
@@ -15,7 +19,8 @@ enum { STACKS_OFF = 0, STACKS_SITES = 1, STACKS_ALL = 2 };
  *   bit 4       code that no package has installed
  *   bits 5-31   from %rsp or %rbp to the end of the frame, in words
  *   bits 32-51  where %rbp is saved: so many words below that
- *   bits 52-61  the file of code, its place in `codes` and one; 0: none. Then bits 5-31 say how much code was loaded when that was found. */
+ *   bits 52-61  the file of code, its place in `codes` and one; 0: none. Then bits 5-31 say how much code was loaded when that was found.
+ *   bit 62      code of the Python interpreter */
 enum way { WAY_STACK = 1, WAY_BASE = 2, WAY_ENDS = 3 };
 #define RULE_WAY 3ul
 #define RULE_SAVED 4ul
@@ -26,6 +31,7 @@ enum way { WAY_STACK = 1, WAY_BASE = 2, WAY_ENDS = 3 };
 #define RULE_SAVED_SHIFT 32
 #define RULE_SAVED_MOST ((1ul << 20) - 1)
 #define RULE_CODE_SHIFT 52
+#define RULE_PYTHON (1ul << 62)
 
 static inline u64 size_in(u64 rule) { return (rule >> RULE_SIZE_SHIFT & RULE_SIZE_MOST) * 8; }
 static inline u64 saved_in(u64 rule) { return (rule >> RULE_SAVED_SHIFT & RULE_SAVED_MOST) * 8; }
@@ -34,12 +40,36 @@ static inline u32 code_in(u64 rule) { return (u32)(rule >> RULE_CODE_SHIFT) & 10
 /* A part of a file that code lies in. An address less `adjust` is a place in the file. */
 struct code {
 	u64 from, to, adjust, table; /* the last: the index of its unwind information, 0: there is none */
-	u32 is_own, name_bytes;
+	u16 is_own, is_python;
+	u32 name_bytes;
 	char name[MODULE_NAME + 1];
 };
 
 /* A rule and its key in one: a pair that two threads have written fits no key. */
 struct known_rule { u64 check, rule; };
+
+/* Where CPython keeps what a stack is made of: offsets in its structures. */
+struct layout {
+	u32 version, version_most; /* as in Py_Version */
+	u32 interpreters, finalizing; /* in _PyRuntime */
+	u32 next_interpreter, threads; /* in an interpreter */
+	u32 next_thread, thread_id, running; /* in a thread's state */
+	u32 frame; /* `running` points to what has there the frame; DIRECT: it is the frame */
+	u32 code, previous, instruction, owner, shim; /* in a frame; the last: the owner of those that are no function's */
+	u32 first_line, file, name, lines, bytecode; /* in a code object */
+	u32 ascii, wide; /* in a text: where its characters begin */
+};
+#define DIRECT (~0u)
+
+/* The interpreter in this process. */
+struct python {
+	u64 runtime;   /* where _PyRuntime lies; 0: there is none, or none that is known */
+	u64 code_type; /* PyCode_Type */
+	u64 slot;      /* where a thread's state is found, from the thread pointer; 0: not found yet */
+	u32 tries;     /* in vain */
+	u32 ends;      /* it is being ended, and no other thread reads its memory any more */
+	struct layout layout;
+};
 
 /* Of the process. Written without locks: what is not whole yet is not found. */
 struct stack_tables {
@@ -51,6 +81,10 @@ struct stack_tables {
 	u32 replaced; /* how often in the place of other code */
 	u32 turn;
 	char program[MODULE_NAME + 1];
+	struct python python;
+	u64 unmapped;		   /* how often memory was */
+	u64 pages[PYTHON_PAGES];   /* that can be read, by their addresses */
+	struct known_rule pythons[PYTHON_SETS][PYTHON_WAYS] __attribute__((aligned(64))); /* code objects; what is kept is in python.c */
 	struct known_rule rules[RULE_SETS][RULE_WAYS] __attribute__((aligned(64)));
 	struct code codes[CODES_MOST];
 };
@@ -65,6 +99,9 @@ struct stacks {
 	u64 hash;
 	u32 frames, unused;
 	u64 pc[FRAMES_MOST], rule[FRAMES_MOST];
+	u32 pythons, pythons_at; /* they stand before that frame */
+	struct python_frame { u64 code, instruction; } python[PYTHONS_MOST];
+	u64 python_thread; /* this thread's state of the interpreter, once it was looked at */
 	struct cached known[STACK_SETS][STACK_WAYS];
 };
 _Static_assert(sizeof(struct stacks) + sizeof(struct block) + SLOT_BYTES <= STATE_STRIDE, "behind a state");
@@ -72,6 +109,13 @@ _Static_assert(sizeof(struct stacks) + sizeof(struct block) + SLOT_BYTES <= STAT
 static inline struct stacks *stacks_of(struct state *state) { return (struct stacks *)((u8 *)state + SLOT_BYTES); }
 
 extern struct stack_tables *stack_tables;
+
+static inline u64 thread_pointer(void) {
+	u64 pointer;
+	__asm__("movq %%fs:0, %0" : "=r"(pointer));
+	return pointer;
+}
+
 #define KEY(pc) ((pc) ^ (u64)stack_tables->replaced << 48)
 
 static ALWAYS u64 disguised(u64 rule) { return (rule ^ 0x9e3779b97f4a7c15ul) * 0xff51afd7ed558ccdul; }
@@ -90,6 +134,15 @@ static ALWAYS u64 rule_of(u64 pc) {
 	}
 	return 0;
 }
+
+/* python.c */
+enum walked { WHOLE, UNKNOWN_RULE };
+#define PYTHON_OWN 1u /* one of them was no package's */
+enum walked walk_python(struct stacks *stacks, u64 which, int keep, u64 *hash, u32 *found);
+u64 python_bytes(const struct stacks *stacks);
+u8 *put_python(struct state *state, u8 *at, const struct stacks *stacks);
+int is_python(const struct link *link);
+int is_installed(const char *name);
 
 /* code.c: 0 if there is none; the number is its place and one. unwind.c */
 u32 code_of(u64 pc);

@@ -301,7 +301,7 @@ NOINLINE u64 learn_rule(u64 pc) {
 	if (number) {
 		const struct code *code = &stack_tables->codes[number - 1];
 		rule = read_rule(code->table, pc);
-		rule = (rule ? rule : WAY_ENDS) | (u64)number << RULE_CODE_SHIFT | (code->is_own ? RULE_OWN : 0);
+		rule = (rule ? rule : WAY_ENDS) | (u64)number << RULE_CODE_SHIFT | (code->is_own ? RULE_OWN : 0) | (code->is_python ? RULE_PYTHON : 0);
 	} else {
 		rule = WAY_ENDS | (u64)loads << RULE_SIZE_SHIFT;
 	}

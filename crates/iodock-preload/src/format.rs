@@ -1,7 +1,7 @@
 //! The session file's layout: native/session.h in Rust. All numbers little endian.
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"IODOCKR\n");
-pub const VERSION: u32 = 15;
+pub const VERSION: u32 = 16;
 pub const CHUNK_MAGIC: u32 = 0x4b4e_4843;
 pub const CALL_NUMBERS: usize = 512;
 pub const ROLES: usize = 6;
@@ -43,6 +43,8 @@ pub mod header {
     pub const HEAD_BYTES: usize = 168;
     pub const OWNER: usize = 176;
     pub const COUNTS: usize = 180;
+    pub const PYTHON_UNREAD: usize = 184;
+    pub const PYTHON_VERSION: usize = 188;
     pub const OFFERED: usize = 192;
     pub const TABLES_USED: usize = 448;
     pub const TABLES_AT: usize = 456;
@@ -179,8 +181,9 @@ pub const CODE_STACK: u8 = 254;
 /// Behind it: a new stack follows; there is none; from here on those of this chunk.
 pub const STACK_NEW: u64 = 0;
 pub const STACK_NONE: u64 = 1;
-/// A stack has no more frames.
+/// A stack has no more frames, and no more of Python.
 pub const FRAMES: u64 = 32;
+pub const PYTHON_FRAMES: u64 = 24;
 pub const CONTROL_PROCESS: u8 = 1;
 pub const CONTROL_TASK: u8 = 2;
 pub const CONTROL_USAGE: u8 = 3;

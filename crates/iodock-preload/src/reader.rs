@@ -197,14 +197,27 @@ impl ChunkReader {
                 return usize::try_from(known - STACK_NONE).ok().filter(|&known| known <= self.stacks.len())
             }
         }
-        let frames = self.cursor.number()?;
+        let (frames, pythons) = (self.cursor.number()?, self.cursor.number()?);
+        let pythons_at = if pythons > 0 { self.cursor.number()?.min(frames) } else { 0 };
         let mut stack = Vec::new();
-        for _ in 0..(frames <= FRAMES).then_some(frames)? {
-            let (module, offset) = (self.path()?, Some(self.cursor.number()?));
-            push_frame(&mut stack, &Frame { module: &module, offset, ..Frame::default() });
+        for place in 0..=(frames <= FRAMES && pythons <= PYTHON_FRAMES).then_some(frames)? {
+            if place == pythons_at {
+                (0..pythons).try_for_each(|_| self.python_frame(&mut stack))?;
+            }
+            if place < frames {
+                let (module, offset) = (self.path()?, Some(self.cursor.number()?));
+                push_frame(&mut stack, &Frame { module: &module, offset, ..Frame::default() });
+            }
         }
         self.stacks.push(stack.into());
         Some(self.stacks.len())
+    }
+
+    fn python_frame(&mut self, stack: &mut Vec<u8>) -> Option<()> {
+        let (file, function) = (self.path()?, self.path()?);
+        let line = u32::try_from(self.cursor.number()?).ok().filter(|&line| line > 0);
+        push_frame(stack, &Frame { file: &file, function: &function, line, ..Frame::default() });
+        Some(())
     }
 
     fn text(&mut self) -> Option<Vec<u8>> {

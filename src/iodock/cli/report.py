@@ -13,7 +13,7 @@ from iodock.cli.output import check_folder, destination
 _EXAMPLES = (
     "iodock report run.iodock",
     "iodock report run.iodock -o run.html --lang ja",
-    "iodock report run.iodock --open",
+    "iodock report run.iodock --source --open",
 )
 
 
@@ -21,10 +21,18 @@ _EXAMPLES = (
 @click.argument("store")
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: NAME.html here; - is stdout")
 @click.option("--force", is_flag=True, help="replace an earlier report, as is done anyway; other files stay")
+@click.option(
+    "--source",
+    is_flag=True,
+    help="with the lines of source around those that findings name; not of files that have changed since the "
+    "run began",
+)
 @opening
 @language
 @quiet
-def command(store: str, output: str | None, force: bool, opens: bool, lang: str | None, quiet: bool) -> None:
+def command(
+    store: str, output: str | None, force: bool, source: bool, opens: bool, lang: str | None, quiet: bool
+) -> None:
     """Write the whole check-up as one HTML page that works offline: the verdict, then calls, files, sizes,
     timeline, offsets, processes, failures, and what could not be seen. Prints the page's name. An earlier
     report of that name is replaced, any other file is not. Of counters (Darshan's logs) the page has what to
@@ -50,7 +58,7 @@ def command(store: str, output: str | None, force: bool, opens: bool, lang: str 
         if opened.manifest.profiles_only:
             page = counters_html(opened, code, found)
         else:
-            page = report_html(opened, code, found, servers)
+            page = report_html(opened, code, found, servers, source)
     with destination(target) as out:
         out.write(page_bytes(page))
     if target != "-" and not quiet:

@@ -73,10 +73,12 @@ class Run:
         path: str | os.PathLike[str] | None = None,
         language: str | None = None,
         settings: Settings | None = None,
+        source: bool = False,
     ) -> Page:
         """Writes the whole check-up as one HTML page, as `iodock report` does, and gives its path, which in a
         notebook shows it. PATH: default NAME.html in the current folder; an earlier report there is replaced,
-        any other file is not. Raises RequestError, IodockError, StoreError and QueryError."""
+        any other file is not. SOURCE: with the lines of source around those that findings name. Raises
+        RequestError, IodockError, StoreError and QueryError."""
         target = Path(path or f"{self.store.name.removesuffix('.iodock')}.html")
         text = _language(language)
         check_target(target)
@@ -84,7 +86,7 @@ class Run:
         if self.store.manifest.profiles_only:
             write_page(counters_html(self.store, text.code, found), target)
         else:
-            write_page(report_html(self.store, text.code, found, servers), target)
+            write_page(report_html(self.store, text.code, found, servers, source), target)
         return Page(target)
 
     def query(self, sql: str, unsafe: bool = False) -> pa.Table:

@@ -29,7 +29,6 @@ IDS = [rule.name for rule in RULES]
 NEVER_FOUND = {
     **dict.fromkeys(
         (
-            "independent-io-where-collective-would-do",
             "low-level-interface",
             "many-processes-without-parallel-io",
             "uneven-servers",
@@ -37,6 +36,7 @@ NEVER_FOUND = {
         "is asked of counters, and labelled runs are recordings of calls: test_counters.py",
     ),
     "chunks-against-access": "needs a library of HDF5, and labelled programs need none",
+    "independent-io-where-collective-would-do": "needs a library of MPI, and labelled programs need none",
     "cache-speed": "is at most a note, and a label counts what is more",
     "two-phase": "is at most a note, and a label counts what is more",
     "slow-close": "closes wait on network file systems, and runs are recorded on a local one",

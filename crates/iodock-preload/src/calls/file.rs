@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 8] = *b"IODOCKC\n";
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// Magic, version, checksum of the shapes, session's number, its first process, zero.
 const HEADER: usize = 32;
 /// Kind, length, checksum.
@@ -110,7 +110,8 @@ impl CallsWriter {
 
     /// No more will follow; `lost`: what the library has not recorded.
     pub fn end(&mut self, lost: Lost) -> io::Result<()> {
-        let numbers = [lost.calls, lost.streams, lost.stopped, lost.unread_paths].map(u64::to_le_bytes);
+        let numbers =
+            [lost.calls, lost.streams, lost.stopped, lost.unread_paths, lost.python].map(u64::to_le_bytes);
         self.piece(END, &[&numbers.concat()])?;
         self.flush()
     }
@@ -184,6 +185,8 @@ pub struct Lost {
     pub stopped: u64,
     /// For calls that failed behind a seccomp filter, in files of versions that recorded there; else 0.
     pub unread_paths: u64,
+    /// Processes whose frames of Python could not be read.
+    pub python: u64,
 }
 
 /// Position of some bytes of a chunk.
@@ -316,11 +319,11 @@ impl CallsFile {
         match (kind, payload.len()) {
             (SESSION, _) => self.session = std::ffi::OsString::from_vec(payload.to_vec()).into(),
             (CLOCK, 16) => self.clocks.push((number(&payload[..8]), number(&payload[8..]) as i64)),
-            (END, 24 | 32) => {
-                // Older files say nothing of the last one.
-                let [calls, streams, stopped, unread_paths] =
-                    [0, 8, 16, 24].map(|at| payload.get(at..at + 8).map_or(0, number));
-                self.lost = Some(Lost { calls, streams, stopped, unread_paths });
+            (END, 24 | 32 | 40) => {
+                // Older files say nothing of the last ones.
+                let [calls, streams, stopped, unread_paths, python] =
+                    [0, 8, 16, 24, 32].map(|at| payload.get(at..at + 8).map_or(0, number));
+                self.lost = Some(Lost { calls, streams, stopped, unread_paths, python });
             }
             (FLIGHT, 24) => {
                 let (call, fd) = (number(&payload[8..12]) as u32, number(&payload[12..16]) as i32);

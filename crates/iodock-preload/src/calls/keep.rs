@@ -300,6 +300,7 @@ impl<'a> Keeper<'a> {
             streams: counter(header::LOST_STREAMS)?,
             stopped: counter(header::STOPPED_PROCESSES)?,
             unread_paths: 0,
+            python: counter(header::PYTHON_UNREAD)? & u64::from(u32::MAX),
         })
     }
 }

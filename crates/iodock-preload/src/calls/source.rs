@@ -87,6 +87,7 @@ impl CallsSource {
         records.batch.losses.add(LossKind::DroppedRecords, lost.calls + lost.streams + file.damaged);
         records.batch.losses.add(LossKind::StoppedProcesses, lost.stopped);
         records.batch.losses.add(LossKind::UnreadableMemory, lost.unread_paths);
+        records.batch.losses.add(LossKind::PythonFrames, lost.python);
         let is_whole = file.damaged == 0 && lost.streams == 0 && session.is_none();
         // If calls are counted, few are recorded, and the kernel's count says nothing about the others.
         let is_light = light.as_ref().is_some_and(|counts| !counts.tables.is_empty());

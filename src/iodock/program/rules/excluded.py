@@ -80,6 +80,10 @@ def _copies(facts: Facts, settings: Thresholds) -> bool:
     return writes.total("bytes") > 0 and _worth(facts, Sums([*reads.rows, *writes.rows]))
 
 
+def _interfaces(facts: Facts, settings: Thresholds) -> bool:
+    return facts.collects is not None and facts.processes >= 2
+
+
 def _listings(facts: Facts, settings: Thresholds) -> bool:
     return _calls(facts, family="getdents").total() >= min(
         settings.least_scans, settings.least_scans_elsewhere
@@ -261,6 +265,7 @@ CONDITIONS: Mapping[str, MayFind] = {
     "failed-open-storm": _missed,
     "failed-xattr": _attributes,
     "file-per-process": _file_per_process,
+    "independent-io-where-collective-would-do": _interfaces,
     "io-not-overlapped": _turns,
     "metadata-heavy": _metadata,
     "mmap-random": _page_faults,

@@ -270,7 +270,7 @@ FROM processes"""
             Need.PROCESS_TIMES: bool(tasks["times"]),
             Need.PAGE_FAULTS: sees_page_faults(self.store),
             Need.LAYOUT: any(system.stripe_count for system in self.settings.file_systems.values()),
-            Need.MPI_IO: False,
+            Need.MPI_IO: not tasks["ranks"] or self.collects is not None,
             Need.FLAGS: self._any("flags IS NOT NULL"),
             Need.EVENTS: True,
             Need.COUNTERS: False,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from iodock.program.findings import Severity
 from iodock.program.rules import costs, counted
-from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise, not_of_calls
+from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.program.rules.places import Faults
 from iodock.shared.language import N_
-from iodock.shared.message import Scalar
+from iodock.shared.message import Message, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,84 @@ class Settings:
     """Of a file's reads or writes by MPI-IO that each rank must make alone: a library above it writes some
     few so, as its header, among collective ones."""
     least_each: int = 16
-    """Reads or writes of each process to a file that is shared without MPI-IO: some few are no pattern."""
+    """Reads or writes of each process to a file that ranks share in pieces: some few are no pattern."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate for reads and one for writes: files on network and parallel file systems whose pieces
+    ranks moved in turns by independent calls. On a local disk the messages of a collective call take longer
+    than small requests."""
+    rows = facts.rows(_sql(settings))
+    for direction, call in ((1, "read"), (2, "write")):
+        faults = Faults([{**row, "call": call} for row in rows if row["direction"] == direction])
+        wall = sum(_slowest_ns(row) for row in faults.rows) / 1e9
+        if faults and wall >= costs.LEAST_SHARE * (facts.wall_seconds or 0):
+            yield _candidate(faults, wall)
+
+
+def _candidate(faults: Faults, wall: float) -> Candidate:
+    count = faults.total("count")
+    values: dict[str, Scalar] = {
+        "call": faults.rows[0]["made"],
+        "ranks": max(int(row["ranks"]) for row in faults.rows),
+        "mean_bytes": faults.total("bytes") / count,
+        "count": count,
+        "mean_ns": faults.total("time_ns") / count,
+        "files": faults.file_count,
+    }
+    return Candidate(
+        message=Message(_RECORDED, values),
+        count=count,
+        time_ns=faults.time_ns,
+        evidence={"time_ns": faults.time_ns, "bytes": faults.total("bytes"), **values},
+        query=_QUERY,
+        **faults.where,
+        confidence=0.7,
+        wall_seconds=wall,
+        gain=(0.3, 0.9),
+    )
+
+
+def _slowest_ns(row: Mapping[str, Any]) -> int:
+    """What large requests would save of the time of the slowest rank, who moved a share like the others."""
+    ranks, direction = int(row["ranks"]), int(row["direction"])
+    saved = costs.beyond_large(
+        int(row["slowest_ns"]), int(row["count"]) // ranks, int(row["bytes"]) // ranks, direction
+    )
+    return saved or 0
+
+
+# In the order of offsets, a piece that follows one of another rank is a turn.
+def _sql(settings: Settings) -> str:
+    return f"""WITH alone AS (SELECT file_id, direction, mode(call) AS made FROM interface_calls
+  WHERE interface = 'MPI-IO' AND direction > 0 GROUP BY ALL
+  HAVING count(*) FILTER (NOT is_collective) >= {settings.least_share} * count(*)),
+pieces AS (SELECT e.file_id, e.direction, p.upid, e.bytes, e.dur, p.upid <> lag(p.upid) OVER
+    (PARTITION BY e.file_id, e.direction ORDER BY e.offset_bytes, e.ts) AS is_turn
+  FROM events e JOIN interface_calls k ON k.id = e.interface_call_id AND k.interface = 'MPI-IO'
+    AND k.file_id = e.file_id AND k.direction = e.direction JOIN processes p ON p.utid = e.utid
+  WHERE e.bytes > 0 AND NOT k.is_collective AND e.file_id IN
+    (SELECT l.file_id FROM places l WHERE l.place IN (FROM remote_places))),
+ranks AS (SELECT file_id, direction, upid, count(*) AS count, sum(bytes) AS bytes, sum(dur) AS time_ns,
+  count(*) FILTER (is_turn) AS turns FROM pieces GROUP BY ALL)
+SELECT f.name, r.direction, any_value(a.made) AS made, count(*) AS ranks,
+  CAST(sum(r.count) AS BIGINT) AS count, CAST(sum(r.bytes) AS BIGINT) AS bytes,
+  CAST(sum(r.time_ns) AS BIGINT) AS time_ns, CAST(max(r.time_ns) AS BIGINT) AS slowest_ns
+FROM ranks r JOIN alone a USING (file_id, direction) JOIN files f ON f.file_id = r.file_id
+GROUP BY f.name, r.direction HAVING count(*) > 1 AND sum(r.count) >= {settings.least_each} * count(*)
+  AND 2 * sum(turns) >= sum(r.count) AND sum(r.bytes) < {costs.PIECE_BYTES} * sum(r.count)
+ORDER BY slowest_ns DESC NULLS LAST, f.name"""
+
+
+_QUERY = """SELECT f.name AS file, k.call, p.rank, count(*) AS requests, sum(e.bytes) AS bytes,
+  avg(e.dur) AS mean_ns
+FROM events e JOIN interface_calls k ON k.id = e.interface_call_id JOIN files f ON f.file_id = e.file_id
+JOIN processes p ON p.utid = e.utid WHERE e.bytes > 0 AND NOT k.is_collective
+GROUP BY ALL ORDER BY requests DESC"""
+_RECORDED = N_(
+    "{ranks} ranks called {call}, each for itself, for pieces of {mean_bytes} between each other's: {count} "
+    "requests of {mean_ns} on average; files: {files}"
+)
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -78,16 +156,17 @@ RULE = Rule(
     advice=advise(
         any=N_("Read and write shared files by collective calls of MPI-IO or of a library above it."),
         mpi_io=N_(
-            "Use MPI_File_read_at_all and MPI_File_write_at_all, with a file view for scattered pieces; "
-            "romio_cb_write=enable makes ROMIO gather them."
+            "Describe all pieces of a rank by a file view (MPI_File_set_view), and move them by one "
+            "MPI_File_read_all or MPI_File_write_all. A collective call for each small piece takes longer "
+            "than independent ones. romio_cb_write=enable makes ROMIO gather the pieces."
         ),
         hdf5=N_("Set H5FD_MPIO_COLLECTIVE by H5Pset_dxpl_mpio for each transfer."),
     ),
     fine_when=N_("The ranks come at different times, or each moves large ranges in order."),
     settings=Settings,
-    find=not_of_calls,
-    needs=(Need.COUNTERS,),
+    find=find,
+    needs=(Need.MPI_IO, Need.DURATIONS),
     counters=in_counters,
     counters_need=(Need.MPI_IO, Need.RANKS),
-    views=("counted_transfers", "counted_files"),
+    views=("places", "remote_places", "counted_transfers", "counted_files"),
 )

@@ -213,5 +213,6 @@ RULE = Rule(
         "counted_transfers",
         "counted_files",
     ),
+    yields_to=("independent-io-where-collective-would-do",),
     case="shared-file",
 )

@@ -192,5 +192,8 @@ RULE = Rule(
     counters_need=(Need.LAYOUT,),
     needs=(Need.OFFSETS, Need.TIMES),
     views=("file_work", "plain_files", "places", "remote_places", "counted_transfers"),
-    yields_to=("shared-file-contention", "direct-io-unaligned"),
+    yields_to=(
+        *("shared-file-contention", "direct-io-unaligned"),
+        "independent-io-where-collective-would-do",
+    ),
 )

@@ -12,6 +12,7 @@ from iodock.program.views.diagnosis_words import (
     more_files,
     whose_advice,
 )
+from iodock.program.views.report.source import Sources
 from iodock.shared.language import N_, Language
 from iodock.shared.pages.markup import Markup, file_name, join, tag
 from iodock.shared.sentences import say
@@ -20,11 +21,11 @@ MOST_IN_FULL = 10
 """Findings shown in full; the others by title only."""
 
 
-def findings_body(diagnosis: Diagnosis, text: Language) -> Markup:
+def findings_body(diagnosis: Diagnosis, text: Language, sources: Sources | None = None) -> Markup:
     """The findings worth changing, then the notes, then the rules that could not run."""
     worth = diagnosis.worth_changing
     notes = [one for one in diagnosis.findings if one.severity is Severity.NOTE]
-    shown = [_finding(one, text) for one in worth[:MOST_IN_FULL]]
+    shown = [_finding(one, text, sources) for one in worth[:MOST_IN_FULL]]
     rest = [_line(one, text) for one in worth[MOST_IN_FULL:]]
     return join(
         tag("ol", *shown, class_="findings") if shown else None,
@@ -36,7 +37,7 @@ def findings_body(diagnosis: Diagnosis, text: Language) -> Markup:
     )
 
 
-def _finding(finding: Finding, text: Language) -> Markup:
+def _finding(finding: Finding, text: Language, sources: Sources | None) -> Markup:
     severity = tag(
         "span",
         text.gettext(SEVERITIES[finding.severity]),
@@ -54,6 +55,7 @@ def _finding(finding: Finding, text: Language) -> Markup:
         tag("p", saves, class_="figures") if saves else None,
         _files(finding, text),
         tag("p", location_text(finding, text)) if finding.locations else None,
+        sources(finding) if sources else None,
         tag("p", tag("b", text.gettext(N_("How to change it")))),
         tag("ul", *advice, class_="advice"),
         tag(

@@ -19,6 +19,7 @@ from iodock.program.views.diagnosis_words import headline
 from iodock.program.views.report.cache import cache_table
 from iodock.program.views.report.findings import findings_body
 from iodock.program.views.report.maps import maps_table
+from iodock.program.views.report.source import Sources
 from iodock.program.views.report.words import FACTS, SECTIONS, script_words
 from iodock.program.views.verdict import Cost, Overview
 from iodock.shared.labels import PARTS
@@ -65,6 +66,8 @@ class Report:
     """Untranslated sentences that are shown with the verdict."""
     diagnosis: Diagnosis | None = None
     """What to change; None omits the section."""
+    sources: Sources | None = None
+    """Shows the lines that findings name; None: not asked for."""
     links: Sequence[int | None] = field(default=())
     """For each of the largest costs the number of its file in the page's list of names."""
     maps: Sequence[Mapping[str, Any]] = field(default=())
@@ -145,7 +148,7 @@ def _section(name: str, report: Report, text: Language) -> Markup:
         return _verdict(report, text)
     heading = tag("h2", text.gettext(SECTIONS[name].title), id=f"{name}-title")
     if name == "findings" and report.diagnosis is not None:
-        found = findings_body(report.diagnosis, text)
+        found = findings_body(report.diagnosis, text, report.sources)
         return tag("section", heading, found, id=name, aria_labelledby=f"{name}-title")
     lead = tag("p", text.gettext(SECTIONS[name].lead), class_="note")
     body = [_losses(report, lead, text)] if name == "unseen" else [lead, tag("div", id=f"{name}-body")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +18,7 @@ from iodock.program.views.report.maps import mapped
 from iodock.program.views.report.model import Limits, page_data
 from iodock.program.views.report.page import LossNote, Report, render
 from iodock.program.views.report.servers import servers_data
+from iodock.program.views.report.source import sources_of
 from iodock.program.views.report.times import Axis
 from iodock.program.views.report.words import CAPTURED, CLOCKS
 from iodock.program.views.verdict import Overview
@@ -41,11 +43,16 @@ def report_html(
     language: str = "en",
     diagnosis: Diagnosis | None = None,
     servers: Servers | None = None,
+    source: bool = False,
 ) -> str:
     """The report as one HTML document, always below 5 MB. Raises StoreError or QueryError if the store can't
     be read, ValueError for a language without texts. DIAGNOSIS: an existing one. SERVERS: source of the
-    servers' curves below those of the run."""
-    return render(report_of(store, language, diagnosis=diagnosis, servers=servers), language)
+    servers' curves below those of the run. SOURCE: with the lines around those that findings
+    name."""
+    report = report_of(store, language, diagnosis=diagnosis, servers=servers)
+    if source:
+        report = replace(report, sources=sources_of(store, language_in(language)))
+    return render(report, language)
 
 
 def report_of(
