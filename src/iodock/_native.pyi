@@ -138,6 +138,7 @@ def record(
     page_faults: str = "auto",
     complete: bool = False,
     light: tuple[int, int] | None = None,
+    ranks: tuple[str, bool] | None = None,
     interfaces: str = "auto",
     stacks: str = "off",
 ) -> RecordSummary: ...

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iodock.cli.record import _light, command
+from iodock.cli.record import command, counting
 from iodock.cli.recording import plain
 from places import ROOT
 
@@ -35,6 +35,7 @@ OTHERS = (
     "-o",
     "-h",
     "--help",
+    "--ranks 0,1 true",
     "-p 12",
     "-oname true",
     "--output=name true",
@@ -47,7 +48,7 @@ def by_click(arguments: list[str]) -> dict[str, Any]:
     asked = {**context.params, "command": list(context.params["command"])}
     memory, first = asked.pop("light_memory"), asked.pop("light_first")
     assert not asked.pop("begin")
-    return {**asked, "light": _light(asked["light"], memory, first, asked["command"])}
+    return {**asked, **counting(asked["light"], memory, first, asked["ranks"], asked["command"])}
 
 
 @pytest.mark.parametrize("line", PLAIN)

@@ -86,6 +86,11 @@ macro_rules! columns {
                 $(self.$name.extend(rows.iter().map(|row| row.$name));)+
             }
             pub fn row(&self, index: usize) -> EventRow { EventRow { $($name: self.$name[index],)+ } }
+            /// Keeps the rows with these flags.
+            pub fn retain(&mut self, keep: &[bool]) {
+                $(let mut at = keep.iter();
+                self.$name.retain(|_| at.next().copied().unwrap_or(true));)+
+            }
             pub fn clear(&mut self) { $(self.$name.clear();)+ }
             pub fn append(&mut self, other: &mut EventColumns) { $(self.$name.append(&mut other.$name);)+ }
             pub fn with_capacity(rows: usize) -> Self { EventColumns { $($name: Vec::with_capacity(rows),)+ } }

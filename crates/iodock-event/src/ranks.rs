@@ -1,5 +1,7 @@
 //! The rank that an MPI launcher assigns to a process.
 
+use std::fmt;
+
 /// Environment variables in which launchers pass the rank, and the number of ranks.
 pub const RANK_NAMES: [(&str, &str); 6] = [
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -26,8 +28,94 @@ fn rank_of_pair(pair: &[u8]) -> Option<(usize, i32)> {
     })
 }
 
+/// Ranks that were chosen: `0,7,96-103`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RankSet {
+    /// Both included, ascending, with a gap between each other.
+    ranges: Vec<(i32, i32)>,
+}
+
+impl RankSet {
+    /// `None`: it is not such a list.
+    pub fn parse(text: &str) -> Option<RankSet> {
+        let mut found = RankSet::default();
+        for part in text.split(',').map(str::trim) {
+            let (from, to) = part.split_once('-').unwrap_or((part, part));
+            let (from, to) = (number(from)?, number(to)?);
+            if from > to {
+                return None;
+            }
+            found.ranges.push((from, to));
+        }
+        found.join();
+        Some(found)
+    }
+
+    fn join(&mut self) {
+        self.ranges.sort_unstable();
+        let mut joined: Vec<(i32, i32)> = Vec::new();
+        for &(from, to) in &self.ranges {
+            match joined.last_mut() {
+                Some(last) if from <= last.1.saturating_add(1) => last.1 = last.1.max(to),
+                _ => joined.push((from, to)),
+            }
+        }
+        self.ranges = joined;
+    }
+
+    pub fn holds(&self, rank: i32) -> bool {
+        self.ranges.iter().any(|&(from, to)| (from..=to).contains(&rank))
+    }
+
+    pub fn ranges(&self) -> &[(i32, i32)] {
+        &self.ranges
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// How many ranks these are.
+    pub fn count(&self) -> u64 {
+        self.ranges.iter().map(|&(from, to)| to.abs_diff(from) as u64 + 1).sum()
+    }
+
+    pub fn extend(&mut self, more: &RankSet) {
+        self.ranges.extend_from_slice(&more.ranges);
+        self.join();
+    }
+}
+
+impl FromIterator<i32> for RankSet {
+    fn from_iter<T: IntoIterator<Item = i32>>(ranks: T) -> Self {
+        let mut found = RankSet { ranges: ranks.into_iter().map(|rank| (rank, rank)).collect() };
+        found.join();
+        found
+    }
+}
+
+impl fmt::Display for RankSet {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, &(from, until)) in self.ranges.iter().enumerate() {
+            to.write_str(if number > 0 { "," } else { "" })?;
+            match from == until {
+                true => write!(to, "{from}")?,
+                false => write!(to, "{from}-{until}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn number(text: &str) -> Option<i32> {
+    let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_plain)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::RankSet;
+
     fn rank(pairs: &[&str]) -> Option<i32> {
         super::rank_among(pairs.iter().map(|pair| pair.as_bytes()))
     }
@@ -37,5 +125,20 @@ mod tests {
         assert_eq!(rank(&["PATH=/bin", "SLURM_PROCID=7", "OMPI_COMM_WORLD_RANK=3", "HOME=/"]), Some(3));
         assert_eq!(rank(&["PMI_RANK=x", "SLURM_PROCID=7"]), Some(7));
         assert_eq!(rank(&["PMI_RANKS=1", "OMPI=2", "", "S"]), None);
+    }
+
+    #[test]
+    fn a_list_of_ranks_says_which_it_holds() {
+        let chosen = RankSet::parse("96-103, 0,7,98-110,8").expect("a list");
+        assert_eq!(chosen.to_string(), "0,7-8,96-110");
+        assert_eq!(
+            [0, 1, 7, 8, 95, 96, 110, 111, -1].map(|rank| chosen.holds(rank)).map(u8::from),
+            [1, 0, 1, 1, 0, 1, 1, 0, 0]
+        );
+        assert_eq!(chosen.count(), 18);
+        for wrong in ["", "a", "3-1", "-1", "1,,2", "1-2-3", "+1", "99999999999"] {
+            assert_eq!(RankSet::parse(wrong), None, "{wrong}");
+        }
+        assert_eq!([3, 1, 2, 9].into_iter().collect::<RankSet>().to_string(), "1-3,9");
     }
 }

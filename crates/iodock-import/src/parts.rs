@@ -4,9 +4,11 @@ use crate::beside::{calls_beside, calls_growing, calls_path, traced_beside, Jour
 use crate::faults::PartFaults;
 use crate::merge::Stream;
 use crate::ImportError;
+use iodock_event::ranks::RankSet;
 use iodock_event::{SourceError, TaskUsage};
-use iodock_journal::JournalReader;
+use iodock_journal::{JournalMeta, JournalReader};
 use iodock_preload::calls::{Counts, Usages};
+use iodock_preload::light::Whole;
 use iodock_tracker::{SpaceOptions, Tracker, TrackerOptions};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -43,6 +45,37 @@ pub struct Part {
     pub page_cache: Option<String>,
     /// Counters instead of calls.
     pub light: Option<Counts>,
+    pub counted: Counted,
+}
+
+/// Whose calls were counted instead of recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Counted {
+    Nobody,
+    All,
+    /// All but the chosen ranks.
+    But(Whole),
+}
+
+impl Counted {
+    fn told(meta: &JournalMeta) -> Counted {
+        if !meta.extra.contains_key("light") {
+            return Counted::Nobody;
+        }
+        let Some(ranks) = meta.extra.get("whole_ranks") else { return Counted::All };
+        let ranks = RankSet::parse(ranks).unwrap_or_default();
+        let counts_unranked = meta.extra.get("counts_unranked").is_some_and(|told| told == "true");
+        Counted::But(Whole { ranks, counts_unranked })
+    }
+
+    /// Whether calls of a process with that rank were counted.
+    pub fn holds(&self, rank: Option<i32>) -> bool {
+        match self {
+            Counted::Nobody => false,
+            Counted::All => true,
+            Counted::But(whole) => whole.counts(rank),
+        }
+    }
 }
 
 pub struct Parts {
@@ -103,8 +136,10 @@ impl Parts {
 impl Part {
     fn new(reader: JournalReader, path: &Path, mut calls: Option<RawCalls>, standing: Standing) -> Part {
         let meta = reader.meta();
-        let is_light = meta.extra.contains_key("light");
-        let light = calls.as_mut().and_then(RawCalls::take_counts).filter(|_| is_light);
+        let counted = Counted::told(meta);
+        let light = calls.as_mut().and_then(RawCalls::take_counts);
+        let light = light.filter(|counts| counted == Counted::All || !counts.tables.is_empty());
+        let light = light.filter(|_| counted != Counted::Nobody);
         let offset = meta.extra.get("clock_offset_ns").and_then(|text| text.parse().ok());
         let page_cache = calls.as_ref().and_then(RawCalls::page_cache).map(str::to_owned);
         let told = page_cache.as_deref() == Some("recorded");
@@ -123,6 +158,7 @@ impl Part {
             usages: Vec::new(),
             faults: PartFaults::beside(path, is_growing),
             light,
+            counted,
         }
     }
 

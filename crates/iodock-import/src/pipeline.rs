@@ -3,7 +3,9 @@
 use crate::merge::{Merge, Stream};
 use crate::ImportError;
 use iodock_event::interfaces::{DatasetRow, HintRow, InterfaceRow};
-use iodock_event::{CallId, CallTotal, EventColumns, IoTime, Losses, Side, SourceCounts, TaskUsage, UNKNOWN};
+use iodock_event::{
+    CallId, CallTotal, EventColumns, IoTime, Losses, Side, SourceCounts, TaskRow, TaskUsage, UNKNOWN,
+};
 use iodock_tracker::{Coverage, IoTimes, Tracked, Tracker};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +15,9 @@ const ROWS: usize = 1 << 15;
 
 /// Receives events. Encoding runs on the sink's own threads.
 pub trait EventSink {
+    /// Removes rows that are not to be stored, before anything is computed of them. `tasks`: as far as they are known.
+    fn choose(&mut self, _columns: &mut EventColumns, _tasks: &[TaskRow]) {}
+
     /// Receives `columns`, and returns empty ones for reuse.
     fn write(&mut self, columns: EventColumns) -> Result<EventColumns, ImportError>;
 
@@ -83,6 +88,7 @@ pub fn run(
     while more {
         check(cancel)?;
         more = feed.track(&mut tracker, &mut out)?;
+        sink.choose(&mut out, tracker.tasks());
         coverage.annotate(&mut out, 0, tracker.tasks());
         io_times.add(&out, tracker.files());
         if io_times.is_large() {

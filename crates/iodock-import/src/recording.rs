@@ -3,13 +3,14 @@
 
 use crate::import::{fill_manifest, summary_of, ImportSummary};
 use crate::mounts::place_files;
-use crate::parts::{is_running, journals, streams_of, tracker_of, Part, Parts, Standing};
+use crate::parts::{is_running, journals, streams_of, tracker_of, Counted, Part, Parts, Standing};
 use crate::pipeline::{run, EventSink, Imported, Progress};
 use crate::ranks::name_ranks;
 use crate::stacks::{look_up, Modules};
 use crate::{executables, pages, profiles, ImportError};
 use iodock_event::interfaces::{DatasetRow, HintRow, InterfaceRow};
-use iodock_event::{shown, EventColumns, FirstLoss, LossKind, Losses, Mount, SourceError, TaskUsage};
+use iodock_event::{shown, Action, CallId, EventColumns, FirstLoss, LossKind, Losses, Mount, SourceError};
+use iodock_event::{TaskRow, TaskUsage};
 use iodock_store::{HostClock, InProgress, Job, Manifest, Recorder, State, StoreOptions, StoreWriter};
 use iodock_tracker::{Identities, Tracker, DEFAULT_COVERAGE_BYTES};
 use std::fs::File;
@@ -87,9 +88,10 @@ fn make_tables(
         mounts: Vec::new(),
         identities: Identities::default(),
         several_hosts: false,
-        is_light: false,
+        counted: Counted::Nobody,
+        flags: Vec::new(),
     };
-    sink.is_light = sink.parts.iter().any(|part| part.light.is_some());
+    sink.counted = counted_in(sink.parts);
     sink.several_hosts = sink.hosts().len() > 1;
     let (mut tracker, streams) = (tracker_of(sink.parts), streams_of(sink.parts)?);
     if sink.parts.iter().any(|part| part.faults.is_some()) {
@@ -97,10 +99,11 @@ fn make_tables(
     }
     let mut imported = run(streams, tracker, DEFAULT_COVERAGE_BYTES, &mut sink, progress, cancel)?;
     imported.losses.merge(&parts_lost(&parts.unreadable));
-    let (is_light, hosts) = (sink.is_light, sink.hosts());
-    let RecordingSink { mut writer, parts: faulty, identities, mounts, .. } = sink;
+    let hosts = sink.hosts();
+    let RecordingSink { mut writer, parts: faulty, identities, mounts, counted, .. } = sink;
+    let is_light = faulty.iter().any(|part| part.light.is_some());
     let profiles = match is_light {
-        true => Some(profiles::light::write(faulty, &mut imported, &mut writer)?),
+        true => Some(profiles::light::write(faulty, &counted, &mut imported, &mut writer)?),
         false => None,
     };
     place_files(&mut imported.tracked.tables.files, &mounts);
@@ -118,7 +121,7 @@ fn make_tables(
     look_up(stacks, Modules::AsRun, &mut writer, &mut imported.losses);
     complete(&mut manifest, &parts, hosts, &mut imported);
     if is_light {
-        profiles::light::tell(&mut manifest, &parts.open);
+        profiles::light::tell(&mut manifest, &parts.open, &counted, &imported);
     }
     if is_in_progress {
         manifest.state = State::Recording;
@@ -160,8 +163,19 @@ struct RecordingSink<'a> {
     /// Maps files to their page cache identities; known when everything is tracked.
     identities: Identities,
     several_hosts: bool,
-    /// Its calls were counted: the recorded ones only track processes and become no rows.
-    is_light: bool,
+    /// Whose calls were counted: the recorded ones only track processes and become no rows.
+    counted: Counted,
+    flags: Vec<bool>,
+}
+
+/// Parts of one recording were begun alike.
+fn counted_in(parts: &[Part]) -> Counted {
+    let mut told = parts.iter().map(|part| &part.counted).filter(|&counted| *counted != Counted::Nobody);
+    let first = told.next().cloned().unwrap_or(Counted::Nobody);
+    if told.any(|counted| *counted == Counted::All) {
+        return Counted::All;
+    }
+    first
 }
 
 impl RecordingSink<'_> {
@@ -208,9 +222,25 @@ impl RecordingSink<'_> {
 }
 
 impl EventSink for RecordingSink<'_> {
+    fn choose(&mut self, columns: &mut EventColumns, tasks: &[TaskRow]) {
+        match &self.counted {
+            Counted::Nobody | Counted::All => {}
+            Counted::But(_) => {
+                self.flags.clear();
+                // A process that counts records only calls that begin and end programs.
+                self.flags.extend(columns.call.iter().zip(&columns.utid).map(|(&call, &utid)| {
+                    let is_counted =
+                        || tasks.get(utid as usize).is_some_and(|task| self.counted.holds(task.rank));
+                    !(is_of_tasks(call) && is_counted())
+                }));
+                columns.retain(&self.flags);
+            }
+        }
+    }
+
     fn write(&mut self, columns: EventColumns) -> Result<EventColumns, ImportError> {
         self.take_side()?;
-        if self.is_light {
+        if self.counted == Counted::All {
             return Ok(columns);
         }
         Ok(self.writer.write_events(columns)?.unwrap_or_default())
@@ -222,7 +252,7 @@ impl EventSink for RecordingSink<'_> {
         hints: &[HintRow],
         datasets: &[DatasetRow],
     ) -> Result<(), ImportError> {
-        if self.is_light {
+        if self.counted == Counted::All {
             return Ok(());
         }
         self.writer.write_hints(hints)?;
@@ -245,6 +275,11 @@ impl EventSink for RecordingSink<'_> {
         let parts = self.parts.iter_mut().enumerate();
         Ok(parts.map(|(space, part)| (space as u16, std::mem::take(&mut part.usages))).collect())
     }
+}
+
+fn is_of_tasks(call: u16) -> bool {
+    use Action as A;
+    matches!(CallId(call).spec().action, A::Fork | A::Vfork | A::Clone | A::Exec | A::Exit)
 }
 
 fn parts_lost(unreadable: &[SourceError]) -> Losses {

@@ -47,7 +47,7 @@ static int before_fork(struct state *state, const struct frame *frame, u64 flags
 	u64 kind = flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS);
 	if (kind == CLONE_VM || (kind == (CLONE_VM | CLONE_SETTLS) && !has_own_word(frame->number, frame->arguments)))
 		return 0;
-	if (flags & CLONE_THREAD && !session->table_bytes)
+	if (flags & CLONE_THREAD && !counts_calls)
 		map_ahead();
 	int interrupts = unlikely(state->level);
 	if (!interrupts)
@@ -143,7 +143,7 @@ static u32 environment_place(const struct shape *shape) {
 
 /* Nothing is counted in this process's table any more, or counting continues after all. */
 static void mark_table(const struct state *state, u32 over) {
-	if (session->table_bytes && light->table && !is_lent(state))
+	if (counts_calls && light->table && !is_lent(state))
 		light->table->over = over;
 }
 
@@ -153,7 +153,7 @@ static void record_exit(struct state *state, const struct shape *shape, const st
 		write_no_return(state, now);
 	end_with_thread(state, now);
 	/* (When calls are counted, a thread has no chunk of its own.) */
-	if (!session->table_bytes || frame->number == SYS_exit_group || state->streams[0].chunk)
+	if (!counts_calls || frame->number == SYS_exit_group || state->streams[0].chunk)
 		write_beginning(state, shape, frame->number, frame->arguments, now);
 	if (frame->number == SYS_exit_group)
 		mark_table(state, 1);
@@ -255,7 +255,7 @@ static void record_end(struct state *state, struct frame *frame, const struct pe
 		mark_table(state, 0);
 		nothing_yet(&fields);
 		write_fields(state, level, shape, &fields, PHASE_EXIT, done->start, end, result);
-	} else if (session->table_bytes) {
+	} else if (counts_calls) {
 		struct over over = {shape, done->arguments, result, done->number, done->start << TIME_SHIFT, end << TIME_SHIFT};
 		count_over(state, &over);
 	} else {

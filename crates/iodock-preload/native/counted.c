@@ -37,7 +37,8 @@ static int ask_for_count(u64 *count, const char *path) {
  * for), and the number of its context switches. */
 void write_counted(struct state *state, u32 level, u64 now) {
 	u64 by_thread, by_process, used[RUSAGE_WORDS];
-	if (!session->counts || failed(kernel2(SYS_getrusage, RUSAGE_SELF, used)) || !ask_for_count(&by_thread, "/proc/thread-self/io") ||
+	/* (Of calls that are counted there are no records to compare with.) */
+	if (!session->counts || counts_calls || failed(kernel2(SYS_getrusage, RUSAGE_SELF, used)) || !ask_for_count(&by_thread, "/proc/thread-self/io") ||
 	    !ask_for_count(&by_process, "/proc/self/io"))
 		return;
 	u8 *begin = room(state, level, PLAIN_LIMIT, now);

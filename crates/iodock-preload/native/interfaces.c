@@ -37,7 +37,7 @@ static void write_interface(struct state *state, u32 part, u32 call, const u64 *
 /* `part`: 1 the call begins, 2 it has ended, 3 a hint of the file that it has opened. In a program that is
  * not recorded, or whose calls are only counted, it does nothing. */
 __attribute__((visibility("default"))) void iodock_interface(u32 part, u32 call, const u64 *facts, u32 count, const char *text) {
-	if (unlikely(!session || *(volatile u32 *)&stopped || session->table_bytes || count > FACTS_MOST))
+	if (unlikely(!session || *(volatile u32 *)&stopped || counts_calls || count > FACTS_MOST))
 		return;
 	struct state *began_in = begin_own_calls(), *state;
 	/* (See iodock_record.) */

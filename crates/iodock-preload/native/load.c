@@ -51,9 +51,48 @@ static const char *program_name(char **environment, char *room, u64 bytes) {
 	return room;
 }
 
+u32 counts_calls;
+
+/* A variable's number, ~0 if it is none. */
+static u64 number_in(const char *value) {
+	u64 number = 0;
+	for (u32 i = 0; i < 10; i++) {
+		if (!value[i])
+			return i ? number : ~0ul;
+		if (value[i] < '0' || value[i] > '9')
+			break;
+		number = 10 * number + (u64)(value[i] - '0');
+	}
+	return ~0ul;
+}
+
+/* The rank that the launcher gave this process; ~0: none. */
+static u64 rank_in(char **environment) {
+	for (const char *name = session->rank_names; *name; name += length((const u8 *)name, sizeof(session->rank_names)) + 1) {
+		const char *value = variable(environment, name);
+		u64 rank = value ? number_in(value) : ~0ul;
+		if (rank != ~0ul)
+			return rank;
+	}
+	return ~0ul;
+}
+
+/* All processes count, or those whose rank was not chosen. */
+static u32 are_calls_counted(char **environment) {
+	if (!session->table_bytes || !session->whole_count)
+		return session->table_bytes != 0;
+	u64 rank = rank_in(environment);
+	if (rank == ~0ul)
+		return session->counts_unranked;
+	for (u32 i = 0; i < session->whole_count && i < RANGES_MOST; i++)
+		if (rank >= session->whole[i].from && rank <= session->whole[i].to)
+			return 0;
+	return 1;
+}
+
 /* Maps only the part before the trampolines: the whole file takes 64 GiB of address space, which may be
  * limited, or locked. */
-static int map_session(void) {
+static int map_session(char **environment) {
 	long at = kernel(SYS_mmap, 0, HEAD_LEAST, PROT_READ | PROT_WRITE, MAP_SHARED, session_file, 0);
 	struct header *mapped = (struct header *)at;
 	if (failed(at) || mapped->magic != SESSION_MAGIC || mapped->version != SESSION_VERSION || mapped->time_shift != TIME_SHIFT ||
@@ -69,9 +108,10 @@ static int map_session(void) {
 	header_span = (struct span){(u64)session, (u64)session + session->head_bytes};
 	chunk_bytes = session->chunk_bytes;
 	library = session->preloaded;
-	if (session->table_bytes)
+	counts_calls = are_calls_counted(environment);
+	if (counts_calls)
 		iodock_stub = iodock_light;
-	return get_block(0) != 0 && (!session->table_bytes || begin_counting());
+	return get_block(0) != 0 && (!counts_calls || begin_counting());
 }
 
 extern const u8 library_begin[] __asm__("__ehdr_start");
@@ -166,11 +206,11 @@ __attribute__((constructor)) static void loaded(int count, char **arguments, cha
 	note_library();
 	session_file = kernel3(SYS_open, path, O_RDWR | O_CLOEXEC, 0);
 	/* (With another libc no site is known, and nothing would be recorded.) */
-	u32 works = !failed(session_file) && map_session(), is_traced = answer == 0;
+	u32 works = !failed(session_file) && map_session(environment), is_traced = answer == 0;
 	if (works) {
 		struct link *link = modules(environment);
 		/* (The arguments stand at the top of the stack.) */
-		if (session->stacks && begin_stacks((u64)arguments, auxiliary(environment, AT_PHDR), auxiliary(environment, AT_PHNUM), link))
+		if (session->stacks && !counts_calls && begin_stacks((u64)arguments, auxiliary(environment, AT_PHDR), auxiliary(environment, AT_PHNUM), link))
 			iodock_stub = iodock_plain_stacks;
 		works = patch_all(link, program_name(environment, room, sizeof(room)));
 	}

@@ -37,7 +37,7 @@ static void keep_full(struct state *state) {
 
 /* A chunk that is offered for reuse, and its number; the full one takes its slot. 0 if there is none. */
 u8 *use_again(struct state *state, u64 *index) {
-	for (u32 slot = 0; slot < SPENT && !session->table_bytes; slot++) {
+	for (u32 slot = 0; slot < SPENT && !counts_calls; slot++) {
 		u32 number = state->spent_number[slot], offer = number + 1;
 		/* (Chunks offered to its parent are not for the child of a handler's fork.) */
 		if (!state->spent_memory[slot] || !state->taken ||
@@ -85,7 +85,7 @@ static u8 *go_on_beside(struct state *state, u64 at) {
 /* Memory for the chunk at `at` of the file, 0 if there is none. */
 u8 *map_next(struct state *state, struct stream *stream, u32 level, u64 at) {
 	u8 **mapped = &state->memory[level], *memory = 0;
-	int stays = level == 0 && !session->table_bytes && stream->sequence && !descriptors && session_file < 0;
+	int stays = level == 0 && !counts_calls && stream->sequence && !descriptors && session_file < 0;
 	if (stays && *mapped && state->mapped)
 		memory = go_on_beside(state, at);
 	if (memory)

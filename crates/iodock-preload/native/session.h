@@ -17,10 +17,10 @@ typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 typedef u64 __attribute__((may_alias)) aligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 16
+#define SESSION_VERSION 17
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
-enum { CALL_NUMBERS = 512, MOST_ROLES = 6, BIRTHS = 1024, MODULES = 256, OFFERED = 64, MODULE_NAME = 247 };
+enum { CALL_NUMBERS = 512, MOST_ROLES = 6, BIRTHS = 1024, MODULES = 256, OFFERED = 64, RANGES_MOST = 64, MODULE_NAME = 247 };
 #define HEAD_LEAST (128l << 10) /* bytes of the file's head, at least */
 
 /* What to do with a call. */
@@ -70,6 +70,11 @@ struct other {
 	char name[MODULE_NAME + 1];
 };
 
+/* Ranks, both included. */
+struct range {
+	u32 from, to;
+};
+
 struct header {
 	u64 magic;
 	u32 version;
@@ -103,7 +108,11 @@ struct header {
 	u64 tables_used __attribute__((aligned(64)));
 	u64 tables_at, tables_most, table_bytes; /* the last: 0 if calls are recorded */
 	u64 first_accesses; /* of a process, that are kept */
+	u32 whole_count;    /* ranges of ranks whose calls are recorded; 0: no process records any */
+	u32 counts_unranked; /* do processes without a rank count their calls? */
 	u8 counting[CALL_NUMBERS] __attribute__((aligned(512))); /* enum counting, in light.h */
+	struct range whole[RANGES_MOST];
+	char rank_names[256]; /* of variables that hold a rank, each with its NUL; the first one there counts */
 	struct shape shapes[CALL_NUMBERS] __attribute__((aligned(4096)));
 	char library[1024]; /* of the preloaded library, NUL-terminated */
 	char session[1024]; /* of this file */

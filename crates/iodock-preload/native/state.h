@@ -182,6 +182,7 @@ extern struct block *blocks[BLOCKS];
 /* Must not be read once recording has stopped: the program may have replaced it. Values needed then are
  * stored next to it. */
 extern struct header *session;
+extern u32 counts_calls; /* this process counts its calls, and records only those around the stub */
 extern u64 chunk_bytes;
 extern const char *library;
 extern long session_file; /* while the library is loaded; else negative */

@@ -1,7 +1,7 @@
 //! The session file's layout: native/session.h in Rust. All numbers little endian.
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"IODOCKR\n");
-pub const VERSION: u32 = 16;
+pub const VERSION: u32 = 17;
 pub const CHUNK_MAGIC: u32 = 0x4b4e_4843;
 pub const CALL_NUMBERS: usize = 512;
 pub const ROLES: usize = 6;
@@ -51,7 +51,12 @@ pub mod header {
     pub const TABLES_MOST: usize = 464;
     pub const TABLE_BYTES: usize = 472;
     pub const FIRST_ACCESSES: usize = 480;
+    pub const WHOLE_COUNT: usize = 488;
+    pub const COUNTS_UNRANKED: usize = 492;
     pub const COUNTING: usize = 512;
+    pub const WHOLE: usize = 1024;
+    pub const RANK_NAMES: usize = 1536;
+    pub const RANK_NAMES_BYTES: usize = 256;
     pub const SHAPES: usize = 4096;
     pub const LIBRARY: usize = 8192;
     pub const SESSION: usize = 9216;

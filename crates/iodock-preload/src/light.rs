@@ -4,6 +4,7 @@
 use crate::format::{header, CALL_NUMBERS};
 use crate::session::Session;
 use iodock_event::numbers_x86_64::NUMBERS;
+use iodock_event::ranks::{RankSet, RANK_NAMES};
 use iodock_event::{Action, CallClass, CallId};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -46,6 +47,41 @@ impl Light {
         put(header::TABLE_BYTES, &self.table_bytes().to_le_bytes());
         put(header::FIRST_ACCESSES, &self.first.to_le_bytes());
         put(header::COUNTING, &counting());
+    }
+}
+
+/// Ranks whose calls are recorded, while those of the others are counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whole {
+    pub ranks: RankSet,
+    /// Whether calls of processes without a rank are counted too.
+    pub counts_unranked: bool,
+}
+
+impl Whole {
+    /// Largest number of ranges.
+    pub const RANGES_MOST: usize = 64;
+
+    /// Whether calls of a process with that rank are counted: as `are_calls_counted` in native/load.c.
+    pub fn counts(&self, rank: Option<i32>) -> bool {
+        match rank.filter(|&rank| rank >= 0) {
+            Some(rank) => !self.ranks.holds(rank),
+            None => self.counts_unranked,
+        }
+    }
+
+    pub(crate) fn put(&self, put: &mut impl FnMut(usize, &[u8])) {
+        let ranges = &self.ranks.ranges()[..self.ranks.ranges().len().min(Whole::RANGES_MOST)];
+        put(header::WHOLE_COUNT, &(ranges.len() as u32).to_le_bytes());
+        put(header::COUNTS_UNRANKED, &u32::from(self.counts_unranked).to_le_bytes());
+        for (number, &(from, to)) in ranges.iter().enumerate() {
+            put(header::WHOLE + 8 * number, &(from as u32).to_le_bytes());
+            put(header::WHOLE + 8 * number + 4, &(to as u32).to_le_bytes());
+        }
+        let names: Vec<u8> =
+            RANK_NAMES.iter().flat_map(|(name, _)| [name.as_bytes(), b"\0"].concat()).collect();
+        assert!(names.len() < header::RANK_NAMES_BYTES, "room for the names of ranks");
+        put(header::RANK_NAMES, &names);
     }
 }
 

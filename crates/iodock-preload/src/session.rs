@@ -3,7 +3,7 @@
 use crate::cache::{Cache, Library};
 use crate::counts;
 use crate::format::{chunk, header, BIRTHS, CHUNK_MAGIC, HEAD_LEAST, MAGIC, MODULES, VERSION};
-use crate::light::Light;
+use crate::light::{Light, Whole};
 use crate::reader;
 use crate::shapes::Shapes;
 use crate::table::SessionOffsets;
@@ -39,10 +39,12 @@ pub struct Session {
 }
 
 /// What is recorded, and how.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// Counters instead of records.
     pub light: Option<Light>,
+    /// Ranks whose calls are recorded nevertheless.
+    pub whole: Option<Whole>,
     /// Also calls of interfaces, such as MPI-IO.
     pub interfaces: bool,
     /// Also where calls come from.
@@ -93,7 +95,7 @@ impl Session {
     pub fn create_for(
         folder: &Path,
         libraries: &[Library],
-        Wanted { light, interfaces, stacks }: Wanted,
+        Wanted { light, whole, interfaces, stacks }: Wanted,
     ) -> io::Result<Session> {
         fs::create_dir(folder)?;
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
@@ -131,6 +133,9 @@ impl Session {
         put(header::ID_SPACE, &crate::own::id_space().to_le_bytes());
         if let Some(light) = light {
             light.put(FILE_BYTES, &mut put);
+        }
+        if let Some(whole) = &whole {
+            whole.put(&mut put);
         }
         let library = folder.join(LIBRARY_NAME);
         let path = folder.join(SESSION_NAME);

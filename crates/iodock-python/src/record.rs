@@ -4,7 +4,9 @@ use crate::doorway::{through, Door};
 use crate::errors::record_error;
 use iodock_record::backends::{Backend, ProgramExit, BACKENDS};
 use iodock_record::faults::Mode;
-use iodock_record::{AttachOptions, Interfaces, Light, RecordError, RecordOptions, RecordOutcome, Stacks};
+use iodock_record::{
+    AttachOptions, Interfaces, Light, RankSet, RecordError, RecordOptions, RecordOutcome, Stacks, Whole,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -33,7 +35,7 @@ impl StoreHold {
 /// reason, exit_code, exit_signal, must_finish, warnings, failure, written_bytes, killed, hold. Until the
 /// last one is released no other recorder replaces the store.
 #[pyfunction]
-#[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned(), complete=false, light=None, interfaces="auto".to_owned(), stacks="off".to_owned()))]
+#[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned(), complete=false, light=None, ranks=None, interfaces="auto".to_owned(), stacks="off".to_owned()))]
 #[allow(clippy::too_many_arguments)]
 fn record(
     py: Python<'_>,
@@ -44,6 +46,7 @@ fn record(
     page_faults: String,
     complete: bool,
     light: Option<(u64, u64)>,
+    ranks: Option<(String, bool)>,
     interfaces: String,
     stacks: String,
 ) -> PyResult<Bound<'_, PyDict>> {
@@ -58,7 +61,17 @@ fn record(
     let unknown = || format!("stacks is one of {}", Stacks::NAMES.map(|(name, _)| name).join(", "));
     options.stacks = Stacks::from_name(&stacks).ok_or_else(|| PyValueError::new_err(unknown()))?;
     options.light = light.map(|(memory, first)| Light { memory, first });
+    options.whole = ranks.map(|(ranks, counts_unranked)| whole(&ranks, counts_unranked)).transpose()?;
     run(py, |door| iodock_record::record(&options, door.cancel.clone()))
+}
+
+fn whole(ranks: &str, counts_unranked: bool) -> PyResult<Whole> {
+    let unknown = || PyValueError::new_err("ranks are numbers and ranges of them: 0,7,96-103");
+    let ranks = RankSet::parse(ranks).ok_or_else(unknown)?;
+    if ranks.ranges().len() > Whole::RANGES_MOST {
+        return Err(PyValueError::new_err(format!("at most {} ranges of ranks", Whole::RANGES_MOST)));
+    }
+    Ok(Whole { ranks, counts_unranked })
 }
 
 /// Creates a store for programs that are started with the returned variables and count there. Returns store,

@@ -30,7 +30,8 @@ pub use begin::{begin_counting, Begun};
 pub use clock::Clock;
 pub use doctor::{doctor, Fact};
 pub use error::{RecordError, Refusal};
-pub use iodock_preload::light::Light;
+pub use iodock_event::ranks::RankSet;
+pub use iodock_preload::light::{Light, Whole};
 pub use iodock_preload::session::Stacks;
 pub use naming::Way;
 pub use options::{AttachOptions, Interfaces, RecordOptions, RecordOutcome};
@@ -57,9 +58,11 @@ use std::thread;
 /// Nothing was recorded, and unless the store could not be created, the program was not run.
 pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<RecordOutcome, RecordError> {
     let mut program = Program::find(&options.command)?;
-    (program.complete, program.light, program.stacks) = (options.complete, options.light, options.stacks);
+    let (light, whole) = (options.light, &options.whole);
+    (program.complete, program.light, program.stacks) = (options.complete, light, options.stacks);
+    program.whole = whole.clone();
     let choice = choice::for_program(&options.backend, &program)?;
-    if options.light.is_some() {
+    if light.is_some() {
         choice.allow_light()?;
     }
     if options.stacks != Stacks::Off {
@@ -68,7 +71,7 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
     // (A tracer would show how that library is loaded; counters do not distinguish interfaces.)
     program.interfaces = choice.backend.name() == "rewrite"
         && !options.complete
-        && options.light.is_none()
+        && (light.is_none() || whole.is_some())
         && backends::interfaces::are_wanted(options.interfaces, &program);
     let command: Vec<Vec<u8>> = options.command.iter().map(|argument| bytes(argument)).collect();
     let meta_of = |choice: Choice| {
@@ -76,7 +79,11 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
         if options.stacks != Stacks::Off {
             meta.extra.insert("stacks".into(), options.stacks.name().into());
         }
-        meta.extra.extend(options.light.map(|light| ("light".into(), light.memory.to_string())));
+        meta.extra.extend(light.map(|light| ("light".into(), light.memory.to_string())));
+        if let Some(whole) = whole {
+            meta.extra.insert("whole_ranks".into(), whole.ranks.to_string());
+            meta.extra.insert("counts_unranked".into(), whole.counts_unranked.to_string());
+        }
         meta
     };
     let part = Part::claim(&options.store, options.force, &meta_of(choice))?;
@@ -84,13 +91,13 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
         let target = Target::Launch(Box::new(program.clone()));
         let settings = (
             &options.sampling,
-            if options.light.is_some() { faults::Mode::Never } else { options.page_faults },
+            if light.is_some() && whole.is_none() { faults::Mode::Never } else { options.page_faults },
         );
         run(choice, target, &part, meta_of(choice), settings, cancel.clone())
     };
     let recorded = match (run_by(choice), choice.reason) {
         (Err(RecordError::Refused(refusal)), Reason::Cheapest)
-            if options.light.is_none() && options.stacks == Stacks::Off =>
+            if light.is_none() && options.stacks == Stacks::Off =>
         {
             part.clear();
             choice::without_buffers().and_then(run_by).map(|outcome| outcome.warned_of(refusal))

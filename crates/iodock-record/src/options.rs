@@ -7,7 +7,7 @@ use crate::faults::Mode;
 use crate::naming::Way;
 use crate::sampler::Settings;
 use iodock_event::Losses;
-use iodock_preload::light::Light;
+use iodock_preload::light::{Light, Whole};
 use iodock_preload::session::Stacks;
 use std::ffi::OsString;
 use std::fs::File;
@@ -31,6 +31,8 @@ pub struct RecordOptions {
     pub complete: bool,
     /// Counters instead of calls.
     pub light: Option<Light>,
+    /// Ranks whose calls are recorded nevertheless.
+    pub whole: Option<Whole>,
     /// Whether calls of interfaces, such as MPI-IO, are recorded too.
     pub interfaces: Interfaces,
     /// Where calls come from, by the back end `rewrite`.
@@ -67,6 +69,7 @@ impl RecordOptions {
             page_faults: Mode::default(),
             complete: false,
             light: None,
+            whole: None,
             interfaces: Interfaces::default(),
             stacks: Stacks::default(),
         }

@@ -2,7 +2,7 @@
 
 use crate::error::{launch_error, RecordError, Refusal};
 use crate::process;
-use iodock_preload::light::Light;
+use iodock_preload::light::{Light, Whole};
 use iodock_preload::session::Stacks;
 use std::cell::OnceCell;
 use std::ffi::{CStr, CString, OsStr, OsString};
@@ -21,6 +21,8 @@ pub struct Program {
     pub complete: bool,
     /// Its calls are counted, not recorded.
     pub light: Option<Light>,
+    /// But those of these ranks are recorded.
+    pub whole: Option<Whole>,
     /// Calls of interfaces, such as MPI-IO, are recorded too.
     pub interfaces: bool,
     /// Where its calls come from is recorded too.
@@ -59,6 +61,7 @@ impl Program {
             arguments: command.to_vec(),
             complete: false,
             light: None,
+            whole: None,
             interfaces: false,
             stacks: Stacks::Off,
             libraries: OnceCell::new(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TypedDict
 
 import click
 
@@ -12,6 +13,7 @@ from iodock.cli.sizes import size_bytes
 from iodock.program.recording import BACKENDS, INTERFACES, LIGHT, PAGE_FAULTS, STACKS, begin_counting
 from iodock.shared.errors import RequestError
 
+_RANKS, _MOST_RANGES = "numbers and ranges: --ranks 0,7,96-103", 64
 _LEAST_MEMORY, _MOST_MEMORY = 256 << 10, 64 << 20
 
 _EXAMPLES = (
@@ -88,6 +90,12 @@ _EXAMPLES = (
     help="with --light: keep the first N reads and writes of each process whole (default 64)",
 )
 @click.option(
+    "--ranks",
+    metavar="LIST",
+    help="record these MPI ranks whole (0,7,96-103) and count the calls of all others; what has no rank is "
+    "recorded, with --light counted",
+)
+@click.option(
     "--begin",
     is_flag=True,
     help="with --light: start nothing, and print the variables that make programs count into the store -o; "
@@ -122,6 +130,7 @@ def command(
     light: bool,
     light_memory: str | None,
     light_first: int | None,
+    ranks: str | None,
     begin: bool,
     pid: tuple[str, ...],
     cgroup: str | None,
@@ -133,6 +142,8 @@ def command(
     """Record the I/O of a program, or of processes that run already, then print the check-up. The program
     runs as it would without: its output, exit status and signals are its own; what iodock has to say goes to
     stderr."""
+    if begin and ranks is not None:
+        raise RequestError("--ranks is for a program that iodock starts", "leave it out")
     if begin:
         return _begin(output, _light(light, light_memory, light_first, ("",)), command)
     pids = _pids(pid)
@@ -143,7 +154,7 @@ def command(
             "--complete is for a program that iodock starts: of one that runs already the start is over",
             "leave it out",
         )
-    if stacks != "off" and (light or not command):
+    if stacks != "off" and ((light and ranks is None) or not command):
         raise RequestError(
             "--stacks is for a program that iodock starts, whose calls are recorded one by one",
             "leave out --stacks",
@@ -151,7 +162,7 @@ def command(
     return run(
         command=command, pids=pids, cgroup=cgroup, output=output, backend=backend, page_faults=page_faults,
         interfaces=interfaces, stacks=stacks, complete=complete, force=force, live=live, quiet=quiet,
-        lang=lang, light=_light(light, light_memory, light_first, command),
+        lang=lang, **counting(light, light_memory, light_first, ranks, command),
     )  # fmt: skip
 
 
@@ -166,12 +177,35 @@ def _begin(output: str | None, light: tuple[int, int] | None, command: tuple[str
     return 0
 
 
+class Counting(TypedDict):
+    """What `run` needs for counting."""
+
+    light: tuple[int, int] | None
+    ranks: tuple[str, bool] | None
+
+
+def counting(
+    light: bool, memory: str | None, first: int | None, ranks: str | None, command: tuple[str, ...]
+) -> Counting:
+    """The limits of counters, and the ranks that are recorded nevertheless. Raises RequestError."""
+    if ranks is None:
+        return {"light": _light(light, memory, first, command), "ranks": None}
+    if not command:
+        raise RequestError("--ranks is for a program that iodock starts", "leave it out")
+    if not re.fullmatch(r"[0-9]{1,9}(-[0-9]{1,9})?(,[0-9]{1,9}(-[0-9]{1,9})?)*", ranks):
+        raise RequestError(f"not a list of ranks: {ranks}", _RANKS)
+    ranges = [[int(end) for end in one.split("-")] for one in ranks.split(",")]
+    if any(one[0] > one[-1] for one in ranges) or len(ranges) > _MOST_RANGES:
+        raise RequestError(f"not a list of up to {_MOST_RANGES} ranks and ranges: {ranks}", _RANKS)
+    return {"light": _light(True, memory, first, command), "ranks": (ranks, light)}
+
+
 def _light(
     light: bool, memory: str | None, first: int | None, command: tuple[str, ...]
 ) -> tuple[int, int] | None:
     if not light:
         if memory is not None or first is not None:
-            raise RequestError("--light-memory and --light-first are for --light", "add --light")
+            raise RequestError("--light-memory and --light-first are for --light and --ranks", "add --light")
         return None
     if not command:
         raise RequestError(

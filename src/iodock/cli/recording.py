@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         quiet: bool
         lang: str | None
         light: tuple[int, int] | None
+        ranks: tuple[str, bool] | None
 
 
 _FLAGS = {"-q": "quiet", "--quiet": "quiet", "--force": "force", "--complete": "complete", "--live": "live",
@@ -78,7 +79,7 @@ def plain(arguments: Sequence[str]) -> Asked | None:
         "interfaces": values["interfaces"], "stacks": values["stacks"], "complete": flags["complete"],
         "force": flags["force"],
         "live": flags["live"], "quiet": flags["quiet"], "lang": values["lang"] or None,
-        "light": recording.LIGHT if flags["light"] else None,
+        "light": recording.LIGHT if flags["light"] else None, "ranks": None,
     }  # fmt: skip
 
 
@@ -98,6 +99,7 @@ def run(
     quiet: bool,
     lang: str | None,
     light: tuple[int, int] | None = None,
+    ranks: tuple[str, bool] | None = None,
 ) -> int:
     """Records a command, or running processes, and prints the check-up; returns the program's own exit
     status."""
@@ -120,6 +122,7 @@ def run(
                 stacks=stacks,
                 complete=complete,
                 light=light,
+                ranks=ranks,
             )
         else:
             recorded = recording.attach(

@@ -49,11 +49,13 @@ def record(
     page_faults: str = "auto",
     complete: bool = False,
     light: tuple[int, int] | None = None,
+    ranks: tuple[str, bool] | None = None,
     interfaces: str = "auto",
     stacks: str = "off",
 ) -> _native.RecordSummary:
     """Runs a command and records it. COMPLETE: also calls before the recorder inside a program is loaded.
-    LIGHT: counts calls, in this number of bytes per process, and keeps this number of first accesses.
+    LIGHT: counts calls, in this number of bytes per process, and keeps this number of first accesses. RANKS:
+    those whose calls are recorded nevertheless, and whether calls of processes without a rank are counted.
     INTERFACES: when calls of MPI-IO are recorded, too. STACKS: which frames of each call are recorded. The
     result names the store, whose name may differ from the requested one. Raises RecordRefused."""
     _let_go(store)
@@ -66,6 +68,7 @@ def record(
             page_faults=page_faults,
             complete=complete,
             light=light,
+            ranks=ranks,
             interfaces=interfaces,
             stacks=stacks,
         )

@@ -3,7 +3,9 @@
 use super::clocks::Clocks;
 use super::part::Part;
 use super::same_run::expected;
+use crate::profiles::light::COUNTED_RANKS;
 use crate::ranks::name_ranks;
+use iodock_event::ranks::RankSet;
 use iodock_event::{LossKind, Losses};
 use iodock_store::{HostClock, LossEntry, Manifest, Recorder, Source, State};
 use std::collections::BTreeSet;
@@ -79,7 +81,10 @@ fn host_clock(clock: &Clocks) -> HostClock {
 
 fn source(parts: &[Part]) -> Source {
     let mut sum = Source::default();
+    let mut counted = RankSet::default();
     for part in parts {
+        let told = part.manifest().source.others.get(COUNTED_RANKS).and_then(|ranks| ranks.as_str());
+        counted.extend(&told.and_then(RankSet::parse).unwrap_or_default());
         let one = &part.manifest().source;
         sum.lines += one.lines;
         sum.calls += one.calls;
@@ -92,6 +97,9 @@ fn source(parts: &[Part]) -> Source {
         for (key, value) in &one.others {
             sum.others.entry(key.clone()).or_insert_with(|| value.clone());
         }
+    }
+    if !counted.is_empty() {
+        sum.others.insert(COUNTED_RANKS.into(), counted.to_string().into());
     }
     sum
 }

@@ -2,9 +2,10 @@
 //! process on each file.
 
 use super::bins::{BINS, SIZES};
-use crate::parts::Part;
+use crate::parts::{Counted, Part};
 use crate::pipeline::Imported;
 use crate::ImportError;
+use iodock_event::ranks::RankSet;
 use iodock_event::{FileEntry, FileKind, FileTable, LossKind, Tables, TaskRow};
 use iodock_preload::calls::Counts;
 use iodock_preload::light::{words, Row, RowKind, Table};
@@ -13,6 +14,8 @@ use iodock_store::{AccessRow, BinRow, Manifest, ProfileRow, ProfileTables, Store
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
+/// In the manifest: ranks of which there are only counters.
+pub const COUNTED_RANKS: &str = "counted_ranks";
 const INTERFACE: &str = "posix";
 /// Offsets that are not multiples of this are not aligned.
 const ALIGNMENT: i64 = 4096;
@@ -68,10 +71,14 @@ struct Summed {
 /// The store can't be written.
 pub fn write(
     parts: &mut [Part],
+    counted: &Counted,
     imported: &mut Imported,
     writer: &mut StoreWriter,
 ) -> Result<u64, ImportError> {
     let mut profiles = Profiles::default();
+    if *counted != Counted::All {
+        profiles.beside(std::mem::take(&mut imported.tracked.tables.files));
+    }
     let mut accesses = Vec::new();
     let mut begun = Vec::new();
     for (number, part) in parts.iter_mut().enumerate() {
@@ -87,7 +94,7 @@ pub fn write(
     }
     // Some of them were detected when they were executed.
     let known = imported.losses.count(LossKind::UnreachedPrograms);
-    let missing = uncounted(&imported.tracked.tables, begun).saturating_sub(known);
+    let missing = uncounted(&imported.tracked.tables, begun, counted).saturating_sub(known);
     imported.losses.add(LossKind::UnreachedPrograms, missing);
     let tables = &mut imported.tracked.tables;
     tables.files = std::mem::take(&mut profiles.files);
@@ -126,10 +133,18 @@ pub fn write(
 }
 
 /// Facts about a light recording for the manifest.
-pub fn tell(manifest: &mut Manifest, parts: &[Part]) {
+pub fn tell(manifest: &mut Manifest, parts: &[Part], counted: &Counted, imported: &Imported) {
+    let tasks = imported.tracked.tables.tasks.iter();
+    let ranks: RankSet = tasks.filter_map(|task| task.rank.filter(|_| counted.holds(task.rank))).collect();
+    if !ranks.is_empty() {
+        manifest.source.others.insert(COUNTED_RANKS.into(), ranks.to_string().into());
+    }
     let memory = parts.iter().find_map(|part| part.reader().meta().extra.get("light").cloned());
     if let Some(memory) = memory {
         manifest.source.others.insert("light".into(), memory.into());
+    }
+    if *counted != Counted::All && imported.rows > 0 {
+        return;
     }
     // Calls were recorded only to track processes, so they are not the program's calls.
     manifest.source.calls = 0;
@@ -152,11 +167,12 @@ fn lose(imported: &mut Imported, table: &Table) {
 /// Number of programs that were executed and have no table: static ones, and those that removed LD_PRELOAD.
 /// Each program creates its table when it is loaded, even if it never counts anything. BEGUN: process and
 /// time of each table.
-fn uncounted(tables: &Tables, mut begun: Vec<(u32, i64)>) -> u64 {
+fn uncounted(tables: &Tables, mut begun: Vec<(u32, i64)>, counted: &Counted) -> u64 {
     begun.sort_unstable();
     let mut executed: Vec<(u32, i64)> = Vec::new();
     for command in (0..tables.commands.len()).map(|at| tables.commands.row(at)) {
-        executed.extend(tables.tasks.get(command.utid as usize).map(|task| (task.upid, command.ts)));
+        let task = tables.tasks.get(command.utid as usize).filter(|task| counted.holds(task.rank));
+        executed.extend(task.map(|task| (task.upid, command.ts)));
     }
     executed.sort_unstable();
     let is_counted = |at: usize| {
@@ -192,6 +208,14 @@ fn rank_of(part: &Part, tasks: &[TaskRow], upid: Option<u32>) -> Option<i32> {
 }
 
 impl Profiles {
+    /// Files of calls that were recorded, too: the same name is the same file.
+    fn beside(&mut self, files: FileTable) {
+        for id in (0..files.len() as u32).rev() {
+            self.numbers.insert(files.names.get(id).to_vec(), id);
+        }
+        self.files = files;
+    }
+
     /// Adds a process's rows, and their files.
     fn add(&mut self, part: usize, upid: Option<u32>, table: &Table) -> Vec<u32> {
         let share = corrected(table) as f64 / (table.folded.max(1) as f64);
@@ -215,7 +239,7 @@ impl Profiles {
         let has_path = row.name.first() == Some(&b'/');
         match has_path {
             true => iodock_tracker::resolve(&mut name, None, None, &row.name),
-            false => name.extend_from_slice(&row.name),
+            false => name.extend_from_slice(known_as(&row.name)),
         }
         let files = &mut self.files;
         let (numbers, is_one) = (&mut self.numbers, row.kind == RowKind::File);
@@ -226,12 +250,26 @@ impl Profiles {
     }
 }
 
+/// What the kernel calls files without a name, and how recordings of calls name them.
+const UNNAMED: [(&[u8], &[u8], FileKind); 6] = [
+    (b"anon_inode:[eventfd]", b"eventfd", FileKind::Eventfd),
+    (b"anon_inode:[eventpoll]", b"epoll", FileKind::Epoll),
+    (b"anon_inode:[timerfd]", b"timerfd", FileKind::Timerfd),
+    (b"anon_inode:[signalfd]", b"signalfd", FileKind::Signalfd),
+    (b"anon_inode:inotify", b"inotify", FileKind::Inotify),
+    (b"anon_inode:[pidfd]", b"pidfd", FileKind::Pidfd),
+];
+
+fn known_as(name: &[u8]) -> &[u8] {
+    UNNAMED.iter().find(|one| one.0 == name).map_or(name, |one| one.1)
+}
+
 fn kind_of(name: &[u8], is_one: bool) -> FileKind {
     match name {
         b"pipe" => FileKind::Pipe,
         b"socket" => FileKind::Socket,
-        _ if !is_one => FileKind::Other,
-        _ => FileKind::Unknown,
+        _ if is_one => UNNAMED.iter().find(|one| one.1 == name).map_or(FileKind::Unknown, |one| one.2),
+        _ => FileKind::Other,
     }
 }
 

@@ -26,7 +26,7 @@ impl Choice {
             Reason::Asked => format!("--backend {name} can't count calls in place of recording them"),
             _ => "calls of this program can't be counted from inside: it is static, gains rights, makes calls past libc, or rewriting is not possible here".into(),
         };
-        Err(RecordError::Refused(Refusal::new(message, "record it without --light")))
+        Err(RecordError::Refused(Refusal::new(message, "record it without --light and --ranks")))
     }
 
     /// # Errors

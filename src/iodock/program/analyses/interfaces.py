@@ -181,7 +181,8 @@ def _notes(store: Store, rows: list[dict[str, Any]]) -> list[str]:
     if not rows:
         return [_UNKNOWN]
     asked = {(row["within"], row["call"], row["file"]): row["requested_bytes"] for row in rows}
-    notes = [note for one in store.rows(_chains()) for note in _chain_notes(one, asked)]
+    chains = [{**one, "is_partial": store.manifest.is_partly_counted} for one in store.rows(_chains())]
+    notes = [note for one in chains for note in _chain_notes(one, asked)]
     return [*notes, _OUTSIDE] if any(row["call"] is None for row in rows) else notes
 
 
@@ -221,7 +222,8 @@ def _chain_notes(one: dict[str, Any], asked: dict[tuple[str | None, str, str], i
 def _moved_note(chain: str, one: dict[str, Any]) -> str:
     file, movers, ranks = one["file"], one["movers"], one["ranks"]
     size = BYTES.text(one["bytes"] / movers)
-    if not one["is_collective"]:
+    # (Which of the others moved bytes for these is not known where they were only counted.)
+    if not one["is_collective"] or one["is_partial"]:
         return f"{chain}: {movers} of {ranks} processes, {size} each, {file}"
     if movers == ranks:
         return f"{chain}: each of {ranks} ranks by itself, {size} each, {file}"

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 from iodock.program.analyses.base import Analysis, Request, answer, select
+from iodock.program.analyses.counters.ranks import COUNTED_RANKS, keep_counted
 from iodock.program.analyses.overview import PART
 from iodock.program.relations.io_time import IO_CALLS
 from iodock.program.relations.selection import Selection, as_events
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _COLUMNS = (
     Column("rank", "int", None, "key", "MPI rank"),
     Column("host", "str", None, "detail", "host, where known"),
+    Column(
+        "recorded",
+        "str",
+        None,
+        "detail",
+        "whole: each call; counted: sums only (record --ranks or --light), what they do not tell is empty",
+        importance="usual",
+    ),
     Column("tasks", "int", None, "detail", "processes and threads of the rank"),
     Column("wall_time_ns", "int", "ns", "measure", "from the rank's start to its end", importance="usual"),
     Column(
@@ -54,6 +67,8 @@ _COLUMNS = (
         importance="usual",
     ),
     Column("count", "int", "calls", "measure", "I/O calls without waiting", importance="first"),
+    Column("reads", "int", "calls", "measure", "of these, reads of files"),
+    Column("writes", "int", "calls", "measure", "writes of files"),
     Column("read_bytes", "int", "bytes", "measure", "bytes read from files", importance="first"),
     Column("written_bytes", "int", "bytes", "measure", "bytes written to files", importance="first"),
 )
@@ -63,14 +78,17 @@ _CALLED, _SUMS = "calls_of_ranks", "sums_of_ranks"
 
 def run(store: Store, asked: Request) -> Answer:
     """One row per rank, the one with most I/O time first."""
+    if store.manifest.profiles_only and not store.manifest.is_light:
+        store.need_no_profiles()
     filters = asked.filters
     if not filters.kind and not filters.file:
         filters = dataclasses.replace(filters, kind=("all",))
     selection = select(store, filters)
     store.keep(_CALLED, _called(selection))
     store.keep(_SUMS, _sums())
+    counted = keep_counted(store, filters)
     table = store.table(_rows(selection, select(store, filters.without_calls())))
-    noted = dataclasses.replace(selection, notes=(*selection.notes, *_notes(store, table.num_rows)))
+    noted = dataclasses.replace(selection, notes=(*selection.notes, *counted, *_notes(store, table)))
     return answer("ranks", _TITLE, store, asked, table, _COLUMNS, noted, keys=("rank",))
 
 
@@ -116,6 +134,8 @@ def _rows(selection: Selection, called: Selection) -> str:
     CASE WHEN count(p.end_ts) = count(*) THEN max(p.end_ts) - min(p.start_ts) END AS wall_time_ns
   FROM processes p WHERE p.rank IS NOT NULL {chosen} GROUP BY p.rank),
 summed AS (SELECT rank, {times}, CAST(sum(count) FILTER (part <> 'waiting') AS BIGINT) AS count,
+    CAST(sum(count) FILTER (part = 'data' AND direction = 1) AS BIGINT) AS reads,
+    CAST(sum(count) FILTER (part = 'data' AND direction = 2) AS BIGINT) AS writes,
     CAST(sum(bytes) FILTER (part = 'data' AND direction = 1) AS BIGINT) AS read_bytes,
     CAST(sum(bytes) FILTER (part = 'data' AND direction = 2) AS BIGINT) AS written_bytes
   FROM {_SUMS} GROUP BY rank),
@@ -123,16 +143,22 @@ inside AS (SELECT interface_call_id AS id, sum(dur) AS time FROM events
   WHERE interface_call_id IS NOT NULL AND side NOT IN (2, 4) GROUP BY 1),
 together AS (SELECT p.rank, CAST(sum(greatest(0, e.dur - coalesce(n.time, 0))) AS BIGINT) AS time
   FROM {as_events("interface_calls", "other_file_id")} e JOIN processes p ON p.utid = e.utid
-    LEFT JOIN inside n ON n.id = e.id {called.joins} {collective} GROUP BY p.rank)
-SELECT r.rank, r.host, r.tasks, r.wall_time_ns, {", ".join(f"s.{name}" for name in _TIMES)},
-  t.time AS collective_time_ns, coalesce(s.count, 0) AS count, coalesce(s.read_bytes, 0) AS read_bytes,
-  coalesce(s.written_bytes, 0) AS written_bytes
-FROM ranks r LEFT JOIN summed s ON s.rank = r.rank LEFT JOIN together t ON t.rank = r.rank
-ORDER BY s.io_time_ns DESC NULLS LAST, r.rank"""
+    LEFT JOIN inside n ON n.id = e.id {called.joins} {collective} GROUP BY p.rank),
+whole AS (SELECT r.rank, r.host, 'whole' AS recorded, r.tasks, r.wall_time_ns,
+    {", ".join(f"s.{name}" for name in _TIMES)}, t.time AS collective_time_ns,
+    {", ".join(f"coalesce(s.{name}, 0) AS {name}" for name in _SUMMED)}
+  FROM ranks r LEFT JOIN summed s ON s.rank = r.rank LEFT JOIN together t ON t.rank = r.rank
+  WHERE r.rank NOT IN (SELECT rank FROM {COUNTED_RANKS})),
+counted AS (SELECT r.rank, r.host, 'counted' AS recorded, r.tasks, r.wall_time_ns, c.* EXCLUDE (rank)
+  FROM ranks r JOIN {COUNTED_RANKS} c ON c.rank = r.rank)
+SELECT * FROM whole UNION ALL SELECT * FROM counted ORDER BY io_time_ns DESC NULLS LAST, rank"""
 
 
-def _notes(store: Store, ranks: int) -> list[str]:
-    if not ranks:
+_SUMMED = ("count", "reads", "writes", "read_bytes", "written_bytes")
+
+
+def _notes(store: Store, table: pa.Table) -> list[str]:
+    if not table.num_rows:
         return ["no process of this run is known as an MPI rank; `iodock show processes` lists all processes"]
     (others,) = store.rows("SELECT count(*) AS tasks FROM processes WHERE rank IS NULL")
     return (
@@ -145,8 +171,10 @@ ANALYSIS = Analysis(
     title=_TITLE,
     doc="""The ranks of an MPI program side by side, the one with most I/O time first: time in reads, writes,
 calls about files, and waiting, and the bytes. Times are added up over the threads of a rank. `--rank 0,8-15`
-chooses ranks. Without --kind or --file it is about every file, pipe and socket.""",
+chooses ranks. Without --kind or --file it is about every file, pipe and socket. Ranks that were counted
+(`record --ranks`, `--light`) stand beside those that were recorded, with what counters tell.""",
     columns=_COLUMNS,
     run=run,
+    profiles=True,
     examples=("iodock show ranks run.iodock", "iodock show ranks run.iodock --rank 0,7,96-103"),
 )

@@ -48,6 +48,7 @@ class Need(enum.Enum):
         "ranks moved data by collective calls of MPI-IO, or by calls that were not recorded: system calls do "
         "not show which rank requested the data"
     )
+    EVERY_RANK = N_("the calls of some ranks were counted and not recorded (--ranks)")
     RANKS = N_("the ranks of a parallel job are not known")
     PROCESS_TIMES = N_("when processes started and ended is not known")
     PAGE_FAULTS = N_("mmap I/O can't be seen by this way of recording")
@@ -266,6 +267,7 @@ FROM processes"""
             or self._any("own_read_bytes IS NOT NULL")
             or self._any("own_written_bytes IS NOT NULL"),
             Need.RANKS_OWN: not (self.mpi_io if self.collects is None else self.collects),
+            Need.EVERY_RANK: not self.store.manifest.is_partly_counted,
             Need.RANKS: bool(tasks["ranks"]),
             Need.PROCESS_TIMES: bool(tasks["times"]),
             Need.PAGE_FAULTS: sees_page_faults(self.store),

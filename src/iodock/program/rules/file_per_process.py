@@ -151,7 +151,10 @@ RULE = Rule(
     find=find,
     counters=in_counters,
     counters_need=(Need.RANKS,),
-    needs=(Need.RANKS_OWN,),
+    needs=(
+        Need.EVERY_RANK,
+        Need.RANKS_OWN,
+    ),
     views=("file_work", "workers", "data_files", "counted_files"),
     yields_to=("open-close-loop", "sync-heavy"),
     case="shared-file",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from iodock.program.analyses.counters.ranks import counted_ranks_sql
 from iodock.program.findings import IO_FINE, Finding, Severity, Verdict
 from iodock.program.rules import gains
 from iodock.program.rules.facts import LEAST_OWN, Facts
@@ -33,7 +34,21 @@ def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
 
 def remarks_of(facts: Facts) -> tuple[Message, ...]:
     """What readers must know to interpret the times; empty if nothing."""
-    return ()
+    if not facts.store.manifest.is_partly_counted:
+        return ()
+    counted = facts.one(f"SELECT count(*) AS n FROM ({counted_ranks_sql(facts.store)})")["n"]
+    if not counted:
+        return (Message(_PROCESSES_COUNTED),)
+    return (Message(_RANKS_COUNTED, {"counted": counted, "ranks": facts.ranks}),)
+
+
+_RANKS_COUNTED = N_(
+    "{counted} of {ranks} ranks were counted and not recorded. What is said here is about the others; what "
+    "compares ranks was not judged."
+)
+_PROCESSES_COUNTED = N_(
+    "Processes without a rank were counted and not recorded. What is said here is about the others."
+)
 
 
 def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:

@@ -161,7 +161,7 @@ RULE = Rule(
     find=find,
     counters=in_counters,
     counters_need=(Need.RANKS,),
-    needs=(Need.DURATIONS, Need.RANKS_OWN),
+    needs=(Need.DURATIONS, Need.EVERY_RANK, Need.RANKS_OWN),
     views=("worker_io", "thread_io", "counted_work"),
     yields_to=("serial-phases",),
 )

@@ -175,7 +175,7 @@ RULE = Rule(
     fine_when=N_("The amount is small, or the others compute meanwhile."),
     settings=Settings,
     find=find,
-    needs=(Need.DURATIONS,),
+    needs=(Need.DURATIONS, Need.EVERY_RANK),
     views=(
         *("crew_files", "crew_moments", "crews", "workers", "file_work", "uses", "data_files"),
         "collective_io",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from iodock.program.findings import Severity
-from iodock.program.rules.base import Candidate, Facts, Rule, advise
+from iodock.program.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.shared.language import N_
 from iodock.shared.message import Message, Scalar
 
@@ -87,6 +87,7 @@ RULE = Rule(
     ),
     fine_when=N_("Always: it shows which ranks are the aggregators."),
     settings=Settings,
+    needs=(Need.EVERY_RANK,),
     find=find,
     views=("collective_io",),
 )

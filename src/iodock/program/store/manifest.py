@@ -102,9 +102,31 @@ class Manifest:
         return self.profiles_only and "light" in self.source
 
     @property
+    def is_partly_counted(self) -> bool:
+        """Whether some processes were recorded and others only counted (`iodock record --ranks`)."""
+        return "light" in self.source and bool(self.rows.get("profiles") and self.rows.get("events"))
+
+    @property
+    def counted_ranks(self) -> str:
+        """Ranks of which there are only counters, as `1-6,8`; empty if none is known."""
+        return str(self.source.get("counted_ranks") or "") if self.is_partly_counted else ""
+
+    @property
+    def _whose_calls_are_missing(self) -> str:
+        if not self.counted_ranks:
+            return (
+                "processes without a rank were counted and not recorded: where calls are shown or summed up, "
+                "theirs are missing; iodock show profiles has their counters"
+            )
+        return (
+            f"counted and not recorded: ranks {self.counted_ranks}. Where calls are shown or summed up, "
+            "theirs are missing; iodock show ranks and iodock show profiles have their sums"
+        )
+
+    @property
     def how_to_see_calls(self) -> str:
         """Hint if counters do not suffice."""
-        return "record without --light" if self.is_light else "record the program"
+        return "record without --light" if "light" in self.source else "record the program"
 
     @property
     def in_progress(self) -> InProgress | None:
@@ -135,6 +157,8 @@ class Manifest:
             found.append(_LIGHT_COUNTERS if self.is_light else _COUNTERS)
             if not self.rows["profiles"]:
                 found.append(_NO_LIGHT_COUNTERS if self.is_light else _NO_COUNTERS)
+        if self.is_partly_counted:
+            found.append(self._whose_calls_are_missing)
         if not self.checksums and self.rows:
             found.append(checksums.NONE)
         return tuple(found)

@@ -97,7 +97,7 @@ class Store:
 
     def need_profiles(self) -> None:
         """Raises RequestError if it holds no profiles."""
-        if not self.manifest.profiles_only:
+        if not self.manifest.profiles_only and not self.manifest.is_partly_counted:
             raise RequestError(
                 f"{self.name}: holds no profiles, which stand in place of calls in stores of Darshan's logs "
                 "and of iodock record --light",

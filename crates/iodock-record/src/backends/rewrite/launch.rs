@@ -53,7 +53,12 @@ pub fn run(
         RecordError::Refused(Refusal::new(message, "choose --backend ptrace"))
     };
     let folder = Folder(room::place().map_err(RecordError::Refused)?);
-    let wanted = Wanted { light: program.light, interfaces: program.interfaces, stacks: program.stacks };
+    let wanted = Wanted {
+        light: program.light,
+        whole: program.whole.clone(),
+        interfaces: program.interfaces,
+        stacks: program.stacks,
+    };
     let session = Session::create_for(&folder.0, &session::libraries(), wanted)
         .map_err(|error| refused("the shared buffers can't be made", error))?;
     left::remove(Path::new(room::SHARED), SystemTime::now());

@@ -79,7 +79,7 @@ def _of_tasks(store: Store, filters: Filters, notes: list[str]) -> list[str]:
 def _of_files(store: Store, filters: Filters, notes: list[str]) -> list[str]:
     chosen = Filters(**{name: getattr(filters, name) for name in _ABOUT_FILES})
     usual = not any(getattr(chosen, name) for name in _ABOUT_FILES)
-    if not store.manifest.is_light and not chosen.kind and not chosen.file:
+    if "light" not in store.manifest.source and not chosen.kind and not chosen.file:
         # In Darshan logs everything is a file, including standard streams.
         chosen = replace(chosen, kind=("all",))
     by_file, _ = choose_files(store, chosen, notes)
