@@ -90,4 +90,5 @@ RULE = Rule(
     needs=(Need.EVERY_RANK,),
     find=find,
     views=("collective_io",),
+    yields_to=("collective-overhead",),
 )
