@@ -86,6 +86,7 @@ def interpreters() -> dict[tuple[int, int], Path]:
             major, minor = map(int, re.findall(r"\d+", done.stdout)[:2])
             found.setdefault((major, minor), path)
     system = Path("/usr/bin/python3")
-    if system.exists() and system.resolve() != here:
+    new = "import sys; sys.exit(sys.version_info < (3, 11))"
+    if system.exists() and system.resolve() != here and not subprocess.run([system, "-c", new]).returncode:
         found[0, 0] = system
     return found

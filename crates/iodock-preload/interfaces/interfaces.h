@@ -92,7 +92,8 @@ static inline wide_call *real_of(const char *family, const void *address, const 
 	return (wide_call *)(likely(found) ? found : iodock_bind(family, address, name, place, own));
 }
 
-int iodock_is_type(word type), iodock_has_small_handles(void);
+int iodock_is_type(word type);
+u32 iodock_handle_bytes(void);
 /* Of so many of a type of MPI, which must be one. */
 word iodock_bytes_of(word count, word type);
 void iodock_tell_hints(u32 number, word info, word file);

@@ -103,7 +103,7 @@ static word bytes_of(const struct library *library, u32 kind, int bytes, word va
 
 /* Handles of types are numbers (MPICH) or pointers (Open MPI), and so are those in arrays. */
 static word type_in(const word *types, word at) {
-	return iodock_has_small_handles() ? ((const int *)types)[at] : types[at];
+	return iodock_handle_bytes() == 4 ? ((const int *)types)[at] : types[at];
 }
 
 static word asked_for(const struct library *library, u32 kind, int bytes, const word *given) {
@@ -111,6 +111,8 @@ static word asked_for(const struct library *library, u32 kind, int bytes, const 
 	if (!(kind & OF_MANY))
 		return bytes_of(library, of_one, bytes, given[1], given, (const word *)given[3], given[at + 1], given[at + 2]);
 	word all = 0;
+	if (bytes == OWN_TYPE && !iodock_handle_bytes())
+		return UNKNOWN;
 	for (int i = 0; i < (int)given[1]; i++) {
 		const word *const *counts = of_one >= PART_KIND ? (const word *const *)given[4] : 0;
 		word count = bytes == OWN_TYPE ? ((const word *)given[at + 1])[i] : 0, type = bytes == OWN_TYPE ? type_in((const word *)given[at + 2], i) : 0;

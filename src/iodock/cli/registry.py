@@ -20,7 +20,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "health": ("iodock.cli.health", "What a file system can do: the check-up, with remarks"),
     "bench": ("iodock.cli.bench", "Read results of IOR, mdtest, fio, IO500, ...; run sweeps"),
     "bundle": ("iodock.cli.bundle", "Pack what an administrator needs to know of a run"),
-    "fs": ("iodock.cli.fs", "What a file system is: mount options explained, stripes, quota, limits"),
+    "fs": ("iodock.cli.fs", "Describe a file system: mount options explained, stripes, quota, limits"),
     "probe": ("iodock.cli.probe", "Watch a file system with a few small operations, all day long"),
     "monitor": ("iodock.cli.monitor", "Which job does what to the file systems"),
     "query": ("iodock.cli.query", "Ask a store in SQL"),

@@ -21,7 +21,7 @@ _MOST_CHAINS = 5
 _ARROW = " -> "
 _COLUMNS = (
     KEYS["interface"].column,
-    Column("call", "str", None, "key", "the call of the interface; empty: system calls outside of any"),
+    Column("call", "str", None, "key", "call of the interface; empty: system calls outside of any"),
     Column("within", "str", None, "key", "the calls of layers above that made it; empty: the program itself"),
     KEYS["file"].column,
     Column("count", "int", "calls", "measure", "calls of all processes", importance="first"),
@@ -32,7 +32,7 @@ _COLUMNS = (
         "int",
         "bytes",
         "measure",
-        "bytes that the program asked for; empty for calls that ask for none",
+        "bytes that the program requested; empty for calls that request none",
         importance="first",
     ),
     Column(
@@ -64,8 +64,8 @@ _COLUMNS = (
 _HINTS = (
     KEYS["file"].column,
     Column("hint", "str", None, "key", "name of the hint"),
-    Column("asked", "str", None, "key", "what the program asked for; empty: nothing"),
-    Column("taken", "str", None, "key", "what the implementation says that it took; empty: nothing"),
+    Column("asked", "str", None, "key", "value that the program requested; empty: nothing"),
+    Column("taken", "str", None, "key", "value that the implementation reports that it used; empty: nothing"),
     Column("opens", "int", "calls", "measure", "opens of the file with these values, of all processes"),
 )
 _OUTSIDE = N_(

@@ -37,7 +37,7 @@ _COLUMNS = (
         "time inside I/O calls, without waiting, added up over the rank's threads",
         importance="first",
     ),
-    Column("read_time_ns", "int", "ns", "measure", "of this, reading", importance="first"),
+    Column("read_time_ns", "int", "ns", "measure", "of this, bytes read", importance="first"),
     Column("write_time_ns", "int", "ns", "measure", "writing", importance="first"),
     Column(
         "metadata_time_ns",
@@ -72,7 +72,7 @@ _COLUMNS = (
     Column("read_bytes", "int", "bytes", "measure", "bytes read from files", importance="first"),
     Column("written_bytes", "int", "bytes", "measure", "bytes written to files", importance="first"),
 )
-_TITLE = "Ranks side by side"
+_TITLE = "Ranks in parallel"
 _CALLED, _SUMS = "calls_of_ranks", "sums_of_ranks"
 
 

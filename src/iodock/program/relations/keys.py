@@ -88,7 +88,7 @@ KEYS = {
             "{f}.mount_point",
             "str",
             "mounts",
-            "where the file system is mounted, where known",
+            "mount point of the file system, if known",
         ),
         Key(
             "fs_type",

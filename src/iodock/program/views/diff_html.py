@@ -30,8 +30,8 @@ SECTIONS = {
     "sizes": N_("Sizes"),
 }
 _FILES_LEAD = N_(
-    "Every file is credited and blamed by itself: one that got faster may hide one that got slower. Below a "
-    "file stand the calls that made the difference."
+    "Each file is judged separately, because one that got faster may hide one that got slower. Below a "
+    "file are the calls that made the difference."
 )
 _CALLS_LEAD = N_("Waiting on pipes and sockets is not counted here.")
 _SIZES_LEAD = N_("How many reads and writes of each size. The bars are logarithmic.")

@@ -84,7 +84,7 @@ def _headings(first: str, with_calls: bool, is_sure: bool, text: Language) -> It
     if with_calls:
         yield tag("th", text.gettext(N_("calls")), scope="col", class_="number")
     if is_sure:
-        yield tag("th", text.gettext(N_("how sure")), scope="col")
+        yield tag("th", text.gettext(N_("certainty")), scope="col")
 
 
 def _row(
@@ -162,7 +162,7 @@ def totals_tables(comparison: Comparison, text: Language) -> Iterator[Markup | N
         for row in comparison.parts
         if any((row.changes[measure].before, row.changes[measure].after))
     ]
-    title = N_("Time inside calls, by sort") if comparison.time else N_("Calls, by sort")
+    title = N_("Time inside calls, by kind") if comparison.time else N_("Calls, by kind")
     yield table(text.gettext(title), "", lines, text)
 
 

@@ -91,7 +91,7 @@ def _print_run(comparison: Comparison, console: Console, text: Language) -> None
         for row in comparison.parts
         if any((row.changes[measure].before, row.changes[measure].after))
     ]
-    title = N_("Time inside calls, by sort") if comparison.time else N_("Calls, by sort")
+    title = N_("Time inside calls, by kind") if comparison.time else N_("Calls, by kind")
     _print_table(console, text.gettext(title), _headings("", text), lines)
 
 

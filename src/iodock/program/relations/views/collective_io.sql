@@ -6,8 +6,8 @@
 -- upid: -> processes
 -- rank: MPI rank
 -- calls: calls of MPI-IO
--- requested_bytes: asked for by the program
--- moved_bytes: by system calls on the file inside of them
+-- requested_bytes: requested by the program
+-- moved_bytes: number of system calls on the file inside these calls
 -- moving_ns: inside these system calls
 
 WITH inside AS (SELECT e.interface_call_id AS id, e.file_id, sum(e.bytes) AS bytes, sum(e.dur) AS time_ns
