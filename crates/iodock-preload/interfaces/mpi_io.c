@@ -80,7 +80,7 @@ __attribute__((noinline)) void *iodock_look_for(const char *name, void **place) 
 }
 
 /* The call succeeded, so the type is valid: for an invalid one the implementation would report an error. */
-static word bytes_of(word count, word type) {
+word iodock_bytes_of(word count, word type) {
 	int bytes = 0;
 	if (count <= 0)
 		return count ? UNKNOWN : 0;
@@ -102,7 +102,7 @@ static word bytes_of(word count, word type) {
 	HEAD(name) { \
 		HANDED_ON(name); \
 		if (likely(is_told)) { \
-			word facts[FACTS] = {(int)result, a, is_done ? bytes_of((int)c, d) : UNKNOWN, UNKNOWN, 0}; \
+			word facts[FACTS] = {(int)result, a, is_done ? iodock_bytes_of((int)c, d) : UNKNOWN, UNKNOWN, 0}; \
 			ends(NUMBER_##name, facts, 0); \
 		} \
 		return result; \
@@ -111,7 +111,7 @@ static word bytes_of(word count, word type) {
 	HEAD(name) { \
 		HANDED_ON(name); \
 		if (likely(is_told)) { \
-			word facts[FACTS] = {(int)result, a, is_done ? bytes_of((int)d, e) : UNKNOWN, b, 0}; \
+			word facts[FACTS] = {(int)result, a, is_done ? iodock_bytes_of((int)d, e) : UNKNOWN, b, 0}; \
 			ends(NUMBER_##name, facts, 0); \
 		} \
 		return result; \
@@ -157,7 +157,7 @@ static word bytes_of(word count, word type) {
 	HEAD(name) { \
 		HANDED_ON(name); \
 		if (is_told) { \
-			word facts[FACTS] = {(int)result, a, is_done ? bytes_of(1, c) : UNKNOWN, b, c == d}; \
+			word facts[FACTS] = {(int)result, a, is_done ? iodock_bytes_of(1, c) : UNKNOWN, b, c == d}; \
 			ends(NUMBER_##name, facts, 0); \
 		} \
 		return result; \

@@ -73,8 +73,8 @@ _OUTSIDE = N_(
     "program's own, and those of helper threads"
 )
 _UNKNOWN = N_(
-    "no call of MPI-IO, HDF5 or NetCDF was recorded: the program made none, or was not recorded by the back "
-    "end rewrite, or with --light, --complete or --interfaces never"
+    "no call of MPI-IO, HDF5, PnetCDF or NetCDF was recorded: the program made none, or was not recorded by "
+    "the back end rewrite, or with --light, --complete or --interfaces never"
 )
 
 
@@ -235,8 +235,8 @@ def _moved_note(chain: str, one: dict[str, Any]) -> str:
 ANALYSIS = Analysis(
     name="interfaces",
     title="Calls of interfaces",
-    doc="""Calls of MPI-IO, HDF5 and NetCDF with the bytes that they were asked for, and the system calls
-that they made: how many, how long, how many bytes, and how many of the processes moved them. Where
+    doc="""Calls of MPI-IO, HDF5, PnetCDF and NetCDF with the bytes that they were asked for, and the system
+calls that they made: how many, how long, how many bytes, and how many of the processes moved them. Where
 a layer calls another one (NetCDF calls HDF5, and that MPI-IO) each has its rows, and what the lower
 one moved counts for all. With collective buffering (two phases) few ranks, the aggregators, move
 the bytes of all. Bytes below may be more (data sieving) or fewer than those asked for. `--hints`

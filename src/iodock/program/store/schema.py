@@ -160,12 +160,12 @@ ERRNOS = StoreTable(
 INTERFACE_CALLS = StoreTable(
     "interface_calls",
     "interface_calls.parquet",
-    "calls of interfaces above the system's (MPI-IO, HDF5, NetCDF), as they ended; where recorded by rewrite",
+    "calls of MPI-IO, HDF5, PnetCDF and NetCDF, as they ended; where recorded by rewrite",
     _columns("""
     id UINTEGER number of the call in this store
     parent_id UINTEGER call of a higher layer in which it was made: interface_calls.id, null for none
     utid UINTEGER which task: processes.utid
-    interface VARCHAR MPI-IO, HDF5 or NetCDF
+    interface VARCHAR MPI-IO, HDF5, PnetCDF or NetCDF
     call VARCHAR the call, as C names it
     is_collective BOOLEAN whether all ranks that opened the file call it together
     direction UTINYINT 0 none, 1 read, 2 write
@@ -193,9 +193,9 @@ HINTS = StoreTable(
 DATASETS = StoreTable(
     "datasets",
     "datasets.parquet",
-    "data sets that HDF5 opened, and variables of NetCDF, a row for each open; where recorded by rewrite",
+    "data sets of HDF5 and variables of NetCDF and PnetCDF, one row per open; where recorded by rewrite",
     _columns("""
-    interface_call_id UINTEGER call that opened it, of NetCDF the first on the variable: interface_calls.id
+    interface_call_id UINTEGER call that opened it, of a variable the first on it: interface_calls.id
     handle_id UINTEGER which open: interface_calls.handle_id of the calls on it
     file_id UINTEGER which file: files.file_id, null if not known
     name VARCHAR path in the file

@@ -13,10 +13,12 @@
 
 WITH inside AS (SELECT e.interface_call_id AS id, sum(e.bytes) AS bytes, sum(e.dur) AS time_ns
   FROM events e WHERE e.interface_call_id IS NOT NULL AND e.bytes > 0 AND e.file_id IN
-    (SELECT k.file_id FROM interface_calls k WHERE k.is_collective AND k.direction > 0) GROUP BY 1),
+    (SELECT k.file_id FROM interface_calls k
+      WHERE k.interface = 'MPI-IO' AND k.is_collective AND k.direction > 0) GROUP BY 1),
 made AS (SELECT k.*, p.upid, row_number() OVER (PARTITION BY p.upid, k.file_id, k.call ORDER BY k.id) AS number
   FROM interface_calls k JOIN processes p ON p.utid = k.utid
-  WHERE k.is_collective AND k.direction > 0 AND k.result = 0 AND k.dur IS NOT NULL AND k.file_id IS NOT NULL)
+  WHERE k.interface = 'MPI-IO' AND k.is_collective AND k.direction > 0 AND k.result = 0
+    AND k.dur IS NOT NULL AND k.file_id IS NOT NULL)
 SELECT m.file_id, m.call, m.direction, m.number, count(*) AS ranks,
   count(*) FILTER (i.bytes > 0) AS movers, CAST(sum(m.requested_bytes) AS BIGINT) AS requested_bytes,
   count(m.offset_bytes) = count(*) AS is_contiguous,
