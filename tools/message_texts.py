@@ -215,13 +215,15 @@ def _numbered(text: str) -> str:
 
 def outside(folder: Path, known: Container[str]) -> dict[str, list[str]]:
     """Top-level package -> its texts of three words and more that are not KNOWN: texts that may still appear
-    in English."""
+    in English. A command to type is no such text."""
     found: dict[str, list[str]] = {}
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(folder).parts
         if not {"cases", "simulation"} & set(parts):
             texts = _literals(ast.parse(path.read_text(encoding="utf-8")))
-            found.setdefault(parts[0], []).extend(text for text in texts if text not in known)
+            found.setdefault(parts[0], []).extend(
+                text for text in texts if text not in known and not text.startswith("iodock ")
+            )
     return found
 
 
