@@ -1,12 +1,12 @@
-"""What each way of recording costs and sees: every program alone, under an empty preloaded library, under
-`strace -f -ttT -o`, under Darshan with DXT where `darshan-dxt-parser` is in PATH, and under each back end of
-`iodock record`, in turn, in one run.
+"""Compares the costs and recorded calls of all ways of recording: every program alone, under an empty
+preloaded library, under `strace -f -ttT -o`, under Darshan with DXT where `darshan-dxt-parser` is in PATH,
+and under each back end of `iodock record`, in turn, in one run.
 
     .venv/bin/python benches/backends.py [--rounds 5] [--only NAME,...] [--backends ptrace,rewrite,bpf]
 
-Ratios to the program alone are of CPU seconds (user + system of all processes) and of wall time, pair by
-pair in alternation, medians with the smallest and largest; "quickest" is the CPU of the quickest run to that
-of the program's quickest alone: those that other work on the machine has disturbed least. strace, which takes
+Ratios to the program alone are of CPU seconds (user + system of all processes) and of wall time, pair by pair
+in alternation, medians with the smallest and largest; "quickest" is the CPU of the quickest run to that of
+the program's quickest alone: those that other work on the machine has disturbed least. strace, which takes
 long, is run once. "CPU ratio" is the program being recorded and the recorder while it records
 (`crates/iodock-record/examples/record.rs`), without Python's start. What is done when the program has ended
 (the tables of the store: `crates/iodock-import/examples/finish.rs`) is added in "with finishing". "empty" is
@@ -127,7 +127,7 @@ class Darshan:
 
     def command(self, command: list[str]) -> list[str]:
         self.logs.mkdir(exist_ok=True)
-        # It leaves out /dev otherwise, and all that lies there; versions before 3.4 are told by the variable.
+        # Otherwise it leaves out /dev and everything below it; versions before 3.4 read the variable.
         configuration = self.logs.with_suffix(".conf")
         configuration.write_text("NAME_INCLUDE\t^/\t*\n")
         settings = (
@@ -143,7 +143,7 @@ class Darshan:
         """Reads and writes in the traces of the last run. Forgets them."""
         found = 0
         for log in self.logs.glob("*"):
-            # It drops what its memory does not hold.
+            # Darshan drops records that its memory can't hold.
             parser = ["darshan-dxt-parser", "--show-incomplete", log]
             text = subprocess.run(parser, capture_output=True, text=True).stdout
             found += sum(line.startswith(" X_") for line in text.splitlines())

@@ -1,12 +1,12 @@
-"""Does `iodock record --backend bpf` lose calls of a fast program while others keep the CPUs busy?
+"""Measures whether `iodock record --backend bpf` loses calls of a fast program while other programs keep the
+CPUs busy.
 
     .venv/bin/python benches/bpf_drops.py [--seconds 5] [--busy 4] [--rates 150000,500000,0]
 
-A program makes so many reads and writes a second (0: as many as it can) beside busy processes. Printed are
-the calls that it made, those in the store, those counted as dropped, and the rate that was reached. The
-recorder is `crates/iodock-record/examples/record.rs`, and `crates/iodock-import/examples/finish.rs` makes the
-tables.
-Needs root.
+A program makes a given number of reads and writes a second (0: as many as it can) next to busy processes.
+Printed are the calls that it made, those in the store, those counted as dropped, and the rate that was
+reached. The recorder is `crates/iodock-record/examples/record.rs`, and
+`crates/iodock-import/examples/finish.rs` makes the tables. Needs root.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a program pays for BPF before anything is recorded: 4 KiB reads from the page cache with nothing
-attached, with two empty programs on the system calls' typed tracepoints, with two that read the clock, as a
-recorder of durations must, and with one that reads it at a call's end, when durations are not asked for.
-`fentry`: whether this kernel lets programs be attached to a call's function instead.
+"""Measures the cost of BPF to a program before anything is recorded: 4 KiB reads from the page cache with
+nothing attached, with two empty programs on the system calls' typed tracepoints, with two that read the
+clock, as a recorder of durations must, and with one that reads it at a call's end, when durations are not
+asked for. `fentry`: whether this kernel lets programs be attached to a call's function instead.
 
     sudo .venv/bin/python benches/bpf_floor.py [--rounds 9]
 

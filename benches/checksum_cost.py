@@ -1,5 +1,6 @@
-"""What checksums cost a reader: questions that scan all events, asked of a store with and one without
-them, in turn. Each in a process of its own, which reads every file it needs once for its checksum.
+"""Measures the cost of checksums to a reader: queries that scan all events of a store with checksums and of
+one without them, in turn. Each in a process of its own, which reads every file it needs once for its
+checksum.
 
 .venv/bin/python benches/checksum_cost.py [--events 10000000] [--rounds 15]
 """

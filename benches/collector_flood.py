@@ -1,9 +1,9 @@
-"""One agent's token in wrong hands: how others' pushes fare while it sends as fast as it can.
+"""Floods the collector with one agent's token, and measures the pushes of other agents at the same time.
 
     .venv/bin/python benches/collector_flood.py [--seconds 20] [--threads 8]
 
-The flood is batches of 2,000 new jobs each. Says how long another agent's pushes take before and meanwhile,
-what became of the flood, and the collector's greatest memory.
+The flood is batches of 2,000 new jobs each. Prints how long another agent's pushes take before and during the
+flood, what happened to the flood, and the collector's greatest memory.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def post(connection: http.client.HTTPConnection, body: bytes, token: str) -> int
 
 
 def flood(port: int, token: str, options: argparse.Namespace, told: Connection) -> None:
-    """In a process of its own, from so many connections."""
+    """Runs in a process of its own, with this number of connections."""
     bodies = [
         [batch(number, NEW_JOBS, f"flood{thread}") for number in range(1, BATCHES + 1)]
         for thread in range(options.threads)

@@ -2,9 +2,9 @@
 
     .venv/bin/python benches/collector_load.py [--servers 2500] [--jobs 10000] [--nodes 5000] [--rounds 6]
 
-Each job works on 4 targets and 2 nodes, every entry changes in every round. Says how long a round of pushes
-takes from the first to the last answer, what the collector's processor and memory need for it, and checks
-the sum.
+Each job works on 4 targets and 2 nodes, every entry changes in every round. Prints how long a round of pushes
+takes from the first to the last answer, what the collector's processor and memory need for it, and checks the
+sum.
 """
 
 from __future__ import annotations

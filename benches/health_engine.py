@@ -1,18 +1,18 @@
-"""The check-up's engine beside IOR, mdtest, fio and elbencho, in turn: what one operation costs, and
+"""Compares the check-up's engine with IOR, mdtest, fio and elbencho, in turn: the cost of one operation, and
 throughput.
 
     .venv/bin/python benches/health_engine.py [--dir /dev/shm] [--rounds 15] [--only cost,throughput]
 
-Peers are those in PATH; what is missing is said. In each round every contestant runs once, in an order that
-turns, so a machine whose speed drifts is fair to all; differences are taken within a round. Intervals are
-of the mean, 95 %, by Student's t. On a memory file system the tools are compared and not a disk.
+Other benchmarks are used if they are in PATH; missing ones are reported. In each round every contestant runs
+once, in an order that turns, so a machine whose speed drifts is fair to all; differences are taken within a
+round. Intervals are of the mean, 95 %, by Student's t. On a memory file system the tools are compared and not
+a disk.
 
 Cost: CPU seconds (user and system, all processes) per create + stat + open/close + unlink of an empty file,
 from the difference of two runs with many and few files, so that starting up is not in it. Ours includes its
-histograms.
-Throughput: each tool's own figure, a file for each process, written with fsync and read back, ratios within
-a round. From the first start to the last end; beside fio, whose processes do not begin together, by the
-longest time of one process.
+histograms. Throughput: each tool's own figure, a file for each process, written with fsync and read back,
+ratios within a round. From the first start to the last end; beside fio, whose processes do not begin
+together, by the longest time of one process.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def ours(place: Path, processes: int, pattern: dict[str, Any]) -> dict[str, Any]
     return {one["operation"]: one for one in results[0]["done"]}
 
 
-# What one operation costs.
+# Cost of one operation.
 
 
 def ours_files(place: Path, count: int) -> None:
@@ -111,7 +111,7 @@ def mdtest_files(place: Path, count: int) -> None:
 
 
 def elbencho_files(place: Path, count: int) -> None:
-    # Of each of one directory; -r opens and closes what is empty.
+    # Times for each of one directory; -r opens and closes empty files.
     phases = ["-d", "-w", "--stat", "-r", "-F", "-D"]
     sizes = ["-t", "1", "-n", "1", "-N", str(count), "-s", "0"]
     quietly(["elbencho", *phases, *sizes, "--nolive", str(place)], place)
@@ -179,7 +179,7 @@ def ours_rates(place: Path, load: Load) -> Rates:
 
 
 def read_back(path: Path) -> Rates:
-    """What a peer's own output says, by the readers of `iodock bench`."""
+    """Results in a peer's own output, read by the readers of `iodock bench`."""
     cells = readers.read(path).cells
     rates = {cell.operation: cell.best for cell in cells if cell.unit is Unit.BYTES_PER_S}
     return {name: rates[name] for name in ("write", "read")}
@@ -247,7 +247,8 @@ def throughput(place: Path, rounds: int) -> None:
 def compared(load: Load, way: str, rates: dict[str, list[Rates]]) -> list[list[str]]:
     rows = []
     for name in (name for name in rates if name != "iodock"):
-        # fio's processes do not begin together, and each counts its own time: so does ours beside it.
+        # fio's processes do not start together, and each measures its own time; ours does the same in this
+        # comparison.
         mine = [one[f"{way} own" if name == "fio" else way] for one in rates["iodock"]]
         theirs = [one[way] for one in rates[name]]
         logs = [math.log(left / right) for left, right in zip(mine, theirs, strict=True)]

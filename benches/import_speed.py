@@ -1,8 +1,9 @@
-"""Importing a big strace log: lines/s, MB/s, memory, beside `wc -l` and a plain Python reader, in one run.
+"""Measures the import of a big strace log (lines/s, MB/s, memory), compared with `wc -l` and a plain Python
+reader in the same run.
 
     .venv/bin/python benches/import_speed.py [--events 12000000] [--rounds 3]
 
-The log comes from `fixtures/genlog.rs`, whose truth is compared with what iodock says of it.
+The log comes from `fixtures/genlog.rs`, whose true counts are compared with iodock's.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 BUILD = ROOT / "target" / "bench"
 IODOCK = [sys.executable, "-m", "iodock"]
 
-# What a scientist's script does: one regular expression a line, sums in a dictionary.
+# A typical script of a scientist: one regular expression a line, sums in a dictionary.
 PLAIN_READER = r"""
 import re, sys, collections
 line = re.compile(r'^(\d+) (\S+) (\w+)\((.*)\)\s+= (-?\d+|\?)(?: (\w+) \([^)]*\))?(?: <([\d.]+)>)?$')
@@ -62,7 +63,7 @@ def show(store: Path, *arguments: str) -> list[dict]:
 
 
 def differences(store: Path, truth: dict) -> list[str]:
-    """What the store says against what the generator counted."""
+    """Compares the store with the generator's counts."""
     wrong = []
     names = {"count": "count", "errors": "failed", "total_ns": "total_time_ns", "bytes_read": "read_bytes",
              "bytes_written": "written_bytes", "io_calls": "io_count"}  # fmt: skip

@@ -43,13 +43,13 @@ def make(folder: Path, jobs: int, hours: float) -> None:
     while centre.now_ns < now - int(TEND_EVERY_S * SECOND):
         write_history(centre, collector.writer, TEND_EVERY_S, READ_EVERY_S, lambda share: None)
         collector.tend(centre.now_ns)
-    # What came since is in a file every few seconds.
+    # New readings are written to a file every few seconds.
     while centre.now_ns < now:
         write_history(centre, collector.writer, READ_EVERY_S, READ_EVERY_S, lambda share: None)
 
 
 def pages(folder: Path) -> dict[str, str]:
-    """What it is -> its address."""
+    """Name of the page -> its address."""
     sql = f"""
         SELECT split_part(job, ':', 1) AS number, split_part(any_value(job), ':', 2) AS "user",
             split_part(min(job), ':', 3) AS node, count(DISTINCT job) AS nodes,

@@ -1,5 +1,5 @@
-"""What counting costs a program (`iodock record --light`), beside Darshan's counters where its library is
-given: CPU seconds as a multiple of the program's own, in turn, pair by pair.
+"""Measures the cost of counting to a program (`iodock record --light`), and of Darshan's counters if its
+library is given: CPU seconds as a multiple of the program's own, in turn, pair by pair.
 
     .venv/bin/python benches/light_cost.py [--rounds 9] [--darshan DIR/lib/libdarshan.so] [--only NAME,...]
 
@@ -45,7 +45,7 @@ def darshan(library: Path, scratch: Path, command: list[str]) -> list[str]:
 
 
 def without_session(runs: list[Run]) -> list[float]:
-    """What making the session takes, to be taken away from each run."""
+    """Cost of making the session, which is subtracted from each run."""
     nothing = [run(["env", "QUIET=1", str(COUNT), "/bin/true"]).cpu for _ in range(5)]
     return [-min(nothing)] * len(runs)
 

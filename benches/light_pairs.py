@@ -32,7 +32,8 @@ WAYS = {"full": (), "light": ("--light",)}
 
 @dataclass(frozen=True)
 class Compared:
-    """First findings worth changing (None: there is none) and what the light diagnosis could not judge."""
+    """First findings worth changing (None: there are none) and the rules that the light diagnosis could not
+    check."""
 
     pair: Pair
     full: str | None
@@ -56,7 +57,7 @@ def compared(pair: Pair, folder: Path) -> Compared:
 def _diagnosed(pair: Pair, folder: Path, options: Sequence[str]) -> dict[str, Any]:
     store = folder / "run.iodock"
     place = pair_runs.prepared(pair, folder / "work")
-    # What is read for the first time is read before anything is recorded.
+    # Files that are read for the first time are read before the recording.
     place.run(pair.before.run, "before")
     place.run(
         [pair_runs.iodock(), "record", "--quiet", *options, "-o", str(store), "--", *pair.before.run],

@@ -1,4 +1,4 @@
-"""What `iodock record --live` costs beside `iodock record`: a program that does nothing but read, in turns.
+"""Compares the cost of `iodock record --live` with `iodock record`: a program that only reads, in turn.
 
     .venv/bin/python benches/live_cost.py [--runs 10] [--calls 3000000] [--backend rewrite]
 

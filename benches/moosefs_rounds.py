@@ -1,5 +1,6 @@
-"""How often states of a real MooseFS are told right: rounds of idle, load by one of four jobs, SIGSTOP of the
-master and a restart, with a real agent on each of two machines (namespaces) and a real collector.
+"""Measures how often the states of a real MooseFS are recognised correctly: rounds of idle, load by one of
+four jobs, SIGSTOP of the master and a restart, with a real agent on each of two machines (namespaces) and a
+real collector.
 
     .venv/bin/python benches/moosefs_rounds.py --agent target/release/iodock-agent   # 20 of each
     .venv/bin/python benches/moosefs_rounds.py --each 1

@@ -32,7 +32,7 @@ class Pair:
     """The first finding must be of one of these rules. Empty where a correction does not pay."""
     pays: bool
     why: str
-    """What the corrected version does, or why a correction does not pay."""
+    """Effect of the corrected version, or the reason why a correction does not pay."""
     before: Version
     after: Version
     needs: tuple[str, ...] = ()

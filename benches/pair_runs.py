@@ -79,8 +79,8 @@ def lacking(pair: Pair) -> list[str]:
 
 
 def measure(pair: Pair, folder: Path, stores: Path, turns: int) -> Measured:
-    """Runs a pair in FOLDER and records it into STORES (both are new). The result says what is missing or
-    failed."""
+    """Runs a pair in FOLDER and records it into STORES (both are new). The result lists missing tools and
+    failures."""
     measured = Measured(pair)
     try:
         _measure(measured, prepared(pair, folder / "work"), stores, turns)

@@ -1,4 +1,4 @@
-"""Judges the diagnosis of a pair by what mending brought, and puts it into a table."""
+"""Compares the diagnosis of a pair with the gain of the correction, and puts it into a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Finding = dict[str, Any]
 
 @dataclass(frozen=True)
 class Judgement:
-    """What one pair says about the diagnosis; seconds."""
+    """Result of one pair for the diagnosis, in seconds."""
 
     pair: Pair
     first: str
@@ -167,7 +167,7 @@ QUIET_HEADER = ["program", "before -> after", "gain", "recorded", "highest sever
 
 
 def fault_row(one: Judgement) -> list[str]:
-    """A row for a pair whose mending pays."""
+    """A row for a pair whose correction pays."""
     first = one.first or "nothing"
     wanted = "right" if one.first_right else f"not {' or '.join(one.pair.first)}"
     return [
@@ -201,7 +201,7 @@ def _yes(value: bool) -> str:
 
 
 def totals(judgements: Sequence[Judgement]) -> list[list[str]]:
-    """What was reached beside what is wanted."""
+    """The results next to the goals."""
     faults = [one for one in judgements if one.pair.pays]
     quiet = [one for one in judgements if not one.pair.pays]
     asked = [

@@ -1,9 +1,10 @@
-"""Follows the diagnosis' advice: programs with an I/O fault and the same programs mended, recorded and timed.
+"""Follows the diagnosis' advice: programs with an I/O fault and corrected versions of them, recorded and
+timed.
 
     .venv/bin/python benches/pairs.py
     .venv/bin/python benches/pairs.py --only cpp-endl --runs 2
 
-A pair is a folder in benches/pairs; docs/explanation/pairs.md says what stands in it and what came out.
+A pair is a folder in benches/pairs; docs/explanation/pairs.md describes its contents and the results.
 """
 
 from __future__ import annotations

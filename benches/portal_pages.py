@@ -90,7 +90,7 @@ _VALUES = {
 
 
 def target_rows(begin: int, end: int, step: int) -> str:
-    """What the metadata server's service says."""
+    """Output of the metadata server's service."""
     metrics = "('req_waittime', '1', 4000), ('req_waittime_time', 'us', 220000), ('req_qdepth', '1', 4000), "
     metrics += "('req_qdepth_sum', '1', 8000)"
     return f"""
@@ -133,7 +133,7 @@ def machine_rows(begin: int, end: int, step: int, machines: int) -> str:
 
 
 def name_rows(day: int, jobs: int, live: bool) -> str:
-    """What the nodes of a day's jobs tell, as upkeep keeps it."""
+    """Readings that nodes send for a day's jobs, in the form that upkeep stores."""
     start = "0" if live else f"(hash(i * 7 + {day}) % 86400)::BIGINT"
     return f"""
         SELECT {day * DAY} + {start} * {SECOND} AS ts, 'r01c00' AS host,

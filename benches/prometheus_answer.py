@@ -24,7 +24,7 @@ REPEATED = 3
 
 @dataclass(frozen=True)
 class Prepared(Client):
-    """Answers with what was made before."""
+    """Answers with prepared data."""
 
     answers: dict[bool, bytes] = field(default_factory=dict)
 

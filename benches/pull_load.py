@@ -1,4 +1,4 @@
-"""Agents that are pulled: how many a collector asks, and what it costs.
+"""Measures how many agents a collector can pull from, and the cost.
 
     .venv/bin/python benches/pull_load.py [--agents 2500] [--dead 250] [--seconds 60] [--every 10]
 
@@ -34,7 +34,7 @@ JOBS = 20
 
 
 class Agents:
-    """All of them: by the address that was asked."""
+    """All simulated agents, by the address of the request."""
 
     def __init__(self, every_s: float, dead: int) -> None:
         self.every_s, self.dead = every_s, dead
@@ -81,7 +81,7 @@ def run(port: int, every_s: float, dead: int, told: Connection) -> None:
         told.send((len(agents.given), len(agents.ages), agents.ages))
 
     loop = asyncio.new_event_loop()
-    # Whom it still waits for is nobody's business at the end.
+    # Requests that are still open at the end are of no interest.
     loop.run_until_complete(work())
     os._exit(0)
 

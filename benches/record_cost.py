@@ -1,12 +1,12 @@
-"""What recording costs: each program alone, under `strace -f -ttT -o`, under a bare two-stop tracer that
-stores nothing, and under `iodock record` by ptrace and by the back end it takes by itself, in turn, in one
-run.
+"""Measures the cost of recording: each program alone, under `strace -f -ttT -o`, under a bare two-stop tracer
+that stores nothing, and under `iodock record` by ptrace and by the back end it takes by itself, in turn, in
+one run.
 
     .venv/bin/python benches/record_cost.py [--rounds 5] [--only NAME,...]
 
 Ratios are of CPU seconds (user + system of the whole tree, recorder included). Programs run long enough that
-the fixed cost of a Python command line does not hide what recording costs; that cost is measured and
-printed too.
+the fixed cost of a Python command line does not hide what recording costs; that cost is measured and printed
+too.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def main() -> int:
                 f"{(cpu['ptrace'] - fixed) / cpu['bare']:.2f}", f"{cpu['auto'] / cpu['strace']:.3f}",
                 f"{cpu['auto'] / max(cpu['alone'], 0.001):.1f}",
             ])  # fmt: skip
-            # A round takes minutes: what is measured is told, also if the rest is cut short.
+            # A round takes minutes: measurements so far are printed, even if the rest is interrupted.
             measured = " ".join(f"{who} {seconds:.2f}" for who, seconds in cpu.items())
             print(f"{name}: {measured}", flush=True)
     header = ["CPU seconds, medians", "alone", "strace", "bare", "ptrace", "auto", "ptrace/strace",

@@ -1,4 +1,5 @@
-"""What an interval of the response costs the collector: verdicts of many servers, made up.
+"""Measures the cost of one interval of the response to the collector, with synthetic verdicts of many
+servers.
 
     .venv/bin/python benches/response_cost.py [--servers 2500] [--rounds 20]
 

@@ -1,10 +1,10 @@
-"""What it costs to judge a centre of 2,500 servers and 10,000 jobs every 10 s. All of it is synthetic.
+"""Measures the cost of judging a synthetic centre of 2,500 servers and 10,000 jobs every 10 s.
 
     PYTHONPATH=src .venv/bin/python benches/server_states.py
 
 A store gets what agents would have sent: each round is a file of rows of machines and one of jobs. Each
-`look` is timed in seconds of CPU, of all threads, and beside the 10 s until the next. In the second half
-one metadata server overloads, so jobs are asked for, too."""
+`look` is timed in seconds of CPU, of all threads, and beside the 10 s until the next. In the second half one
+metadata server overloads, so jobs are asked for, too."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""What `rewrite` costs a program of some milliseconds, to a tenth of a per cent.
+"""Measures the cost of `rewrite` to a program of some milliseconds, to a tenth of a per cent.
 
     .venv/bin/python benches/short_cost.py [--runs 1000] [--rounds 9] [-- COMMAND...]
 
-backends.py takes turns of a second, within which a machine that is shared changes its speed by more than
-is to be measured. Here single runs take turns: alone, under a preloaded library that does nothing ("empty"),
-and with the library of a recording that goes on beside them. CPU seconds (user + system) of each run and of
-all its children; of each kind the mean of the middle half of its runs, beside it the ratios of the medians
-and of the quickest.
+backends.py takes turns of a second, within which a machine that is shared changes its speed by more than is
+to be measured. Here single runs take turns: alone, under a preloaded library that does nothing ("empty"), and
+with the library of a recording that goes on beside them. CPU seconds (user + system) of each run and of all
+its children; of each kind the mean of the middle half of its runs, beside it the ratios of the medians and of
+the quickest.
 
 What the recorder itself takes is measured apart, `--rounds` recordings of 100 runs each: its CPU seconds,
 with start and end, less those of the program, to the program's. The tables, which are made afterwards, are
@@ -35,7 +35,7 @@ from backends import built_tools, empty_library, recorder
 from measure import table
 from record_cost import ROOT
 
-# Of a recorded program, what it needs to be recorded.
+# Variables that a recorded program needs for its recording.
 OURS = ("LD_PRELOAD", "IODOCK_SESSION")
 # Tells the environment it was started with, and is there until its standard input is closed.
 TELLS = "env; echo; exec cat"
@@ -58,7 +58,7 @@ def cpu_of(command: list[str], environment: Mapping[str, str]) -> float:
 
 @contextmanager
 def recording(store: Path) -> Iterator[dict[str, str]]:
-    """A recording that goes on: what a program's environment needs to be recorded in it."""
+    """A recording in progress: the environment variables that a program needs to join it."""
     command = [*recorder("rewrite", store), "sh", "-c", TELLS]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdin is not None and child.stdout is not None

@@ -1,4 +1,4 @@
-"""How often a run is said to be slower than usual: simulated run times of log-normal spread.
+"""Measures how often a run is reported as slower than usual, with simulated run times of log-normal spread.
 
     python benches/usual.py [--times 2000] [--seed 1]
 

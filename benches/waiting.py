@@ -1,12 +1,12 @@
-"""From the program's end to the answer: what a person waits for, beside what other tools take.
+"""Measures how long a user waits from the program's end to the answer, compared with other tools.
 
     .venv/bin/python benches/waiting.py [--events 1000,20000,1000000] [--rounds 5] [--import-lines 2000000]
 
-For each number of events: `preads` (cached reads of 4 KiB) alone, recorded, and under `strace -f -c`,
-`perf trace -s` and Darshan where these are there; then every verb that answers from the recording, beside
-DuckDB's own (its command line where there is one, else its Python package) that counts the events. At last an
-import, beside `wc -l`. All take turns. Seconds on the clock and of the processor, with all children: a busy
-machine is better compared by the processor's.
+For each number of events: `preads` (cached reads of 4 KiB) alone, recorded, and under `strace -f -c`, `perf
+trace -s` and Darshan where these are there; then every verb that answers from the recording, beside DuckDB's
+own (its command line where there is one, else its Python package) that counts the events. At last an import,
+beside `wc -l`. All take turns. Seconds on the clock and of the processor, with all children: a busy machine
+is better compared by the processor's.
 
 perf trace needs root, and Darshan its `darshan-dxt-parser` in PATH (backends.py says how to build it).
 """
@@ -33,7 +33,7 @@ ANSWERS = {
     "report": ("report", "STORE", "-o", "PAGE"),
     "query": ("query", "STORE", "SELECT count(*) FROM events"),
 }
-"""What a user types after `iodock`."""
+"""The arguments that a user types after `iodock`."""
 
 
 def built() -> Path:
@@ -81,7 +81,7 @@ def answers(store: Path, scratch: Path) -> dict[str, list[str]]:
 
 
 def shown(title: str, runs: Mapping[str, Sequence[Run]]) -> None:
-    """Prints a table of what was measured."""
+    """Prints a table of the measurements."""
     rows = [
         [name, spread(of, "wall"), spread(of, "cpu"), f"{max(one.peak_bytes for one in of) / 2**20:.0f}"]
         for name, of in runs.items()
@@ -91,7 +91,7 @@ def shown(title: str, runs: Mapping[str, Sequence[Run]]) -> None:
 
 
 def waits_of(events: int, rounds: int, scratch: Path) -> None:
-    """What one number of events takes."""
+    """Times for one number of events."""
     program = [str(built()), str(scratch / "data"), str(events)]
     shown(f"{events:,} reads: recording", alternate(recorders(program, scratch), rounds, cwd=scratch))
     store = scratch / f"{events}.iodock"
@@ -102,7 +102,7 @@ def waits_of(events: int, rounds: int, scratch: Path) -> None:
 
 
 def import_of(lines: int, rounds: int, scratch: Path) -> None:
-    """What an import takes."""
+    """Time of an import."""
     log, truth = big_log(lines, 1)
     store = str(scratch / "imported.iodock")
     contestants = {

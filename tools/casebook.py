@@ -1,4 +1,5 @@
-"""Writes the casebook's pages in `docs/cases/` from the cases, so that they can't lag: `make reference`.
+"""Writes the casebook's pages in `docs/cases/` from the cases, so that they are always up to date: `make
+reference`.
 
 `--measure` records both versions of every case three times by turns first, compares the gain with what the
 diagnosis expected of the findings that are gone, and keeps the numbers in `docs/cases/measured.json`.

@@ -43,7 +43,7 @@ def _is_elf(content: bytes) -> bool:
 
 
 def needed(content: bytes) -> Version | None:
-    """The newest glibc whose symbols it needs; None if it needs none."""
+    """The newest glibc version whose symbols the file needs; None if it needs none."""
     versions = []
     for section in ELFFile(BytesIO(content)).iter_sections():
         if isinstance(section, GNUVerNeedSection):

@@ -1,9 +1,9 @@
-"""Records labelled programs, diagnoses each, and says how often the diagnosis was right.
+"""Records labelled programs, diagnoses each, and prints how often the diagnosis was right.
 
     .venv/bin/python tools/labelled.py fixtures/labelled/heldout fixtures/labelled/development
 
-A set is a folder with a `labels.toml` and small programs; docs/explanation/labelled-set.md
-says what stands in it.
+A set is a folder with a `labels.toml` and small programs; docs/explanation/labelled-set.md describes its
+contents.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def sets_in(folders: Sequence[Path]) -> dict[str, Path]:
 
 
 def outcomes_of(name: str, sources: Path, options: argparse.Namespace) -> list[Outcome]:
-    """Records and diagnoses a set's runs; then, if asked to, measures what their faults cost."""
+    """Records and diagnoses a set's runs; on request also measures the cost of their faults."""
     labels = labelled_score.read_labels(sources / "labels.toml")
     chosen = [label for label in labels if not options.only or label.name in options.only]
     keep = options.keep and options.keep / name

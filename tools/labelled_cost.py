@@ -1,6 +1,7 @@
-"""What a labelled fault costs: the faulty run against its clean twin, unrecorded, by turns on this machine.
+"""Measures the cost of a labelled fault: the faulty run and its clean twin run alternately on this machine,
+without a recording.
 
-docs/explanation/labelled-set.md says what the figures mean.
+docs/explanation/labelled-set.md explains the figures.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def _error_of_median(values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Cost:
-    """What was measured of one faulty run and its twin."""
+    """Measurements of one faulty run and its twin."""
 
     wall: Times
     cpu: Times
@@ -74,7 +75,7 @@ class Cost:
 
     @property
     def is_comparable(self) -> bool:
-        """Whether the twin can say what the fault costs: one that takes longer does other work."""
+        """Whether the twin can show what the fault costs: a twin that takes longer does other work."""
         return any(one.gain >= -one.noise for one in (self.wall, self.cpu))
 
     @property
@@ -110,7 +111,7 @@ def measured(faulty: Label, clean: Label, places: Places) -> Cost:
 
 
 def seconds_of(label: Label, places: Places) -> tuple[float, float]:
-    """Wall and CPU seconds of one run in a fresh folder; what prepares it does not count."""
+    """Wall and CPU seconds of one run in a fresh folder; its preparation is not measured."""
     with tempfile.TemporaryDirectory(prefix="labelled-") as name:
         folder = Path(name)
         command = redirected(label, command_of(label, places))

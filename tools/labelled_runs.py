@@ -29,12 +29,13 @@ COMPILERS = {
 INTERPRETERS = {".py": [sys.executable], ".sh": ["sh"], ".awk": ["awk", "-f"], ".pl": ["perl"]}
 # Open MPI refuses root and more ranks than cores unless told; both are harmless for a set of tiny programs.
 ENVIRONMENT = {"LC_ALL": "C", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-# What else a run inherits: little, for PYTHONUNBUFFERED, for one, is a fault of its own.
+# Other variables that a run inherits: only a few, because PYTHONUNBUFFERED, for example, is a fault by
+# itself.
 INHERITED = ("PATH", "HOME", "TMPDIR", "USER", "LD_LIBRARY_PATH")
 
 
 class Unrunnable(Exception):
-    """This machine lacks what a run needs; the run is skipped, and the reason shown."""
+    """This machine lacks something that a run needs; the run is skipped, and the reason is shown."""
 
 
 class Failed(Exception):
@@ -43,8 +44,7 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Places:
-    """One set's folders: its sources, what is built from them, where stores are kept (or None); and how it is
-    recorded."""
+    """One set's folders (sources, build results, stores or None), and how it is recorded."""
 
     sources: Path
     built: Path

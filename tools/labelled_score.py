@@ -1,4 +1,4 @@
-"""Labels of runs, what was found in them, and the shares that follow. labelled.py does the recording."""
+"""Labels of runs, the findings in them, and the resulting shares. labelled.py does the recording."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Label:
-    """One run of a labelled set: how it is made, and what is true of it."""
+    """One run of a labelled set: how it is made, and its true faults."""
 
     name: str
     kind: str
@@ -98,7 +98,7 @@ def read_labels(path: Path) -> list[Label]:
 
 
 class CostClass(enum.Enum):
-    """What a run's faults cost, measured against its clean twin (labelled_cost.py)."""
+    """Cost of a run's faults, measured against its clean twin (labelled_cost.py)."""
 
     WORTH = "1 % or more"
     """Must be a finding."""
@@ -110,7 +110,7 @@ class CostClass(enum.Enum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the diagnosis said of one run: (rule, severity) in its own order, or why there is none."""
+    """The diagnosis of one run: (rule, severity) in its own order, or the reason why there is none."""
 
     label: Label
     findings: Sequence[tuple[str, str]] = ()
@@ -149,7 +149,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Share:
-    """A share as its two counts, so that nobody has to trust a percentage of three runs."""
+    """A share as its two counts, because a percentage of three runs would be misleading."""
 
     part: int
     whole: int

@@ -53,7 +53,7 @@ def is_allowed(expression: str, allowed: list[str]) -> bool:
 
 
 def metadata() -> dict[str, Any]:
-    """What cargo knows of all crates. Raises CalledProcessError."""
+    """cargo's metadata of all crates. Raises CalledProcessError."""
     command = ["cargo", "metadata", "--locked", "--format-version", "1"]
     command += ["--filter-platform", "x86_64-unknown-linux-gnu"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
@@ -101,7 +101,7 @@ def rust_text(name: str) -> str:
 
 
 def bundled(known: Mapping[str, Any], *, with_texts: bool) -> Iterator[Part]:
-    """What is in the wheel and no crate."""
+    """Contents of the wheel that are no crates."""
     for one in known["bundled"]:
         texts = [rust_text(name) for name in one.get("rust", ())] if with_texts else []
         if with_texts and "zig" in one:

@@ -19,7 +19,7 @@ _CALLS = re.compile(
     r"(Error|Refused|Missing\w*|BadParameter|ProgressBar|CannotDraw|UnknownChart"
     r"|^Explanation|^_?unknown|^_?say\w*|^meant|^_*Finding|^_refuse\w*)$"
 )
-"""Calls whose texts users read."""
+"""Calls with texts that users read."""
 _NAMES = re.compile(
     r"(^|_)(message|hint|hints|follows|found|note|notes|why(_\w+)?|title|reason|reasons|otherwise|cure|cures|warning|warnings"
     r"|sentence|remark|remarks|problem|problems|elsewhere|advice|missing|doubts?)$",
@@ -214,13 +214,16 @@ def _numbered(text: str) -> str:
 
 
 def outside(folder: Path, known: Container[str]) -> dict[str, list[str]]:
-    """Wing -> its texts of three words and more that are not KNOWN: what may still be said in English."""
+    """Top-level package -> its texts of three words and more that are not KNOWN: texts that may still appear
+    in English. A command to type is no such text."""
     found: dict[str, list[str]] = {}
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(folder).parts
         if not {"cases", "simulation"} & set(parts):
             texts = _literals(ast.parse(path.read_text(encoding="utf-8")))
-            found.setdefault(parts[0], []).extend(text for text in texts if text not in known)
+            found.setdefault(parts[0], []).extend(
+                text for text in texts if text not in known and not text.startswith("iodock ")
+            )
     return found
 
 
@@ -266,7 +269,7 @@ def _is_plain(text: str) -> bool:
 
 
 def print_outside() -> None:
-    """`python tools/message_texts.py`: what is not translated, by wing."""
+    """`python tools/message_texts.py`: prints texts that are not translated, by top-level package."""
     import messages
 
     catalog = messages.read("ja")

@@ -1,7 +1,7 @@
-"""Brings the texts of the code into the catalogues under `src/iodock/locale/`, and compiles these.
+"""Updates the catalogues under `src/iodock/locale/` with the texts of the code, and compiles them.
 
-`make messages` updates every .po file, compiles it, and lists what is not translated; `make setup` and
-`make wheel` only compile. A .po file has no dates and no places, so that it changes only when a text does.
+`make messages` updates every .po file, compiles it, and lists what is not translated; `make setup` and `make
+wheel` only compile. A .po file has no dates and no places, so that it changes only when a text does.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def called(node: ast.Call) -> str:
 
 
 def cures() -> list[str]:
-    """What to do about each kind of loss: these texts stand in the Rust code."""
+    """The cure for each kind of loss: these texts are in the Rust code."""
     from iodock import _native
 
     return [cure for _, cure in _native.known_losses()]
@@ -159,13 +159,13 @@ def write(language: str, catalog: Catalog) -> None:
 
 
 def compile_catalogue(language: str) -> None:
-    """The .mo file that the program reads, beside the .po file. Fuzzy texts are left out."""
+    """The .mo file that the program reads, next to the .po file. Fuzzy texts are left out."""
     with po_file(language).with_suffix(".mo").open("wb") as file:
         write_mo(file, read(language))
 
 
 def untranslated(catalog: Catalog) -> list[Message]:
-    """Messages without a translation that somebody has looked at."""
+    """Messages without a checked translation."""
     return [message for message in catalog if message.id and (message.fuzzy or not all(forms(message)))]
 
 

@@ -1,4 +1,4 @@
-"""Writes `docs/reference/` from the code, so that it can't lag: `make reference`.
+"""Writes `docs/reference/` from the code, so that it is always up to date: `make reference`.
 
 `tests/project/test_reference.py` fails when a page differs from what this writes.
 """

@@ -1,6 +1,7 @@
-"""Checks what a release must be, and says each thing in one line: `make release-check`.
+"""Checks the requirements of a release, and prints one line for each: `make release-check`.
 
-Each check returns what is wrong, a line each. What could not be checked here is said, and is no success.
+Each check returns its problems, one line each. A check that can't run here is reported, and does not count as
+passed.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class NotChecked(Exception):
 
 
 def run(*command: str) -> list[str]:
-    """What a command says where it fails, its last lines."""
+    """The last lines that a command printed before it failed."""
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     except FileNotFoundError as error:
@@ -80,7 +81,7 @@ def versions() -> list[str]:
 
 
 def changelog() -> list[str]:
-    """What is new is short enough to be read, and says that it is out."""
+    """The changelog's new part is short, and states the release."""
     parts = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]
     heading, *lines = parts[0].splitlines()
     is_long = len(lines) >= LONGEST_CHANGELOG
@@ -96,7 +97,7 @@ def notes() -> list[str]:
 
 
 def languages() -> list[str]:
-    """Every text is translated, and says what the English one says."""
+    """Every text is translated, with the same facts as the English one."""
     return tests("tests/project/test_languages.py")
 
 

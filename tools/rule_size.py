@@ -46,7 +46,7 @@ class Size:
     constants: int
     """Numbers that are named in its module."""
     sql_lines: int
-    """Of its module and of what it uses of others."""
+    """Sizes of its module and of the parts of other modules that it uses."""
     longest_query: int
     """Lines, with the pieces it is put together from."""
     causes: int
@@ -55,7 +55,7 @@ class Size:
 
 @dataclass(slots=True)
 class _Piece:
-    """A constant or function of a module: its strings of SQL and what it names."""
+    """A constant or function of a module: its strings of SQL and the names that it uses."""
 
     module: str
     node: ast.AST
@@ -174,7 +174,7 @@ def _lines(node: Text) -> int:
 
 
 def _references(node: ast.AST, module: str) -> Iterator[str]:
-    """What NODE names, as `module.name`: of its own module, imported, or of an imported module."""
+    """Names used in NODE, as `module.name`: of its own module, imported, or of an imported module."""
     imported = _imported(module)
     for one in ast.walk(node):
         if isinstance(one, ast.Name):
@@ -239,7 +239,7 @@ def _put_together(name: str, above: frozenset[str]) -> int:
 
 
 def _calls(piece: _Piece) -> Iterator[tuple[ast.Call, str]]:
-    """Calls of functions that make SQL, and what they call."""
+    """Calls of functions that make SQL, and the functions that these call."""
     for node in ast.walk(piece.node):
         if isinstance(node, ast.Call):
             for made in _references(node.func, piece.module):
@@ -248,7 +248,7 @@ def _calls(piece: _Piece) -> Iterator[tuple[ast.Call, str]]:
 
 
 def _inside(string: Text, piece: _Piece, above: frozenset[str]) -> Iterator[int]:
-    """Lengths of what is put into a string: directly, or by a name of the function around it."""
+    """Lengths of values inserted into a string: directly, or by a name of the enclosing function."""
     local = {
         target.id: node.value
         for node in ast.walk(piece.node)

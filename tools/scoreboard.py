@@ -1,11 +1,11 @@
-"""Scores the rules against labelled logs of Darshan: what experts say is in each, and what is found.
+"""Scores the rules on labelled logs of Darshan: compares the findings with the experts' labels of each log.
 
     tools/scoreboard.py FOLDER [--format text|markdown] [--logs]
 
 FOLDER has `labels.json`, or folders with one: a log's name -> its `labels`, and under `peers` what other
 programs said of it (words of `AREAS`; null where nothing is stored). The log lies beside it: NAME.darshan or
-NAME.darshan-parser.txt. Each is imported into a temporary store, and diagnosed as `iodock diagnose` does.
-A label says that a pattern is *present*, not that it is worth changing, so a note counts as an answer.
+NAME.darshan-parser.txt. Each is imported into a temporary store, and diagnosed as `iodock diagnose` does. A
+label says that a pattern is *present*, not that it is worth changing, so a note counts as an answer.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def areas_of(labels: Iterable[str]) -> frozenset[str]:
 
 
 def score(pairs: Iterable[tuple[frozenset[str], frozenset[str]]]) -> Score:
-    """Of what is there and what was found, in each log."""
+    """Counts of labels and findings in each log."""
     known = list(pairs)
     return Score(
         sum(len(there & found) for there, found in known),
@@ -201,7 +201,7 @@ def _area_row(
 
 
 def log_rows(known: Sequence[Judged]) -> list[tuple[str, ...]]:
-    """A row for each log: what was missed and what was wrongly found."""
+    """A row for each log: missed labels and false findings."""
     return [
         (one.name, _listed(one.labels & one.found), _listed(one.labels - one.found),
          _listed(one.found - one.labels))

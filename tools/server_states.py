@@ -1,5 +1,5 @@
-"""Judges the classifier of servers' states by synthetic runs whose truth is known, and prints a table of
-what was so and what was said.
+"""Tests the classifier of servers' states on synthetic runs with known states, and prints a table of true and
+reported states.
 
     # The runs for judging, and 30 healthy days:
     PYTHONPATH=src .venv/bin/python tools/server_states.py
@@ -44,7 +44,7 @@ class Spell:
 
 @dataclass
 class Score:
-    """What was so, and what was said."""
+    """The true state and the reported state."""
 
     said: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Truth and verdict, in samples from the third after a change on."""
@@ -55,7 +55,7 @@ class Score:
     firsts: Counter[bool] = field(default_factory=Counter)
     """Of overloads and stalls that jobs began: whether the first one named is one of them."""
     nobody: Counter[bool] = field(default_factory=Counter)
-    """Of those that no job began: whether nobody was named."""
+    """Problems that no job caused: whether correctly no job was named."""
     alerts: int = 0
     wrong: list[str] = field(default_factory=list)
     misnamed: list[str] = field(default_factory=list)
@@ -73,7 +73,7 @@ class Score:
                 if at - known[1] < GRACE - 1:
                     continue
                 self.said[truth, verdicts[host].state] += 1
-                # What is so from the beginning is no change.
+                # A state that holds from the beginning is no change.
                 if at - known[1] == GRACE - 1 and known[1] > 0:
                     self._judge(Spell(episode, states, verdicts[host], truth, tick.culprits, at))
             for host in set(since) - set(tick.truth):
@@ -111,7 +111,7 @@ def share(counter: Counter[bool]) -> str:
 
 
 def matrix(score: Score) -> str:
-    """Rows are the truth, columns what was said; samples."""
+    """Rows are the true states, columns the reported ones; values are samples."""
     lines = [" | ".join(["true state", *STATES]), " | ".join(["---"] * (len(STATES) + 1))]
     for truth in STATES:
         cells = [str(score.said[truth, said]) for said in STATES]

@@ -1,4 +1,5 @@
-"""Lines of source by wing: what is built and shipped, without tests, cases and translations."""
+"""Counts the lines of source of each part of the project that is built and shipped, without tests, cases and
+translations."""
 
 from __future__ import annotations
 

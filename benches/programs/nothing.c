@@ -1,2 +1,2 @@
-/* Preloaded as an empty library: what loading any library into every process costs. */
+/* Preloaded as an empty library, to measure the cost of loading any library into every process. */
 int nothing_at_all;

@@ -1,5 +1,5 @@
-/* So many calls a second, half of them writes and half of them reads: paced RATE SECONDS; a RATE of 0 is as fast as can be.
- * Says how many it made. */
+/* Makes a given number of calls a second, half writes and half reads: paced RATE SECONDS; a RATE of 0 is
+ * as fast as possible. Prints the number of calls. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -39,6 +39,12 @@ class MergeSummary(TypedDict):
     ranks: tuple[int, int | None]
     clocks: list[tuple[str, int | None, int | None, int]]
 
+class SymbolizeSummary(TypedDict):
+    sites: int
+    functions: tuple[int, int]
+    lines: tuple[int, int]
+    unknown: list[tuple[str, str | None, str, int, bool]]
+
 class JobRow(TypedDict):
     job: str | None
     user_id: int | None
@@ -104,6 +110,7 @@ def import_logs(
     coverage_bytes: int | None = None,
     progress: Callable[[int, int | None, int], None] | None = None,
 ) -> ImportSummary: ...
+def symbolize(store: str | os.PathLike[str], folders: list[Path]) -> SymbolizeSummary: ...
 def darshan_job(path: str) -> JobRow: ...
 def is_darshan(log: str | os.PathLike[str]) -> bool: ...
 def finish_recording(

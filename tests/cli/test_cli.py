@@ -208,7 +208,7 @@ def test_hostile_names_survive_every_format(tmp_path: Path) -> None:
         (["show", "summary"], 2, ["Missing argument", "hint: iodock show summary --help"]),
         (["shw"], 2, ["no such command", "hint: did you mean show"]),
         (["query", "{store}", " "], 2, ["the query is empty", "hint: "]),
-        (["query", "{store}", "SELECT 1; SELECT 2"], 2, ["several statements", "one at a time"]),
+        (["query", "{store}", "SELECT 1; SELECT 2"], 2, ["several statements", "one query at a time"]),
         (["import", "-", "-"], 2, ["- is given twice"]),
         (["query", "{store}", "SELEC 1"], 1, ["hint: tables: events"]),
         (["query", "{store}", "SELECT nothing FROM events"], 1, ["nothing"]),
@@ -361,7 +361,7 @@ def test_columns_of_a_query_keep_their_names(imported: Path) -> None:
     assert shown.splitlines()[1].split() == ["my_calls", "dur"]
 
 
-def test_columns_of_one_name_are_told_apart(imported: Path) -> None:
+def test_columns_with_equal_names_are_distinguished(imported: Path) -> None:
     shown = good("query", imported, "SELECT 1 AS n, 2 AS n_2, 3 AS n, 4 AS n")
     assert shown.splitlines()[1].split() == ["n", "n_2", "n_3", "n_4"]
 
@@ -417,7 +417,7 @@ def test_a_report_replaces_an_earlier_one_but_no_other_file(imported: Path, tmp_
     page.write_text("<html>mine</html>")
     refused = iodock("report", imported, cwd=tmp_path)
     assert refused.returncode == 1 and refused.stdout == ""
-    assert "run.html: exists already and is not an iodock report" in refused.stderr
+    assert "run.html: exists and is not an iodock report" in refused.stderr
     assert "hint: take another name" in refused.stderr
     assert iodock("report", imported, "--force", cwd=tmp_path).returncode == 1
     assert page.read_text() == "<html>mine</html>"

@@ -42,7 +42,7 @@ MEANT = [
     (["show", "summary", "STORE", "--format", "jsn"], "of --format: jsn", "did you mean json", 2),
     (["diff", "STORE", "STORE", "--by", "patern"], "of --by: patern", "did you mean pattern", 2),
     (["diff", "STORE", "STORE", "--per", "fils"], "--per fils: not a unit", "did you mean files", 2),
-    (["diff", "STORE"], "there is one store", "iodock diff BEFORE AFTER", 2),
+    (["diff", "STORE"], "there is only one store", "iodock diff BEFORE AFTER", 2),
     (["report", "STORE", "--lang", "jp"], "of --lang: jp", "choose one of en, ja", 2),
     (["show", "summary", "STORE", "--formt", "csv"], "no such option: --formt", "did you mean --format", 2),
     (["show", "files", "STORE", "--by", "pattern"], "no such option: --by", "iodock show summary has it", 2),

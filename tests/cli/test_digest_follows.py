@@ -34,7 +34,7 @@ def check_up(folder: Path, settings: str | None, **variables: str) -> str:
     return " ".join(ended.stderr.split())
 
 
-def test_in_a_job_with_a_digest_volume_is_told_once(tmp_path: Path) -> None:
+def test_volume_is_shown_once_in_a_job_with_a_digest(tmp_path: Path) -> None:
     said = check_up(tmp_path, PORTAL, SLURM_JOB_ID="4711", LC_ALL="C.UTF-8")
     assert "I/O calls:" not in said and "MiB read" not in said
     assert "in calls on files" in said

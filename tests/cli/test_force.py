@@ -169,7 +169,7 @@ def test_cases_are_replaced_only_if_all_is_own(place: Path) -> None:
     assert (place / "cases" / "ours" / "before.iodock" / "notes.txt").read_text() == "mine"
 
 
-def test_check_ups_begin_anew_only_over_their_own_file(tmp_path: Path) -> None:
+def test_check_ups_only_overwrite_their_own_file(tmp_path: Path) -> None:
     plan = Plan("/scratch", "S", 3, 1, 1, "now", [])
     path = tmp_path / "kept"
     for mine in ("mine\n", json.dumps({"format": "another"}) + "\n", ""):

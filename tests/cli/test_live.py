@@ -174,7 +174,7 @@ def test_without_a_terminal_the_program_runs(tmp_path: Path) -> None:
 
 @pytest.mark.whole
 @live
-def test_another_terminal_watches_and_one_that_ends_is_told(tmp_path: Path) -> None:
+def test_live_view_in_another_terminal_reports_the_end(tmp_path: Path) -> None:
     line = recorded(tmp_path, "-q", seconds=12)
     with subprocess.Popen(["sh", "-c", line], cwd=tmp_path, start_new_session=True) as recorder:
         wait_until((tmp_path / "run.iodock" / "journal" / "main.calls").exists)

@@ -46,7 +46,7 @@ def test_answers_and_errors_pass_through() -> None:
         asked.others(0, 1)
 
 
-def test_who_does_not_answer_is_given_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_without_an_answer_is_given_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "LONGEST_S", 0.05)
     may = threading.Event()
     slow = Slow(may)

@@ -70,7 +70,7 @@ def test_the_bundle_has_the_servers(place: Path, tmp_path: Path) -> None:
     assert '"mds01"' in member(tmp_path / "b.tar.gz", "report.html")
 
 
-def test_an_anonymous_bundle_asks_nobody(place: Path, tmp_path: Path) -> None:
+def test_an_anonymous_bundle_queries_no_server(place: Path, tmp_path: Path) -> None:
     """Answers contain names of servers, jobs and users."""
     options = ("--settings", place / "site.toml", "--quiet", "--anonymous")
     printed("bundle", place / "run.iodock", "-o", tmp_path / "b.tar.gz", *options)

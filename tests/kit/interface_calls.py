@@ -13,9 +13,10 @@ from made_store import without_checksums
 WRITE, WRITE_ALL = "MPI_File_write_at", "MPI_File_write_at_all"
 
 
-def with_calls_of_mpi_io(store: Path, call: str) -> Path:
-    """The store as if each transfer had been made in a CALL of its own. Of a collective call each task makes
-    one for each transfer, whoever moves the bytes."""
+def with_calls_of_mpi_io(store: Path, call: str, more_ns: int = 0, offset_bytes: int | None = None) -> Path:
+    """The store as if each transfer had been made in a CALL of its own, which took MORE_NS beyond it. Of a
+    collective call each task makes one for each transfer, whoever moves the bytes. OFFSET_BYTES: of each
+    call; None where the view leaves places out."""
     (path,) = (store / "events").glob("*.parquet")
     events = pq.read_table(path)
     utids = pq.read_table(store / "processes.parquet").column("utid").to_pylist()
@@ -27,7 +28,8 @@ def with_calls_of_mpi_io(store: Path, call: str) -> Path:
         ids.append(len(rows))
         others = [utid for utid in utids if utid != event["utid"]] if is_collective else []
         for utid in (event["utid"], *others):
-            rows.append((len(rows), utid, is_collective, event))
+            longer = event | {"dur": event["dur"] + more_ns, "offset_bytes": offset_bytes}
+            rows.append((len(rows), utid, is_collective, longer))
     _write(store, ids, {"interface_calls": _table(call, rows)})
     return store
 
@@ -98,5 +100,6 @@ def _table(
             "dur": pa.array([row[3]["dur"] for row in rows], pa.int64()),
             "result": pa.array([0] * len(rows), pa.int64()),
             "requested_bytes": pa.array([row[3]["bytes"] for row in rows], pa.int64()),
+            "offset_bytes": pa.array([row[3]["offset_bytes"] for row in rows], pa.int64()),
         }
     )

@@ -126,7 +126,7 @@ MADE_UP = (
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_names_that_nobody_gave_stay(name: str) -> None:
+def test_anonymous_bundles_keep_generated_names(name: str) -> None:
     assert Anonymiser().path(name) == name
 
 

@@ -166,7 +166,7 @@ def test_pages_in_both_languages(code: str) -> None:
         assert case.name in page and "{" not in page
 
 
-def test_an_effect_is_told_honestly() -> None:
+def test_measured_effects_are_reported_even_if_unexpected() -> None:
     text = language_in("en")
     inside = Effect(2.0, 1.0, 0.5, 1.5, ())
     assert inside.is_inside and inside.gain_seconds == 1.0

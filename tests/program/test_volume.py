@@ -79,7 +79,7 @@ def test_children_are_counted_and_the_status_is_passed_on(tmp_path: Path) -> Non
     assert found.io.wchar >= 2_000_000
 
 
-def test_death_by_a_signal_is_told() -> None:
+def test_death_by_a_signal_is_reported() -> None:
     assert run(["sh", "-c", "kill -9 $$"]).exit_signal == 9
 
 
@@ -231,7 +231,7 @@ def test_an_expected_volume_is_a_size_above_0(size: str, capfd: pytest.CaptureFi
     assert size in shown.err and "bug" not in shown.err and not shown.out
 
 
-def test_nothing_runs_whose_answer_could_not_be_written(
+def test_unwritable_output_is_refused_before_the_run(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command(["volume", "-o", str(tmp_path / "none" / "x"), "--", "echo", "ran"]) == 1
@@ -274,7 +274,7 @@ def test_what_pipes_and_null_may_hold_is_not_compared_with_files(tmp_path: Path)
     assert "not compared" in told.text
 
 
-def test_reading_again_is_told_although_a_pipe_takes_the_output(tmp_path: Path) -> None:
+def test_repeated_reads_are_reported_if_output_goes_to_a_pipe(tmp_path: Path) -> None:
     """Only the data read from the pipe are uncertain, and there are none."""
     target = tmp_path / "data"
     target.write_bytes(b"x" * 1_000_000)

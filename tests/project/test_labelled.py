@@ -144,7 +144,7 @@ def test_a_row_says_what_was_missed_and_what_was_false() -> None:
     assert row == cells
 
 
-def test_a_fault_told_as_a_note_is_missed_and_counted_apart() -> None:
+def test_a_fault_reported_as_a_note_counts_as_missed() -> None:
     noted = fault("seek-storm", ("seek-storm", "note"))
     assert (noted.missed, noted.noted) == (["seek-storm"], ["seek-storm"])
     assert fault("seek-storm", ("stat-storm", "note")).noted == []

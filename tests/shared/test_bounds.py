@@ -190,10 +190,10 @@ def test_xz_that_needs_much_memory_is_refused(tmp_path: Path) -> None:
         ("[" * 102 + "]" * 102, "nested too deeply"),
         ('{"a":' * 5000 + "1" + "}" * 5000, "nested too deeply"),
         ("[" + "[]," * 3_000_000 + "1]", "more than 3,000,000 values"),
-        ("[1" + "0" * 5000 + "]", "is no JSON"),
-        ('{"a": \x00}', "is no JSON"),
-        ("", "is no JSON"),
-        (b"\xff\xfe\xff", "is no JSON"),
+        ("[1" + "0" * 5000 + "]", "is not JSON"),
+        ('{"a": \x00}', "is not JSON"),
+        ("", "is not JSON"),
+        (b"\xff\xfe\xff", "is not JSON"),
     ],
 )
 def test_json_beyond_bounds_is_an_error(document: str | bytes, said: str) -> None:

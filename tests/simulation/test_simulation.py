@@ -107,7 +107,7 @@ def test_an_idle_entry_goes_when_a_new_id_comes() -> None:
     assert alone.target.expired == 1
 
 
-def test_who_has_an_entry_does_not_make_the_server_sweep() -> None:
+def test_known_jobs_do_not_trigger_a_sweep_of_the_server() -> None:
     alone = Alone()
     alone.works("a", 0, 10)
     alone.works("b", 0, 10)
@@ -144,7 +144,7 @@ def test_the_interval_is_what_the_administrator_says(cleanup_s: int, left: list[
     assert alone.ids == left
 
 
-def test_after_a_clear_who_works_on_comes_back_with_the_next_operation() -> None:
+def test_active_jobs_reappear_after_a_clear() -> None:
     alone = Alone()
     alone.works("gone", 0, 1)
     stream = Stream(next(iter(alone.streams.values())).job, "busy", alone.target)
@@ -304,7 +304,7 @@ def test_failover_moves_targets_with_empty_counters() -> None:
     )
 
 
-def test_a_reboot_begins_all_counters_anew() -> None:
+def test_a_reboot_resets_all_counters() -> None:
     centre = Centre(named("reboot"))
     centre.advance(10 * MINUTE + 1)
     server = centre.servers[0]

@@ -175,7 +175,7 @@ def test_only_a_simulations_folder_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_nobody_reads_half_of_a_file(tmp_path: Path) -> None:
+def test_files_are_replaced_atomically(tmp_path: Path) -> None:
     tree = played(tmp_path / "centre", "healthy", 300)
     path = tree.root / "mds01/proc/fs/lustre/mdt/lfs-MDT0000/job_stats"
     ended = threading.Event()
@@ -286,7 +286,7 @@ def test_the_verb_refuses(tmp_path: Path, words: tuple[str, ...], said: str) -> 
 
 
 @pytest.mark.whole
-def test_play_follows_the_clock_and_ends_when_told(tmp_path: Path) -> None:
+def test_play_follows_the_clock_and_ends_on_request(tmp_path: Path) -> None:
     tree = Tree(tmp_path / "t", Centre(in_release(named("idle"), "2.15")))
     reading, writing = os.pipe()
     seen: list[int] = []

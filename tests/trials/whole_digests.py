@@ -220,7 +220,7 @@ def kinds(site: Site, total: int) -> dict[str, tuple[str, tuple[str, ...], str]]
     }
 
 
-def test_each_kind_is_told_exactly_and_left_as_it_was(site: Site) -> None:
+def test_each_kind_is_counted_exactly_and_unchanged(site: Site) -> None:
     """27 jobs that read 40 MB. The I/O of the shell, srun and scancel is known from the same jobs without
     reading."""
     with site.patient():
@@ -282,7 +282,7 @@ def test_jobs_are_not_held_up(site: Site) -> None:
     assert load > cores or (median < 0.2 and longest < 0.6 and told == 24)
 
 
-def test_of_a_requeued_job_the_last_run_is_told(site: Site) -> None:
+def test_digest_covers_the_last_run_of_a_requeued_job(site: Site) -> None:
     site.ask_for(site.portal, "LIMIT_S=15", "SHORT_S=0")
     script = f"""
         {site.known} {2 * MB} 0 - 1 $(( ${{SLURM_RESTART_COUNT:-0}} ? 25 : 10 )) 1000
@@ -298,7 +298,7 @@ def test_of_a_requeued_job_the_last_run_is_told(site: Site) -> None:
     print(output)
     assert state == "COMPLETED 0:0"
     assert "iodock: run 2, exactly, on n" in output and read_of(output) == pytest.approx(50 * MB, rel=0.01)
-    assert f"\niodock: Job {job} (ocean) of root" in output and "started this job again" in output
+    assert f"\niodock: Job {job} (ocean) of root" in output and "restarted this job" in output
     # The earlier run ended half a minute before and read 20 MB.
     sampled = re.search(r"Processes: read at least ([0-9.]+) MiB", output)
     assert sampled and 0 < float(sampled[1]) * _UNITS["MiB"] < 1.01 * read_of(output)

@@ -149,7 +149,7 @@ def test_a_job_that_a_person_suspended_again_stays_so(
     site.responder.close()
 
 
-def test_a_job_that_ended_meanwhile_is_left(
+def test_a_job_that_has_ended_is_left_alone(
     tmp_path: Path, submitted: Callable[..., str], desk: SchedulerDesk
 ) -> None:
     job = submitted()

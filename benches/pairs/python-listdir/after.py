@@ -1,4 +1,4 @@
-"""Brightness of all frames: the folder is listed again when what was there is done."""
+"""Brightness of all frames: the folder is listed again after the known frames are done."""
 
 import os
 

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn only_changes_are_told() {
+    fn only_changes_are_reported() {
         let mut changes = Changes::default();
         let mut of = |texts: &[&str]| changes.of(texts.iter().map(|text| text.to_string()).collect());
         assert_eq!(of(&["a", "ended: 3"]), ["a", "ended: 3"]);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_sources_met_is_told_once() {
+    fn a_problem_of_two_sources_is_reported_once() {
         let one = || round(vec![("/sys/kernel/debug".into(), "Permission denied".into())]);
         assert_eq!(notes(&[one(), one()]).len(), 1);
     }

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_nobody_is_always_listed() {
+    fn load_without_an_owner_is_always_listed() {
         let mut all = entries(3, &mut Names::default());
         all[1].owner = Owner::default();
         let mut ranking = Ranking::new(0);

@@ -118,7 +118,7 @@ fn hostile_ids_stay_in_their_labels() {
 }
 
 #[test]
-fn a_file_that_never_answers_hangs_nobody() {
+fn a_file_that_never_answers_does_not_hang_the_agent() {
     let tree = Tree::new("hung");
     tree.fixture("proc/fs/lustre/obdfilter/lfs-OST0000/job_stats", "lustre-2.12-obdfilter.job_stats");
     fifo(&tree, "proc/fs/lustre/obdfilter/lfs-OST0001/job_stats");
@@ -179,7 +179,7 @@ fn nfs_counters_count_once() {
 }
 
 #[test]
-fn wrong_arguments_are_told() {
+fn wrong_arguments_give_an_error() {
     let run = |arguments: &[&str]| {
         Command::new(env!("CARGO_BIN_EXE_iodock-agent")).args(arguments).output().expect("runs")
     };
@@ -194,7 +194,7 @@ fn wrong_arguments_are_told() {
 }
 
 #[test]
-fn a_moosefs_mount_is_told_with_what_waits() {
+fn a_moosefs_mount_is_reported_with_waiting_requests() {
     let tree = Tree::new("moosefs");
     let mount = "45 27 0:39 / /mnt/job_5 rw,relatime - fuse mfs\\04310.77.0.1:9421 rw,user_id=0\n";
     let bind = "46 27 0:39 / /srv/again rw,relatime - fuse mfs\\04310.77.0.1:9421 rw,user_id=0\n";
@@ -209,7 +209,7 @@ fn a_moosefs_mount_is_told_with_what_waits() {
 }
 
 #[test]
-fn a_moosefs_master_that_does_not_answer_is_told_with_its_process() {
+fn an_unresponsive_moosefs_master_is_reported_with_its_process() {
     let tree = Tree::new("moosefs-master");
     // A reserved address (RFC 5737) from which nothing answers. The agent waits no longer than its limit.
     let sockets =

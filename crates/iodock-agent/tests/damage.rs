@@ -67,7 +67,7 @@ fn a_damaged_counter_loses_itself_only() {
 }
 
 #[test]
-fn a_lost_job_line_gives_its_counters_to_nobody() {
+fn counters_of_a_lost_job_line_belong_to_no_job() {
     for damaged in ["jjjjjjjj", "- job_xd: 7", "- job_id:", "- job_id:  \"unended"] {
         let mut lines = job_lines();
         // The tenth job's.
@@ -139,7 +139,7 @@ fn a_junk_line_costs_no_table() {
 }
 
 #[test]
-fn a_damaged_mount_gives_its_counters_to_nobody() {
+fn counters_of_a_damaged_mount_belong_to_no_job() {
     let mount =
         |device: &str| format!("device {device} with fstype nfs4 statvers=1.1\n\tbytes: 1 2 3 4 5 6 7 8\n");
     let text = mount("srv:/a mounted on /a") + &mount("srv:/b m?unted on /b");

@@ -57,7 +57,7 @@ fn rounds(collector: &Collector, more: usize) {
 }
 
 #[test]
-fn names_of_all_schedulers_are_told_once() {
+fn job_names_of_all_schedulers_are_sent_once() {
     let tree = tree("names");
     process(&tree, 10, STEP, b"SLURM_JOB_ID=7\0SLURM_JOB_NAME=ocean run\0");
     process(&tree, 11, STEP, b"SLURM_JOB_ID=7\0SLURM_JOB_NAME=another\0");
@@ -80,7 +80,7 @@ fn names_of_all_schedulers_are_told_once() {
 }
 
 #[test]
-fn a_collector_that_misses_something_is_told_again() {
+fn a_collector_that_missed_names_gets_them_again() {
     let tree = tree("names-again");
     process(&tree, 10, STEP, b"SLURM_JOB_ID=7\0SLURM_JOB_NAME=ocean\0");
     let collector = Collector::start(Conduct::Keep);

@@ -68,7 +68,7 @@ fn one(kind: &str, target: &str, count: u64) -> (String, String, u64) {
 }
 
 #[test]
-fn a_line_is_told_once_also_by_the_next_agent() {
+fn a_log_line_is_sent_once_even_after_a_restart() {
     let site = Site::new("log-once");
     site.add("var/log/messages", "Nov 22 08:00:01 oss1 kernel: I/O error, dev sdold, sector 5\n");
     let agent = site.start(&[]);
@@ -188,7 +188,7 @@ fn the_journal_is_asked_from_its_cursor_on_and_may_die_or_hang() {
 }
 
 #[test]
-fn states_that_change_are_told_once_and_a_log_that_is_a_pipe_stops_nobody() {
+fn state_changes_are_sent_once_and_a_piped_log_does_not_block() {
     let site = Site::new("log-states");
     fifo(&site.tree, "var/log/other");
     site.tree.write("proc/mdstat", "md0 : active raid1 sdb[1] sda[0]\n      5 blocks [2/2] [UU]\n\n");

@@ -175,7 +175,7 @@ fn sums_over_live_processes_are_gauges() {
 }
 
 #[test]
-fn a_process_that_ends_meanwhile_is_left_out() {
+fn a_process_that_ends_during_the_reading_is_left_out() {
     let tree = Tree::new("gone");
     process(&tree, 10, "0::/slurm/job_7/step\n", "", 5);
     process(&tree, 11, "0::/slurm/job_7/step\n", "", 9);

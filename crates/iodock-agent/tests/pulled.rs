@@ -96,7 +96,7 @@ fn what_is_not_acknowledged_is_given_again() {
 }
 
 #[test]
-fn an_agent_that_was_killed_gives_all_that_nobody_has() {
+fn a_killed_agent_still_delivers_all_unsent_batches() {
     let site = pulled("pulled-killed");
     let mut known = 0;
     for life in 1..=5 {
@@ -141,7 +141,7 @@ fn what_is_refused_is_set_aside_and_only_what_was_given() {
 }
 
 #[test]
-fn who_trusts_everybody_on_the_machine_is_told() {
+fn warns_when_the_spool_is_open_to_all_users() {
     let note = "--listen-token-file FILE keeps others out";
     let site = pulled("pulled-open");
     let open = site.start();
@@ -256,7 +256,7 @@ fn only_a_certificate_of_the_authority_opens() {
 }
 
 #[test]
-fn beyond_the_loopback_interface_it_must_be_known_who_asks() {
+fn addresses_beyond_loopback_require_authentication() {
     let refused = |site: Site, why: &str| {
         let said = site.ends();
         assert!(said.contains("error: --listen") && said.contains("hint: ") && said.contains(why), "{said}");

@@ -134,7 +134,7 @@ fn a_collector_that_misses_something_gets_all_once() {
 }
 
 #[test]
-fn a_wrong_token_is_told_once_and_the_right_one_is_read_again() {
+fn a_wrong_token_is_reported_once_and_read_again() {
     let collector = Collector::start(Conduct::Status(401, String::new()));
     let site = Site::new("push-token", &collector.url());
     let token = site.file("token", "secret-word", 0o600);

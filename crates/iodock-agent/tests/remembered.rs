@@ -90,7 +90,7 @@ fn an_environment_is_read_once() {
 }
 
 #[test]
-fn another_program_is_asked_anew() {
+fn another_program_is_queried_again() {
     let process = Process::new("remembered-program");
     set(&process.tree, "environ", "PJM_JOBID=8\0");
     set(&process.tree, "stat", &stat(8192, 'S'));
@@ -99,7 +99,7 @@ fn another_program_is_asked_anew() {
 }
 
 #[test]
-fn what_has_ended_and_nobody_waited_for_belongs_to_its_job() {
+fn unreaped_processes_belong_to_their_job() {
     let process = Process::new("remembered-zombie");
     set(&process.tree, "environ", "");
     set(&process.tree, "stat", &stat(0, 'Z'));

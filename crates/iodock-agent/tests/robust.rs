@@ -16,7 +16,7 @@ fn notes(output: &Output) -> String {
 }
 
 #[test]
-fn files_that_are_damaged_all_over_are_told() {
+fn heavily_damaged_files_are_reported() {
     let tree = Tree::new("damaged");
     tree.write("proc/diskstats", "junk\n");
     tree.write("proc/self/mountstats", "device srv:/x mou?ted on /x with fstype nfs4\n");
@@ -33,7 +33,7 @@ fn files_that_are_damaged_all_over_are_told() {
 }
 
 #[test]
-fn what_belongs_to_nobody_is_shown_with_no_jobs() {
+fn load_without_an_owner_is_shown_without_jobs() {
     let tree = Tree::new("nobody");
     tree.write("proc/diskstats", DISK);
     let text = tree.samples(&["--jobs", "0"]);
@@ -67,7 +67,7 @@ fn numbers_that_overflow_are_unreadable() {
 
 /// A loop of links is an error for root, too.
 #[test]
-fn what_is_refused_is_told_once() {
+fn refusals_are_reported_once() {
     let tree = Tree::new("refused");
     fs::create_dir_all(tree.0.join("sys/kernel/debug")).expect("a folder");
     symlink("lustre", tree.0.join("sys/kernel/debug/lustre")).expect("a link");
@@ -117,7 +117,7 @@ fn broken_outputs_cost_nothing_else() {
 }
 
 #[test]
-fn a_host_name_that_never_answers_hangs_nobody() {
+fn an_unresolvable_host_name_does_not_hang_the_agent() {
     let tree = Tree::new("host");
     fifo(&tree, "proc/sys/kernel/hostname");
     tree.write("proc/diskstats", DISK);
@@ -126,7 +126,7 @@ fn a_host_name_that_never_answers_hangs_nobody() {
 }
 
 #[test]
-fn a_root_that_is_not_there_is_told() {
+fn a_missing_root_gives_an_error() {
     let run = |root: &[u8]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_iodock-agent"));
         command.args(["once", "--root"]).arg(OsStr::from_bytes(root)).output().expect("runs")

@@ -100,7 +100,7 @@ fn other_questions_are_refused() {
 }
 
 #[test]
-fn who_connects_and_says_nothing_keeps_nobody_out() {
+fn silent_connections_do_not_block_others() {
     let tree = Tree::new("serving-silent");
     let agent = Agent::start(&tree, &[]);
     let silent: Vec<TcpStream> = (0..100).map(|_| agent.connect()).collect();
@@ -110,7 +110,7 @@ fn who_connects_and_says_nothing_keeps_nobody_out() {
 
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
-fn hundreds_of_slow_senders_keep_nobody_out() {
+fn hundreds_of_slow_senders_do_not_block_others() {
     let tree = Tree::new("serving-slow");
     let agent = Agent::start(&tree, &[]);
     let begins: [&[u8]; 4] = [
@@ -154,7 +154,7 @@ fn a_source_that_hangs_does_so_once() {
 }
 
 #[test]
-fn nobody_else_can_ask() {
+fn only_authenticated_collectors_can_pull() {
     for address in ["0.0.0.0:0", "192.0.2.1:0", "[::]:0", "localhost"] {
         let output = Command::new(env!("CARGO_BIN_EXE_iodock-agent"))
             .args(["run", "--listen", address])

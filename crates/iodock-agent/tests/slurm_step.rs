@@ -122,7 +122,7 @@ fn damage_costs_itself_and_is_set_aside() {
 }
 
 #[test]
-fn what_is_no_record_hangs_nobody_and_is_named() {
+fn invalid_records_are_named_and_do_not_hang_the_agent() {
     let tree = tree("steps-hostile");
     put(&tree, "9.0.5.step", &record("9", "0", 5, 100));
     put(&tree, "note.txt", "not a record's name");
@@ -187,7 +187,7 @@ fn what_a_steps_daemon_has_waited_for_is_its_steps() {
 }
 
 #[test]
-fn steps_are_told_apart_for_the_collector_only() {
+fn steps_are_listed_separately_only_for_the_collector() {
     let tree = tree("steps-apart");
     process(&tree, 12, "head", 1000, "head", "SLURM_JOB_ID=7\0SLURM_STEP_ID=0\0", 20);
     process(&tree, 13, "head", 1000, "head", "SLURM_JOB_ID=7\0", 300);

@@ -56,7 +56,7 @@ fn rounds_are_kept_the_first_one_full_and_then_what_changed() {
 }
 
 #[test]
-fn a_round_of_the_interval_is_the_answer_to_those_who_ask() {
+fn pulls_get_the_round_of_the_interval() {
     let tree = Tree::new("spool-metrics");
     let (spool, path) = spool_of(&tree);
     write_opens(&tree, 1);
@@ -239,7 +239,7 @@ fn one_agent_has_it() {
 }
 
 #[test]
-fn a_spool_that_somebody_removes_is_made_again() {
+fn a_removed_spool_is_created_again() {
     let tree = Tree::new("spool-removed");
     let (spool, path) = spool_of(&tree);
     let agent = Agent::start(&tree, &["--spool", &path, "--interval", "0.1"]);

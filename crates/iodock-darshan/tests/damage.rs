@@ -199,7 +199,7 @@ fn a_longer_header_is_passed() {
 }
 
 #[test]
-fn what_is_no_log_is_said() {
+fn files_that_are_no_log_give_an_error() {
     let fault = |bytes: &[u8]| read(bytes).expect_err("it is no log");
     assert!(matches!(fault(b""), Fault::Empty));
     assert!(matches!(fault(b"3.41"), Fault::NotDarshan));

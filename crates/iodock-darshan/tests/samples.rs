@@ -92,7 +92,7 @@ fn bzip2_of_darshan_itself_holds_the_same() {
 }
 
 #[test]
-fn both_byte_orders_are_told() {
+fn both_byte_orders_are_recognised() {
     let order = |name: &str| match read(&sample(name)).expect("a whole log").written {
         Written::Binary { order, .. } => order,
         Written::Text => panic!("it is binary"),
@@ -158,7 +158,7 @@ fn a_job_without_files_is_whole() {
 }
 
 #[test]
-fn logs_and_texts_are_told_from_other_files() {
+fn logs_and_texts_are_distinguished_from_other_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     let place = std::env::temp_dir().join(format!("iodock-darshan-known-{}", std::process::id()));
     std::fs::create_dir_all(&place).expect("a folder");

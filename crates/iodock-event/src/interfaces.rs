@@ -34,6 +34,8 @@ const HDF5: &str = "HDF5";
 const HDF5_LAYER: u8 = 2;
 const NETCDF: &str = "NetCDF";
 const NETCDF_LAYER: u8 = 1;
+const PNETCDF: &str = "PnetCDF";
+const PNETCDF_LAYER: u8 = 2;
 
 const fn call(name: &'static str, is_collective: bool, direction: Direction) -> InterfaceSpec {
     let effect = InterfaceEffect::Nothing;
@@ -113,16 +115,82 @@ macro_rules! of_each_type {
     };
 }
 
+const fn pnetcdf(
+    name: &'static str,
+    is_collective: bool,
+    direction: Direction,
+    effect: InterfaceEffect,
+) -> InterfaceSpec {
+    InterfaceSpec { name, interface: PNETCDF, is_collective, direction, effect, layer: PNETCDF_LAYER }
+}
+
+const fn pnetcdf_read(name: &'static str) -> InterfaceSpec {
+    pnetcdf(name, false, Direction::Read, InterfaceEffect::Nothing)
+}
+
+const fn pnetcdf_write(name: &'static str) -> InterfaceSpec {
+    pnetcdf(name, false, Direction::Write, InterfaceEffect::Nothing)
+}
+
+const fn pnetcdf_read_all(name: &'static str) -> InterfaceSpec {
+    pnetcdf(name, true, Direction::Read, InterfaceEffect::Nothing)
+}
+
+const fn pnetcdf_write_all(name: &'static str) -> InterfaceSpec {
+    pnetcdf(name, true, Direction::Write, InterfaceEffect::Nothing)
+}
+
+const fn pnetcdf_other(name: &'static str, is_collective: bool, effect: InterfaceEffect) -> InterfaceSpec {
+    pnetcdf(name, is_collective, Direction::Neither, effect)
+}
+
+/// A call for each shape and type, as `EACH_TYPE_OF_PNETCDF` of `interfaces/layers.h` has them.
+macro_rules! of_each_shape {
+    ($call:ident, $suffix:literal, $name:literal, $($shape:literal),+) => {
+        of_each_shape!(@ $call, $suffix, [$(concat!($name, $shape)),+], [])
+    };
+    (@ $call:ident, $suffix:literal, [], [$($made:expr),*]) => { &[$($made),*] };
+    (@ $call:ident, $suffix:literal, [$name:expr $(, $rest:expr)*], [$($made:expr),*]) => {
+        of_each_shape!(@ $call, $suffix, [$($rest),*], [
+            $($made,)* $call(concat!($name, $suffix)), $call(concat!($name, "_text", $suffix)),
+            $call(concat!($name, "_schar", $suffix)), $call(concat!($name, "_uchar", $suffix)),
+            $call(concat!($name, "_short", $suffix)), $call(concat!($name, "_ushort", $suffix)),
+            $call(concat!($name, "_int", $suffix)), $call(concat!($name, "_uint", $suffix)),
+            $call(concat!($name, "_long", $suffix)), $call(concat!($name, "_longlong", $suffix)),
+            $call(concat!($name, "_ulonglong", $suffix)), $call(concat!($name, "_float", $suffix)),
+            $call(concat!($name, "_double", $suffix))
+        ])
+    };
+}
+
 /// In the order of their numbers (`interfaces/calls.h` and `interfaces/layers.h` of iodock-preload).
 pub static INTERFACE_CALLS: [InterfaceSpec; count(&PARTS)] = joined(&PARTS);
 
-const PARTS: [&[InterfaceSpec]; 6] = [
+const PARTS: [&[InterfaceSpec]; 19] = [
     &CALLS_OF_MPI_IO_AND_HDF5,
     &CALLS_OF_NETCDF,
     of_each_type!(netcdf_read, "nc_get_var", "nc_get_var1", "nc_get_vara", "nc_get_vars", "nc_get_varm"),
     of_each_type!(netcdf_write, "nc_put_var", "nc_put_var1", "nc_put_vara", "nc_put_vars", "nc_put_varm"),
     of_each_type!(netcdf_read, "nc_get_att"),
     of_each_type!(netcdf_write, "nc_put_att"),
+    &CALLS_OF_PNETCDF,
+    of_each_shape!(pnetcdf_read, "", "ncmpi_get_var", "", "1", "a", "s", "m", "n"),
+    of_each_shape!(pnetcdf_read_all, "_all", "ncmpi_get_var", "", "1", "a", "s", "m", "n"),
+    of_each_shape!(pnetcdf_write, "", "ncmpi_put_var", "", "1", "a", "s", "m", "n"),
+    of_each_shape!(pnetcdf_write_all, "_all", "ncmpi_put_var", "", "1", "a", "s", "m", "n"),
+    of_each_shape!(pnetcdf_read, "", "ncmpi_iget_var", "", "1", "a", "s", "m", "n"),
+    of_each_shape!(pnetcdf_write, "", "ncmpi_iput_var", "", "1", "a", "s", "m", "n"),
+    of_each_shape!(pnetcdf_write, "", "ncmpi_bput_var", "", "1", "a", "s", "m", "n"),
+    of_each_shape!(pnetcdf_read, "", "ncmpi_mget_var", "", "1", "a", "s", "m"),
+    of_each_shape!(pnetcdf_read_all, "_all", "ncmpi_mget_var", "", "1", "a", "s", "m"),
+    of_each_shape!(pnetcdf_write, "", "ncmpi_mput_var", "", "1", "a", "s", "m"),
+    of_each_shape!(pnetcdf_write_all, "_all", "ncmpi_mput_var", "", "1", "a", "s", "m"),
+    &[
+        pnetcdf_read("ncmpi_get_vard"),
+        pnetcdf_read_all("ncmpi_get_vard_all"),
+        pnetcdf_write("ncmpi_put_vard"),
+        pnetcdf_write_all("ncmpi_put_vard_all"),
+    ],
 ];
 
 const fn count(parts: &[&[InterfaceSpec]]) -> usize {
@@ -165,7 +233,24 @@ const CALLS_OF_NETCDF: [InterfaceSpec; 14] = [
     netcdf_other("nc_sync", InterfaceEffect::Nothing),
 ];
 
-const CALLS_OF_MPI_IO_AND_HDF5: [InterfaceSpec; 79] = [
+const CALLS_OF_PNETCDF: [InterfaceSpec; 14] = [
+    pnetcdf_other("ncmpi_create", true, InterfaceEffect::Open),
+    pnetcdf_other("ncmpi_open", true, InterfaceEffect::Open),
+    pnetcdf_other("ncmpi_close", true, InterfaceEffect::Close),
+    pnetcdf_other("ncmpi_abort", true, InterfaceEffect::Close),
+    pnetcdf_other("ncmpi_enddef", true, InterfaceEffect::Nothing),
+    pnetcdf_other("ncmpi__enddef", true, InterfaceEffect::Nothing),
+    pnetcdf_other("ncmpi_redef", true, InterfaceEffect::Nothing),
+    pnetcdf_other("ncmpi_sync", true, InterfaceEffect::Nothing),
+    pnetcdf_other("ncmpi_sync_numrecs", true, InterfaceEffect::Nothing),
+    pnetcdf_other("ncmpi_flush", true, InterfaceEffect::Nothing),
+    pnetcdf_other("ncmpi_begin_indep_data", true, InterfaceEffect::Nothing),
+    pnetcdf_other("ncmpi_end_indep_data", true, InterfaceEffect::Nothing),
+    pnetcdf_other("ncmpi_wait", false, InterfaceEffect::Nothing),
+    pnetcdf_other("ncmpi_wait_all", true, InterfaceEffect::Nothing),
+];
+
+const CALLS_OF_MPI_IO_AND_HDF5: [InterfaceSpec; 87] = [
     together("MPI_File_open", InterfaceEffect::Open),
     together("MPI_File_close", InterfaceEffect::Close),
     together("MPI_File_set_view", InterfaceEffect::View),
@@ -221,11 +306,19 @@ const CALLS_OF_MPI_IO_AND_HDF5: [InterfaceSpec; 79] = [
     hdf5_other("H5Dopen1", InterfaceEffect::Part),
     hdf5_other("H5Dopen2", InterfaceEffect::Part),
     hdf5_other("H5Oopen", InterfaceEffect::Part),
+    hdf5_other("H5Oopen_by_idx", InterfaceEffect::Part),
+    hdf5_other("H5Oopen_by_addr", InterfaceEffect::Part),
+    hdf5_other("H5Oopen_by_token", InterfaceEffect::Part),
+    hdf5_other("H5Rdereference1", InterfaceEffect::Part),
+    hdf5_other("H5Rdereference2", InterfaceEffect::Part),
+    hdf5_other("H5Ropen_object", InterfaceEffect::Part),
     hdf5_read("H5Dread"),
     hdf5_write("H5Dwrite"),
     hdf5_read("H5Dread_multi"),
     hdf5_write("H5Dwrite_multi"),
     hdf5_read("H5Dread_chunk"),
+    hdf5_read("H5Dread_chunk1"),
+    hdf5_read("H5Dread_chunk2"),
     hdf5_write("H5Dwrite_chunk"),
     hdf5_other("H5Dset_extent", InterfaceEffect::Nothing),
     hdf5_other("H5Dflush", InterfaceEffect::Nothing),

@@ -132,7 +132,7 @@ fn refused(log: &str) -> String {
 }
 
 #[test]
-fn lines_of_several_logs_are_told_apart() {
+fn lines_of_several_logs_are_distinguished() {
     let hosts = ["app-1", "worker-1"];
     for lead in ["{}  | ", "[pod/{}] ", "Mar 01 10:00:00 {} strace[17]: ", "{}: "] {
         let said = refused(&with_leads(BARE, |i| lead.replace("{}", hosts[i % 2])));

@@ -68,7 +68,7 @@ pub fn import(
         run(opened.streams, opened.tracker, options.coverage_bytes, &mut sink, progress, cancel)?;
     imported.losses.merge(&opened.losses);
     let stacks = &imported.tracked.tables.stacks;
-    look_up(stacks, Modules::AsNamed, &mut sink.writer, &mut imported.losses);
+    look_up(stacks, Modules::AsNamed, None, &mut sink.writer, &mut imported.losses);
     fill_manifest(&mut manifest, &imported);
     let totals: Vec<_> = imported.totals.values().copied().collect();
     sink.writer.write_totals(&totals)?;

@@ -21,6 +21,7 @@ mod profiles;
 mod ranks;
 mod recording;
 mod stacks;
+mod symbolize;
 mod tasks;
 
 pub use error::ImportError;
@@ -35,3 +36,4 @@ pub use pipeline::{run, EventSink, Imported, Progress};
 pub use places::{place_logs, LogPlace};
 pub use profiles::{job_of, JobRow};
 pub use recording::{finish_recording, is_in_progress, read_in_progress};
+pub use symbolize::{symbolize, Symbolized, Unknown, WithoutLines};

@@ -82,6 +82,7 @@ fn make_tables(
     (progress, cancel): (&mut dyn FnMut(Progress), &AtomicBool),
 ) -> Result<ImportSummary, ImportError> {
     let is_in_progress = manifest.in_progress.is_some();
+    let directory = parts.open.first().map(|part| part.reader().meta().working_directory.clone());
     let mut sink = RecordingSink {
         writer,
         parts: &mut parts.open,
@@ -123,7 +124,7 @@ fn make_tables(
     }
     writer.write_executables(&executables::rows(&imported.tracked.tables))?;
     let stacks = &imported.tracked.tables.stacks;
-    look_up(stacks, Modules::AsRun, &mut writer, &mut imported.losses);
+    look_up(stacks, Modules::AsRun, directory.as_deref(), &mut writer, &mut imported.losses);
     complete(&mut manifest, &parts, hosts, &mut imported);
     if is_light {
         profiles::light::tell(&mut manifest, &parts.open, &counted, &imported);

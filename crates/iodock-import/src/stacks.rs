@@ -19,14 +19,26 @@ pub enum Modules {
 }
 
 /// Looks up all sites, and passes the results to the store.
-pub fn look_up(stacks: &Stacks, modules: Modules, writer: &mut StoreWriter, losses: &mut Losses) {
+///
+/// `directory`: where the run began, for libraries that were loaded by a relative name.
+pub fn look_up(
+    stacks: &Stacks,
+    modules: Modules,
+    directory: Option<&[u8]>,
+    writer: &mut StoreWriter,
+    losses: &mut Losses,
+) {
     if stacks.sites.is_empty() {
         return;
     }
     let mut found =
         Found { build_ids: vec![None; stacks.sites.len()], rows: vec![Vec::new(); stacks.sites.len()] };
     for (module, sites) in by_module(stacks) {
-        found.look_up(module, &sites, modules, losses);
+        if module.starts_with(b"/") {
+            found.look_up(module, &sites, modules, losses);
+        } else if let Some(directory) = directory {
+            found.look_up_relative(Path::new(OsStr::from_bytes(directory)), module, &sites);
+        }
     }
     for (id, site) in stacks.sites.iter().enumerate() {
         found.tell(id as u32, site);
@@ -37,8 +49,8 @@ pub fn look_up(stacks: &Stacks, modules: Modules, writer: &mut StoreWriter, loss
 fn by_module(stacks: &Stacks) -> BTreeMap<&[u8], Vec<(u32, &Site)>> {
     let mut modules: BTreeMap<&[u8], Vec<(u32, &Site)>> = BTreeMap::new();
     for (id, site) in stacks.sites.iter().enumerate() {
-        // Names in brackets belong to the kernel; relative ones were written by hand.
-        if site.module.starts_with(b"/") && site.offset.is_some() {
+        // Names in brackets belong to the kernel.
+        if !site.module.is_empty() && !site.module.starts_with(b"[") && site.offset.is_some() {
             modules.entry(&site.module).or_default().push((id as u32, site));
         }
     }
@@ -64,6 +76,23 @@ impl Found {
             losses.add_at(LossKind::OtherModules, first);
             return;
         };
+        self.name(&module, sites);
+    }
+
+    /// A library with a relative name, as it was given to `dlopen` or to the linker. The program may have gone
+    /// elsewhere: then the file there, if any, has no calls where they were seen.
+    fn look_up_relative(&mut self, directory: &Path, name: &[u8], sites: &[(u32, &Site)]) {
+        let path = directory.join(OsStr::from_bytes(name));
+        let found = Module::open(&path, &DebugFolders::with_system(&[]));
+        let fits = |module: &Module| {
+            sites.iter().all(|(_, site)| site.offset.is_none_or(|offset| module.is_behind_call(offset)))
+        };
+        if let Some(module) = found.filter(fits) {
+            self.name(&module, sites);
+        }
+    }
+
+    fn name(&mut self, module: &Module, sites: &[(u32, &Site)]) {
         for &(id, site) in sites {
             self.build_ids[id as usize] = module.build_id.clone();
             let places = site.offset.map(|offset| module.places(offset)).unwrap_or_default();

@@ -114,7 +114,7 @@ fn a_frame_that_is_half_there_is_not_read_yet() {
 }
 
 #[test]
-fn one_who_follows_sees_in_steps_what_one_sees_who_comes_late() {
+fn a_follower_sees_in_steps_what_a_late_reader_sees() {
     let folder = Folder::new("steps");
     let batches = batches();
     let mut journal = folder.journal("0");

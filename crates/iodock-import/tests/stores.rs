@@ -77,7 +77,7 @@ fn a_log_becomes_a_store() {
 }
 
 #[test]
-fn a_store_is_only_replaced_when_told() {
+fn a_store_is_only_replaced_on_request() {
     let folder = Folder::new("force");
     let mut options = options(&[fixture()], folder.store());
     run(&options).unwrap();

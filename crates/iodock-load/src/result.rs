@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_elsewhere_is_told_by_where_ranks_really_were() {
+    fn remote_files_are_determined_by_the_real_placement_of_ranks() {
         let label = |per_node, machines: &[&str]| {
             let found = merged(per_node, machines);
             (found.done[0].cache.unwrap(), found.done[0].cache_reason.clone().unwrap())

@@ -8,7 +8,7 @@
 static const char family[] = "libhdf5";
 static struct caller *last;
 
-enum { FILE_KIND, OBJECT_KIND, DATA_KIND, MANY_KIND, WRITES_CHUNK_KIND, READS_CHUNK_KIND, VALUE_KIND, PLAIN_KIND, RELEASES_KIND };
+enum { FILE_KIND, OBJECT_KIND, UNNAMED_KIND, DATA_KIND, MANY_KIND, WRITES_CHUNK_KIND, READS_CHUNK_KIND, VALUE_KIND, PLAIN_KIND, RELEASES_KIND };
 #define IDENTIFIER_LEAST (1l << 32)
 enum { ALL = 0, IS_FILE = 1, IS_DATASET = 5, KIND_AT = 56, CHUNKED = 2, VIRTUAL = 3, FILTERS_MOST = 8, NAME_MOST = 1024 };
 /* Kinds of types. */
@@ -163,12 +163,13 @@ static void describe(const struct library *library, word object, int is_named, c
 }
 
 /* What a call that has succeeded says; gives the text that goes with it, 0 for none. */
-static const char *note(const struct library *library, u32 number, u32 kind, const word *given, word *facts, char *place) {
+static const char *note(const struct library *library, u32 kind, const word *given, word *facts, char *place) {
 	switch (kind) {
 	case FILE_KIND:
 		return (const char *)given[0];
 	case OBJECT_KIND:
-		describe(library, facts[HANDLE], number != NUMBER_H5Dcreate_anon, place);
+	case UNNAMED_KIND:
+		describe(library, facts[HANDLE], kind == OBJECT_KIND, place);
 		return place;
 	case VALUE_KIND:
 		facts[BYTES] = moved_of_attribute(library, given[0], given[1]);
@@ -202,16 +203,17 @@ static __attribute__((noinline)) word hand_on(u32 number, u32 kind, const char *
 	wide_call *real = real_of(family, address, name, caller ? &caller->real[number - CALLS] : 0, own);
 	struct library library = {caller, (const void *)real};
 	struct within outer;
+	int gives_object = kind == FILE_KIND || kind == OBJECT_KIND || kind == UNNAMED_KIND;
 	word facts[FACTS] = {0, UNKNOWN, UNKNOWN, UNKNOWN, 0};
 	if (kind == MANY_KIND)
 		facts[HANDLE] = (int)given[0] > 0 ? *(const word *)given[1] : UNKNOWN;
-	else if (kind != FILE_KIND && kind != OBJECT_KIND)
+	else if (!gives_object)
 		facts[HANDLE] = given[0];
 	int is_told = caller && is_worth_it(kind, given[0]) && is_new_enough(&library) && begins(number, HDF5_LAYER, &outer);
 	word result = real(given[0], given[1], given[2], given[3], given[4], given[5], given[6], given[7]);
 	if (!is_told)
 		return result;
-	int gives_object = kind == FILE_KIND || kind == OBJECT_KIND, has_failed = gives_object ? result < 0 : (int)result < 0;
+	int has_failed = gives_object ? result < 0 : (int)result < 0;
 	char text[TEXT_MOST + 1];
 	const char *told = 0;
 	facts[RESULT] = has_failed ? -1 : 0;
@@ -219,7 +221,7 @@ static __attribute__((noinline)) word hand_on(u32 number, u32 kind, const char *
 		if (gives_object)
 			facts[HANDLE] = result;
 		iodock_within.layer = OWN_CALLS, iodock_within.frame = (void *)-1l;
-		told = note(&library, number, kind, given, facts, text);
+		told = note(&library, kind, given, facts, text);
 	}
 	if (facts[HANDLE] != UNKNOWN)
 		facts[HANDLE] = of_library(&library, facts[HANDLE]);
@@ -235,6 +237,7 @@ static __attribute__((noinline)) word hand_on(u32 number, u32 kind, const char *
 	}
 #define FILE(name) TAKE(name, FILE_KIND)
 #define OBJECT(name) TAKE(name, OBJECT_KIND)
+#define UNNAMED(name) TAKE(name, UNNAMED_KIND)
 #define DATA(name) TAKE(name, DATA_KIND)
 #define MANY(name) TAKE(name, MANY_KIND)
 #define WRITES_CHUNK(name) TAKE(name, WRITES_CHUNK_KIND)
@@ -243,4 +246,4 @@ static __attribute__((noinline)) word hand_on(u32 number, u32 kind, const char *
 #define PLAIN(name) TAKE(name, PLAIN_KIND)
 #define RELEASES(name) TAKE(name, RELEASES_KIND)
 
-EACH_OF_HDF5(FILE, OBJECT, DATA, MANY, WRITES_CHUNK, READS_CHUNK, VALUE, PLAIN, RELEASES)
+EACH_OF_HDF5(FILE, OBJECT, UNNAMED, DATA, MANY, WRITES_CHUNK, READS_CHUNK, VALUE, PLAIN, RELEASES)

@@ -6,6 +6,10 @@ enum { KEY_MOST = 256, VALUE_MOST = 1024, VALUE_ASKED = 255, HINTS_MOST = 128 };
 #define BETWEEN 31 /* a control character, which no key has */
 /* MPICH's constant for no info; Open MPI's is a variable. */
 #define NONE_OF_MPICH 0x1c000000
+#define NO_TYPE_OF_MPICH 0x0c000000
+/* Below this are the constants of MPI-5's ABI, none among them. */
+#define LEAST_OF_ABI 0x1000
+#define NO_TYPE_OF_ABI 0x200
 
 static void *key_count, *key_at, *value_of, *file_info, *info_free;
 
@@ -28,7 +32,28 @@ static enum implementation found(void) {
 /* For other implementations the null value of info is not known, and querying its keys would abort the
  * program. */
 static int is_info(word info) {
+	if (info < LEAST_OF_ABI)
+		return 0;
 	return found() == OPEN_MPI ? info != (word)none_of_open_mpi && info != (word)none_of_program : (int)info != NONE_OF_MPICH;
+}
+
+/* 0 where it is none, -1 where it is not known what none is. */
+int iodock_is_type(word type) {
+	static void *none, *of_program;
+	if (type < LEAST_OF_ABI)
+		return type <= 0 ? -1 : type != NO_TYPE_OF_ABI;
+	if (found() == OPEN_MPI && !none) {
+		of_program = dlsym ? dlsym(RTLD_DEFAULT, "ompi_mpi_datatype_null") : 0;
+		none = iodock_find("ompi_mpi_datatype_null");
+	}
+	if (found() == OTHER || (found() == OPEN_MPI && !none))
+		return -1;
+	return found() == OPEN_MPI ? type != (word)none && type != (word)of_program : (int)type != NO_TYPE_OF_MPICH;
+}
+
+/* Of handles in arrays: 4 (MPICH) or 8; 0 where MPICH may have those of MPI-5's ABI. */
+u32 iodock_handle_bytes(void) {
+	return found() != MPICH ? 8 : iodock_find("MPI_Abi_get_version") ? 0 : 4;
 }
 
 static char *put(char *to, const char *text) {

@@ -31,12 +31,13 @@ enum { EACH_CALL(NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER) CALLS };
 #define LAYER_NUMBER(name, ...) NUMBER_##name,
 enum {
 	BEFORE_LAYERS = CALLS - 1,
-	EACH_OF_HDF5(LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER)
-	EACH_OF_NETCDF(LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER) ALL_CALLS
+	EACH_OF_HDF5(LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER)
+	EACH_OF_NETCDF(LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER, LAYER_NUMBER)
+	EACH_OF_PNETCDF(LAYER_NUMBER) ALL_CALLS
 };
 
 /* Libraries call those of a greater number. OWN_CALLS: none of them is told. */
-enum layer { PROGRAM, NETCDF_LAYER = 1, HDF5_LAYER = 2, MPI_LAYER = 3, OWN_CALLS = 255 };
+enum layer { PROGRAM, NETCDF_LAYER = 1, HDF5_LAYER = 2, PNETCDF_LAYER = 2, MPI_LAYER = 3, OWN_CALLS = 255 };
 
 /* The innermost call that was told, and where on the stack it stands. */
 struct within { enum layer layer; const void *frame; };
@@ -91,6 +92,10 @@ static inline wide_call *real_of(const char *family, const void *address, const 
 	return (wide_call *)(likely(found) ? found : iodock_bind(family, address, name, place, own));
 }
 
+int iodock_is_type(word type);
+u32 iodock_handle_bytes(void);
+/* Of so many of a type of MPI, which must be one. */
+word iodock_bytes_of(word count, word type);
 void iodock_tell_hints(u32 number, word info, word file);
 void *iodock_find(const char *name), *iodock_look_for(const char *name, void **place);
 

@@ -2,6 +2,7 @@
  *
  *   FILE    (name, ...), gives a file
  *   OBJECT  (place, ...), gives a data set, a group or an attribute
+ *   UNNAMED the same of what has no name that HDF5 knows at once
  *   DATA    (data set, type, selection in memory, selection in the file, how, buffer)
  *   MANY    (count, data sets, types, selections in memory, selections in the file, how, buffers)
  *   WRITES_CHUNK, READS_CHUNK: one chunk as it is in the file
@@ -9,22 +10,30 @@
  *   PLAIN   (object, ...)
  *   RELEASES (identifier): may close what it stands for, which only files and data sets make worth a record
  */
-#define EACH_OF_HDF5(FILE, OBJECT, DATA, MANY, WRITES_CHUNK, READS_CHUNK, VALUE, PLAIN, RELEASES) \
+#define EACH_OF_HDF5(FILE, OBJECT, UNNAMED, DATA, MANY, WRITES_CHUNK, READS_CHUNK, VALUE, PLAIN, RELEASES) \
 	FILE(H5Fcreate) \
 	FILE(H5Fopen) \
 	PLAIN(H5Fclose) \
 	PLAIN(H5Fflush) \
 	OBJECT(H5Dcreate1) \
 	OBJECT(H5Dcreate2) \
-	OBJECT(H5Dcreate_anon) \
+	UNNAMED(H5Dcreate_anon) \
 	OBJECT(H5Dopen1) \
 	OBJECT(H5Dopen2) \
 	OBJECT(H5Oopen) \
+	OBJECT(H5Oopen_by_idx) \
+	UNNAMED(H5Oopen_by_addr) \
+	UNNAMED(H5Oopen_by_token) \
+	UNNAMED(H5Rdereference1) \
+	UNNAMED(H5Rdereference2) \
+	UNNAMED(H5Ropen_object) \
 	DATA(H5Dread) \
 	DATA(H5Dwrite) \
 	MANY(H5Dread_multi) \
 	MANY(H5Dwrite_multi) \
 	READS_CHUNK(H5Dread_chunk) \
+	READS_CHUNK(H5Dread_chunk1) \
+	READS_CHUNK(H5Dread_chunk2) \
 	WRITES_CHUNK(H5Dwrite_chunk) \
 	PLAIN(H5Dset_extent) \
 	PLAIN(H5Dflush) \
@@ -87,3 +96,56 @@ enum { OWN_TYPE, VARYING_BYTES = -1, IS_TEXT = -2 };
 	EACH_TYPE_OF_NETCDF(SOME, nc_put_varm) \
 	EACH_TYPE_OF_NETCDF(GETS_NOTE, nc_get_att) \
 	EACH_TYPE_OF_NETCDF(PUTS_NOTE, nc_put_att)
+
+/* PnetCDF, which calls MPI-IO: what is done, and the bytes of one element in memory. (OWN_TYPE: a count and a type of MPI say it.)
+ *
+ *   OPENS_KIND    (communicator, path, ..., &file)
+ *   CLOSES_KIND, DOES_KIND (file, ...)
+ *   WHOLE_KIND    (file, variable, values, ...)
+ *   ELEMENT_KIND  (file, variable, where, values, ...)
+ *   PART_KIND, STRIDED_KIND, MAPPED_KIND (file, variable, where, how many, ..., values, ...)
+ *   PARTS_KIND    (file, variable, count, where, how many, values, ...)
+ *   LAID_KIND     (file, variable, type in the file, values, count, type)
+ *   OF_MANY       in place of a variable: (count, variables, ...), all others for each
+ */
+#define EACH_TYPE_OF_PNETCDF(ONE, kind, name, suffix) \
+	ONE(name##suffix, kind, OWN_TYPE) ONE(name##_text##suffix, kind, 1) ONE(name##_schar##suffix, kind, 1) ONE(name##_uchar##suffix, kind, 1) \
+	ONE(name##_short##suffix, kind, 2) ONE(name##_ushort##suffix, kind, 2) ONE(name##_int##suffix, kind, 4) ONE(name##_uint##suffix, kind, 4) \
+	ONE(name##_long##suffix, kind, 8) ONE(name##_longlong##suffix, kind, 8) ONE(name##_ulonglong##suffix, kind, 8) \
+	ONE(name##_float##suffix, kind, 4) ONE(name##_double##suffix, kind, 8)
+#define EACH_SHAPE_OF_PNETCDF(ONE, many, name, suffix) \
+	EACH_TYPE_OF_PNETCDF(ONE, many | WHOLE_KIND, name, suffix) EACH_TYPE_OF_PNETCDF(ONE, many | ELEMENT_KIND, name##1, suffix) \
+	EACH_TYPE_OF_PNETCDF(ONE, many | PART_KIND, name##a, suffix) EACH_TYPE_OF_PNETCDF(ONE, many | STRIDED_KIND, name##s, suffix) \
+	EACH_TYPE_OF_PNETCDF(ONE, many | MAPPED_KIND, name##m, suffix)
+#define EACH_WITH_LISTS_OF_PNETCDF(ONE, name, suffix) \
+	EACH_SHAPE_OF_PNETCDF(ONE, 0, name, suffix) EACH_TYPE_OF_PNETCDF(ONE, PARTS_KIND, name##n, suffix)
+#define EACH_OF_PNETCDF(ONE) \
+	ONE(ncmpi_create, OPENS_KIND, 0) \
+	ONE(ncmpi_open, OPENS_KIND, 0) \
+	ONE(ncmpi_close, CLOSES_KIND, 0) \
+	ONE(ncmpi_abort, CLOSES_KIND, 0) \
+	ONE(ncmpi_enddef, DOES_KIND, 0) \
+	ONE(ncmpi__enddef, DOES_KIND, 0) \
+	ONE(ncmpi_redef, DOES_KIND, 0) \
+	ONE(ncmpi_sync, DOES_KIND, 0) \
+	ONE(ncmpi_sync_numrecs, DOES_KIND, 0) \
+	ONE(ncmpi_flush, DOES_KIND, 0) \
+	ONE(ncmpi_begin_indep_data, DOES_KIND, 0) \
+	ONE(ncmpi_end_indep_data, DOES_KIND, 0) \
+	ONE(ncmpi_wait, DOES_KIND, 0) \
+	ONE(ncmpi_wait_all, DOES_KIND, 0) \
+	EACH_WITH_LISTS_OF_PNETCDF(ONE, ncmpi_get_var, ) \
+	EACH_WITH_LISTS_OF_PNETCDF(ONE, ncmpi_get_var, _all) \
+	EACH_WITH_LISTS_OF_PNETCDF(ONE, ncmpi_put_var, ) \
+	EACH_WITH_LISTS_OF_PNETCDF(ONE, ncmpi_put_var, _all) \
+	EACH_WITH_LISTS_OF_PNETCDF(ONE, ncmpi_iget_var, ) \
+	EACH_WITH_LISTS_OF_PNETCDF(ONE, ncmpi_iput_var, ) \
+	EACH_WITH_LISTS_OF_PNETCDF(ONE, ncmpi_bput_var, ) \
+	EACH_SHAPE_OF_PNETCDF(ONE, OF_MANY, ncmpi_mget_var, ) \
+	EACH_SHAPE_OF_PNETCDF(ONE, OF_MANY, ncmpi_mget_var, _all) \
+	EACH_SHAPE_OF_PNETCDF(ONE, OF_MANY, ncmpi_mput_var, ) \
+	EACH_SHAPE_OF_PNETCDF(ONE, OF_MANY, ncmpi_mput_var, _all) \
+	ONE(ncmpi_get_vard, LAID_KIND, OWN_TYPE) \
+	ONE(ncmpi_get_vard_all, LAID_KIND, OWN_TYPE) \
+	ONE(ncmpi_put_vard, LAID_KIND, OWN_TYPE) \
+	ONE(ncmpi_put_vard_all, LAID_KIND, OWN_TYPE)

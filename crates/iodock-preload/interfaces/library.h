@@ -6,6 +6,12 @@
 
 #define BETWEEN 31 /* a control character, which names seldom have */
 enum { DIMENSIONS_MOST = 32 };
+/* In the handle of a file of NetCDF, in the place of a variable. */
+enum { OF_FILE = 0x7fffffff };
+
+/* A file was opened, and its number may have stood for another one. */
+void iodock_variables_begin(word file);
+int iodock_is_new_variable(word library, word file, word variable);
 
 /* A library, by the module that calls it and one of its functions. */
 struct library { struct caller *caller; const void *sibling; };

@@ -19,7 +19,7 @@ WEAK int dl_iterate_phdr(int (*each)(struct loaded *, unsigned long, void *), vo
 
 #define NAME(name, fortran, error_at) #name,
 static const char *const names[CALLS] = {EACH_CALL(NAME, NAME, NAME, NAME, NAME, NAME)};
-static void *real[CALLS], *real_type_size;
+static void *real[CALLS], *real_counted[CALLS], *real_type_size;
 __thread struct within iodock_within __attribute__((tls_model("initial-exec")));
 
 enum { PATH_MOST = 4096 };
@@ -80,17 +80,21 @@ __attribute__((noinline)) void *iodock_look_for(const char *name, void **place) 
 }
 
 /* The call succeeded, so the type is valid: for an invalid one the implementation would report an error. */
-static word bytes_of(word count, word type) {
+word iodock_bytes_of(word count, word type) {
 	int bytes = 0;
+	word all;
 	if (count <= 0)
 		return count ? UNKNOWN : 0;
 	int (*type_size)(word, int *) = (int (*)(word, int *))helper_of("PMPI_Type_size", &real_type_size);
-	return !type_size || type_size(type, &bytes) || bytes < 0 ? UNKNOWN : count * bytes;
+	if (!type_size || type_size(type, &bytes) || bytes < 0 || __builtin_mul_overflow(count, bytes, &all))
+		return UNKNOWN;
+	return all;
 }
 
 #define HEAD(name) TAKEN word name(word a, word b, word c, word d, word e, word f)
-#define HANDED_ON(name) \
-	call *real_one = (call *)next_of(names[NUMBER_##name], &real[NUMBER_##name]); \
+#define HANDED_ON(name) HANDED_ON_AS(name, names[NUMBER_##name], real)
+#define HANDED_ON_AS(name, called, places) \
+	call *real_one = (call *)next_of(called, &places[NUMBER_##name]); \
 	struct within outer; \
 	int is_told = begins(NUMBER_##name, MPI_LAYER, &outer); \
 	word result = real_one(a, b, c, d, e, f); \
@@ -98,23 +102,30 @@ static word bytes_of(word count, word type) {
 	iodock_within = outer; \
 	(void)is_done
 
+/* A call with a count: of 32 bits, and in MPI 4 also of 64 bits (`_c`), which is recorded under the same name. */
+#define COUNTED(name, count, type, offset) \
+	if (likely(is_told)) { \
+		word facts[FACTS] = {(int)result, a, is_done ? iodock_bytes_of(count, type) : UNKNOWN, offset, 0}; \
+		ends(NUMBER_##name, facts, 0); \
+	} \
+	return result;
 #define POINTER(name, fortran, error_at) \
 	HEAD(name) { \
 		HANDED_ON(name); \
-		if (likely(is_told)) { \
-			word facts[FACTS] = {(int)result, a, is_done ? bytes_of((int)c, d) : UNKNOWN, UNKNOWN, 0}; \
-			ends(NUMBER_##name, facts, 0); \
-		} \
-		return result; \
+		COUNTED(name, (int)c, d, UNKNOWN) \
+	} \
+	HEAD(name##_c) { \
+		HANDED_ON_AS(name, #name "_c", real_counted); \
+		COUNTED(name, c, d, UNKNOWN) \
 	}
 #define OFFSET(name, fortran, error_at) \
 	HEAD(name) { \
 		HANDED_ON(name); \
-		if (likely(is_told)) { \
-			word facts[FACTS] = {(int)result, a, is_done ? bytes_of((int)d, e) : UNKNOWN, b, 0}; \
-			ends(NUMBER_##name, facts, 0); \
-		} \
-		return result; \
+		COUNTED(name, (int)d, e, b) \
+	} \
+	HEAD(name##_c) { \
+		HANDED_ON_AS(name, #name "_c", real_counted); \
+		COUNTED(name, d, e, b) \
 	}
 #define PLAIN(name, fortran, error_at) \
 	HEAD(name) { \
@@ -157,7 +168,7 @@ static word bytes_of(word count, word type) {
 	HEAD(name) { \
 		HANDED_ON(name); \
 		if (is_told) { \
-			word facts[FACTS] = {(int)result, a, is_done ? bytes_of(1, c) : UNKNOWN, b, c == d}; \
+			word facts[FACTS] = {(int)result, a, is_done ? iodock_bytes_of(1, c) : UNKNOWN, b, c == d}; \
 			ends(NUMBER_##name, facts, 0); \
 		} \
 		return result; \

@@ -8,7 +8,7 @@ static const char family[] = "libnetcdf";
 static struct caller *last;
 
 enum kind { OPENS_KIND, CLOSES_KIND, DOES_KIND, WHOLE_KIND, ELEMENT_KIND, SOME_KIND, PUTS_NOTE_KIND, GETS_NOTE_KIND };
-enum { NAME_MOST = 1024, FILTERS_MOST = 8, TEXT_MOST = 3 * NAME_MOST, OF_FILE = 0x7fffffff };
+enum { NAME_MOST = 1024, FILTERS_MOST = 8, TEXT_MOST = 3 * NAME_MOST };
 /* nc_type, formats and layouts. */
 enum { OF_TEXTS = 12, VARYING_CLASS = 13, COMPOUND_CLASS = 16, FORMAT_NETCDF4 = 3, FORMAT_NETCDF4_CLASSIC = 4, CHUNKED = 0 };
 
@@ -112,35 +112,8 @@ static word file_of(word group) {
 	return number >> 16 ? (word)(number & 0xffff0000u) : (word)number;
 }
 
-/* Which variables were told since their files were opened. A place may be taken by another one: then it is told again. */
-enum { PLACES = 8192, TRIED = 8, FILES = 1024 };
-static word told[PLACES];
-static u32 opened[FILES];
-
-static u32 *opens_of(word group) {
-	word file = file_of(group);
-	return &opened[(file >> 16 ? file >> 16 : file) % FILES];
-}
-
 static word of_library(const struct library *library, word number) {
 	return number ^ (word)iodock_helper(library->caller, HELPER_nc_inq_libvers, "nc_inq_libvers", library->sibling) << 12;
-}
-
-static int is_new(const struct library *library, word group, word variable) {
-	unsigned long key = (unsigned long)of_library(library, (word)((unsigned long)(u32)group << 32 | (u32)variable));
-	key = (key ^ (unsigned long)__atomic_load_n(opens_of(group), __ATOMIC_RELAXED) << 20) * 0x9e3779b97f4a7c15ul;
-	key = (key ^ key >> 32) * 0xd6e8feb86659fd93ul | 1;
-	unsigned long from = key >> 40;
-	for (unsigned long i = 0; i < TRIED; i++) {
-		word *place = &told[(from + i) % PLACES], found = __atomic_load_n(place, __ATOMIC_RELAXED);
-		if (found == (word)key)
-			return 0;
-		if (!found || i == TRIED - 1) {
-			__atomic_store_n(found ? &told[from % PLACES] : place, (word)key, __ATOMIC_RELAXED);
-			return 1;
-		}
-	}
-	return 1;
 }
 
 static void put_name(const struct library *library, struct text *to, word group, word variable) {
@@ -249,7 +222,7 @@ static int is_path(const char *path) {
 static const char *note(const struct library *library, enum kind kind, int detail, const word *given, word *facts, char *place) {
 	if (kind == OPENS_KIND) {
 		int file = *(const int *)given[detail];
-		__atomic_fetch_add(opens_of(file), 1, __ATOMIC_RELAXED);
+		iodock_variables_begin(file_of(file));
 		facts[HANDLE] = file_of(file) << 32 | OF_FILE;
 		return is_path((const char *)given[0]) ? (const char *)given[0] : 0;
 	}
@@ -259,7 +232,7 @@ static const char *note(const struct library *library, enum kind kind, int detai
 	if (kind == PUTS_NOTE_KIND || kind == GETS_NOTE_KIND)
 		return 0;
 	facts[VARIABLE] = (word)((unsigned long)(u32)given[0] << 32 | (u32)given[1]);
-	if (!is_new(library, given[0], given[1]))
+	if (!iodock_is_new_variable(of_library(library, 0), file_of(given[0]), facts[VARIABLE]))
 		return 0;
 	describe(library, given[0], given[1], place);
 	return place;

@@ -60,7 +60,7 @@ static int name_code(struct code *code, const struct link *link, int is_program)
 	return bytes != 0;
 }
 
-/* What the module's headers say of the code at pc; 0: nothing lies there. */
+/* Reads the module's headers for the code at pc; 0: there is no code. */
 static int look_at_module(struct code *code, const struct link *link, int is_program, u64 pc) {
 	struct segment segments[SEGMENTS_MOST];
 	u64 at = stack_tables->segments_at, count = stack_tables->segments;

@@ -13,13 +13,13 @@
 struct environment {
 	u64 pages[SOME][2];
 	u8 bytes[SOME];
-	enum sight sight; /* of the program that is executed */
-	u32 used; /* of the texts: old and new variables */
+	enum sight sight; /* recordability of the program that is executed */
+	u32 used; /* bytes used for texts: old and new variables */
 	u32 is_foreign; /* the program must not get the library */
 	u32 is_made; /* the list is the program's own plus our variables, or without them */
 	u64 list[MOST_VARIABLES + 3];
 	u8 texts[TEXTS];
-	u8 head[HEAD_BYTES + NOTE_BYTES]; /* of the program's file */
+	u8 head[HEAD_BYTES + NOTE_BYTES]; /* beginning of the program's file */
 };
 #define ENVIRONMENT_BYTES ((sizeof(struct environment) + 4095) & ~4095ul)
 

@@ -21,18 +21,18 @@ struct row {
 	u32 name_at, name_bytes;
 	u32 owner; /* number of a state, 0: all */
 	u16 kind, twin; /* the row of the same name that all add to, and one; 0: none */
-	u64 direction; /* of the last access, and one */
+	u64 direction; /* direction of the last access, plus one */
 	u64 alignments; /* bits: which bins offsets were in */
 	u64 first, last, files; /* the last: of those counted together, how many were not met before, as far as the bits tell */
 	/* A line. */
 	u64 calls[DIRECTIONS], bytes[DIRECTIONS];
 	u64 end[DIRECTIONS], last_end; /* behind the last access of each direction, and of any */
-	u64 unplaced; /* accesses whose offset is not known */
+	u64 unplaced; /* number of accesses whose offset is not known */
 	/* Another. */
 	u64 sequential[DIRECTIONS], consecutive[DIRECTIONS], gaps[GAP_BINS];
 	u64 most_end[DIRECTIONS], switches, unaligned;
 	u64 time[DIRECTIONS], meta_time;
-	u64 untimed; /* accesses whose time is taken for that of their neighbours */
+	u64 untimed; /* number of accesses whose time is estimated from their neighbours */
 	u64 opens, seeks, stats, syncs, maps, others, failed;
 	u64 sizes[DIRECTIONS][SIZE_BINS], times[TIME_BINS];
 	u64 unused[5];
@@ -75,7 +75,7 @@ struct light {
 
 extern struct light *light;
 
-/* What a call is to be counted as: session.h, counting. */
+/* How a call is counted: session.h, counting. */
 enum counting {
 	COUNT_NOTHING = 0, COUNT_READ, COUNT_WRITE, COUNT_COPY, COUNT_OPEN, COUNT_CLOSE, COUNT_CLOSE_RANGE, COUNT_DUP, COUNT_FCNTL, COUNT_SEEK,
 	COUNT_STAT, COUNT_SYNC, COUNT_META, COUNT_MAP, COUNT_DIRECTORY, COUNT_NEW, COUNT_ASYNCHRONOUS,

@@ -7,7 +7,7 @@
 #define JUMP_BYTES 5
 /* Reach of a jump, minus the largest length of a module and its trampolines. */
 #define REACH 0x7f000000l
-/* What /proc/self/pagemap says of a page: it is there, or was and is swapped out; it is the file's. */
+/* Bits of /proc/self/pagemap for a page: it is in memory, or was and is swapped out; it belongs to a file. */
 #define PAGE_THERE (3ul << 62)
 #define PAGE_OF_FILE (1ul << 61)
 #define SOME_PAGES 256
@@ -84,7 +84,7 @@ static u8 *map_trampolines(const struct module *module, const u8 *load) {
 	return 0;
 }
 
-/* Of struct stat: device, inode, bytes, seconds and nanoseconds of the last change. */
+/* Hash of fields of struct stat: device, inode, bytes, seconds and nanoseconds of the last change. */
 static u64 identity(const u64 *status) {
 	const u64 told[] = {status[0], status[1], status[6], status[11], status[12]};
 	u64 hash = 0;

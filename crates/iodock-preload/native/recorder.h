@@ -198,7 +198,7 @@ enum sight {
 };
 struct program {
 	long file;	 /* its descriptor, or the error of opening it */
-	u32 is_borrowed; /* of the program itself: to close even a copy would release the locks of its process on the file */
+	u32 is_borrowed; /* of the program itself: closing even a copy would release the locks of its process on the file */
 };
 const u32 *find_note(const u8 *at, u64 bytes, u32 type, u32 name);
 struct program open_program(const u64 *arguments, u32 at);

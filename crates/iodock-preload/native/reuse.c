@@ -4,7 +4,7 @@
 
 #include "recorder.h"
 
-#define SPENT_MOST 256 /* of all threads of a process */
+#define SPENT_MOST 256 /* limit for all threads of a process */
 
 static u32 spent_in_process;
 

@@ -7,7 +7,7 @@
 #define RINGS 64
 enum {
 	SETUP_SQE128 = 1 << 10, SETUP_CQE32 = 1 << 11, SETUP_NO_ARRAY = 1 << 16,
-	SETUP_HARMLESS = 0x233fd, /* these change neither where things lie nor who submits */
+	SETUP_HARMLESS = 0x233fd, /* these flags change neither the layout nor the submitting task */
 	SETUP_KNOWN = SETUP_HARMLESS | SETUP_SQE128 | SETUP_CQE32 | SETUP_NO_ARRAY,
 	FEATURE_ONE_MAP = 1, MAP_AT_SUBMISSIONS = 0, MAP_AT_COMPLETIONS = 0x8000000, MAP_AT_REQUESTS = 0x10000000,
 	ENTER_REGISTERED = 1 << 4, /* the descriptor is an index */
@@ -24,7 +24,7 @@ struct ring {
 	u32 busy;  /* a thread is looking at it */
 	u32 flags, features;
 	u32 submissions, completions; /* how many there is room for; powers of two */
-	u32 head, array, reaped, tail, entries; /* where these lie in their maps */
+	u32 head, array, reaped, tail, entries; /* offsets in their maps */
 	u32 taken; /* requests so far */
 	u32 seen;  /* completions so far */
 	const u8 *submission_map, *completion_map, *requests;
@@ -118,7 +118,7 @@ static u8 *put_request(u8 *at, struct blocks *blocks, const u64 *words) {
 	return put_signed(put(at, bytes), (s64)words[1]);
 }
 
-/* Those before `head`, where the kernel will continue to read. */
+/* Reads the requests before `head`, where the kernel will continue to read. */
 static u8 *put_requests(u8 *at, struct blocks *blocks, const struct ring *ring, u32 head, u32 count) {
 	u64 bytes = ring->flags & SETUP_SQE128 ? 128 : 64;
 	u32 *places = (u32 *)blocks->pointers;
@@ -157,7 +157,7 @@ static u8 *put_completions(u8 *at, struct blocks *blocks, struct ring *ring, u32
 
 /* New entries in the two circular buffers. */
 struct look {
-	u32 head;     /* where the kernel will read requests on */
+	u32 head;     /* place at which the kernel will continue to read requests */
 	u32 requests; /* new ones, up to there */
 	u32 early;    /* completions that the program took before this call */
 	u32 done;     /* all completions */

@@ -23,12 +23,12 @@ typedef u64 __attribute__((may_alias)) aligned_u64;
 enum { CALL_NUMBERS = 512, MOST_ROLES = 6, BIRTHS = 1024, MODULES = 256, OFFERED = 64, RANGES_MOST = 64, MODULE_NAME = 247 };
 #define HEAD_LEAST (128l << 10) /* bytes of the file's head, at least */
 
-/* What to do with a call. */
+/* How a call is handled. */
 enum kind {
 	KIND_IGNORED = 0,
 	KIND_DATA = 1,       /* (fd, buffer, size): read, write */
 	KIND_POSITIONED = 2, /* (fd, buffer, size, offset): pread64, pwrite64 */
-	KIND_GENERAL = 3,    /* what its roles say */
+	KIND_GENERAL = 3,    /* as its roles define */
 	KIND_FORK = 4,       /* fork, vfork, clone, clone3 */
 	KIND_EXEC = 5,
 	KIND_EXIT = 6,
@@ -38,14 +38,14 @@ enum kind {
 	KIND_GUARD = 10,  /* not recorded: munmap and its like, which may take our memory away */
 };
 
-/* What an argument is; 0 is nothing of interest. */
+/* Meaning of an argument; 0: not relevant. */
 enum role {
 	ROLE_NONE = 0, ROLE_FD, ROLE_FD2, ROLE_PATH, ROLE_PATH2, ROLE_SIZE, ROLE_VECTOR, ROLE_MESSAGE, ROLE_OFFSET, ROLE_OFFSET_POINTER,
 	ROLE_OFFSET_POINTER2, ROLE_SEEK_POINTER, ROLE_FLAGS,
 	ROLE_POINTED_FLAGS, /* the first u64 behind the pointer: openat2 */
 	ROLE_ARGUMENT, ROLE_PAIR, ROLE_STAT, ROLE_STATX,
-	ROLE_BLOCKS, ROLE_EVENTS, /* of io_submit and io_getevents */
-	ROLE_MESSAGES, ROLE_RING, /* of sendmmsg and recvmmsg, and of io_uring_enter */
+	ROLE_BLOCKS, ROLE_EVENTS, /* arguments of io_submit and io_getevents */
+	ROLE_MESSAGES, ROLE_RING, /* arguments of sendmmsg and recvmmsg, and of io_uring_enter */
 };
 
 /* For programs that are executed: what the recorder can trace. */
@@ -66,7 +66,7 @@ struct shape {
 
 /* A code file other than libc: it may make system calls directly, outside of the known sites. */
 struct other {
-	u64 hash; /* of the name; 0: there is none */
+	u64 hash; /* hash of the name; 0: there is none */
 	char name[MODULE_NAME + 1];
 };
 
@@ -83,21 +83,21 @@ struct header {
 	u32 chunk_bytes;
 	u32 closed; /* the recorder is gone: record nothing */
 	u64 sites_at, sites_bytes;
-	u64 number; /* of this session */
+	u64 number; /* number of this session */
 	/* on a cache line of its own: written by all */
 	u64 next_chunk __attribute__((aligned(64)));
 	u64 lost_calls, lost_streams, sites_patched, sites_left;
 	u64 stacks; /* which frames of a call are recorded: stacks.h */
-	u64 stopped_processes; /* where recording stopped while the program went on */
+	u64 stopped_processes; /* processes in which recording stopped while the program continued */
 	u64 births; /* processes made, by fork and its like */
-	u64 watch_from;   /* a process that maps a file of at least so many bytes asks to be watched; 0: none does */
+	u64 watch_from;   /* a process that maps a file of at least this many bytes is sampled; 0: none is */
 	u32 watch_asking; /* the process that asks, 0: none. A futex */
 	u32 watch_begun;  /* the last one that is watched now */
 	u64 trace_what;   /* before which execs a thread asks to be traced: enum trace */
 	u32 trace_asking; /* the thread that asks, 0: none. A futex */
 	u32 recorder;     /* its process */
 	u64 id_space;     /* the recorder's PID namespace: the inode of /proc/self/ns/pid */
-	u64 head_bytes;   /* of the file, that every process maps */
+	u64 head_bytes;   /* bytes of the file that every process maps */
 	u32 owner;	  /* the recorder's user: the owner of the texts' files */
 	u32 counts;	  /* does the kernel count the calls that read and write, and no others? */
 	u32 python_unread, python_version; /* processes whose frames of Python could not be read, and what the last one's Py_Version says */
@@ -107,7 +107,7 @@ struct header {
 	/* Counters instead of records: after the chunks a table for each process. */
 	u64 tables_used __attribute__((aligned(64)));
 	u64 tables_at, tables_most, table_bytes; /* the last: 0 if calls are recorded */
-	u64 first_accesses; /* of a process, that are kept */
+	u64 first_accesses; /* number of accesses of a process that are kept */
 	u32 whole_count;    /* ranges of ranks whose calls are recorded; 0: no process records any */
 	u32 counts_unranked; /* do processes without a rank count their calls? */
 	u64 unplaced; /* threads that made calls on stacks that can't be read */
@@ -115,10 +115,10 @@ struct header {
 	struct range whole[RANGES_MOST];
 	char rank_names[256]; /* of variables that hold a rank, each with its NUL; the first one there counts */
 	struct shape shapes[CALL_NUMBERS] __attribute__((aligned(4096)));
-	char library[1024]; /* of the preloaded library, NUL-terminated */
-	char session[1024]; /* of this file */
-	char texts[1024]; /* of the folder with the texts that have files of their own */
-	char preloaded[1024]; /* what LD_PRELOAD holds of ours: the library, and perhaps that of interfaces */
+	char library[1024]; /* path of the preloaded library, NUL-terminated */
+	char session[1024]; /* path of this file */
+	char texts[1024]; /* path of the folder with the texts that have files of their own */
+	char preloaded[1024]; /* our part of LD_PRELOAD: the library, and perhaps the one for interfaces */
 	u32 born[BIRTHS] __attribute__((aligned(4096))); /* the last ones */
 	struct other others[MODULES] __attribute__((aligned(4096)));
 };
@@ -129,15 +129,15 @@ struct module {
 	u8 build_id[32];
 	u32 build_id_bytes, sites;
 	u32 left;  /* sites found, and not safe to patch */
-	u32 bytes; /* of all that */
+	u32 bytes; /* bytes of all these */
 	u32 moved; /* how many places */
 	u32 trampolines_bytes;
 	u64 trampolines_at; /* in the file; entries of the stub, then the trampolines. They reach a module that lies DISTANCE above */
 	u64 text_at; /* in the file: a part of the module's text with its jumps, 0: there is none here */
 	u32 text_from, text_bytes; /* from the load address */
-	u64 file; /* what tells the file that the text is of from others: see is_same_file */
+	u64 file; /* identity of the file that contains the text: see is_same_file */
 	u64 text_number; /* 0: the text is in the session's file; else in one of its own */
-	u64 text_file; /* what tells that one from others */
+	u64 text_file; /* identity of that file */
 };
 
 #define DISTANCE (1l << 30)
@@ -148,7 +148,7 @@ struct entries {
 };
 
 struct site {
-	u32 at, trampoline; /* where the jump is written, from the load address; from the entries */
+	u32 at, trampoline; /* address of the jump, from the load address; trampoline: from the entries */
 };
 
 /* A piece of one thread's stream of records. Holds all that is needed to read it. */
@@ -163,7 +163,7 @@ struct chunk {
 	u32 stream; /* the stream's first chunk */
 	u32 sequence;
 	u32 level; /* 0; 1.. for calls of a signal handler that interrupted the recording of another */
-	u32 owner; /* the process whose thread writes it (a child of vfork writes into its parent's) */
+	u32 owner; /* process whose thread writes it (a child of vfork writes into its parent's) */
 	u64 flight_start; /* in ticks */
 	s32 flight_fd; /* the first argument */
 	u32 generation; /* how often it was used before */

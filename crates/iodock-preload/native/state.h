@@ -73,7 +73,7 @@ struct pending {
 		struct {
 			u64 flags, flight; /* the state's flight when it began */
 			u32 level;	   /* the same */
-			u32 child;	   /* of vfork, once it has made a call; else 0 */
+			u32 child;	   /* process id of a child of vfork, once it has made a call; else 0 */
 			struct interrupted *outer; /* see handler_fork.c */
 		} fork;
 	};
@@ -119,7 +119,7 @@ struct run {
 	u32 untimed; /* number of untimed ones before the next timed one */
 	u32 length, skipped, number;
 	const void *row;
-	u64 duration, end; /* of the last timed one, in ticks */
+	u64 duration, end; /* duration and end of the last timed call, in ticks */
 };
 
 struct state {
@@ -132,7 +132,7 @@ struct state {
 	u32 tid, pid;
 	u32 depth, orders; /* number of entries of `pending` to examine; number of assigned orders */
 	u32 number, owner; /* its index in the blocks; the process (pid may be a vfork's child) */
-	u8 turns[LEVELS]; /* of the streams: number of chunks begun, including failures, modulo 256 */
+	u8 turns[LEVELS]; /* for each stream the number of chunks begun, including failures, modulo 256 */
 	u32 own_calls; /* nesting depth of own-call stretches: begin_own_calls() */
 	u32 held; /* how many of them last until a call of the program has returned: hold() */
 	u8 *memory[LEVELS]; /* addresses of the streams' chunks */
@@ -147,7 +147,7 @@ struct state {
 	volatile u16 is_mapping; /* memory is mapped, but not noted here yet: guard.c waits for it */
 	u32 mapped;
 	struct flight kept; /* the call in flight, between two chunks */
-	u64 kept_number; /* of a chunk that could not be mapped, plus one; 0: none */
+	u64 kept_number; /* number of a chunk that could not be mapped, plus one; 0: none */
 	struct cached cache[CACHED_PATHS / PATH_WAYS][PATH_WAYS] __attribute__((aligned(64)));
 	/* These too are of the first stream. */
 	struct habit habits[HABITS];
@@ -161,7 +161,7 @@ struct block {
 	u64 taken[BLOCK_STATES / 64];
 	struct ahead {
 		u64 next;   /* number of the next chunk << 8 | how many are left; or AHEAD_CLOSED. One word, so that it changes at once */
-		u8 *origin; /* where chunk 0 would be mapped */
+		u8 *origin; /* address at which chunk 0 would be mapped */
 	} ahead;
 	u32 most;      /* the highest number of a state that was ever taken: after it are zeros, not to be touched */
 	u32 newcomers; /* threads in their first stretch, without a state yet */

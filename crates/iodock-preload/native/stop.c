@@ -112,7 +112,7 @@ int forbids(const struct frame *frame) {
 	return what == PR_SET_SECCOMP && (value == SECCOMP_MODE_STRICT || (value == SECCOMP_MODE_FILTER && pointer));
 }
 
-/* That call is about to be made. If it fails, recording has stopped unnecessarily, which is counted all
+/* Such a call is about to be made. If it fails, recording has stopped unnecessarily, which is counted all
  * the same. */
 NOINLINE void stop_before(const struct frame *frame) {
 	stop();

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_finish_goes_a_day_later() {
+    fn files_that_can_not_be_finished_are_removed_after_a_day() {
         let place = place("gone");
         let (folder, session) = session(&place, &place.0.join("run.calls"));
         let now = SystemTime::now();

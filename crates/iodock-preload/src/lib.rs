@@ -71,8 +71,9 @@ mod tests {
             #include \"calls.h\"
             #include \"layers.h\"
             EACH_CALL(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)
-            EACH_OF_HDF5(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)
-            EACH_OF_NETCDF(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)";
+            EACH_OF_HDF5(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)
+            EACH_OF_NETCDF(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)
+            EACH_OF_PNETCDF(NAMED)";
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/interfaces");
         let mut compiler = Command::new("cc");
         let mut compiler = compiler

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_used_for_a_month_goes_and_nothing_else() {
+    fn only_files_unused_for_a_month_are_removed() {
         let (base, now) = (place("month"), SystemTime::now());
         let used = file(base.join("sites-4-now/text-1"), 90, 3, now);
         let new = file(base.join("sites-4-now/text-2"), 2, 90, now);

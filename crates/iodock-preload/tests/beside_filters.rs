@@ -60,7 +60,7 @@ fn threads_that_set_their_first_filters_at_once() {
 }
 
 #[test]
-fn programs_executed_beside_filters_that_are_refused() {
+fn programs_executed_while_filters_are_refused() {
     same("refused");
 }
 

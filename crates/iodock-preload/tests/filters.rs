@@ -29,7 +29,7 @@ fn a_filter_for_all_threads_waits_for_what_they_are_about_to_call() {
 }
 
 #[test]
-fn filters_beside_those_that_are_refused() {
+fn filters_that_are_accepted_next_to_refused_ones() {
     for _ in 0..RUNS {
         let (session, ..) = unharmed(&["refused"]);
         assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 1);

@@ -45,7 +45,7 @@ fn memory(session: &Session) -> u64 {
     session.file.metadata().expect("status").blocks() * 512
 }
 
-/// Chunk `index` with so many bytes, its header included: the first of its stream.
+/// Chunk `index` with the given number of bytes, including its header: the first of its stream.
 fn fill(session: &Session, index: u64, used: u32) {
     fill_of(session, index, used, Header { stream: index as u32, ..Header::default() });
 }
@@ -132,7 +132,7 @@ fn chunks_set_aside_for_threads_are_found_when_they_begin_and_at_the_end() {
         keeper.collect(|_| found += 1).expect("collected");
     }
     assert_eq!(found, 1, "however many others are looked at before it");
-    // As its process ends: nobody looks for it before the end.
+    // Like a process that ends: no other thread looks for the chunk before the end.
     fill(&session, 7, 6000);
     count(2000);
     keeper.end().expect("the end");
@@ -140,9 +140,9 @@ fn chunks_set_aside_for_threads_are_found_when_they_begin_and_at_the_end() {
     assert_eq!((kept.damaged, kept.numbers()), (0, vec![7, 1234]));
 }
 
-/// A thread that has gone on to memory of its own, or has ended: its chunks are offered back to nobody.
+/// A thread that has moved to its own memory, or has ended: its chunks are not offered to other threads.
 #[test]
-fn chunks_that_nobody_fills_again_are_given_back_but_for_64() {
+fn all_but_64_unused_chunks_are_freed() {
     let (_place, session, path) = begun("offered");
     let mut keeper = keeper_of(&session, &path);
     let before = memory(&session);

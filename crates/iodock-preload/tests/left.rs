@@ -74,7 +74,8 @@ fn coroutines_that_a_handler_switches_go_on() {
     assert_eq!(said("coroutines", "300000"), "900000\n");
 }
 
-/// A process's signal that its first thread holds back goes to another one, whose handler may leave by longjmp.
+/// If the first thread blocks a signal of the process, another thread gets it, and its handler may leave by
+/// longjmp.
 #[test]
 fn no_signal_is_held_back() {
     assert_eq!(said("mask", "4000"), "0\n");

@@ -33,7 +33,7 @@ fn calls_that_replace_ours_stop_the_recording() {
 }
 
 #[test]
-fn threads_that_are_recorded_meanwhile_live_too() {
+fn threads_being_recorded_survive() {
     for _ in 0..20 {
         let (_, stopped) = taken(&["over-threads"]);
         assert!(stopped > 0);

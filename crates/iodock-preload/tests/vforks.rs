@@ -1,4 +1,5 @@
-//! Children that use their parent's memory until they execute or end: each call is put down to who made it.
+//! Children that use their parent's memory until they execute or end: each call is attributed to the process
+//! that made it.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -18,7 +19,7 @@ struct Recorded {
     lost: u64,
     /// Processes in which recording stopped.
     stopped: u64,
-    /// Of the calls that make children: who made them and what came of it.
+    /// For calls that make children: the calling process and the result.
     forks: Vec<(u32, i64)>,
     /// Reads that were left.
     no_return: usize,

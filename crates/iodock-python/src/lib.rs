@@ -11,6 +11,7 @@ mod load;
 mod monitor;
 mod perfetto;
 mod record;
+mod symbolize;
 mod vocabulary;
 
 use pyo3::prelude::*;
@@ -30,5 +31,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     monitor::register(module)?;
     perfetto::register(module)?;
     record::register(module)?;
+    symbolize::register(module)?;
     vocabulary::register(module)
 }

@@ -48,7 +48,7 @@ fn every_field_is_that_of_ptrace() {
 /// Records leave out what the previous one contained.
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
-fn calls_like_the_one_before_are_told_from_those_that_are_nearly_so() {
+fn repeated_calls_are_distinguished_from_similar_ones() {
     let Some(place) = place("again") else { return };
     let program = place.compile("tests/programs", "again", &[]).expect("compiled");
     let file = place.0.join("file");

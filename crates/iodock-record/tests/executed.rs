@@ -28,7 +28,7 @@ int main(int count, char **arguments) {
 ";
 
 #[test]
-fn what_is_executed_behind_a_filter_is_not_recorded_and_that_is_said() {
+fn programs_executed_behind_a_filter_are_reported_as_not_recorded() {
     let place = Place::new("static");
     let Some(program) = place.static_program() else { return };
     let (source, confined) = (place.0.join("confined.c"), place.0.join("confined"));
@@ -43,7 +43,7 @@ fn what_is_executed_behind_a_filter_is_not_recorded_and_that_is_said() {
 }
 
 #[test]
-fn a_static_program_is_recorded_from_outside_and_that_is_said() {
+fn a_static_program_is_traced_and_reported() {
     let place = Place::new("static");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../iodock-preload/tests/programs/calls.c");
     let program = place.0.join("static");
@@ -95,7 +95,7 @@ fn a_static_program_below_a_dynamic_one_is_traced() {
 
 /// The dynamic linker of such a program can't load the library (32 bit), or its libc is incompatible (musl).
 #[test]
-fn a_program_of_another_dynamic_linker_is_traced_and_told_nothing() {
+fn a_program_with_another_dynamic_linker_is_traced_without_our_variables() {
     let place = Place::new("foreign");
     let linker = place.0.join("ld-other.so");
     std::os::unix::fs::symlink("/lib64/ld-linux-x86-64.so.2", &linker).expect("linked");
@@ -168,7 +168,7 @@ fn behind_chroot_programs_are_traced_without_proc() {
 }
 
 #[test]
-fn who_asks_what_a_program_would_load_is_not_told_of_the_library() {
+fn ldd_does_not_list_the_recorders_library() {
     let place = Place::new("listed");
     let out = place.0.join("out");
     let script = format!("ldd /bin/cat > {0} && LD_TRACE_LOADED_OBJECTS=1 cat >> {0}", out.display());

@@ -132,7 +132,7 @@ fn same_as_strace(place: &Place, command: &[&str]) {
 /// Files that the kernel does not return from (a dead file system's counters) must not prevent the end of a
 /// recording.
 #[test]
-fn counters_that_never_answer_hang_nobody() {
+fn counters_that_never_answer_do_not_hang_the_recorder() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let place = Place::new("silent");
     fs::create_dir_all(place.0.join("root/proc")).unwrap();

@@ -151,7 +151,7 @@ fn name_spaces_limit_their_ids() -> bool {
 }
 
 #[test]
-fn a_process_whose_id_was_anothers_has_its_own_beginning_and_end() {
+fn a_process_with_a_reused_id_has_its_own_start_and_end() {
     let place = Place::new("ids");
     if !name_spaces_limit_their_ids() {
         eprintln!("skipped: ids can't be limited here: that takes root and Linux 6.14");
@@ -185,7 +185,7 @@ fn a_process_whose_id_was_anothers_has_its_own_beginning_and_end() {
 }
 
 #[test]
-fn cancelling_kills_what_is_born_meanwhile_too() {
+fn cancelling_also_kills_new_processes() {
     let place = Place::new("cancel");
     let script = "trap '' TERM; while :; do sleep 77 & sleep 0.001; done";
     let store = place.0.join("run.iodock");

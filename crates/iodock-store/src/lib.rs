@@ -37,7 +37,7 @@ pub use manifest::{
 };
 pub use profiles::{AccessRow, BinRow, Counts, HeatRow, LayoutRow, ProfileRow, ProfileTables, RankShare};
 pub use reading::{shape, EventReader, Record, Records};
-pub use stacks::SymbolRow;
+pub use stacks::{replace_symbols, SymbolRow};
 pub use table::{Cell, TableWriter, Written};
 pub use tables::{ExecutableRow, FaultRow, PagesRow};
 pub use writer::{StoreOptions, StoreWriter};

@@ -108,6 +108,7 @@ fn is_own_file(place: &Path) -> bool {
         [name] => {
             let rest = name.strip_prefix(MANIFEST);
             rest.is_some_and(|rest| rest.is_empty() || is_partial(rest))
+                || name.strip_prefix(crate::stacks::FILE).is_some_and(is_partial)
                 || TABLES.contains(&name) && name.contains('.')
         }
         ["journal", name] => matches!(name, "job" | "job.draft" | "lock") || is_journal(name),

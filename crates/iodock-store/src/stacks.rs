@@ -2,12 +2,17 @@
 
 use crate::contents::Contents;
 use crate::error::StoreError;
+use crate::manifest::Manifest;
 use crate::schema;
 use crate::table::{Cell, TableWriter, Written};
 use iodock_event::{shown, Stacks};
+use std::fs::{self, File};
 use std::path::Path;
 
 type Result<T> = std::result::Result<T, StoreError>;
+
+/// The table of symbols.
+pub(crate) const FILE: &str = "symbols.parquet";
 
 /// A function at a site. Level 0 is the innermost, others are those that it was inlined into.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +43,7 @@ pub(crate) fn write_stacks(
         }
     }
     contents.add_table("stacks", folder, table.finish()?);
-    contents.add_table("symbols", folder, write_symbols(folder, symbols)?);
+    contents.add_table("symbols", folder, write_symbols(&folder.join(FILE), symbols)?);
     Ok(())
 }
 
@@ -57,9 +62,37 @@ fn write_sites(folder: &Path, stacks: &Stacks, build_ids: &[Option<String>]) -> 
     table.finish()
 }
 
+/// Replaces the symbols of a finished store. Whoever reads it meanwhile, or after a crash, has the old ones or
+/// the new ones.
+///
+/// # Errors
+/// The store can't be read or written.
+pub fn replace_symbols(store: &Path, rows: &[SymbolRow]) -> Result<()> {
+    let mut manifest = Manifest::read(store)?;
+    let temporary = store.join(format!("{FILE}.partial-{}", std::process::id()));
+    let mut replace = || -> Result<()> {
+        let written = write_symbols(&temporary, rows)?;
+        let fail = |error| StoreError::io(&temporary, error, 0);
+        File::open(&temporary).and_then(|file| file.sync_all()).map_err(fail)?;
+        // Neither checksum nor number of rows fit both files.
+        manifest.checksums.remove(FILE);
+        manifest.tables.remove("symbols");
+        manifest.write(store)?;
+        fs::rename(&temporary, store.join(FILE)).map_err(fail)?;
+        manifest.checksums.insert(FILE.into(), written.checksum);
+        manifest.tables.insert("symbols".into(), written.rows);
+        manifest.write(store)
+    };
+    let replaced = replace();
+    if replaced.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    replaced
+}
+
 /// Writes the table of symbols.
-fn write_symbols(folder: &Path, rows: &[SymbolRow]) -> Result<Written> {
-    let mut table = TableWriter::create(&folder.join("symbols.parquet"), schema::SYMBOLS)?;
+fn write_symbols(path: &Path, rows: &[SymbolRow]) -> Result<Written> {
+    let mut table = TableWriter::create(path, schema::SYMBOLS)?;
     for row in rows {
         table.row([
             Cell::id(row.site),

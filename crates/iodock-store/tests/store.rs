@@ -555,7 +555,7 @@ fn newer_and_broken_manifests_are_refused() {
 }
 
 #[test]
-fn an_existing_store_goes_only_when_told_and_only_at_the_end() {
+fn an_existing_store_is_replaced_only_on_request_and_at_the_end() {
     let folder = Folder::new("force");
     write(&folder.store(), NEW, 10).unwrap();
     let error = write(&folder.store(), NEW, 20).unwrap_err();
@@ -611,7 +611,7 @@ fn a_recording_is_completed_in_its_folder() {
 }
 
 #[test]
-fn cut_and_missing_files_are_told() {
+fn truncated_and_missing_files_give_an_error() {
     let folder = Folder::new("cut");
     write(&folder.store(), NEW, 1000).unwrap();
     let part = folder.store().join("events/part-00000.parquet");
@@ -641,7 +641,7 @@ fn cut_and_missing_files_are_told() {
 }
 
 #[test]
-fn a_flipped_bit_in_any_file_is_told() {
+fn a_flipped_bit_in_any_file_is_detected() {
     let folder = Folder::new("flipped");
     write(&folder.store(), NEW, 300).unwrap();
     let info = StoreInfo::open(folder.store()).unwrap();
@@ -665,7 +665,7 @@ fn a_flipped_bit_in_any_file_is_told() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_told() {
+fn an_unwritable_place_gives_an_error() {
     let error = write(Path::new("/proc/none/run.iodock"), NEW, 1).unwrap_err();
     assert!(error.to_string().starts_with("/proc/none/"), "{error}");
 }
@@ -688,7 +688,7 @@ fn fill(path: &Path) -> Result<PathBuf, StoreError> {
 /// Needs root to mount a small file system: `cargo test -p iodock-store -- --ignored`.
 #[test]
 #[ignore = "mounts a small tmpfs, which needs root"]
-fn a_full_disk_is_told_and_leaves_nothing() {
+fn a_full_disk_gives_an_error_and_leaves_nothing() {
     let folder = Folder::new("full");
     let mut mount = std::process::Command::new("mount");
     if !mount.args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(&folder.0).status().unwrap().success() {

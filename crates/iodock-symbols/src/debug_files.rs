@@ -20,6 +20,19 @@ impl DebugFolders {
         DebugFolders { folders: folders.iter().cloned().chain([PathBuf::from(SYSTEM)]).collect() }
     }
 
+    /// Where a module may lie: in its place, below these folders as below `/`, in them, or by its build id.
+    pub fn modules(&self, path: &Path, build_id: Option<&str>) -> Vec<PathBuf> {
+        let below = path.strip_prefix("/").unwrap_or(path);
+        let own = path.is_absolute().then(|| path.to_path_buf());
+        let by_name = self.folders.iter().flat_map(|folder| {
+            [Some(folder.join(below)), path.file_name().map(|name| folder.join(name))].into_iter().flatten()
+        });
+        let by_id = build_id.and_then(|id| id.split_at_checked(2)).into_iter().flat_map(|(first, rest)| {
+            self.folders.iter().map(move |folder| folder.join(".build-id").join(first).join(rest))
+        });
+        own.into_iter().chain(by_name).chain(by_id).collect()
+    }
+
     /// The file of debug information of a module.
     pub(crate) fn find<'data>(
         &self,

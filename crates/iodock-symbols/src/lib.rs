@@ -14,6 +14,7 @@ use object::read::ReadCache;
 use object::{elf, Object, ObjectSymbol};
 use std::fs::File;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// A function that contains the offset, with the line.
@@ -41,6 +42,8 @@ pub struct Module {
     symbols: Loader,
     /// From a separate file with the debug information.
     debug: Option<Loader>,
+    has_debug: bool,
+    file: File,
 }
 
 /// Larger files are not read.
@@ -65,7 +68,25 @@ impl Module {
             folders.find(path, &parsed).and_then(|path| Loader::new(path).ok())
         };
         let segments = segments_of(&cache)?;
-        Some(Module { build_id, segments, functions, symbols: Loader::new(path).ok()?, debug })
+        let symbols = Loader::new(path).ok()?;
+        let file = File::open(path).ok()?;
+        Some(Module { build_id, segments, functions, symbols, debug, has_debug, file })
+    }
+
+    /// Whether there is any debug information.
+    pub fn has_lines(&self) -> bool {
+        self.has_debug || self.debug.is_some()
+    }
+
+    /// Whether a call instruction ends at this offset, as before each return address. True for processors whose
+    /// instructions are not known here.
+    pub fn is_behind_call(&self, offset: u64) -> bool {
+        let mut code = [0; LONGEST_CALL];
+        let start = offset.checked_sub(LONGEST_CALL as u64);
+        if start.is_none_or(|start| self.file.read_exact_at(&mut code, start).is_err()) {
+            return false;
+        }
+        !cfg!(target_arch = "x86_64") || ends_in_call(&code)
     }
 
     /// The address of a file offset in the module's memory.
@@ -130,6 +151,18 @@ fn places_in(loader: &Loader, address: u64) -> Vec<SourcePlace> {
     found
 }
 
+const LONGEST_CALL: usize = 7;
+
+/// Of x86-64: `call rel32`, `call r/m64` with each of its lengths, and `syscall`.
+fn ends_in_call(code: &[u8; LONGEST_CALL]) -> bool {
+    let from_end = |length: usize| &code[LONGEST_CALL - length..];
+    let is_indirect = |length: usize| {
+        let bytes = from_end(length);
+        bytes[0] == 0xff && bytes[1] >> 3 & 7 == 2
+    };
+    from_end(5)[0] == 0xe8 || (2..=LONGEST_CALL).any(is_indirect) || from_end(2) == [0x0f, 0x05]
+}
+
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -158,4 +191,29 @@ fn segments_of(cache: &ReadCache<File>) -> Option<Vec<Segment>> {
             })
             .collect(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_known_by_their_end() {
+        let calls: [&[u8]; 6] = [
+            &[0xe8, 1, 2, 3, 4],
+            &[0xff, 0xd0],
+            &[0x41, 0xff, 0x54, 0x24, 0x08],
+            &[0xff, 0x15, 1, 2, 3, 4],
+            &[0xff, 0x94, 0x24, 1, 2, 3, 4],
+            &[0x0f, 0x05],
+        ];
+        let others: [&[u8]; 4] = [&[0x90], &[0xe9, 1, 2, 3, 4], &[0xff, 0xe0], &[0x48, 0x89, 0xe5]];
+        let ends = |code: &[u8]| {
+            let mut padded = [0x90; LONGEST_CALL];
+            padded[LONGEST_CALL - code.len()..].copy_from_slice(code);
+            ends_in_call(&padded)
+        };
+        assert!(calls.iter().all(|code| ends(code)));
+        assert!(!others.iter().any(|code| ends(code)));
+    }
 }

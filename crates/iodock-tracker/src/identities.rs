@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_nobody_names_is_called_by_what_is_known() {
+    fn an_unnamed_file_gets_a_name_from_known_facts() {
         let (first, second) = (FileIdentity::new(259, 1, 42), FileIdentity::new(259, 1, 43));
         let (found, names) = tracked(&[(100, first, ""), (100, second, ""), (150, second, "/late")]);
         let of = |file| found.at(0, file, 120).expect("told");

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_one_number_that_are_not_alike_can_not_be_told() {
+    fn different_requests_with_one_number_are_ambiguous() {
         let [one, other] = [3, 4].map(|file| request("io_uring_read", file, 0));
         assert_eq!(done(&[one, other, one, one]), [(0, true); 4]);
         assert_eq!(done(&[one, request("io_uring_write", 3, 0)]), [(0, true); 2]);

@@ -32,7 +32,9 @@ def command() -> None:
 
 @command.command(epilog=examples(_EXAMPLES))
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("--from", "benchmark", metavar="NAME", help="what the files are of; default: recognised")
+@click.option(
+    "--from", "benchmark", metavar="NAME", help=("type of measurement in the files; default: recognised")
+)
 @json_too
 @click.option("--format", "form", type=click.Choice(FORMATS), help="default: table, or what -o's ending says")
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")

@@ -47,9 +47,9 @@ def command(
     **digests: Any,
 ) -> None:
     """Step 4 of the method: pack what an administrator needs to know of a run into one archive: findings,
-    report, environment, mounts, times, the longest calls, and tables as CSV. With the id that a job's digest
-    told (iodock monitor digest): the digest, and what the monitor knows of the job; --portal, --store and
-    --run are for that. Prints the archive's name."""
+    report, environment, mounts, times, the longest calls, and tables as CSV. With the id in a job's digest
+    (iodock monitor digest): the digest, and the monitor's data about the job; --portal, --store and --run are
+    for that. Prints the archive's name."""
     from iodock.shared.language import language_in
     from iodock.shared.settings import load
 

@@ -110,7 +110,7 @@ def _run(case: Case, folder: Path, times: int, settings: str | None, text: Langu
     recorded = _stores_of(case) or run_case(case, folder, times, _teller(text, quiet))
     _print_sides(recorded, known, text)
     if recorded.outputs[0] != recorded.outputs[1]:
-        click.echo(text.gettext("The two versions did not print the same: see whether that is meant."))
+        click.echo(text.gettext("The two versions printed different output: check whether that is intended."))
     click.echo(effect_text(effect(recorded, known), text))
 
 
@@ -125,7 +125,7 @@ def _stores_of(case: Case) -> CaseRun | None:
 
 def _teller(text: Language, quiet: bool) -> Tell:
     doing = {
-        "input": text.gettext("making the input"),
+        "input": text.gettext("creating the input"),
         "compile": text.gettext("compiling"),
         "before": text.gettext("recording the version before"),
         "after": text.gettext("recording the version after"),

@@ -24,7 +24,7 @@ def print_checkup_of(folder: Path, language: str) -> None:
 
     console = Console(file=sys.stderr, highlight=False)
     # This takes seconds for some million calls. The line is shown only on a terminal, until it is done.
-    doing = language_in(language).gettext(N_("looking for what is worth changing"))
+    doing = language_in(language).gettext(N_("searching for things worth changing"))
     with Store.open(folder) as store:
         if store.manifest.profiles_only:
             from iodock.cli.light import print_counts

@@ -79,12 +79,12 @@ def command(
     settings: str | None,
     quiet: bool,
 ) -> None:
-    """Say what changed between two runs: time, calls, bytes, access sizes, file by file and call by call, and
-    which findings are gone and which are new. Each file, or pattern of many files' names, is credited and
-    blamed apart, as one that got faster may hide one that got slower. What changed by less than noise is
-    neither. With several runs of each, put -- between those before and those
-    after: medians are compared, and differences that runs have anyway are called noise. Of two stores of
-    counters (Darshan's logs) it says what changed for each interface and file."""
+    """Report what changed between two runs: time, calls, bytes, access sizes, file by file and call by call,
+    and which findings are gone and which are new. Each file, or pattern of the names of many files, is judged
+    separately, because one that got faster may hide one that got slower. Changes smaller than noise count as
+    neither. With several runs of each, put -- between those before and those after: medians are compared, and
+    differences that runs have anyway are called noise. For two stores of counters (Darshan's logs) it reports
+    what changed for each interface and file."""
     from iodock.program.comparison import compare
     from iodock.program.comparison.counters import are_counters
     from iodock.shared.language import language_in
@@ -166,7 +166,7 @@ def _sides(stores: tuple[str, ...]) -> tuple[list[str], list[str]]:
         before, after = [stores[0]], [stores[1]]
     else:
         raise RequestError(
-            "there is one store: what is it compared with?"
+            "there is only one store: name another to compare it with"
             if len(stores) == 1
             else f"{len(stores)} stores: which are before and which after?",
             "iodock diff BEFORE AFTER, or put -- between: iodock diff A1 A2 A3 -- B1 B2 B3",

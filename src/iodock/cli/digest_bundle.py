@@ -18,7 +18,7 @@ from iodock.shared.text import visible
 
 _FILES = {"digest.txt": "text", "digest.json": "json", "digest.html": "html"}
 _TABLES = {
-    "totals": N_("what was counted, by place"),
+    "totals": N_("counts by place"),
     "operations": N_("operations by kind"),
     "nodes": N_("by node"),
     "targets": N_("by target"),
@@ -73,15 +73,15 @@ def _packed(recording: str, text: Language) -> bytes:
 
 def _read_me(digest_id: str, tables: dict[str, bytes], is_recorded: bool, text: Language) -> str:
     lines = [
-        text.gettext("What a job did to the file systems, for the help desk."),
+        text.gettext("What a job did to the file systems, for the help desk"),
         text.gettext("Job: {id}", id=visible(digest_id)),
         "",
         text.gettext(
-            "It holds names of users, jobs, machines and file systems: look through it before you pass it on."
+            "It contains names of users, jobs, machines and file systems. Check it before you pass it on."
         ),
         "",
         text.gettext(
-            "digest.txt, digest.json, digest.html: what it did, and whether that was slower than usual"
+            "digest.txt, digest.json, digest.html: what the job did, and whether it was slower than usual"
         ),
         *(f"{name}.csv: {text.gettext(_TABLES[name])}" for name in tables),
     ]

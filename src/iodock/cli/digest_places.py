@@ -28,8 +28,8 @@ _NOT_THERE = "no such job is known"
 def digest_options(function: Function) -> Function:
     """--store and --portal, with their options."""
     options = (
-        click.option("--portal", default="", metavar="URL", help="ask this portal; default: [notices] portal "
-                     "in the settings"),
+        click.option("--portal", default="", metavar="URL",
+                     help="query this portal; default: [notices] portal in the settings"),
         click.option("--token-file", type=_FILE, metavar="FILE",
                      help=f"your token for the portal; default: {TOKEN}, if it is there"),
         click.option("--portal-ca", type=_FILE, metavar="FILE",

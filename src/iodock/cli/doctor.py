@@ -40,7 +40,9 @@ WORDS = (
 
 @click.command(epilog=examples(("iodock doctor", "iodock doctor --format json")))
 @json_too
-@click.option("--format", "form", type=click.Choice(("table", "json")), default="table", help="what to write")
+@click.option(
+    "--format", "form", type=click.Choice(("table", "json")), default="table", help=("output format")
+)
 @quiet
 def command(form: str, quiet: bool) -> int:
     """Say what this machine allows (ptrace, perf, BPF, kernel, file systems) and what follows from it. Exit

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 @no_pager
 @quiet
 def command(name: str | None, as_json: bool, quiet: bool) -> None:
-    """Say what NAME means: a rule of `iodock diagnose`, a column or key of an analysis, a column of a stored
-    table, a system call, a family or class of calls, or a loss; or all of a group, as `iodock explain losses`
-    does. Without a name, list what can be explained."""
+    """Explain NAME: a rule of `iodock diagnose`, a column or key of an analysis, a column of a stored table,
+    a system call, a family or class of calls, or a loss; or all of a group, as in `iodock explain losses`.
+    Without a name, list what can be explained."""
     from iodock.cli.pager import paged_prints
     from iodock.program.reference import explanations
 

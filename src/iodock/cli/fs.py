@@ -42,7 +42,7 @@ class _CardUnlessNamed(click.Group):
 
 @click.group(cls=_CardUnlessNamed, subcommand_metavar="DIR | COMMAND ...", epilog=examples(_EXAMPLES))
 def command() -> None:
-    """What a file system is, and what is typical of it: `iodock fs DIR` is `iodock fs card DIR`."""
+    """What a file system is and its typical values: `iodock fs DIR` is `iodock fs card DIR`."""
 
 
 @command.command(epilog=examples(_EXAMPLES))
@@ -63,9 +63,9 @@ def card(
     lang: str | None,
     quiet: bool,
 ) -> None:
-    """The card of the file system that DIR lies on: its type, every mount option explained, servers, space,
+    """The card of the file system that contains DIR: its type, every mount option explained, servers, space,
     stripes, quota, caches, and the link limits and typical values that the site's settings give. A server
-    that does not answer within 5 s is said to."""
+    that does not answer within 5 s is reported."""
     from iodock.shared.language import language_in
     from iodock.shared.settings import load
 

@@ -12,12 +12,14 @@ from iodock.shared.errors import IodockError
 @click.command("clean", epilog=examples(("iodock health clean /scratch/me",)))
 @click.argument("directory", metavar="DIR", type=click.Path())
 @click.option(
-    "--force", is_flag=True, help="also trees of other machines, where no lock tells whether they run"
+    "--force",
+    is_flag=True,
+    help=("also folders of other machines, where no lock shows whether they are in use"),
 )
 @quiet
 def command(directory: str, force: bool, quiet: bool) -> None:
-    """Remove the trees that check-ups of yours left in DIR when they were killed. A tree is known by its
-    tag; one that is in use stays, and so does whatever in it is not the check-up's own."""
+    """Remove the folders that your check-ups left in DIR when they were killed. Such a folder is recognised
+    by its tag; a folder in use is kept, and so are files in it that are not the check-up's own."""
     from iodock import _native
 
     try:

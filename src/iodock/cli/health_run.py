@@ -74,13 +74,13 @@ def _tests(context: click.Context, parameter: click.Parameter, value: str | None
     type=click.Choice(("S", "M", "L")),
     default="S",
     show_default=True,
-    help="how much: below 2 minutes, half an hour, some hours",
+    help="delay: below 2 minutes, half an hour, some hours",
 )
 @click.option("--tests", callback=_tests, metavar="NAME,...", help=f"only some of {', '.join(_TESTS)}")
 @click.option(
     "--sizes", callback=_sizes, metavar="SIZE,...", help="of a request of large transfer: 4k,1m,16m"
 )
-@click.option("--processes", callback=_counts, metavar="N,...", help="of all nodes together: 1,4,16")
+@click.option("--processes", callback=_counts, metavar="N,...", help="total for all nodes: 1,4,16")
 @click.option(
     "--repeats",
     type=click.IntRange(3, 1000),
@@ -193,7 +193,7 @@ def _begun(
         if plan.directory != str(wanted.directory) or plan.ranks != (wanted.job.size if wanted.job else 1):
             raise RequestError(
                 f"{partial.path}: is of {plan.directory} with {plan.ranks} ranks",
-                "give the same DIR and ranks as then",
+                "give the same DIR and the same number of ranks as in the interrupted run",
             )
         estimate = estimated_anew(plan, wanted.job)
         left = [estimate.of_step[step.id] for step in steps_left(plan, done)]

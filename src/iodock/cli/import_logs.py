@@ -90,7 +90,7 @@ def _lines(
     "--coverage-memory",
     metavar="SIZE",
     callback=_bytes,
-    help="memory for what was read and written before, e.g. 256M",
+    help="memory for remembering which bytes were read and written, e.g. 256M",
 )
 @quiet
 def command(

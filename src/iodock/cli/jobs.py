@@ -30,7 +30,9 @@ def make() -> click.Command:
         click.Option(["--sort"], metavar="COLUMN", help="by this column: of measures the largest first"),
         click.Option(["--top"], type=click.IntRange(1), metavar="N", help="only the first N rows"),
         click.Option(
-            ["--format"], type=click.Choice(TABLE_FORMATS), help="what to write; default: what FILE ends in"
+            ["--format"],
+            type=click.Choice(TABLE_FORMATS),
+            help=("output format; default: by the ending of FILE"),
         ),
         click.Option(["--json", "as_json"], is_flag=True, help=JSON_HELP),
         click.Option(["-o", "--output"], metavar="FILE", help="where to write; default: stdout"),

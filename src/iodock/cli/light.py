@@ -35,10 +35,12 @@ _LARGEST = (
     f"ORDER BY sum(read_bytes) + sum(written_bytes) DESC, name LIMIT {_FILES}"
 )
 
-_NOTHING = N_("Light recording: no call on a file was counted. That is not to say that there was none.")
+_NOTHING = N_(
+    "Light recording: no call on a file was counted. There may have been calls that it can't count."
+)
 _RUN = N_("Light recording: {processes}, {files}, {wall}.")
 _READ = N_("Read {bytes} in {calls} calls, written {written} in {writes} calls, {opens} opens.")
-_TIME = N_("Time in calls on files: {time}, of all processes and threads together.")
+_TIME = N_("Time in calls on files: {time}, summed over all processes and threads.")
 _FOLDED = N_("More files than memory had room for: some {files} are counted together by pattern or folder.")
 _FILE = N_("  {name}: {read} read, {written} written, {time}")
 _BY_BYTES = N_("The files with most bytes:")

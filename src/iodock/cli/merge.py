@@ -89,8 +89,8 @@ def _clock_line(first: str, clock: HostClock, text: Language) -> str:
     if clock.offset_ns is None or clock.within_ns is None:
         return text.gettext(
             N_(
-                "clock of {host}: its difference from that of {first} is unknown, since no call shows it "
-                "that all ranks made together (MPI_File_open)"
+                "clock of {host}: the difference from the clock of {first} is unknown, because the "
+                "recording has no call that all ranks made together (MPI_File_open)"
             ),
             host=clock.host,
             first=first,
@@ -105,14 +105,14 @@ def _clock_line(first: str, clock: HostClock, text: Language) -> str:
 
 
 _SAME = N_(
-    "clock of {host}: differs from that of {first} by {within} at most, by {calls} calls of MPI_File_open "
-    "that all ranks made together"
+    "clock of {host}: differs from the clock of {first} by at most {within}, estimated from {calls} "
+    "calls of MPI_File_open that all ranks made together"
 )
 _BEHIND = N_(
-    "clock of {host}: {difference} behind that of {first}, {within} more or less, by {calls} calls of "
-    "MPI_File_open that all ranks made together"
+    "clock of {host}: {difference} behind the clock of {first}, ± {within}, estimated from {calls} "
+    "calls of MPI_File_open that all ranks made together"
 )
 _AHEAD = N_(
-    "clock of {host}: {difference} ahead of that of {first}, {within} more or less, by {calls} calls of "
-    "MPI_File_open that all ranks made together"
+    "clock of {host}: {difference} ahead of the clock of {first}, ± {within}, estimated from {calls} "
+    "calls of MPI_File_open that all ranks made together"
 )

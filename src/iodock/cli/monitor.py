@@ -62,7 +62,7 @@ class _Verbs(click.Group):
     ),
 )
 def command() -> None:
-    """Which job does what to the file systems, now and before."""
+    """The load of each job on the file systems, now and before."""
 
 
 @command.command(

@@ -23,9 +23,9 @@ _FOLDER = click.Path(path_type=Path)
 @click.option("--force", is_flag=True, help="replace a backup of another store")
 @quiet
 def backup(to: Path, store: Path, force: bool, quiet: bool) -> None:
-    """Copy a collector's store to the folder BACKUP as it is at one moment. Given an earlier backup of the
-    same store, it compares what is there with its SHA-256, copies what is new and removes what the store has
-    no more; until it is done, the earlier one is whole."""
+    """Copy a collector's store to the folder BACKUP as it is at one moment. If BACKUP is an earlier backup of
+    the same store, existing files are compared with their SHA-256, new ones are copied, and those that the
+    store no longer has are removed; until this is done, the earlier backup stays complete."""
     from iodock.centre.monitor import backups
 
     with ProgressBar("backup", quiet=quiet, noun="bytes") as tell:
@@ -39,8 +39,8 @@ def backup(to: Path, store: Path, force: bool, quiet: bool) -> None:
 @click.option("--force", is_flag=True, help="replace a monitor store that is there, with nothing else in it")
 @quiet
 def restore(backup_folder: Path, store: Path, force: bool, quiet: bool) -> None:
-    """Make a store of a backup. Every file is compared with its SHA-256, and the rows of every table are
-    counted, before the store is there."""
+    """Make a store from a backup. Every file is compared with its SHA-256, and the rows of every table are
+    counted, before the store is created."""
     from iodock.centre.monitor import backups
 
     with ProgressBar("restore", quiet=quiet, noun="bytes") as tell:

@@ -40,7 +40,7 @@ def import_counters(
     key: Path | None,
     quiet: bool,
 ) -> None:
-    """Put counters of a storage array or its controllers beside what agents send.
+    """Add counters of a storage array or its controllers to the data of agents.
 
     A FILE is CSV, or text of snmpwalk with a line of the time before each walk. What is there already is not
     counted twice."""

@@ -52,8 +52,8 @@ def digest(
     **place_options: Any,
 ) -> None:
     """What a job did to the file systems, whether that was slower than usual, and why. JOBID is the
-    scheduler's, or the id that an earlier digest told. A portal answers for your own jobs; who can read a
-    store sees all."""
+    scheduler's id, or the id in an earlier digest. A portal answers for your own jobs; users who can read a
+    store see all."""
     place = place_of(place_options)
     if mail_when:
         if recording or form or output:

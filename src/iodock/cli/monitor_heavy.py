@@ -42,7 +42,9 @@ _LEAST_S = 3600.0
 @click.option(
     "--over", callback=length, default="30d", show_default=True, metavar="TIME", help="how far to look back"
 )
-@click.option("--until", callback=moment, metavar="TIME", help="up to a date, or so long ago; default: now")
+@click.option(
+    "--until", callback=moment, metavar="TIME", help=("up to a date, or this long ago; default: now")
+)
 @click.option(
     "--sort", type=click.Choice(_SORTS), default="metadata", show_default=True, metavar="COLUMN",
     help=f"the greatest first: {', '.join(_SORTS)}",
@@ -87,8 +89,8 @@ def heavy(
     jobid_name: str | None,
     lang: str | None,
 ) -> None:
-    """Jobs of the last month by what they did to file servers: opens, creates, bytes, their share of what all
-    jobs asked for meanwhile, and in how many episodes of unwell servers they were suspected."""
+    """Jobs of the last month by their load on file servers: opens, creates, bytes, their share of the
+    requests of all jobs in that time, and in how many episodes of server problems they were suspected."""
     from iodock.centre.monitor.logins import names
     from iodock.centre.monitor.questions import heavy as question
     from iodock.centre.monitor.questions.ids import job_ids

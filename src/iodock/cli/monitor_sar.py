@@ -75,7 +75,7 @@ def import_sar(
     key: Path | None,
     quiet: bool,
 ) -> None:
-    """Put what sysstat recorded on servers without an agent beside what agents send.
+    """Add sysstat's recordings of servers without an agent to the data of agents.
 
     A FILE is the JSON of sadf, or a file of sadc (saDD) that the sadf of this machine can read. What is there
     already is not counted twice."""
@@ -102,7 +102,7 @@ def goes(
     """The destination. Raises RequestError: both are given, or none."""
     if (url is None) == (folder is None):
         raise RequestError(
-            "where to?", "either --url of a collector that runs, or --store of one that doesn't"
+            "give a destination", "either --url of a collector that runs, or --store of one that doesn't"
         )
     return into_store(folder) if folder else to_collector(url or "", token_file, ca, cert, key)
 

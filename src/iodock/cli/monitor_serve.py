@@ -67,7 +67,11 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     help="header in which the proxy sends the user name",
 )
 @click.option(
-    "--operator", "operators", multiple=True, metavar="USER", help="a user of the proxy who sees all"
+    "--operator",
+    "operators",
+    multiple=True,
+    metavar="USER",
+    help=("a user of the proxy who may see all jobs"),
 )
 @click.option("--tls-cert", type=_FILE, metavar="FILE", help="serve https with this certificate (PEM)")
 @click.option("--tls-key", type=_FILE, metavar="FILE", help="and its key (PEM)")
@@ -75,7 +79,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "--client-ca",
     type=_FILE,
     metavar="FILE",
-    help="accept only clients with a certificate of this authority (PEM)",
+    help="accept only clients with a certificate that this authority signed (PEM)",
 )
 @click.option(
     "--keep-fine", type=click.FloatRange(0.05), default=1, show_default=True, metavar="DAYS",
@@ -313,7 +317,7 @@ def _tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> 
 @click.option("--user", default="", metavar="USER", help="the login name of a user")
 @click.option("--host", default="", metavar="HOST", help="the only machine that an agent may speak for")
 def token(tokens: Path, role: str, name: str, user: str, host: str) -> None:
-    """Make a token and print it. FILE has only its SHA-256, so nobody can print it again."""
+    """Make a token and print it. FILE holds only its SHA-256, so it can't be printed again."""
     from iodock.centre.monitor.access import Role, add_token
 
     click.echo(add_token(tokens, name, Role(role), user, host))

@@ -59,7 +59,7 @@ _HELP = "s sort  r reverse  b by  p where counted  / find  ← → a minute  l l
 )
 @click.option(
     "--counted", "place", type=click.Choice(_PLACES), default="servers", show_default=True,
-    help="by file servers, of what processes ask, or of nodes' devices",
+    help="as counted by file servers, as requested by processes, or as counted by nodes' devices",
 )  # fmt: skip
 @click.option("--user", default="", metavar="USER", help="only of this user")
 @click.option("--file-system", default="", metavar="NAME", help="only on this file system")
@@ -119,7 +119,7 @@ def top(
     jobid_name: str | None,
     lang: str | None,
 ) -> None:
-    """Who does most to the file systems, now or at a time before."""
+    """The users and jobs with the most load on the file systems, now or at an earlier time."""
     from iodock.centre.monitor.questions.ids import job_ids
     from iodock.centre.monitor.questions.top import TopWanted
     from iodock.shared.language import language_in

@@ -52,7 +52,7 @@ def command() -> None:
     )
 )
 @click.argument("folder", metavar="DIR", required=False)
-@click.option("--command", "shell", metavar="COMMAND", help="watch this shell command instead of a folder")
+@click.option("--command", "shell", metavar="COMMAND", help="monitor this shell command instead of a folder")
 @click.option(
     "--every",
     callback=length,
@@ -158,7 +158,7 @@ def _tell(what: Round | Late | StoreError) -> None:
 @click.argument("text")
 @quiet
 def mark(store: str, text: str, quiet: bool) -> None:
-    """Write down that something was changed now: `show` then compares before and after."""
+    """Record that something was changed now: `show` then compares before and after."""
     from iodock.file_system.probe.store import ProbeStore
     from iodock.file_system.probe.watch import mark as write
 
@@ -177,8 +177,10 @@ def mark(store: str, text: str, quiet: bool) -> None:
     )
 )
 @click.argument("store")
-@click.option("--since", callback=moment, metavar="TIME", help="from this date on, or so long ago: 7d")
-@click.option("--until", callback=moment, metavar="TIME", help="before this date, or so long ago")
+@click.option(
+    "--since", callback=moment, metavar="TIME", help=("from this date on, or from this long ago: 7d")
+)
+@click.option("--until", callback=moment, metavar="TIME", help="before this date, or this long ago")
 @json_too
 @click.option("--format", "form", type=click.Choice(FORMS), help="default: table, or by the ending of -o")
 @click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
@@ -195,9 +197,9 @@ def show(
     lang: str | None,
     quiet: bool,
 ) -> None:
-    """What the probes saw: how long each operation takes, when it was far slower, failed or had no answer,
-    its daily pattern, changes and drift, before and after each mark. As a table, JSON, a status page, or one
-    line for each watch that fits into /etc/motd."""
+    """The results of the probes: how long each operation takes, when it was far slower, failed or had no
+    answer, its daily pattern, changes and drift, before and after each mark. As a table, JSON, a status page,
+    or one line for each watch that fits into /etc/motd."""
     from iodock.cli.progress import ProgressBar
     from iodock.file_system.probe.history import history
     from iodock.file_system.probe.judge import judge

@@ -24,13 +24,13 @@ EXAMPLES = (
     "--format",
     "form",
     type=click.Choice(TABLE_FORMATS),
-    help="what to write; default: table, or what -o ends in",
+    help="output format; default: table, or by the ending of -o",
 )
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
 @click.option(
     "--unsafe",
     is_flag=True,
-    help="let the query do all that you may do: read and write any file, attach databases, load extensions",
+    help="length of a stripe, in bytes",
 )
 @tables
 @quiet

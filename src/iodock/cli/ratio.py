@@ -54,7 +54,7 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float) -
 
 @click.command(epilog=examples(_EXAMPLES))
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("--from", "source_format", metavar="FORMAT", help="what the files are; default: recognised")
+@click.option("--from", "source_format", metavar="FORMAT", help="format of the files; default: recognised")
 @click.option("--time-format", metavar="FORMAT", help="the files are output of GNU time -f FORMAT")
 @click.option("--cores", type=float, callback=_positive, metavar="N", help="cores, where no source says")
 @click.option(

@@ -57,8 +57,8 @@ _EXAMPLES = (
     "--interfaces",
     type=click.Choice(INTERFACES),
     default="auto",
-    help="calls of MPI-IO, HDF5 and NetCDF, which make the system's: auto (default): of programs that have "
-    "them; always; never",
+    help="calls of MPI-IO, HDF5, PnetCDF and NetCDF, which make the system's: auto (default): of programs "
+    "that have them; always; never",
 )
 @click.option(
     "--stacks",

@@ -29,7 +29,11 @@ _EXAMPLES = (
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.option(
-    "-p", "--pid", type=int, metavar="PID", help="watch a process that runs already, with its children"
+    "-p",
+    "--pid",
+    type=int,
+    metavar="PID",
+    help=("monitor a process that is already running, with its children"),
 )
 @click.option(
     "--every", type=float, default=30.0, metavar="SECONDS", help="with -p: seconds between lines; default 30"

@@ -32,13 +32,13 @@ MOST_ROWS = 10_000
 _ENDING = re.compile(r"(\.tar\.gz|\.tgz|\.taz|\.tar|\.gz)$", re.IGNORECASE)
 _TABLES: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("summary", {"kind": ["all"]}, N_("calls: count, failures, time, bytes")),
-    ("files", {"top": MOST_ROWS}, N_("files: what was touched, the costliest first")),
-    ("volume", {"top": MOST_ROWS}, N_("bytes moved against the sizes of files")),
+    ("files", {"top": MOST_ROWS}, N_("files: the files that were used, the costliest first")),
+    ("volume", {"top": MOST_ROWS}, N_("bytes moved, compared with the sizes of files")),
     ("sizes", {}, N_("how many reads and writes of each size")),
     ("timeline", {}, N_("bytes and calls per second")),
     ("errors", {}, N_("failed calls by call, error and file")),
     ("processes", {}, N_("the tree of processes")),
-    ("machine", {}, N_("the machine's own state meanwhile")),
+    ("machine", {}, N_("the machine's own state during the run")),
 )
 _SLOW_SQL = f"""SELECT s.ts, s.dur, c.name AS call, f.name AS file, f.mount_point, f.fs_type, p.host, p.rank,
   p.pid, s.bytes
@@ -209,8 +209,11 @@ def _moment(store: Store, ts: int | None) -> str | None:
     return datetime.fromtimestamp(ts / 1e9).astimezone().isoformat(timespec="milliseconds")
 
 
-_NAMED = N_("It holds names of files and hosts, and the command line: look through it before you pass it on.")
-_UNNAMED = N_("Names of files, hosts and programs are made up; mount points and system folders are not.")
+_NAMED = N_("It contains names of files and hosts, and the command line. Check it before you pass it on.")
+_UNNAMED = N_(
+    "Names of files, hosts and programs are replaced by invented ones; mount points and system folders "
+    "are not."
+)
 
 
 def _read_me(store: Store, text: Language, anonymous: bool) -> str:

@@ -32,6 +32,30 @@ class Imported:
     losses: tuple[Loss, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class UnknownModule:
+    """A file of code that gave no lines."""
+
+    module: str
+    build_id: str | None
+    why: str
+    """not-found or no-debug-information."""
+    sites: int
+    """Places in it that calls came from."""
+    is_installed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Symbolized:
+    """Places that calls came from, and how many of them have a function or a line."""
+
+    sites: int
+    functions: tuple[int, int]
+    """Before and after."""
+    lines: tuple[int, int]
+    unknown: tuple[UnknownModule, ...]
+
+
 @contextmanager
 def native_errors() -> Iterator[None]:
     """NativeError as IodockError, or as RequestError if the request was wrong."""
@@ -159,3 +183,12 @@ def imported(found: _native.ImportSummary | _native.MergeSummary) -> Imported:
         cut=found["cut"],
         losses=tuple(Loss(*loss) for loss in found["losses"]),
     )
+
+
+def symbolize(store: Path, folders: Sequence[Path] = ()) -> Symbolized:
+    """Names functions and lines of a store again, by files of code in their places or in FOLDERS. Raises
+    IodockError."""
+    with native_errors():
+        found = _native.symbolize(store, list(folders))
+    unknown = tuple(UnknownModule(*one) for one in found["unknown"])
+    return Symbolized(found["sites"], found["functions"], found["lines"], unknown)

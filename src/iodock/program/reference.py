@@ -65,7 +65,7 @@ def rule_page(rule: Rule) -> list[tuple[str, str]]:
         ("Why it hurts", rule.why),
         ("What to do", "\n".join(f"{language}: {text}" if language else text for language, text in advice)),
         ("When it is fine", rule.fine_when),
-        ("It stays silent where", "\n".join(need.value for need in dict.fromkeys(_needs(rule)))),
+        ("It is not reported when", "\n".join(need.value for need in dict.fromkeys(_needs(rule)))),
         ("Settings", "\n".join(f"{one.name} = {one.default}: {one.doc}" for one in thresholds(rule))),
     ]
 

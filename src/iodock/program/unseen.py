@@ -98,25 +98,27 @@ def says(unseen: Unseen) -> Message:
         values = {"unseen": unseen.calls, "calls": unseen.total}
         if other_way:
             text = N_(
-                "{unseen} of about {calls} calls were not seen; this recording can't say whether the I/O is "
-                "fine: record again with --backend bpf, as root, or with --backend ptrace."
+                "{unseen} of about {calls} calls were not recorded, so this recording can't show "
+                "whether the I/O is fine: record again with --backend bpf, as root, or with --backend "
+                "ptrace."
             )
         else:
             text = N_(
-                "{unseen} of about {calls} calls were not seen; this recording can't say whether the I/O is "
-                "fine. How to see the rest is said below."
+                "{unseen} of about {calls} calls were not recorded, so this recording can't show "
+                "whether the I/O is fine. How to record the rest is explained below."
             )
         return Message(text, values)
     if other_way:
         return Message(
             N_(
-                "Not all calls were seen, it is not known how many; this recording can't say whether the "
-                "I/O is fine: record again with --backend bpf, as root, or with --backend ptrace."
+                "Not all calls were recorded, it is not known how many, so this recording can't show "
+                "whether the I/O is fine: record again with --backend bpf, as root, or with --backend "
+                "ptrace."
             )
         )
     return Message(
         N_(
-            "Not all calls were seen, it is not known how many; this recording can't say whether the I/O "
-            "is fine. How to see the rest is said below."
+            "Not all calls were recorded, it is not known how many, so this recording can't show "
+            "whether the I/O is fine. How to record the rest is explained below."
         )
     )

@@ -155,7 +155,7 @@ SAMPLES = {
     "server.handled_per_s": N_("Requests handled"),
     "server.waiting": N_("Requests waiting"),
     "server.wait_s": N_("Wait of a request"),
-    "server.cpu_share": N_("CPU of the server in use"),
+    "server.cpu_share": N_("CPU use of the server"),
     "server.moved_bytes_per_s": N_("Bytes read and written by the server"),
     "server.load": N_("Load"),
     "server.read_bytes_per_s": N_("Bytes read by the controller"),

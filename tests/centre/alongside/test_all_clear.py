@@ -32,7 +32,7 @@ def test_a_new_store_gives_no_all_clear(tmp_path: Path, before: int, is_enough: 
     assert "usually" not in at
 
 
-def test_trouble_is_told_of_a_new_store_too(tmp_path: Path) -> None:
+def test_trouble_is_reported_for_a_new_store(tmp_path: Path) -> None:
     node_rows(centre_store(tmp_path / "m", 30.0, begin=RUN - 40 * SECOND))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     assert "At that time mds01, which serves lfs, had stalled" in at

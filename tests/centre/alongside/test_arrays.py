@@ -162,13 +162,13 @@ def test_bad_lines_are_counted_with_file_and_line(tmp_path: Path) -> None:
     assert "1 (a row that was cut or damaged; the first is 3 cells under 5 columns in" in told
     assert f"{tmp_path / 'data'}:11" in told
     assert "a line without its time: check [time] of the map" in told
-    assert "3 (no number that can be measured" in told
+    assert "3 (no number that was measured" in told
 
 
-def test_a_counter_that_falls_began_anew(tmp_path: Path) -> None:
+def test_a_falling_counter_counts_as_restarted(tmp_path: Path) -> None:
     lines = [line.replace("Counter32", "Counter64") for line in snmp_lines()]
     told = imported(tmp_path, "snmp", ["no time yet", "ARRAY-MIB::ctlBusyTicks.1 = Counter64: 1", *lines])
-    assert "a counter that fell: it began anew" in told
+    assert "a counter became smaller: it restarted" in told
     assert "neither a time nor OID = TYPE: VALUE" in told
     assert "a value before the first time" in told
 

@@ -82,7 +82,7 @@ def test_nothing_in_common_is_too_few() -> None:
     assert compared([], {KEY: agent(bursts, 0.0)}, "n1") == "too-few"
 
 
-def test_a_counter_that_began_anew_leads_to_no_offset_that_is_wrong() -> None:
+def test_a_restarted_counter_gives_no_wrong_offset() -> None:
     """The machine was rebooted in between, so the growth in one interval is unknown."""
 
     def reset(at: float) -> float:

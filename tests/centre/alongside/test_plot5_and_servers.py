@@ -38,7 +38,7 @@ def test_a_hiccup_is_named_at_the_second_of_the_call(tmp_path: Path, step_s: flo
     node_rows(collector)
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m", sample_s=step_s))
     assert "At that time mds01, which serves lfs, had stalled" in at
-    assert "Requests waiting:" in at and "CPU of the server in use: 1" in at
+    assert "Requests waiting:" in at and "CPU use of the server: 1" in at
     assert "single sample" not in at
     assert "lfs: while the program ran, mds01 was stalled for " in whole
     assert "healthy" not in at + whole
@@ -49,9 +49,9 @@ def test_one_sample_is_weak_evidence(tmp_path: Path) -> None:
     """A hiccup of 15 s with samples of 10 s: one sample covers only the hiccup."""
     node_rows(centre_store(tmp_path / "m", 15.0))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
-    assert "one sample of mds01, which serves lfs, speaks for a stall" in at
+    assert "one sample of mds01, which serves lfs, suggests a stall" in at
     assert "from 12:08:20 to 12:08:30" in at
-    assert "a single sample of mds01 speaks for some" in whole
+    assert "a single sample of mds01 suggests some" in whole
     assert "healthy" not in at + whole
 
 
@@ -70,7 +70,7 @@ def test_on_a_healthy_day_it_says_so(tmp_path: Path) -> None:
     assert "stalled" not in at + whole
 
 
-def test_nobody_s_readings_are_no_all_clear(tmp_path: Path) -> None:
+def test_missing_readings_do_not_mean_healthy(tmp_path: Path) -> None:
     """The agents on the servers were switched off a few minutes before the run."""
     node_rows(centre_store(tmp_path / "m", None, until=HUNG - 400 * SECOND))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
@@ -114,13 +114,13 @@ def test_clocks_that_can_t_be_compared_join_nothing(tmp_path: Path) -> None:
     collector = centre_store(tmp_path / "m", 30.0)
     run = plot5(tmp_path / "run.iodock")
     at, whole = said(run, site(tmp_path / "m"))
-    assert at == "" and "no agent read the recording's machine" in whole
+    assert at == "" and "no agent ran on the recording's machine" in whole
     node_rows(collector, grown=lambda at: 1e6 * (at - BEGIN) / SECOND)
     steady = plot5(tmp_path / "steady.iodock", Recorded(steady=True))
     at, whole = said(steady, site(tmp_path / "m"))
     assert at == "" and "too steady to compare clocks" in whole
     at, whole = said(run, site(tmp_path / "m", agree_s=1.0))
-    assert at == "" and "counters of the recording and of the agent on its machine differ" in whole
+    assert at == "" and "counters of the recording and of the agent on its machine do not match" in whole
     # The site vouches for its clocks, and nothing contradicts it.
     at, whole = said(steady, site(tmp_path / "m", agree_s=1.0))
     assert "had stalled" in at
@@ -139,10 +139,10 @@ def test_an_imported_log_needs_the_site_s_word(tmp_path: Path) -> None:
     at, whole = said(run, site(tmp_path / "m", agree_s=2.0, monitored_as="lfs"))
     assert "mds01, which serves lfs, had stalled" in at
     assert "does not say which file systems it used" not in whole
-    assert "No agent on that machine tells who else" in at
+    assert "No agent on that machine shows which other programs" in at
 
 
-def test_a_file_system_that_nobody_monitors_is_said(tmp_path: Path) -> None:
+def test_an_unmonitored_file_system_is_reported(tmp_path: Path) -> None:
     node_rows(centre_store(tmp_path / "m", 30.0))
     run = plot5(tmp_path / "run.iodock", Recorded(source="10.0.0.9@tcp:/other"))
     at, whole = said(run, site(tmp_path / "m"))
@@ -150,7 +150,7 @@ def test_a_file_system_that_nobody_monitors_is_said(tmp_path: Path) -> None:
     assert "no server of a file system that this program used" in whole
 
 
-def test_who_else_used_the_node_is_told(tmp_path: Path) -> None:
+def test_other_users_of_the_node_are_reported(tmp_path: Path) -> None:
     node_rows(
         centre_store(tmp_path / "m", None),
         others=[("777", "alice", 50_000_000), ("778", "bob", 1000)],
@@ -203,7 +203,7 @@ def test_a_store_that_can_t_be_read_is_one_line(tmp_path: Path, what: str) -> No
     assert of_rule(found, "slow-call")[0].meanwhile == ()
 
 
-def test_without_the_setting_nothing_is_said(tmp_path: Path) -> None:
+def test_without_the_setting_nothing_is_reported(tmp_path: Path) -> None:
     settings = replace(site(tmp_path), servers=ServerReadings())
     found = diagnosed(plot5(tmp_path / "run.iodock"), settings)
     assert found.remarks == ()

@@ -51,7 +51,7 @@ def test_a_call_is_not_cleared_by_sums(tmp_path: Path, days: int, kept: str, hic
 
 
 @pytest.mark.parametrize(("days", "step_s"), [(21, 600), (3, 60)])
-def test_long_trouble_is_told_with_its_resolution(tmp_path: Path, days: int, step_s: int) -> None:
+def test_long_trouble_is_reported_with_its_resolution(tmp_path: Path, days: int, step_s: int) -> None:
     collector = centre_store(
         tmp_path / "m", 3000.0, 60.0, OVERLOADED, HUNG + HOUR, HUNG - 5 * HOUR, before_s=900.0
     )
@@ -59,7 +59,7 @@ def test_long_trouble_is_told_with_its_resolution(tmp_path: Path, days: int, ste
     aged(collector, days)
     run, asked = plot5(tmp_path / "run.iodock"), settings(tmp_path / "m")
     at, whole = said(run, asked)
-    assert "mds01" in at and ("was overloaded" in at or "speaks for an overload" in at)
+    assert "mds01" in at and ("was overloaded" in at or "suggests an overload" in at)
     assert "keeps only sums of" in whole
     with opened(run) as store:
         found = servers_of(store, asked)
@@ -85,7 +85,7 @@ def test_clients_of_weeks_ago_are_found(tmp_path: Path) -> None:
     assert "nas:/export: by samples of 600 s the servers were as usual" in whole
 
 
-def test_others_are_told_of_the_sums_they_are_in(tmp_path: Path) -> None:
+def test_other_jobs_are_reported_from_sums(tmp_path: Path) -> None:
     """The bytes of ten minutes are not attributed to one call."""
     collector = centre_store(tmp_path / "m", None, 60.0, begin=HUNG - 5 * HOUR, until=HUNG + HOUR)
     node_rows(collector, others=[("777", "alice", 50_000_000)])

@@ -185,7 +185,7 @@ def test_killed_at_any_moment_it_has_each_batch_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_told_to_end_it_leaves_nothing_to_be_replayed(tmp_path: Path) -> None:
+def test_a_clean_end_leaves_nothing_to_replay(tmp_path: Path) -> None:
     with serving(tmp_path / "store") as (url, process):
         post(url, frame(1, [Part(BEGIN, [], full=True)]))
         post(url, frame(2, [Part(BEGIN + SECOND, [written("a", 5, BEGIN)])]))
@@ -194,7 +194,7 @@ def test_told_to_end_it_leaves_nothing_to_be_replayed(tmp_path: Path) -> None:
     assert sums(MonitorStore(tmp_path / "store")) == {"a": 5}
 
 
-def test_where_nothing_can_be_written_agents_are_told_to_come_again(tmp_path: Path) -> None:
+def test_agents_retry_if_the_collector_can_not_write(tmp_path: Path) -> None:
     with serving(tmp_path / "store", limit="ulimit -f 64") as (url, _):
         status = 200
         for sequence in range(1, 200):
@@ -210,7 +210,7 @@ def test_where_nothing_can_be_written_agents_are_told_to_come_again(tmp_path: Pa
     assert not collector.store.table("FROM losses", begin=0, end=time.time_ns(), resolution="fine").num_rows
 
 
-def test_nonsense_of_one_counter_ends_nobodys_upkeep(tmp_path: Path) -> None:
+def test_one_invalid_counter_does_not_stop_upkeep(tmp_path: Path) -> None:
     collector = Collector(tmp_path)
     collector.push(frame(1, [Part(BEGIN, [], full=True), Part(BEGIN, [], target="sda", full=True)]))
     for number in (1, 2, 3):
@@ -225,7 +225,7 @@ def test_nonsense_of_one_counter_ends_nobodys_upkeep(tmp_path: Path) -> None:
     assert collector.store.catalogue.of("targets", "ten_minutes")
 
 
-def test_who_was_away_does_not_lengthen_what_others_did(tmp_path: Path) -> None:
+def test_an_absent_agent_does_not_extend_other_activity(tmp_path: Path) -> None:
     """A one-day row and 10 s rows of the same owner and minute."""
     collector = Collector(tmp_path)
     collector.push(frame(1, [Part(BEGIN, [], full=True)]))
@@ -318,7 +318,7 @@ def test_what_is_no_push_is_refused_and_changes_nothing(tmp_path: Path, body: by
         (-56 * 365 * 24 * HOUR, "days behind the"),
     ],
 )
-def test_a_sender_whose_clock_is_far_off_is_refused(tmp_path: Path, begin: int, ahead: int, why: str) -> None:
+def test_senders_with_a_wrong_clock_are_refused(tmp_path: Path, begin: int, ahead: int, why: str) -> None:
     """The time of the batch does not matter, since it may have been stored for a while."""
     collector = Collector(tmp_path)
     body = frame(1, [Part(begin)])
@@ -367,7 +367,7 @@ def test_hostile_ids_stay_what_they_are(tmp_path: Path) -> None:
         assert {"a\\x0ab", "a\\\\nb", "\\xff\\xfe", ""} < set(found)
 
 
-def test_a_damaged_catalogue_and_a_newer_one_are_told(tmp_path: Path) -> None:
+def test_damaged_and_newer_catalogues_give_an_error(tmp_path: Path) -> None:
     del_lock = Collector(tmp_path)
     del del_lock
     catalogue = tmp_path / "catalogue.json"
@@ -393,7 +393,7 @@ def test_a_question_asked_while_files_are_replaced_is_answered(tmp_path: Path) -
     assert sums(reader) == truth
 
 
-def test_last_readings_of_another_version_are_told(tmp_path: Path) -> None:
+def test_last_readings_of_another_version_give_an_error(tmp_path: Path) -> None:
     collector = Collector(tmp_path)
     del collector
     state = next(tmp_path.glob("state-*.bin"))

@@ -77,7 +77,7 @@ def test_one_sender_does_not_fill_the_memory() -> None:
     assert room._left == 400 and not room._taken
 
 
-def test_whatever_the_disk_says_reaches_all_who_wait() -> None:
+def test_disk_errors_reach_all_waiting_senders() -> None:
     answers: list[Exception | None] = [RuntimeError("not foreseen"), None]
 
     def sync() -> None:
@@ -181,7 +181,7 @@ def test_limits_are_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         load()
 
 
-def test_the_native_door_says_whose_fault_it_is(tmp_path: Path) -> None:
+def test_native_errors_distinguish_sender_and_collector(tmp_path: Path) -> None:
     intake = _native.MonitorIntake(tmp_path)
     whole, other = frame(1, [Part(BEGIN)]), frame(2, [Part(BEGIN)], host="oss02")
     taken = intake.take(b"no")

@@ -419,7 +419,7 @@ def test_the_whole_copy_in_a_backup_is_kept(collector: Collector, tmp_path: Path
     assert counts(MonitorStore(tmp_path / "again")) == rows
 
 
-def test_a_damaged_file_without_a_whole_copy_is_said(collector: Collector, tmp_path: Path) -> None:
+def test_a_damaged_file_without_an_intact_copy_gives_an_error(collector: Collector, tmp_path: Path) -> None:
     name = damaged(collector, tmp_path / "store")
     said = (f"damaged: 1 file of the store, copied as it is, such as {name}: queries of its time will fail",)
     assert backup(tmp_path / "store", tmp_path / "backup").notes == said

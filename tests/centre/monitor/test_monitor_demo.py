@@ -143,7 +143,7 @@ def top_rows(store: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def test_names_are_told_once_of_jobs_that_go_on(tmp_path: Path) -> None:
+def test_names_of_running_jobs_are_sent_once(tmp_path: Path) -> None:
     collector = Collector(tmp_path / "store")
     centre = Centre(named("healthy"), seed=3, begin_ns=time.time_ns(), servers=3, jobs=10)
     names = Names(centre, collector.writer)

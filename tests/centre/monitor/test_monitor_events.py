@@ -68,7 +68,7 @@ def test_probes_and_arrays_reach_the_portal(agent: Path, tmp_path: Path) -> None
             wait_for(lambda: seen.exists() and "probe /" in seen.read_text())
             answer(2, Outcome(Kind.ANSWERED, 3_000_000_000))
             wait_for(lambda: has_told("probe-slow", "the round took 3.000 s, the limit is 2.000 s"))
-            wait_for(lambda: "Response of probes" in chart())
+            wait_for(lambda: "Response time of probes" in chart())
             assert "/lfs/probe" in chart() and 'class="line limit"' in chart() and "3 s" in chart()
             answer(3, Outcome(Kind.FAILED, 5000, "EIO"))
             wait_for(lambda: has_told("probe-failed", "mkdir: EIO"))

@@ -125,7 +125,7 @@ def test_in_a_terminal_keys_change_what_is_seen(store: Path) -> None:
         os.write(ours, b"\x1b[D")
         seen(ours, "replay")
         os.write(ours, b"/nobody\r")
-        seen(ours, "Nobody did anything")
+        seen(ours, "No activity was counted")
         os.write(ours, b"q")
         assert process.wait(20) == 0
     finally:
@@ -144,7 +144,7 @@ def seen(terminal: int, wanted: str) -> str:
     return drawn
 
 
-def test_where_there_is_no_store_it_is_told(tmp_path: Path) -> None:
+def test_a_missing_store_gives_an_error(tmp_path: Path) -> None:
     done = iodock(*TOP, tmp_path / "none", "--once")
     assert done.returncode == 1
     assert "no monitor store" in done.stderr

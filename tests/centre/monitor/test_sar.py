@@ -135,7 +135,7 @@ def test_an_older_sadf_names_sectors(tmp_path: Path) -> None:
         (b'{"a":' + b"[" * 100_000, "neither JSON nor"),
     ],
 )
-def test_what_is_no_recording_is_told(tmp_path: Path, content: bytes, words: str) -> None:
+def test_files_that_are_no_recording_give_an_error(tmp_path: Path, content: bytes, words: str) -> None:
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(RequestError, match=words):
         read(tmp_path / "x")
@@ -147,7 +147,7 @@ def test_times_without_a_zone_are_refused(tmp_path: Path) -> None:
         read(tmp_path / "x")
 
 
-def test_where_to_is_asked_and_nobody_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_destination_or_collector_gives_an_error(tmp_path: Path) -> None:
     assert "either --url" in ran(RECORDED, status=2)
     assert "no collector answers" in ran("--url", "http://127.0.0.1:9", RECORDED, status=1)
     assert "read on the way" in ran("--url", "http://monitor.example:9847", RECORDED, status=2)

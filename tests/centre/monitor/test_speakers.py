@@ -89,7 +89,7 @@ def test_whom_the_list_names_is_taken_though_another_was_earlier(tmp_path: Path)
             assert stored(collector) == {"oss01": total} and len(liar.frames) == 9
 
 
-def test_an_address_does_not_speak_for_who_pushes(tmp_path: Path) -> None:
+def test_an_address_does_not_identify_a_pushing_agent(tmp_path: Path) -> None:
     pusher = Collector(tmp_path)
     pusher.push(frame(1, [Part(BEGIN, [], full=True)], host="oss01", spool=b"P" * 16))
     pusher.flush()

@@ -107,7 +107,7 @@ def test_losses_questions_and_connections(tmp_path: Path) -> None:
     assert sum(value for name, value in found.items() if name[0] == "iodock_store_query_seconds_count") > 0
 
 
-def test_a_damaged_store_is_said_and_the_rest_is_there(tmp_path: Path) -> None:
+def test_a_damaged_store_is_reported_with_the_other_metrics(tmp_path: Path) -> None:
     collector = Collector(tmp_path / "store")
     fill(collector)
     (tmp_path / "store/catalogue.json").write_text("{")

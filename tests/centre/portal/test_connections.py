@@ -260,7 +260,7 @@ def _sending(text: bytes) -> Callable[[int, ssl.SSLContext], socket.socket]:
 
 
 @pytest.mark.whole
-def test_hundreds_of_slow_connections_keep_nobody_out(tmp_path: Path) -> None:
+def test_hundreds_of_slow_connections_do_not_block_others(tmp_path: Path) -> None:
     """In each state in which a client can keep the collector waiting."""
     kinds = [
         _raw,

@@ -84,7 +84,7 @@ def test_a_hostile_name_is_text(site: Server, tmp_path: Path) -> None:
     assert mail.keys().count("Subject") == 1 and "<script>" in mail["Subject"]
 
 
-def test_what_can_not_be_sent_is_said(site: Server, tmp_path: Path) -> None:
+def test_mail_that_can_not_be_sent_is_reported(site: Server, tmp_path: Path) -> None:
     # If the owner has no login name, no mail is sent to anyone.
     with mail_sink(RCPT="550 no") as mails:
         path = settings(tmp_path, mails.address)

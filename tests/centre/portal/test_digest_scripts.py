@@ -120,7 +120,7 @@ def test_a_short_job_is_not_asked_for(site: Server, tmp_path: Path, ended: int, 
     assert said.startswith("iodock: exactly") and (f"iodock: Job {OWN}" in said) == is_asked_for
 
 
-def test_of_a_step_that_was_cut_nothing_is_said_exactly(tmp_path: Path) -> None:
+def test_a_truncated_step_gives_no_exact_figures(tmp_path: Path) -> None:
     env = {**os.environ, "IODOCK_DIGEST_CONF": "/nonexistent"}
     (tmp_path / "700.batch.1.step.digest").write_text(RECORD.format(step="batch", ended=99) + "end\n")
     (tmp_path / "700.0.1.step.digest").write_text(RECORD.format(step="0", ended=99))

@@ -78,7 +78,7 @@ def document(site: Server, job: str, role: str = "operator") -> dict[str, object
     return found
 
 
-def test_a_slow_job_is_told_with_the_reason(site: Server) -> None:
+def test_a_slow_job_is_reported_with_the_reason(site: Server) -> None:
     first, *lines = digest(site, SLOW).splitlines()
     usual = median(TIMES)
     assert first == (
@@ -86,7 +86,7 @@ def test_a_slow_job_is_told_with_the_reason(site: Server) -> None:
         "lfs was overloaded for 20 min of 31 min"
     )
     assert any(line.startswith("  File servers: read at least 954 MiB in 1 request") for line in lines)
-    assert any("6 earlier runs that moved about as much took 10 min (median" in line for line in lines)
+    assert any("6 earlier runs with about the same I/O volume took 10 min (median" in line for line in lines)
     assert "Run it again before you change the program" in "".join(lines)
     assert lines[-1].startswith("  For the help desk: iodock bundle 100@20")
 
@@ -114,12 +114,12 @@ def test_other_states_of_the_same_time_are_not_hidden(site: Server) -> None:
     assert "usual" not in text and document(site, "500")["compared"] is None
 
 
-def test_what_helps_is_told_to_the_owner_of_a_suspect_only(site: Server) -> None:
+def test_only_owners_of_suspects_get_advice(site: Server) -> None:
     assert "Write fewer and larger files" in digest(site, "500", "user")
     assert "Write fewer and larger files" not in digest(site, SLOW)
 
 
-def test_a_job_that_goes_on_is_told_so_far(site: Server) -> None:
+def test_a_running_job_has_a_digest_so_far(site: Server) -> None:
     text = digest(site, "120")
     assert "so far 3.1 times the usual time" in text and "Active: since 20" in text
 
@@ -142,7 +142,7 @@ def test_a_user_gets_no_one_elses(site: Server) -> None:
     assert digest(site, SLOW, "user") == digest(site, SLOW)
     there, _, _ = site.get("/digests/301", "user")
     status, text, _ = site.get("/digests/999", "user")
-    assert (there, status, text) == (404, 404, "iodock: no such job of yours is known\n")
+    assert (there, status, text) == (404, 404, "iodock: you have no such job\n")
     assert site.get("/digests/301", "operator")[0] == 200
     for role in ("", "agent"):
         status, text, headers = site.get(f"/digests/{SLOW}", role)
@@ -195,19 +195,19 @@ def later(site: Server, hours: float, job: str = "700") -> str:
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(begin / SECOND + hours * 3600))
 
 
-def test_of_a_job_that_was_run_again_the_last_run_is_told(site: Server) -> None:
+def test_digest_covers_the_last_run_of_a_restarted_job(site: Server) -> None:
     last = document(site, f"700@{later(site, 25)}")
     (counted,) = last["counted"]  # type: ignore[misc]
     assert counted["read_bytes"] == GB // 2 and last["seconds"] == pytest.approx(600, abs=60)
     # Only its last run is compared.
     assert last["compared"]["seconds"] == pytest.approx(600, abs=60)  # type: ignore[index]
-    assert last["earlier_ts"] is not None and "was active before, since 20" in json.dumps(last["text"])
+    assert last["earlier_ts"] is not None and "was used before, since 20" in json.dumps(last["text"])
     first = document(site, f"700@{later(site, 0)}")
     assert first["begin_ts"] == last["earlier_ts"]
     # The start time from Slurm.
     status, text, _ = site.get(f"/digests/?id=700@{later(site, 25)}&again=2&written=690_7", "operator")
     assert status == 200 and text.startswith("iodock: Job 690_7 (tide) of root")
-    assert "has started this job again 2 times. Only its last run is told." in text
+    assert "has restarted this job 2 times. Only its last run is reported." in text
     assert f"iodock bundle 700@{later(site, 25)[:8]}" in text
     # Nothing is known of that run yet.
     assert site.get(f"/digests/?id=700@{later(site, 29.5)}&again=3", "operator")[0] == 404
@@ -228,7 +228,7 @@ def test_what_no_scheduler_says_is_refused(site: Server, words: str) -> None:
     assert status == 400 and text.startswith("iodock: ") and text.count("\n") == 1
 
 
-def test_kinds_of_operations_are_told(tmp_path: Path) -> None:
+def test_digest_lists_kinds_of_operations(tmp_path: Path) -> None:
     with portal(tmp_path / "store") as server:
         fill(server.collector)
         text = digest(server, "700", "")
@@ -254,7 +254,7 @@ def test_the_command_asks_a_portal(site: Server, tmp_path: Path) -> None:
     assert json.loads(run(SLOW, *place, "--json").stdout) == document(site, SLOW)
     refused = run("301", *place, status=1)
     assert refused.stdout == "" and refused.stderr.startswith("error: http://127.0.0.1")
-    assert "no such job of yours is known" in refused.stderr
+    assert "you have no such job" in refused.stderr
     token.chmod(0o644)
     assert "other users may read it" in run(SLOW, *place, status=2).stderr
 
@@ -273,7 +273,7 @@ def test_the_command_says_what_is_wrong_with_a_portal(site: Server) -> None:
         assert run(SLOW, "--portal", address, status=2).stderr.startswith("error: --portal")
 
 
-def test_the_command_reads_a_store_and_the_episodes_beside_it(site: Server, tmp_path: Path) -> None:
+def test_the_command_reads_a_store_and_its_episodes(site: Server, tmp_path: Path) -> None:
     from iodock.centre.watch import episode_rows
     from iodock.centre.watch.ledger import Ledger
 
@@ -350,13 +350,13 @@ def test_a_user_gets_no_one_elses_by_any_way(site: Server, tmp_path: Path) -> No
         assert site.get(f"/jobs/?id={job.partition('@')[0]}&format=csv&table=totals", "user")[0] == 404
 
 
-def test_what_can_not_be_packed_is_said(site: Server, tmp_path: Path) -> None:
+def test_digests_that_can_not_be_packed_give_an_error(site: Server, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(site.secrets["user"])
     token.chmod(0o600)
     place = ("--portal", site.url, "--token-file", token)
     other = str(document(site, "301")["id"])
-    assert "no such job of yours is known" in bundle(tmp_path, other, *place, status=1).stderr
+    assert "you have no such job" in bundle(tmp_path, other, *place, status=1).stderr
     assert "is for recordings" in bundle(tmp_path, other, "--anonymous", status=2).stderr
     assert "no monitor was given" in bundle(tmp_path, other, status=2).stderr
     assert "is no id that a digest told" in bundle(tmp_path, "run.iodock", *place, status=2).stderr

@@ -46,7 +46,7 @@ def test_only_agents_push(tmp_path: Path) -> None:
         assert post(url, PUSH, Authorization=f"Bearer {secrets['agent']}") == (200, {"kept": 1, "full": True})
 
 
-def test_what_is_no_push_gets_an_answer_and_costs_nobody_else(tmp_path: Path) -> None:
+def test_invalid_pushes_get_an_answer_and_do_not_affect_others(tmp_path: Path) -> None:
     with serving(tmp_path / "store") as (url, _):
         assert post(url, b"hello") == (400, {"error": "not a push of samples: not a batch of samples"})
         assert post(url, PUSH + b"rest")[0] == 400
@@ -114,7 +114,7 @@ def asked(
     return status, content
 
 
-def test_who_promises_much_and_sends_nothing_keeps_nobody_out(tmp_path: Path) -> None:
+def test_unsent_large_pushes_do_not_block_others(tmp_path: Path) -> None:
     with serving(tmp_path / "store") as (url, _):
         waiting = []
         for _ in range(40):
@@ -176,7 +176,7 @@ def test_tokens_are_kept_as_hashes_and_only_their_owner_changes_them(tmp_path: P
      f'[[token]]\nname = "a"\nrole = "user"\nsha256 = "{"0" * 64}"',
      f'[[token]]\nname = "a"\nrole = "agent"\nsha256 = "{"0" * 63}g"'],
 )  # fmt: skip
-def test_a_damaged_file_of_tokens_is_told(tmp_path: Path, content: str) -> None:
+def test_a_damaged_token_file_gives_an_error(tmp_path: Path, content: str) -> None:
     path = tmp_path / "tokens.toml"
     path.write_text(content)
     path.chmod(0o600)

@@ -56,7 +56,7 @@ def rows(site: Server, path: str, role: str = "operator") -> list[dict[str, str]
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_an_overloaded_file_system_is_told_to_all(site: Server) -> None:
+def test_all_users_see_an_overloaded_file_system(site: Server) -> None:
     # This test comes first, because its readings become outdated.
     for role in ("operator", "user"):
         for page in ("/", "/jobs", f"/jobs/{OWN}"):
@@ -78,7 +78,7 @@ def test_every_page_is_whole_and_safe(site: Server, page: str, role: str) -> Non
 
 
 @pytest.mark.parametrize("page", (*PAGES, *FOR_OPERATORS))
-def test_who_is_not_known_and_agents_see_nothing(site: Server, page: str) -> None:
+def test_unknown_users_and_agents_see_nothing(site: Server, page: str) -> None:
     for role in ("", "agent"):
         status, text, headers = site.get(page, role)
         assert status == 401 and headers["www-authenticate"] == "Bearer"

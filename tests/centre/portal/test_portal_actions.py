@@ -119,13 +119,13 @@ def test_names_of_jobs_are_text(asked: Asked) -> None:
 
 
 @pytest.mark.parametrize("path", ["/actions/99/confirm", "/actions/1/undo"])
-def test_what_can_not_be_is_said(asked: Asked, path: str) -> None:
+def test_impossible_actions_give_an_error(asked: Asked, path: str) -> None:
     status, text, _ = asked.post(path, "operator", asked.form("operator"))
     assert status == 400 and "see the list of actions" in text
     assert asked.post("/actions/1/reboot", "operator", asked.form("operator"))[0] == 404
 
 
-def test_where_nobody_is_asked_who_comes_nobody_confirms(tmp_path: Path) -> None:
+def test_without_login_actions_can_not_be_confirmed(tmp_path: Path) -> None:
     site = Site(tmp_path / "response", ASKS, now=time.time_ns() - 700_000_000_000)
     site.quiet()
     site.intervals(6)
@@ -157,7 +157,7 @@ def test_a_job_that_is_suspended_can_be_released_there(tmp_path: Path) -> None:
     with portal(tmp_path / "store", access, PortalSite(responder=site.responder)) as server:
         server.secrets.update(secrets)
         text = server.get("/actions", "operator")[1]
-        assert "Undo now" in text and "iodock, by the settings" in text
+        assert "Undo now" in text and "iodock, according to the settings" in text
     site.responder.close()
 
 

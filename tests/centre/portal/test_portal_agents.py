@@ -74,7 +74,7 @@ def rows(
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_who_fell_silent_is_told_first_with_the_last_reading(site: Server) -> None:
+def test_silent_agents_are_listed_first_with_their_last_reading(site: Server) -> None:
     found = rows(site)
     told = [(row["host"], row["state"], row["read_ts"]) for row in found[:3]]
     assert told == [(host, "quiet", str(begun() - QUIET[host])) for host in ("minutes", "hours", "days")]
@@ -117,7 +117,7 @@ def test_the_last_reading_stays_exact_as_rows_are_summed_up(tmp_path: Path) -> N
             assert past[host]["state"] == "heard", host
 
 
-def test_who_was_away_and_came_back_was_quiet_meanwhile(tmp_path: Path) -> None:
+def test_a_returning_agent_was_quiet_in_between(tmp_path: Path) -> None:
     with portal(tmp_path) as server:
         moment = now()
         tell(server.collector, "away", moment - 5 * HOUR)
@@ -131,7 +131,7 @@ def test_who_was_away_and_came_back_was_quiet_meanwhile(tmp_path: Path) -> None:
         assert (before["state"], before["read_ts"]) == ("quiet", str(moment - 5 * HOUR))
 
 
-def test_who_only_told_events_is_heard(tmp_path: Path) -> None:
+def test_agents_that_send_only_events_count_as_reporting(tmp_path: Path) -> None:
     with portal(tmp_path) as server:
         moment = now()
         event = Event(moment - 30 * SECOND, "link-down")
@@ -185,7 +185,7 @@ def test_the_page_says_how_many_and_leads_to_machines(site: Server) -> None:
     assert "エージェント 8 台中 3 台" in japanese and "Quiet" not in japanese and ">quiet<" not in japanese
 
 
-def test_all_is_well_and_nobody_is_there(tmp_path: Path) -> None:
+def test_agents_page_with_all_well_and_with_no_agents(tmp_path: Path) -> None:
     with portal(tmp_path / "empty") as server:
         assert "No agent has pushed anything yet" in server.get("/agents")[1]
     with portal(tmp_path / "well") as server:

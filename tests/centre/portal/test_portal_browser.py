@@ -177,7 +177,7 @@ def test_hostile_ids_do_nothing(opened: Any) -> None:
 
 
 @pytest.mark.whole
-def test_a_slow_run_is_said_and_its_earlier_runs_are_a_click_away(opened: Any) -> None:
+def test_a_slow_run_is_shown_and_links_to_earlier_runs(opened: Any) -> None:
     page = opened("/jobs/100")
     assert page.inner_text("#verdict strong") == "slower than usual"
     page.click("#table-runs tbody bdi:text-is('102')")

@@ -94,11 +94,11 @@ def test_users_see_what_happened_to_file_systems_and_nothing_of_machines(site: S
 
 
 @pytest.mark.parametrize("role", ["operator", "user"])
-def test_everybody_is_told_that_a_file_system_is_degraded(site: Server, role: str) -> None:
+def test_all_users_see_a_degraded_file_system(site: Server, role: str) -> None:
     for path in ("/", "/jobs", f"/jobs/{OWN}", "/events"):
         page = site.get(path, role)[1]
         assert page.count("lfs is degraded") == 2, path
-        assert "array degraded, since" in page and "rebuild under way, since" in page
+        assert "array degraded, since" in page and "rebuild in progress, since" in page
         assert "path lost, since" not in page
     assert "劣化" in site.get("/?lang=ja", role)[1]
 
@@ -131,17 +131,17 @@ def test_marks_are_on_the_charts_of_their_file_system(site: Server) -> None:
     for path in ("/", f"/jobs/{OWN}?range=1h"):
         page = site.get(path, "operator")[1]
         titles = set(re.findall(r'class="mark (\w+)" d="M[0-9.]+ 0V100"><title>([^<]+)</title>', page))
-        assert ("error", "array degraded") in titles and ("warning", "rebuild under way") in titles
-        assert not any(label == "path back" for _, label in titles)
+        assert ("error", "array degraded") in titles and ("warning", "rebuild in progress") in titles
+        assert not any(label == "path restored" for _, label in titles)
         assert "4 events" in page
     assert "sector" not in site.get("/", "user")[1]
 
 
 def test_probes_are_on_the_time_axis_with_their_limit(site: Server) -> None:
     page = site.get("/", "operator")[1]
-    assert "Response of probes" in page and "/lfs/probe (r01)" in page and 'class="line limit"' in page
-    assert "r01" not in site.get("/", "user")[1].split("Response of probes")[1].split("</figure>")[0]
-    readout = re.search(r'Response of probes.*?data-readout="([^"]+)"', page, re.DOTALL)
+    assert "Response time of probes" in page and "/lfs/probe (r01)" in page and 'class="line limit"' in page
+    assert "r01" not in site.get("/", "user")[1].split("Response time of probes")[1].split("</figure>")[0]
+    readout = re.search(r'Response time of probes.*?data-readout="([^"]+)"', page, re.DOTALL)
     assert readout and ";4 ms&" in readout[1] and ";4 s&" in readout[1]
 
 

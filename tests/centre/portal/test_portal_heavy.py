@@ -53,7 +53,7 @@ def rows(site: Server, words: str = "", role: str = "operator") -> list[dict[str
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_jobs_are_told_with_what_they_did_and_their_share(site: Server) -> None:
+def test_heavy_jobs_are_listed_with_load_and_share(site: Server) -> None:
     told = {row["job"]: row for row in rows(site)}
     own, other = told[OWN], told[OTHER]
     assert int(own["opens"]) == 2 * STEPS * OPENED and int(other["opens"]) == 10 * STEPS * OPENED
@@ -101,10 +101,10 @@ def test_names_are_text(site: Server) -> None:
 
 def test_japanese(site: Server) -> None:
     page = site.get("/heavy?lang=ja", "operator")[1]
-    assert "ジョブがファイルサーバに与えた負荷" in page and "What jobs did" not in page
+    assert "ジョブがファイルサーバに与えた負荷" in page and "Load of jobs" not in page
 
 
-def test_without_a_ledger_nothing_is_said_of_episodes(tmp_path: Path) -> None:
+def test_without_a_ledger_episodes_are_left_out(tmp_path: Path) -> None:
     with portal(tmp_path) as server:
         assert "No agent has pushed anything yet" in server.get("/heavy")[1]
         fill(server.collector)
@@ -153,7 +153,7 @@ def test_shares_are_of_what_was_asked_while_the_job_was_active(tmp_path: Path) -
             assert row["bytes_share"] == pytest.approx(row["bytes"] / meanwhile, rel=0.25)
 
 
-def test_k_s_jobs_are_told_with_the_figures_of_the_report(tmp_path: Path) -> None:
+def test_jobs_of_k_have_the_figures_of_the_report(tmp_path: Path) -> None:
     """84,000 files with 12 objects each: an operator sees the job in the list."""
     played = Played(tmp_path, "stall", nodes=None, jobid_name="%j")
     played.turn()

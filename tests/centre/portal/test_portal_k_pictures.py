@@ -95,7 +95,7 @@ def test_k_s_overload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = played.culprit()
     with shown(tmp_path, played, monkeypatch) as server:
         text = server.get("/now", "operator")[1]
-        assert "lfs is overloaded" in text and "is asked for more than it can handle" in text
+        assert "lfs is overloaded" in text and "receives more requests than it can handle" in text
         assert f"job {job} (shared-dir)" in text
         suspects = json.loads(server.get("/now?format=json&table=suspects", "operator")[1])["rows"]
         assert suspects[0]["job"] == job and suspects[0]["share"] > 0.5

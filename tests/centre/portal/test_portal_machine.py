@@ -133,7 +133,7 @@ def test_hostile_names_of_machines(site: Server) -> None:
     assert "<script>alert" not in site.get("/machines", "operator")[1]
 
 
-def test_a_machine_that_nobody_knows_is_said_to_be_silent(site: Server) -> None:
+def test_an_unknown_machine_is_shown_as_silent(site: Server) -> None:
     status, text, _ = site.get("/machines?host=r99", "operator")
-    assert status == 200 and "Nothing was read on this machine" in text
+    assert status == 200 and "There are no readings of this machine" in text
     assert site.get("/machines?host=r99&range=2y", "operator")[0] == 400

@@ -78,10 +78,13 @@ def test_a_job_is_found_by_the_name_that_is_shown(site: Server) -> None:
     assert table(site, "/jobs?range=7d&q=latter", "jobs") == []
 
 
-def test_a_slow_run_is_said_to_be_slower_with_the_evidence(site: Server) -> None:
+def test_a_slow_run_is_reported_with_evidence(site: Server) -> None:
     assert verdict(site, "100") == "slower than usual"
     text = page(site, "100")
-    assert "This run took 25 min." in text and "6 earlier runs that moved about as much took 10 min" in text
+    assert (
+        "This run took 25 min." in text
+        and "6 earlier runs with about the same I/O volume took 10 min" in text
+    )
     rows = {row["job"]: row for row in table(site, "/jobs/100", "runs")}
     # Runs of another user with the same name are left out, and one that moved much less is not compared.
     assert set(rows) == {*(f"10{day}" for day in range(7)), "110", "111", "112", "120"}
@@ -131,7 +134,7 @@ def test_a_user_compares_his_own(site: Server) -> None:
     assert site.get("/jobs/301", "user")[0] == 404
 
 
-def test_jobs_whose_ids_name_no_user_have_the_name_that_one_told(site: Server) -> None:
+def test_jobs_without_a_user_in_the_id_get_the_reported_name(site: Server) -> None:
     found = {row["job"]: row["job_name"] for row in table(site, "/jobs?range=7d", "jobs")}
     assert found["600"] == found["601"] == "plain" and verdict(site, "600") == "slower than usual"
     # The owner is unknown, so only operators see them.

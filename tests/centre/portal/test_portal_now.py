@@ -65,7 +65,7 @@ def rows(server: Server, table: str, role: str = "operator") -> list[dict[str, s
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_a_stall_is_told_with_its_evidence_and_the_job(site: tuple[Server, Fixed]) -> None:
+def test_a_stall_is_shown_with_evidence_and_job(site: tuple[Server, Fixed]) -> None:
     server, watching = site
     watching.said = (stall(time.time_ns()),)
     text = server.get("/now", "operator")[1]
@@ -148,7 +148,7 @@ def test_every_page_has_the_notice(site: tuple[Server, Fixed]) -> None:
     ("state", "said"),
     [
         ("healthy", "No server is in trouble."), ("busy", "No server is in trouble."),
-        ("no-samples", "Nothing is known: no server gives samples."),
+        ("no-samples", "No data: no server sends samples."),
     ],
 )  # fmt: skip
 def test_silence_is_not_an_all_clear(site: tuple[Server, Fixed], state: str, said: str) -> None:

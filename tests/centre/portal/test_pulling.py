@@ -43,7 +43,7 @@ def losses(collector: Collector) -> set[tuple[str, str]]:
     return {(row["target"], row["detail"]) for row in rows if row["name"] == "refused-samples"}
 
 
-def test_what_agents_have_is_fetched_and_they_are_told(tmp_path: Path) -> None:
+def test_batches_are_pulled_and_acknowledged(tmp_path: Path) -> None:
     frames, total = made("oss01", 21)
     one = FakeAgent("oss01", frames)
     with answering(one), pulled(tmp_path, target_of(one.url, "")) as (collector, said):
@@ -67,7 +67,7 @@ def test_after_a_restart_agents_offer_again_and_it_counts_once(tmp_path: Path) -
 
 
 @pytest.mark.whole
-def test_bad_agents_hold_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_agents_do_not_delay_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(puller, "GOOD_LANE", 2)
     monkeypatch.setattr(puller, "DOUBTFUL_LANE", 1)
     monkeypatch.setattr(puller, "ANSWER_S", 2.0)
@@ -112,7 +112,7 @@ def test_where_there_is_no_memory_the_agent_is_asked_again_soon(
     assert said == [f"note: {asked.target}: no memory for its samples now"]
 
 
-def test_nobody_is_asked_earlier_than_the_budget_lets_him(tmp_path: Path) -> None:
+def test_agents_are_not_queried_before_their_budget(tmp_path: Path) -> None:
     one, asked = alone(tmp_path, [])
     assert all(one._fail(asked, puller._Trouble("too much", 400.0)) >= 400.0 for _ in range(50))
 
@@ -129,7 +129,7 @@ def test_all_addresses_of_a_name_are_tried(tmp_path: Path, monkeypatch: pytest.M
     assert said == []
 
 
-def test_pulling_goes_on_where_nobody_hears_what_it_says(tmp_path: Path) -> None:
+def test_pulling_continues_if_its_output_is_closed(tmp_path: Path) -> None:
     good, tried = FakeAgent("oss01", made("oss01", 21)[0], most=1), list[str]()
     targets = (target_of("http://127.0.0.1:9", ""), target_of(good.url, ""))
 
@@ -145,7 +145,7 @@ def test_pulling_goes_on_where_nobody_hears_what_it_says(tmp_path: Path) -> None
         wait_for("samples", lambda: not good.frames and len(good.asked) > asked + 10)
 
 
-def test_the_end_of_pulling_is_told_and_stops_nothing_else(
+def test_the_end_of_pulling_is_reported_and_stops_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def mistaken(_: object) -> None:
@@ -157,7 +157,7 @@ def test_the_end_of_pulling_is_told_and_stops_nothing_else(
     assert said == ["error: pulling has ended: RuntimeError('a mistake')"]
 
 
-def test_errors_are_told_also_to_who_wants_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_are_printed_with_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as door:
         room = OpenConnections(ConnectionLimits(), open_files=64)
         serving = _Serving(door, room, Access(), None, Site(), is_quiet=True)
@@ -212,9 +212,7 @@ HOUR = 3600 * SECOND
 @pytest.mark.parametrize(
     ("apart", "why"), [(-30 * HOUR, "about 30 hours behind"), (2 * HOUR, "about 2 hours ahead of")]
 )
-def test_a_clock_that_is_far_off_is_told_and_its_batches_are_set_aside(
-    tmp_path: Path, apart: int, why: str
-) -> None:
+def test_batches_with_a_wrong_clock_are_reported_and_set_aside(tmp_path: Path, apart: int, why: str) -> None:
     one = FakeAgent("oss01", made("oss01", 3)[0])
     one.clock_ns = apart
     with answering(one), pulled(tmp_path, target_of(one.url, "")) as (collector, said):
@@ -234,7 +232,7 @@ def test_batches_that_were_kept_come_with_a_right_clock(tmp_path: Path) -> None:
         assert stored(collector) == {"oss01": total} and said == []
 
 
-def test_who_sends_without_end_is_held_and_counted(tmp_path: Path) -> None:
+def test_endless_senders_are_stopped_and_counted(tmp_path: Path) -> None:
     frames, _ = made("flood", 400)
     flood = FakeAgent("flood", frames, most=10)
     good = FakeAgent("oss01", made("oss01", 5)[0])
@@ -251,11 +249,11 @@ def test_who_sends_without_end_is_held_and_counted(tmp_path: Path) -> None:
         assert any("more samples than one machine can have" in line for line in said)
 
 
-def test_who_sends_again_what_is_kept_is_told_off(tmp_path: Path) -> None:
+def test_repeated_batches_are_reported(tmp_path: Path) -> None:
     one = FakeAgent("oss01", made("oss01", 3)[0])
     one.answer = lambda said: (one.asked.append(said), (one.frames[0][1], "yes"))[1]  # type: ignore[method-assign]
     with answering(one), pulled(tmp_path, target_of(one.url, "")) as (_, said):
-        wait_for("the complaint", lambda: any("it sends again what is kept" in line for line in said))
+        wait_for("the complaint", lambda: any("the agent sends again what is kept" in line for line in said))
         asked = len(one.asked)
     assert asked < 50
 
@@ -339,7 +337,7 @@ def test_a_list_of_agents_is_a_file_of_lines(tmp_path: Path) -> None:
         (["--store", "prometheus://127.0.0.1:9", "--pull", "https://a"], "a Prometheus scrapes"),
     ],
 )
-def test_wrong_options_are_told(tmp_path: Path, options: list[str], why: str) -> None:
+def test_wrong_options_give_an_error(tmp_path: Path, options: list[str], why: str) -> None:
     command = [sys.executable, "-m", "iodock", "monitor", "serve", "--store", "s", "--listen", "127.0.0.1:0"]
     done = subprocess.run(
         [*command, *options], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False

@@ -82,7 +82,7 @@ def test_long_answers_come_in_pieces(fake: Fake) -> None:
     assert asked(store_of(fake)) == KEPT["rows"]
 
 
-def test_too_many_series_are_told(fake: Fake) -> None:
+def test_too_many_series_are_reported(fake: Fake) -> None:
     fake.most_samples = 10
     with pytest.raises(AnswerError, match="too many series"):
         asked(store_of(fake))
@@ -150,7 +150,7 @@ def test_an_agent_finds_no_door(page: str) -> None:
         urllib.request.urlopen(f"{page}/api/v1/samples", data=b"x", timeout=30)
 
 
-def test_who_runs_it_is_told_what_is_wrong_and_nobody_else(tmp_path: Path) -> None:
+def test_only_the_operator_sees_errors_of_prometheus(tmp_path: Path) -> None:
     access, secrets = with_tokens(tmp_path)
     with served(
         reading(PrometheusStore(Client(parsed(f"prometheus://127.0.0.1:{dead_port()}"))), access)
@@ -186,7 +186,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_what_is_no_answer_is_told(fake: Fake, name: str) -> None:
+def test_invalid_answers_are_reported(fake: Fake, name: str) -> None:
     status, body, why = ODD[name]
     fake.answer = (status, body)
     with pytest.raises(AnswerError, match=why) as told:
@@ -195,7 +195,7 @@ def test_what_is_no_answer_is_told(fake: Fake, name: str) -> None:
     assert fake.address in str(told.value)
 
 
-def test_who_says_nothing_or_hangs_up_is_told(fake: Fake) -> None:
+def test_silent_and_closing_servers_are_reported(fake: Fake) -> None:
     fake.waits = threading.Event()
     with pytest.raises(AnswerError, match="has not answered after"):
         asked(store_of(fake, patience_s=0.5))
@@ -270,7 +270,7 @@ def test_what_lets_in_is_sent_and_read_again(fake: Fake, tmp_path: Path) -> None
         (["--store", "prometheus+https://h", "--store-ca", "/dev/null"], "/dev/null"),
     ],
 )
-def test_what_can_not_be_asked_so_is_told(words: list[str], why: str) -> None:
+def test_unsupported_queries_are_reported(words: list[str], why: str) -> None:
     # Both commands query in the same way, so each tests half of the cases.
     command = ["top", "--once"] if len(words) == 2 else ["serve", "--listen", "127.0.0.1:0"]
     told = iodock("monitor", *command, *words)

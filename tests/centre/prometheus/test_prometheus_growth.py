@@ -115,12 +115,12 @@ def test_a_scrape_that_is_missing_makes_one_longer_interval() -> None:
     assert scraped.rows() == [(0, 1, OWNER["job"], 1, True), (1, 4, OWNER["job"], 8, True)]
 
 
-def test_who_ends_while_in_use_may_have_done_more() -> None:
+def test_jobs_that_end_while_active_are_lower_bounds() -> None:
     rows = Scraped(4).job([100, 300, None, None], [BEFORE] * 4).rows()
     assert rows[-1] == (1, 2, OWNER["job"], 0, False)
 
 
-def test_who_becomes_listed_had_done_it_among_the_others() -> None:
+def test_newly_listed_jobs_were_among_the_others() -> None:
     scraped = Scraped(3, others=[2.0, 1.0, 1.0]).job([None, 900, 950], [None, BEFORE, BEFORE])
     # 200 more than what left the sum.
     rows = scraped.others([1000, 300, 310]).rows()
@@ -130,14 +130,14 @@ def test_who_becomes_listed_had_done_it_among_the_others() -> None:
     ]  # fmt: skip
 
 
-def test_who_began_since_the_last_reading_was_not_among_the_others() -> None:
+def test_new_jobs_were_not_among_the_others() -> None:
     scraped = Scraped(3, others=[2.0, 2.0, 2.0]).job([None, 900, 900], [None, float(T + 7), float(T + 7)])
     assert scraped.others([50, 50, 60]).rows() == [
         (0, 1, OWNER["job"], 900, True), (1, 2, OTHERS, 10, False),
     ]  # fmt: skip
 
 
-def test_who_is_not_listed_any_more_joins_the_others() -> None:
+def test_jobs_no_longer_listed_join_the_others() -> None:
     scraped = Scraped(3, others=[1.0, 2.0, 2.0]).job([700, None, None], [BEFORE] * 3)
     assert scraped.others([100, 850, 850]).rows() == [(0, 1, OTHERS, 50, False)]
 

@@ -134,7 +134,7 @@ def test_a_crash_in_an_undo_is_picked_up(site: Site, when: str) -> None:
     assert len(site.scheduler.changing) == (3 if when == "before" else 2)
 
 
-def test_somebody_who_suspended_the_job_before_us_keeps_it(site: Site) -> None:
+def test_a_job_suspended_by_hand_is_not_resumed(site: Site) -> None:
     def suspended_before(command: list[str]) -> None:
         if command[1] == "suspend":
             site.job.become("suspended", site.now / SECOND - 60)
@@ -206,7 +206,7 @@ def test_protected_jobs_are_left_alone(tmp_path: Path, job: str) -> None:
     site.responder.close()
 
 
-def test_the_scheduler_knows_better_who_owns_a_job(site: Site) -> None:
+def test_the_scheduler_decides_the_owner_of_a_job(site: Site) -> None:
     """A name in the samples cannot remove the protection of a protected user's job."""
     site.job.owner = "root"
     site.intervals(8)
@@ -227,7 +227,7 @@ def test_a_name_that_pretends_to_be_a_field_makes_the_job_untouchable(site: Site
     assert (site.statuses, site.why, site.scheduler.changing) == (["failed"], "no-mark", [])
 
 
-def test_at_most_so_many_an_hour(tmp_path: Path) -> None:
+def test_actions_are_limited_per_hour(tmp_path: Path) -> None:
     jobs = [str(number) for number in range(1, 6)]
     site = Site(
         tmp_path,

@@ -36,7 +36,7 @@ def did(job: str = "4711", **rates: float | None) -> Suspect:
         ("overload", "object", {"moved": 5e9, "opens": 10}, "bytes", "requests of 1 MiB or more"),
     ],
 )
-def test_owners_are_told_what_helps_against_what_was_seen(
+def test_owners_get_advice_for_the_observed_problem(
     state: State, kind: str, rates: dict[str, float], first: str, says: str
 ) -> None:
     suspect = did(**rates)
@@ -57,7 +57,7 @@ def test_amounts_are_those_that_were_seen() -> None:
     assert cures.for_owner("overload", "metadata", did(latency=1.0), Intervention(), EN) == []
 
 
-def test_what_a_job_did_is_known_by_what_suspects_are_told_with() -> None:
+def test_advice_is_based_on_the_evidence_of_suspects() -> None:
     asked = Asked(
         "4711", metadata=9.0, opens=4.0, creates=3.0, object_creates=8.0, moved_bytes=5.0, requests=2.0
     )
@@ -67,7 +67,7 @@ def test_what_a_job_did_is_known_by_what_suspects_are_told_with() -> None:
     assert {one.what for one in told} <= set(EVIDENCE)
 
 
-def test_nobody_is_blamed_where_nobody_stands_out() -> None:
+def test_no_job_is_blamed_if_none_stands_out() -> None:
     desk = SchedulerDesk(SCHEDULERS["slurm"])
     for state, named in (("overload", ()), ("degraded", (did(),)), ("failover", (did(),))):
         found = cures.for_operators(state, "metadata", named, Intervention(), desk, EN)  # type: ignore[arg-type]
@@ -176,7 +176,7 @@ def test_an_id_that_would_be_read_as_something_else_gets_no_rule(job: str) -> No
     assert started("2.15.3", job=job) == {}
 
 
-def test_what_was_seen_is_said_in_japanese() -> None:
+def test_observations_appear_in_japanese() -> None:
     suspect, text = did(object_creates=84_000.0), language_in("ja")
     assert "ストライプカウント" in cures.seen(suspect, text)[0] and "84,000" in cures.seen(suspect, text)[0]
     assert "lfs setstripe -c 1" in cures.for_owner("stall", "metadata", suspect, Intervention(), text)[0]

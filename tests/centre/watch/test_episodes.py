@@ -162,7 +162,7 @@ def test_a_damaged_ledger_is_an_error_and_stays(tmp_path: Path, damage: str) -> 
     assert path.read_bytes() == before
 
 
-def test_nobody_else_reads_what_is_kept(site: Site) -> None:
+def test_episodes_are_readable_by_their_owner_only(site: Site) -> None:
     site.intervals(6)
     names = {path.name for path in site.folder.iterdir()}
     assert "response.db" in names and any(name.startswith("audit-2027-01") for name in names)
@@ -217,9 +217,7 @@ def test_what_is_too_old_is_forgotten(tmp_path: Path) -> None:
     site.responder.close()
 
 
-def test_owners_are_told_though_the_round_in_which_they_came_up_failed(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_owners_are_notified_after_a_failed_round(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     from iodock.centre.watch.telling import Teller
 
     def full(*given: object) -> None:

@@ -59,7 +59,7 @@ def test_episodes_are_in_the_history_of_a_collector_that_was_started_again(tmp_p
     answers.responder.close()
 
 
-def test_what_was_watched_is_told_once(tmp_path: Path) -> None:
+def test_observed_episodes_are_reported_once(tmp_path: Path) -> None:
     answers = Answers(tmp_path)
     answers.now = 100 * HOUR
     answers.intervals(60)
@@ -88,7 +88,7 @@ def test_an_episode_says_more_than_what_was_learnt_from_the_store(tmp_path: Path
     answers.responder.close()
 
 
-def test_an_episode_that_goes_on_is_told_once_after_a_restart(tmp_path: Path) -> None:
+def test_a_continuing_episode_is_reported_once_after_a_restart(tmp_path: Path) -> None:
     played = Played(tmp_path / "store", "overload")
     answers = Answers(tmp_path / "response")
     played.turn()

@@ -32,5 +32,5 @@ def test_the_goals_are_met_on_all_runs() -> None:
 
 @pytest.mark.whole
 @pytest.mark.timeout(1800)
-def test_nobody_is_alarmed_on_healthy_days() -> None:
+def test_healthy_days_give_no_alarm() -> None:
     assert server_states.judged(map(healthy_day, HEALTHY_DAYS)).alerts == 0

@@ -74,7 +74,7 @@ class Clients:
         self.collector.push(frame(self.number, [part], spool=spool, host=host))
 
 
-def test_a_server_without_an_agent_is_judged_by_its_clients_who_are_sure_of_less(tmp_path: Path) -> None:
+def test_servers_without_an_agent_are_judged_less_certainly_by_clients(tmp_path: Path) -> None:
     clients = Clients(tmp_path)
     (found,) = clients.go_on(100, requests=5000, wait_us=300)
     assert (found.server, found.file_system, found.kind, found.state) == (TARGET, "lfs", "client", "healthy")

@@ -126,7 +126,7 @@ def test_load_is_an_overload_by_the_job_that_began(tmp_path: Path) -> None:
     assert centre.goes_on(4).state == "healthy"
 
 
-def test_a_master_that_is_stopped_is_a_stall_also_if_nobody_asks(tmp_path: Path) -> None:
+def test_a_stopped_master_is_a_stall_without_requests(tmp_path: Path) -> None:
     centre = Centre(tmp_path)
     centre.goes_on(70)
     found = centre.goes_on(3, waiting=3, cpu=0.0, does=0, is_answered=False)
@@ -160,7 +160,7 @@ def test_a_master_without_an_agent_is_judged_by_its_mounts(tmp_path: Path) -> No
     assert found.state == "stall" and found.confidence <= 0.5
 
 
-def test_nobody_is_named_for_a_mount_that_names_no_job(tmp_path: Path) -> None:
+def test_mounts_without_a_job_name_no_suspect(tmp_path: Path) -> None:
     centre = Centre(tmp_path)
     centre.goes_on(2)
     values = {("mknod", COUNT): 0}

@@ -67,7 +67,7 @@ def test_once_per_episode_and_once_at_its_end(site: Site) -> None:
 
 
 @pytest.mark.parametrize("phase", ["begin", "told", "end"])
-def test_a_restart_tells_nobody_twice(site: Site, phase: str) -> None:
+def test_no_notice_is_repeated_after_a_restart(site: Site, phase: str) -> None:
     site.intervals(3 if phase == "begin" else 10, works=phase != "begin")
     if phase == "end":
         site.intervals(3, "healthy")
@@ -101,14 +101,14 @@ def test_what_was_being_sent_when_the_collector_ended_is_not_sent_again_and_coun
     site.responder.close()
 
 
-def test_a_flutter_is_told_to_nobody(site: Site) -> None:
+def test_short_fluctuations_send_no_notice(site: Site) -> None:
     for _ in range(10):
         site.intervals(2)
         site.intervals(3, "healthy")
     assert site.sent == []
 
 
-def test_servers_of_one_file_system_are_told_together(site: Site) -> None:
+def test_one_notice_covers_servers_of_one_file_system(site: Site) -> None:
     for samples in range(1, 6):
         site.wait(10)
         site.hear(*(verdict(site.now, "stall", samples, server=f"oss{n}", kind="object") for n in range(100)))
@@ -126,13 +126,13 @@ def test_servers_of_one_file_system_are_told_together(site: Site) -> None:
     assert len(site.sent) == 12
 
 
-def test_each_is_told_what_concerns_them(site: Site) -> None:
+def test_recipients_get_only_relevant_notices(site: Site) -> None:
     site.intervals(
         6, suspects=(suspect(name="training", nodes=40, job_ids=40), suspect("9", owner=None, share=0.05))
     )
     operators, users, owner = (letter.message for letter in site.sent)
     assert operators.subject == "lfs: metadata server overloaded"
-    assert f"- {JOB} (training), alice: 90 % of what was asked, confidence 95 %" in operators.text
+    assert f"- {JOB} (training), alice: 90 % of the requests, confidence 95 %" in operators.text
     assert "- 9, owner unknown: 5" in operators.text
     assert (
         f"scontrol suspend {JOB}" in operators.text and f"jobid={{{JOB} {JOB}:*}} rate=30" in operators.text
@@ -147,7 +147,7 @@ def test_each_is_told_what_concerns_them(site: Site) -> None:
     assert "nrs_tbf" not in owner.text and "scontrol" not in owner.text
 
 
-def test_an_owner_is_told_only_where_it_is_sure_and_known(site: Site) -> None:
+def test_owners_are_notified_only_if_certain_and_known(site: Site) -> None:
     site.intervals(
         6, suspects=(suspect(confidence=0.79), suspect("8", owner=None), suspect("7", owner="b@d"))
     )
@@ -164,7 +164,7 @@ def test_a_site_may_keep_names_of_jobs_to_itself(tmp_path: Path) -> None:
     site.responder.close()
 
 
-def test_users_who_suffer_are_told_one_by_one_in_their_language(tmp_path: Path) -> None:
+def test_affected_users_get_notices_in_their_language(tmp_path: Path) -> None:
     notices = Notices(
         to={"users": Recipient("users", "mail", "{user}@example.org")}, languages={"bob": "ja"}, most_users=3
     )
@@ -177,7 +177,7 @@ def test_users_who_suffer_are_told_one_by_one_in_their_language(tmp_path: Path) 
         "carol@example.org",
     ]
     assert "高負荷" in site.sent[1].message.subject and "overloaded" in site.sent[0].message.subject
-    assert site.responder.counts()["lost: mail: more users than most_users"] == 1
+    assert site.responder.counts()["lost: mail: more users are affected than most_users allows"] == 1
     names.clear()
     site.intervals(3, "healthy")
     assert [letter.phase for letter in site.sent[3:]] == ["end"] * 3
@@ -185,11 +185,13 @@ def test_users_who_suffer_are_told_one_by_one_in_their_language(tmp_path: Path) 
     site.responder.close()
 
 
-def test_where_nobody_can_say_who_suffers_that_is_counted(tmp_path: Path) -> None:
+def test_unknown_affected_users_are_counted(tmp_path: Path) -> None:
     notices = Notices(to={"users": Recipient("users", "mail", "{user}@example.org")})
     site = told(tmp_path, notices=notices, sufferers=lambda name: None)
     site.intervals(3)
-    assert site.sent == [] and site.responder.counts() == {"lost: mail: users are not known": 1}
+    assert site.sent == [] and site.responder.counts() == {
+        "lost: mail: it is not known which users are affected": 1
+    }
     site.responder.close()
 
 
@@ -327,7 +329,7 @@ def test_a_server_that_comes_back_gets_them_after_a_restart(tmp_path: Path) -> N
 def test_more_than_may_wait_is_lost_and_counted(tmp_path: Path) -> None:
     site = told(tmp_path, notices=replace(TOLD, most_waiting=2))
     site.intervals(3, works=False)
-    assert site.responder.counts() == {"lost: mail: too many wait": 1}
+    assert site.responder.counts() == {"lost: mail: too many notices are waiting": 1}
     site.work()
     assert phases(site) == [("operators", "begin"), ("list", "begin")]
     site.responder.close()
@@ -406,19 +408,19 @@ def test_syslog_gets_one_line(tmp_path: Path, way: str) -> None:
             b"<28>iodock: The metadata server mds01 of lfs has been overloaded since 2027-"
         )
         assert f"jobs={JOB} episode=1".encode() in begin
-        assert end.startswith(b"<30>iodock: The metadata server mds01 of lfs is well again.")
+        assert end.startswith(b"<30>iodock: The metadata server mds01 of lfs has recovered.")
         site.responder.close()
 
 
 @pytest.mark.parametrize(
     ("recipient", "says"),
     [
-        (Recipient("operators", "mail", "ops"), "is no mail address"),
-        (Recipient("operators", "mail", "a@x\r\nBcc: b@x"), "is no mail address"),
+        (Recipient("operators", "mail", "ops"), "is not a mail address"),
+        (Recipient("operators", "mail", "a@x\r\nBcc: b@x"), "is not a mail address"),
         (Recipient("owner", "mail", "ops@example.org"), "has {user} in it"),
         (Recipient("users", "webhook", "https://x/{user}"), "only mail"),
-        (Recipient("operators", "webhook", "file:///etc/passwd"), "no http or https"),
-        (Recipient("operators", "webhook", "http://x/\r\nX: y"), "no http or https"),
+        (Recipient("operators", "webhook", "file:///etc/passwd"), "not an http or https"),
+        (Recipient("operators", "webhook", "http://x/\r\nX: y"), "not an http or https"),
         (Recipient("operators", "webhook", "http://hook.example/", token_file="x"), "sent unencrypted"),
         (Recipient("operators", "syslog", "somewhere"), "neither a socket's path"),
     ],
@@ -463,7 +465,7 @@ def test_a_mail_server_that_hangs_holds_up_no_webhook(tmp_path: Path) -> None:
     site.responder.close()
 
 
-def test_a_fault_while_sending_is_said_and_tried_again(tmp_path: Path) -> None:
+def test_send_errors_are_reported_and_retried(tmp_path: Path) -> None:
     tried: list[str] = []
 
     def send(one: Letter) -> None:
@@ -493,7 +495,7 @@ def test_a_subject_of_several_lines_is_one_header() -> None:
     assert mail["Bcc"] is None and mail["Subject"] == "[iodock] a\\r\\nBcc: b@example.org\\n\\nx"
 
 
-def test_a_password_is_sent_by_nobody_in_the_clear_and_a_certificate_must_be_valid(tmp_path: Path) -> None:
+def test_mail_needs_encryption_and_a_valid_certificate(tmp_path: Path) -> None:
     password = tmp_path / "password"
     password.write_text("s3cret\n")
     password.chmod(0o600)

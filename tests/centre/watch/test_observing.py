@@ -189,7 +189,7 @@ def test_a_server_s_own_log_tells_recovery_and_evictions(tmp_path: Path) -> None
         assert news.is_recovering is expected and news.evictions >= 4
 
 
-def test_who_has_a_target_of_another_server_has_a_guest(tmp_path: Path) -> None:
+def test_a_server_with_a_foreign_target_has_a_guest(tmp_path: Path) -> None:
     collector, last = pushed(tmp_path, 20)
     for number in range(1, 4):
         at = last + (number + 15) * STEP

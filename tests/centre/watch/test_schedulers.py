@@ -51,7 +51,7 @@ def test_hostile_ids_are_refused_before_any_command(name: str, job: str) -> None
     assert fake.calls == []
 
 
-def test_hostile_ids_of_suspects_are_acted_on_by_nobody(tmp_path: Path) -> None:
+def test_no_scheduler_acts_on_hostile_job_ids(tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.quiet()
     site.intervals(8, suspects=tuple(suspect(job) for job in HOSTILE))
@@ -151,7 +151,7 @@ def test_words_arrive_as_they_are(programs: Path, tmp_path: Path) -> None:
     [
         ("import time; time.sleep(600)", "did not answer in time"),
         ("import sys; sys.exit('slurm_suspend error: Access denied\\x1b[31m')", r"Access denied\\x1b"),
-        ("while True: print('x' * 100000)", "wrote without an end"),
+        ("while True: print('x' * 100000)", "wrote data without an end"),
     ],
 )
 def test_a_scheduler_that_misbehaves_is_an_error(programs: Path, text: str, says: str) -> None:

@@ -14,7 +14,7 @@ from iodock.centre.monitor.collector import Collector
 from portal_past import Past
 
 
-def test_what_is_known_lies_beside_the_store_or_where_the_site_says(tmp_path: Path) -> None:
+def test_the_response_folder_is_next_to_the_store_or_configured(tmp_path: Path) -> None:
     with serving(tmp_path / "store"):
         assert (tmp_path / "store.response" / "response.db").is_file()
     with serving(tmp_path / "store", "--response", tmp_path / "elsewhere"):
@@ -34,7 +34,7 @@ def test_a_collector_without_a_place_for_it_goes_on(tmp_path: Path) -> None:
         ('[notices.to.ops]\naddress = "ops@example.org"\n', "store.response"),
         ('[response]\nmode = "act"\n', 'mode = "act" needs a scheduler'),
         ('[response]\nmode = "act"\nscheduler = "pjm"\n', "pjm has no suspend"),
-        ('[notices.to.ops]\naddress = "nobody"\n', "is no mail address"),
+        ('[notices.to.ops]\naddress = "nobody"\n', "is not a mail address"),
         ('[notices.to.ops]\naddress = "a@b"\n[notices]\nsmtp = "mail"\n', "'mail' is not HOST:PORT"),
         ('[notices.to.x]\nby = "webhook"\naddress = "https://x/"\ntoken_file = "/no/such"\n', "/no/such"),
     ],

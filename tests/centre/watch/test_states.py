@@ -86,7 +86,7 @@ class Watched:
         ("failover", {"handled": 0}, News(is_away=True)),
     ],
 )  # fmt: skip
-def test_a_state_is_told_within_three_samples(
+def test_states_are_reported_within_three_samples(
     state: str, values: dict[str, Any], news: News | None, step_s: float
 ) -> None:
     server = Watched(step_s)
@@ -206,7 +206,7 @@ def test_samples_that_are_mostly_missing_are_no_slower_pace() -> None:
     assert server.now(3, is_silent=True).state == "no-samples"
 
 
-def test_a_stall_whose_samples_cease_is_known_no_more() -> None:
+def test_a_stall_without_further_samples_becomes_unknown() -> None:
     server = Watched()
     server.now(5, **K_STALL)
     assert server.now(4, is_silent=True).state == "no-samples"

@@ -57,7 +57,7 @@ def test_three_jobs_together_are_all_named() -> None:
     assert [one.job for one in suspects(verdict("overload"), jobs, 10.0)] == ["n2", "n1", "n0"]
 
 
-def test_a_stall_is_of_who_made_most_objects_before_it() -> None:
+def test_suspects_of_a_stall_created_most_objects_before() -> None:
     jobs = Rates(
         ("opens", ALWAYS, {"opens": 3000.0, "creates": 50.0, "object_creates": 50.0}),
         ("wide", -120.0, {"opens": 280.0, "creates": 280.0, "object_creates": 3400.0}),
@@ -66,7 +66,7 @@ def test_a_stall_is_of_who_made_most_objects_before_it() -> None:
     assert first.job == "wide" and first.share > 0.9
 
 
-def test_nobody_stands_out() -> None:
+def test_no_job_stands_out() -> None:
     many = Rates(*((f"j{n}", ALWAYS, {"metadata": 100.0 + n}) for n in range(12)))
     assert suspects(verdict("overload"), many, 10.0) == ()
     assert suspects(verdict("overload"), Rates(), 10.0) == ()
@@ -129,7 +129,7 @@ def test_where_no_server_tells_what_jobs_ask_for_nodes_bytes_do_and_hardly_sure(
             assert [one.what for one in first.evidence] == ["node-bytes"]
 
 
-def test_nobody_is_named_for_what_no_job_does() -> None:
+def test_load_without_a_job_names_no_suspect() -> None:
     jobs = Rates(("new", -5.0, {"metadata": 9000.0, "moved_bytes": 1e9}))
     for state in ("failover", "degraded", "no-samples", "busy", "healthy"):
         assert suspects(verdict(state), jobs, 10.0) == ()

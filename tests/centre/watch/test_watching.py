@@ -89,7 +89,7 @@ def test_it_looks_when_a_round_of_all_agents_is_in_the_store(tmp_path: Path) -> 
             assert now < at
 
 
-def test_a_fault_of_who_listens_does_not_end_the_watch(tmp_path: Path) -> None:
+def test_an_error_in_a_listener_does_not_end_the_watch(tmp_path: Path) -> None:
     again, said = threading.Event(), list[str]()
 
     def listen(verdicts: object, now: int) -> None:

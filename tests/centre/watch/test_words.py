@@ -23,19 +23,19 @@ def test_the_line_says_the_worst_since_when_and_who() -> None:
     stalled = replace(WELL, state="stall", since_ns=NOW - 300 * 10**9, suspects=(K,))
     assert health_line([stalled, WELL], ENGLISH, NOW) == (
         "lfs has stopped responding: mds01, for 5 min · "
-        "job 700 (shared-dir) of alice on 1,008 nodes: 93 % of what was asked"
+        "job 700 (shared-dir) of alice on 1,008 nodes: 93 % of the requests"
     )
 
 
 @pytest.mark.parametrize(
     ("states", "line"),
     [
-        ([], "servers: none known"),
+        ([], "no servers known"),
         (["healthy"], "1 server, healthy"),
         (["healthy", "healthy"], "2 servers, all healthy"),
         (["busy", "healthy"], "1 server is busy, none is in trouble"),
-        (["no-samples", "healthy"], "1 of 2 server gives no samples"),
-        (["no-samples", "no-samples"], "2 of 2 servers give no samples"),
+        (["no-samples", "healthy"], "1 of 2 server sends no samples"),
+        (["no-samples", "no-samples"], "2 of 2 servers send no samples"),
     ],
 )
 def test_silence_is_no_health(states: list[str], line: str) -> None:
@@ -62,4 +62,4 @@ def test_what_is_not_known_is_left_out() -> None:
     assert piece(Evidence("wait", 0.29, None, "s"), ENGLISH) == "wait of a request: 290 ms"
     assert piece(Evidence("array-degraded", None, None, ""), ENGLISH) == "array degraded"
     assert piece(Evidence("own-kind", None, None, ""), ENGLISH) == "own-kind"
-    assert suspect(Suspect("7", 0.5, 0.5, ()), ENGLISH) == "job 7: 50 % of what was asked"
+    assert suspect(Suspect("7", 0.5, 0.5, ()), ENGLISH) == "job 7: 50 % of the requests"

@@ -70,7 +70,7 @@ def test_blocks_make_base_10_rates_exact(tmp_path: Path) -> None:
     assert only(read(tmp_path / "table.txt", text), "read").value == 3840 * MIB
 
 
-def test_threads_that_read_beside_writers_have_files_and_latencies_of_their_own(tmp_path: Path) -> None:
+def test_readers_have_their_own_files_and_latencies_next_to_writers(tmp_path: Path) -> None:
     text = (
         f"{HEAD}MIX-T4      Elapsed time     :      8.248s      8.501s\n"
         "            Files/s write    :          99          96\n"
@@ -159,7 +159,7 @@ def test_phases_without_a_rate_are_named(tmp_path: Path) -> None:
     (create,) = measured.cells
     assert (create.operation, create.value, dict(create.variant)) == ("file-create", 480, {"inline": "stat"})
     assert measured.protocol.notes[0] == "phases without a rate, left out: DROPCACHE, SYNC"
-    assert "a phase without results of its workers" in measured.protocol.notes[1]
+    assert "a phase has no results of its workers" in measured.protocol.notes[1]
 
 
 def test_live_statistics_before_a_row_are_no_row(tmp_path: Path) -> None:

@@ -53,19 +53,19 @@ def test_text_between_documents_does_no_harm(tmp_path: Path) -> None:
         assert any("documents of one run: 2" in note for note in measured.protocol.notes)
 
 
-def test_a_cut_last_document_is_said(tmp_path: Path) -> None:
+def test_a_truncated_last_document_is_reported(tmp_path: Path) -> None:
     first, second = document(job("a", MIB, 1000)), document(job("a", 8 * MIB, 2000))
     measured = read(tmp_path, f"{first}\n{second[: len(second) // 2]}")
     assert the_only(measured).value == MIB
     assert any("ends within a document" in note for note in measured.protocol.notes)
     line = first.count("\n") + 2
     assert any(f"fio.out:{line}: a JSON document of fio is damaged" in one for one in measured.protocol.notes)
-    with pytest.raises(MeasurementError, match="no whole JSON") as raised:
+    with pytest.raises(MeasurementError, match="not complete JSON") as raised:
         read(tmp_path, first[: len(first) // 2])
     assert "fio.out:" in str(raised.value) and "copy the whole file" in str(raised.value.hint)
 
 
-def test_a_damaged_document_in_between_is_said(tmp_path: Path) -> None:
+def test_a_damaged_document_in_the_middle_is_reported(tmp_path: Path) -> None:
     first, second = document(job("a", MIB, 1000)), document(job("a", 8 * MIB, 2000))
     measured = read(tmp_path, f"{first}\n{first[:40]}\n{second}\n")
     assert the_only(measured).value == 4 * MIB
@@ -173,7 +173,7 @@ def test_units_in_text(tmp_path: Path, line: str, expected: int) -> None:
     assert "job a b: c ended with error 28" in measured.protocol.notes
 
 
-def test_cut_text_is_said(tmp_path: Path) -> None:
+def test_truncated_text_is_reported(tmp_path: Path) -> None:
     text = (FIXTURES / "fio-3.33-group.txt").read_text()
     measured = read(tmp_path, text[: text.index("lat (usec)   : 4=")])
     assert len(measured.cells) == 2

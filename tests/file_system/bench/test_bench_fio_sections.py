@@ -91,7 +91,7 @@ def test_sections_of_one_name_keep_their_options() -> None:
     ]
 
 
-def test_sections_whose_begin_is_missing_are_not_guessed(tmp_path: Path) -> None:
+def test_sections_without_a_beginning_are_skipped(tmp_path: Path) -> None:
     """With `--output` fio prints the first sections of its command line elsewhere."""
     text = (FIXTURES / "fio-3.33-kb-base.txt").read_text()
     (tmp_path / "fio.txt").write_text(re.sub(r"^a: \(g=[01]\).*\n", "", text, flags=re.MULTILINE))

@@ -64,11 +64,11 @@ def test_numbers_wider_than_their_columns_are_taken_in_order(tmp_path: Path) -> 
     values: list[int | None] = [1234567890, 2345678901, *[None] * 11]
     text = table(False, values, "iozone -s 4m -r 4k -i 0").replace("2345678901", " 2345678901")
     assert patterns(read(tmp_path, text)) == [("sequential", 1234567890), ("rewrite", 2345678901)]
-    with pytest.raises(MeasurementError, match="can't be told apart"):
+    with pytest.raises(MeasurementError, match="can't be separated"):
         read(tmp_path, text.replace("-i 0", ""))
 
 
-def test_a_table_whose_blanks_were_squeezed(tmp_path: Path) -> None:
+def test_a_table_with_collapsed_blanks_is_read(tmp_path: Path) -> None:
     values: list[int | None] = [11, 12, None, None, 15, 16, *[None] * 7]
     text = re.sub(r" {2,}", " ", table(False, values, "iozone -i 0 -i2 -s 4m -r 4k"))
     assert patterns(read(tmp_path, text)) == [
@@ -181,7 +181,7 @@ def test_a_cluster_does_not_say_its_nodes(tmp_path: Path) -> None:
     assert (cell.nodes, cell.processes, cell.unit, cell.value) == (None, 2, Unit.OPERATIONS_PER_S, 10)
 
 
-def test_a_report_whose_record_sizes_are_damaged_is_counted(tmp_path: Path) -> None:
+def test_reports_with_damaged_record_sizes_are_counted(tmp_path: Path) -> None:
     text = (FIXTURES / "iozone-3.489-excel.txt").read_text()
     # The table that the reports repeat is missing.
     reports = text[: text.index("              kB  reclen")] + text[text.index("Excel output is below") :]

@@ -189,7 +189,7 @@ def test_a_rate_of_h5bench_that_is_too_small_for_its_digits_is_unknown(tmp_path:
     text = OLD.format(ranks=4, observed="0.000").replace("2560.000", "nan")
     with pytest.raises(MeasurementError) as raised:
         read(tmp_path / "small.txt", text)
-    assert "no number that can be measured" in str(raised.value)
+    assert "no number that was measured" in str(raised.value)
 
 
 @pytest.mark.parametrize("name", ["observed rate", "ranks", "metadata time"])

@@ -107,7 +107,7 @@ def test_documents_are_the_same_wherever_a_part_of_the_text_ends() -> None:
 def test_the_line_of_an_error_counts_from_where_the_document_begins() -> None:
     with pytest.raises(DocumentError) as raised:
         next_json('\n\n{"a": 1,\n"b": x}', 2)
-    assert (raised.value.line, raised.value.reason) == (2, "is no whole JSON: Expecting value")
+    assert (raised.value.line, raised.value.reason) == (2, "is not complete JSON: Expecting value")
 
 
 def test_lines_that_only_begin_like_json_are_refused(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_servers_and_kinds(point: str, servers: tuple[str, ...], kind: str, tabl
     assert kind_of(at(point, table).fs_type) == kind
 
 
-def test_what_slows_down_is_said_and_nothing_else(table: tuple[Mount, ...]) -> None:
+def test_only_slow_settings_get_remarks(table: tuple[Mount, ...]) -> None:
     said = [one.text for one in remarks_of(at("/home/old", table), None, None, None)]
     found = [
         word
@@ -131,7 +131,7 @@ def test_what_slows_down_is_said_and_nothing_else(table: tuple[Mount, ...]) -> N
     found = list(remarks_of(at("/", table), full, Stripes(-1, 1), Quotas(close)))
     assert len(found) == 7 and "all targets" in found[2].text
     assert [one.values["owner"] for one in found[3:]] == ["u", "g", "i", "j"]
-    assert "in time" in found[5].text and "writing fails" in found[6].text
+    assert "grace period" in found[5].text and "writing fails" in found[6].text
 
 
 def quota(owner: str, of_bytes: Allowance, of_files: Allowance) -> Quota:
@@ -242,6 +242,6 @@ def test_the_card_of_this_machine_in_every_form(tmp_path: Path) -> None:
     assert '<html lang="ja">' in page and "マウント" in page and "<script" not in page
 
 
-def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_folder_gives_an_error(tmp_path: Path) -> None:
     status, _, said = asked("fs", tmp_path / "no")
     assert status == 2 and "no: no such folder" in said

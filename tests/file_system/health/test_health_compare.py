@@ -90,7 +90,7 @@ def test_less_time_is_better() -> None:
     assert verdicts(found)["write"] is Verdict.REGRESSION
 
 
-def test_what_cannot_be_compared_is_said() -> None:
+def test_incomparable_results_are_listed() -> None:
     base, now = checkup(1), checkup(2)
     once = tuple(
         replace(cell, spread=None, repeats=1, values=()) if cell.test == "metadata" else cell
@@ -112,8 +112,8 @@ def test_what_cannot_be_compared_is_said() -> None:
     for sentence in (
         "the file systems are of different types: lustre and nfs4",
         "measured by different versions: 1 and 2",
-        "large transfer, write, cells: 3: only measured in the first result",
-        "large transfer, read, cells: 15: read from the cache in one of them only",
+        "large transfer, write, cells: 3: measured only in the first result",
+        "large transfer, read, cells: 15: read from the cache in only one of the results",
         "too few repeats to say",
     ):
         assert sentence in said

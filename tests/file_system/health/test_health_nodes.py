@@ -73,7 +73,7 @@ def check(found: dict[str, Any]) -> None:
     assert made == 3 * 4 * ITEMS or (limited and made < 3 * 4 * ITEMS)
 
 
-def test_nodes_are_told_and_each_reads_what_the_other_wrote(disk: Path) -> None:
+def test_nodes_are_listed_and_each_reads_files_of_the_other(disk: Path) -> None:
     before = contents(disk)
 
     def check_up() -> dict[str, Any]:
@@ -92,7 +92,7 @@ def test_nodes_are_told_and_each_reads_what_the_other_wrote(disk: Path) -> None:
     )
 
 
-def test_ranks_that_were_dealt_out_in_turn_read_beside_them(disk: Path) -> None:
+def test_ranks_placed_round_robin_read_files_of_another_node(disk: Path) -> None:
     """The ranks assume that nodes are filled one after the other, but the result shows where they really
     ran."""
     done = ranks(disk, ["node-a", "node-b", "node-a", "node-b"], 2)

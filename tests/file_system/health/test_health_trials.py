@@ -139,7 +139,7 @@ def test_when_only_the_command_is_killed_the_engine_tidies_up(place: Path) -> No
     assert contents(place) == before
 
 
-def test_a_worker_that_is_killed_is_told(place: Path) -> None:
+def test_a_killed_worker_is_reported(place: Path) -> None:
     before = contents(place)
     process = started(place)
     while not list(place.glob(".iodock-load-*/w*")):
@@ -156,7 +156,7 @@ def test_a_worker_that_is_killed_is_told(place: Path) -> None:
     assert process.returncode == 1 and "was killed by signal 9" in said, said
 
 
-def test_a_quota_that_runs_out_is_told_and_nothing_is_left(tmp_path: Path) -> None:
+def test_an_exhausted_quota_is_reported_and_files_are_removed(tmp_path: Path) -> None:
     with btrfs_with_quota(tmp_path / "limited", 40) as place:
         others_files(place)
         before = contents(place)

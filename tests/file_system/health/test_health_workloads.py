@@ -156,7 +156,7 @@ def test_filebenchs_variables_and_composites(tmp_path: Path) -> None:
         ("run 60", "wrong.f: no operation was found"),
     ],
 )
-def test_a_wrong_filebench_file_is_told_by_line(tmp_path: Path, line: str, words: str) -> None:
+def test_errors_in_filebench_files_name_the_line(tmp_path: Path, line: str, words: str) -> None:
     file = tmp_path / "wrong.f"
     file.write_text(f"# first\n{line}\n")
     with pytest.raises(RequestError, match=re.escape(words)):
@@ -175,7 +175,7 @@ def test_a_wrong_filebench_file_is_told_by_line(tmp_path: Path, line: str, words
         ("files = [", "Invalid"),
     ],
 )
-def test_a_wrong_workload_is_told_by_field(place: Path, text: str, words: str) -> None:
+def test_errors_in_workloads_name_the_field(place: Path, text: str, words: str) -> None:
     file = place.parent / "wrong.toml"
     file.write_text(text)
     done = health("run", place, "--workload", file)

@@ -129,8 +129,8 @@ def test_wrong_members_are_named(member: str, value: Any, said: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "m.json:1: is no JSON"),
-        ("[]", "is no object with cells"),
+        ("{", "m.json:1: is not JSON"),
+        ("[]", "is not an object with cells"),
         ('{"protocol": {}}', "cells is missing"),
         ('{"protocol": {}, "cells": [1]}', "cells[0] should be an object"),
         ('{"schema": "iodock-measurements-9", "cells": []}', "schema 'iodock-measurements-9' is not known"),

@@ -213,10 +213,10 @@ def test_what_a_tool_does_not_say_is_unknown(
     assert not found.known and "failed: Permission denied." in why(found)[0]
     script(tools, name, "echo 'nothing of it'")
     found = quotas_of(mount, "/x", OWNER)
-    assert not found.known and "says nothing of it" in why(found)[0]
+    assert not found.known and "does not report it" in why(found)[0]
     for status in (0, 1):
         script(tools, name, f"exit {status}")
-        assert "says nothing of it" in why(quotas_of(mount, "/x", OWNER))[0]
+        assert "does not report it" in why(quotas_of(mount, "/x", OWNER))[0]
     (tools / name).write_bytes(b"\x7fno program")
     assert "failed: Exec format error" in why(quotas_of(mount, "/x", OWNER))[0]
     monkeypatch.setenv("PATH", "/nowhere")
@@ -291,7 +291,7 @@ def test_gpfs_counts_what_holds_in_the_folder_s_fileset(tools: Path, tmp_path: P
     found = quotas_of(GPFS, "/gpfs/fs1/x", OWNER)
     # Without mmlsattr it is unknown which of the user's two rows applies; the group's is the same in both.
     assert [(one.kind, one.bytes.used) for one in found.known] == [("group", 4 * KIB)]
-    assert ["each has its own" in one for one in why(found)] == [True]
+    assert ["each fileset has its own" in one for one in why(found)] == [True]
     script(mmfs, "mmlsattr", "echo 'fileset name:         scratch'")
     found = quotas_of(GPFS, "/gpfs/fs1/x", OWNER)
     assert [(one.kind, one.bytes.used) for one in found.known] == [
@@ -335,7 +335,7 @@ def test_room_is_refused_only_where_it_is_known_to_lack() -> None:
     with pytest.raises(IodockError, match="files left of the quota"):
         noted(free, Allowance(0, None, margin - 1))
     (said,) = noted(Allowance(0, None, 1, is_exact=False), free)
-    assert "not sure" in said
+    assert "uncertain" in said
     (said,) = noted(Allowance(0, enough - 1, None), free)
     assert "soft limit" in said
     (said,) = noted(free, Allowance(0, margin - 1, margin))
@@ -374,7 +374,8 @@ def test_a_check_up_does_not_start_without_room(tools: Path, tmp_path: Path) -> 
     done = run()
     assert done.returncode == 0, done.stderr
     assert (
-        "note: your quota is not known, as `lfs quota -u" in done.stderr and "failed: lfs: no" in done.stderr
+        "note: your quota is unknown, because `lfs quota -u" in done.stderr
+        and "failed: lfs: no" in done.stderr
     )
 
 

@@ -369,7 +369,7 @@ def test_other_load_is_remarked_once() -> None:
     assert "other-load" not in {one.kind for one in find(replace(measured, cells=quiet))}
 
 
-def test_without_repeats_nothing_is_said() -> None:
+def test_no_remarks_without_repeats() -> None:
     assert find(made([Made("write", values(1, 10, 100, 100, 100, 100))], 0.0, 1, repeats=1)) == ()
     assert find(Measurements(made([], 0.1, 1).protocol, ())) == ()
 

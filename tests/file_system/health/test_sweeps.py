@@ -204,7 +204,7 @@ def test_what_an_output_does_not_tell_is_carried_along(place: Place) -> None:
     assert sum(line.endswith(" enable") for line in place.asked()) == 2
 
 
-def test_a_failed_run_is_told_and_tried_again(place: Place) -> None:
+def test_a_failed_run_is_reported_and_repeated(place: Place) -> None:
     sweep = place.write(processes_per_node=[1, 2], transfer="64k", block="4m", repeats=2)
     done = place.run("ior", str(sweep), FAKE_FAIL_ONCE=str(place.folder / "once"))
     assert done.returncode == 1

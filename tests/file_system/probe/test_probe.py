@@ -221,7 +221,7 @@ def test_wrong_content_is_an_error(folder: Path) -> None:
     assert made.round(0).outcomes[Operation.READ].detail == "wrong content"
 
 
-def test_a_run_that_is_told_to_end_does_not_wait_for_a_server(folder: Path, tmp_path: Path) -> None:
+def test_ending_a_probe_does_not_wait_for_a_hung_server(folder: Path, tmp_path: Path) -> None:
     hang = Hang(Operation.MKDIR, tmp_path / "server")
     reading, writing = os.pipe()
     prober = Prober(plan(folder, 3600), reading, hang.worker)
@@ -423,14 +423,14 @@ def test_a_command_is_timed_and_its_status_kept(tmp_path: Path) -> None:
     [
         (["run", "-o", "s"], "needs a folder or a --command"),
         (["run", "nowhere", "-o", "s"], "nowhere: no such folder"),
-        (["run", "file", "-o", "s"], "file: is no folder"),
+        (["run", "file", "-o", "s"], "file: is not a folder"),
         (["run", ".", "-o", "s", "--every", "0.5"], "too often"),
         (["run", ".", "-o", "s", "--limit", "soon"], "soon is not a time"),
         (["mark", "nowhere", "x"], "nowhere: is not there"),
         (["mark", ".", "x"], ".: is no probe store"),
     ],
 )
-def test_what_can_not_be_done_is_said(arguments: list[str], said: str, tmp_path: Path) -> None:
+def test_impossible_requests_give_an_error(arguments: list[str], said: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = iodock("probe", *arguments, cwd=tmp_path)
     assert done.returncode in (1, 2) and said in done.stderr and "hint: " in done.stderr

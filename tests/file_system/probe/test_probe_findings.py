@@ -195,7 +195,7 @@ def test_the_state_is_that_of_the_last_round(kinds: tuple[Kind, ...], state: Sta
     assert current(watch, watch.last.ts + DAY_NS).state is State.STALE
 
 
-def test_a_slow_present_is_told() -> None:
+def test_a_slow_current_state_is_reported() -> None:
     watch = made_up(1, 2, lambda at: 30.0 if at > 1.95 * DAY_NS else 1.0)
     assert watch.last is not None
     assert current(watch, watch.last.ts).state is State.SLOW
@@ -243,7 +243,7 @@ def shown(*arguments: object) -> str:
 def test_a_store_is_shown_in_every_form(store: Path, tmp_path: Path) -> None:
     table = shown(store, "--lang", "en")
     assert "/work as seen from node1: ok" in table and "no answer to create; it lasted at least 30 s" in table
-    assert "left out: 1" in table and "as that record is damaged: 1" in table
+    assert "left out: 1" in table and "its record is damaged: 1" in table
     assert "'<b>changed</b>'" in table
     known = json.loads(shown(store, "--format", "json"))
     assert known["losses"] == {"damaged": 1, "unknown": 0, "orphans": 1}
@@ -265,7 +265,7 @@ def test_a_part_of_the_time_is_shown(store: Path) -> None:
     assert shown(store, "--until", "2001-01-01", "--lang", "en").startswith("No rounds in that time.")
 
 
-def test_everything_is_said_in_japanese(store: Path) -> None:
+def test_all_texts_appear_in_japanese(store: Path) -> None:
     text = language_in("ja")
     for sight in judge(history(ProbeStore.open(store)), time.time_ns()):
         for one in remarks(sight):
@@ -320,7 +320,7 @@ def shifted(watch: Watch, by: int) -> Watch:
 @pytest.mark.parametrize(
     ("factor", "text"), [(1.0, "as usual"), (3.0, "slower than usual"), (400.0, "singular point")]
 )
-def test_a_diagnosis_says_what_probes_saw_meanwhile(factor: float, text: str, tmp_path: Path) -> None:
+def test_a_diagnosis_includes_probe_results_of_the_run(factor: float, text: str, tmp_path: Path) -> None:
     begin = run_start(tmp_path)
     # The run lies between the last two rounds.
     last = int((288 - 1.5) * EVERY_S * 1e9)
@@ -351,4 +351,4 @@ def test_a_diagnosis_goes_on_without_probes(tmp_path: Path) -> None:
     assert diagnosed(store, elsewhere).remarks == ()
     ProbeStore.prepared(tmp_path / "empty")
     empty = Settings(file_systems={"/data": FileSystem(probe_store=str(tmp_path / "empty"))})
-    assert "no probe looked" in diagnosed(store, empty).remarks[0].text
+    assert "no probe ran" in diagnosed(store, empty).remarks[0].text

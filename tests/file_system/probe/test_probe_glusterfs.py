@@ -161,7 +161,7 @@ def test_delays_are_the_singular_points(delayed: Mounted) -> None:
     assert not list(delayed.folder.iterdir())
 
 
-def test_a_stopped_brick_is_recorded_and_hangs_nobody(quick: Mounted) -> None:
+def test_a_stopped_brick_is_recorded_and_nothing_hangs(quick: Mounted) -> None:
     limit = 1.0
     prober = Prober(Plan("run", str(quick.folder), False, limit, 65536))
     assert prober.round(0).is_good

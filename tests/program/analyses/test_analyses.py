@@ -426,7 +426,7 @@ def test_analyses_made_for_the_report_are_not_listed_but_answer(mixed: Run) -> N
     assert mixed.show("call_files").to_arrow().num_rows > 0
 
 
-def test_a_sum_of_sizes_beyond_int64_is_said_to_be_one(tmp_path: Path) -> None:
+def test_sums_of_sizes_beyond_int64_give_an_error(tmp_path: Path) -> None:
     read = {"file_id": 0, "direction": 1, "requested_bytes": 2**62, "bytes": 1, "result": 1}
     asked = [event_row("read", ts=START + number, dur=1, **read) for number in range(3)]
     path = write_store(tmp_path / "asked.iodock", asked, [file_row(0, "/a")], [process_row(0, 1)])

@@ -82,7 +82,7 @@ def test_three_runs_can_not_tell(several: tuple[list[str], list[str]]) -> None:
     found = compare(several[0][:3], several[1][:3])
     assert found.totals["wall_time_ns"].sureness is Sureness.FEW
     text = diff_text(found, ENGLISH, False)
-    assert "Too few to be sure of a difference" in " ".join(text.split())
+    assert "Too few runs to be certain of a difference" in " ".join(text.split())
     assert "too few runs to tell" in text
 
 
@@ -92,7 +92,7 @@ def test_noise_is_the_headline_where_the_wall_time_is_noise(tmp_path: Path) -> N
     assert say(found.headline, ENGLISH).startswith("No clear difference")
 
 
-def test_unequal_work_is_said_unless_something_was(records: tuple[str, str]) -> None:
+def test_unequal_work_is_reported_unless_already_explained(records: tuple[str, str]) -> None:
     before, after = records
     assert "may not have been equal" in said(compare([before], [after]), "work")
     for per in ("run", "records=320,200", "files", "bytes"):
@@ -195,7 +195,7 @@ def test_other_arguments_and_many_more_calls_may_be_other_work(
         ("program", {"ranks": 4}, "MPI ranks differs: 1 -> 4"),
     ],
 )
-def test_what_may_spoil_a_comparison_is_said(
+def test_limits_of_a_comparison_are_listed(
     records: tuple[str, str], tmp_path: Path, kind: str, changes: dict[str, Any], words: str
 ) -> None:
     other = edited(records[0], tmp_path / "other.iodock", **changes)

@@ -130,10 +130,10 @@ WHERE rank IS NULL ORDER BY slowest_time_ns DESC LIMIT 3""",
     assert {row["ranks"] for row in together} == {496}
     of_ranks = sum(row["read_bytes"] or 0 for row in ranks["rows"] if row["rank"] is not None)
     assert 0 < of_ranks < sum(row["read_bytes"] for row in together)
-    assert any("not shared out among ranks" in note for note in ranks["notes"])
+    assert any("not divided among ranks" in note for note in ranks["notes"])
     one = shown(stores[UNEVEN], "summary", "--by", "interface", "--rank", "3")
     assert sum(row["read_bytes"] or 0 for row in one["rows"]) == 0
-    assert any("belong to no single one" in note for note in one["notes"])
+    assert any("belong to no single rank" in note for note in one["notes"])
 
 
 def test_sizes_are_the_bins_of_the_source(stores: dict[str, Path]) -> None:
@@ -212,9 +212,7 @@ def test_single_accesses_of_dxt(stores: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("option", [("--since", "1"), ("--failed",), ("--pid", "3"), ("--host", "a")])
-def test_what_counters_can_not_be_filtered_by_is_said(
-    stores: dict[str, Path], option: tuple[str, ...]
-) -> None:
+def test_unsupported_filters_of_counters_are_named(stores: dict[str, Path], option: tuple[str, ...]) -> None:
     for analysis in ("summary", "files", "sizes", "processes", "overview"):
         status, out, said = asked("show", analysis, stores[UNEVEN], *option)
         assert status == 2, analysis
@@ -226,7 +224,7 @@ def test_a_job_without_records_has_no_rows_and_says_why(stores: dict[str, Path])
     for analysis in ("summary", "files", "sizes", "processes", "overview"):
         found = shown(stores["empty"], analysis)
         assert found["rows"] == []
-        assert any("not to say that the job made no I/O" in note for note in found["notes"])
+        assert any("job may have done I/O all the same" in note for note in found["notes"])
     total = shown(stores["empty"], "overview")["totals"]["total"]
     assert total["read_bytes"] is None
 

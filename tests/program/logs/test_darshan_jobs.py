@@ -145,7 +145,7 @@ def test_other_forms(folder: Path, tmp_path: Path) -> None:
     assert "imbalanced-io.darshan" in printed("show", "jobs", folder)
 
 
-def test_nothing_to_list_is_said(tmp_path: Path) -> None:
+def test_an_empty_folder_of_jobs_is_reported(tmp_path: Path) -> None:
     for place, said in (("none", "no such folder"), (".", "holds no log of Darshan")):
         status, out, told = asked("show", "jobs", tmp_path / place)
         assert status == 2
@@ -153,4 +153,4 @@ def test_nothing_to_list_is_said(tmp_path: Path) -> None:
         assert not out
     status, _, told = asked("show", "jobs", DARSHAN / "empty.darshan")
     assert status == 2
-    assert "is no folder" in told
+    assert "is not a folder" in told

@@ -147,7 +147,7 @@ def test_a_stat_of_one_end_is_known_at_the_other(tmp_path: Path, stat: str) -> N
     assert places(store, "f") == {(None, None)}
 
 
-def test_who_cannot_be_rewound_has_no_offsets(tmp_path: Path) -> None:
+def test_files_that_can_not_seek_have_no_offsets(tmp_path: Path) -> None:
     """If nothing else shows the kind, ESPIPE does: a FIFO or a terminal."""
     seek = "lseek(3, 0, SEEK_CUR) = -1 ESPIPE (Illegal seek)"
     log = ASKED.replace("{stat} = 0", seek).replace("write(4", "write(3")

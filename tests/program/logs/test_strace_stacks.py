@@ -62,7 +62,7 @@ def test_keys_and_stacks(tmp_path: Path) -> None:
     assert "seek_back < main" in row["stack"]
 
 
-def test_of_a_changed_program_no_line_is_told(tmp_path: Path) -> None:
+def test_changed_programs_give_no_source_lines(tmp_path: Path) -> None:
     program = built(tmp_path, C, "-O2", "-g")
     log = tmp_path / "log"
     traced(tmp_path, program)

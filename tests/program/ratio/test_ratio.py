@@ -315,7 +315,7 @@ def test_a_delimiter_in_a_job_name() -> None:
     assert jobs()["4002_7"].name == "4002_7 untar a|b"
 
 
-def test_total_cpu_is_told_apart(tmp_path: Path) -> None:
+def test_total_cpu_is_marked_as_user_and_system_time(tmp_path: Path) -> None:
     read = files(written(tmp_path, "JobID|Elapsed|TotalCPU|NCPUS|\n7|00:01:40|00:00:50|1|\n"))
     [record] = read.records()
     assert (record.user, record.both) == (None, 50.0)
@@ -483,7 +483,7 @@ def test_two_kinds_in_one_file_ask_which(tmp_path: Path) -> None:
     assert len(list(files(path, form="csh-time").records())) == 2
 
 
-def test_what_else_a_file_holds_is_said(tmp_path: Path) -> None:
+def test_other_times_in_a_file_are_mentioned(tmp_path: Path) -> None:
     path = written(tmp_path, (FIXTURES / "bash.log").read_text() + (FIXTURES / "gnu-verbose.log").read_text())
     read = files(path)
     assert len(list(read.records())) == 2

@@ -75,7 +75,7 @@ def test_the_table_says_what_to_do_next() -> None:
     done = ratio(FIXTURES / "report-time.log")
     assert "0.000479  I/O-heavy" in done.stdout
     assert "next: step 2: iodock volume -- CMD" in done.stdout
-    assert "low CPU use is not only I/O" in done.stderr
+    assert "low CPU use does not prove I/O" in done.stderr
     assert ratio(FIXTURES / "report-time.log", "-q").stderr == ""
 
 
@@ -255,7 +255,7 @@ def test_the_shortest_job_has_a_length(value: str, year: Path) -> None:
     assert done.returncode == 2 and "--min-real" in done.stderr and not done.stdout
 
 
-def test_an_expected_volume_beside_the_volume_that_was_moved() -> None:
+def test_expected_and_moved_volume_are_compared() -> None:
     path = FIXTURES / "pjm-two-nodes.txt"
     plain = good(path)
     assert "1 TiB" in plain and "of expected" not in plain

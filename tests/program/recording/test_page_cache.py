@@ -167,7 +167,7 @@ def test_a_file_in_memory_brings_nothing_in(program: Path, data: Path, tmp_path:
     assert row["amplification"] == 0 and not found.pages
 
 
-def test_pages_that_a_write_makes_are_told_apart(program: Path, data: Path, tmp_path: Path) -> None:
+def test_pages_made_by_writes_are_distinguished(program: Path, data: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     store, found = recorded_alike(tmp_path, data, program, "copied", data, copy)
     assert pages_of(store, data) == found.pages and len(found.pages) == SIZE // PAGE

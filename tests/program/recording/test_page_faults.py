@@ -159,7 +159,7 @@ def test_a_map_by_another_name_is_of_the_file_that_was_opened(
 
 @pytest.mark.whole
 @live
-def test_who_maps_no_data_is_not_watched(program: Path, data: Path, tmp_path: Path) -> None:
+def test_programs_without_data_maps_are_not_sampled(program: Path, data: Path, tmp_path: Path) -> None:
     store, _ = record(tmp_path, [sys.executable, "-c", "pass"])
     assert state(store) == "not-needed" and not (store / "faults").exists()
     small = tmp_path / "small"
@@ -186,7 +186,7 @@ def test_always_and_never(program: Path, data: Path, tmp_path: Path) -> None:
 
 @pytest.mark.whole
 @live
-def test_by_bpf_a_map_that_was_gone_is_said_and_always_misses_none(tmp_path: Path) -> None:
+def test_bpf_reports_vanished_maps_and_always_misses_none(tmp_path: Path) -> None:
     if reason := bpf_unavailable():
         pytest.skip(reason)
     file = tmp_path / "data"

@@ -53,7 +53,7 @@ def test_the_programs_end_is_passed_on(tmp_path: Path, command: list[str], statu
 
 @pytest.mark.whole
 @pytest.mark.parametrize("backend", ["auto", "rewrite", "ptrace"])
-def test_a_script_without_its_interpreter_is_told(tmp_path: Path, backend: str) -> None:
+def test_a_script_with_a_missing_interpreter_gives_an_error(tmp_path: Path, backend: str) -> None:
     script = tmp_path / "script"
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)

@@ -54,7 +54,7 @@ def from_outside() -> str:
 def test_a_dynamic_program_is_recorded_from_inside(tmp_path: Path) -> None:
     captured, said = recorded(tmp_path, "true")
     assert (captured["how"], captured["why"]) == ("rewrite", "cheapest")
-    assert "note: recorded by rewrite: the cheapest way that sees this program's calls\n" in said
+    assert "note: recorded by rewrite: the cheapest back end that sees this program's calls\n" in said
 
 
 def test_a_static_program_is_recorded_from_outside(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_static_program_is_recorded_from_outside(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_the_reason_is_said_in_the_users_language(tmp_path: Path) -> None:
+def test_the_reason_of_the_choice_is_translated(tmp_path: Path) -> None:
     _, said = recorded(tmp_path, "--lang", "ja", "true")
     assert "注意: rewrite で記録しました" in said
     _, said = recorded(tmp_path, "--quiet", "true")

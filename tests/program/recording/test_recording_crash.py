@@ -121,9 +121,7 @@ def test_a_journal_cut_anywhere_opens(killed: tuple[Path, int], tmp_path: Path) 
 
 
 @pytest.mark.parametrize("length", [0, 5, 30])
-def test_a_journal_without_anything_is_said_to_be_so(
-    killed: tuple[Path, int], tmp_path: Path, length: int
-) -> None:
+def test_an_empty_journal_is_reported(killed: tuple[Path, int], tmp_path: Path, length: int) -> None:
     store = tmp_path / "run.iodock"
     shutil.copytree(killed[0], store)
     journal = next(store.glob("journal/*.journal"))

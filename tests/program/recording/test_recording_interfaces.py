@@ -203,6 +203,41 @@ def test_fortran_programs_are_recorded_alike(kind: str, module: str, tmp_path: P
 
 
 @needs_gcc
+@pytest.mark.parametrize("kind", LAUNCHERS)
+def test_split_nonblocking_and_large_count_calls(kind: str, tmp_path: Path) -> None:
+    needed(kind)
+    subprocess.run([f"mpicc.{kind}", "-o", tmp_path / "calls", PROGRAMS / "mpi_calls.c"], check=True)
+    launched = [f"mpirun.{kind}", *LAUNCHERS[kind], "-n", RANKS, tmp_path / "calls", tmp_path / "out.dat"]
+    done = record(tmp_path, "--", *launched)
+    assert done.returncode == 0, done.stderr
+    made, sizes = Counter[str](), Counter[str]()
+    for line in done.stdout.splitlines():
+        name, size = line.split()
+        made[name] += 1
+        sizes[name] += int(size)
+    found = asked(
+        tmp_path,
+        """SELECT call, count(*) AS calls, CAST(coalesce(sum(requested_bytes), 0) AS BIGINT) AS bytes
+        FROM interface_calls GROUP BY call""",
+    )
+    assert {row["call"]: (row["calls"], row["bytes"]) for row in found} == {
+        name: (made[name], sizes[name]) for name in made
+    }
+    assert len(made) >= (20 if kind == "mpich" else 15)
+    moved = asked(
+        tmp_path,
+        """SELECT CAST(sum(e.bytes) FILTER (e.interface_call_id IS NOT NULL) AS BIGINT) AS within,
+        CAST(sum(e.bytes) AS BIGINT) AS bytes
+        FROM events e JOIN files f USING (file_id) WHERE f.name LIKE '%/out.dat' AND e.direction = 2""",
+    )[0]
+    assert moved["bytes"] == sum(size for name, size in sizes.items() if "write" in name)
+    # What calls that do not wait have asked for is moved by threads of the implementation, within no call.
+    later = sum(
+        size for name, size in sizes.items() if "iwrite" in name or ("write" in name and "begin" in name)
+    )
+    assert moved["bytes"] - later <= moved["within"] <= moved["bytes"]
+
+
 def test_a_program_without_mpi_is_not_given_the_library(tmp_path: Path) -> None:
     program = ["sh", "-c", "echo $LD_PRELOAD > preloaded"]
     for how, has_it in (("auto", False), ("never", False), ("always", True)):

@@ -162,3 +162,23 @@ def test_a_program_without_such_libraries_is_not_given_ours(tmp_path: Path) -> N
     environment = {**os.environ, "LD_PRELOAD": ""}
     record(tmp_path, "--", "sh", "-c", "echo $LD_PRELOAD > preloaded", env=environment)
     assert "libiodock_interfaces.so" not in (tmp_path / "preloaded").read_text()
+
+
+def test_data_sets_opened_by_reference_are_known(tmp_path: Path) -> None:
+    recorded(tmp_path, built(tmp_path, "layers_reference.c", "hdf5-serial"))
+    found = asked(
+        tmp_path,
+        """SELECT o.call, d.name, d.chunk, count(k.id) AS writes,
+          CAST(sum(k.requested_bytes) AS BIGINT) AS bytes
+        FROM datasets d JOIN files f ON f.file_id = d.file_id AND f.name LIKE '%/out.h5'
+        JOIN interface_calls o ON o.id = d.interface_call_id
+        JOIN interface_calls k ON k.handle_id = d.handle_id AND k.call = 'H5Dwrite'
+        GROUP BY ALL ORDER BY ALL""",
+    )
+    opens = {row["call"]: (row["name"], row["chunk"], row["writes"], row["bytes"]) for row in found}
+    assert opens == {
+        "H5Oopen_by_addr": ("", "500", 1, 8000),
+        "H5Oopen_by_idx": ("/heat", "500", 1, 8000),
+        "H5Rdereference2": ("", "500", 1, 8000),
+    }
+    assert told(tmp_path, "HDF5")["H5Dread_chunk"] == (1, 0)

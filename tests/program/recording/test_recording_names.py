@@ -128,7 +128,7 @@ def test_eight_at_once_get_a_store_each(tmp_path: Path) -> None:
     assert states == {"complete"}
 
 
-def test_a_folder_that_had_to_be_made_is_said(tmp_path: Path) -> None:
+def test_a_created_folder_is_reported(tmp_path: Path) -> None:
     done = run([*IODOCK, "record", "-o", "new/deep/run.iodock", "--", "true"], tmp_path)
     assert done.returncode == 0 and "note: created the folder new\n" in done.stderr
     again = run([*IODOCK, "record", "-o", "new/deep/other.iodock", "--", "true"], tmp_path)

@@ -38,7 +38,7 @@ def test_a_recorder_that_is_recorded_records_as_it_would_alone(tmp_path: Path) -
     assert (captured["how"], captured["command"]) == ("rewrite", ["cat", "/etc/hostname"])
 
 
-def test_who_outlives_the_recorder_starts_programs_without_a_complaint(tmp_path: Path) -> None:
+def test_processes_that_outlive_the_recorder_start_programs_silently(tmp_path: Path) -> None:
     command = [*record(tmp_path / "run.iodock"), "sh", "-c", OUTLIVES]
     with subprocess.Popen(
         command,

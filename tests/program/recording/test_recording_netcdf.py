@@ -1,14 +1,15 @@
-"""Calls of NetCDF-C in recordings: counts and bytes are the program's own."""
+"""Calls of NetCDF-C and PnetCDF in recordings: counts and bytes are the program's own."""
 
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from layers import asked, built, counted, outside_the_innermost, pythons_with, recorded, told
-from recorded import IODOCK, live, needs_gcc, record, run
+from recorded import IODOCK, MPIRUN, PROGRAMS, live, needs_gcc, record, run
 
 pytestmark = [live, needs_gcc]
 FORMATS = ("classic", "netcdf4")
@@ -121,3 +122,54 @@ def test_a_wheel_of_netcdf4_has_its_own_library(tmp_path: Path) -> None:
     )
     assert names == [{"name": "heat", "chunk": "32x32", "filters": "shuffle,deflate"}]
     assert outside_the_innermost(tmp_path, "out.nc") == 0
+
+
+@pytest.fixture(scope="module")
+def of_pnetcdf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a recording of layers_pnetcdf by four ranks, and the file that it writes by itself."""
+    if not shutil.which("mpirun.openmpi") or not Path("/usr/include/pnetcdf.h").exists():
+        pytest.skip("Open MPI or PnetCDF is not installed")
+    folder = tmp_path_factory.mktemp("pnetcdf")
+    program = folder / "layers_pnetcdf"
+    source = PROGRAMS / "layers_pnetcdf.c"
+    subprocess.run(["mpicc.openmpi", "-o", program, source, "-lpnetcdf"], check=True)
+    plain = folder / "plain"
+    plain.mkdir()
+    assert run([*MPIRUN, program, "out.nc"], plain).returncode == 0
+    return recorded(folder, *MPIRUN, program, "out.nc")
+
+
+def test_calls_of_pnetcdf_are_those_of_the_program(of_pnetcdf: Path) -> None:
+    assert told(of_pnetcdf, "PnetCDF") == counted(of_pnetcdf)
+    failed = asked(
+        of_pnetcdf, "SELECT DISTINCT call FROM interface_calls WHERE result <> 0 AND parent_id IS NULL"
+    )
+    assert failed == [{"call": "ncmpi_open"}]
+    assert (of_pnetcdf / "out.nc").read_bytes() == (of_pnetcdf / "plain" / "out.nc").read_bytes()
+
+
+def test_calls_of_mpi_io_belong_to_those_of_pnetcdf(of_pnetcdf: Path) -> None:
+    (counts,) = asked(
+        of_pnetcdf,
+        """SELECT count(*) AS calls, count(*) FILTER (p.interface = 'PnetCDF' AND p.utid = k.utid
+          AND p.ts <= k.ts AND k.end_ts <= p.end_ts AND p.file_id IS NOT DISTINCT FROM k.file_id) AS nested
+        FROM interface_calls k LEFT JOIN interface_calls p ON p.id = k.parent_id
+        WHERE k.interface = 'MPI-IO' AND k.result = 0""",
+    )
+    assert counts["calls"] == counts["nested"] > 0
+    assert outside_the_innermost(of_pnetcdf, "out.nc") == 0
+    shown = run([*IODOCK, "show", "interfaces", "run.iodock", "--format", "json"], of_pnetcdf).stdout
+    assert (
+        "ncmpi_put_vara_all -> MPI_File_write_at_all -> pwrite64: asked for: ncmpi_put_vara_all 8 MiB"
+        in shown
+    )
+
+
+def test_variables_of_pnetcdf_are_there_for_each_rank(of_pnetcdf: Path) -> None:
+    found = asked(
+        of_pnetcdf, "SELECT name, extent, element_bytes, count(*) AS ranks FROM datasets GROUP BY ALL"
+    )
+    assert {(row["name"], row["extent"], row["element_bytes"], row["ranks"]) for row in found} == {
+        ("heat", "256x4096", 8, 4),
+        ("letters", "256x4096", 1, 4),
+    }

@@ -233,7 +233,7 @@ def test_an_ordinary_user_is_refused_in_words(
 
 @needs_root
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="setpriv is not installed")
-def test_who_gives_up_rights_with_exec_is_told_nothing_of_us(tmp_path: Path) -> None:
+def test_exec_that_drops_privileges_removes_our_variables(tmp_path: Path) -> None:
     # setpriv keeps root's rights until its exec: it can read the library, but the program that it executes
     # cannot.
     words = ["setpriv", "--reuid", "65534", "--clear-groups", "cat", "/etc/hostname"]

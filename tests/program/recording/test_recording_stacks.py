@@ -88,7 +88,7 @@ def test_places_of_static_programs_are_a_named_loss(tmp_path: Path, options: tup
 
 
 @pytest.mark.parametrize("options", [("--light",), ("--backend", "ptrace")], ids=" ".join)
-def test_who_can_not_tell_refuses(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_sources_without_stacks_refuse_stack_analyses(tmp_path: Path, options: tuple[str, ...]) -> None:
     done = record(tmp_path, *options, "--stacks", "all", "--", "true")
     assert done.returncode != 0 and "--stacks" in done.stderr
     assert not (tmp_path / "run.iodock").exists()

@@ -249,7 +249,7 @@ def test_libraries_have_advice_of_their_own(tmp_path: Path) -> None:
     assert headings == {"Python", "Python, pandas"}
 
 
-def test_h5py_gets_what_is_said_of_hdf5(tmp_path: Path) -> None:
+def test_h5py_gets_the_advice_for_hdf5(tmp_path: Path) -> None:
     packages = "/v/lib/python3.11/site-packages"
     log = _log("/lib/libc.so.6", f"{packages}/h5py/h5.so", program="/v/bin/python3")
     assert {one.heading for one in _said(tmp_path, log)} - {""} == {"Python", "HDF5"}

@@ -46,7 +46,7 @@ def test_copies_are_paired_by_what_is_moved(
     assert [one.evidence["copies"] for one in found] == [copies] * bool(copies)
 
 
-def test_copies_are_found_beside_many_larger_files_that_are_only_read(tmp_path: Path) -> None:
+def test_copies_are_found_among_larger_files_that_are_only_read(tmp_path: Path) -> None:
     def build(log: StraceLog) -> None:
         for number in range(450):
             log.open(f"/data/large{number}")
@@ -62,7 +62,7 @@ def test_copies_are_found_beside_many_larger_files_that_are_only_read(tmp_path: 
     assert found.files == ("/data/copy",)
 
 
-def test_copies_are_found_beside_a_source_that_is_read_again(tmp_path: Path) -> None:
+def test_copies_are_found_if_the_source_is_read_again(tmp_path: Path) -> None:
     def build(log: StraceLog) -> None:
         for number in range(3):
             log.open(f"/data/slice{number}")

@@ -164,7 +164,7 @@ def test_ranges_that_are_written_again(tmp_path: Path) -> None:
 def test_a_file_that_each_of_many_reads_once(tmp_path: Path) -> None:
     each = posix(DATA, reads=400, read_size=MIB, read_extent=100 * MIB, read_seconds=50.0)
     one = found_in(tmp_path, each)["redundant-reads read"]
-    assert "Processes read the same bytes" in one.message.text
+    assert "Each process reads the same bytes" in one.message.text
     parts = posix(DATA, reads=400, read_size=MIB, read_seconds=50.0)
     assert "redundant-reads read" not in found_in(tmp_path, parts)
 
@@ -338,7 +338,7 @@ def test_rules_that_need_single_calls_say_so(tmp_path: Path) -> None:
     assert {told[name].text for name in without} == {Need.EVENTS.value}
     text = printed("diagnose", counted(tmp_path, [large()]))
     assert "write-in-compute-loop" in text
-    assert "These are counters of files, and no calls" in text
+    assert "The store has counters of files, not single calls" in text
 
 
 def test_the_command_and_python_say_the_same(tmp_path: Path) -> None:
@@ -357,7 +357,7 @@ def test_the_command_and_python_say_the_same(tmp_path: Path) -> None:
 def test_nothing_worth_changing_is_no_more_than_counters_show(tmp_path: Path) -> None:
     alone = posix(DATA, 0, reads=1000, read_size=4 * MIB, read_seconds=50.0)
     text = printed("diagnose", counted(tmp_path, [alone], 1))
-    assert "what needs single calls was not judged" in " ".join(text.split())
+    assert "Patterns that need single calls were not checked" in " ".join(text.split())
 
 
 def test_it_speaks_japanese(tmp_path: Path) -> None:

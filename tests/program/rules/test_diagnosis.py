@@ -102,9 +102,9 @@ def test_without_durations_the_share_of_calls_decides(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "says"), [(0.1, "Your I/O is fine"), (5.0, "done well")], ids=["little", "much"]
+    ("seconds", "says"), [(0.1, "Your I/O is fine"), (5.0, "is efficient")], ids=["little", "much"]
 )
-def test_a_run_without_a_problem_is_told_so(
+def test_a_run_without_problems_is_declared_fine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, says: str
 ) -> None:
     found = findings(made_store(tmp_path, seconds), monkeypatch)
@@ -128,10 +128,10 @@ HIDING = [
     ("stopped-processes", 1, None, "it is not known how many"),
     ("journal-cut", 1, None, "it is not known how many"),
     ("before-load", 100, 500, "it is not known how many"),
-    ("too-many-requests", 3000, 1000, "3,000 of about 4,000 calls were not seen"),
-    ("unseen-calls", 3000, 1000, "3,000 of about 4,000 calls were not seen"),
-    ("dropped-records", 100, 900, "100 of about 1,000 calls were not seen"),
-    ("foreign-calls", 100, 900, "100 of about 1,000 calls were not seen"),
+    ("too-many-requests", 3000, 1000, "3,000 of about 4,000 calls were not recorded"),
+    ("unseen-calls", 3000, 1000, "3,000 of about 4,000 calls were not recorded"),
+    ("dropped-records", 100, 900, "100 of about 1,000 calls were not recorded"),
+    ("foreign-calls", 100, 900, "100 of about 1,000 calls were not recorded"),
 ]
 
 
@@ -149,8 +149,8 @@ def test_what_was_not_seen_is_not_judged(
     store = with_losses(made_store(tmp_path, seconds), {name: count}, calls)
     found = findings(store, monkeypatch)
     told = say(found.verdict.text, language_in("en"))
-    assert says in told and "can't say whether the I/O is fine" in told
-    assert "record what was not seen" in found.next_step.text
+    assert says in told and "can't show whether the I/O is fine" in told
+    assert "record what was missed" in found.next_step.text
     assert found.verdict.judges is False
     assert found.verdict.unseen_calls == (count if calls and name != "before-load" else None)
     with Store.open(store) as opened:
@@ -206,7 +206,7 @@ def test_fail_on(
     assert json.loads(Path(target).read_text())["findings"][0]["severity"] == "low"
 
 
-def test_a_traced_run_is_told_first_what_it_takes_alone(
+def test_a_traced_run_first_states_its_time_without_the_tracer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = made_store(tmp_path)

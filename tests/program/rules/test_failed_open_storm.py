@@ -41,7 +41,7 @@ def on_the_way(come: bool, opens: bool) -> Callable[[Trace], None]:
     [(False, True, ["failed-open-storm"]), (True, True, []), (False, False, ["stat-storm"])],
     ids=["in vain", "found", "no file meant"],
 )
-def test_who_follows_a_path_asks_for_the_file(
+def test_following_a_path_counts_as_a_query_of_the_file(
     tmp_path: Path, come: bool, opens: bool, rules: list[str]
 ) -> None:
     found = blamed(of_log(tmp_path, on_the_way(come, opens), wall_us=2_000_000))
@@ -69,7 +69,7 @@ def asks(names: list[str], times: int, come: bool = False) -> Callable[[Trace], 
     ],
     ids=["many names", "what comes in the end", "one name", "some names"],
 )
-def test_who_asks_for_many_names_in_vain_does_not_wait(
+def test_queries_of_many_missing_names_are_not_waiting(
     tmp_path: Path, names: list[str], times: int, come: bool, rule: str
 ) -> None:
     assert blamed(of_log(tmp_path, asks(names, times, come))) == [rule]
@@ -166,7 +166,7 @@ def test_a_loaders_long_path_is_found_in_any_program(tmp_path: Path, program: st
     assert found.advice[0].message.values == {"variable": "LD_LIBRARY_PATH"}
 
 
-def test_the_path_is_named_beside_the_storm_of_processes_that_search_it(tmp_path: Path) -> None:
+def test_search_path_is_reported_with_the_process_storm(tmp_path: Path) -> None:
     diagnosis = diagnosed(runs("/home/me/tiny", 60, ["libm.so.6"], tmp_path))
     assert {"failed-open-storm", "process-storm"} <= {one.rule for one in diagnosis.worth_changing}
 

@@ -16,9 +16,7 @@ from rank_log import ranks, writes
 
 
 @pytest.mark.parametrize(("together", "found"), [(True, True), (False, False)])
-def test_workers_are_told_from_what_was_forked_before_them(
-    tmp_path: Path, together: bool, found: bool
-) -> None:
+def test_workers_are_distinguished_from_earlier_forks(tmp_path: Path, together: bool, found: bool) -> None:
     def write(log: Trace) -> None:
         log.start(FIRST + 1)
         log.pause(500, FIRST + 1)

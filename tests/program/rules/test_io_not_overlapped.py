@@ -154,7 +154,7 @@ def test_what_could_overlap_comes_after_all_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("computed_ms", "found"), [({FIRST: 5, HELPER: 5}, 0), (None, 0), ({FIRST: 250}, 1)])
-def test_a_thread_that_waits_is_told_from_one_that_computes(
+def test_waiting_threads_are_distinguished_from_computing_ones(
     tmp_path: Path, computed_ms: dict[int, int] | None, found: int
 ) -> None:
     """One of two threads reads, and makes no calls in between. Its computing time may be unknown."""

@@ -8,6 +8,6 @@ from data_faults import large_reads, made
 from diagnosing import diagnosed
 
 
-def test_mmap_is_said_not_to_be_seen(tmp_path: Path) -> None:
+def test_unseen_mmap_is_reported(tmp_path: Path) -> None:
     silent = {one.rule for one in diagnosed(made(large_reads, tmp_path)).silent}
     assert "mmap-random" in silent

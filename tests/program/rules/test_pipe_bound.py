@@ -44,7 +44,7 @@ def pieces_without_waiting(log: Trace, write_us: int) -> None:
 
 
 @pytest.mark.parametrize(("write_us", "seconds", "is_note"), [(20, 0.02, False), (2, 0.002, True)])
-def test_writing_small_pieces_costs_also_where_nobody_waits_long(
+def test_small_pipe_writes_cost_even_without_long_waits(
     write_us: int, seconds: float, is_note: bool, tmp_path: Path
 ) -> None:
     log = Trace()
@@ -93,9 +93,7 @@ def cpu_of_all(path: Path, nanoseconds: int) -> Path:
 
 
 @pytest.mark.parametrize(("cpu_ns", "found"), [(1_000_000, True), (300_000_000, False)])
-def test_large_pieces_are_named_where_nobody_computes_on_them(
-    cpu_ns: int, found: bool, tmp_path: Path
-) -> None:
+def test_large_pipe_pieces_without_computing_are_reported(cpu_ns: int, found: bool, tmp_path: Path) -> None:
     log = Trace()
     conversation(log, 65536)
     diagnosis = diagnosed(cpu_of_all(log.imported(tmp_path), cpu_ns))
@@ -110,7 +108,7 @@ def test_a_pipe_that_leads_out_of_the_run_is_not_judged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("write_us", "found"), [(2000, True), (500, False)])
-def test_who_only_passes_on_is_named_though_the_file_is_slow(
+def test_pass_through_programs_are_reported_with_a_slow_file(
     tmp_path: Path, write_us: int, found: bool
 ) -> None:
     log = Trace()

@@ -156,7 +156,7 @@ def test_what_stages_of_pipelines_pass_on_is_no_start(tmp_path: Path) -> None:
 
 
 @live
-def test_who_sleeps_in_a_loop_goes_on_sleeping(tmp_path: Path) -> None:
+def test_savings_exclude_sleeps_in_the_loop(tmp_path: Path) -> None:
     """A script waits 3 s in total, which another program would not save."""
     loop = "for n in $(seq 60); do cp /etc/hosts copy; sleep 0.05; done"
     assert record(tmp_path, "--", "sh", "-c", loop).returncode == 0
@@ -194,7 +194,7 @@ def forks_again(log: Trace) -> None:
         log.pause(1500)
 
 
-def test_processes_without_a_program_are_named_after_who_forked_them(tmp_path: Path) -> None:
+def test_forked_processes_are_named_after_their_parent(tmp_path: Path) -> None:
     (found,) = of_rule(diagnosed(made(forks_again, tmp_path)), "process-storm")
     assert found.evidence["programs"] == "solver (fork)"
 

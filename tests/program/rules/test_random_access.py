@@ -14,7 +14,7 @@ from timed_strace import StraceLog
 
 
 @pytest.mark.parametrize("size", [4096, 700])
-def test_records_at_random_stay_random_beside_a_header(tmp_path: Path, size: int) -> None:
+def test_random_records_stay_random_with_a_header(tmp_path: Path, size: int) -> None:
     def write(log: Trace) -> None:
         log.open("/data/slots.bin", flags="O_RDWR")
         for number in range(4000):

@@ -79,7 +79,7 @@ def test_a_thread_with_more_files_than_the_others(tmp_path: Path, others_ms: int
         assert one.cost_seconds == pytest.approx(0.5 - 0.2)
 
 
-def test_who_has_more_but_spends_no_time_on_it_is_a_note(tmp_path: Path) -> None:
+def test_more_bytes_without_more_time_is_a_note(tmp_path: Path) -> None:
     log = Trace()
     for number in range(4):
         pid = FIRST + 1 + number

@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 
 @pytest.mark.parametrize(("extra_reads", "found"), [(0, 0), (1, 1)], ids=["refills", "reads of its own"])
-def test_a_buffer_that_is_filled_anew_after_the_header_is_no_reading(
+def test_refilling_a_buffer_after_the_header_is_no_read_back(
     tmp_path: Path, extra_reads: int, found: int
 ) -> None:
     def write(log: Trace) -> None:

@@ -49,7 +49,7 @@ def test_it_is_gone_when_each_event_is_read_once_without_seeks(tmp_path: Path) -
     assert not diagnosed(log.imported(tmp_path)).worth_changing
 
 
-def test_ranks_or_workers_that_each_read_the_input_are_told_as_many(tmp_path: Path) -> None:
+def test_readers_of_the_same_input_are_counted(tmp_path: Path) -> None:
     log = StraceLog()
     for number in range(6):
         log.child(300 + number, "/opt/site/bin/worker")
@@ -86,7 +86,7 @@ def test_what_belongs_to_programs_is_read_by_many_without_blame(name: str, tmp_p
     assert not rules & {"redundant-reads", "whole-file-for-a-few-bytes"}
 
 
-def test_a_file_beside_its_journal_is_a_database(tmp_path: Path) -> None:
+def test_a_file_with_a_journal_is_a_database(tmp_path: Path) -> None:
     log = StraceLog()
     log.open("/data/state-journal", "O_RDWR|O_CREAT", fd=4)
     log.write(512, fd=4)

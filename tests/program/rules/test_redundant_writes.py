@@ -168,7 +168,7 @@ def written_whole(folder: Path, times: int, hung_us: int = 0) -> Path:
     return log.imported(folder)
 
 
-def test_opening_to_write_anew_is_charged_with_the_writes(tmp_path: Path) -> None:
+def test_reopening_for_writing_counts_with_the_writes(tmp_path: Path) -> None:
     diagnosis = diagnosed(written_whole(tmp_path, 100))
     assert blamed(diagnosis)[:1] == ["redundant-writes"]
     (found,) = of_rule(diagnosis, "redundant-writes")

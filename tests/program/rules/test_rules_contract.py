@@ -36,7 +36,10 @@ NEVER_FOUND = {
         "is asked of counters, and labelled runs are recordings of calls: test_counters.py",
     ),
     "chunks-against-access": "needs a library of HDF5, and labelled programs need none",
-    "independent-io-where-collective-would-do": "needs a library of MPI, and labelled programs need none",
+    **dict.fromkeys(
+        ("collective-overhead", "independent-io-where-collective-would-do"),
+        "needs a library of MPI, and labelled programs need none",
+    ),
     "cache-speed": "is at most a note, and a label counts what is more",
     "two-phase": "is at most a note, and a label counts what is more",
     "slow-close": "closes wait on network file systems, and runs are recorded on a local one",

@@ -141,7 +141,7 @@ def test_writers_need_not_all_meet_at_once(tmp_path: Path, starts_us: tuple[int,
     assert bool(found) == meet
 
 
-def test_writers_whose_stamps_are_all_alike_need_not_meet(tmp_path: Path) -> None:
+def test_writers_with_equal_time_stamps_need_not_overlap(tmp_path: Path) -> None:
     """`strace -f -t` without -T: times in seconds, and no durations."""
     lines = [
         line
@@ -157,7 +157,7 @@ def test_writers_whose_stamps_are_all_alike_need_not_meet(tmp_path: Path) -> Non
     assert not of_rule(diagnosed(tmp_path / "run.iodock"), "shared-file-contention")
 
 
-def test_who_waits_longest_for_the_shared_file_is_no_straggler(tmp_path: Path) -> None:
+def test_waiting_for_a_shared_file_makes_no_straggler(tmp_path: Path) -> None:
     log = Trace()
     for number, took_us in enumerate((1500, 1500, 1500, 4000)):
         pid = FIRST + 1 + number

@@ -22,7 +22,7 @@ def test_a_duplicate_of_standard_output_is_standard_output(tmp_path: Path, opene
     assert bool(of_rule(of_log(tmp_path, write), "stdout-unbuffered")) == found
 
 
-def test_lines_of_a_program_that_computes_are_told_once(tmp_path: Path) -> None:
+def test_lines_of_a_computing_program_are_reported_once(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/progress.txt", fd=5, flags="O_WRONLY|O_CREAT")
     log.call("dup2(5, 1)", "1")

@@ -84,7 +84,7 @@ def asked(path: Path, sql: str) -> dict[str, Any]:
         return store.rows(sql)[0]
 
 
-def test_tiny_files_are_told_with_all_their_opens_and_their_own_size(tmp_path: Path) -> None:
+def test_tiny_files_are_reported_with_opens_and_size(tmp_path: Path) -> None:
     found, path = finding_of(loads_each_epoch, "tiny-file-flood", tmp_path)
     truth = asked(
         path,

@@ -137,5 +137,7 @@ def test_the_time_in_which_strace_reads_stacks_is_no_computing(tmp_path: Path) -
 def test_where_nothing_shows_what_the_tracer_adds_no_seconds_are_promised(tmp_path: Path) -> None:
     """A log with only slow writes, as from `strace -e trace=write`."""
     diagnosis = of_writes(tmp_path, 5_000, 400, 20, loader=0)
-    assert [one.text[:37] for one in diagnosis.verdict.before] == ["What the tracer added is not known: t"]
+    assert [one.text[:42] for one in diagnosis.verdict.before] == [
+        "The overhead of the tracer is not known: t"
+    ]
     assert all(one.gain is None or one.gain.of_seconds is None for one in diagnosis.findings)

@@ -80,7 +80,9 @@ def test_small_reads_and_writes_have_rates_of_their_own(tmp_path: Path, size: in
     # 4 KiB in 50 us are 82 MB/s; the writes take 15 ms.
     [(81_920_000 * 4, 0, True), (81_920_000 * 3.9, 0, False), (81_920_000 * 4, 1_000_000, False)],
 )
-def test_small_writes_beside_one_stream(tmp_path: Path, stream: float, wait_us: int, said_so: bool) -> None:
+def test_small_writes_are_compared_with_one_stream(
+    tmp_path: Path, stream: float, wait_us: int, said_so: bool
+) -> None:
     log = Trace()
     log.open("/data/f")
     for _ in range(300):

@@ -13,7 +13,7 @@ from metadata_log import Trace
 from timed_strace import StraceLog, mounted
 
 
-def test_what_is_written_anew_waits_for_no_page(tmp_path: Path) -> None:
+def test_rewritten_files_wait_for_no_page(tmp_path: Path) -> None:
     assert not diagnosed(made(written_anew, tmp_path)).worth_changing
 
 

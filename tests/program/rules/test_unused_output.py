@@ -16,7 +16,7 @@ from metadata_log import Trace, of_log
     [(3000, 300, True), (3000, 3, False), (12, 300, False)],
     ids=["costly", "cheap", "marks of a few bytes"],
 )
-def test_small_files_that_nobody_reads(tmp_path: Path, size: int, took_us: int, found: bool) -> None:
+def test_small_files_that_are_never_read(tmp_path: Path, size: int, took_us: int, found: bool) -> None:
     log = Trace()
     for number in range(200):
         log.open(f"/data/tmp/iteration{number}.txt", flags="O_WRONLY|O_CREAT", took_us=took_us)

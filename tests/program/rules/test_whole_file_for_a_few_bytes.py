@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 @pytest.mark.parametrize(("sniffs", "asks", "found"), [(True, False, 1), (False, True, 0)])
-def test_whole_files_are_told_from_their_first_parts(
+def test_whole_reads_are_distinguished_from_reads_of_the_beginning(
     tmp_path: Path, sniffs: bool, asks: bool, found: int
 ) -> None:
     """SNIFFS: each file is first opened for its magic number. ASKS: each is read in part, and then its
@@ -73,7 +73,7 @@ def test_files_gone_through_for_their_first_bytes(
 
 
 @pytest.mark.parametrize(("between_us", "rest_us", "found"), [(0, 50, 1), (8, 16, 0), (0, 900, 0)])
-def test_who_reads_in_pieces_may_look_at_them_in_between_or_after(
+def test_computing_between_or_after_pieces_counts_as_use(
     tmp_path: Path, between_us: int, rest_us: int, found: int
 ) -> None:
     def write(log: Trace) -> None:
@@ -184,7 +184,7 @@ def test_whole_files_that_may_be_needed(tmp_path: Path, looks_us: int, size: int
     assert not of_rule(diagnosed(path), "whole-file-for-a-few-bytes")
 
 
-def test_who_writes_a_tenth_of_what_it_reads_needed_it(tmp_path: Path) -> None:
+def test_writing_a_tenth_of_the_input_counts_as_use(tmp_path: Path) -> None:
     """20 files of 4 MiB are read completely, then a table of 8 MiB is written from all of them."""
 
     def write(log: Trace) -> None:

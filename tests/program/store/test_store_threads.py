@@ -95,9 +95,7 @@ def test_a_rule_that_fails_ends_the_diagnosis_with_its_error(
         diagnose(store)
 
 
-def test_who_is_interrupted_twice_waits_for_what_was_asked(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_interrupt_waits_for_running_queries(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, ending, pressed = (threading.Event() for _ in range(3))
 
     def endless(facts: Facts, settings: object) -> list[Candidate]:

@@ -230,7 +230,7 @@ def test_many_rows_end_in_other() -> None:
     assert other["end"] - other["start"] == rest
 
 
-def test_a_giant_other_is_said_and_not_drawn() -> None:
+def test_a_huge_other_row_is_mentioned_but_not_drawn() -> None:
     given = summary([f"/data/{index}" for index in range(50)], "file")
     totals = Totals({}, {"total_time_ns": 9_000_000_000}, 50, 9000, "files")
     given = dataclasses.replace(given, totals=totals)
@@ -342,7 +342,7 @@ def test_an_analysis_without_a_chart_shows_what_matters_most() -> None:
     assert specification(found)["title"]["text"] == ["touched bytes by file"]
 
 
-def test_what_was_chosen_and_lost_is_said() -> None:
+def test_charts_state_the_selection_and_losses() -> None:
     options = {"file": "/data/<x>/**", "exclude_ending": ("so", "py"), "every": 5, "failed": True}
     losses = (Loss("cut-lines", 3, "record again"),)
     given = dataclasses.replace(summary(["read"]), options=options, losses=losses, store_name="run.iodock")

@@ -66,7 +66,7 @@ def test_units_of_a_machine_have_panels_of_their_own() -> None:
     assert values == ["8.33 %", "16.7 %", "25 %"]
 
 
-def test_volume_sets_actual_beside_expected() -> None:
+def test_volume_chart_shows_actual_and_expected_sizes() -> None:
     spec = specification(SMALL["volume"])
     rows = {(row["label"], row["series"]): row for row in rows_of(spec)}
     expected = "expected: the file's size"
@@ -92,7 +92,7 @@ def test_a_direction_alone_is_named(analysis: str, chart: str) -> None:
     assert any(legend is not None for legend in legends)
 
 
-def test_labels_alike_are_told_apart_by_their_folders() -> None:
+def test_equal_labels_are_distinguished_by_folder() -> None:
     deep = "/scratch/project/users/me/a/very/long/way/{}/and/a/long/way/to/the/output.dat"
     names = [deep.format(run) for run in ("run1", "run2")]
     first, second = labels(names)

@@ -58,7 +58,7 @@ def diagnosed(*findings: Finding) -> Checkup:
                        {"io_share": 0.37, "things": len(worth)})  # fmt: skip
     if not worth:
         headline = Message(
-            "{io_share} of the run was I/O, and it is done well: nothing worth changing.", {"io_share": 0.94}
+            "I/O took {io_share} of the run and is efficient: nothing worth changing.", {"io_share": 0.94}
         )
     verdict = Verdict(12.0, 4.4, 0.37, 1.4, 0, True, headline)
     step = Message("Next: make the first change, record again, and compare with iodock diff BEFORE AFTER.")
@@ -85,10 +85,10 @@ def test_it_ends_with_the_findings_on_one_screen(language: str) -> None:
         assert "\nnot seen: mapped-contents 13 (iodock explain mapped-contents)\n" in text
 
 
-def test_what_is_done_well_is_said_first_with_its_figures() -> None:
+def test_efficient_io_is_stated_first_with_figures() -> None:
     text = printed(diagnosed(), 80)
     lines = text.splitlines()
-    assert lines[0] == "94 % of the run was I/O, and it is done well: nothing worth changing."
+    assert lines[0] == "I/O took 94 % of the run and is efficient: nothing worth changing."
     assert "dominates" not in text and lines[1].startswith("4.4 s of 12 s in calls on files")
     assert "iodock diagnose" not in text and "  iodock show summary 'my run.iodock'" in text
     assert len(lines) <= 25, text

@@ -22,7 +22,7 @@ def test_losses_are_named_and_counted_in_one_line() -> None:
     assert loss_lines([], language_in("en")) == []
 
 
-def test_what_hides_calls_is_said_before_with_its_cure() -> None:
+def test_losses_of_calls_are_shown_first_with_their_cure() -> None:
     hiding = [("own-system-calls", 3, "record it by bpf"), ("foreign-calls", 1, "a cure")]
     lines = loss_lines([SMALL[0], *hiding, SMALL[1]], language_in("en"))
     assert lines == [

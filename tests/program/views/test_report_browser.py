@@ -169,7 +169,7 @@ def test_charts_read_out_by_keyboard(opened: Any) -> None:
     page.keyboard.press("End")
     assert "reads" in output.inner_text()
     page.keyboard.press("Escape")
-    assert "Most frequent are accesses of" in output.inner_text()
+    assert "The most frequent accesses have a size of" in output.inner_text()
 
 
 @pytest.mark.whole

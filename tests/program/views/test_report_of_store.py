@@ -94,7 +94,7 @@ def test_hostile_names_come_through(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "shape", [Shape(durations=False), Shape(times=False, durations=False), Shape(events=0), Shape(events=1)]
 )
-def test_less_is_said_where_less_is_known(tmp_path: Path, shape: Shape) -> None:
+def test_reports_omit_statements_without_data(tmp_path: Path, shape: Shape) -> None:
     page = page_of(make_store(tmp_path / "run.iodock", shape))
     assert (page["timeline"] is None) == (not shape.times)
     assert "total_time_ns" not in page["calls"]["columns"] or shape.durations

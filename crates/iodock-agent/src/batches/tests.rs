@@ -78,7 +78,7 @@ fn gone(part: &Part) -> Vec<String> {
 }
 
 #[test]
-fn what_changed_is_sent_and_what_went_is_said() {
+fn changed_and_removed_values_are_sent() {
     let mut bench = Bench::new("changes");
     let first = bench.round(&[("1", 5), ("2", 5)], true);
     assert_eq!(

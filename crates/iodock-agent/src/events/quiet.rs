@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_is_told_at_once_and_the_others_with_their_count() {
+    fn the_first_event_is_sent_at_once_and_others_with_their_count() {
         let mut quiet = Quiet::default();
         assert!(quiet.take(event("a", 0), 0).is_some() && quiet.take(event("b", 0), 0).is_some());
         for at in 1..1000 {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_that_somebody_invents_are_bounded_and_all_counted() {
+    fn invented_targets_are_bounded_and_counted() {
         let mut quiet = Quiet::default();
         let told: u64 = (0..3_000)
             .filter_map(|at| quiet.take(event(&at.to_string(), 0), 0))

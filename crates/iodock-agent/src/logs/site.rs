@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_in_the_site_file_are_reported() {
         let rule = |rest: &str| format!("[[rule]]\nkind = \"a\"\ntexts = [\"x\"]\n{rest}");
         for (text, said) in [
             ("[[rule]]\nkind = \"A b\"\ntexts = [\"x\"]".to_owned(), "rule 1: kind"),

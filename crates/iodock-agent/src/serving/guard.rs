@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_is_asked_only_names_of_this_machine_are_known() {
+    fn without_authentication_only_names_of_this_machine_are_accepted() {
         for (name, is_known) in [
             ("127.0.0.1:9846", true),
             ("127.0.0.1", true),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn elsewhere_it_must_be_known_who_asks() {
+    fn remote_addresses_require_authentication() {
         let (here, elsewhere) = (([127, 0, 0, 1], 1).into(), ([192, 0, 2, 1], 1).into());
         assert!(Guard::default().check(here).is_ok() && with_token().check(here).is_ok());
         let why = |guard: Guard| guard.check(elsewhere).err().map(|wrong| wrong.what).unwrap_or_default();

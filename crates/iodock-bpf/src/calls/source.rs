@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_in_flight_are_told_before_their_descriptor_is_taken_away() {
+    fn calls_in_progress_are_read_before_their_descriptor_is_removed() {
         let close = small("close", 10, 900 * MS, (100, 0, 3, 0));
         let mut first = round(0, &[(1, &close), (NOTES, &followed(&[10, 11, 12]))]);
         first.truncate(first.len() - 2);

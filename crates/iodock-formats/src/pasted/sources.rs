@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn several_logs_are_told_apart() {
+    fn several_logs_are_distinguished() {
         assert_eq!(fixed(&["app-1  | ", "db-1   | "]).unwrap_err(), ["app-1", "db-1"]);
         assert_eq!(fixed(&["[17] | ", "[18] | ", "[17] | "]).unwrap_err(), ["[17]", "[18]"]);
         assert_eq!(fixed(&["a.log:", "b.log:"]).unwrap_err(), ["a.log:", "b.log:"]);

@@ -187,7 +187,7 @@ fn of_many_calls_at_once_the_oldest_come_first() {
 }
 
 #[test]
-fn a_call_whose_end_perf_dropped_is_kept_and_counted() {
+fn a_call_without_an_end_in_perf_is_kept_and_counted() {
     let begun = "     1.000 (         ): a/5 write(fd: 3, buf: 0x7f, count: 10)         ...\n";
     let next = "     2.000 (         ): a/5 read(fd: 3, buf: 0x7f, count: 10)         ...\n";
     let end = "     2.000 ( 0.500 ms): a/5  ... [continued]: read())          = 7\n";
@@ -233,7 +233,7 @@ fn a_forks_return_in_the_child_is_no_call() {
 }
 
 #[test]
-fn a_thread_whose_first_call_is_in_the_chunk_before() {
+fn a_thread_with_its_first_call_in_the_previous_chunk() {
     let child = "     1.100 ( 0.001 ms): a/6 rseq(rseq: 0x7f)     = 0\n";
     let work = "     1.200 ( 0.001 ms): a/6 munmap(addr: 0x7f, len: 4096)     = 0\n";
     let text = format!(

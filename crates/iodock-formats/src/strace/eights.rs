@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_are_told_from_all_other_bytes() {
+    fn digits_are_distinguished_from_all_other_bytes() {
         for byte in 0..=255 {
             for at in 0..8 {
                 let mut text = *b"90817263";
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_are_told_from_all_other_bytes() {
+    fn letters_are_distinguished_from_all_other_bytes() {
         for byte in 0..=255u8 {
             for at in 0..8 {
                 let mut text = *b"az09read";

@@ -113,7 +113,7 @@ fn a_batch_counts_once_however_often_it_comes() {
 }
 
 #[test]
-fn after_a_gap_bytes_are_there_the_loss_is_told_and_a_full_round_is_asked_for() {
+fn a_gap_keeps_bytes_reports_the_loss_and_requests_a_full_round() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     readings.apply(&batch(1, part(100, true, &[("a", 10, Some(1), 99)])), &mut rows);
     assert_eq!(readings.receipt(&sender()), Receipt { kept: 1, full: false });
@@ -152,7 +152,7 @@ fn what_is_gone_and_comes_back_begins_at_zero() {
 }
 
 #[test]
-fn what_a_full_round_does_not_have_is_gone_and_if_it_was_busy_that_is_told() {
+fn counters_missing_from_a_full_round_are_removed_and_reported_if_busy() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     readings.apply(&batch(1, part(1000, true, &[("a", 500, Some(1), 999)])), &mut rows);
     readings.apply(&batch(2, part(1010, true, &[])), &mut rows);
@@ -162,7 +162,7 @@ fn what_a_full_round_does_not_have_is_gone_and_if_it_was_busy_that_is_told() {
 }
 
 #[test]
-fn a_counter_that_vanished_began_anew() {
+fn a_counter_that_vanished_restarts() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     readings.apply(&batch(1, part(1000, true, &[("a", 500, None, 999)])), &mut rows);
     let mut second = part(1010, false, &[("a", 0, None, 1009)]);
@@ -217,7 +217,7 @@ fn a_reading_in_pieces_counts_once_its_last_is_there() {
 }
 
 #[test]
-fn of_a_reading_whose_pieces_are_not_all_there_nothing_is_gone_and_new_ones_are_told_by_the_reading_before() {
+fn an_incomplete_reading_removes_nothing_and_compares_with_the_previous_one() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     readings
         .apply(&batch(1, part(1000, true, &[("a", 500, Some(1), 10), ("b", 600, Some(1), 10)])), &mut rows);
@@ -267,7 +267,7 @@ fn a_clock_that_was_set_back_makes_no_interval_that_ends_before_it_begins() {
 }
 
 #[test]
-fn what_nobody_has_read_for_a_week_is_forgotten() {
+fn counters_not_read_for_a_week_are_forgotten() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     readings.apply(&batch(1, part(100, true, &[("a", 500, Some(1), 99)])), &mut rows);
     readings.forget_old(100 * SECOND + FORGOTTEN - 1);

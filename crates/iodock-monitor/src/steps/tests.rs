@@ -141,7 +141,7 @@ fn a_step_that_ended_while_processes_were_read_counts_once() {
 
 /// slurmstepd's user was unknown, so it was not reported. It ended one reading after its total had arrived.
 #[test]
-fn a_step_whose_slurmstepd_ends_a_reading_after_its_total_counts_once() {
+fn a_step_counts_once_if_slurmstepd_ends_after_its_total() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
     node.push(vec![processes(120, &[], &[sampled()])]);
@@ -205,7 +205,7 @@ fn steps_of_a_job_are_apart_and_samples_that_gave_more_stay() {
 }
 
 #[test]
-fn a_step_whose_samples_gave_all_has_a_row_of_its_end() {
+fn a_step_covered_by_samples_has_a_row_for_its_end() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
     node.push(vec![total(120, 300, (105, 119))]);

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_of_a_process_whose_numbers_are_not_known() {
+    fn processes_with_unknown_numbers_are_not_reported() {
         let mut killed = program();
         assert_eq!(killed.unseen(), 0);
         let mut late = Counted::default();

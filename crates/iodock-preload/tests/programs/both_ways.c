@@ -124,7 +124,7 @@ static u64 written(u32 way)
 	return taken;
 }
 
-/* What points into a chunk is told from where that begins, which is anywhere. */
+/* Pointers into a chunk must be distinguished from the chunk's address, which is arbitrary. */
 static void without_places(struct state *state)
 {
 	struct stream *stream = &state->streams[0];

@@ -74,7 +74,7 @@ static long strict(void)
 	return 0;
 }
 
-/* Two threads whose children in their memory forbid themselves what recording does, one behind the other's exec. */
+/* Two threads with children in shared memory that install the filters, one after the other's exec. */
 static void *make_child(void *first)
 {
 	int status = -1;
@@ -132,7 +132,7 @@ static int nothing(void *unused)
 	return unused != 0;
 }
 
-/* A child that shares memory and thread-local storage: nobody could tell the two apart. */
+/* A child that shares memory and thread-local storage: the two can't be distinguished. */
 static void end_recording(void)
 {
 	static char stack[65536];

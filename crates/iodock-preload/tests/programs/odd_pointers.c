@@ -86,7 +86,7 @@ static long message_over_itself(void)
 	return recvmsg(ends[1], &all.message, 0);
 }
 
-/* A filter that kills who asks for memory beforehand, as a long recording does. */
+/* A filter that kills programs that allocate memory in advance, as a long recording does. */
 static long filter_with_half(void)
 {
 	struct sock_filter rules[] = {

@@ -1,4 +1,4 @@
-/* Reads by an instruction of its own, past libc. With TOLD by a function that is told the call's number. */
+/* Reads by its own syscall instruction, without libc. With TOLD by a function that gets the call's number. */
 #include <fcntl.h>
 
 #ifdef TOLD

@@ -117,7 +117,7 @@ int main(int argc, char **argv)
 		pthread_create(&thread, 0, reads, "past libc");
 		pthread_join(thread, 0);
 	}
-	/* With children, whose calls the kernel counts as ours once we have waited for them; one is killed. */
+	/* With children, whose calls the kernel counts as ours after we have waited for them; one is killed. */
 	if (!strcmp(how, "children"))
 		for (int i = 0; i < 3; i++) {
 			if (!fork()) {

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn libraries_are_told_by_name_and_folder() {
+    fn libraries_are_recognised_by_name_and_folder() {
         for name in [&b"/opt/x/libm.so"[..], b"/home/u/libz.so.1.2", b"/usr/share/zoneinfo/UTC"] {
             assert!(belongs_to_programs(name));
         }

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn lustre_that_may_not_be_read_is_told_where_it_is_mounted() {
+    fn unreadable_lustre_counters_are_reported_if_mounted() {
         let mounts = "36 35 0:42 / /lfs rw - lustre mgs:/lfs rw\n";
         let root = tree("refused", &[("proc/self/mountinfo", mounts)]);
         fs::create_dir_all(root.join("sys/kernel/debug")).expect("a folder");

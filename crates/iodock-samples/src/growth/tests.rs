@@ -180,7 +180,7 @@ fn with_outages(random: &mut Random) -> i64 {
 }
 
 #[test]
-fn after_outages_of_the_agent_an_error_is_told_and_never_above_the_truth() {
+fn sums_after_outages_are_lower_bounds() {
     for seed in 1..40 {
         for has_start in [true, false] {
             let outcome = simulate(seed, has_start, with_outages, false);
@@ -201,7 +201,7 @@ fn clearing_by_hand_never_gives_more_than_the_truth() {
 }
 
 #[test]
-fn a_return_that_hides_behind_a_larger_value_is_told_as_a_bound() {
+fn a_restart_hidden_by_a_larger_value_gives_a_bound() {
     for has_start in [true, false] {
         let mut server = Server::default();
         server.write(10, 1000 * SECOND);

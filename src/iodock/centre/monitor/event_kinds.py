@@ -7,16 +7,16 @@ from iodock.shared.language import N_
 
 TITLES = {
     "array-degraded": N_("array degraded"),
-    "array-whole": N_("array whole"),
+    "array-whole": N_("array restored"),
     "array-inactive": N_("array not running"),
-    "rebuild-begun": N_("rebuild under way"),
+    "rebuild-begun": N_("rebuild in progress"),
     "rebuild-ended": N_("rebuild ended"),
     "path-lost": N_("path lost"),
-    "path-back": N_("path back"),
+    "path-back": N_("path restored"),
     "all-paths-lost": N_("all paths lost"),
     "link-down": N_("link down"),
     "link-up": N_("link up"),
-    "link-off": N_("interface switched off"),
+    "link-off": N_("interface disabled"),
     "link-slower": N_("link slower"),
     "link-faster": N_("link faster"),
     "link-flapped": N_("link interrupted"),
@@ -57,7 +57,7 @@ TITLES = {
     "probe-failed": N_("probe failed"),
     "probe-no-answer": N_("probe without an answer"),
     "probe-slow": N_("probe slow"),
-    "probe-well": N_("probe well again"),
+    "probe-well": N_("probe normal again"),
 }
 SEVERITY_TITLES = {"note": N_("note"), "warning": N_("warning"), "error": N_("error")}
 OVER = {

@@ -45,7 +45,7 @@ _MOST_PER_S = {
 _MOST_INTERVAL_S = 30 * 86_400
 _MOST_CORES = 1 << 20
 _IMPOSSIBLE = "more than any machine reaches"
-_NO_READING = "a reading without its time, or of another form than sadf's"
+_NO_READING = "a reading without its time, or not in the form that sadf writes"
 _NOT_FINITE = re.compile(rb"(?<=[:\s,\[])-?(?:nan|inf(?:inity)?)(?=[\s,}\]])", re.IGNORECASE)
 """Non-numbers as C prints them; JSON has no notation for them."""
 
@@ -286,7 +286,7 @@ def _parts_of(reading: Any, name: str, key: str, place: _Place) -> list[tuple[st
         if isinstance(one, dict) and isinstance(one.get(key), (str, int)):
             found.append((str(one[key]), one))
         else:
-            place.count("a part of a reading without its name", name)
+            place.count("a part of a reading has no name", name)
     return found
 
 
@@ -319,7 +319,7 @@ def _inner(reading: Any, name: str, place: _Place) -> dict[str, Any]:
     found = reading.get(name, {}) if isinstance(reading, dict) else {}
     if isinstance(found, dict):
         return found
-    place.count("a part of a reading without its name", name)
+    place.count("a part of a reading has no name", name)
     return {}
 
 

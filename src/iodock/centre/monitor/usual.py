@@ -62,7 +62,7 @@ class Verdict(Enum):
     SLOWER = N_("slower than usual")
     USUAL = N_("as usual")
     FEW = N_("not enough runs")
-    RUNS = N_("not over yet, and not slower so far")
+    RUNS = N_("still running, and not slower so far")
 
 
 @dataclass(frozen=True)

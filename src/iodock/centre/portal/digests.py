@@ -18,10 +18,10 @@ from iodock.shared.language import N_, Language
 from iodock.shared.text import visible
 
 _WHY = {
-    400: N_("this can't be asked"),
+    400: N_("invalid request"),
     401: N_("a token is needed"),
-    404: N_("no such job of yours is known"),
-    503: N_("the store can't be read now"),
+    404: N_("you have no such job"),
+    503: N_("the store can't be read at the moment"),
 }
 # The page contains its style, and has its own policy that allows only that.
 _POLICY = "script-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"

@@ -53,7 +53,7 @@ class Metrics:
         self._scraping = threading.Lock()
         ProcessCollector(registry=self._registry)
         seconds = Histogram(
-            "iodock_store_query_seconds", "How long questions to the store took.", ["resolution"],
+            "iodock_store_query_seconds", "How long queries of the store took.", ["resolution"],
             registry=self._registry, buckets=_BUCKETS,
         )  # fmt: skip
         self.pushes = Counter(
@@ -101,7 +101,7 @@ class _Intake(Source):
         ):
             yield CounterMetricFamily(f"iodock_collector_{name}", text, value=value)
         refused = CounterMetricFamily(
-            "iodock_collector_refused", "Pushes and answers of agents that were not taken, or not whole.",
+            "iodock_collector_refused", "Pushes and answers of agents that were rejected, fully or partly.",
             labels=["reason"],
         )  # fmt: skip
         for reason, count in sorted(taken.refused.items()):
@@ -109,14 +109,14 @@ class _Intake(Source):
         yield refused
         agents = GaugeMetricFamily(
             "iodock_agent_last_batch_timestamp_seconds",
-            "When a batch of the machine's agent was kept last, since the collector began.", labels=["host"],
+            "Time at which the agent's last batch was stored.", labels=["host"],
         )  # fmt: skip
         latest = sorted(taken.agents.items(), key=lambda one: -one[1])[:MOST_AGENTS]
         for host, at in sorted(latest):
             agents.add_metric([host], at / 1e9)
         yield agents
         yield GaugeMetricFamily(
-            "iodock_agents", "Machines whose agent was heard since the collector began.",
+            "iodock_agents", "Machines whose agent has reported since the collector started.",
             value=len(taken.agents),
         )  # fmt: skip
 
@@ -130,7 +130,9 @@ class _Connections(Source):
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily("iodock_connections", "Open connections.", value=len(self._places))
         yield GaugeMetricFamily(
-            "iodock_connections_limit", "As many may be open at once.", value=self._places.most
+            "iodock_connections_limit",
+            "Number of connections that may be open at the same time.",
+            value=self._places.most,
         )
         closed = CounterMetricFamily(
             "iodock_connections_closed", "Connections that were refused or ended, by reason.",
@@ -153,15 +155,17 @@ class _Response(Source):
         except StoreError:
             return
         is_open = GaugeMetricFamily(
-            "iodock_episodes", "Servers that are unwell now, by state.", labels=["file_system", "state"]
+            "iodock_episodes", "Servers with problems now, by state.", labels=["file_system", "state"]
         )
         states = Counted((one.file_system, one.state) for one in self._responder.open_episodes())
         for (place, state), count in sorted(states.items()):
             is_open.add_metric([place, state], count)
         yield is_open
-        yield GaugeMetricFamily("iodock_notices_waiting", "Notices that are to be sent.", value=waiting)
+        yield GaugeMetricFamily(
+            "iodock_notices_waiting", "Notices that are waiting to be sent.", value=waiting
+        )
         results = CounterMetricFamily(
-            "iodock_notices", "Notices that were sent and lost, since the response's folder was made.",
+            "iodock_notices", "Notices sent and lost, since the folder of the response was created.",
             labels=["channel", "result"],
         )  # fmt: skip
         sums = Counted[tuple[str, str]]()
@@ -205,7 +209,7 @@ class _Store(Source):
         yield GaugeMetricFamily("iodock_store_readable", "1: the store can be read.", value=1)
         yield from found
         yield lost
-        yield GaugeMetricFamily("iodock_store_bytes", "Of all files in its folder.", value=self._size())
+        yield GaugeMetricFamily("iodock_store_bytes", "Share of all files in its folder.", value=self._size())
 
     def _losses(self) -> list[dict[str, object]]:
         now = self._clock()

@@ -214,7 +214,7 @@ class Puller:
         if isinstance(taken, Refusal):
             raise _Trouble(taken.why, taken.wait_s)
         if taken.spool and taken.spool != pull.spool:
-            raise _Trouble("batches of another spool than it says")
+            raise _Trouble("batches of another spool than it reports")
         # A batch under a wrong name is not refused to the agent, because it must not discard the batch.
         is_refused = bool(taken.refused) and not taken.is_name_refused
         kept = taken.kept if taken.spool else before
@@ -222,7 +222,7 @@ class Puller:
         if taken.refused:
             raise _Trouble(taken.refused)
         if kept <= before:
-            raise _Trouble("it sends again what is kept")
+            raise _Trouble("the agent sends again what is kept")
 
 
 def _told(error: Exception) -> str:

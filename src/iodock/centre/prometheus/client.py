@@ -62,7 +62,7 @@ class Client:
             )
         except TimeoutError:
             raise AnswerError(
-                f"{self.address} has not answered after {self.patience_s:.0f} s", "ask a shorter time"
+                f"{self.address} has not answered after {self.patience_s:.0f} s", "query a shorter time"
             ) from None
         except (OSError, http.client.HTTPException) as error:
             why = error.strerror if isinstance(error, socket.gaierror) else str(error) or type(error).__name__

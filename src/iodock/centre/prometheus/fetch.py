@@ -119,7 +119,7 @@ class Fetch:
     def _too_many(self) -> AnswerError:
         return AnswerError(
             f"{self._client.address} has too many series for this question",
-            "ask a shorter time or one job, or list fewer jobs: iodock-agent run --jobs N",
+            "query a shorter time or one job, or list fewer jobs: iodock-agent run --jobs N",
         )
 
     def _open(self, answer: bytes) -> None:

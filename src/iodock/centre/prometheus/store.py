@@ -29,12 +29,12 @@ class PrometheusStore:
     is_empty = False
     limits: tuple[str, ...] = (
         N_(
-            "Read from Prometheus: of each target and node only the heaviest jobs are told apart; (others) "
-            "is what the others did together, a lower bound."
+            "Read from Prometheus: for each target and node only the heaviest jobs are listed "
+            "separately. (others) is the sum of all other jobs, a lower bound."
         ),
         N_(
-            "Readings are as far apart as Prometheus scrapes, and long time ranges are read in steps of one "
-            "or ten minutes: who began within a step may have done more (≥)."
+            "The time between readings is the scrape interval of Prometheus. Long time ranges are read "
+            "in steps of one or ten minutes: a job that began within a step may have done more (≥)."
         ),
         N_("Prometheus has no events and no names of jobs."),
     )

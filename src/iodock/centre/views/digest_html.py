@@ -21,7 +21,7 @@ def digest_html(digest: Digest, text: Language) -> str:
     header += [tag("p", tag("strong", visible(said)))] if said else []
     header += [tag("p", text.gettext("All of this is synthetic."))] if digest.is_synthetic else []
     found = tag("dl", *(_pair(label, what) for label, what in lines(digest, text)), class_="digest")
-    sections = [("digest", text.gettext("What it did"), found)]
+    sections = [("digest", text.gettext("I/O of the job"), found)]
     kinds = [table for one in digest.sums if (table := _operations(one, text))]
     if kinds:
         sections.append(("operations", text.gettext("Metadata operations"), join(*kinds)))

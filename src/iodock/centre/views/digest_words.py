@@ -65,7 +65,7 @@ def lines(digest: Digest, text: Language) -> list[Line]:
     if digest.run and digest.judgement:
         found.append((text.gettext("Earlier runs"), evidence(digest.run, digest.judgement, text)))
     if any(one.by_clients for one in digest.troubles or ()):
-        found.append((text.gettext("Servers"), text.gettext("Judged by what clients saw only.")))
+        found.append((text.gettext("Servers"), text.gettext("Based on client measurements only.")))
     if advised := advice(digest, text):
         found.append((text.gettext("Advice"), advised))
     found.append((text.gettext("For the help desk"), f"iodock bundle {shell_word(digest.id)}"))
@@ -92,8 +92,8 @@ def advice(digest: Digest, text: Language) -> str:
     is_slow = digest.judgement is not None and digest.judgement.verdict is Verdict.SLOWER
     if is_slow and digest.troubles:
         return text.gettext(
-            "Run it again before you change the program: the file system was in trouble. If it stays slow, "
-            "give the help desk what the last line packs."
+            "Run it again before you change the program, because the file system had problems. If it "
+            "stays slow, send the help desk the archive that the last line makes."
         )
     if said := _of_shape(digest, text):
         return said
@@ -169,14 +169,16 @@ def _times(digest: Digest, text: Language) -> str:
 def _again(digest: Digest, text: Language) -> str:
     if digest.again:
         return text.ngettext(
-            "The scheduler has started this job again. Only its last run is told.",
-            "The scheduler has started this job again {n} times. Only its last run is told.",
+            "The scheduler has restarted this job. Only its last run is reported.",
+            "The scheduler has restarted this job {n} times. Only its last run is reported.",
             digest.again,
         )
     if digest.earlier is None:
         return ""
     since = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(digest.earlier / 1e9))
-    return text.gettext("This number was active before, since {time}. That is not told here.", time=since)
+    return text.gettext(
+        "This job number was used before, since {time}. That earlier use is not included here.", time=since
+    )
 
 
 def _counted(sums: Sums, text: Language) -> str:

@@ -27,7 +27,7 @@ _LONGEST = 24
 _WIDE = 150
 _NARROW = ("job", "user", "metadata", "metadata_share", "opens", "object_creates", "write_bytes", "episodes")
 """Columns that are shown in a terminal narrower than _WIDE cells."""
-_NOTHING = N_("No job did anything that file servers counted.")
+_NOTHING = N_("File servers counted no activity of any job.")
 
 
 def heavy_table(rows: Rows, total: int, sort: str, text: Language, width: int) -> Group:
@@ -56,7 +56,7 @@ def heavy_table(rows: Rows, total: int, sort: str, text: Language, width: int) -
     if total > len(rows):
         lines.append(Text(text.gettext("{shown} of {total}", shown=len(rows), total=total)))
     if not all(row["exact"] for row in rows):
-        lines.append(Text(text.gettext("≥ it was this much or more"), style="dim"))
+        lines.append(Text(text.gettext("≥: this much or more"), style="dim"))
     return Group(*lines)
 
 

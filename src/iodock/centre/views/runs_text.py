@@ -24,11 +24,11 @@ def evidence(own: Run, judgement: Judgement, text: Language) -> str:
         if own.is_over else text.gettext("This run has lasted {took} so far.", took=took)
     )  # fmt: skip
     others = text.gettext(
-        "{n} earlier runs that moved about as much took {usual} (median, spread {spread}); "
-        "more than {limit} is beyond that.",
+        "{n} earlier runs with about the same I/O volume took {usual} (median, spread {spread}). More "
+        "than {limit} counts as slower.",
         n=count, usual=usual, spread=spread, limit=limit,
     )  # fmt: skip
     more = ""
     if judgement.verdict is Verdict.USUAL and own.seconds > judgement.limit_s:
-        more = text.gettext("It took longer, but also moved more, and was not slower for each byte.")
+        more = text.gettext("It took longer, but moved more data, and was not slower per byte.")
     return text.sentences(part for part in (so_far, others, more) if part)

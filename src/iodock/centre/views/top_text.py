@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _PLACES = {
-    "servers": N_("as file servers count"),
-    "processes": N_("as processes ask, page cache and pipes too"),
-    "cgroups": N_("as nodes' devices count"),
+    "servers": N_("as counted by file servers"),
+    "processes": N_("as requested by processes, including page cache and pipes"),
+    "cgroups": N_("as counted by the nodes' devices"),
 }
 _NAMES = {
     "job": N_("job"), "user": N_("user"), "node": N_("node"), "target": N_("target"),
@@ -28,7 +28,7 @@ _NAMES = {
 }  # fmt: skip
 _COLUMNS = {"read": N_("read/s"), "write": N_("written/s"), "metadata": N_("metadata/s")}
 _KINDS = {"read": "bytes_rate", "write": "bytes_rate", "metadata": "rate"}
-_NOTHING = N_("Nobody did anything that was counted here.")
+_NOTHING = N_("No activity was counted here.")
 _NARROW, _WIDE = 70, 100
 _LATE_S = 60.0
 
@@ -67,7 +67,7 @@ def top_table(rows: pa.Table, heading: Heading, text: Language, width: int, heig
             )
         )
     if not all(row["exact"] for row in shown):
-        lines.append(Text(text.gettext(N_("≥ it was this much or more")), style="dim"))
+        lines.append(Text(text.gettext(N_("≥: this much or more")), style="dim"))
     return Group(*lines)
 
 

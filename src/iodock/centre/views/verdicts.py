@@ -19,24 +19,25 @@ HEADS: dict[State, str] = {
 }
 _MEANS: dict[tuple[State, bool], str] = {
     ("overload", True): N_(
-        "The metadata server {server} is asked for more than it can handle. Programs that open, create or "
-        "remove files are slow."
+        "The metadata server {server} receives more requests than it can handle. Programs that open, "
+        "create or remove files are slow."
     ),
     ("overload", False): N_(
-        "The server {server} is asked to read or write more than it can. Programs that use files there "
-        "are slow."
+        "The server {server} receives more reads and writes than it can handle. Programs that use files "
+        "there are slow."
     ),
     ("stall", True): N_(
-        "The metadata server {server} handles hardly any request, though requests wait. Programs that open "
-        "or create files hang until it goes on."
+        "The metadata server {server} handles hardly any requests, although requests are waiting. "
+        "Programs that open or create files hang until it resumes."
     ),
     ("stall", False): N_(
-        "The server {server} handles hardly any request, though requests wait. Programs that use files there "
-        "hang until it goes on."
+        "The server {server} handles hardly any requests, although requests are waiting. Programs that "
+        "use files there hang until it resumes."
     ),
-    ("failover", True): N_("The metadata server {server} is down, restarting or waits for its clients."),
+    ("failover", True): N_("The metadata server {server} is down, restarting or waiting for its clients."),
     ("failover", False): N_(
-        "The server {server} is down, restarting, waits for its clients, or another one has its targets."
+        "The server {server} is down, restarting or waiting for its clients, or another server has "
+        "its targets."
     ),
     ("degraded", True): N_("The metadata server {server} is slower than usual, or a part of it is missing."),
     ("degraded", False): N_("The server {server} is slower than usual, or a part of it is missing."),
@@ -56,12 +57,12 @@ EVIDENCE = {
     "drain": N_("time that the waiting requests would take at this pace"),
     "operation": N_("time of one operation"),
     "threads": N_("busy service threads"),
-    "cpu": N_("CPU of the server in use"),
-    "pressure": N_("time in which something waited for I/O"),
+    "cpu": N_("CPU use of the server"),
+    "pressure": N_("time in which tasks waited for I/O"),
     "load": N_("load"),
     "probe": N_("time of a probe's round"),
     "answer": N_("time until clients get an answer"),
-    "backlog": N_("requests of clients without an answer"),
+    "backlog": N_("client requests without an answer"),
     "lost": N_("machines that lost their connection to it"),
     "evictions": N_("clients that it evicted"),
     "no-answer": N_("a probe failed or got no answer"),
@@ -78,7 +79,7 @@ _LONGEST = 60
 _MOST = 4
 """Number of pieces of evidence in a sentence."""
 NOBODY = N_("No job stands out.")
-BY_CLIENTS = N_("Judged by what clients saw only, so this is less certain.")
+BY_CLIENTS = N_("Based on client measurements only, so this is less certain.")
 
 
 def what(one: Evidence, text: Language) -> str:
@@ -130,7 +131,7 @@ def suspect(one: Suspect, text: Language) -> str:
         named = text.ngettext(
             "{job} on {n} node", "{job} on {n} nodes", one.nodes, job=named, n=f"{one.nodes:,}"
         )
-    return text.gettext("{job}: {share} of what was asked", job=named, share=amount(one.share, "share"))
+    return text.gettext("{job}: {share} of the requests", job=named, share=amount(one.share, "share"))
 
 
 def health_line(verdicts: Iterable[Verdict], text: Language, now: int) -> str:
@@ -140,7 +141,7 @@ def health_line(verdicts: Iterable[Verdict], text: Language, now: int) -> str:
     unwell = [one for one in every if one.state in HEADS]
     silent = sum(one.state == "no-samples" for one in every)
     if not every:
-        return text.gettext("servers: none known")
+        return text.gettext("no servers known")
     if unwell:
         worst = unwell[0]
         since = duration(max(0.0, (now - worst.since_ns) / 1e9))
@@ -151,7 +152,7 @@ def health_line(verdicts: Iterable[Verdict], text: Language, now: int) -> str:
         return " · ".join([line, *named])
     if silent:
         return text.ngettext(
-            "{n} of {of} server gives no samples", "{n} of {of} servers give no samples", silent,
+            "{n} of {of} server sends no samples", "{n} of {of} servers send no samples", silent,
             n=silent, of=len(every),
         )  # fmt: skip
     busy = sum(one.state == "busy" for one in every)

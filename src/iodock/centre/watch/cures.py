@@ -50,9 +50,9 @@ _OWNER = {
     ),
 }
 _NODE_LOCAL = N_(
-    "Keep files that only one rank or node uses in a directory on the node "
-    "itself{place}, and copy what is to stay at the end. A directory of its own for "
-    "each rank on the shared file system does not help."
+    "Keep files that only one rank or node uses in a directory on the node itself{place}, and copy the "
+    "files that you need at the end. A separate directory for each rank on the shared file system does "
+    "not help."
 )
 _NAMED: dict[State, str] = {
     "overload": N_(
@@ -62,24 +62,28 @@ _NAMED: dict[State, str] = {
     "stall": N_("Suspend the job, so that no more of its requests come, and talk to its owner."),
 }
 """Advice about the suspected job."""
-_NOT_NAMED = N_("The server works at its limit, and only fewer requests help. See which jobs ask for most.")
+_NOT_NAMED = N_(
+    "The server works at its limit, and only fewer requests help. See which jobs send most requests."
+)
 _STALLED = {
     True: N_(
-        "A stalled metadata server mostly waits for object servers, with an idle CPU. If it does not go on, "
-        "look at them."
+        "A stalled metadata server mostly waits for object servers, with an idle CPU. If it does not "
+        "resume, check the object servers."
     ),
     False: N_(
-        "A stalled server mostly waits for its disks. If it does not go on, look at these and its events."
+        "A stalled server mostly waits for its disks. If it does not resume, check the disks and "
+        "their events."
     ),
 }
 """By whether it is a metadata server."""
 _OPERATOR = {
     "failover": N_(
-        "Clients reconnect and recover. Wait for it, and see lctl get_param "
+        "Clients reconnect and recover. Wait until they have, and check lctl get_param "
         "*.*.recovery_status on the server before anything else."
     ),
     "degraded": N_(
-        "Hardware or a path is lost or rebuilt. No job is to blame: see the events of this server."
+        "Hardware or a path has failed or is being rebuilt. No job caused this: see the events of "
+        "this server."
     ),
 }
 
@@ -162,7 +166,18 @@ def _of_scheduler(
     if desk is None:
         return []
     lines = tuple(filter(None, (desk.shown(kind, suspect.job) for kind in desk.scheduler.ways)))
-    return [(text.gettext("Hold it while it waits, suspend it, or end and hold it"), lines)] if lines else []
+    return (
+        [
+            (
+                text.gettext(
+                    "Hold the job while it is queued, suspend it, or end it and hold it in the queue"
+                ),
+                lines,
+            )
+        ]
+        if lines
+        else []
+    )
 
 
 def _of_lustre(
@@ -171,8 +186,8 @@ def _of_lustre(
     titles = {
         "jobid": text.gettext("Limit it on the Lustre server, by JobID. The rate is for each JobID and CPU "
 "partition; a server without a TBF policy for JobIDs gets one"),
-        "projid": text.gettext("Or by project: put its number for PROJECT"),
-        "nodemap": text.gettext("Or by nodemap: put its name for NODEMAP"),
+        "projid": text.gettext("Or by project: replace PROJECT by its number"),
+        "nodemap": text.gettext("Or by nodemap: replace NODEMAP by its name"),
     }  # fmt: skip
     rates = rates_of(suspect.evidence)
     # Objects and bytes per second are not requests per second to this server.
@@ -180,7 +195,7 @@ def _of_lustre(
     asked = requests or None if kind == "metadata" else None
     version = tbf.version_of(rules.lustre_version)
     made = tbf.rules(kind, suspect.job, asked, suspect.job_ids, version)
-    ends = text.gettext("# and when it is over:")
+    ends = text.gettext("# when the problem is over:")
     found = [(titles[rule.by], (*rule.start, ends, *rule.stop)) for rule in made]
     has_rules = kind != "client" and (version is None or version >= tbf.JOB_IDS)
     return [*_without_job_id(has_rules, suspect, asked, text), *found]
@@ -193,8 +208,9 @@ def _without_job_id(
     if not has_rules or not tbf.is_too_divided(asked, suspect.job_ids):
         return []
     why = text.gettext(
-        "No Lustre rule by JobID: jobid_name gives this job {n} JobIDs, each node its own, and the least "
-        "rate is 1 a second for each of them. It would hardly slow the job down. Suspend it instead",
+        "No Lustre rule by JobID: jobid_name gives this job {n} JobIDs, one for each node, and the "
+        "lowest rate is 1 a second for each of them. That would hardly slow the job down. Suspend it "
+        "instead",
         n=f"{suspect.job_ids or 0:,}",
     )
     return [(why, ())]

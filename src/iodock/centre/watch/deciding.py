@@ -138,7 +138,7 @@ class Decider:
             raise RequestError("the server has recovered", "nothing was done")
         fresh = now - episode.seen_ns <= self._rules.fresh_s * SECOND and episode.seen_ns > self._started_ns
         if not fresh:
-            raise RequestError("samples of this server are missing", "confirm when there are new ones")
+            raise RequestError("samples of this server are missing", "reload the page if there are new ones")
         if now - action.made_ns > self._rules.confirm_within_s * SECOND:
             raise RequestError("the request has expired", "nothing was done")
         self._turn(action, "wanted", "", now, by=by, made_ns=now)

@@ -94,18 +94,18 @@ def servers_of(mount: Mount) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*found, *([address] if address else [])]))
 
 
-_READ_AHEAD = N_("read ahead by the client when a file is read from front to back")
-_DIRTY = N_("share of free memory that written data may take until programs that write have to wait")
-_DIRTY_BACKGROUND = N_("share of free memory that written data may take until writing out begins")
-_DIRTY_AGE = N_("written data is older than this at most when writing out begins")
-_ROTATING = N_("whether the device has moving parts: then random access is slow")
+_READ_AHEAD = N_("bytes that the client reads ahead when a file is read from beginning to end")
+_DIRTY = N_("share of free memory that written data may fill before programs that write must wait")
+_DIRTY_BACKGROUND = N_("share of free memory that written data may fill before writing out begins")
+_DIRTY_AGE = N_("age at which written data is due to be written out")
+_ROTATING = N_("whether the device has moving parts, which make random access slow")
 _SCHEDULER = N_("how the kernel orders requests to the device")
-_DEPTH = N_("requests that may wait at the device")
+_DEPTH = N_("number of requests that may wait at the device")
 _LUSTRE = {
-    "max_cached_mb": N_("most that the client keeps in memory, MiB"),
-    "max_read_ahead_mb": N_("most that the client reads ahead, MiB"),
-    "max_dirty_mb": N_("written data that waits in the client for one target at most, MiB"),
-    "max_rpcs_in_flight": N_("requests under way to one target at the same time"),
+    "max_cached_mb": N_("most data that the client caches in memory, MiB"),
+    "max_read_ahead_mb": N_("most data that the client reads ahead, MiB"),
+    "max_dirty_mb": N_("most written data that may wait in the client for one target, MiB"),
+    "max_rpcs_in_flight": N_("requests in progress to one target at the same time"),
 }
 
 
@@ -164,7 +164,7 @@ _SMALL = N_("{name} is {size_bytes}: large reads or writes go to the server in m
 _SLOW_OPTIONS: Mapping[tuple[str, str | None], str] = {
     ("sync", None): N_("Mounted with sync: every write waits for the disk or server."),
     ("noac", None): N_(
-        "Mounted with noac: attributes are asked for each time, and writes wait for the server."
+        "Mounted with noac: attributes are fetched from the server each time, and writes wait for the server."
     ),
     ("lookupcache", "none"): N_("Mounted with lookupcache=none: every name is looked up at the server."),
     ("strictatime", None): N_("Mounted with strictatime: reading a file writes its access time."),
@@ -185,16 +185,24 @@ _QUOTA: Mapping[str, str] = {
     "fileset": N_("Fileset {owner} holds {used_share} of the quota."),
 }
 _QUOTA_RUNNING: Mapping[str, str] = {
-    "user": N_("User {owner} is beyond the soft limit of the quota: some of it must go in time."),
-    "group": N_("Group {owner} is beyond the soft limit of the quota: some of it must go in time."),
-    "project": N_("Project {owner} is beyond the soft limit of the quota: some of it must go in time."),
-    "fileset": N_("Fileset {owner} is beyond the soft limit of the quota: some of it must go in time."),
+    "user": N_(
+        "User {owner} exceeds the soft limit of the quota: files must be removed within the grace period."
+    ),
+    "group": N_(
+        "Group {owner} exceeds the soft limit of the quota: files must be removed within the grace period."
+    ),
+    "project": N_(
+        "Project {owner} exceeds the soft limit of the quota: files must be removed within the grace period."
+    ),
+    "fileset": N_(
+        "Fileset {owner} exceeds the soft limit of the quota: files must be removed within the grace period."
+    ),
 }
 _QUOTA_OVER: Mapping[str, str] = {
-    "user": N_("User {owner} has been beyond the soft limit of the quota for too long: writing fails."),
-    "group": N_("Group {owner} has been beyond the soft limit of the quota for too long: writing fails."),
-    "project": N_("Project {owner} has been beyond the soft limit of the quota for too long: writing fails."),
-    "fileset": N_("Fileset {owner} has been beyond the soft limit of the quota for too long: writing fails."),
+    "user": N_("User {owner} has exceeded the soft limit of the quota for too long: writing fails."),
+    "group": N_("Group {owner} has exceeded the soft limit of the quota for too long: writing fails."),
+    "project": N_("Project {owner} has exceeded the soft limit of the quota for too long: writing fails."),
+    "fileset": N_("Fileset {owner} has exceeded the soft limit of the quota for too long: writing fails."),
 }
 
 

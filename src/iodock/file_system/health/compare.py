@@ -124,7 +124,9 @@ def compare(base: Measurements, now: Measurements) -> Comparison:
     incomparable = [*_unpaired(then, later)]
     both = [(then[key], later[key]) for key in then if key in later]
     differ = [(one, other) for one, other in both if not _same_cache(one, other)]
-    incomparable += _left_out([one for one, _ in differ], N_("read from the cache in one of them only"))
+    incomparable += _left_out(
+        [one for one, _ in differ], N_("read from the cache in only one of the results")
+    )
     groups = _grouped([(one, other) for one, other in both if _same_cache(one, other)])
     measured = [(group, noise) for group in groups if (noise := _noise(group)) is not None]
     known = {id(group) for group, _ in measured}
@@ -154,10 +156,10 @@ def _keyed(cells: Sequence[Cell]) -> dict[Key, Cell]:
 
 def _unpaired(then: dict[Key, Cell], later: dict[Key, Cell]) -> Iterator[Incomparable]:
     yield from _left_out(
-        [cell for key, cell in then.items() if key not in later], N_("only measured in the first result")
+        [cell for key, cell in then.items() if key not in later], N_("measured only in the first result")
     )
     yield from _left_out(
-        [cell for key, cell in later.items() if key not in then], N_("measured in the second only")
+        [cell for key, cell in later.items() if key not in then], N_("measured only in the second result")
     )
 
 
@@ -249,8 +251,8 @@ def _verdict(
 
 
 _BUSY = (
-    N_("the machine was busy with other programs during {busy} of {cells} cells of the first"),
-    N_("the machine was busy with other programs during {busy} of {cells} cells of the second"),
+    N_("the machine was busy with other programs during {busy} of {cells} cells of the first result"),
+    N_("the machine was busy with other programs during {busy} of {cells} cells of the second result"),
 )
 
 

@@ -146,7 +146,7 @@ class _Place:
     def __init__(self, path: str, where: str, value: Any) -> None:
         self.path, self.where, self.value = path, where, value
         if not where and not isinstance(value, dict):
-            raise self.wrong("is no object with cells")
+            raise self.wrong("is not an object with cells")
 
     def wrong(self, what: str) -> MeasurementError:
         return MeasurementError(f"{self.path}: {f'{self.where} ' if self.where else ''}{what}", _HINT)

@@ -22,11 +22,13 @@ from iodock.file_system.health.quotas import Allowance, Grace, Kind, Quota, Quot
 from iodock.shared.language import N_
 from iodock.shared.message import Message
 
-_MISSING = N_("your quota is not known, as {program} is not installed here")
-_SILENT = N_("your quota is not known, as `{command}` did not answer within {limit_s}")
-_FAILED = N_("your quota is not known, as `{command}` failed: {said}")
-_NOTHING = N_("your quota is not known, as `{command}` says nothing of it")
-_WHICH_FILESET = N_("your quota is not known, as the fileset of the folder is not, and each has its own")
+_MISSING = N_("your quota is unknown, because {program} is not installed here")
+_SILENT = N_("your quota is unknown, because `{command}` did not answer within {limit_s}")
+_FAILED = N_("your quota is unknown, because `{command}` failed: {said}")
+_NOTHING = N_("your quota is unknown, because `{command}` does not report it")
+_WHICH_FILESET = N_(
+    "your quota is unknown, because the fileset of the folder is unknown and each fileset has its own quota"
+)
 GPFS_PROGRAMS = "/usr/lpp/mmfs/bin"
 """Their folders, in case PATH lacks them."""
 

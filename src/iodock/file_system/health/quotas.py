@@ -79,14 +79,14 @@ KINDS: Mapping[str, str] = {
     "fileset": N_("fileset"),
 }
 """The kind of owner, for translation."""
-_INEXACT = N_("quota of {kind} {owner}: the tool itself says that its numbers are not sure")
+_INEXACT = N_("quota of {kind} {owner}: the quota tool says that its numbers are uncertain")
 _SOFT = N_(
-    "quota of {kind} {owner}: this check-up needs {wanted_bytes}, which is more than the soft limit leaves "
-    "({left_bytes}); its files are gone again at the end"
+    "quota of {kind} {owner}: this check-up needs {wanted_bytes}, which is more than the soft limit "
+    "leaves ({left_bytes}); its files are removed at the end"
 )
 _SOFT_FILES = N_(
-    "quota of {kind} {owner}: this check-up needs {wanted} files, which is more than the soft limit leaves "
-    "({left}); they are gone again at the end"
+    "quota of {kind} {owner}: this check-up needs {wanted} files, which is more than the soft limit "
+    "leaves ({left}); they are removed at the end"
 )
 
 

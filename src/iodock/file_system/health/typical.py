@@ -38,14 +38,14 @@ class Missing:
 
 
 _NEEDS = {
-    "read_bytes_per_s": N_("no read of 1 MiB or more by one process that did not come from a cache"),
+    "read_bytes_per_s": N_("no uncached read of 1 MiB or more by one process"),
     "write_bytes_per_s": N_("no write of 1 MiB or more by one process"),
-    "small_read_per_s": N_("no read of 4 KiB by one process that did not come from a cache"),
+    "small_read_per_s": N_("no uncached read of 4 KiB by one process"),
     "small_write_per_s": N_("no write of 4 KiB by one process"),
-    "read_knee_bytes": N_("no size from which on reads of one process, not from a cache, are equally fast"),
-    "write_knee_bytes": N_("no size from which on writes of one process are equally fast"),
+    "read_knee_bytes": N_("no size above which uncached reads of one process are equally fast"),
+    "write_knee_bytes": N_("no size above which writes of one process are equally fast"),
     "metadata_per_s": N_("no creation, stat or removal of files by one process"),
-    "stat_knee_processes": N_("no number of processes from which metadata calls do not get more"),
+    "stat_knee_processes": N_("no number of processes beyond which metadata calls per second stop growing"),
 }
 
 

@@ -61,7 +61,7 @@ def cells(path: Path, choice: Choice) -> list[Cell]:
     except OSError as error:
         raise RequestError(f"{path}: {error.strerror}", "name a workload file") from error
     except UnicodeDecodeError as error:
-        raise RequestError(f"{path}: is no text", _HINT) from error
+        raise RequestError(f"{path}: is not text", _HINT) from error
     except DocumentError as error:
         raise RequestError(f"{path}: {error}", _HINT) from error
     return _cells(_Fields(path, given), path, choice)

@@ -37,7 +37,7 @@ class _Look(Steps):
         path = Path(self.target).resolve(strict=True)
         found = path.stat()
         if not S_ISDIR(found.st_mode):
-            raise NotADirectoryError(ENOTDIR, "is no folder")
+            raise NotADirectoryError(ENOTDIR, "is not a folder")
         space = os.statvfs(path)
         return {
             "device": found.st_dev,
@@ -69,4 +69,4 @@ def look(target: str, seconds: float, to_write: bool = True) -> ProbedFolder | N
     )
 
 
-_SAID = {"ENOENT": "no such folder", "ENOTDIR": "is no folder", "EACCES": "you may not look there"}
+_SAID = {"ENOENT": "no such folder", "ENOTDIR": "is not a folder", "EACCES": "you may not look there"}

@@ -25,34 +25,34 @@ STATES = {
     State.STALE: N_("not probed"),
 }
 _NOW = {
-    State.OK: N_("At {when} all was answered, in {recent_ns}; {usual_ns} is usual."),
-    State.SLOW: N_("At {when} it is slow: {recent_ns}, where {usual_ns} is usual."),
+    State.OK: N_("At {when} all operations were answered, in {recent_ns} (usually {usual_ns})."),
+    State.SLOW: N_("At {when} it is slow: {recent_ns} (usually {usual_ns})."),
     State.FAILING: N_("At {when} operations fail: {operations}."),
     State.NO_ANSWER: N_("At {when} it does not answer: {operations}."),
-    State.STALE: N_("Nothing is known since {when}: no prober has run."),
+    State.STALE: N_("No data since {when}: no probe has run."),
 }
 _NO_ANSWER = N_("{when}: no answer to {operations}; it lasted at least {length_s}.")
 _FAILED = N_("{when}: {operation} failed with {error}; points of that time: {count}.")
-_SLOW = N_("{when}: {operation} took {span_ns}, where {usual_ns} is usual; points of that time: {count}.")
+_SLOW = N_("{when}: {operation} took {span_ns} (usually {usual_ns}); points of that time: {count}.")
 _EPISODES = {Sort.SLOW: _SLOW, Sort.FAILED: _FAILED, Sort.UNANSWERED: _NO_ANSWER}
 _MORE = N_("Further times at which something was slow, failed or had no answer: {count}.")
 _DAILY = N_(
-    "{operation} is slower every day from {start} to {end} o'clock: {busy_ns}, where {quiet_ns} is usual at "
-    "other hours."
+    "{operation} is slower every day from {start} to {end} o'clock: {busy_ns}, compared with {quiet_ns} "
+    "at other hours."
 )
 _DAILY_ALL = N_(
-    "Slower every day from {start} to {end} o'clock: {operations}; most of all {operation} with {busy_ns}, "
-    "where {quiet_ns} is usual at other hours."
+    "Slower every day from {start} to {end} o'clock: {operations}; most of all {operation} with "
+    "{busy_ns}, compared with {quiet_ns} at other hours."
 )
-_SLOWER = N_("{operation} became slower by {when}: {before_ns} before, {after_ns} since then.")
-_FASTER = N_("{operation} became quicker by {when}: {before_ns} before, {after_ns} since then.")
-_RISING = N_("{operation} becomes slower little by little: {first_ns} on {since}, {last_ns} on {until}.")
-_FALLING = N_("{operation} becomes quicker little by little: {first_ns} on {since}, {last_ns} on {until}.")
+_SLOWER = N_("{operation} became slower at {when}: {before_ns} before, {after_ns} since then.")
+_FASTER = N_("{operation} became faster at {when}: {before_ns} before, {after_ns} since then.")
+_RISING = N_("{operation} gradually becomes slower: {first_ns} on {since}, {last_ns} on {until}.")
+_FALLING = N_("{operation} gradually becomes faster: {first_ns} on {since}, {last_ns} on {until}.")
 _MARK = N_("'{mark}' ({when}): {operation} took {before_ns} before and takes {after_ns} after it.")
-_MARK_SAME = N_("'{mark}' ({when}) changed nothing that is more than chance in: {operations}.")
-DAMAGED = N_("Pieces of the store that are damaged and were left out: {count}.")
-UNKNOWN = N_("Records that only a newer iodock understands: {count}.")
-ORPHANS = N_("Rounds of which it is not known what they watched, as that record is damaged: {count}.")
+_MARK_SAME = N_("'{mark}' ({when}) made no significant difference in: {operations}.")
+DAMAGED = N_("Damaged pieces of the store that were left out: {count}.")
+UNKNOWN = N_("Records that only a newer iodock can read: {count}.")
+ORPHANS = N_("Rounds whose target is unknown, because its record is damaged: {count}.")
 
 
 def remarks(sight: Sight) -> tuple[Message, ...]:

@@ -22,15 +22,15 @@ SLOWER = 1.5
 """Multiple of the usual duration which, above its 90 % quantile, counts as slow."""
 LEAST_USUAL = 20
 """Number of rounds needed to define what is usual."""
-_NONE = N_("{mount}: no probe looked at it while the program ran.")
+_NONE = N_("{mount}: no probe ran while the program did.")
 _USUAL = N_(
-    "{mount}: while the program ran, probes found it as usual: {rounds} rounds, {during_ns} each where "
-    "{usual_ns} is usual."
+    "{mount}: while the program ran, probes found it as usual: {rounds} rounds of {during_ns} each "
+    "(usually {usual_ns})."
 )
 _SLOWER = N_(
-    "{mount}: while the program ran, probes found it slower than usual: {rounds} rounds, {during_ns} each "
-    "where {usual_ns} is usual. The costs above are not the program's alone, or the program itself slowed it "
-    "down."
+    "{mount}: while the program ran, probes found it slower than usual: {rounds} rounds of {during_ns} "
+    "each (usually {usual_ns}). The costs above are not only the program's, or the program itself "
+    "slowed it down."
 )
 _UNKNOWN = N_("{mount}: while the program ran, probes found no trouble; what is usual is not known yet.")
 _NO_ANSWER = N_(
@@ -39,10 +39,10 @@ _NO_ANSWER = N_(
 )
 _FAILED = N_("{mount}: while the program ran, a probe failed: {operation} with {error}, at {when}.")
 _SLOW = N_(
-    "{mount}: while the program ran, a probe met a singular point: {operation} took {span_ns} at {when}, "
-    "where {usual_ns} is usual; further ones: {more}."
+    "{mount}: while the program ran, a probe met a singular point: {operation} took {span_ns} at {when} "
+    "(usually {usual_ns}); further ones: {more}."
 )
-_BROKEN = N_("{mount}: what probes saw can't be read: {error}.")
+_BROKEN = N_("{mount}: the results of the probes can't be read: {error}.")
 
 
 def during(stores: Mapping[str, str], since_ns: int, until_ns: int) -> Iterator[Message]:

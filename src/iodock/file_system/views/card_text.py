@@ -38,8 +38,8 @@ TYPICAL = {
     "metadata_per_s": N_("metadata calls a second, one process"),
     "read_knee_bytes": N_("reads below this size are slower, one stream"),
     "write_knee_bytes": N_("writes below this size are slower, one stream"),
-    "stat_knee_processes": N_("processes beyond which metadata calls become slower"),
-    "stripe_count": N_("targets that a file lies on"),
+    "stat_knee_processes": N_("number of processes beyond which metadata calls become slower"),
+    "stripe_count": N_("targets that store a file"),
 }
 NOT_KNOWN_OPTION = N_("not known to iodock")
 
@@ -96,7 +96,7 @@ def facts(card: Card, text: Language) -> Iterator[tuple[str, str]]:
     if card.servers:
         yield text.gettext(N_("servers")), text.listed(visible(one) for one in card.servers)
     if card.space is None:
-        yield text.gettext(N_("space")), text.gettext(N_("it did not answer in time"))
+        yield text.gettext(N_("space")), text.gettext(N_("the server did not answer in time"))
     else:
         yield from _space(card, text)
     if card.stripes is not None:
@@ -128,8 +128,8 @@ def stripes_words(stripes: Stripes, text: Language) -> str:
     """`4 targets, 1 MiB each in turn`."""
     size = BYTES.text(stripes.size_bytes)
     if stripes.count == -1:
-        return text.gettext(N_("all targets, {size} each in turn"), size=size)
-    return text.gettext(N_("targets: {count}, {size} each in turn"), count=stripes.count, size=size)
+        return text.gettext(N_("all targets, with {size} on each in turn"), size=size)
+    return text.gettext(N_("targets: {count}, with {size} on each in turn"), count=stripes.count, size=size)
 
 
 def quota_words(quota: Quota, text: Language) -> str:
@@ -149,7 +149,7 @@ def _used(of: Allowance, shown: Callable[[float], str], text: Language) -> str:
     if of.used is None:
         return text.gettext(N_("unknown"))
     used = shown(of.used)
-    return used if of.is_exact else text.gettext(N_("{used} (not sure)"), used=used)
+    return used if of.is_exact else text.gettext(N_("{used} (uncertain)"), used=used)
 
 
 def _limit(of: Allowance, shown: Callable[[float], str], text: Language) -> str:

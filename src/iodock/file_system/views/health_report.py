@@ -35,8 +35,8 @@ SECTIONS = {
     "cells": N_("All values"),
 }
 _GRAPHS_LEAD = N_(
-    "Points are the value of all processes together, bars one standard deviation of the repeats. The "
-    "vertical axis is logarithmic. Numbers in the graphs are those of the remarks below them."
+    "Points show the value of all processes together, bars one standard deviation of the repeats. The "
+    "vertical axis is logarithmic. Numbers in the graphs refer to the remarks below them."
 )
 _MOST_CELLS = 5_000
 Row = tuple[str, str, bool]

@@ -138,4 +138,4 @@ def _x_title(figure: Figure, rows: Sequence[dict[str, Any]], text: Language) -> 
     if figure.by_size:
         return text.gettext(N_("I/O size"))
     by_nodes = any(" x " in row["place"] for row in rows)
-    return text.gettext(N_("nodes x processes of each")) if by_nodes else text.gettext(N_("processes"))
+    return text.gettext(N_("nodes x processes per node")) if by_nodes else text.gettext(N_("processes"))

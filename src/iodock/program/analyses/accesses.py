@@ -36,7 +36,7 @@ COLUMNS = (
         importance="last",
     ),
     Column("offset_bytes", "int", "bytes", "measure", "place in the file, where known", importance="first"),
-    Column("requested_bytes", "int", "bytes", "measure", "bytes asked for"),
+    Column("requested_bytes", "int", "bytes", "measure", "bytes requested"),
     Column("result", "int", None, "detail", "returned value; null for no result"),
     Column("errno", "str", None, "key", "the error, if the call failed", importance="usual"),
     Column(

@@ -15,8 +15,8 @@ _BROUGHT = "brought_pages"
 _TOUCHED = "touched_pages"
 _FILE = KEYS["file"].column
 _TIMES = (
-    Column("first_ts", "int", "ns", "time", "the first page that came to be read"),
-    Column("last_ts", "int", "ns", "time", "the last one"),
+    Column("first_ts", "int", "ns", "time", "time at which the first page was read"),
+    Column("last_ts", "int", "ns", "time", "time of the last one"),
 )
 _COLUMNS = (
     _FILE,
@@ -29,10 +29,10 @@ _COLUMNS = (
         "int",
         "bytes",
         "measure",
-        "those pages in bytes, read-ahead among them",
+        "those pages in bytes, including read-ahead",
         importance="first",
     ),
-    Column("different_bytes", "int", "bytes", "measure", "of them different ones: the rest came again"),
+    Column("different_bytes", "int", "bytes", "measure", "those of them that differ: the rest was repeated"),
     Column("ranges", "int", "ranges", "measure", "pieces of the file that they make"),
     Column(
         "read_bytes",
@@ -54,7 +54,7 @@ _COLUMNS = (
         "float",
         None,
         "measure",
-        "brought_bytes for each byte that was read or touched",
+        "brought_bytes divided by the bytes that were read or touched",
         importance="first",
     ),
     Column("written_bytes", "int", "bytes", "measure", "pages that a write made in memory"),
@@ -65,15 +65,15 @@ _COLUMNS = (
 )
 _RANGES = (
     _FILE,
-    Column("offset_bytes", "int", "bytes", "key", "where in the file it begins"),
-    Column("end_bytes", "int", "bytes", "detail", "where it ends, at the end of a page"),
+    Column("offset_bytes", "int", "bytes", "key", "offset in the file at which it begins"),
+    Column("end_bytes", "int", "bytes", "detail", "offset at which it ends, at the end of a page"),
     Column("bytes", "int", "bytes", "measure", "its length", importance="first"),
     Column(
         "brought_bytes",
         "int",
         "bytes",
         "measure",
-        "what came, each page as often as it came",
+        "bytes loaded, each page as often as it was loaded",
         importance="first",
     ),
     *_TIMES,
@@ -82,7 +82,7 @@ _LIMITS = (
     "pages of holes count as read, though no device has them; O_DIRECT reads, and what others had brought in "
     "before, bring nothing into the page cache"
 )
-_UNKNOWN = "what came into the page cache is known from recordings with --backend bpf only"
+_UNKNOWN = "only recordings with --backend bpf show what was loaded into the page cache"
 
 
 def run(store: Store, asked: Request) -> Answer:
@@ -153,11 +153,11 @@ ORDER BY brought_bytes DESC, r.bytes DESC NULLS LAST, n.name"""
 ANALYSIS = Analysis(
     name="cache",
     title="Page cache",
-    doc="""What the program brought into the page cache, by calls and through mapped files: how many pages of
-which files, read-ahead among them, and how that compares with what it asked for (read amplification). A file
-that was in memory before has no pages. `--ranges` lists the pieces of each file that came. It needs a
-recording with `--backend bpf`. Filters by call, direction, outcome and duration do not apply; `--kind all`
-shows also files whose names are not known.""",
+    doc="""Pages that the program loaded into the page cache, by calls and through mapped files: how many
+    pages of which files, including read-ahead, and how that compares with the bytes it requested (read
+    amplification). A file that was in memory before has no pages. `--ranges` lists the loaded pieces of each
+    file. It needs a recording with `--backend bpf`. Filters by call, direction, outcome and duration do not
+    apply; `--kind all` shows also files whose names are not known.""",
     columns=_COLUMNS,
     run=run,
     options=(Option("ranges", "flag", False, "list the pieces of the files that came in"),),

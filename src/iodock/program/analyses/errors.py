@@ -40,8 +40,8 @@ ANALYSIS = Analysis(
     name="errors",
     title="Failed calls",
     doc="""Failed calls by call, error and file, the most frequent first. Many failures are ordinary (a
-program looks for a library in several folders); the same ones again and again on a shared file system are
-not.""",
+    program searches several folders for a library); the same failures again and again on a shared file system
+    are not.""",
     columns=(KEYS["call"].column, KEYS["errno"].column, KEYS["file"].column, *_COLUMNS),
     run=run,
     orders=True,

@@ -10,7 +10,13 @@ from iodock.shared.answer import Answer, Column
 _COLUMNS = (
     KEYS["file"].column,
     Column("low_bytes", "int", "bytes", "detail", "lowest offset accessed in the file"),
-    Column("high_bytes", "int", "bytes", "detail", "highest offset accessed in the file, its size added"),
+    Column(
+        "high_bytes",
+        "int",
+        "bytes",
+        "detail",
+        "highest offset accessed in the file, plus the size of that access",
+    ),
     Column("time_bin", "int", None, "time", "number of the time bin from the start of the run"),
     Column("offset_bin", "int", None, "detail", "number of the offset bin from `low_bytes`"),
     Column("read_count", "int", "calls", "measure", "reads that began in this cell"),
@@ -77,8 +83,8 @@ time and the file's range of offsets. A cell with a single access also says exac
     columns=_COLUMNS,
     run=run,
     options=(
-        Option("time_bins", "int", 120, "cells along the time"),
-        Option("offset_bins", "int", 60, "cells along the offsets"),
+        Option("time_bins", "int", 120, "number of cells along the time"),
+        Option("offset_bins", "int", 60, "number of cells along the offsets"),
     ),
     examples=("iodock show file_offsets run.iodock --file '/data/**'",),
     hidden=True,

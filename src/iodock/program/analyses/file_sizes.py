@@ -12,7 +12,7 @@ _COLUMNS = (
     KEYS["file"].column,
     Column("direction", "str", None, "key", "read or write"),
     Column("upper_bytes", "int", "bytes", "key", "size up to which the bin counts; 0 and 1 byte stand alone"),
-    Column("count", "int", "calls", "measure", "accesses of that size"),
+    Column("count", "int", "calls", "measure", "number of accesses with that size"),
     Column("total_time_ns", "int", "ns", "measure", "time inside them, summed"),
 )
 

@@ -20,9 +20,9 @@ _COLUMNS = (
     Column(
         "spread_read_bytes", "int", "bytes", "detail", "bytes read, those of each call spread over its time"
     ),
-    Column("spread_written_bytes", "int", "bytes", "detail", "the same of bytes written"),
+    Column("spread_written_bytes", "int", "bytes", "detail", "the same for bytes written"),
     Column("spread_read_time_ns", "int", "ns", "detail", "time inside reads that passed in the interval"),
-    Column("spread_write_time_ns", "int", "ns", "detail", "the same of writes"),
+    Column("spread_write_time_ns", "int", "ns", "detail", "the same for writes"),
 )
 
 

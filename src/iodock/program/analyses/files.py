@@ -14,7 +14,7 @@ from iodock.shared.answer import Answer, Column, Totals
 COLUMNS = (
     Column("file", "str", None, "key", "the file's name"),
     Column("kind", "str", None, "detail", "regular, directory, pipe, ...; file if only the path is known"),
-    Column("mount", "str", None, "detail", "where its file system is mounted, where known"),
+    Column("mount", "str", None, "detail", "mount point of its file system, if known"),
     Column("fs_type", "str", None, "detail", "type of its file system, where known"),
     Column("size_bytes", "int", "bytes", "measure", "last size seen, where known"),
     Column("count", "int", "calls", "measure", "calls on the file", importance="first"),
@@ -46,23 +46,44 @@ COLUMNS = (
         "int",
         "calls",
         "measure",
-        "transfers that start where the one before ended",
+        "number of transfers that start where the previous one ended",
         importance="last",
     ),
-    Column("sequential", "int", "calls", "measure", "transfers further on, with a gap", importance="last"),
+    Column(
+        "sequential",
+        "int",
+        "calls",
+        "measure",
+        "number of transfers further on, with a gap",
+        importance="last",
+    ),
     Column(
         "strided",
         "int",
         "calls",
         "measure",
-        "transfers with the same gap and size as the one before",
+        "number of transfers with the same gap and size as the previous one",
         importance="last",
     ),
     Column(
-        "backward", "int", "calls", "measure", "transfers that lie before the one before", importance="last"
+        "backward",
+        "int",
+        "calls",
+        "measure",
+        "number of transfers before the previous one",
+        importance="last",
     ),
-    Column("random", "int", "calls", "measure", "transfers that fit none of these", importance="last"),
-    Column("repeated", "int", "calls", "measure", "transfers at the same offset again", importance="last"),
+    Column(
+        "random", "int", "calls", "measure", "number of transfers that match none of these", importance="last"
+    ),
+    Column(
+        "repeated",
+        "int",
+        "calls",
+        "measure",
+        "number of transfers at the same offset again",
+        importance="last",
+    ),
     Column(
         "read_again_bytes",
         "int",
@@ -169,10 +190,10 @@ FROM s JOIN files f ON f.file_id = s.file_id"""
 ANALYSIS = Analysis(
     name="files",
     title="Files",
-    doc="""Every file that the program touched: what it is, where it lies, how large it was, how often and by
-how many it was used, and in which order its parts were accessed. The costliest come first. Of
-counters (Darshan's logs) a row is a file and interface; of a file that was counted for all ranks together
-it has the fastest and the slowest rank and the variance.""",
+    doc="""Every file that the program used: its kind, location and size, how often and by how many processes
+    it was used, and the order in which its parts were accessed. The costliest files come first. For counters
+    (Darshan's logs) a row is a file and interface; a file that was counted for all ranks together has the
+    fastest and the slowest rank and the variance.""",
     columns=COLUMNS,
     run=run,
     profiles=True,

@@ -21,7 +21,7 @@ _MOST_CHAINS = 5
 _ARROW = " -> "
 _COLUMNS = (
     KEYS["interface"].column,
-    Column("call", "str", None, "key", "the call of the interface; empty: system calls outside of any"),
+    Column("call", "str", None, "key", "call of the interface; empty: system calls outside of any"),
     Column("within", "str", None, "key", "the calls of layers above that made it; empty: the program itself"),
     KEYS["file"].column,
     Column("count", "int", "calls", "measure", "calls of all processes", importance="first"),
@@ -32,7 +32,7 @@ _COLUMNS = (
         "int",
         "bytes",
         "measure",
-        "bytes that the program asked for; empty for calls that ask for none",
+        "bytes that the program requested; empty for calls that request none",
         importance="first",
     ),
     Column(
@@ -64,8 +64,8 @@ _COLUMNS = (
 _HINTS = (
     KEYS["file"].column,
     Column("hint", "str", None, "key", "name of the hint"),
-    Column("asked", "str", None, "key", "what the program asked for; empty: nothing"),
-    Column("taken", "str", None, "key", "what the implementation says that it took; empty: nothing"),
+    Column("asked", "str", None, "key", "value that the program requested; empty: nothing"),
+    Column("taken", "str", None, "key", "value that the implementation reports that it used; empty: nothing"),
     Column("opens", "int", "calls", "measure", "opens of the file with these values, of all processes"),
 )
 _OUTSIDE = N_(
@@ -73,8 +73,8 @@ _OUTSIDE = N_(
     "program's own, and those of helper threads"
 )
 _UNKNOWN = N_(
-    "no call of MPI-IO, HDF5 or NetCDF was recorded: the program made none, or was not recorded by the back "
-    "end rewrite, or with --light, --complete or --interfaces never"
+    "no call of MPI-IO, HDF5, PnetCDF or NetCDF was recorded: the program made none, or was not recorded by "
+    "the back end rewrite, or with --light, --complete or --interfaces never"
 )
 
 
@@ -235,8 +235,8 @@ def _moved_note(chain: str, one: dict[str, Any]) -> str:
 ANALYSIS = Analysis(
     name="interfaces",
     title="Calls of interfaces",
-    doc="""Calls of MPI-IO, HDF5 and NetCDF with the bytes that they were asked for, and the system calls
-that they made: how many, how long, how many bytes, and how many of the processes moved them. Where
+    doc="""Calls of MPI-IO, HDF5, PnetCDF and NetCDF with the bytes that they were asked for, and the system
+calls that they made: how many, how long, how many bytes, and how many of the processes moved them. Where
 a layer calls another one (NetCDF calls HDF5, and that MPI-IO) each has its rows, and what the lower
 one moved counts for all. With collective buffering (two phases) few ranks, the aggregators, move
 the bytes of all. Bytes below may be more (data sieving) or fewer than those asked for. `--hints`

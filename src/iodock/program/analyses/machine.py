@@ -18,7 +18,7 @@ from iodock.shared.meanwhile import Meanwhile, Servers
 from iodock.shared.sentences import say
 
 _COLUMNS = (
-    Column("ts", "int", "ns", "time", "when, ns since the epoch", importance="first"),
+    Column("ts", "int", "ns", "time", "time, ns since the epoch", importance="first"),
     Column(
         "source",
         "str",
@@ -52,7 +52,13 @@ SELECT CAST(min(ts) AS BIGINT) AS ts, source, target, metric, kind, avg(value) A
 WHERE value IS NOT NULL GROUP BY ts // {every}, source, target, metric, kind
 ORDER BY source, target, metric, 1""")
     return answer(
-        "machine", "The machine meanwhile", store, asked, table, _COLUMNS, keys=("source", "target", "metric")
+        "machine",
+        "The machine during the run",
+        store,
+        asked,
+        table,
+        _COLUMNS,
+        keys=("source", "target", "metric"),
     )
 
 
@@ -94,7 +100,7 @@ def _row(at: int, source: str, target: str, metric: str, kind: str, value: float
 
 ANALYSIS = Analysis(
     name="machine",
-    title="The machine meanwhile",
+    title="The machine during the run",
     doc="""The state of the machine, sampled while a program was recorded: disks, file-system clients,
 pressure and load. Counters are shown as growth per second, levels as they are, both averaged over intervals.
 It is of the whole machine, so other programs are in it too. Imported logs have no samples, and filters do not

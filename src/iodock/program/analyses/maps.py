@@ -23,11 +23,18 @@ _COUNTS = (
         "page faults: first touches that the kernel had to serve",
         importance="first",
     ),
-    Column("major_faults", "int", "faults", "measure", "those that waited for their page", importance="last"),
+    Column(
+        "major_faults",
+        "int",
+        "faults",
+        "measure",
+        "faults that had to wait for their page",
+        importance="last",
+    ),
 )
 _TIMES = (
-    Column("first_ts", "int", "ns", "time", "the first fault"),
-    Column("last_ts", "int", "ns", "time", "the last fault"),
+    Column("first_ts", "int", "ns", "time", "time of the first fault"),
+    Column("last_ts", "int", "ns", "time", "time of the last fault"),
 )
 _COLUMNS = (
     _FILE,
@@ -58,7 +65,7 @@ _COLUMNS = (
         "brought into the page cache to be read, also by calls; empty where not recorded",
         importance="first",
     ),
-    Column("touched_share", "float", None, "measure", "of the file's size"),
+    Column("touched_share", "float", None, "measure", "share of the file's size"),
     Column("ranges", "int", "ranges", "measure", "pieces of the file that this makes"),
     Column(
         "rising_share",
@@ -73,8 +80,8 @@ _COLUMNS = (
 )
 _RANGES = (
     _FILE,
-    Column("offset_bytes", "int", "bytes", "key", "where in the file it begins"),
-    Column("end_bytes", "int", "bytes", "detail", "where it ends"),
+    Column("offset_bytes", "int", "bytes", "key", "offset in the file at which it begins"),
+    Column("end_bytes", "int", "bytes", "detail", "offset at which it ends"),
     Column("bytes", "int", "bytes", "measure", "its length", importance="first"),
     *_COUNTS,
     *_TIMES,

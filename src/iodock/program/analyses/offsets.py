@@ -9,17 +9,19 @@ from iodock.shared.answer import Answer, Column
 
 COLUMNS = (
     Column("ts", "int", "ns", "time", "start of the cell in time, ns (see `clock`)", importance="first"),
-    Column("end_ts", "int", "ns", "time", "end of the cell in time, not in it"),
+    Column("end_ts", "int", "ns", "time", "end of the cell in time (not included)"),
     Column("offset_bytes", "int", "bytes", "key", "first offset of the cell"),
     Column(
         "end_offset_bytes",
         "int",
         "bytes",
         "detail",
-        "offset after the cell, of long transfers after their last",
+        "offset after the cell, for long transfers after their last cell",
     ),
     Column("direction", "str", None, "key", "read or write"),
-    Column("count", "int", "calls", "measure", "transfers that begin in the cell", importance="first"),
+    Column(
+        "count", "int", "calls", "measure", "number of transfers that begin in the cell", importance="first"
+    ),
     Column("bytes", "int", "bytes", "measure", "bytes that they moved", importance="first"),
     Column("total_time_ns", "int", "ns", "measure", "time inside them, over all threads"),
 )
@@ -74,15 +76,15 @@ ANALYSIS = Analysis(
     name="offsets",
     title="Offset over time",
     doc="""Reads and writes on a grid of time and offset, so that ten million of them stay readable. Choose
-one file with --file. A transfer that is longer than a cell is in a row that reaches to
-its end. Transfers whose offset is not known (sockets, appends) are not in it; `accesses` has
-each call. Of Darshan's logs these are the accesses that DXT kept.""",
+    one file with --file. A transfer that is longer than a cell is in a row that reaches to its end. Transfers
+    whose offset is not known (sockets, appends) are left out; `accesses` has each call. For Darshan's logs
+    these are the accesses that DXT kept.""",
     columns=COLUMNS,
     run=run,
     profiles=True,
     options=(
-        Option("time_cells", "int", 400, "cells along the time"),
-        Option("offset_cells", "int", 200, "cells along the offset"),
+        Option("time_cells", "int", 400, "number of cells along the time"),
+        Option("offset_cells", "int", 200, "number of cells along the offset"),
     ),
     examples=("iodock show offsets run.iodock --file out.dat --format png -o offsets.png",),
 )

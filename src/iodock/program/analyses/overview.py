@@ -31,7 +31,7 @@ COLUMNS = (
         "time inside them, added up over all threads",
         importance="first",
     ),
-    Column("share", "float", None, "measure", "of the time of all rows together, 0 to 1"),
+    Column("share", "float", None, "measure", "share of the time of all rows together, 0 to 1"),
     Column("read_bytes", "int", "bytes", "measure", "bytes read", importance="first"),
     Column("written_bytes", "int", "bytes", "measure", "bytes written", importance="first"),
 )

@@ -19,7 +19,7 @@ COLUMNS = (
     Column("rank", "int", None, "detail", "MPI rank, where known", importance="usual"),
     Column("host", "str", None, "detail", "host, where known"),
     Column("commands", "list", None, "detail", "programs that it ran, in order", importance="first"),
-    Column("start_ts", "int", "ns", "time", "first sign of life"),
+    Column("start_ts", "int", "ns", "time", "first trace of it"),
     Column("end_ts", "int", "ns", "time", "end"),
     Column(
         "exit_code",
@@ -36,7 +36,7 @@ COLUMNS = (
         "cpu_system_ns", "int", "ns", "measure", "system CPU time, where recorded live", importance="last"
     ),
     Column("count", "int", "calls", "measure", "its calls on the chosen files", importance="first"),
-    Column("failed", "int", "calls", "measure", "those of them that failed"),
+    Column("failed", "int", "calls", "measure", "number of those that failed"),
     Column("total_time_ns", "int", "ns", "measure", "time inside them", importance="first"),
     Column("read_bytes", "int", "bytes", "measure", "bytes read", importance="first"),
     Column("written_bytes", "int", "bytes", "measure", "bytes written", importance="first"),

@@ -25,7 +25,7 @@ _COUNTS = {
     "writes": "calls that write",
     "seeks": "calls that only move the position",
     "stats": "calls that ask for attributes",
-    "syncs": "calls that bring data to the disk or server, and flushes",
+    "syncs": "calls that write data to the disk or server, and flushes",
 }
 _BYTES = {"read_bytes": "bytes that were read", "written_bytes": "bytes that were written"}
 _TIMES = {
@@ -44,8 +44,8 @@ _MEASURES = (
         Column(name, "int", "ns", "measure", doc, own_heading=_HEADINGS.get(name))
         for name, doc in _TIMES.items()
     ),
-    Column("first_ts", "int", "ns", "time", "begin of the first operation that is known"),
-    Column("last_ts", "int", "ns", "time", "end of the last operation that is known"),
+    Column("first_ts", "int", "ns", "time", "start of the first known operation"),
+    Column("last_ts", "int", "ns", "time", "end of the last known operation"),
     Column("estimated", "str", None, "detail", "stored columns of which some value is not exact"),
 )
 
@@ -84,10 +84,11 @@ SELECT * FROM g ORDER BY {spent} DESC, {numbers}"""
 ANALYSIS = Analysis(
     name="profiles",
     title="Counters",
-    doc="""Counters by interface of a store that has them in place of calls (iodock import of a log of
-Darshan): calls, bytes and times, added up over ranks and files. The same bytes stand in each interface that
-they pass: those of mpi-io come again in posix. What Darshan does not count, or not in that version, is empty.
-Of the filters --file and --rank apply; `iodock query` asks the tables themselves.""",
+    doc="""Counters by interface of a store that has counters instead of calls (iodock import of a log of
+    Darshan): calls, bytes and times, added up over ranks and files. The same bytes are counted in each
+    interface that they pass: those of mpi-io appear again in posix. Values that Darshan, or that version of
+    it, does not count are empty. Of the filters --file and --rank apply; `iodock query` reads the tables
+    themselves.""",
     columns=(_KEYS["interface"], *_MEASURES),
     run=run,
     profiles=True,

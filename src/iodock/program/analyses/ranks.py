@@ -37,7 +37,7 @@ _COLUMNS = (
         "time inside I/O calls, without waiting, added up over the rank's threads",
         importance="first",
     ),
-    Column("read_time_ns", "int", "ns", "measure", "of this, reading", importance="first"),
+    Column("read_time_ns", "int", "ns", "measure", "of this, bytes read", importance="first"),
     Column("write_time_ns", "int", "ns", "measure", "writing", importance="first"),
     Column(
         "metadata_time_ns",
@@ -72,7 +72,7 @@ _COLUMNS = (
     Column("read_bytes", "int", "bytes", "measure", "bytes read from files", importance="first"),
     Column("written_bytes", "int", "bytes", "measure", "bytes written to files", importance="first"),
 )
-_TITLE = "Ranks side by side"
+_TITLE = "Ranks in parallel"
 _CALLED, _SUMS = "calls_of_ranks", "sums_of_ranks"
 
 
@@ -129,6 +129,7 @@ def _rows(selection: Selection, called: Selection) -> str:
         for name, condition in _TIMES.items()
     )
     chosen = f"AND {selection.tasks}" if selection.tasks else ""
+    collective = called.and_where("e.is_collective", "e.interface = 'MPI-IO'")
     return f"""WITH ranks AS (SELECT p.rank, min(p.host) AS host, count(*) AS tasks,
     CASE WHEN count(p.end_ts) = count(*) THEN max(p.end_ts) - min(p.start_ts) END AS wall_time_ns
   FROM processes p WHERE p.rank IS NOT NULL {chosen} GROUP BY p.rank),
@@ -142,7 +143,7 @@ inside AS (SELECT interface_call_id AS id, sum(dur) AS time FROM events
   WHERE interface_call_id IS NOT NULL AND side NOT IN (2, 4) GROUP BY 1),
 together AS (SELECT p.rank, CAST(sum(greatest(0, e.dur - coalesce(n.time, 0))) AS BIGINT) AS time
   FROM {as_events("interface_calls", "other_file_id")} e JOIN processes p ON p.utid = e.utid
-    LEFT JOIN inside n ON n.id = e.id {called.joins} {called.and_where("e.is_collective")} GROUP BY p.rank),
+    LEFT JOIN inside n ON n.id = e.id {called.joins} {collective} GROUP BY p.rank),
 whole AS (SELECT r.rank, r.host, 'whole' AS recorded, r.tasks, r.wall_time_ns,
     {", ".join(f"s.{name}" for name in _TIMES)}, t.time AS collective_time_ns,
     {", ".join(f"coalesce(s.{name}, 0) AS {name}" for name in _SUMMED)}

@@ -19,7 +19,7 @@ COLUMNS = (
         "key",
         "largest size of the bin: 0, 1, 2, 4, 8, ...; the bin begins above half of it",
     ),
-    Column("count", "int", "calls", "measure", "transfers of these sizes", importance="first"),
+    Column("count", "int", "calls", "measure", "number of transfers with these sizes", importance="first"),
     Column(
         "total_time_ns",
         "int",
@@ -28,7 +28,7 @@ COLUMNS = (
         "time inside these calls, added up over all threads",
         importance="first",
     ),
-    Column("bytes", "int", "bytes", "measure", "bytes of these transfers together", importance="first"),
+    Column("bytes", "int", "bytes", "measure", "sum of the bytes of these transfers", importance="first"),
 )
 LARGEST_BIN = 1 << 62
 """Above this the next power of two, which coreutils' copy_file_range requests, exceeds int64 and needs
@@ -78,10 +78,10 @@ BIN = f"""CAST(CASE WHEN size <= 1 THEN size WHEN size > {LARGEST_BIN} THEN {LAR
 ANALYSIS = Analysis(
     name="sizes",
     title="Sizes of reads and writes",
-    doc="""A histogram of transfers by size: bins are powers of two, 2^n+1 to 2^(n+1), with bins of their own
-for 0 and 1 byte. A transfer of 0 bytes is the end of a file. Calls with two ends (sendfile) count at
-both. Of counters (Darshan's logs) these are the bins of their own histograms, from `lower_bytes` to
-`upper_bytes`, of each interface.""",
+    doc="""A histogram of transfers by size: bins are powers of two, 2^n+1 to 2^(n+1), with separate bins for
+    0 and 1 byte. A transfer of 0 bytes is the end of a file. Calls with two ends (sendfile) count at both.
+    For counters (Darshan's logs) these are the bins of their own histograms, from `lower_bytes` to
+    `upper_bytes`, for each interface.""",
     columns=COLUMNS,
     run=run,
     profiles=True,

@@ -20,7 +20,7 @@ COLUMNS = (
         "functions with their lines, innermost first; an inlined one stands before the one it is in",
     ),
     Column("count", "int", "calls", "measure", "calls from this stack", importance="first"),
-    Column("failed", "int", "calls", "measure", "those of them that failed"),
+    Column("failed", "int", "calls", "measure", "number of those that failed"),
     Column("total_time_ns", "int", "ns", "measure", "time inside them", importance="first"),
     Column("read_bytes", "int", "bytes", "measure", "bytes read", importance="first"),
     Column("written_bytes", "int", "bytes", "measure", "bytes written", importance="first"),

@@ -12,8 +12,8 @@ COLUMNS = (
     Column("size_bytes", "int", "bytes", "measure", "last size seen: what is expected", importance="first"),
     Column("read_bytes", "int", "bytes", "measure", "bytes read", importance="first"),
     Column("written_bytes", "int", "bytes", "measure", "bytes written", importance="first"),
-    Column("read_factor", "float", None, "measure", "bytes read over the size"),
-    Column("written_factor", "float", None, "measure", "bytes written over the size"),
+    Column("read_factor", "float", None, "measure", "bytes read divided by the size"),
+    Column("written_factor", "float", None, "measure", "bytes written divided by the size"),
     Column("read_again_bytes", "int", "bytes", "measure", "bytes read again, where known", importance="last"),
     Column("mapped", "int", "calls", "measure", "times mapped; bytes read through a map are not counted"),
 )  # fmt: skip

@@ -115,11 +115,15 @@ def read(folder: Path) -> Case:
         raw = from_toml(files.text(path, PLAN))
         return _case(folder, raw)
     except (OSError, UnicodeDecodeError, DocumentError) as error:
-        raise RequestError(f"{path}: can't be read: {error}", "mend it or remove its folder") from error
+        raise RequestError(f"{path}: can't be read: {error}", "correct it or remove its folder") from error
     except KeyError as error:
-        raise RequestError(f"{path}: {error.args[0]} is missing", "mend it or remove its folder") from error
+        raise RequestError(
+            f"{path}: {error.args[0]} is missing", "correct it or remove its folder"
+        ) from error
     except TypeError as error:
-        raise RequestError(f"{path}: a value is of a wrong kind", "mend it or remove its folder") from error
+        raise RequestError(
+            f"{path}: a value is of a wrong kind", "correct it or remove its folder"
+        ) from error
 
 
 def _case(folder: Path, raw: Mapping[str, Any]) -> Case:

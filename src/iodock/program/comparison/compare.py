@@ -12,6 +12,7 @@ from iodock.program.comparison.finding_changes import finding_changes
 from iodock.program.comparison.listing import Table, table_of
 from iodock.program.comparison.noise import least_of
 from iodock.program.comparison.remarks import remarks_on
+from iodock.program.comparison.source_lines import line_changes
 from iodock.program.comparison.sums import RunSums, sums_of
 from iodock.program.comparison.verdict import headline, sentences
 from iodock.program.comparison.work import check, unequal_work, work_of
@@ -100,6 +101,7 @@ def _compared(
         noise=listing.noise(table),
         sizes=tuple(_sizes(table, before, after, work)),
         findings=finding_changes(before, after, work),
+        lines=line_changes(before, after, units, "total_time_ns" if time else "count", least, most_files),
         files=tuple(listing.every_file(table)) if every_file else (),
     )
 

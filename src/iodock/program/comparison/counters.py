@@ -88,7 +88,10 @@ def compare_counters(before: Sequence[str], after: Sequence[str], by: str, top: 
 def _notes(before: Store, after: Store) -> list[str]:
     notes = [
         "one run of each: differences in time may be chance",
-        "a row without a name is an interface as a whole; the same bytes stand in each that they pass",
+        (
+            "a row without a name is the whole interface; the same bytes are counted in each interface "
+            "that they pass"
+        ),
     ]
     ranks = [store.manifest.raw.get("ranks") for store in (before, after)]
     if ranks[0] != ranks[1]:

@@ -128,6 +128,19 @@ class Noise:
 
 
 @dataclass(frozen=True, slots=True)
+class LineChange:
+    """A line of the program, which may have moved."""
+
+    file: str
+    """Name of the source file, without its folder."""
+    function: str | None
+    lines: tuple[int | None, int | None]
+    """Its number before and after; None: it makes no calls there."""
+    changes: Mapping[str, Change]
+    """By name, as listed in `MEASURES`."""
+
+
+@dataclass(frozen=True, slots=True)
 class SizeChange:
     """Accesses of one size class."""
 
@@ -219,5 +232,7 @@ class Comparison:
     noise: Noise
     sizes: tuple[SizeChange, ...]
     findings: tuple[FindingChange, ...]
+    lines: tuple[LineChange, ...] = ()
+    """Lines whose calls changed most; empty if a run does not know its lines."""
     files: Sequence[Row] = field(default=())
     """Every file, for the full table; empty unless requested."""

@@ -37,7 +37,7 @@ def _times(before: Runs, after: Runs) -> Iterator[Remark]:
         yield Remark("durations", Message(text))
     elif kinds == {"system-cpu"}:
         text = N_(
-            "Times are system CPU time inside the calls, not elapsed time: waiting does not show in them."
+            "Times are system CPU time inside the calls, not elapsed time: they do not include waiting."
         )
         yield Remark("durations", Message(text))
     elif None in kinds:
@@ -55,8 +55,9 @@ def _capture(before: Runs, after: Runs) -> Iterator[Remark]:
 
     if one := _differing(before, after, how):
         text = N_(
-            "Captured in different ways ({before} -> {after}): tracing itself costs different times, above "
-            "all where calls are many and short, so a part of the difference may be the tracer's."
+            "Recorded in different ways ({before} -> {after}): tracing slows programs by different "
+            "amounts, above all with many short calls, so part of the difference may come from the "
+            "tracer."
         )
         yield Remark("capture", Message(text, one))
 
@@ -66,8 +67,8 @@ def _capture(before: Runs, after: Runs) -> Iterator[Remark]:
 
     if _differing(before, after, measured):
         text = N_(
-            "Some of the recordings were written to the file system that they measured, others were not: "
-            "their own writing may have slowed the former down."
+            "Some of the recordings were written to the file system that they measured, others were "
+            "not. The recorder's own writing may have slowed the former."
         )
         yield Remark("capture", Message(text))
 
@@ -150,7 +151,7 @@ def _losses(before: Runs, after: Runs) -> Iterator[Remark]:
         first, second = counts[name]
         yield Remark("losses", Message(text, {"loss": name, "before": first, "after": second}))
     if shared := sorted(names.difference(differing)):
-        text = N_("Missed in both alike: {losses}.")
+        text = N_("Missing in both: {losses}.")
         yield Remark("losses", Message(text, {"losses": ", ".join(shared)}))
 
 

@@ -13,6 +13,7 @@ from iodock.program.diagnosis import diagnosis_of, facts_of
 from iodock.program.findings import Diagnosis
 from iodock.program.relations.filters import PATH_KINDS
 from iodock.program.relations.io_time import IO_CALLS
+from iodock.program.relations.sites import BASE, LINES, keep_lines
 from iodock.program.store import Manifest, Store
 from iodock.shared.engine.sql import quoted
 from iodock.shared.settings import Settings
@@ -41,6 +42,17 @@ SELECT count(*) AS files, CAST(coalesce(sum(u.read), 0) AS BIGINT) AS read_bytes
 FROM used u JOIN files f ON f.file_id = u.file_id WHERE u.good > 0 AND {PLACED}"""
 
 
+_LINES = f"""SELECT {BASE.format("l.file")} AS file, l.function, l.source_line AS line,
+  list(DISTINCT c.name) AS calls,
+  CAST(coalesce(sum(e.dur) FILTER (WHERE e.side IN (0, 1, 3)), 0) AS DOUBLE) AS total_time_ns,
+  CAST(count(*) FILTER (WHERE e.side IN (0, 1, 3)) AS DOUBLE) AS count,
+  CAST(count(e.errno_id) FILTER (WHERE e.side IN (0, 1, 3)) AS DOUBLE) AS failed,
+  CAST(coalesce(sum(e.bytes) FILTER (WHERE e.direction = 1), 0) AS DOUBLE) AS read_bytes,
+  CAST(coalesce(sum(e.bytes) FILTER (WHERE e.direction = 2), 0) AS DOUBLE) AS written_bytes
+FROM events e JOIN {LINES} l ON l.site_id = e.site_id JOIN calls c ON c.id = e.call_id
+WHERE l.source_line IS NOT NULL AND l.file IS NOT NULL AND e.file_id IS NOT NULL GROUP BY 1, 2, 3"""
+
+
 @dataclass(frozen=True, slots=True)
 class RunSums:
     """One run."""
@@ -61,6 +73,9 @@ class RunSums:
     """By `file_id`, `call`, `class`, `part`: `MEASURES`."""
     sizes: tuple[Mapping[str, Any], ...]
     """By `direction` and `size_bin` (see the derived table `transfers`): `count`, `total_time_ns`."""
+    lines: tuple[Mapping[str, Any], ...] = ()
+    """By `file` (without its folder), `function`, `line`: `calls` (names) and `MEASURES` of calls on
+    files."""
 
     @property
     def captured(self) -> Mapping[str, Any]:
@@ -91,7 +106,15 @@ def sums_of(path: str, settings: Settings) -> RunSums:
             files=store.table("SELECT file_id, name, coalesce(pattern, name) AS pattern, kind FROM files"),
             sums=store.table(_SUMS),
             sizes=tuple(store.rows(_SIZES)),
+            lines=_lines(store),
         )
+
+
+def _lines(store: Store) -> tuple[Mapping[str, Any], ...]:
+    if not store.rows_of("sites"):
+        return ()
+    keep_lines(store)
+    return tuple(store.rows(_LINES))
 
 
 def _time(store: Store) -> str | None:

@@ -95,8 +95,8 @@ def unequal_work(before: Sequence[RunSums], after: Sequence[RunSums]) -> Iterato
             "work",
             Message(
                 N_(
-                    "If the work was not equal, compare per unit of work: --per records=N,M (N before, M "
-                    "after), --per files or --per bytes; --per run says that it was."
+                    "If the work was not equal, compare per unit of work: --per records=N,M (N before, "
+                    "M after), --per files or --per bytes; --per run says that the work was equal."
                 )
             ),
         )

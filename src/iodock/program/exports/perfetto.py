@@ -194,5 +194,5 @@ def _notes(store: Store, selection: Selection, tracks: int, untimed: int) -> Ite
     if tracks == MOST_TRACKS:
         (row,) = store.rows(f"SELECT count(DISTINCT e.file_id) AS files {selection.from_events}")
         if row["files"] > tracks:
-            most = "those with most time in calls"
+            most = "items with most time in calls"
             yield f"only {tracks} of {row['files']:,} files have tracks of their own, {most}"

@@ -50,10 +50,9 @@ COLUMNS = (
     Column("losses", "str", None, "detail", "what is missing, by its name in iodock explain", "first"),
     Column("problem", "str", None, "detail", "why nothing could be read", importance="first"),
 )
-DOC = """A row for each job of a folder and the folders in it: logs of Darshan, which are read as they lie
-there, and stores. What a log does not tell is empty. A damaged one is a row with the reason, or with what is
-missing. In logs, single accesses (DXT), heatmaps and layouts are passed over, and damage to them is not
-looked for."""
+DOC = """A row for each job of a folder and the folders in it: logs of Darshan, which are read where they are,
+and stores. Values that a log does not have are empty. A damaged log is a row with the reason, or with what is
+missing. In logs, single accesses (DXT), heatmaps and layouts are skipped, and not checked for damage."""
 _TYPES = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
 _SCHEMA = pa.schema([(column.name, _TYPES[column.type]) for column in COLUMNS])
 

@@ -6,10 +6,10 @@ from iodock.shared.language import N_
 from iodock.shared.meanwhile import NotJoined, ServerState
 
 AT_ALL_HEALTHY = N_(
-    "The file server was healthy at that time: {server} of {file_system}, judged by samples of {sample_s}."
+    "The file server was healthy at that time: {server} of {file_system}, based on samples of {sample_s}."
 )
 AT_SEVERAL_HEALTHY = N_(
-    "The file servers were healthy at that time: all {servers} of {file_system}, judged by samples of "
+    "The file servers were healthy at that time: all {servers} of {file_system}, based on samples of "
     "{sample_s}."
 )
 AT_UNREAD = N_(
@@ -17,16 +17,16 @@ AT_UNREAD = N_(
     "they were healthy."
 )
 AT_PARTLY = N_(
-    "Of the {servers} servers of {file_system}, {read} were read at that time and were healthy. Of the "
-    "others nothing is known."
+    "Of the {servers} servers of {file_system}, {read} were read at that time and were healthy. The "
+    "state of the others is not known."
 )
 AT_NO_USUAL = N_(
     "No trouble of {file_system} was seen at that time, but there are not enough samples from before the "
     "run to know whether the servers were healthy. Servers with too few: {unsure} of {servers}."
 )
 AT_TOO_COARSE = N_(
-    "Over the {sample_s} around the call the servers of {file_system} were as usual. A trouble as short as "
-    "the call would not show in so long a sample, so it is not known whether they were healthy."
+    "Over the {sample_s} around the call the servers of {file_system} were as usual. A problem as short "
+    "as the call would not show in a sample that long, so it is not known whether they were healthy."
 )
 AT_ALSO_UNREAD = N_("Servers that were not read then: {unread} of {servers}.")
 AT_NOT_MONITORED = N_(
@@ -51,20 +51,20 @@ AT_STATES: dict[ServerState, str] = {
 }
 AT_BRIEFLY: dict[ServerState, str] = {
     "stall": N_(
-        "At that time one sample of {server}, which serves {file_system}, speaks for a stall: requests "
+        "At that time one sample of {server}, which serves {file_system}, suggests a stall: requests "
         "waited and hardly any was handled. A single sample is weak evidence."
     ),
     "overload": N_(
-        "At that time one sample of {server}, which serves {file_system}, speaks for an overload: "
+        "At that time one sample of {server}, which serves {file_system}, suggests an overload: "
         "requests waited long. A single sample is weak evidence."
     ),
     "failover": N_(
-        "At that time one sample of {server}, which serves {file_system}, speaks for a failover. A "
-        "single sample is weak evidence."
+        "At that time one sample of {server}, which serves {file_system}, suggests a failover. A single "
+        "sample is weak evidence."
     ),
     "degraded": N_(
-        "At that time one sample of {server}, which serves {file_system}, speaks for a degraded server. "
-        "A single sample is weak evidence."
+        "At that time one sample of {server}, which serves {file_system}, suggests a degraded server. A "
+        "single sample is weak evidence."
     ),
 }
 SAMPLED = N_("Readings of {server} from {begin} to {end} follow.")
@@ -72,7 +72,7 @@ HANDLED = N_("Requests handled per second: {handled}.")
 HANDLED_USUALLY = N_("Requests handled per second: {handled}, usually {usual}.")
 WAITING = N_("Requests waiting: {waiting}.")
 WAITED = N_("Those handled had waited for {wait_s}.")
-CPU = N_("CPU of the server in use: {cpu_share}.")
+CPU = N_("CPU use of the server: {cpu_share}.")
 RUN_HEALTHY = N_(
     "{file_system}: the file servers were healthy while the program ran ({servers} read for {of_s}, by "
     "samples of {sample_s})."
@@ -81,7 +81,7 @@ RUN_COARSE_HEALTHY = N_(
     "{file_system}: by samples of {sample_s} the servers were as usual while the program ran ({servers} read "
     "for {of_s}). Trouble shorter than a sample may not show in them."
 )
-RUN_KEPT = N_("Of that time the monitor's store keeps only sums of {kept_s}.")
+RUN_KEPT = N_("For that time the monitor's store keeps only sums of {kept_s}.")
 RUN_NO_USUAL = N_(
     "{file_system}: no trouble was seen while the program ran, but there are not enough samples from before "
     "it to know whether the servers were healthy ({unsure} of {servers} servers, samples of {sample_s})."
@@ -96,7 +96,7 @@ RUN_PARTLY = N_(
 )
 RUN_BRIEF = N_(
     "{file_system}: no trouble lasted for two samples while the program ran, but a single sample of "
-    "{server} speaks for some."
+    "{server} suggests some."
 )
 RUN_STATES: dict[ServerState, str] = {
     "stall": N_(
@@ -117,23 +117,25 @@ RUN_STATES: dict[ServerState, str] = {
     ),
 }
 RUN_NO_SYSTEM = N_("The monitor's store has no server of a file system that this program used.")
-RUN_NO_SERVER = N_("The monitor's store has no server of that time, so nothing is known of the servers.")
+RUN_NO_SERVER = N_(
+    "The monitor's store has no server at that time, so the state of the servers is not known."
+)
 RUN_NOT_CHOSEN = N_(
     "The recording does not say which file systems it used: all those of the monitor's store are shown."
 )
 CLOCK_SAME = N_(
     "Times of the servers: {host}'s clock was compared with its agent's by counters that both read; no "
-    "difference was found, to within {within_s}. Clocks of servers and agents are taken to agree."
+    "difference was found, to within {within_s}. Clocks of servers and agents are assumed to agree."
 )
 CLOCK_MEASURED = N_(
     "Times of the servers: {host}'s clock was compared with its agent's by counters that both read; the "
     "agent's is ahead by {offset_s}, known to within {within_s}. Clocks of servers and agents are "
-    "taken to agree."
+    "assumed to agree."
 )
 CLOCK_BEHIND = N_(
     "Times of the servers: {host}'s clock was compared with its agent's by counters that both read; the "
     "agent's is behind by {offset_s}, known to within {within_s}. Clocks of servers and agents are "
-    "taken to agree."
+    "assumed to agree."
 )
 CLOCK_ASSUMED = N_(
     "Times of the servers: not compared. The site's settings say that clocks agree to within "
@@ -146,7 +148,7 @@ NOT_JOINED: dict[NotJoined, str] = {
         "so clocks can't be compared. If the site keeps them equal, set clocks_agree_s in [servers]."
     ),
     "no-agent": N_(
-        "The servers' readings were not used: no agent read the recording's machine then, so clocks "
+        "The servers' readings were not used: no agent ran on the recording's machine then, so clocks "
         "can't be compared. If the site keeps them equal, set clocks_agree_s in [servers]."
     ),
     "too-few": N_(
@@ -163,8 +165,8 @@ NOT_JOINED: dict[NotJoined, str] = {
         "within some seconds. If the site keeps them equal, set clocks_agree_s in [servers]."
     ),
     "no-match": N_(
-        "The servers' readings were not used: counters of the recording and of the agent on its machine "
-        "differ at any difference of clocks up to ten minutes."
+        "The servers' readings were not used: the counters of the recording and of the agent on its "
+        "machine do not match for any clock difference up to ten minutes."
     ),
 }
 BROKEN = N_("What the servers did is not known: {error}.")
@@ -172,7 +174,7 @@ AT_ARRAY = N_(
     "{server}, behind {file_system}, was busy for {busy_share} of the time then, and for {median_share} "
     "over the run (median; imported counters)."
 )
-OTHERS_UNKNOWN = N_("No agent on that machine tells who else used its disks and mounts then.")
+OTHERS_UNKNOWN = N_("No agent on that machine shows which other programs used its disks and mounts then.")
 OTHERS_NONE = N_("The agent on that machine saw no other job or session move data then.")
 OTHERS_OWN = N_("The recorded program itself may be one of them: the recording names no job.")
 OTHER_RUNS = N_("It ran {commands}.")

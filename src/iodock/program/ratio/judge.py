@@ -19,8 +19,8 @@ stated."""
 _SYSTEM_HIGH = 0.2
 STEP_2 = N_("step 2: iodock volume -- CMD")
 NOT_ONLY_IO = N_(
-    "low CPU use is not only I/O: a program that sleeps, waits for the network, a licence, a lock or a "
-    "person, or shares its cores with others, looks the same; step 2 tells"
+    "low CPU use does not prove I/O: a program that sleeps, waits for the network, a licence, a lock or "
+    "a person, or shares its cores with others, looks the same; step 2 shows the difference"
 )
 
 
@@ -54,7 +54,7 @@ def _verdict_and_reason(
         return "unknown", *_why_unknown(record)
     if share > _ABOVE_ONE:
         why = f"user time is {number_text(share)} times the elapsed time: it ran on several cores"
-        missing = "say how many cores: --cores N" if not known else "check the number of cores"
+        missing = "give the number of cores: --cores N" if not known else "check the number of cores"
         return "unknown", why, missing
     if record.io_share is not None:
         return _recorded_verdict_and_reason(record, share, record.io_share, limits)
@@ -98,7 +98,7 @@ def _why_unknown(record: Record) -> tuple[str, str]:
         return "elapsed time is zero", "nothing: too short to matter, or it never ran"
     if record.user is None and record.both is None:
         return "no CPU time was counted", again
-    return "the source says 0 cores, or a number that can't be", "say how many cores: --cores N"
+    return "the source says 0 cores, or a number that can't be", "give the number of cores: --cores N"
 
 
 def _why_low(system: float | None, limits: Ratio) -> str:

@@ -44,12 +44,12 @@ class Record(NamedTuple):
 
 CURES: Mapping[str, str] = {
     "damaged-line": "it was not read; look at the line that is named, or write the file again",
-    "damaged-record": "bytes that are no accounting record were skipped: the file was cut or overwritten",
+    "damaged-record": "bytes that are not accounting records were skipped: the file was cut or overwritten",
     "cut-record": "the file ends inside a record: it was copied while written, or the disk was full",
-    "double-row": "a row that stands there twice is counted once: files that overlap were put together",
+    "double-row": "a row that appears twice is counted once: files that overlap were put together",
     "no-times": "the source has no elapsed time for it, or one that can't be",
-    "not-ended": "jobs without an end were left out: read the records again when they have ended",
-    "clock-ran-back": "the end lies before the start: mend the node's clock, or leave these out",
+    "not-ended": "jobs without an end were left out: read the records again when the jobs have ended",
+    "clock-ran-back": "the end lies before the start: correct the node's clock, or leave these out",
     "no-cpu-time": "no CPU time was counted, though it ran: accounting of tasks is off, sacct was asked "
     "with -X, or it did nothing",
     "no-cores": "the source says 0 cores, or a number that can't be, so there is no ratio; --cores N says "

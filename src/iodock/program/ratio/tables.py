@@ -36,7 +36,7 @@ COLUMNS = (
     Column("io_bytes", "int", "bytes", "measure", "file I/O as the source counts it, where it does"),
     Column("io_factor", "float", None, "measure", "io_bytes over the volume that --expect says"),
     Column("reading", "str", None, "detail", "I/O-heavy, between, compute or unknown"),
-    Column("why", "str", None, "detail", "which limit or what is missing"),
+    Column("why", "str", None, "detail", "limit that applies, or what is missing"),
     Column("next", "str", None, "detail", "what to do next"),
     Column("at", "str", None, "detail", "FILE:LINE of the source"),
 )

@@ -53,7 +53,7 @@ KEYS = {
             "coalesce(k.interface, 'POSIX')",
             "str",
             "interfaces",
-            "which made the call: POSIX (the program itself), or MPI-IO, HDF5 or NetCDF, the innermost",
+            "innermost interface that made the call: MPI-IO, HDF5, PnetCDF, NetCDF; POSIX: none did",
         ),
         Key(
             "interface_call",
@@ -88,7 +88,7 @@ KEYS = {
             "{f}.mount_point",
             "str",
             "mounts",
-            "where the file system is mounted, where known",
+            "mount point of the file system, if known",
         ),
         Key(
             "fs_type",

@@ -17,13 +17,13 @@ class Settings:
     """Thresholds of `backward-access`."""
 
     least_count: int = 200
-    """Fewer accesses than this, in all such places together, are not reported."""
+    """With fewer accesses than this, in all such places together, nothing is reported."""
     least_share: float = 0.5
     """Least share of a place's accesses that go backward."""
     most_ahead: float = 0.25
-    """Share that may jump forward: with more, the file is accessed to and fro."""
+    """Share that may jump forward: with more, the file is accessed at random."""
     below_bytes: int = 1048576
-    """Requests of this mean size and above are large enough in any order."""
+    """Requests with a mean size of this and above are large enough in any order."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -101,19 +101,19 @@ _MESSAGES = {
 RULE = Rule(
     name="backward-access",
     title=N_("Backward access"),
-    looks_for=N_("Files that are gone through from their end to their beginning in small requests."),
+    looks_for=N_("Files that are read or written from their end to their beginning in small requests."),
     why=N_(
-        "File systems read ahead, not back: each request waits for the disk or server, and writes can't be "
-        "put together."
+        "File systems read ahead, not back: each request waits for the disk or server, and writes can't "
+        "be combined."
     ),
     advice=advise(
         any=N_(
-            "Go through the file forward and turn the order round in memory; or read large blocks from the "
-            "end, and go through each block backward in memory."
+            "Read or write the file forward and reverse the order in memory; or read large blocks from "
+            "the end, and process each block backward in memory."
         ),
         c=N_("Read blocks of 1 MiB or more with pread, last block first, or map the file with mmap."),
         cpp=N_(
-            "Read blocks of 1 MiB, the last one first, into a std::vector, and go through that in reverse."
+            "Read blocks of 1 MiB, the last one first, into a std::vector, and process it in reverse order."
         ),
         fortran=N_(
             "Avoid BACKSPACE: read the records once into an array, if they fit into memory, and loop over it "
@@ -123,9 +123,9 @@ RULE = Rule(
             "Read blocks of 1 MiB from the end; or the file once, if it fits into memory, and loop over "
             "reversed(records)."
         ),
-        shell=N_("Let tac turn the order of lines round once, in place of many calls of tail and head."),
+        shell=N_("Use tac to reverse the order of lines once, instead of many calls of tail and head."),
     ),
-    fine_when=N_("Only the last part of a file is looked for, as `tail` does."),
+    fine_when=N_("Only the last part of a file is needed, as in `tail`."),
     settings=Settings,
     find=find,
     needs=(Need.OFFSETS,),

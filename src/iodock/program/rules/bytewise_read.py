@@ -17,9 +17,9 @@ class Settings:
     """Thresholds of `bytewise-read`."""
 
     least_count: int = 1000
-    """Fewer reads of one byte than this are not reported."""
+    """With fewer reads of one byte than this nothing is reported."""
     least_share: float = 0.5
-    """Least share of a place's reads that ask for one byte."""
+    """Least share of a place's reads that request one byte."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -92,7 +92,7 @@ RULE = Rule(
         "Files that are mostly read in requests of a single byte, or by a shell that goes back after each "
         "line."
     ),
-    why=N_("A system call for each byte costs a thousand times what reading it from a buffer costs."),
+    why=N_("A system call for each byte costs a thousand times as much as reading the byte from a buffer."),
     advice=advise(
         any=N_("Read through a buffer: the library's buffered functions fetch thousands of bytes per call."),
         c=N_(
@@ -108,7 +108,7 @@ RULE = Rule(
             "loop `while read` by one awk, sed or cut command that handles all lines."
         ),
     ),
-    fine_when=N_("A few lines are read, as by configure scripts, or a terminal is."),
+    fine_when=N_("Only a few lines are read, as in configure scripts, or a terminal is read."),
     settings=Settings,
     find=find,
     views=("uses", "transfers", "places", "place_names", "programs", "plain_places"),

@@ -19,7 +19,7 @@ class Settings:
     least_bytes: int = 67108864
     """Files of which less was moved are not judged by their rate."""
     most_bytes_per_s: int = 8000000000
-    """Fastest rate that a process can have with a file, where the settings give no rate of the link."""
+    """Highest rate that a process can have with a file, where the settings give no rate of the link."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -69,12 +69,12 @@ FROM call_ends WHERE direction = '{verb}' GROUP BY file ORDER BY bytes_per_s DES
 
 _MESSAGES = {
     "read": N_(
-        "Up to {rate_bytes_per_s} were read, more than the link or disk can carry: this measured a cache, "
-        "and nothing is concluded from rates; files: {files}"
+        "Up to {rate_bytes_per_s} were read, more than the link or disk can carry: this measured a "
+        "cache, so its rates are not judged; files: {files}"
     ),
     "write": N_(
-        "Up to {rate_bytes_per_s} were written, more than the link or disk can carry: this measured a cache, "
-        "and nothing is concluded from rates; files: {files}"
+        "Up to {rate_bytes_per_s} were written, more than the link or disk can carry: this measured a "
+        "cache, so its rates are not judged; files: {files}"
     ),
 }
 

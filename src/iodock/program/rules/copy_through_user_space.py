@@ -18,7 +18,7 @@ class Settings:
 
     most_pause: float = 0.5
     """Longest time outside of the calls from the first read to the last write, as a share of the time in
-    them; and no more than four copies of the bytes in memory take. A program that changes the bytes takes
+    them; and at most the time of four copies of the bytes in memory. A program that changes the bytes takes
     longer."""
 
 
@@ -89,7 +89,7 @@ RULE = Rule(
         python=N_("Call shutil.copyfile(source, target), or os.sendfile / os.copy_file_range for a part."),
         shell=N_("Use `cp --reflink=auto` in place of cat, dd or a loop."),
     ),
-    fine_when=N_("The bytes are changed or checked on the way, or come from different file systems."),
+    fine_when=N_("The bytes are changed or checked on the way, or the files are on different file systems."),
     settings=Settings,
     find=find,
     needs=(Need.TIMES,),

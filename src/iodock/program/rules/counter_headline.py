@@ -38,7 +38,10 @@ def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
         )
     if not _is_counted(facts) or not unseen_of(facts.store).judges:
         return Message(
-            N_("Next: import a whole log of the job, or record it with iodock record: this one shows a part.")
+            N_(
+                "Next: import a whole log of the job, or record it with iodock record: this log shows "
+                "only a part."
+            )
         )
     return Message(
         N_(
@@ -57,16 +60,16 @@ def _remarks(facts: Facts) -> Iterator[Message]:
     if files := counted.counted_together(facts):
         yield Message(
             N_(
-                "Files that were counted together: {files}. What they had in sum is judged, and not how each "
-                "of them was used."
+                "Files that were counted together: {files}. Only their sums are judged, not how each of "
+                "them was used."
             ),
             {"files": files},
         )
     if not facts.summed_io_ns:
         return
     text = N_(
-        "These are counters of files, and no calls. Where several processes share a fault its time is their "
-        "mean, and what a change saves is said only where counters tell it."
+        "The store has counters of files, not single calls. If several processes share a problem, its "
+        "time is their mean. Savings are given only where counters show them."
     )
     yield Message(text)
 
@@ -103,7 +106,7 @@ def _share(time_ns: int | None, facts: Facts) -> float | None:
 def _missing(facts: Facts) -> Iterator[Message]:
     if not unseen_of(facts.store).judges:
         yield Message(
-            N_("Some counters are missing, it is not known how many: this diagnosis covers what is there.")
+            N_("Some counters are missing, it is not known how many. This diagnosis covers the others.")
         )
 
 
@@ -120,55 +123,59 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
             return Message(_NO_COUNTERS)
         return Message(
             N_(
-                "There are no counters of any file: Darshan has kept none, or they could not be read. That "
-                "is not to say that the job made no I/O."
+                "There are no counters of any file: Darshan has kept none, or they could not be read. "
+                "The job may have done I/O all the same."
             )
         )
     if not unseen_of(facts.store).judges:
         return Message(
             N_(
-                "Some counters are missing, it is not known how many; what is there can't say whether the "
-                "I/O is fine. How to see the rest is said below."
+                "Some counters are missing, it is not known how many, so it can't be said whether the "
+                "I/O is fine. How to get the rest is explained below."
             )
         )
     return Message(_NOTHING.get((known, who), _NOTHING_UNTIMED), values)
 
 
-_NO_COUNTERS = N_("No call on a file was counted. That is not to say that there was none.")
+_NO_COUNTERS = N_("No call on a file was counted. There may have been calls that were not counted.")
 _WORTH = {
     ("exact", "several"): N_(
-        "The process with most I/O spent {io_share} of the run in it; worth changing: {things}."
-    ),
-    ("exact", "alone"): N_("The process spent {io_share} of the run in I/O; worth changing: {things}."),
-    ("bound", "several"): N_(
-        "The process with most I/O spent at most {io_share} of the run in it, as the times of its threads "
-        "are added up; worth changing: {things}."
-    ),
-    ("bound", "alone"): N_(
-        "The process spent at most {io_share} of the run in I/O, as the times of its threads are added up; "
-        "worth changing: {things}."
-    ),
-}
-_WORTH_UNTIMED = N_("How long the I/O took is not known; worth changing: {things}.")
-_NOTHING = {
-    ("exact", "several"): N_(
-        "The process with most I/O spent {io_share} of the run in it. Counters show nothing that is worth "
-        "changing; what needs single calls was not judged."
+        "The process with most I/O spent {io_share} of the run in I/O. Things worth changing: {things}."
     ),
     ("exact", "alone"): N_(
-        "The process spent {io_share} of the run in I/O. Counters show nothing that is worth changing; what "
-        "needs single calls was not judged."
+        "The process spent {io_share} of the run in I/O. Things worth changing: {things}."
     ),
     ("bound", "several"): N_(
-        "The process with most I/O spent at most {io_share} of the run in it, as the times of its threads "
-        "are added up. Counters show nothing that is worth changing; what needs single calls was not judged."
+        "The process with most I/O spent at most {io_share} of the run in I/O, as the times of its "
+        "threads are added up. Things worth changing: {things}."
     ),
     ("bound", "alone"): N_(
-        "The process spent at most {io_share} of the run in I/O, as the times of its threads are added up. "
-        "Counters show nothing that is worth changing; what needs single calls was not judged."
+        "The process spent at most {io_share} of the run in I/O, as the times of its threads are added "
+        "up. Things worth changing: {things}."
+    ),
+}
+_WORTH_UNTIMED = N_("How long the I/O took is not known. Things worth changing: {things}.")
+_NOTHING = {
+    ("exact", "several"): N_(
+        "The process with most I/O spent {io_share} of the run in I/O. Counters show nothing that is "
+        "worth changing. Patterns that need single calls were not checked."
+    ),
+    ("exact", "alone"): N_(
+        "The process spent {io_share} of the run in I/O. Counters show nothing that is worth changing. "
+        "Patterns that need single calls were not checked."
+    ),
+    ("bound", "several"): N_(
+        "The process with most I/O spent at most {io_share} of the run in I/O, as the times of its "
+        "threads are added up. Counters show nothing that is worth changing. Patterns that need single "
+        "calls were not checked."
+    ),
+    ("bound", "alone"): N_(
+        "The process spent at most {io_share} of the run in I/O, as the times of its threads are added "
+        "up. Counters show nothing that is worth changing. Patterns that need single calls were not "
+        "checked."
     ),
 }
 _NOTHING_UNTIMED = N_(
-    "How long the I/O took is not known. Counters show nothing that is worth changing; what needs single "
-    "calls was not judged."
+    "How long the I/O took is not known. Counters show nothing that is worth changing. Patterns that "
+    "need single calls were not checked."
 )

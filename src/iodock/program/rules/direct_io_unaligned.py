@@ -20,10 +20,11 @@ class Settings:
     """Thresholds of `direct-io-unaligned`."""
 
     block_bytes: int = 4096
-    """Offsets and sizes must be multiples of this: the block of most file systems. What fits the device's 512
-    bytes alone is taken, but one after the other, and with parts of blocks read or cleared first."""
+    """Offsets and sizes must be multiples of this: the block of most file systems. Requests that only fit the
+    device's 512 bytes are accepted, but one after the other, and with parts of blocks read or cleared
+    first."""
     least_count: int = 20
-    """Fewer such requests than this (the last of a file, say) are not reported."""
+    """With fewer such requests than this (the last of a file, for example) nothing is reported."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -82,24 +83,25 @@ WHERE errno = 'EINVAL' OR requested_bytes % {settings.block_bytes} <> 0 ORDER BY
 
 
 _MESSAGE = N_(
-    "{count} requests on files opened with O_DIRECT don't fit blocks of {block_bytes}; of these failed with "
-    "EINVAL: {failed}; files: {files}"
+    "{count} requests on files opened with O_DIRECT are not aligned to blocks of {block_bytes}; "
+    "{failed} of them failed with EINVAL; files: {files}"
 )
 
 RULE = Rule(
     name="direct-io-unaligned",
-    title=N_("Direct I/O that does not fit the blocks"),
+    title=N_("Direct I/O that is not aligned to blocks"),
     looks_for=N_(
         "Reads and writes on files opened with O_DIRECT that fail, or are not multiples of the block."
     ),
     why=N_(
-        "Many file systems refuse them (EINVAL), and the program must do them again another way; others take "
-        "them through the cache, which direct I/O was to avoid."
+        "Many file systems refuse them (EINVAL), and the program must repeat them another way; others "
+        "send them through the cache, which direct I/O is meant to avoid."
     ),
     advice=advise(
         any=N_(
-            "Make address, offset and size multiples of 4096 bytes; or open without O_DIRECT, if the file "
-            "may fill the page cache: it pays where the data are read again, or written in small pieces."
+            "Make address, offset and size multiples of 4096 bytes; or open without O_DIRECT, if the "
+            "file may fill the page cache: the cache helps where the data are read again, or written in "
+            "small pieces."
         ),
         c=N_(
             "Get the buffer from posix_memalign(&buffer, 4096, size), round sizes up to 4096, and cut the "
@@ -111,7 +113,7 @@ RULE = Rule(
         ),
         shell=N_("Give dd a bs= that is a multiple of 4096 with iflag=direct or oflag=direct."),
     ),
-    fine_when=N_("Only the last piece of a file is odd."),
+    fine_when=N_("Only the last piece of a file is unaligned."),
     settings=Settings,
     find=find,
     needs=(Need.FLAGS,),

@@ -17,12 +17,12 @@ class Settings:
     """Thresholds of `directory-scan-storm`."""
 
     least_scans: int = 5
-    """Listings of one folder by one process: from this number on there are too many."""
+    """Number of times that one process lists a folder: from this number on it is too many."""
     least_scans_elsewhere: int = 10
-    """The same for folders of the system, for tools (find, tar), and for processes together that one started
+    """The same for folders of the system, for tools (find, tar), and for processes together that were started
     to run the same program."""
     least_count: int = 50
-    """Fewer listings beyond the needed ones than this are not reported."""
+    """With fewer unnecessary listings than this nothing is reported."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -91,7 +91,7 @@ RULE = Rule(
     looks_for=N_("Folders that one process lists (getdents) many times over."),
     why=N_(
         "A listing reads all names from the metadata server; a large folder takes seconds, and while "
-        "others create files in it, it must be fetched anew each time."
+        "others create files in it, it must be fetched again each time."
     ),
     advice=advise(
         any=N_(

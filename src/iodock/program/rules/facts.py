@@ -51,12 +51,12 @@ class Need(enum.Enum):
     EVERY_RANK = N_("the calls of some ranks were counted and not recorded (--ranks)")
     RANKS = N_("the ranks of a parallel job are not known")
     PROCESS_TIMES = N_("when processes started and ended is not known")
-    PAGE_FAULTS = N_("mmap I/O can't be seen by this way of recording")
+    PAGE_FAULTS = N_("this way of recording does not show mmap I/O")
     LAYOUT = N_("how files are striped is not known")
     MPI_IO = N_("calls of MPI-IO are not counted")
     FLAGS = N_("the flags of open calls are not known")
-    EVENTS = N_("needs single calls, and this source has only counters: not judged")
-    COUNTERS = N_("needs counters, as a log of Darshan has them, and this source has calls")
+    EVENTS = N_("not checked: needs single calls, but this source has only counters")
+    COUNTERS = N_("needs counters such as those of a Darshan log, but this source has calls")
 
     @property
     def why(self) -> Message:

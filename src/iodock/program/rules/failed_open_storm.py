@@ -17,15 +17,15 @@ class Settings:
     """Thresholds of `failed-open-storm`."""
 
     least_count: int = 300
-    """Least failed look-ups of one process; fewer belong to its start."""
+    """Least failed look-ups of one process; fewer are part of its start."""
     least_folders: int = 20
-    """Folders in which one process looks for one name: from this number on the search path is too long. The
-    system's own path is shorter."""
+    """Number of folders in which one process searches for one name: from this number on the search path is
+    too long. The system's own path is shorter."""
     waiting_count: int = 20
-    """Stats of one missing file by one process from which on it may wait for the file: that is
-    `stat-storm`."""
+    """Number of stats of one missing file by one process, from which on the process may be waiting for the
+    file: that is `stat-storm`."""
     most_waited: int = 10
-    """So many files a process may wait for that never come. Who asks for more of them looks for something."""
+    """Number of missing files that a process may wait for. A process that queries more is searching."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -122,19 +122,19 @@ _QUERY = """SELECT file, call, errno, count(*) AS count, sum(dur) AS time_ns FRO
 WHERE errno IN ('ENOENT', 'ENOTDIR') AND family IN ('open', 'access', 'stat', 'execve', 'readlink')
 GROUP BY file, call, errno ORDER BY count DESC"""
 _MESSAGE = N_(
-    "{count} calls looked for files that are not there; different names: {files}. Most often, "
-    "{name_count} times, it was {name}."
+    "{count} calls looked for files that do not exist; different names: {files}. The most frequent, "
+    "{name_count} times, was {name}."
 )
 
 RULE = Rule(
     name="failed-open-storm",
-    title=N_("Files looked for in vain"),
+    title=N_("Searches for files that do not exist"),
     looks_for=N_(
         "Many opens and look-ups of names that do not exist: long search paths, or the same name again."
     ),
     why=N_(
-        "Each look-up in vain is a trip to the metadata server: clients rarely remember what is not there. "
-        "With many processes it becomes a storm."
+        "Each failed look-up is a trip to the metadata server: clients rarely cache names that do not "
+        "exist. With many processes it becomes a storm."
     ),
     advice=advise(
         any=N_("Name the file by its full path, or put the folder that has it first in the search path."),

@@ -18,11 +18,12 @@ class Settings:
     """Thresholds of `failed-xattr`."""
 
     least_count: int = 1000
-    """Fewer failed questions than this are not reported."""
+    """With fewer failed queries than this nothing is reported."""
     least_failed: float = 0.9
-    """Least share of the questions that fail."""
+    """Least share of the queries that fail."""
     quick_ns: int = 80000
-    """Mean time of one question up to which it is a note where ls, cp or a like tool asks: it always does."""
+    """Mean time of one query up to which it is only a note if ls, cp or a similar tool sends it: these tools
+    always do."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -70,28 +71,29 @@ GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 _QUERY = """SELECT call, errno, count(*) AS count, sum(dur) AS time_ns, max(dur) AS longest_ns
 FROM calls_seen WHERE family IN ('xattr', 'acl') GROUP BY call, errno ORDER BY time_ns DESC"""
 _MESSAGE = N_(
-    "{failed} of {asked} questions for extended attributes failed; files: {files}. The longest took "
+    "{failed} of {asked} queries of extended attributes failed; files: {files}. The longest took "
     "{longest_ns}."
 )
-_MESSAGE_UNTIMED = N_("{failed} of {asked} questions for extended attributes failed; files: {files}.")
+_MESSAGE_UNTIMED = N_("{failed} of {asked} queries of extended attributes failed; files: {files}.")
 
 RULE = Rule(
     name="failed-xattr",
-    title=N_("Extended attributes asked for in vain"),
+    title=N_("Queries of extended attributes that nearly all fail"),
     looks_for=N_(
-        "Calls for extended attributes or access lists (lgetxattr and the like) of which nearly all fail."
+        "Calls that query extended attributes or access lists (lgetxattr and the like), of which "
+        "nearly all fail."
     ),
     why=N_(
-        "The answer is always no (EOPNOTSUPP, ENODATA), but on a network file system each question may be "
-        "a trip to the server, for each file again."
+        "The answer is always no (EOPNOTSUPP, ENODATA), but on a network file system each query may be "
+        "a trip to the server, repeated for each file."
     ),
     advice=advise(
         any=N_(
-            "Leave out what asks: copy without -a or --preserve=xattr, list with ls -1 or \\ls in place "
-            "of ls -l."
+            "Avoid options that query them: copy without -a or --preserve=xattr, list with ls -1 or "
+            "\\ls in place of ls -l."
         ),
-        c=N_("Ask once for each file system, not for each file, and stop asking after EOPNOTSUPP."),
-        python=N_("Ask once for each file system; os.scandir lists a folder without asking for attributes."),
+        c=N_("Query once for each file system, not for each file, and stop after EOPNOTSUPP."),
+        python=N_("Query once for each file system; os.scandir lists a folder without querying attributes."),
         shell=N_("Use find -printf or ls -1 where sizes and access lists are not needed."),
         administrator=N_(
             "Mount with noacl where access lists are not used, so that the client answers itself."

@@ -18,11 +18,11 @@ class Settings:
     """Thresholds of `file-per-process`."""
 
     least_workers: int = 3
-    """Ranks, or processes side by side, that each write files of their own."""
+    """Ranks, or parallel processes, that each write files of their own."""
     least_files: int = 200
-    """Fewer files than this, times the stripe count where it is known, are not too many."""
+    """Fewer files than this, multiplied by the stripe count if it is known, are not too many."""
     least_balance: float = 0.5
-    """Files of the worker with the fewest over those of the one with the most."""
+    """Number of files of the worker with the fewest, divided by that of the worker with the most."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -62,16 +62,16 @@ def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
     if not unseen_of(facts.store).judges:
         return Message(
             N_(
-                "Next: record what was not seen, as is said below: there may be more I/O than this, and some "
-                "that is worth changing."
+                "Next: record what was missed, as explained below. There may be more I/O than this, and "
+                "some of it may be worth changing."
             )
         )
     if facts.store.manifest.in_progress is not None:
         return Message(
-            N_("Next: look again when the program has ended; this is only what was recorded so far.")
+            N_("Next: diagnose again when the program has ended. This covers only what was recorded so far.")
         )
     if facts.failed:
-        return Message(N_("Next: see why the program ended so, and record a run that comes to its end."))
+        return Message(N_("Next: find out why the program ended so, and record a complete run."))
     if not facts.calls or (share is not None and share < IO_FINE):
         return Message(N_("Next: if the program is slow, look at its computation, not at its I/O."))
     return Message(
@@ -124,7 +124,7 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
         return Message(N_("{io_share} of what ran was I/O; nothing in it is worth changing."), values)
     if share < IO_FINE:
         return Message(N_("Your I/O is fine: it took {io_share} of the run. Nothing worth changing."), values)
-    return Message(N_("{io_share} of the run was I/O, and it is done well: nothing worth changing."), values)
+    return Message(N_("I/O took {io_share} of the run and is efficient: nothing worth changing."), values)
 
 
 def _beside_share(facts: Facts, worth: Sequence[Finding]) -> str:
@@ -139,8 +139,8 @@ def _beside_share(facts: Facts, worth: Sequence[Finding]) -> str:
     io = facts.alone_io_seconds
     if gain is not None and io is not None and gain.middle_seconds > io:
         return N_(
-            "{io_share} of the run was I/O, and the work around these calls takes longer than "
-            "they do; worth changing: {things}."
+            "I/O took {io_share} of the run, and the work around these calls takes longer than the "
+            "calls. Things worth changing: {things}."
         )
     return N_("I/O took {io_share} of the run. Things worth changing: {things}.")
 
@@ -166,8 +166,8 @@ def _untraced(facts: Facts) -> Iterator[Message]:
     if facts.is_tracer_unknown and facts.calls:
         yield Message(
             N_(
-                "What the tracer added is not known: times may be many times as long as without it, so no "
-                "seconds are promised."
+                "The overhead of the tracer is not known: times may be many times as long as without "
+                "it, so no savings in seconds are given."
             )
         )
     wall, alone = facts.wall_seconds, facts.alone_seconds

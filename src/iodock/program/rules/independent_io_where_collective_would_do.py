@@ -19,8 +19,8 @@ class Settings:
     """Thresholds of `independent-io-where-collective-would-do`."""
 
     least_share: float = 0.9
-    """Of a file's reads or writes by MPI-IO that each rank must make alone: a library above it writes some
-    few so, as its header, among collective ones."""
+    """Share of a file's reads or writes by MPI-IO that each rank must make alone: a library above it makes a
+    few such calls, for example for its header, among collective ones."""
     least_each: int = 16
     """Reads or writes of each process to a file that ranks share in pieces: some few are no pattern."""
 
@@ -146,12 +146,13 @@ RULE = Rule(
     name="independent-io-where-collective-would-do",
     title=N_("Independent I/O where collective calls would do"),
     looks_for=N_(
-        "Files of MPI-IO that are read or written by independent calls, and files that ranks share in pieces "
-        "that lie between each other's."
+        "Files of MPI-IO that are read or written by independent calls, and files that ranks share in "
+        "interleaved pieces."
     ),
     why=N_(
-        "In a collective call a few ranks gather the pieces of all, and ask the servers for large, ordered "
-        "ranges. Alone, each piece is a request of its own, and neighbours wait for the same locks."
+        "In a collective call a few ranks gather the pieces of all ranks, and request large, ordered "
+        "ranges from the servers. In independent calls each piece is a separate request, and neighbours "
+        "wait for the same locks."
     ),
     advice=advise(
         any=N_("Read and write shared files by collective calls of MPI-IO or of a library above it."),
@@ -162,7 +163,7 @@ RULE = Rule(
         ),
         hdf5=N_("Set H5FD_MPIO_COLLECTIVE by H5Pset_dxpl_mpio for each transfer."),
     ),
-    fine_when=N_("The ranks come at different times, or each moves large ranges in order."),
+    fine_when=N_("The ranks do I/O at different times, or each moves large ranges in order."),
     settings=Settings,
     find=find,
     needs=(Need.MPI_IO, Need.EVERY_RANK, Need.DURATIONS),

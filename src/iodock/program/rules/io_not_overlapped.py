@@ -17,12 +17,12 @@ class Settings:
     """Thresholds of `io-not-overlapped`."""
 
     least_turns: int = 10
-    """Turns of I/O and computing: a few are the steps of a program, no rhythm."""
+    """Turns of I/O and computing: a few are the steps of a program, not a rhythm."""
     least_turn_bytes: int = 250_000
-    """Moved in each turn on average: of less there are many, and each must be handed over to a thread."""
+    """Bytes moved in each turn on average: smaller turns are many, and each must be given to a thread."""
     least_share: float = 0.15
-    """Of the time of the turns that the I/O must take, and the computing, too: no more than that can go on
-    during the other."""
+    """Share of the time of the turns that the I/O must take, and also the computing: no more than that can
+    overlap."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -68,19 +68,21 @@ WHERE 2 * (t.read_bytes + t.written_bytes) > (SELECT sum(read_bytes + written_by
     OR p.upid IN (SELECT upid FROM processes GROUP BY upid HAVING count(*) = 1))"""
 _QUERY = """SELECT ts, dur, direction, bytes, file FROM call_ends WHERE bytes >= 65536 ORDER BY ts"""
 _MESSAGE = N_(
-    "{phases} times I/O ({io_ns} on average, in requests of {mean_bytes}) and computing ({compute_ns}) "
-    "took turns; {io_share} of that time was I/O."
+    "I/O ({io_ns} on average, in requests of {mean_bytes}) and computing ({compute_ns}) alternated "
+    "{phases} times; {io_share} of that time was I/O."
 )
 
 RULE = Rule(
     name="io-not-overlapped",
     title=N_("Computing waits for I/O, and I/O for computing"),
     looks_for=N_(
-        "Regular turns of computing and of large requests, of which both take a good part of the time."
+        "Computing and large requests that alternate regularly, where both take a good part of the time."
     ),
     why=N_("With two buffers, the next piece could be read, or the last one written, during the computing."),
     advice=advise(
-        any=N_("Use two buffers in turn: read or write the one in a thread while the other is computed on."),
+        any=N_(
+            "Use two buffers in turn: a thread reads or writes one while the program computes on the other."
+        ),
         c=N_("Use a thread, POSIX aio_write or io_uring; posix_fadvise(WILLNEED) starts reading ahead."),
         cpp=N_("Start std::async for the next block, and compute on the current one."),
         fortran=N_("Open with ASYNCHRONOUS='YES', and WAIT before the buffer is used again."),

@@ -16,8 +16,8 @@ class Settings:
     """Thresholds of `low-level-interface`."""
 
     least_share: float = 0.25
-    """Least share of the bytes read, or written, that go through streams: less is a job's settings and
-    logs."""
+    """Least share of the bytes read, or written, that go through streams: a smaller share is a job's settings
+    and logs."""
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -58,8 +58,8 @@ RULE = Rule(
     title=N_("Much data through the C library's streams"),
     looks_for=N_("Jobs that move much of their data by fread, fwrite, fprintf and the like."),
     why=N_(
-        "A stream cuts all requests into pieces of its buffer, mostly 4 KiB, copies each byte once more, and "
-        "knows nothing of other ranks, which MPI-IO could put together."
+        "A stream cuts all requests into pieces of its buffer, mostly 4 KiB, copies each byte once "
+        "more, and can't combine the requests of several ranks as MPI-IO can."
     ),
     advice=advise(
         any=N_("Move large data with read and write in pieces of 1 MiB or more; keep streams for texts."),

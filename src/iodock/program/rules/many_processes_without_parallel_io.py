@@ -51,8 +51,8 @@ RULE = Rule(
     title=N_("Many processes without parallel I/O"),
     looks_for=N_("Jobs whose ranks read and write most of their data with POSIX calls or streams."),
     why=N_(
-        "The file system sees each rank by itself. MPI-IO knows what all of them want, and can put requests "
-        "together, choose who talks to which server, and make one file of many."
+        "The file system sees each rank separately. MPI-IO knows the requests of all ranks, and can "
+        "combine them, choose which rank contacts which server, and write one file instead of many."
     ),
     advice=advise(
         any=N_(

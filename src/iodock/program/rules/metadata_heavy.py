@@ -19,11 +19,11 @@ class Settings:
     """Thresholds of `metadata-heavy`."""
 
     least_count: int = 1000
-    """Fewer metadata calls beyond the needed ones than this are not reported."""
+    """With fewer unnecessary metadata calls than this nothing is reported."""
     least_share: float = 0.5
     """Least share of the time in I/O calls that metadata calls on these files take."""
     free_calls: int = 4
-    """Metadata calls of one process on one file that any program needs: open, stat, close, unlink. None at a
+    """Metadata calls of one process on one file that any program needs: open, stat, close, unlink. None for a
     name that a file got and lost again by renames."""
 
 

@@ -21,13 +21,13 @@ class Settings:
     """Thresholds of `mmap-random`."""
 
     most_near: float = 0.3
-    """Share of a file's faults that may lie just behind the one before: with more it is read in order."""
+    """Share of a file's faults that may lie just behind the previous one: with more it is read in order."""
     least_returns: float = 4
-    """How often the steps back together must lead over the whole file: who touches it in rising order comes
-    back to its beginning now and then."""
+    """How often the backward steps together must span the whole file: a process that accesses it in rising
+    order returns to its beginning from time to time."""
     least_touched: float = 0.5
-    """Share of the files that must be touched for reading all of it to be advised: in order it comes faster,
-    but not many times as fast."""
+    """Share of the file that must be touched for reading all of it to be advised: in order it is faster, but
+    not many times as fast."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -102,12 +102,12 @@ _FEW_TOUCHED = advise(
         "program needs most of it; here it can take longer than the touches do."
     ),
     c=N_(
-        "Call madvise(MADV_WILLNEED) for the ranges that are touched next, or pread the records from several "
-        "threads; MADV_RANDOM keeps the kernel from reading what lies around each touch."
+        "Call madvise(MADV_WILLNEED) for the ranges that are touched next, or pread the records from "
+        "several threads; MADV_RANDOM keeps the kernel from reading the pages around each touch."
     ),
     cpp=N_(
-        "Call madvise(MADV_WILLNEED) for the ranges that are touched next, or pread the records from several "
-        "threads; MADV_RANDOM keeps the kernel from reading what lies around each touch."
+        "Call madvise(MADV_WILLNEED) for the ranges that are touched next, or pread the records from "
+        "several threads; MADV_RANDOM keeps the kernel from reading the pages around each touch."
     ),
     python=N_("Sort the indices before they are taken from numpy.memmap: array[np.sort(chosen)]."),
 )
@@ -119,7 +119,7 @@ RULE = Rule(
     name="mmap-random",
     title=N_("Random access through a memory map"),
     looks_for=N_(
-        "Files that are mapped into memory and touched to and fro, with a page fault for each touch."
+        "Files that are mapped into memory and accessed in random order, with a page fault for each access."
     ),
     why=N_(
         "Each page fault reads 4 KiB or a little more from the disk or server while the program waits, and "

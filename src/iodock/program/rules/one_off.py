@@ -15,11 +15,11 @@ _PROGRAMS = f"{SYSTEM_NAMES}|/(site|dist)-packages/|/node_modules/"
 LEAST_BEFORE = 0.7
 """Share of the time with a candidate's files that must concern files of programs and caches before the last
 write into a cache: a part of these files may be used in each run, too."""
-TITLE = N_("A cache is made, which happens once")
+TITLE = N_("A cache is created, which happens once")
 ADVICE = advise(
     any=N_(
-        "Nothing is to be changed where the cache stays: the next run finds it. Where it is lost between "
-        "runs (a container, a scratch home folder), make it once and keep it."
+        "Nothing needs to change if the cache is kept: the next run uses it. If it is lost between runs "
+        "(a container, a scratch home folder), create it once and keep it."
     )
 )
 

@@ -17,11 +17,11 @@ class Settings:
     """Thresholds of `open-close-loop`."""
 
     least_count: int = 200
-    """Fewer opens beyond the needed ones than this are not reported."""
+    """With fewer unnecessary opens than this nothing is reported."""
     least_opens: int = 20
-    """Opens of one file by one process: from this number on it should have stayed open."""
+    """Number of opens of one file by one process: from this number on it should have stayed open."""
     most_bytes: int = 262144
-    """Most bytes for each open, on average; with more, the open hardly counts."""
+    """Most bytes for each open, on average; with more, the open hardly matters."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -147,7 +147,8 @@ RULE = Rule(
         hdf5=N_("Keep the file open with H5Fflush, or SWMR for readers, in place of H5Fopen in each step."),
     ),
     fine_when=N_(
-        "It happens rarely (a checkpoint every some minutes), or the file must be free for others between."
+        "It happens rarely (a checkpoint every some minutes), or other programs must access the "
+        "file in between."
     ),
     settings=Settings,
     find=find,

@@ -16,7 +16,7 @@ class Settings:
     """Thresholds of `pipe-bound`."""
 
     most_bytes: int = 3072
-    """Largest mean size of the writes; tools that use a buffer write 4 KiB and more."""
+    """Largest mean size of the writes; tools with a buffer write 4 KiB and more."""
     least_share: float = 0.3
     """Of the run that something must wait for a pipe while nothing does other I/O, and of that time that
     handing the pieces over must take, for all of it to be the cost: who waits longer waits for a computation.
@@ -81,14 +81,17 @@ GROUP BY pid, file, direction
 ORDER BY time_ns DESC"""
 _MESSAGE = N_(
     "{processes} processes passed {count} pieces of {mean_bytes} on average through pipes; for "
-    "{waiting_share} of the run something waited for a pipe, and no file was touched."
+    "{waiting_share} of the run at least one process waited for a pipe, and no file was accessed."
 )
 _PASSED_ON = N_(
     "{processes} processes passed {count} pieces of {mean_bytes} on average through pipes and computed "
-    "hardly anything; for {waiting_share} of the run something waited for a pipe, and no file was touched."
+    "hardly anything; for {waiting_share} of the run at least one process waited for a pipe, and no "
+    "file was accessed."
 )
 _ADVICE_PASSED_ON = advise(
-    any=N_("Let the program that needs the data read the file itself, and leave out what only passes it on."),
+    any=N_(
+        "Let the program that needs the data read the file itself, and remove programs that only pass it on."
+    ),
     python=N_("Give Popen stdin=open(file) in place of writing the file's content into its pipe."),
     shell=N_("Write `command < file` in place of `cat file | command`; drop cat, dd and tee in between."),
 )
@@ -97,12 +100,12 @@ RULE = Rule(
     name="pipe-bound",
     title=N_("Waiting for pipes"),
     looks_for=N_(
-        "Runs in which waiting for pipes dominates, while small pieces pass through them, or much data that "
-        "nobody computes on."
+        "Runs in which waiting for pipes dominates, while small pieces pass through them, or much data "
+        "on which no process computes."
     ),
     why=N_(
-        "Each piece is copied twice, costs two calls and often two changes between processes, who wait for "
-        "each other."
+        "Each piece is copied twice, and costs two calls and often two switches between processes that "
+        "wait for each other."
     ),
     advice=advise(
         any=N_("Pass large pieces, many records at a time, or put both steps into one process."),

@@ -17,11 +17,11 @@ class Settings:
     """Thresholds of `polling-at-end`."""
 
     least_count: int = 1000
-    """Fewer reads of nothing than this are not reported: one a second does no harm."""
+    """With fewer empty reads than this nothing is reported: one a second does no harm."""
     least_share: float = 0.5
-    """Least share of a place's reads that find nothing."""
+    """Least share of a place's reads that return nothing."""
     free_per_open: int = 2
-    """Reads of nothing that belong to each open: one finds the end, and libraries ask once more."""
+    """Reads that return nothing for each open: one finds the end, and libraries often repeat it."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -78,19 +78,22 @@ _MESSAGE = N_("{count} of {reads} reads were at the end of a file and found noth
 RULE = Rule(
     name="polling-at-end",
     title=N_("Reads at the end of a file, again and again"),
-    looks_for=N_("Files that are mostly read where they end, to see whether they have grown."),
+    looks_for=N_("Files that are mostly read at their end, to see whether they have grown."),
     why=N_(
-        "Each such read is a system call for nothing and keeps a CPU busy; on a network or parallel file "
-        "system it may ask the server each time, which then has less time for others."
+        "Each such read is a system call without a result and keeps a CPU busy; on a network or "
+        "parallel file system it may send a request to the server each time, which then has less time "
+        "for others."
     ),
     advice=advise(
         any=N_(
             "Wait between the reads, a second or so; or let the writer hand its data over through a pipe or "
             "socket, where a read waits until there is something."
         ),
-        c=N_("On a local file system wait by inotify: a read of its descriptor returns when the file grows."),
+        c=N_(
+            "On a local file system wait with inotify: a read of its descriptor returns when the file grows."
+        ),
         python=N_("Call time.sleep(1) after a readline() that returned nothing."),
-        shell=N_("Use `tail -f`, which waits by inotify, in place of a loop around `read`."),
+        shell=N_("Use `tail -f`, which waits with inotify, instead of a loop around `read`."),
     ),
     fine_when=N_("The program must see each new line within less than a millisecond."),
     settings=Settings,

@@ -19,12 +19,13 @@ class Settings:
     """Thresholds of `process-storm`."""
 
     least_alike: int = 20
-    """Processes that run the same program for one loop, from which on it is a storm; and so many times longer
-    than they live on average it must go on, since workers that live side by side are none."""
+    """Number of processes that run the same program for one loop, from which on it is a storm; the storm must
+    also last this many times longer than they live on average, because workers that live in parallel are not
+    a storm."""
     least_start: float = 0.5
-    """Least share of their lives that their start takes: with less, each does work that takes longer."""
+    """Least share of their lifetimes that their start takes: with less, each does work that takes longer."""
     most_start_seconds: float = 0.1
-    """Longest start, unless the program is still loading files of its own."""
+    """Longest start of a program, unless it is still loading files of its own."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -112,10 +113,10 @@ RULE = Rule(
     name="process-storm",
     title=N_("A process for each record"),
     looks_for=N_(
-        "Many short processes alike, started by the same process: cat, awk or sed in a shell's loop."
+        "Many similar short processes, started by the same process: cat, awk or sed in a shell's loop."
     ),
     why=N_(
-        "To start a program the system opens its libraries and settings anew: dozens of calls and some "
+        "To start a program the system opens its libraries and settings again: dozens of calls and some "
         "milliseconds for work that takes microseconds."
     ),
     advice=advise(

@@ -19,13 +19,13 @@ class Settings:
     """Thresholds of `random-access`."""
 
     least_needed: float = 0.5
-    """Least share of a file that is asked for, for the advice to read all of it."""
+    """Least share of a file that is read, for the advice to read all of it."""
     least_ahead: float = 0.25
     """Least share of a place's accesses that jump ahead: with fewer it is read in order or backward."""
     least_returns: int = 16
-    """Least jumps back in each file: a few are to a table of contents."""
+    """Least backward jumps in each file: a few are accesses to a table of contents."""
     below_bytes: int = 262144
-    """Requests of this mean size and above are worth their jump."""
+    """Requests with a mean size of this and above are worth the jump to their offset."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -106,12 +106,12 @@ WHERE e.direction = {direction} AND e.bytes > 0 GROUP BY f.name, e.pattern ORDER
 
 _MESSAGES = {
     "read": N_(
-        "{count} reads of {mean_bytes} on average, of which {jump_share} begin elsewhere than the one before "
-        "ended; files: {files}"
+        "{count} reads of {mean_bytes} on average, of which {jump_share} do not begin where the "
+        "previous one ended; files: {files}"
     ),
     "write": N_(
-        "{count} writes of {mean_bytes} on average, of which {jump_share} begin elsewhere than the one "
-        "before ended; files: {files}"
+        "{count} writes of {mean_bytes} on average, of which {jump_share} do not begin where the "
+        "previous one ended; files: {files}"
     ),
 }
 _CHUNKS = N_(
@@ -120,26 +120,26 @@ _CHUNKS = N_(
 )
 _BUFFERED = advise(
     c=N_(
-        "If a few bytes of each read are used, as of a record, read these only: pread, or "
+        "If only a few bytes of each read are used, such as one record, read only these: pread, or "
         "setvbuf(file, NULL, _IONBF, 0) before the first fread."
     ),
     cpp=N_(
-        "If a few bytes of each read are used, as of a record, read these only: "
+        "If only a few bytes of each read are used, such as one record, read only these: "
         "stream.rdbuf()->pubsetbuf(nullptr, 0) before the stream opens its file."
     ),
     python=N_(
-        "If a few bytes of each read are used, as of a record, read these only: open(..., buffering=0) fills "
-        "no buffer after each seek."
+        "If only a few bytes of each read are used, such as one record, read only these: open(..., "
+        "buffering=0) fills no buffer after each seek."
     ),
 )
 _FEW_NEEDED = advise(
     any=N_(
-        "Sort the requests by offset and read neighbouring ones together. Reading all of the file does not "
-        "pay: most of it is not needed."
+        "Sort the requests by offset and read neighbouring ones together. It is not worth reading the "
+        "whole file, because most of it is not needed."
     ),
     c=N_(
-        "Announce the next records with posix_fadvise(POSIX_FADV_WILLNEED), or ask for them from several "
-        "threads, so that they are fetched side by side."
+        "Announce the next records with posix_fadvise(POSIX_FADV_WILLNEED), or request them from "
+        "several threads, so that they are fetched in parallel."
     ),
     cpp=N_("Keep what is looked up often in a std::unordered_map, and sort the rest by offset."),
     fortran=N_("Read direct-access records in rising order."),
@@ -181,10 +181,10 @@ def _counted_sql(settings: Settings) -> str:
 RULE = Rule(
     name="random-access",
     title=N_("Random access"),
-    looks_for=N_("Files that are read or written in small requests that jump to and fro."),
+    looks_for=N_("Files that are read or written in small requests at random offsets."),
     why=N_(
-        "Neither the read-ahead nor a disk or server can work ahead, so each request waits for itself; and "
-        "requests that lie apart can't be put together."
+        "Read-ahead does not help, and disks and servers can't work ahead, so each request has its own "
+        "wait; and distant requests can't be combined."
     ),
     advice=advise(
         any=N_(
@@ -192,12 +192,12 @@ RULE = Rule(
             "memory once, if most of it is needed and it fits."
         ),
         c=N_(
-            "Read the file once with large reads, and jump in memory in place of the file, if most of it is "
-            "needed and it fits."
+            "Read the file once with large reads and access it in memory, if most of it is needed and "
+            "it fits."
         ),
         cpp=N_(
-            "Read the file into a std::vector once, and jump in it in place of calling seekg, if most of it "
-            "is needed and it fits."
+            "Read the file into a std::vector once, and index it in place of calling seekg, if most of "
+            "it is needed and it fits."
         ),
         fortran=N_("Read direct-access records in rising order, or the whole array in one READ."),
         python=N_(

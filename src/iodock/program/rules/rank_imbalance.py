@@ -19,8 +19,8 @@ class Settings:
     """Thresholds of `rank-imbalance`."""
 
     least_ratio: float = 1.6
-    """Time in I/O of the busiest rank over the mean of all, and its bytes, or calls where nothing is moved:
-    who needs longer for as much is a slow rank (`straggler`)."""
+    """I/O time of the busiest rank divided by the mean of all ranks, and its bytes, or calls if nothing is
+    moved: a rank that needs longer for the same amount is a slow rank (`straggler`)."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -156,7 +156,7 @@ RULE = Rule(
         ),
         hdf5=N_("Use collective transfers (H5FD_MPIO_COLLECTIVE), so that all ranks share the work."),
     ),
-    fine_when=N_("The busiest rank's I/O overlaps with the others' computing, and nobody waits for it."),
+    fine_when=N_("The busiest rank's I/O overlaps with the others' computing, and no rank waits for it."),
     settings=Settings,
     find=find,
     counters=in_counters,

@@ -20,14 +20,15 @@ class Settings:
     least_factor: float = 1.9
     """How many times the bytes that it needs a process reads, at least."""
     least_factor_shared: float = 3.0
-    """The same for all processes together, which each read the bytes once; and so many must run one program,
-    as different tools each have their reason."""
+    """The same for all processes together, which each read the bytes once; this many processes must also run
+    one program, as different tools each have their reason."""
     least_scanned: float = 0.8
-    """Share of a database's reads that must begin where the one before ended: that is no look-up of pages,
-    but all of a table for each question."""
+    """Share of a database's reads that must begin where the previous one ended: such a database does not look
+    up pages, but reads a whole table for each query."""
     least_repeats: int = 16
-    """So many accesses begin where an access does, on average, of a file that is read at random or backward.
-    With fewer they only overlap because a library reads a whole buffer for each: the order is the fault."""
+    """Number of accesses that begin inside another one, on average, for a file that is read at random or
+    backward. With fewer they overlap only because a library reads a whole buffer for each: the order is the
+    problem."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -137,12 +138,12 @@ _QUERY = """SELECT f.name AS file, count(*) AS reads, sum(e.bytes) AS read_bytes
 FROM events e JOIN files f ON f.file_id = e.file_id WHERE e.direction = 1
 GROUP BY f.name ORDER BY again_by_any DESC"""
 _ONE = N_(
-    "{read_bytes} are read of files of which {needed_bytes} are needed: {factor} times as much; files: "
-    "{files}"
+    "{read_bytes} are read from files in which only {needed_bytes} are needed: {factor} times as much; "
+    "files: {files}"
 )
 _MANY = N_(
-    "Processes read the same bytes, each for itself: {read_bytes}, of which {needed_bytes} differ, {factor} "
-    "times as much; processes: {processes}, files: {files}"
+    "Each process reads the same bytes itself: {read_bytes}, of which {needed_bytes} are different, "
+    "{factor} times as much; processes: {processes}, files: {files}"
 )
 _ADVICE_MANY = advise(
     any=N_(
@@ -183,8 +184,8 @@ RULE = Rule(
     title=N_("The same bytes are read again"),
     looks_for=N_("Files of which far more bytes are read than they hold, by one process or by many."),
     why=N_(
-        "Reading again costs the calls and the copying each time, and trips to the disk or server whenever "
-        "the file does not stay in memory."
+        "Each repeated read costs a system call and a copy, and also an access to the disk or server if "
+        "the file is no longer in memory."
     ),
     advice=advise(
         any=N_(
@@ -193,8 +194,9 @@ RULE = Rule(
         ),
         c=N_("Read the header into a struct once; keep the file in a buffer or map it with mmap."),
         cpp=N_(
-            "Each seekg throws the stream's buffer away and reads 8 KiB anew, even when it goes nowhere: "
-            "copy the header once, leave out needless seekg and tellg, or read blocks into a std::vector."
+            "Each seekg discards the stream's buffer and reads 8 KiB again, even when it goes nowhere: "
+            "copy the header once, leave out needless seekg and tellg, or read blocks into a "
+            "std::vector."
         ),
         fortran=N_("Take REWIND and repeated OPEN out of the loop: read the arrays once and keep them."),
         python=N_("Move the reading out of the loop, or keep its result: functools.cache, a dict, an array."),
@@ -209,8 +211,8 @@ RULE = Rule(
         ),
     ),
     fine_when=N_(
-        "The data don't fit into memory and several passes over them are needed, or a small file is looked "
-        "at for changes."
+        "The data don't fit into memory and several passes over them are needed, or a small file is "
+        "checked for changes."
     ),
     settings=Settings,
     find=find,

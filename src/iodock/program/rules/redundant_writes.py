@@ -19,8 +19,8 @@ class Settings:
     least_factor: float = 1.9
     """How many times the bytes that a file holds in the end are written, at least."""
     least_repeats: int = 10
-    """So often, on average, each range must be written again where other writes lie in between: a header that
-    is brought up to date after each record."""
+    """Number of times, on average, that each range must be written again with other writes in between: for
+    example a header that is updated after each record."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -187,7 +187,9 @@ RULE = Rule(
         zarr=N_("Write by whole chunks: a part of a chunk makes zarr read and write all of it."),
         hdf5=N_("Call H5Fflush and attribute updates rarely; extend a data set by many rows at a time."),
     ),
-    fine_when=N_("A checkpoint replaces the one before it, at intervals that a lost run is worth."),
+    fine_when=N_(
+        "A checkpoint replaces the previous one, at intervals chosen by how much work a crash may cost."
+    ),
     settings=Settings,
     find=find,
     counters=in_counters,

@@ -8,18 +8,18 @@ from iodock.shared.language import N_
 from iodock.shared.message import Message
 
 MESSAGE = N_(
-    "{count} look-ups in vain along a search path of {folders} folders ({variable}), of which {never} never "
-    "had anything; processes: {processes}. Sought was {name}, for one."
+    "{count} failed look-ups along a search path of {folders} folders ({variable}), {never} of which "
+    "never had a match; processes: {processes}. Example: {name}."
 )
-_ANY = N_("Take folders that never had anything out of {variable}, and put those first that have most.")
+_ANY = N_("Remove folders that never had a match from {variable}, and put folders with most matches first.")
 _OF_VARIABLE = {
     "LD_LIBRARY_PATH": N_(
         "Link with -Wl,-rpath for the folders that are needed, or put links to all libraries into one folder "
         "and name that alone."
     ),
-    "PYTHONPATH": N_("Install the modules into one virtual environment, in place of a folder each."),
+    "PYTHONPATH": N_("Install the modules into one virtual environment, instead of one folder each."),
     "CLASSPATH": N_("Pack the classes into one jar, in place of many jars and folders."),
-    "PERL5LIB": N_("Install the modules into one folder, in place of one each."),
+    "PERL5LIB": N_("Install the modules into one folder, instead of one folder each."),
     "PATH": N_("Call programs by their full path in loops."),
 }
 _ADMINISTRATOR = N_(

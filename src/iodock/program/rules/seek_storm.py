@@ -17,13 +17,13 @@ class Settings:
     """Thresholds of `seek-storm`."""
 
     least_count: int = 1000
-    """Fewer seeks than this, in all such places together, are not reported."""
+    """With fewer seeks than this, in all such places together, nothing is reported."""
     least_per_transfer: float = 0.7
     """Least seeks for each read or write."""
     free_per_open: int = 3
-    """Seeks that belong to each open: libraries ask for position and size."""
+    """Seeks that are normal for each open: libraries query position and size."""
     least_needless: float = 0.1
-    """Least needless seeks for each read or write."""
+    """Least unnecessary seeks for each read or write."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -123,8 +123,8 @@ RULE = Rule(
         "or return to the same bytes."
     ),
     why=N_(
-        "Asking for the position is a system call too, and with stream libraries each seek throws the buffer "
-        "away, so that the next read fetches it again."
+        "Querying the position is a system call too, and with stream libraries each seek discards the "
+        "buffer, so that the next read fetches it again."
     ),
     advice=advise(
         any=N_(
@@ -132,8 +132,8 @@ RULE = Rule(
         ),
         c=N_("Leave out fseek and ftell between consecutive freads; use pread/pwrite, which need no seek."),
         cpp=N_(
-            "tellg and seekg call lseek each time: add up gcount() in place of tellg, and don't seek to "
-            "where the stream stands already."
+            "tellg and seekg call lseek each time: add up gcount() instead of calling tellg, and don't "
+            "seek to the current position."
         ),
         fortran=N_("Don't call INQUIRE(POS=) or give POS= for accesses that follow one another."),
         python=N_("Leave out f.tell() and f.seek() in the loop; add up len() of what was read."),

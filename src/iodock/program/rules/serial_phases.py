@@ -17,10 +17,10 @@ class Settings:
     """Thresholds of `serial-phases`."""
 
     least_workers: int = 3
-    """Ranks, or processes side by side: of two that take turns each waits half of the time at most."""
+    """Number of ranks, or parallel processes: if two take turns, each waits half of the time at most."""
     least_alone: float = 0.95
-    """Share of what all of them read or write in one kind of file that one must have: where others have parts
-    of their own, these are uneven (`rank-imbalance`)."""
+    """Share of what all of them read or write in one kind of file that one of them must have: if others have
+    parts of their own, the parts are uneven (`rank-imbalance`)."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -158,8 +158,8 @@ RULE = Rule(
         "nearly everything, or all files of some kind, while the others wait."
     ),
     why=N_(
-        "While one rank works, all others wait, and the job's nodes are paid for nothing; one process "
-        "reaches only a part of a parallel file system's rate."
+        "While one rank works, all others wait, and the job pays for idle nodes; one process reaches "
+        "only a part of a parallel file system's rate."
     ),
     advice=advise(
         any=N_("Let each rank read and write its own part, in the same file or by a few ranks for all."),
@@ -172,7 +172,7 @@ RULE = Rule(
         mpi_io=N_("Use MPI_File_read_all and MPI_File_write_all with one file view per rank."),
         hdf5=N_("Open with H5Pset_fapl_mpio, and let each rank write its hyperslab collectively."),
     ),
-    fine_when=N_("The amount is small, or the others compute meanwhile."),
+    fine_when=N_("The amount is small, or the others compute at the same time."),
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.EVERY_RANK),

@@ -20,11 +20,11 @@ class Settings:
     """Thresholds of `shared-file-contention`."""
 
     least_each: int = 20
-    """Writes of one process to the file: from this number on it counts as a writer."""
+    """Writes of one process to the file: from this number on it is a writer."""
     least_together: float = 1.2
-    """Least writers at the file at a time, on average while there are any: they overlap."""
+    """Least number of writers of the file at a time, on average while there are any: their writes overlap."""
     least_lock_times: float = 10.0
-    """How much longer than what a quarter of the calls take a lock must take, to have been waited for."""
+    """How much longer a lock must take than a quarter of the calls take, to count as waited for."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -125,11 +125,11 @@ _LOCKS_ADVICE = advise(
     hdf5=N_("Set HDF5_USE_FILE_LOCKING=FALSE where each process has its own file."),
 )
 _MESSAGE = N_(
-    "Up to {writers} processes at a time wrote the same file in pieces of {mean_bytes} between each other's: "
+    "Up to {writers} processes at a time wrote the same file in interleaved pieces of {mean_bytes}: "
     "{count} writes of {mean_ns} on average; files: {files}"
 )
 _MESSAGE_UNTIMED = N_(
-    "Up to {writers} processes at a time wrote the same file in pieces of {mean_bytes} between each other's: "
+    "Up to {writers} processes at a time wrote the same file in interleaved pieces of {mean_bytes}: "
     "{count} writes; files: {files}"
 )
 
@@ -172,12 +172,12 @@ RULE = Rule(
     name="shared-file-contention",
     title=N_("Many writers, small pieces, one file"),
     looks_for=N_(
-        "Files that several processes write at the same time, in small pieces that lie between each other's, "
-        "or whose locks they wait for."
+        "Files that several processes write at the same time, in small interleaved pieces, or whose "
+        "locks they wait for."
     ),
     why=N_(
-        "The file system lets one writer at a time into a block or stripe, and hands the lock round with "
-        "each piece: the more writers, the slower."
+        "The file system allows one writer at a time in a block or stripe, and passes the lock on for "
+        "each piece: more writers make it slower."
     ),
     advice=advise(
         any=N_(
@@ -191,8 +191,8 @@ RULE = Rule(
         python=N_("Let one process write what the others send through a queue; for logs use a QueueHandler."),
         shell=N_("Let each process write its own file, and join them with cat at the end."),
         mpi_io=N_(
-            "On a parallel file system write collectively (MPI_File_write_all) with a file view: aggregators "
-            "put the pieces together. On a local disk that costs more than it brings."
+            "On a parallel file system write collectively (MPI_File_write_all) with a file view: "
+            "aggregators combine the pieces. On a local disk that costs more than it saves."
         ),
         hdf5=N_("Use collective transfers (H5FD_MPIO_COLLECTIVE), and chunks that belong to one rank each."),
         administrator=N_("For such files set the stripe size to the size of one process's piece."),

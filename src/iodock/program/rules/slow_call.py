@@ -29,14 +29,13 @@ class Settings:
     """Thresholds of `slow-call`."""
 
     least_seconds: float = 0.1
-    """Shorter calls are no outliers."""
+    """Shorter calls are not outliers."""
     least_times: float = 100.0
-    """How many times the median of its like a call takes, at least."""
+    """How many times the median of similar calls a call takes, at least."""
     slow_bytes_per_s: float = 20_000_000.0
-    """A call that moved its bytes, or wrote out what was written before, this fast took the time it
-    needed."""
+    """A call that moved its bytes, or wrote out earlier data, at this rate took the time it needed."""
     most_share: float = 0.01
-    """Largest share of the calls of that name: with more they are no outliers, but all slow."""
+    """Largest share of the calls of that name: with more they are not outliers, but all are slow."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -173,13 +172,13 @@ WHERE ts <= {began + longest} AND end_ts >= {began} ORDER BY dur DESC"""
 
 _MESSAGES = {
     (True, False): N_(
-        "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. During "
-        "the longest, other threads began {others} calls."
+        "{call} of {name} took {longest_ns}, at {when} (usually {usual_ns}). Such calls: {count}. "
+        "During the longest, other threads began {others} calls."
     ),
     (True, True): N_(
-        "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. During "
-        "the longest, other threads began {others} calls; the load was {load}; something waited for I/O in "
-        "{io_share} of the time, and for a processor in {processor_share}."
+        "{call} of {name} took {longest_ns}, at {when} (usually {usual_ns}). Such calls: {count}. "
+        "During the longest, other threads began {others} calls; the load was {load}; tasks waited for "
+        "I/O in {io_share} of the time, and for a processor in {processor_share}."
     ),
     (False, False): N_(
         "{call} of {name} took {longest_ns}, at {when}; there is no other such call to compare with. "
@@ -187,7 +186,7 @@ _MESSAGES = {
     ),
     (False, True): N_(
         "{call} of {name} took {longest_ns}, at {when}; there is no other such call to compare with. "
-        "During it, other threads began {others} calls; the load was {load}; something waited for I/O in "
+        "During it, other threads began {others} calls; the load was {load}; tasks waited for I/O in "
         "{io_share} of the time, and for a processor in {processor_share}."
     ),
 }
@@ -197,14 +196,16 @@ RULE = Rule(
     name="slow-call",
     title=N_("Single calls that hung"),
     looks_for=N_(
-        "Calls that took more than a hundred times the median of their like, and a tenth of a second."
+        "Calls that took more than a hundred times the median of similar calls, and a tenth of a second."
     ),
     why=N_(
         "The program did nothing unusual: a server, a disk, the network or a lock made it wait. It will "
-        "come again unless the reason is found."
+        "happen again unless the cause is found."
     ),
     advice=advise(
-        any=N_("Look at what else ran at that time on this node; if it comes again, ask the administrator."),
+        any=N_(
+            "Look at what else ran at that time on this node; if it happens again, ask the administrator."
+        ),
         administrator=N_(
             "Compare this time with the servers' logs and load: failover, snapshot, full queue, backup."
         ),

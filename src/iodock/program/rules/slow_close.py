@@ -73,12 +73,13 @@ RULE = Rule(
     title=N_("Close waits for the data to be written"),
     looks_for=N_("Closes of written files that take most of the I/O time."),
     why=N_(
-        "On NFS, and some other network file systems, write only fills the client's memory and close sends "
-        "it to the server. The time belongs to the writes; the close is no problem of its own."
+        "On NFS, and some other network file systems, write only fills the client's memory and close "
+        "sends it to the server. The time belongs to the writes; the close is not a separate problem."
     ),
     advice=advise(
         any=N_(
-            "Leave it. To gain anything, write less, write to a local disk, or close in a thread of its own."
+            "No change is needed. To save time, write less, write to a local disk, or close in a "
+            "thread of its own."
         ),
     ),
     fine_when=N_("Always: it shows where the time of the writes is spent."),

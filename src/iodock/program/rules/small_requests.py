@@ -17,14 +17,14 @@ class Settings:
     """Thresholds of `small-requests`."""
 
     below_bytes: int = 4096
-    """Requests below this size are small on a local file system; counted in powers of two."""
+    """Requests below this size are small on a local file system; powers of two are counted."""
     below_bytes_remote: int = 65536
     """The same on a network or parallel file system."""
     least_share: float = 0.5
-    """Of a place's transfers that must be small and go on from the access before them: where more step back,
-    the order is the fault."""
+    """Share of a place's transfers that must be small and continue from the access before them: if more of
+    them step back, the order is the problem."""
     least_counted: int = 100
-    """Of counters, which do not say what each request waited for: fewer requests are no pattern."""
+    """Share for counters, which do not show how long each request waited: fewer requests are no pattern."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -130,8 +130,8 @@ RULE = Rule(
         pandas=N_("Collect the pieces in a list, and write pandas.concat(pieces).to_csv(...) once."),
         shell=N_("Let one command handle the whole file: awk, sort or sed in place of a loop over lines."),
         mpi_io=N_(
-            "On a parallel file system use collective calls (MPI_File_write_all): they put the ranks' small "
-            "pieces together. On a local disk they cost more than they bring."
+            "On a parallel file system use collective calls (MPI_File_write_all): they combine the "
+            "ranks' small pieces. On a local disk they cost more than they save."
         ),
         hdf5=N_(
             "Read and write whole hyperslabs (in h5py dataset[i:i + 1000]); choose chunks of 1 MiB or more."

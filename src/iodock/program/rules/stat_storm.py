@@ -17,13 +17,13 @@ class Settings:
     """Thresholds of `stat-storm`."""
 
     least_repeats: int = 3
-    """Stats of one file by one process: from this number on there are too many."""
+    """Number of stats of one file by one process: from this number on there are too many."""
     least_repeats_elsewhere: int = 20
-    """The same for folders, and for what belongs to the system or to a program."""
+    """The same for folders, and for files of the system or of a program."""
     least_ratio: float = 3.0
-    """Stats for each open of the file: a program that opens as often has another problem. Who follows a path
-    asks each folder on it, and does so to open what lies there: of folders and links, for each open of any
-    file."""
+    """Number of stats for each open of the file: a program with as many opens has another problem. Following
+    a path queries each folder on it, in order to open a file below it: for folders and links the number is
+    for each open of any file."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -101,27 +101,32 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 RULE = Rule(
     name="stat-storm",
-    title=N_("The same files asked for their state again and again"),
-    looks_for=N_("Files that one process stats many times, far more often than it opens them."),
+    title=N_("Attributes of the same files checked again and again"),
+    looks_for=N_(
+        "Files whose attributes one process checks many times (stat), far more often than it opens them."
+    ),
     why=N_(
-        "Each stat may be a trip to the metadata server, which serves everybody; on many file systems it "
-        "becomes slower the more processes ask."
+        "Each stat may be a trip to the metadata server, which serves all users; on many file systems "
+        "it becomes slower the more processes send them."
     ),
     advice=advise(
-        any=N_("Ask once and keep the answer; wait for a file with inotify, or with longer pauses."),
+        any=N_("Check once and keep the result; wait for a file with inotify, or with longer pauses."),
         c=N_("Keep the struct stat; use fstat on an open descriptor in place of stat on the name."),
         cpp=N_(
-            "Keep a std::filesystem::directory_entry, which remembers the state, in place of asking by name."
+            "Keep a std::filesystem::directory_entry, which caches the attributes, instead of "
+            "checking by name."
         ),
-        fortran=N_("INQUIRE once and keep the answer in a variable; don't ask before each OPEN."),
+        fortran=N_(
+            "Call INQUIRE once and keep the result in a variable, instead of repeating it before each OPEN."
+        ),
         python=N_(
-            "Use os.scandir, whose entries remember the state, in place of os.path.exists, isfile and "
-            "getsize on each name; open and catch FileNotFoundError in place of asking first."
+            "Use os.scandir, whose entries cache the attributes, instead of os.path.exists, isfile and "
+            "getsize on each name; open and catch FileNotFoundError instead of checking first."
         ),
         shell=N_("Don't test a file in each pass of a loop: let find select by age, size or kind in one go."),
-        mpi_io=N_("Let rank 0 ask, and send the answer to the others with MPI_Bcast."),
+        mpi_io=N_("Let rank 0 check, and send the result to the others with MPI_Bcast."),
     ),
-    fine_when=N_("Each file is asked once (ls -l, git status, make), or a change must be noticed at once."),
+    fine_when=N_("Each file is checked once (ls -l, git status, make), or a change must be noticed at once."),
     settings=Settings,
     find=find,
     counters=in_counters,

@@ -17,11 +17,11 @@ class Settings:
     """Thresholds of `stdout-unbuffered`."""
 
     below_bytes: int = 512
-    """Writes below this size are line by line."""
+    """Writes below this size count as line by line."""
     least_count: int = 1000
-    """Fewer such writes than this are not reported."""
+    """With fewer such writes than this nothing is reported."""
     least_share: float = 0.5
-    """Least share of a stream's writes that are so small."""
+    """Least share of a stream's writes that are this small."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -89,15 +89,15 @@ GROUP BY file, pid, fd ORDER BY writes DESC"""
 
 
 _MESSAGE = N_(
-    "{count} writes of {mean_bytes} on average to standard output or error, which lead into a file; files: "
-    "{files}"
+    "{count} writes of {mean_bytes} on average to standard output or error, which are redirected to a "
+    "file; files: {files}"
 )
 
 RULE = Rule(
     name="stdout-unbuffered",
     title=N_("Output is written line by line"),
     looks_for=N_(
-        "Standard output or error that leads into a file and is written in pieces of a line or less."
+        "Standard output or error that is redirected to a file and written in pieces of a line or less."
     ),
     why=N_("Each line costs a system call, where a buffer would write thousands of lines with one."),
     advice=advise(
@@ -116,7 +116,7 @@ RULE = Rule(
         ),
         shell=N_("Replace the loop of echo or printf by one awk or printf command that writes all lines."),
     ),
-    fine_when=N_("Somebody watches the output while it grows, or the lines must survive a crash."),
+    fine_when=N_("A user watches the output while it grows, or the lines must survive a crash."),
     settings=Settings,
     find=find,
     views=("programs", "uses", "plain_files"),

@@ -18,13 +18,13 @@ class Settings:
     """Thresholds of `straggler`."""
 
     least_ratio: float = 2.0
-    """Time of the slowest worker over the median of all; or how late the last one is, over how far the others
-    lie apart."""
+    """Time of the slowest worker divided by the median of all; or how late the last one is, compared with how
+    far the others lie apart."""
     most_difference: float = 0.3
-    """How far bytes may differ from the median for the work to be the same."""
+    """How far bytes may differ from the median for the work to be considered equal."""
     least_share: float = 0.1
-    """Of the run, that it must fall behind: a rank that lost a processor or a turn at the disk once falls
-    behind a little, and it is another one next time."""
+    """Share of the run by which the rank must fall behind: a rank that once lost a processor or a turn at the
+    disk falls behind a little, and next time it is another rank."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -144,7 +144,7 @@ RULE = Rule(
             "Look at that node and at the server that holds its files: full, degraded or overloaded."
         ),
     ),
-    fine_when=N_("That rank has other work by design, and no one waits for it."),
+    fine_when=N_("That rank has other work by design, and no other rank waits for it."),
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.TIMES, Need.EVERY_RANK, Need.RANKS_OWN),

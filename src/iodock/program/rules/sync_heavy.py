@@ -18,13 +18,13 @@ class Settings:
     """Thresholds of `sync-heavy`."""
 
     least_count: int = 20
-    """Fewer syncs than this are a program's checkpoints."""
+    """Fewer syncs than this are considered checkpoints of a program."""
     least_commits: int = 100
-    """Syncs of a database and its journal, from which on it may be rows of one batch that are committed one
-    by one."""
+    """Number of syncs of a database and its journal, from which on they may be rows of one batch that are
+    committed one by one."""
     least_commit_share: float = 0.2
-    """Of the run's wall time that a database's syncs must take: a batch that commits row by row does little
-    else, and a program that keeps its data safe does."""
+    """Share of the run's wall time that a database's syncs must take: a batch that commits row by row does
+    little else, while a program that only keeps its data safe spends less."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -81,7 +81,7 @@ ORDER BY time_ns DESC NULLS LAST, count DESC, p.name NULLS LAST"""
 _QUERY = """SELECT file, call, count(*) AS count, sum(dur) AS time_ns, max(dur) AS longest_ns FROM call_ends
 WHERE class = 'sync' GROUP BY file, call ORDER BY time_ns DESC"""
 _MESSAGE = N_("{count} syncs, with {mean_bytes} written between two of them on average; files: {files}")
-_MESSAGE_MAPPED = N_("{count} syncs of mapped memory or of everything")
+_MESSAGE_MAPPED = N_("{count} syncs of mapped memory or of all file systems")
 _COMMITS = N_(
     "{count} syncs of a database and its journal, with {mean_bytes} written between two of them on average: "
     "each change seems to be committed by itself; files: {files}"
@@ -117,7 +117,7 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 RULE = Rule(
     name="sync-heavy",
-    title=N_("Forced to the disk after each small piece"),
+    title=N_("Data forced to the disk after each small piece"),
     looks_for=N_("Many calls of fsync, fdatasync, msync or sync with little written between them."),
     why=N_(
         "A sync waits until the disk has the data, some milliseconds each time; a write alone only fills "

@@ -20,7 +20,7 @@ class Settings:
     """Thresholds of `synchronous-flags`."""
 
     least_count: int = 20
-    """Fewer writes than this, in all such files together, are not reported."""
+    """With fewer writes than this, in all such files together, nothing is reported."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

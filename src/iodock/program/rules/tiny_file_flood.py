@@ -18,11 +18,11 @@ class Settings:
     """Thresholds of `tiny-file-flood`."""
 
     least_files: int = 500
-    """Fewer small files than this are not reported."""
+    """With fewer small files than this nothing is reported."""
     most_bytes: int = 65536
     """Most bytes moved for each open of a file by one process, for the file to be small."""
     most_opens: int = 19
-    """Opens of a file by one process: more are an `open-close-loop`."""
+    """Opens of a file by one process: more opens are an `open-close-loop`."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -106,8 +106,8 @@ _FOLDER = r"regexp_extract(f.name, '^(.*)/', 1)"
 _QUERY = """SELECT folder, count(DISTINCT file) AS files, sum(bytes) AS bytes, sum(dur) AS time_ns
 FROM call_ends WHERE kind IN ('file', 'regular') GROUP BY folder ORDER BY files DESC"""
 _MESSAGE = N_(
-    "{files} small files, {mean_bytes} each on average, were opened {opens} times; calls that opened, asked "
-    "about, closed or removed them: {calls}."
+    "{files} small files, {mean_bytes} each on average, were opened {opens} times; calls that opened, "
+    "checked, closed or removed them: {calls}."
 )
 
 
@@ -157,7 +157,7 @@ RULE = Rule(
         mpi_io=N_("Write all ranks' pieces into one shared file with MPI_File_write_at_all."),
         hdf5=N_("One file with many datasets, or one dataset that can grow (H5Dset_extent)."),
     ),
-    fine_when=N_("The files are wanted one by one, and they are few at a time."),
+    fine_when=N_("The files are needed one by one, and they are few at a time."),
     settings=Settings,
     find=find,
     counters=in_counters,

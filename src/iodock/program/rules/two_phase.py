@@ -62,7 +62,7 @@ ORDER BY bytes DESC, f.name, c.call"""
 
 _QUERY = """SELECT k.call, p.rank, sum(e.bytes) AS bytes, sum(e.dur) AS time_ns FROM events e
 JOIN interface_calls k ON k.id = e.interface_call_id AND k.file_id = e.file_id
-JOIN processes p ON p.utid = k.utid WHERE k.is_collective AND e.bytes > 0
+JOIN processes p ON p.utid = k.utid WHERE k.interface = 'MPI-IO' AND k.is_collective AND e.bytes > 0
 GROUP BY k.call, p.rank ORDER BY bytes DESC"""
 _MESSAGE = N_(
     "Collective buffering is at work: in {call} {aggregators} of {ranks} ranks moved the bytes of all, "
@@ -90,4 +90,5 @@ RULE = Rule(
     needs=(Need.EVERY_RANK,),
     find=find,
     views=("collective_io",),
+    yields_to=("collective-overhead",),
 )

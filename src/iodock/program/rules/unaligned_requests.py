@@ -89,12 +89,12 @@ GROUP BY file, bytes ORDER BY time_ns DESC"""
 
 _MESSAGES = {
     "read": N_(
-        "{count} reads of {mean_bytes} on average begin within a page of 4 KiB and touch one more than "
-        "they must; files: {files}"
+        "{count} reads of {mean_bytes} on average begin inside a page of 4 KiB and touch one page more "
+        "than necessary; files: {files}"
     ),
     "write": N_(
-        "{count} writes of {mean_bytes} on average begin within a page of 4 KiB and touch one more than "
-        "they must; files: {files}"
+        "{count} writes of {mean_bytes} on average begin inside a page of 4 KiB and touch one page more "
+        "than necessary; files: {files}"
     ),
 }
 
@@ -140,12 +140,12 @@ RULE = Rule(
     name="unaligned-requests",
     title=N_("Unaligned requests"),
     looks_for=N_(
-        "Requests of a page or more that begin within a page of 4 KiB: jumps to and fro, and writes in any "
-        "order."
+        "Requests of a page or more that begin within a page of 4 KiB: random accesses, and writes in "
+        "any order."
     ),
     why=N_(
-        "A write of part of a page must first read that page, and on parallel file systems two clients then "
-        "fight for the same page or stripe."
+        "A write of part of a page must first read that page, and on parallel file systems two clients "
+        "then compete for the same page or stripe."
     ),
     advice=advise(
         any=N_(
@@ -158,8 +158,7 @@ RULE = Rule(
         hdf5=N_("Call H5Pset_alignment(access_list, 65536, 1 << 20) before the file is made."),
     ),
     fine_when=N_(
-        "The file is read piece after piece, or written anew in pieces of many pages: then the edges hardly "
-        "count."
+        "The file is read sequentially, or rewritten in pieces of many pages: then the edges hardly matter."
     ),
     settings=Settings,
     find=find,

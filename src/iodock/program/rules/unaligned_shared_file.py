@@ -23,10 +23,10 @@ class Settings:
     stripe holds whole pages, so pieces that meet in a page meet in any of them. A site that knows its stripe
     size writes it here; then pieces that fit pages, but no stripes, are found too."""
     least_turns: int = 20
-    """So many times such a piece must follow one of another process. Fewer come of parts of the file that
-    only touch each other."""
+    """Number of times that such a piece must follow one of another process. Fewer come from parts of the file
+    that only touch each other."""
     least_slower: float = 2.0
-    """Where the file is not known to lie on a file system that several nodes share: so many times longer,
+    """For a file that is not known to be on a file system that several nodes share: how many times longer,
     byte for byte, pieces must take that come to a block after another process's. Less may be chance."""
 
 
@@ -178,8 +178,7 @@ RULE = Rule(
             "stripes."
         ),
         administrator=N_(
-            "For such files choose a stripe size of which the processes' pieces are multiples (lfs setstripe "
-            "-S)."
+            "For such files choose a stripe size that divides the processes' pieces (lfs setstripe -S)."
         ),
     ),
     fine_when=N_(

@@ -17,9 +17,11 @@ class Settings:
     """Thresholds of `uneven-servers`."""
 
     least_bytes: int = 1 << 22
-    """Least bytes moved to or from files whose layout is known: less fits into a few stripes of 1 MiB."""
+    """Least bytes moved to or from files whose layout is known: less than this fits into a few stripes of 1
+    MiB."""
     most_share: float = 0.5
-    """Of the targets that could be at work, so many are, counted as if each that is had the same traffic."""
+    """Share of the targets in use among those that could be, counted as if each target in use had the same
+    traffic."""
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -86,7 +88,7 @@ RULE = Rule(
         hdf5=N_("Pass the hints striping_factor and striping_unit to H5Pset_fapl_mpio."),
         administrator=N_("Give folders for large shared files a progressive layout (lfs setstripe -E)."),
     ),
-    fine_when=N_("The servers are idle else, and one is as fast as the processes need."),
+    fine_when=N_("The servers are otherwise idle, and one is as fast as the processes need."),
     settings=Settings,
     find=not_of_calls,
     needs=(Need.COUNTERS, Need.LAYOUT),

@@ -18,13 +18,13 @@ class Settings:
     """Thresholds of `unused-output`."""
 
     least_bytes: int = 1048576
-    """Least bytes written in vain, in all files together."""
+    """Least bytes that are written and never used, in all files together."""
     least_small_bytes: int = 262144
-    """The same where making and deleting the files costs more than writing them."""
+    """The same if making and deleting the files costs more than writing them."""
     least_small_each: int = 512
-    """Least bytes in each file then, on average: a lock or a mark holds less."""
+    """Least bytes in each file then, on average: a lock or a marker file holds less."""
     least_small_share: float = 0.05
-    """Least share of the run's wall time that they take then."""
+    """Least share of the run's wall time that they take in that case."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -124,15 +124,15 @@ _QUERY = """SELECT file, sum(bytes) FILTER (WHERE direction = 'write') AS writte
 FROM call_ends WHERE errno IS NULL GROUP BY file
 HAVING written_bytes > 0 AND deleted > 0 AND coalesce(read_bytes, 0) = 0 ORDER BY written_bytes DESC"""
 _MESSAGE = N_(
-    "{written_bytes} were written into files that nobody read and that were deleted or emptied in the end; "
-    "files: {files}"
+    "{written_bytes} were written into files that no process read and that were deleted or emptied in "
+    "the end; files: {files}"
 )
 
 RULE = Rule(
     name="unused-output",
-    title=N_("Output that nobody uses"),
+    title=N_("Output that is never used"),
     looks_for=N_("Files that are written, never read, and deleted or emptied within the same run."),
-    why=N_("All the time for them is lost, and their bytes take room in memory and on the link from others."),
+    why=N_("All the time for them is lost, and their bytes take memory and bandwidth from other programs."),
     advice=advise(
         any=N_("Switch this output off: look for an option such as checkpoint, debug or keep-temporary."),
         python=N_("Don't write the temporary file, or use io.BytesIO where a library insists on a file."),

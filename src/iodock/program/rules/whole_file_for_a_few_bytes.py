@@ -18,9 +18,11 @@ class Settings:
     """Thresholds of `whole-file-for-a-few-bytes`."""
 
     least_times: int = 10
-    """So many commands must read a file, or so many files one process in turn: some few are needed whole."""
+    """Number of commands that must read a file, or number of files that one process reads in turn: a few of
+    them may be needed whole."""
     most_output: float = 0.01
-    """What the readers may write, as a share of what they read: with more, they pass on what they read."""
+    """Bytes that the readers may write, as a share of those they read: with more, they pass on what they
+    read."""
     most_look: float = 0.25
     """Computing that is hardly looking, from one file to the next, as a share of the time to copy its bytes
     once in memory, or to read it where that is faster: even a sum over all of them takes longer."""
@@ -166,13 +168,16 @@ RULE = Rule(
     name="whole-file-for-a-few-bytes",
     title=N_("A whole file is read for a few bytes"),
     looks_for=N_(
-        "Files that short commands read from beginning to end again and again, each of them anew, while less "
-        "than a hundredth of it is written; and many files that a process reads whole with hardly any "
+        "Files that short commands read from beginning to end again and again, while less than a "
+        "hundredth of it is written; and many files that a process reads whole with hardly any "
         "computing in between."
     ),
-    why=N_("The time grows with the records times the size of the file, where one pass over it would do."),
+    why=N_(
+        "The time grows with the number of records times the size of the file, although one pass would "
+        "be enough."
+    ),
     advice=advise(
-        any=N_("Go through the file once and answer all questions on the way, or build an index first."),
+        any=N_("Read the file once and answer all queries on the way, or build an index first."),
         c=N_("Read the table once into a hash table or sorted array (bsearch), and look up there."),
         python=N_("Read the file once into a dict, and look up in it within the loop."),
         shell=N_(

@@ -21,15 +21,15 @@ class Settings:
     """Thresholds of `write-in-compute-loop`."""
 
     most_bytes: int = 2048
-    """A write's size on average: a buffer that is full when it is written holds 4 KiB or more."""
+    """Mean size of a write: a buffer that is full when it is written holds 4 KiB or more."""
     least_spread: float = 0.7
     """Share of the moments from the first write to the last in which the process must have written. On a busy
-    machine it pauses now and then: a moment is 1/30 of the run."""
+    machine it sometimes pauses: a moment is 1/30 of the run."""
     least_compute: float = 0.7
-    """Computing as a share of computing and I/O of the process, while it writes so. Of less, the calls are
-    the fault."""
+    """Time spent computing as a share of computing and I/O of the process, in that period. With less, the
+    calls are the problem."""
     least_named_compute: float = 0.15
-    """The same for a file whose name says that it holds a program's log or trace."""
+    """The same for a file whose name suggests a program's log or trace."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -95,13 +95,13 @@ _QUERY = """SELECT file, pid, count(*) AS writes, avg(bytes) AS mean_bytes, sum(
 FROM call_ends WHERE direction = 'write' AND kind IN ('file', 'regular') GROUP BY file, pid
 ORDER BY writes DESC"""
 _MESSAGE = N_(
-    "{count} writes of {mean_bytes} on average went on all through the computation, one after each "
-    "{pause_ns} of computing; files: {files}"
+    "{count} writes of {mean_bytes} on average throughout the computation, one after each {pause_ns} of "
+    "computing; files: {files}"
 )
 
 RULE = Rule(
     name="write-in-compute-loop",
-    title=N_("Small writes all through the computation"),
+    title=N_("Small writes throughout the computation"),
     looks_for=N_("Processes that mainly compute, and write a little again and again from beginning to end."),
     why=N_(
         "It is often debug output that was left in. Each write stops the computation, and on a busy "

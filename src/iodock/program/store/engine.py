@@ -279,7 +279,7 @@ class Engine:
             return parts > 0
         except _native.NativeError as error:
             if folding.stopped:
-                raise QueryError("stopped", "ask again") from error
+                raise QueryError("stopped", "repeat the request") from error
             return False
         finally:
             self._running.remove(folding)
@@ -326,7 +326,9 @@ class Engine:
             if not statements:
                 raise RequestError("the query is empty", "for example: SELECT count(*) FROM calls_seen")
             if statements > 1:
-                raise RequestError("there are several statements", "ask one at a time, without a ; between")
+                raise RequestError(
+                    "there are several statements", "give one query at a time, without a ; between"
+                )
             if not self._is_unsafe:
                 guard.check(self._connection, sql)
             self._check_named(sql)
@@ -358,9 +360,7 @@ class Engine:
     def _query_error(self, error: Exception, asked: bool = False) -> QueryError:
         """ASKED: a user wrote the query, so the query itself may be wrong."""
         if isinstance(error, bare.OutOfMemoryException):
-            return QueryError(
-                f"the query needs more memory than {MEMORY_LIMIT}", "ask for fewer rows or keys"
-            )
+            return QueryError(f"the query needs more memory than {MEMORY_LIMIT}", "query fewer rows or keys")
         if asked and (refused := guard.refusal(error, self._named(error))):
             return refused
         if self._stored is not None and not isinstance(error, _WRONG_QUERY + _WRONG_VALUE * asked):

@@ -19,17 +19,17 @@ from iodock.shared.language import N_
 
 CLOCKS = ("epoch", "day", "relative", "none")
 _LIGHT_COUNTERS = N_(
-    "these are counters by process and file, and no calls (record --light): times are those of all processes "
-    "and threads together, and what is not counted is empty"
+    "this store has counters by process and file, not calls (record --light): times are sums over all "
+    "processes and threads, and values that are not counted are empty"
 )
 _COUNTERS = N_(
-    "these are counters of Darshan, and no calls: the same bytes stand in each interface that they pass, "
-    "times are those of all ranks together, and what is not counted is empty"
+    "this store has counters of Darshan, not calls: the same bytes are counted in each interface that "
+    "they pass, times are sums over all ranks, and values that are not counted are empty"
 )
-_NO_LIGHT_COUNTERS = N_("no call on a file was counted; that is not to say that there was none")
+_NO_LIGHT_COUNTERS = N_("no call on a file was counted; there may have been calls that were not counted")
 _NO_COUNTERS = N_(
-    "the log holds no counters of any file: Darshan has counted none, or they could not be read; that is not "
-    "to say that the job made no I/O"
+    "the log holds no counters of any file: Darshan has counted none, or they could not be read; the "
+    "job may have done I/O all the same"
 )
 
 

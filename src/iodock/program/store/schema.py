@@ -48,9 +48,9 @@ EVENTS = StoreTable(
     result BIGINT returned value, null for no result
     utid UINTEGER which task: processes.utid
     file_id UINTEGER which file: files.file_id, null for no file
-    other_file_id UINTEGER of a two-ended call: the file of its other end
+    other_file_id UINTEGER of a call with two ends: the file of its other end
     side UTINYINT 0 only, 1 in, 2 out, 3 old, 4 new
-    requested_bytes BIGINT bytes asked for
+    requested_bytes BIGINT bytes requested
     offset_bytes BIGINT place in the file
     bytes BIGINT bytes transferred at this end, null if the call transfers none
     direction UTINYINT 0 none, 1 read, 2 write
@@ -81,7 +81,7 @@ FILES = StoreTable(
     folder VARCHAR the name up to its last slash
     ending VARCHAR what follows the last dot, empty if nothing does
     pattern VARCHAR the name with its varying part starred
-    mount_point VARCHAR where its file system is mounted
+    mount_point VARCHAR mount point of its file system
     fs_type VARCHAR type of its file system
     size_bytes BIGINT last size seen
     host VARCHAR host that it is on, null unless there are several
@@ -102,7 +102,7 @@ PROCESSES = StoreTable(
     parent_utid UINTEGER the task that made it, null for roots
     parent_pid INTEGER id of the task that made it, as the source shows it
     how VARCHAR root, fork, vfork, thread or attached
-    start_ts BIGINT first sign of life, ns
+    start_ts BIGINT first trace of it, ns
     end_ts BIGINT end, ns
     exit_code INTEGER exit status
     exit_signal VARCHAR signal that ended it
@@ -119,7 +119,7 @@ COMMANDS = StoreTable(
     "one row per successful exec",
     _columns("""
     utid UINTEGER which task
-    ts BIGINT when, ns
+    ts BIGINT time, ns
     path VARCHAR the program
     argv VARCHAR[] its arguments
     """),
@@ -130,9 +130,9 @@ EXECUTABLES = StoreTable(
     "what the programs' files tell, where recorded live",
     _columns("""
     path VARCHAR the program: commands.path
-    real_path VARCHAR the same without symbolic links
+    real_path VARCHAR the same path without symbolic links
     kind VARCHAR elf, script or other
-    interpreter VARCHAR of a script: what follows #! in its first line
+    interpreter VARCHAR of a script: the text after #! in its first line
     languages VARCHAR[] that an ELF file is written in, empty if it does not tell
     libraries VARCHAR[] that an ELF file itself needs, not those that its libraries need
     """),
@@ -160,22 +160,22 @@ ERRNOS = StoreTable(
 INTERFACE_CALLS = StoreTable(
     "interface_calls",
     "interface_calls.parquet",
-    "calls of interfaces above the system's (MPI-IO, HDF5, NetCDF), as they ended; where recorded by rewrite",
+    "calls of MPI-IO, HDF5, PnetCDF and NetCDF, as they ended; where recorded by rewrite",
     _columns("""
     id UINTEGER number of the call in this store
-    parent_id UINTEGER call of a layer above in which it was made: interface_calls.id, null for none
+    parent_id UINTEGER call of a higher layer in which it was made: interface_calls.id, null for none
     utid UINTEGER which task: processes.utid
-    interface VARCHAR MPI-IO, HDF5 or NetCDF
+    interface VARCHAR MPI-IO, HDF5, PnetCDF or NetCDF
     call VARCHAR the call, as C names it
-    is_collective BOOLEAN whether all ranks that opened the file make it together
+    is_collective BOOLEAN whether all ranks that opened the file call it together
     direction UTINYINT 0 none, 1 read, 2 write
     file_id UINTEGER which file: files.file_id, null if not known
     handle_id UINTEGER which open, of a file or of something in it, such as a data set
     ts BIGINT start, ns
     end_ts BIGINT end, null if it never returned
     dur BIGINT elapsed ns inside the call
-    result BIGINT what it returned: 0 is success
-    requested_bytes BIGINT bytes that the program asked for
+    result BIGINT returned value: 0 is success
+    requested_bytes BIGINT bytes that the program requested
     offset_bytes BIGINT place in the file, null where the call or the view of the file does not tell
     """),
 )
@@ -186,16 +186,16 @@ HINTS = StoreTable(
     _columns("""
     interface_call_id UINTEGER call that opened the file: interface_calls.id
     key VARCHAR name of the hint
-    asked VARCHAR what the program asked for, null for nothing
-    taken VARCHAR what the implementation says that it took, null for nothing
+    asked VARCHAR value that the program requested, null for nothing
+    taken VARCHAR value that the implementation reports that it used, null for nothing
     """),
 )
 DATASETS = StoreTable(
     "datasets",
     "datasets.parquet",
-    "data sets that HDF5 opened, and variables of NetCDF, a row for each open; where recorded by rewrite",
+    "data sets of HDF5 and variables of NetCDF and PnetCDF, one row per open; where recorded by rewrite",
     _columns("""
-    interface_call_id UINTEGER call that opened it, of NetCDF the first on the variable: interface_calls.id
+    interface_call_id UINTEGER call that opened it, of a variable the first on it: interface_calls.id
     handle_id UINTEGER which open: interface_calls.handle_id of the calls on it
     file_id UINTEGER which file: files.file_id, null if not known
     name VARCHAR path in the file
@@ -213,8 +213,8 @@ CALL_TOTALS = StoreTable(
     "counts by call, of a source that shows no calls (strace -c); then there are no events",
     _columns("""
     call_id USMALLINT which call: calls.id
-    calls BIGINT how often it returned
-    errors BIGINT how often it failed
+    calls BIGINT number of times that it returned
+    errors BIGINT number of times that it failed
     time_ns BIGINT ns inside the calls
     min_time_ns BIGINT ns inside the shortest call
     max_time_ns BIGINT ns inside the longest call
@@ -248,13 +248,13 @@ STACKS = StoreTable(
 SYMBOLS = StoreTable(
     "symbols",
     "symbols.parquet",
-    "what is known of sites: functions, and lines of source files",
+    "information about sites: functions, and lines of source files",
     _columns("""
     site_id UINTEGER which site
     level USMALLINT 0 for the innermost function; others are those that it was inlined into
     function VARCHAR name of the function
     file VARCHAR its source file
-    line UINTEGER the line there
+    line UINTEGER line number
     """),
 )
 MOUNTS = StoreTable(
@@ -262,11 +262,11 @@ MOUNTS = StoreTable(
     "mounts.parquet",
     "file systems, where recorded live",
     _columns("""
-    mount_point VARCHAR where it is mounted
+    mount_point VARCHAR mount point
     fs_type VARCHAR its type
     source VARCHAR its device or server
     options VARCHAR mount options
-    host VARCHAR on which host
+    host VARCHAR host name
     """),
 )
 SAMPLES = StoreTable(
@@ -274,8 +274,8 @@ SAMPLES = StoreTable(
     "samples/*.parquet",
     "the machine's own state, once a second, where recorded live",
     _columns("""
-    ts BIGINT when, ns
-    host VARCHAR on which host
+    ts BIGINT time, ns
+    host VARCHAR host name
     source VARCHAR diskstats, mountstats, llite, pressure, loadavg or process_io
     target VARCHAR device, mount, pid, ...
     metric VARCHAR what is measured
@@ -288,10 +288,10 @@ FAULTS = StoreTable(
     "faults/*.parquet",
     "page faults in mapped files, in order; where recorded live",
     _columns("""
-    ts BIGINT when, ns
+    ts BIGINT time, ns
     utid UINTEGER which task: processes.utid
     file_id UINTEGER which file: files.file_id
-    offset_bytes BIGINT of the page in the file
+    offset_bytes BIGINT position of the page in the file
     is_major BOOLEAN whether it waited for the page; null: the page was there when watching began
     """),
 )
@@ -300,11 +300,11 @@ PAGES = StoreTable(
     "pages/*.parquet",
     "runs of pages that came into the page cache; where recorded by bpf",
     _columns("""
-    ts BIGINT when the first page came, ns
-    end_ts BIGINT when the last one came
+    ts BIGINT time at which the first page was loaded, ns
+    end_ts BIGINT time at which the last page was loaded
     utid UINTEGER which task brought them in: processes.utid
-    file_id UINTEGER of which file: files.file_id
-    offset_bytes BIGINT where in the file they begin
+    file_id UINTEGER file: files.file_id
+    offset_bytes BIGINT offset in the file at which they begin
     bytes BIGINT their length: whole pages, also behind the file's end
     is_written BOOLEAN whether a write made them; false: they were brought in to be read; null: not known
     """),
@@ -316,9 +316,9 @@ PROFILES = StoreTable(
     _columns("""
     profile_id UINTEGER number of the profile in this store
     job VARCHAR id of the job
-    host VARCHAR where it ran, where the source tells
+    host VARCHAR host that it ran on, if the source shows it
     rank INTEGER MPI rank, null for all ranks together
-    ranks INTEGER of how many ranks it is the sum
+    ranks INTEGER number of ranks that it is the sum of
     upid UINTEGER which process: processes.upid, null for Darshan's
     file_id UINTEGER which file, data set or variable: files.file_id
     pattern VARCHAR the pattern of several files that were counted together
@@ -330,22 +330,22 @@ PROFILES = StoreTable(
     writes BIGINT calls that write
     seeks BIGINT calls that only move the position
     stats BIGINT calls that ask for its attributes
-    syncs BIGINT calls that bring it to the disk or server, and flushes
+    syncs BIGINT calls that write it to the disk or server, and flushes
     read_bytes BIGINT bytes that were read
     written_bytes BIGINT bytes that were written
     read_time_ns BIGINT ns in reads, of all ranks together
     write_time_ns BIGINT ns in writes, of all ranks together
     meta_time_ns BIGINT ns in opens, closes, seeks, stats and the like, of all ranks together
-    first_ts BIGINT begin of the first operation that is known, ns
-    last_ts BIGINT end of the last operation that is known, ns
-    fastest_rank INTEGER of all ranks together: the one that took least time
+    first_ts BIGINT start of the first known operation, ns
+    last_ts BIGINT end of the last known operation, ns
+    fastest_rank INTEGER for all ranks together: the rank that took least time
     fastest_bytes BIGINT bytes of that rank
     fastest_time_ns BIGINT ns of that rank
-    slowest_rank INTEGER of all ranks together: the one that took most time
+    slowest_rank INTEGER for all ranks together: the rank that took most time
     slowest_bytes BIGINT bytes of that rank
     slowest_time_ns BIGINT ns of that rank
-    variance_bytes DOUBLE of all ranks together: variance of their bytes
-    variance_time_s2 DOUBLE of all ranks together: variance of their seconds
+    variance_bytes DOUBLE for all ranks together: variance of their bytes
+    variance_time_s2 DOUBLE for all ranks together: variance of their seconds
     estimated VARCHAR[] columns whose values are not exact
     """),
 )
@@ -365,20 +365,20 @@ PROFILE_FIELDS = StoreTable(
     "profile_fields.parquet",
     "counters that the source has for an interface, also those that are columns or bins",
     _columns("""
-    interface VARCHAR as in profiles
+    interface VARCHAR like profiles
     counter VARCHAR the source's name of it
     """),
 )
 HISTOGRAMS = StoreTable(
     "histograms",
     "histograms.parquet",
-    "how often a size or stride was met; bins without any have no row",
+    "how often a size or stride occurred; bins without any have no row",
     _columns("""
     profile_id UINTEGER which profile
     quantity VARCHAR read-size, write-size; common-read-or-write-size and common-stride are the most frequent
     low BIGINT least number of the bin, bytes
     high BIGINT greatest number of the bin, null where it has no end
-    count BIGINT how often
+    count BIGINT number of times
     bytes BIGINT bytes in all, null where not known
     """),
 )
@@ -388,12 +388,12 @@ LAYOUTS = StoreTable(
     "how files lie on the servers of a parallel file system (Lustre)",
     _columns("""
     file_id UINTEGER which file
-    rank INTEGER which rank saw it so, null for all
+    rank INTEGER rank that saw it so, null for all
     component INTEGER number of the piece
     stripe_bytes BIGINT length of a stripe
     stripe_count BIGINT over how many targets
-    start_bytes BIGINT where the piece begins
-    end_bytes BIGINT where it ends, null where not known or at the file's end
+    start_bytes BIGINT offset at which the piece begins
+    end_bytes BIGINT offset at which it ends, null where not known or at the file's end
     pool VARCHAR pool of targets
     targets VARCHAR[] numbers of the targets (OST), in order
     file_system_targets BIGINT targets that the file system has
@@ -407,9 +407,9 @@ PROFILE_ACCESSES = StoreTable(
     file_id UINTEGER which file
     interface VARCHAR posix or mpi-io: the same bytes may stand in both
     rank INTEGER MPI rank
-    host VARCHAR where it ran
+    host VARCHAR host that it ran on
     thread BIGINT number of the thread, where known
-    is_write BOOLEAN whether it wrote
+    is_write BOOLEAN whether it wrote data
     offset_bytes BIGINT place in the file
     bytes BIGINT transferred
     ts BIGINT start, ns since the epoch
@@ -419,12 +419,12 @@ PROFILE_ACCESSES = StoreTable(
 HEATMAPS = StoreTable(
     "heatmaps",
     "heatmaps.parquet",
-    "bytes of a process in each interval in which it moved any, beside profiles",
+    "bytes of a process in each interval in which it moved any, in addition to profiles",
     _columns("""
     interface VARCHAR posix, stdio, mpi-io, dfs or daos
     rank INTEGER MPI rank
     ts BIGINT where the interval begins, ns since the epoch
-    end_ts BIGINT where it ends
+    end_ts BIGINT offset at which it ends
     read_bytes BIGINT bytes that were read
     written_bytes BIGINT bytes that were written
     """),
@@ -448,7 +448,7 @@ STORED_DURATIONS = StoreTable(
     direction UTINYINT 0 none, 1 read, 2 write
     duration_bin TINYINT n: 2^(n-1) < duration + 1 <= 2^n ns
     count BIGINT calls
-    time_ns BIGINT inside them
+    time_ns BIGINT time inside them
     """),
 )
 STORED_OPENINGS = StoreTable(

@@ -91,8 +91,8 @@ class Store:
             raise RequestError(
                 f"{self.name}: holds counters by file, and no calls. This command needs calls, so it says "
                 "nothing of the run's I/O",
-                "counters answer iodock show summary, files, sizes, processes, overview and profiles, and "
-                f"iodock report; for more {self.manifest.how_to_see_calls}",
+                "counters answer iodock show summary, files, sizes, processes, overview and profiles, "
+                f"and iodock report; for other analyses {self.manifest.how_to_see_calls}",
             )
 
     def need_profiles(self) -> None:

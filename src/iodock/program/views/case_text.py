@@ -61,7 +61,10 @@ def effect_text(effect: Effect, text: Language) -> str:
         "high": seconds(effect.high_seconds),
     }
     if not effect.gone and effect.remaining:
-        said = N_("{before} before, {after} after. What the diagnosis named before is still there after.")
+        said = N_(
+            "{before} before, {after} after. The findings of the diagnosis before the change are still "
+            "there after it."
+        )
         return text.gettext(said, **values)
     if not effect.gone:
         said = N_(

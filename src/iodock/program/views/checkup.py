@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from iodock.shared.settings import Settings
 
 _IN_DIGEST = N_(
-    "How much the job moved, and how the file servers were meanwhile: in the digest at the end of the job's "
-    "output."
+    "How much data the job moved, and how the file servers were during the run: in the digest at the "
+    "end of the job's output."
 )
 NOTHING = "-"
 """Placeholder for a value that is not known or does not apply."""

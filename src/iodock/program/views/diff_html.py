@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import metadata, resources
 
 from iodock.program.comparison.data import Comparison, FindingChange, RunLabel
-from iodock.program.views.diff_tables import Line, calls_table, files_table, table, totals_tables
+from iodock.program.views.diff_tables import Line, calls_table, files_table, lines_table, table, totals_tables
 from iodock.program.views.diff_words import (
     STATES,
     finding_cost,
@@ -30,8 +30,8 @@ SECTIONS = {
     "sizes": N_("Sizes"),
 }
 _FILES_LEAD = N_(
-    "Every file is credited and blamed by itself: one that got faster may hide one that got slower. Below a "
-    "file stand the calls that made the difference."
+    "Each file is judged separately, because one that got faster may hide one that got slower. Below a "
+    "file are the calls that made the difference."
 )
 _CALLS_LEAD = N_("Waiting on pipes and sockets is not counted here.")
 _SIZES_LEAD = N_("How many reads and writes of each size. The bars are logarithmic.")
@@ -73,7 +73,9 @@ def _sections(comparison: Comparison, text: Language) -> tuple[Markup, ...]:
         _section("findings", text, _findings(comparison.findings, text)),
         _section("run", text, *totals_tables(comparison, text)),
         _section("files", text, *_files(comparison, text), lead=_FILES_LEAD),
-        _section("calls", text, calls_table(comparison, text), lead=_CALLS_LEAD),
+        _section(
+            "calls", text, lines_table(comparison, text), calls_table(comparison, text), lead=_CALLS_LEAD
+        ),
         _section("sizes", text, *_sizes(comparison, text), lead=_SIZES_LEAD),
     )
 

@@ -41,6 +41,16 @@ def diff_json(comparison: Comparison, text: Language) -> str:
             "share": comparison.noise.share,
             "change": _change(comparison.noise.change),
         },
+        "lines": [
+            {
+                "file": one.file,
+                "function": one.function,
+                "line_before": one.lines[0],
+                "line_after": one.lines[1],
+            }
+            | _changes(one.changes)
+            for one in comparison.lines
+        ],
         "sizes": [
             {"direction": one.direction, "upper_bytes": one.upper_bytes}
             | _changes({"count": one.count, "total_time_ns": one.total_time_ns})

@@ -12,6 +12,7 @@ from iodock.program.views.diff_words import (
     NO_FILE,
     cells,
     file_words,
+    line_name,
     shown_totals,
     spread,
     total_name,
@@ -84,7 +85,7 @@ def _headings(first: str, with_calls: bool, is_sure: bool, text: Language) -> It
     if with_calls:
         yield tag("th", text.gettext(N_("calls")), scope="col", class_="number")
     if is_sure:
-        yield tag("th", text.gettext(N_("how sure")), scope="col")
+        yield tag("th", text.gettext(N_("certainty")), scope="col")
 
 
 def _row(
@@ -162,7 +163,7 @@ def totals_tables(comparison: Comparison, text: Language) -> Iterator[Markup | N
         for row in comparison.parts
         if any((row.changes[measure].before, row.changes[measure].after))
     ]
-    title = N_("Time inside calls, by sort") if comparison.time else N_("Calls, by sort")
+    title = N_("Time inside calls, by kind") if comparison.time else N_("Calls, by kind")
     yield table(text.gettext(title), "", lines, text)
 
 
@@ -219,6 +220,16 @@ def calls_table(comparison: Comparison, text: Language) -> Markup | None:
     return table(
         text.gettext(N_("Calls")), text.gettext(N_("call")), lines, text, note=_shown_of(listing, text)
     )
+
+
+def lines_table(comparison: Comparison, text: Language) -> Markup | None:
+    """Lines of the program, largest change first; None if the runs do not know them."""
+    measure = measure_of(comparison)
+    lines = [
+        Line(tag("code", line_name(one, text)), one.changes[measure], measure, one.changes["count"])
+        for one in comparison.lines
+    ]
+    return table(text.gettext(N_("Lines of the program")), text.gettext(N_("line")), lines, text)
 
 
 def sums(listing: Listing, measure: str, text: Language) -> list[Line]:

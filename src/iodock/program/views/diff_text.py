@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from iodock.program.comparison.data import Comparison, FindingChange, Listing, Row, SizeChange
+from iodock.program.comparison.data import Change, Comparison, FindingChange, Listing, Row, SizeChange
 from iodock.program.findings import Severity
 from iodock.program.views.diff_words import (
     MATCHED,
@@ -17,6 +17,7 @@ from iodock.program.views.diff_words import (
     file_words,
     finding_cost,
     finding_severity,
+    line_name,
     noise_words,
     per_words,
     runs_words,
@@ -74,6 +75,7 @@ def print_diff(comparison: Comparison, console: Console, text: Language) -> None
         print_sentence(console, f"! {say(remark.message, text)}")
     _print_run(comparison, console, text)
     _print_files(comparison, console, text)
+    _print_lines(comparison, console, text)
     _print_calls(comparison, console, text)
     _print_sizes(comparison, console, text)
     _print_findings(comparison.findings, console, text)
@@ -91,7 +93,7 @@ def _print_run(comparison: Comparison, console: Console, text: Language) -> None
         for row in comparison.parts
         if any((row.changes[measure].before, row.changes[measure].after))
     ]
-    title = N_("Time inside calls, by sort") if comparison.time else N_("Calls, by sort")
+    title = N_("Time inside calls, by kind") if comparison.time else N_("Calls, by kind")
     _print_table(console, text.gettext(title), _headings("", text), lines)
 
 
@@ -154,8 +156,26 @@ def _line(name: str, row: Row, measure: str, text: Language) -> Line:
 
 
 def _calls(row: Row, text: Language) -> str:
-    shown = cells(row.changes["count"], "count", text)
+    return _counts(row.changes["count"], text)
+
+
+def _counts(change: Change, text: Language) -> str:
+    shown = cells(change, "count", text)
     return shown.before if shown.before == shown.after else f"{shown.before} -> {shown.after}"
+
+
+def _print_lines(comparison: Comparison, console: Console, text: Language) -> None:
+    measure = _measure(comparison)
+    lines = [
+        (
+            line_name(one, text),
+            *cells(one.changes[measure], measure, text),
+            _counts(one.changes["count"], text),
+        )
+        for one in comparison.lines
+    ]
+    headings = (*_headings(text.gettext(N_("line")), text), text.gettext(N_("calls")))
+    _print_table(console, text.gettext(N_("Lines of the program")), headings, lines)
 
 
 def _print_calls(comparison: Comparison, console: Console, text: Language) -> None:

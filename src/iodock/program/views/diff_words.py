@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from iodock.program.comparison.data import Change, Comparison, FindingChange, Row, RunLabel, Sureness
+from iodock.program.comparison.data import (
+    Change,
+    Comparison,
+    FindingChange,
+    LineChange,
+    Row,
+    RunLabel,
+    Sureness,
+)
 from iodock.program.views.diagnosis_words import SEVERITIES
 from iodock.shared.language import N_, Language
 from iodock.shared.text import visible
@@ -18,7 +26,7 @@ TOTALS = {
     "rest_time_ns": N_("outside I/O"),
     "total_time_ns": N_("time inside calls"),
     "count": N_("I/O calls, without waiting"),
-    "failed": N_("failed of these"),
+    "failed": N_("of which failed"),
     "read_bytes": N_("bytes read"),
     "written_bytes": N_("bytes written"),
     "files": N_("files used"),
@@ -28,7 +36,7 @@ STATES = {
     "gone": N_("gone"),
     "new": N_("new"),
     "still": N_("still there"),
-    "unseen": N_("can't be seen on the other side"),
+    "unseen": N_("not visible on the other side"),
 }
 SURENESS = {
     Sureness.SAME: N_("same"),
@@ -178,7 +186,7 @@ def noise_words(comparison: Comparison, text: Language) -> str:
     unit = unit_of("total_time_ns" if comparison.time else "count")
     difference = "?" if noise.change.difference is None else signed(noise.change.difference, unit)
     if not noise.least_ns:
-        spread = N_("Within noise: {files}, {difference} in all. That is what the runs differ by anyway.")
+        spread = N_("Within noise: {files}, {difference} in all. The runs differ by that much anyway.")
         return text.gettext(spread, files=files, difference=difference)
     limits = {"share": share_text(noise.share), "least": NANOSECONDS.text(noise.least_ns)}
     single = N_(
@@ -235,12 +243,22 @@ def runs_words(comparison: Comparison, text: Language) -> str:
     numbers = {"before": str(before), "after": str(after)}
     if min(before, after) < 4:
         few = N_(
-            "Medians of {before} runs before and {after} after; ± is half the range of the runs. Too few to "
-            "be sure of a difference: that takes 4 of each."
+            "Medians of {before} runs before and {after} after; ± is half the range of the runs. Too "
+            "few runs to be certain of a difference: 4 of each are needed."
         )
         return text.gettext(few, **numbers)
     enough = N_(
-        "Medians of {before} runs before and {after} after; ± is half the range of the runs. A difference "
-        "is clear if chance gives it in less than 5 % of cases, else it is called noise."
+        "Medians of {before} runs before and {after} after; ± is half the range of the runs. A "
+        "difference is called clear if it occurs by chance in less than 5 % of cases, otherwise noise."
     )
     return text.gettext(enough, **numbers)
+
+
+def line_name(one: LineChange, text: Language) -> str:
+    """`solver.c:412 -> 430 in write_step`."""
+    before, after = one.lines
+    numbers = dict.fromkeys(str(line) for line in (before, after) if line is not None)
+    place = visible(f"{one.file}:{' -> '.join(numbers)}")
+    if one.function is None:
+        return place
+    return text.gettext(N_("{place} in {function}"), place=place, function=visible(one.function))

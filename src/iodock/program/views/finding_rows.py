@@ -16,10 +16,12 @@ COLUMNS = (
     Column("rule", "str", None, "key", "name of the pattern, as `iodock explain` knows it"),
     Column("title", "str", None, "detail", "the pattern in words"),
     Column("message", "str", None, "detail", "what was seen, with the numbers"),
-    Column("saves", "str", None, "detail", "what mending saves, as a sentence; of a note what it takes"),
-    Column("saves_low_seconds", "float", "s", "measure", "mending saves at least this; null: not known"),
-    Column("saves_high_seconds", "float", "s", "measure", "mending saves at most this; null: not known"),
-    Column("run_seconds", "float", "s", "measure", "what the run takes, of which that is saved"),
+    Column(
+        "saves", "str", None, "detail", "savings of a correction, as a sentence; for a note the time it takes"
+    ),
+    Column("saves_low_seconds", "float", "s", "measure", "a correction saves at least this; null: not known"),
+    Column("saves_high_seconds", "float", "s", "measure", "a correction saves at most this; null: not known"),
+    Column("run_seconds", "float", "s", "measure", "time of the run from which that is saved"),
     Column("cost_seconds", "float", "s", "measure", "wall time spent in it, as it was recorded"),
     Column("confidence", "float", None, "measure", "0 to 1: how sure it is that the pattern is there"),
     Column("files", "list", None, "detail", "the costliest files, at most five"),

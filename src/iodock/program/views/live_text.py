@@ -39,7 +39,7 @@ def _head(sight: Sight, text: Language, width: int) -> list[str]:
 
 def _rates(rates: Rates | None, text: Language) -> list[str]:
     if rates is None:
-        return [text.gettext(N_("rates come with the next calls"))]
+        return [text.gettext(N_("rates appear with the next calls"))]
     return [
         text.gettext(N_("read {rate}/s"), rate=BYTES.text(rates.read_bytes)),
         text.gettext(N_("written {rate}/s"), rate=BYTES.text(rates.written_bytes)),

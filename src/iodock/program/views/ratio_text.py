@@ -181,12 +181,12 @@ def _explain(answer: Answer, console: Console, text: Language) -> None:
 def _remarks(answer: Answer, text: Language) -> Iterator[str]:
     """Meaning of the marks in the table."""
     if pc.any(pc.greater(answer.table.column("count"), 1)).as_py():
-        yield text.gettext(N_("count: records added up, also their real times"))
+        yield text.gettext(N_("count: number of records added up; their real times are added up, too"))
     if answer.table.column("both_seconds").null_count < answer.table.num_rows:
-        yield text.gettext(N_("*: user and system time together; the source does not tell them apart"))
+        yield text.gettext(N_("*: user and system time together; the source does not separate them"))
     if (expected := answer.options.get("expected_bytes")) is not None:
         of = N_("of expected: I/O divided by the {size} of --expect")
         yield text.gettext(of, size=BYTES.text(expected))
     unsaid = pc.invert(answer.table.column("cores_known"))
     if pc.any(pc.and_(unsaid, pc.is_valid(answer.table.column("cores")))).as_py():
-        yield text.gettext(N_("?: the source does not say how many cores; --cores N does"))
+        yield text.gettext(N_("?: the source does not give the number of cores; set it with --cores N"))

@@ -25,7 +25,8 @@ HEADLINES: Mapping[Level, str] = {
     "no_io": N_("No file I/O was seen in this run."),
 }
 _HIDDEN = N_(
-    "Not all was seen, so there may be more I/O than this: how to record the rest is said further down."
+    "Not all calls were recorded, so there may be more I/O than this. How to record the rest is "
+    "explained further down."
 )
 
 
@@ -244,7 +245,7 @@ def remarks(overview: Overview, text: Language, judged: bool) -> list[str]:
     if overview.stopped and overview.durations and overview.calls:
         said.append(text.gettext(_STOPPED))
     if _level_of_seen(overview, Thresholds()) == "no_durations" and overview.cure:
-        said.append(text.gettext("To know: {cure}.", cure=text.gettext(overview.cure)))
+        said.append(text.gettext("To find out: {cure}.", cure=text.gettext(overview.cure)))
     return said
 
 

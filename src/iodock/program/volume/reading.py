@@ -28,7 +28,7 @@ SEARCHERS = frozenset(
 class Step(enum.Enum):
     """What to do next."""
 
-    NOTHING = N_("Nothing more: I/O is not what this program waits for.")
+    NOTHING = N_("No further step: this program does not wait for I/O.")
     TRACE_REDUNDANT = N_(
         "Step 3, iodock record: far more bytes move than the files hold, so find what is read or "
         "written again."
@@ -119,11 +119,11 @@ def _lines(volume: Volume) -> Iterator[Line]:
 
 _PROCESSES = N_(
     "Bytes that read and write calls moved (/proc/PID/io: rchar, wchar). Cached data, pipes and sockets "
-    "are in it; mmap is not."
+    "are included; mmap is not."
 )
 _DEVICE = N_(
-    "Bytes fetched from and given to devices for it (read_bytes, write_bytes). What a cache held is not in "
-    "it; read-ahead and mmap are. Network file systems may not count here."
+    "Bytes read from and written to devices for it (read_bytes, write_bytes). Data from a cache is not "
+    "included; read-ahead and mmap are. Network file systems may not count here."
 )
 _BLOCKS = N_("The same in blocks of 512 bytes (getrusage, GNU time's %I and %O).")
 _NFS = N_(
@@ -142,16 +142,15 @@ def _remarks(volume: Volume, expected: int, factor: float | None, told: bool) ->
         values: dict[str, Scalar] = {"files": volume.files, "size_bytes": volume.file_bytes}
         yield Message(
             N_("Expected: regular files seen open: {files}, together {size_bytes}. Files that were open "
-               "only for "
-               "moments may be missing; --expect SIZE says what you know."), values)  # fmt: skip
+            "only briefly may be missing; set the size with --expect SIZE if known."), values)  # fmt: skip
     if factor is None and expected:
         read, written = _of_files(volume)
         values = {"moved_bytes": io.rchar + io.wchar, "read_bytes": read, "written_bytes": written}
         yield Message(
             N_("Of the {moved_bytes} only this is known to be of files: {read_bytes} read, {written_bytes} "
-               "written. Pipes, sockets or devices (/dev/null, a terminal) were open for the rest, or it was "
-               "moved by programs that ended before they were looked at, so it is not compared with the "
-               "files' sizes."), values)  # fmt: skip
+            "written. Pipes, sockets or devices (/dev/null, a terminal) were open for the rest, or it "
+            "was moved by programs that ended before they could be examined, so it is not compared with "
+            "the files' sizes."), values)  # fmt: skip
     elif factor is None:
         yield Message(N_("No regular file was seen open, so there is nothing to compare the volume with."))
     if io.rchar > 1 << 20 and io.read_bytes < CACHED_SHARE * io.rchar:
@@ -166,9 +165,8 @@ def _remarks(volume: Volume, expected: int, factor: float | None, told: bool) ->
         )
     if is_searcher(volume.command):
         yield Message(
-            N_("This program searches or keeps a database: small I/O is its nature, so its rate is not "
-               "compared "
-               "with what the file system can do."))  # fmt: skip
+            N_("This program searches or keeps a database: small I/O is normal for it, so its rate is not "
+            "compared with what the file system can do."))  # fmt: skip
 
 
 def is_searcher(command: str) -> bool:

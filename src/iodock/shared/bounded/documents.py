@@ -41,14 +41,14 @@ def from_json(document: bytes | str) -> Any:
     try:
         return _checked_depth(json.loads(document))
     except json.JSONDecodeError as error:
-        raise DocumentError(f"is no JSON: {error.msg}", error.lineno, error.colno) from None
+        raise DocumentError(f"is not JSON: {error.msg}", error.lineno, error.colno) from None
     except UnicodeDecodeError:
-        raise DocumentError("is no JSON: it is no text") from None
+        raise DocumentError("is not JSON: it is not text") from None
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
         # Python refuses integers of thousands of digits.
-        raise DocumentError(f"is no JSON: {error}") from None
+        raise DocumentError(f"is not JSON: {error}") from None
 
 
 def next_json(text: str, start: int) -> tuple[Any, int]:
@@ -65,12 +65,12 @@ def next_json(text: str, start: int) -> tuple[Any, int]:
             return _checked_depth(found), start + end
         except json.JSONDecodeError as error:
             if start + size >= len(text) or not _may_be_cut(error, len(part)):
-                what = f"is no whole JSON: {error.msg}"
+                what = f"is not complete JSON: {error.msg}"
                 raise DocumentError(what, error.lineno, error.colno) from None
         except RecursionError:
             raise _too_deep() from None
         except ValueError as error:
-            raise DocumentError(f"is no JSON: {error}") from None
+            raise DocumentError(f"is not JSON: {error}") from None
         size *= 4
 
 

@@ -35,7 +35,7 @@ fn told(event: Option<Event>) -> Option<(String, Severity, String)> {
 }
 
 #[test]
-fn a_state_is_told_when_it_changes_and_a_bad_one_at_first() {
+fn state_changes_and_initial_bad_states_are_reported() {
     let mut memory = Memory::default();
     assert_eq!(memory.see(state("[UU]", false), 0), None);
     let degraded = ("array-degraded".to_string(), Severity::Error, "[U_]".to_string());
@@ -46,7 +46,7 @@ fn a_state_is_told_when_it_changes_and_a_bad_one_at_first() {
 }
 
 #[test]
-fn a_new_agent_tells_nothing_twice_and_what_happened_meanwhile() {
+fn a_new_agent_repeats_nothing_and_reports_what_happened_before_its_start() {
     let folder = folder("again");
     let mut memory = Memory::open(&folder).expect("opened");
     assert!(memory.see(state("[U_]", true), 1).is_some());
@@ -65,7 +65,7 @@ fn a_new_agent_tells_nothing_twice_and_what_happened_meanwhile() {
 }
 
 #[test]
-fn a_damaged_file_is_forgotten_and_written_anew() {
+fn a_damaged_file_is_dropped_and_rewritten() {
     let folder = folder("damaged");
     for content in [&b"{"[..], b"\xff\xfe", b"[]", br#"{"seen":{"a":1},"positions":{},"quiet":{"kept":[]}}"#]
     {
@@ -96,7 +96,7 @@ fn paths_that_are_lost_and_back() {
 }
 
 #[test]
-fn counters_that_begin_anew_and_speeds() {
+fn restarted_counters_and_link_speeds() {
     let mut memory = Memory::default();
     let least = |value| seen(Sight::Errors { kind: "link-flapped", name: "n".into(), value, least: 2 });
     assert_eq!(memory.see(least(10), 0), None);
@@ -127,7 +127,7 @@ fn what_is_seen_is_bounded_and_texts_are_one_short_line() {
 }
 
 #[test]
-fn a_target_that_is_gone_is_told_after_some_rounds_and_is_new_when_it_comes_back() {
+fn a_missing_target_is_reported_after_some_rounds_and_new_on_return() {
     let mut memory = Memory::default();
     assert!(memory.see(state("[U_]", true), 0).is_some());
     let (here, nothing) = (BTreeSet::from([target_key(&state("", true))]), BTreeSet::new());

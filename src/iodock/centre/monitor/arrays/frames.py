@@ -16,7 +16,7 @@ from iodock.shared.errors import RequestError
 from iodock.shared.units import number_text
 
 SOURCE = "array"
-RESTARTED = "a counter that fell: it began anew, and what it counted in between is lost"
+RESTARTED = "a counter became smaller: it restarted, and its counts in between are lost"
 _LONGEST = 3
 """Multiple of the usual interval: a rate per second is not extended over a longer gap."""
 _WRAP = float(1 << 32)

@@ -26,7 +26,7 @@ WORDS: tuple[str, ...] = ()
 """Parameters of this page."""
 _DAYS = 30
 _STATUSES: Mapping[Status, str] = {
-    "asked": N_("waits for an operator"), "wanted": N_("about to be done"), "doing": N_("being done"),
+    "asked": N_("waits for an operator"), "wanted": N_("about to start"), "doing": N_("in progress"),
     "done": N_("done"), "undo": N_("about to be undone"), "undoing": N_("being undone"),
     "undone": N_("undone"), "failed": N_("not done"), "left": N_("left as it is"), "lapsed": N_("lapsed"),
     "declined": N_("declined"),
@@ -114,13 +114,13 @@ def _acted(acted: list[Action], text: Language) -> Table:
     rows = [
         {"number": one.number, "at": one.did_ns or one.made_ns, "job": one.job, "user": one.owner,
          "what": text.gettext(_SHORT[one.kind]), "status": text.gettext(_STATUSES[one.status]),
-         "by": text.gettext("iodock, by the settings") if one.by == BY_ITSELF else one.by,
+         "by": text.gettext("iodock, according to the settings") if one.by == BY_ITSELF else one.by,
          "why": text.gettext(WHY.get(one.why, "")), "link": "", "full": one.job}
         for one in acted
     ]  # fmt: skip
     return Table(
         "actions",
-        text.gettext("What was done about jobs"),
+        text.gettext("Actions on jobs"),
         columns,
         list(rows),
         text.gettext("Nothing"),
@@ -148,7 +148,7 @@ def _unwell(episodes: list[Episode], text: Language) -> Table:
             "kind": text.gettext(KINDS[one.kind]), "worst": text.gettext(STATES[one.worst]),
             "job": first and first.job, "user": first and first.owner, "share": first and first.share,
         })  # fmt: skip
-    title = text.gettext("When servers were unwell, last 30 days")
+    title = text.gettext("Server problems of the last 30 days")
     return Table("episodes", title, columns, list(rows), text.gettext("Never"), has_bounds=False)
 
 
@@ -164,5 +164,5 @@ def _sent(counts: Mapping[str, int], text: Language) -> Table:
     for name, times in counts.items():
         result, channel, why = (*name.split(": ", 2), "")[:3]
         rows.append({"result": results[result], "channel": channel, "count": times, "why": text.gettext(why)})
-    title = text.gettext("Notices that were sent and lost, since the beginning")
+    title = text.gettext("Notices sent and lost since the start")
     return Table("notices", title, columns, list(rows), text.gettext("None"), has_bounds=False)

@@ -95,7 +95,7 @@ def _agents(question: Question, rows: Rows) -> Table:
         Column("host", text.gettext("machine"), "machine"),
         Column("state_title", text.gettext("state"), "severity"),
         Column("quiet_s", text.gettext("quiet for"), "seconds"),
-        Column("read_ts", text.gettext("last heard"), "time"),
+        Column("read_ts", text.gettext("last report"), "time"),
         Column("file_system", text.gettext("serves"), "name"),
         Column("dropped", text.gettext("readings lost"), "integer"),
         Column("refused", text.gettext("refused"), "integer"),

@@ -49,7 +49,7 @@ class Which:
         if written and not _WRITTEN.fullmatch(written):
             raise RequestError("written: not a task of an array", "as 1234_7")
         if not re.fullmatch("[0-9]{1,5}", again) or int(again) > MOST_RUNS:
-            raise RequestError("again: not how often a job was started again")
+            raise RequestError("number of starts: not how often a job was started again")
         return cls(written, int(again))
 
 

@@ -106,7 +106,7 @@ def happened(question: Question, rows: list[dict[str, object]]) -> Table:
         }
         for row in rows
     ]
-    nothing = text.gettext("Nothing happened in this time, as far as agents saw")
+    nothing = text.gettext("Agents reported no events in this period")
     return Table(
         "events", text.gettext("What happened"), tuple(columns), list(found), nothing, has_bounds=False
     )
@@ -124,6 +124,6 @@ def _losses(question: Question, within: Span) -> Table:
         Column("detail", text.gettext("detail")),
     )
     rows = as_rows(losses.losses(question.store, within.begin, within.end))
-    nothing = text.gettext("Agents read all they wanted to in this time")
+    nothing = text.gettext("Agents could read all their sources in this period")
     title = text.gettext("What agents could not read")
     return Table("losses", title, columns, list(rows), nothing, has_bounds=False)

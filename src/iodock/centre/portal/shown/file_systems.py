@@ -182,7 +182,7 @@ def _probes(question: Question, found: State, name: str) -> list[Chart]:
     limits = {_float(row["limit_us"]) / 1e6 for row in rows if row["limit_us"] is not None}
     for limit in sorted(limits)[:_MOST_LIMITS]:
         curves.append(Curve(text.gettext("limit"), [limit] * within.steps, "limit"))
-    title = text.gettext("Response of probes, longest round")
+    title = text.gettext("Response time of probes, longest round")
     return [Chart(title, "short_seconds", within, curves)] if watched else []
 
 
@@ -212,7 +212,7 @@ def _waiting(question: Question, found: State, name: str) -> list[Chart]:
             [Curve(*one) for one in zip(labels, queues, styles, strict=True)],
         ),
         Chart(
-            text.gettext("How long requests wait, mean"), "short_seconds", found.within,
+            text.gettext("Mean waiting time of requests"), "short_seconds", found.within,
             [Curve(*one) for one in zip(labels, waits, styles, strict=True)],
         ),
     ]  # fmt: skip
@@ -326,4 +326,4 @@ def empty(question: Question) -> str:
         return question.text.gettext(
             "No agent has pushed anything yet. On each machine run: iodock-agent run --push URL"
         )
-    return question.text.gettext("Nothing in this time")
+    return question.text.gettext("No data in this period")

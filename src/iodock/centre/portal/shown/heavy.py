@@ -37,7 +37,7 @@ def shown(question: Question) -> Shown:
     )  # fmt: skip
     more = {"within": within, "default_range": _USUAL, "total": total, "knows_episodes": episodes is not None}
     return Shown(
-        "heavy.html", text.gettext("What jobs did to file servers"), within.begin, within.end, [listed],
+        "heavy.html", text.gettext("Load of jobs on file servers"), within.begin, within.end, [listed],
         more=more, refreshes=False,
     )  # fmt: skip
 
@@ -63,13 +63,13 @@ def columns(text: Language) -> tuple[Column, ...]:
         Column("job_name", text.gettext("name"), "title"),
         Column("episodes", text.gettext("suspected"), "integer", "episodes"),
         Column("metadata", text.gettext("metadata"), "number", "metadata"),
-        Column("metadata_share", text.gettext("of all metadata"), "share", "metadata_share"),
+        Column("metadata_share", text.gettext("share of all metadata"), "share", "metadata_share"),
         Column("opens", text.gettext("opens"), "number", "opens"),
         Column("creates", text.gettext("files created"), "number", "creates"),
         Column("object_creates", text.gettext("objects created"), "number", "object_creates"),
         Column("read_bytes", text.gettext("read"), "bytes", "read_bytes"),
         Column("write_bytes", text.gettext("written"), "bytes", "write_bytes"),
-        Column("bytes_share", text.gettext("of all bytes"), "share", "bytes_share"),
+        Column("bytes_share", text.gettext("share of all bytes"), "share", "bytes_share"),
         Column("hosts", text.gettext("nodes"), "integer", "hosts"),
         Column("begin_ts", text.gettext("first seen"), "time", "begin_ts"),
         Column("end_ts", text.gettext("last seen"), "time", "end_ts"),

@@ -201,8 +201,8 @@ def _totals(question: Question, totals: Rows) -> Table:
         Column("write_bytes", text.gettext("written"), "bytes"),
         Column("reads", text.gettext("reads"), "number"),
         Column("writes", text.gettext("writes"), "number"),
-        Column("call_read_bytes", text.gettext("asked to read"), "bytes"),
-        Column("call_write_bytes", text.gettext("asked to write"), "bytes"),
+        Column("call_read_bytes", text.gettext("requested to read"), "bytes"),
+        Column("call_write_bytes", text.gettext("requested to write"), "bytes"),
         Column("metadata", text.gettext("metadata"), "number"),
         Column("time_s", text.gettext("time in operations"), "seconds"),
     )
@@ -212,21 +212,23 @@ def _totals(question: Question, totals: Rows) -> Table:
         for row in totals
     ]  # fmt: skip
     note = (
-        text.gettext("The same bytes are counted at several places: don't add them.") if len(rows) > 1 else ""
+        text.gettext("The same bytes are counted in several places. Do not add them up.")
+        if len(rows) > 1
+        else ""
     )
     return Table(
         "totals",
         text.gettext("In this time"),
         columns,
         list(rows),
-        text.gettext("Nothing in this time"),
+        text.gettext("No data in this period"),
         note,
     )
 
 
 def _parts(question: Question, parts: Rows, place: str) -> list[Table]:
     text = question.text
-    nothing = text.gettext("Nothing in this time")
+    nothing = text.gettext("No data in this period")
     of_place = [row for row in parts if row["place"] == place and row["name"] is not None]
     no_node = text.gettext("The ids of these jobs do not name nodes.") if place == SERVERS else nothing
     return [
@@ -279,5 +281,9 @@ def _operations(text: Language, sides: Rows, place: str) -> Table:
     ]
     rows.sort(key=lambda row: -_float(row["count"]))
     return Table(
-        "operations", text.gettext("By operation"), columns, list(rows), text.gettext("Nothing in this time")
+        "operations",
+        text.gettext("By operation"),
+        columns,
+        list(rows),
+        text.gettext("No data in this period"),
     )

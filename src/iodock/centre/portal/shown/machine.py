@@ -189,9 +189,9 @@ def _jobs(question: Question, host: str, within: Span) -> tuple[Table, bool]:
     wanted = jobs.Wanted(place, only=numbers, sort=asked.sort, descending=asked.is_descending, most=MOST)
     found, _ = table(question, within, wanted)
     title = question.text.gettext("Jobs that ran on it or used it")
-    note = question.text.gettext("What each did in this time on all machines.")
+    note = question.text.gettext("What each job did in this period on all machines.")
     if within.end - within.begin > HOUR:
-        note += " " + question.text.gettext("Of a file server: jobs of the last hour of this time.")
+        note += " " + question.text.gettext("For a file server: jobs of the last hour of this period.")
     return replace(found, title=title, note=note), len(numbers) > MOST
 
 
@@ -216,8 +216,10 @@ def _disks(question: Question, known: Known, disks: Rows) -> Table:
         }
         for name, sums in sorted(_sums(disks).items(), key=lambda one: (-one[1]["busy_us"], one[0]))
     ]  # fmt: skip
-    note = text.gettext("Means of this time. A volume's bytes are its disks' bytes, too: don't add them.")
-    empty = text.gettext("No disk did anything in this time, as far as it was read")
+    note = text.gettext(
+        "Means over this period. Bytes of a volume are also counted at its disks. Do not add them up."
+    )
+    empty = text.gettext("No disk activity was read in this period")
     return Table("disks", text.gettext("Disks"), columns, list(rows), empty, note, has_bounds=False)
 
 

@@ -136,7 +136,7 @@ def _suspects(question: Question, unwell: list[Verdict]) -> Table:
         Column("job_name", text.gettext("name"), "title"),
         Column("user", text.gettext("user"), "user"),
         Column("hosts", text.gettext("nodes"), "integer"),
-        Column("share", text.gettext("share of what was asked"), "share"),
+        Column("share", text.gettext("share of requests"), "share"),
         Column("confidence", text.gettext("confidence"), "share"),
         Column("asked", text.gettext("asked for"), "sentence"),
         Column("file_system", text.gettext("file system"), "name"),
@@ -171,12 +171,13 @@ def _history(question: Question) -> Table:
     if question.visitor.may_see_all:
         columns[1:1] = [Column("server", text.gettext("machine"), "machine")]
     rows = [_spell(question, one) for one in question.history[:_MOST_PAST]]
-    nothing = text.gettext("No server was in trouble in the time that is known")
+    nothing = text.gettext("No server had problems in the recorded period")
     title = text.gettext("History")
     note = ""
     if question.site.responder:
         note = text.gettext(
-            "The last {n} days. What was before the collector started is by episode: its worst state.",
+            "The last {n} days. For the time before the collector started, each episode shows its "
+            "worst state.",
             n=HISTORY_DAYS,
         )
     return Table("history", title, tuple(columns), list(rows), nothing, note, has_bounds=False)

@@ -84,7 +84,7 @@ def _charts(question: Question, spans: dict[str, Span], found: dict[str, Steps])
             text.gettext("Requests that wait, and requests handled a second (logarithmic)"), "number", within,
             _known(waiting), is_logarithmic=True,
         ),
-        Chart(text.gettext("CPU of the server in use"), "share", within, _known(cpu), full=1.0),
+        Chart(text.gettext("CPU use of the server"), "share", within, _known(cpu), full=1.0),
     ]  # fmt: skip
 
 

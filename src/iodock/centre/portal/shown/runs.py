@@ -123,8 +123,8 @@ def _runs(question: Question, own: Run, every: list[Run], judgement: Judgement) 
         Column("compared", text.gettext("compared"), "plain"),
     )
     note = text.gettext(
-        "Of 30 days, at most {most}. Over: Slurm has ended it, or nothing was seen of it for {minutes} min; "
-        "whether it succeeded is not known.",
+        "Runs of the last 30 days, at most {most}. Over: Slurm has ended the run, or it showed no "
+        "activity for {minutes} min. Whether it succeeded is not known.",
         most=MOST_RUNS, minutes=OVER_AFTER // SECOND // 60,
     )  # fmt: skip
     return Table("runs", text.gettext("Runs of this name"), columns, list(rows), "", note)
@@ -140,7 +140,7 @@ def _verdict(question: Question, name: str, own: Run, judgement: Judgement) -> T
     columns = (
         Column("job", text.gettext("job"), "job"),
         Column("job_name", text.gettext("name"), "title"),
-        Column("verdict", text.gettext("what is said"), "plain"),
+        Column("verdict", text.gettext("verdict"), "plain"),
         Column("seconds", text.gettext("active"), "seconds"),
         Column("runs", text.gettext("earlier runs compared"), "integer"),
         Column("usual_s", text.gettext("median"), "seconds"),

@@ -39,7 +39,7 @@ class Mail:
     def __call__(self, letter: Letter) -> None:
         """Raises TryAgain, Refused."""
         if not MAIL.fullmatch(letter.address) or "{" in letter.address:
-            raise Refused(N_("is no mail address"))
+            raise Refused(N_("is not a mail address"))
         mail = self.written(letter)
         try:
             server = self._connected()

@@ -26,9 +26,9 @@ _MOST_SUSPECTS = 3
 _USERS_NOTICE = {
     "overload": N_("Programs that open, create or stat files there are slow. You need not do anything."),
     "stall": N_(
-        "Programs that open or create files there may hang until it goes on. You need not do anything."
+        "Programs that open or create files there may hang until it resumes. You need not do anything."
     ),
-    "failover": N_("Programs may hang for some minutes and then go on. You need not do anything."),
+    "failover": N_("Programs may hang for some minutes and then continue. You need not do anything."),
     "degraded": N_("It may be slower than usual. You need not do anything."),
 }
 
@@ -96,7 +96,7 @@ class Writer:
         job, episode = self._job(suspect), occasion.episode
         if occasion.phase == "end":
             subject = text.gettext(
-                "{file_system} is well again (your job {job})",
+                "{file_system} has recovered (your job {job})",
                 file_system=_name(episode.file_system),
                 job=job,
             )
@@ -107,7 +107,7 @@ class Writer:
             "Your job {job} and {file_system}", job=job, file_system=_name(episode.file_system)
         )
         share = text.gettext(
-            "About {share} of what this server was asked for came from your job {job}.",
+            "About {share} of the requests to this server came from your job {job}.",
             share=share_text(suspect.share),
             job=job,
         )
@@ -141,7 +141,7 @@ class Writer:
     def _suspect(self, suspect: Suspect, text: Language) -> str:
         owner = _name(suspect.owner) if suspect.owner else text.gettext("owner unknown")
         return text.gettext(
-            "- {job}, {owner}: {share} of what was asked, confidence {confidence}", job=self._job(suspect),
+            "- {job}, {owner}: {share} of the requests, confidence {confidence}", job=self._job(suspect),
             owner=owner, share=share_text(suspect.share), confidence=share_text(suspect.confidence),
         )  # fmt: skip
 
@@ -190,7 +190,7 @@ class Writer:
 def _subject(occasion: Occasion, text: Language) -> str:
     name = _name(occasion.episode.file_system)
     if occasion.phase == "end":
-        return text.gettext("{file_system} is well again", file_system=name)
+        return text.gettext("{file_system} has recovered", file_system=name)
     state, kind = text.gettext(STATES[occasion.worst]), text.gettext(KINDS[occasion.episode.kind])
     return text.gettext("{file_system}: {kind} {state}", file_system=name, kind=kind, state=state)
 
@@ -205,8 +205,8 @@ def _what(occasion: Occasion, text: Language) -> str:
     if occasion.phase == "end":
         lasted = NANOSECONDS.text((episode.end_ns or occasion.at_ns) - episode.begin_ns)
         return text.gettext(
-            "The {kind} {server} of {file_system} is well again. It was {state} from {since} "
-            "on, for {lasted}.",
+            "The {kind} {server} of {file_system} has recovered. It was {state} for {lasted}, from "
+            "{since} on.",
             **named,
             lasted=lasted,
         )

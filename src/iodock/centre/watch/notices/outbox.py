@@ -19,7 +19,7 @@ from iodock.shared.response import Channel, Notices
 SECOND = 1_000_000_000
 SENT, LOST = "sent", "lost"
 ENDED = N_("the collector ended while it was being sent")
-TOO_MANY = N_("too many wait")
+TOO_MANY = N_("too many notices are waiting")
 _LONGEST_WAIT_S = 600
 
 

@@ -18,8 +18,8 @@ from iodock.shared.response import Notices, Recipient
 Sufferers = Callable[[str], Iterable[str] | None]
 """File system -> login names of its present users; None: unknown."""
 USER = "{user}"
-UNKNOWN = N_("users are not known")
-TOO_MANY_USERS = N_("more users than most_users")
+UNKNOWN = N_("it is not known which users are affected")
+TOO_MANY_USERS = N_("more users are affected than most_users allows")
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", re.ASCII)
 """Login names that may become part of an address; others get no mail."""
 MAIL = re.compile(r"[A-Za-z0-9._%+={}-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?", re.ASCII)
@@ -79,7 +79,7 @@ def checked(notices: Notices) -> Notices:
 def _wrong(recipient: Recipient) -> str:
     if recipient.by == "mail":
         plain = recipient.address.replace(USER, "user")
-        return "" if MAIL.fullmatch(plain) and "{" not in plain else "is no mail address"
+        return "" if MAIL.fullmatch(plain) and "{" not in plain else "is not a mail address"
     if USER in recipient.address:
         return "only mail goes to single users"
     if recipient.by == "webhook":
@@ -89,7 +89,7 @@ def _wrong(recipient: Recipient) -> str:
             or not parts.hostname
             or re.search(r"[\x00-\x20]", recipient.address)
         ):
-            return "is no http or https address"
+            return "is not an http or https address"
         if recipient.token_file and parts.scheme == "http" and parts.hostname not in _LOOPBACK:
             return "the token would be sent unencrypted"
         return ""

@@ -76,5 +76,9 @@ class SchedulerDesk:
         return answer.said
 
 
-_WHY = {"missing": "is not installed", "silent": "did not answer in time", "endless": "wrote without an end"}
+_WHY = {
+    "missing": "is not installed",
+    "silent": "did not answer in time",
+    "endless": ("wrote data without an end"),
+}
 _UNKNOWN = ("Invalid job id", "Unknown Job Id", "Unknown job", "does not exist")

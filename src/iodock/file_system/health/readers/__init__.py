@@ -89,4 +89,4 @@ def _why_not(source: Source) -> str:
         return "is a folder without a result of IO500"
     if not source.text:
         return "is empty or no text"
-    return "is no benchmark result that is recognised"
+    return "is not a benchmark result that iodock recognises"

@@ -107,7 +107,9 @@ class Source:
 
 def _content(path: Path) -> bytes:
     if not path.is_file():
-        raise MeasurementError(f"{path}: is no file" if path.exists() else f"{path}: no such file or folder")
+        raise MeasurementError(
+            f"{path}: is not a file" if path.exists() else f"{path}: no such file or folder"
+        )
     with files.opened(path) as file, unpacked(file) as stream:
         return files.whole(stream, path, RESULT, MeasurementError)
 

@@ -50,7 +50,7 @@ def from_table(source: Source) -> Iterator[Phase]:
             common = common if has_own_command else _of_command(None)
             has_own_command = False
         elif _SKIPPED in text:
-            source.doubts.count("a phase without results of its workers", "phase", source.at(line))
+            source.doubts.count("a phase has no results of its workers", "phase", source.at(line))
         elif (found := _ROW.match(text)) and (not found[1] or _PHASE.match(found[1])):
             is_first = found[2].lower() in ("elapsed time", "elapsed ms", "time ms")
             if found[1] and (is_first or found[1] != phase.get("operation")):

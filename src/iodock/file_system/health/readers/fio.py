@@ -148,8 +148,8 @@ def _hosts(document: Document) -> list[str]:
             added = sum(bytes_moved(one.get(direction)) or 0.0 for one in own)
             if abs(said - added) > 0.01 * max(said, added):
                 notes.append(
-                    f"a host may be missing: {direction} of all clients moved {said:,.0f} bytes, "
-                    f"of the hosts listed {added:,.0f}"
+                    f"a host may be missing: clients moved {said:,.0f} bytes in all ({direction}), the "
+                    f"listed hosts {added:,.0f}"
                 )
     return notes
 

@@ -88,7 +88,7 @@ def _nothing(source: Source, error: tuple[int, str] | None) -> Exception:
             "IOR refused its options, so nothing was measured: use -b as large as -t with -s above 1, or -s 1"
         )
     else:
-        hint = "IOR stopped, so nothing was measured: mend what it says and run it again"
+        hint = "IOR stopped, so nothing was measured: correct what it reports and run it again"
     return source.wrong(line, f"IOR stopped before any result: {said}", hint)
 
 

@@ -162,7 +162,7 @@ def _nothing(source: Source, errors: dict[int, str]) -> MeasurementError:
     for line, said in errors.items():
         # IOzone's own messages explain more than the rows left out.
         source.doubts.counts.clear()
-        return source.wrong(line, f"iozone stopped: {said}", "mend what it says, and run it again")
+        return source.wrong(line, f"iozone stopped: {said}", "correct what it reports, and run it again")
     return source.wrong(len(source.lines), "no rate of iozone in it", _HINT)
 
 

@@ -41,8 +41,8 @@ def rate(cell: Cell) -> str:
 
 
 LEVELS_OFF = N_(
-    "levels off at {processes} processes: {growth_factor} times the value at {first_processes}, then no more "
-    "up to {last_processes}"
+    "levels off at {processes} processes: {growth_factor} times the value at {first_processes}, then no "
+    "growth up to {last_processes}"
 )
 DEGRADES = N_("degrades beyond {processes} processes: at {last_processes} it is {loss_share} lower")
 DEGRADES_FROM_ONE = N_(
@@ -132,8 +132,8 @@ VARIES_BY_PROCESSES = N_(
 )
 VARIES_BY_SETTING = N_("differs with {setting}: {low} at {low_setting}, {high} at {high_setting}")
 PAGE_CACHE = N_(
-    "nothing waited for the disk or server within the time, so these rates are those of memory (cells: "
-    "{cells}, up to {best_bytes_per_s}): measure with fsync or O_DIRECT"
+    "the measured time includes no waiting for the disk or server, so these rates are those of memory "
+    "(cells: {cells}, up to {best_bytes_per_s}): measure with fsync or O_DIRECT"
 )
 OTHER_LOAD = N_(
     "The machine was busy with something else during {busy} of {cells} cells (other programs: up to "

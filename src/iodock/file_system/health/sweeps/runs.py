@@ -152,7 +152,7 @@ def _make(sweep: Sweep, run: Run, program: str, kept: Path) -> None:
                 sweep.limit_seconds,
             )
         except OSError as error:
-            raise SweepError(f"{said[0]}: {error.strerror}", "mend launcher in the TOML file") from error
+            raise SweepError(f"{said[0]}: {error.strerror}", "correct launcher in the TOML file") from error
         if status != 0:
             out.write(f"\niodock: {_ended(status, sweep)}\n".encode())
     part.replace(output if status == 0 else failed)

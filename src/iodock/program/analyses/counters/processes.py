@@ -21,7 +21,7 @@ _ENDS = (
         "int",
         "ns",
         "measure",
-        "of one file, the rank with least time: its time",
+        "time of the rank with least time, for one file",
         own_heading="fastest",
     ),
     Column(
@@ -29,10 +29,10 @@ _ENDS = (
         "int",
         "ns",
         "measure",
-        "of one file, the rank with most time: its time",
+        "time of the rank with most time, for one file",
         own_heading="slowest",
     ),
-    Column("slowest_rank", "int", None, "detail", "which rank that was"),
+    Column("slowest_rank", "int", None, "detail", "number of that rank"),
 )
 _TOGETHER = (
     "the row without a rank has files that were counted for all ranks together: they are not shared out "

@@ -35,8 +35,8 @@ FROM ({rows}) h GROUP BY 1 ORDER BY 1"""
     table = store.table(_filled_sql(rows, width, columns))
     bins = NANOSECONDS.text(found[0]["most"])
     note = (
-        f"bytes are those of the source's bins of {bins}; single calls within a bin can't be told apart, and "
-        "the same bytes stand in each interface that they pass"
+        f"bytes are sums of the source's bins of {bins}; it has no single calls within a bin, and the "
+        "same bytes are counted in each interface that they pass"
     )
     return answered("timeline", "Over time", store, asked, table, columns, (note,), keys=("interface",))
 

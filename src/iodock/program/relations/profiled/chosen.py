@@ -18,9 +18,9 @@ GROUND = ("posix", "stdio")
 two."""
 _ABOUT_FILES = ("file", "exclude_folder", "exclude_ending", "kind", "user_files")
 _ABOUT_TASKS = ("pid", "rank", "host", "job")
-_SHARED = "files that were counted for all ranks together belong to no single one, and are not shown"
+_SHARED = "files that were counted for all ranks together belong to no single rank, and are not shown"
 _FOLDED = (
-    "files that were counted together by a pattern of their names are not shown: they can't be told apart"
+    "files that were counted together by a pattern of their names are not shown: they can't be separated"
 )
 
 

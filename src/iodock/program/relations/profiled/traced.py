@@ -36,7 +36,7 @@ def keep_traced(store: Store, filters: Filters) -> tuple[str, ...]:
             what = "failed or succeeded" if name == "outcome" else name
             hint = "they are reads and writes that succeeded, of a rank; for more "
             raise RequestError(
-                f"accesses beside counters can't be filtered by {what}",
+                f"single accesses in a store of counters can't be filtered by {what}",
                 hint + store.manifest.how_to_see_calls,
             )
     notes = [_FIRST] if store.manifest.is_light else []

@@ -1,13 +1,13 @@
 -- For each image the one in whose program something can be changed, and its languages.
 --
 -- image: -> images
--- author: -> images: itself, or what has started it, where it is a command of the system
+-- author: -> images: the program itself, or the one that started it, if it is a command of the system
 -- path: -> commands.path: the author's program; NULL: not known
 -- argv: its arguments
 -- is_script: whether it is a script
--- is_interpreted: whether it runs what is written in one language
+-- is_interpreted: whether it runs a program written in one language
 -- languages: that advice can be in; empty: in none, NULL: not known
--- is_unclear: whether the program was read and tells of no language
+-- is_unclear: whether the program was read and shows no language
 
 -- A command of the system does what it was asked to: the shell that started it is where something can be
 -- changed.

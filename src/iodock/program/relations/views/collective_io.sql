@@ -6,8 +6,8 @@
 -- upid: -> processes
 -- rank: MPI rank
 -- calls: calls of MPI-IO
--- requested_bytes: asked for by the program
--- moved_bytes: by system calls on the file inside of them
+-- requested_bytes: requested by the program
+-- moved_bytes: number of system calls on the file inside these calls
 -- moving_ns: inside these system calls
 
 WITH inside AS (SELECT e.interface_call_id AS id, e.file_id, sum(e.bytes) AS bytes, sum(e.dur) AS time_ns
@@ -17,5 +17,5 @@ SELECT k.call, k.file_id, k.direction, p.upid, p.rank, count(*) AS calls,
   CAST(coalesce(sum(i.bytes), 0) AS BIGINT) AS moved_bytes, CAST(sum(i.time_ns) AS BIGINT) AS moving_ns
 FROM interface_calls k JOIN processes p ON p.utid = k.utid
 LEFT JOIN inside i ON i.id = k.id AND i.file_id = k.file_id
-WHERE k.is_collective AND k.direction > 0 AND k.file_id IS NOT NULL
+WHERE k.interface = 'MPI-IO' AND k.is_collective AND k.direction > 0 AND k.file_id IS NOT NULL
 GROUP BY k.call, k.file_id, k.direction, p.upid, p.rank

@@ -1,7 +1,7 @@
 -- Files of sources that have counters in place of calls: what posix and stdio, the lowest interfaces, did to
 -- each. Standard streams, pipes, devices and files of the system's own are left out.
 --
--- file_id: -> files; null where files were counted together
+-- file_id: -> files; null if files were counted together
 -- name: the file's, or the pattern of those that were counted together
 -- files: how many files that are
 -- is_together: whether several files were counted together: nothing is known of a single one
@@ -10,7 +10,7 @@
 -- opens: calls that open it
 -- stats: calls that ask for its attributes
 -- seeks: calls that only move the position
--- syncs: calls that bring it to the disk or server
+-- syncs: calls that write it to the disk or server
 -- transfers: reads and writes
 -- read_bytes: bytes that were read
 -- written_bytes: bytes that were written

@@ -1,7 +1,7 @@
 -- Reads and writes on a file by one interface, of sources that have counters in place of calls. Standard
 -- streams, pipes, devices and files of the system's own are left out.
 --
--- file_id: -> files; null where files were counted together
+-- file_id: -> files; null if files were counted together
 -- name: the file's, or the pattern of those that were counted together
 -- files: how many files that are
 -- is_together: whether several files were counted together: nothing is known of a single one
@@ -14,11 +14,11 @@
 -- bytes: bytes that they moved
 -- time_ns: ns inside them, of all processes together
 -- consecutive: calls that begin where the one before them ended; null: not counted
--- forward: calls that begin there or behind it
+-- forward: calls that begin there or later
 -- unaligned: calls that begin within a block of `alignment_bytes`, by their share of reads and writes
 -- alignment_bytes: the file system's block or stripe
 -- extent_bytes: how far into the file they went
--- collective: of mpi-io: calls that all ranks make together
+-- collective: for mpi-io: calls that all ranks make together
 -- is_remote: whether the file is known to lie on a network or parallel file system: by its mount or layout, or
 --     by a block larger than a page, which no local one has
 

@@ -1,19 +1,19 @@
 -- What each of a crew did with the user's data, by kind of file. Who reads the same kind of file as another,
 -- or writes it, shares a work with it.
 --
--- crew: as in `crews`
--- worker: as in `crews`
--- leads: as in `crews`: then only what it did while it had others
--- size: as in `crews`
+-- crew: like `crews`
+-- worker: like `crews`
+-- leads: like `crews`: only while it had others
+-- size: like `crews`
 -- pattern: of the files' names
 -- is_written: whether more is written there than read
 -- calls: calls
 -- bytes: read and written
 -- time_ns: inside the calls
--- first_ts: start of the first
--- last_ts: start of the last
+-- first_ts: start of the first one
+-- last_ts: start of the last one
 -- kind_bytes: read and written by the whole crew in this kind of file, the same way
--- crew_bytes: by the whole crew in all of them
+-- crew_bytes: of the whole crew in all of them
 
 WITH done AS (SELECT c.crew, c.worker, c.leads, c.size, coalesce(f.pattern, f.name) AS pattern,
     w.written_bytes > w.read_bytes AS is_written, sum(w.reads + w.writes + w.metadata) AS calls,

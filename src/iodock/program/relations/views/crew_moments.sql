@@ -1,12 +1,12 @@
 -- How long each of a crew was in calls on files, in each interval of `moments` in which it began one.
 --
--- crew: as in `crews`
--- worker: as in `crews`
+-- crew: like `crews`
+-- worker: like `crews`
 -- ts: start of the interval
--- end_ts: its end
--- time_ns: inside the calls that it began there
--- others_ns: the same of all other processes of the run
--- is_followed: whether it leads, and one of the others lived in the middle of the interval
+-- end_ts: time at which it ended
+-- time_ns: time inside the calls that it began there
+-- others_ns: the same for all other processes of the run
+-- is_followed: whether it leads, and one of the others existed in the middle of the interval
 
 WITH spent AS (SELECT moment, actor, sum(time_ns) AS time_ns, sum(sum(time_ns)) OVER (PARTITION BY moment)
     AS whole_ns FROM moments GROUP BY moment, actor),

@@ -1,12 +1,12 @@
 -- Who works on one task: the ranks of a job, or processes side by side and the one that forked them.
 --
--- crew: -1 for the ranks of a job, else the first of the processes
+-- crew: the rank, for a job of ranks; otherwise the first process
 -- worker: rank, or upid
--- upid: -> processes: the worker, or one that it started
--- leads: whether it forked the others, be it anew for each step
--- size: how many others there are at the same time, or ranks
--- start_ts: of who leads: when it forked the first of the others; else NULL
--- end_ts: of who leads: when the last of the others ended; else NULL
+-- upid: -> processes: the worker, or a process that it started
+-- leads: whether it forked the others, even if again for each step
+-- size: how many others there are at the same time, or number of ranks
+-- start_ts: for the process that leads: time at which it forked the first of the others; else NULL
+-- end_ts: for the process that leads: time at which the last of the others ended; else NULL
 
 WITH led AS (SELECT w.*, s.parent, s.program IS NULL AS is_forked, s.start_ts, s.end_ts
   FROM workers w LEFT JOIN siblings s ON s.upid = w.worker AND w.team >= 0),

@@ -19,7 +19,7 @@
 -- metadata: all metadata calls
 -- metadata_ns: time inside them
 -- longest_open_ns: time inside the longest of these opens
--- longest_stat_ns: time inside the longest of these stats
+-- longest_stat_ns: time inside the longest of these stat calls
 -- longest_close_ns: time inside the longest of these closes
 -- longest_metadata_ns: time inside the longest of all metadata calls
 -- read_bytes: read

@@ -5,8 +5,8 @@
 -- own: whether it begins here; false: inherited
 -- path: -> commands.path; NULL: inherited, or not known
 -- argv: arguments
--- from_ts: when it began; NULL: with the process
--- until_ts: when the next one began; NULL: it ended with the process
+-- from_ts: time at which it began; NULL: with the process
+-- until_ts: time at which the next one began; NULL: it ended with the process
 -- before: -> image: what the process was before
 
 -- Who has no parent here was something else before it executed a program: of that nothing is known. Programs

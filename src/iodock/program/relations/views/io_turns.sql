@@ -2,12 +2,12 @@
 -- and syncs. A turn begins with a pause that is no shorter than half of the mean one.
 --
 -- utid: -> processes
--- turns: turns, the first one included
+-- turns: number of turns, including the first one
 -- requests: reads and writes
 -- read_bytes: read
 -- written_bytes: written
--- typical_ns: number of requests and syncs times the geometric mean of their durations: few that were kept
---   waiting hardly count
+-- typical_ns: number of requests and syncs times the geometric mean of their durations: a few that had to
+--   wait hardly count
 -- pause_ns: pauses before turns; NULL: a single turn
 -- whole_ns: from the first request to the end of the last
 

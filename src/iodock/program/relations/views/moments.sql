@@ -5,7 +5,7 @@
 -- call_id: -> calls
 -- direction: 0 none, 1 read, 2 write
 -- count: calls
--- time_ns: inside them
+-- time_ns: time inside them
 -- bytes: transferred
 
 SELECT CAST(least(greatest((e.ts - {first_ts}) // {moment_ns}, 0), {moments}) AS SMALLINT) AS moment,

@@ -5,13 +5,13 @@
 -- file_id: -> files
 -- direction: 1 read, 2 written
 -- bytes: moved
--- count: calls that moved them
+-- count: number of calls that moved them
 -- calls: all its calls on the file
 -- spent_ns: time inside all of them
 -- time_ns: time inside those that moved bytes
 -- since: start of the first of those
--- until: end of the last of those, about
--- moved_ts: start of the last one that moved any
+-- until: approximate end of the last of those
+-- moved_ts: start of the last one that moved bytes
 
 SELECT q.upid, u.file_id, CAST(max(u.direction) AS INTEGER) AS direction, CAST(sum(u.bytes) AS BIGINT) AS bytes,
   CAST(sum(u.count) FILTER (WHERE u.direction > 0) AS BIGINT) AS count, CAST(sum(u.count) AS BIGINT) AS calls,

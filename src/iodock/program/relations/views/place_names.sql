@@ -3,11 +3,11 @@
 -- place: number of the place
 -- name: the file's name, or the pattern of its files' names
 -- single: whether the place is one file
--- file_count: files of the place
+-- file_count: number of files that the row stands for
 -- kind: kind of the files
 -- folder: folder of one of them
 -- ending: ending of one of them
--- mount_point: where their file system is mounted; NULL where not known
+-- mount_point: mount point of their file system; NULL if not known
 -- fs_type: its type
 -- size_bytes: their sizes together; NULL where none is known
 -- sized: files whose size is known

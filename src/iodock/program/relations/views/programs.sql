@@ -1,7 +1,7 @@
 -- What each process ran: the last program it became, or its parent's where it became none.
 --
 -- upid: -> processes
--- program: path; NULL where not known
+-- program: path; NULL if not known
 -- own: whether it ran a program itself
 -- walks: whether it is a tool that goes through files one by one, because that is what it was asked to do
 -- builds: whether it is a compiler or a build tool: they search folders for what a source text names, and

@@ -1,7 +1,7 @@
 -- Each time that a file got another name.
 --
--- source: -> files, under the name before
--- target: -> files, under the name after
+-- source: -> files: the file with its old name
+-- target: -> files: the file with its new name
 -- ts: when
 
 SELECT o.file_id AS source, n.file_id AS target, o.ts

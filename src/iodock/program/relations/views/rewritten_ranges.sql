@@ -1,12 +1,12 @@
 -- Where writes go that replace what was written before, at least half of their bytes: headers, states, slots.
 --
 -- file_id: -> files
--- offset_bytes: where the writes begin
--- call_id: -> calls: of one of them
+-- offset_bytes: offset at which the writes begin
+-- call_id: -> calls: a call of one of them
 -- count: such writes that begin there
 -- bytes: written by them
--- kept_bytes: the most that one of them wrote
--- time_ns: inside them
+-- kept_bytes: most bytes that one of them wrote
+-- time_ns: time inside them
 
 SELECT file_id, offset_bytes, any_value(call_id) AS call_id, count(*) AS count,
   CAST(sum(bytes) AS BIGINT) AS bytes, max(bytes) AS kept_bytes, CAST(sum(dur) AS BIGINT) AS time_ns

@@ -1,14 +1,14 @@
 -- Names that a loader, an interpreter or a shell looked for in vain in the folders of a search path.
 --
--- file_id: -> files: what was not there
--- utid: -> processes: who looked
+-- file_id: -> files: the file that does not exist
+-- utid: -> processes: the process that searched
 -- upid: -> processes
--- folder: of the path, without what a loader adds for kinds of processors
+-- folder: folder of the path, without parts that a loader adds for kinds of processors
 -- variable: the environment variable that holds the path
 -- base: the name
--- folders: in how many folders this process looked for this name in vain
+-- folders: number of folders in which this process searched for this name and did not find it
 -- count: look-ups
--- time_ns: inside them
+-- time_ns: time inside them
 
 -- In each folder of its path the loader first looks for folders for certain processors, and in these. Tools
 -- look through folders on purpose, but do not choose where their libraries are sought: a linker looks for

@@ -1,15 +1,16 @@
 -- Processes that one process started to run the same program: a shell loop's commands, a pool's workers.
 --
 -- upid: -> processes
--- parent: -> processes.upid: who started it
--- program: what it ran; NULL: nothing of its own (a sub-shell, a forked worker)
--- start_ts: first sign of life
+-- parent: -> processes.upid: the process that started it
+-- program: program that it ran; NULL: none of its own (a sub-shell, a forked worker)
+-- start_ts: first trace of it
 -- end_ts: end
 -- builds: whether its own program is a compiler or a build tool
--- is_tool: as in `programs`, of its own program
+-- is_tool: like `programs`, for its own program
 -- alike: how many of them there are, itself included
 -- median_ns: the median of their lifetimes; NULL where not known
--- owner: -> processes.upid: who has the loop: the parent; of many parents alike, who started these
+-- owner: -> processes.upid: the process that has the loop: the parent; if many similar parents, the process
+--   that started these
 -- alike_of_owner: how many of its program there are with the same owner, itself included
 
 -- A shell starts another one for each $(...), and so does who runs a line by `sh -c`: the commands in it

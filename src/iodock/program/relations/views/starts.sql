@@ -1,12 +1,12 @@
 -- When each process that another one started had its program's files, and when it first came to its data.
 --
 -- upid: -> processes
--- owner: as in `siblings`
--- program: as in `siblings`
--- builds: whether it, or who has the loop, is a compiler or a build tool
--- start_ts: first sign of life
+-- owner: like `siblings`
+-- program: like `siblings`
+-- builds: whether it, or the process that has the loop, is a compiler or a build tool
+-- start_ts: first trace of it
 -- end_ts: end
--- loaded_ts: when it had first used 19 of 20 of the system's and its program's files; NULL: none
+-- loaded_ts: time at which it had first used 19 of 20 of the system's and its program's files; NULL: none
 -- data_ts: its first sync, or listing of a user's folder, or read or write of a pipe or the user's data; NULL:
 --   none
 -- active_ns: CPU time, and the time in its calls on files; NULL where not known

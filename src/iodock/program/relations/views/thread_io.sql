@@ -4,15 +4,15 @@
 -- utid: -> processes
 -- parent_utid: the thread that started it
 -- is_main: whether it is the process's first thread
--- start_ts: its start
--- end_ts: its end
+-- start_ts: time at which it started
+-- end_ts: time at which it ended
 -- user_ns: its own CPU time; NULL where not known
--- busy_ns: CPU time, and what its calls on the user's files waited beside it
+-- busy_ns: CPU time, and the time in which its calls on the user's files waited
 -- calls: calls; NULL: none
 -- bytes: read and written
 -- time_ns: inside the calls
--- first_ts: start of the first
--- last_ts: start of the last
+-- first_ts: start of the first one
+-- last_ts: start of the last one
 
 WITH threaded AS (SELECT upid FROM processes GROUP BY upid HAVING count(*) >= 3),
 members AS (SELECT p.*, min(utid) OVER (PARTITION BY upid) = utid AS is_main FROM processes p

@@ -14,10 +14,10 @@
 -- any_read_bytes: bytes that any process had read before
 -- own_written_bytes: bytes that the same process had written before
 -- any_written_bytes: bytes that any process had written before
--- unaligned: transfers whose offset is not a multiple of 4096
--- known: transfers with an offset
--- overlapping: transfers that begin within what the one before moved
--- back: transfers that begin before the one before
+-- unaligned: number of transfers whose offset is not a multiple of 4096
+-- known: number of transfers whose offset is known
+-- overlapping: number of transfers that begin within the bytes of the previous one
+-- back: number of transfers that begin before the previous one
 
 -- Who copies in the kernel asks for all there could be, many times: more than fits.
 SELECT p.place, e.call_id, e.direction, e.pattern,

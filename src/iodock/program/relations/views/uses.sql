@@ -8,10 +8,10 @@
 -- side: 0 only, 1 in, 2 out, 3 old, 4 new; count calls where it is 0, 1 or 3
 -- count: rows
 -- time_ns: inside them, summed over tasks; NULL where the source has no durations
--- longest_ns: the longest of them
+-- longest_ns: duration of the longest of them
 -- bytes: transferred; NULL where the call transfers none
--- first_ts: start of the first
--- last_ts: start of the last
+-- first_ts: start of the first one
+-- last_ts: start of the last one
 
 SELECT file_id, utid, call_id, errno_id, direction, side, count(*) AS count,
   CAST(sum(coalesce(dur, sys_cpu_ns)) AS BIGINT) AS time_ns, max(dur) AS longest_ns,

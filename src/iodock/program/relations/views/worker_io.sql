@@ -1,13 +1,13 @@
 -- What each worker did with the user's files.
 --
--- team: as in `workers`
--- worker: as in `workers`
+-- team: like `workers`
+-- worker: like `workers`
 -- calls: calls; NULL: none
 -- bytes: read and written
 -- time_ns: inside the calls
--- longest_ns: inside the longest of them
--- first_ts: start of the first
--- last_ts: start of the last
+-- longest_ns: time inside the longest of them
+-- first_ts: start of the first one
+-- last_ts: start of the last one
 
 WITH used AS (SELECT p.upid, sum(u.count) AS calls, sum(u.bytes) AS bytes, sum(u.time_ns) AS time_ns,
     max(u.longest_ns) AS longest_ns, min(u.first_ts) AS first_ts, max(u.last_ts) AS last_ts

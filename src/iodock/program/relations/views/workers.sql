@@ -1,8 +1,8 @@
 -- The ranks of a parallel job, or processes that did the same side by side.
 --
--- team: -1 for the ranks of a job, else the first of the processes
+-- team: the rank, for a job of ranks; otherwise the first process
 -- worker: rank, or upid
--- upid: -> processes: the worker, or one that it started
+-- upid: -> processes: the worker, or a process that it started
 -- size: workers of the team
 
 -- A program starts others before and after its workers: a shell's commands, a second pool. Who began when all

@@ -3,7 +3,7 @@
 -- path: -> commands.path
 -- languages: of a script or an interpreter that of what it runs; empty: not known though the file was
 --   read; NULL: the file was not read
--- is_interpreted: whether it runs what is written in one language
+-- is_interpreted: whether it runs a program written in one language
 -- is_script: whether it is a script
 -- is_tool: whether it is a command of the system, which users don't change
 

@@ -146,7 +146,7 @@ def _stacked(
     bars, notes = ranked(_with_order(answer, columns), [*columns], by=_ORDER, fold=columns)
     bars = [bar for bar in bars if any(bar.values.values())]
     if not bars:
-        raise CannotDraw(f"{axis_title}: all zero in this selection")
+        raise CannotDraw(f"{axis_title}: all values are zero in this selection")
     if len(kept) < len(series) and options.only:
         notes = [f"{' and '.join(name for name, _, _ in kept)} only", *notes]
     unit, theme = unit_in(answer, columns[0]), theme_of(options)

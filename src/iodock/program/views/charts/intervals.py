@@ -98,7 +98,9 @@ def _draw(
     per = steps.width / _SECOND if unit is BYTES_PER_SECOND else 1.0
     kept = [side for side in kept if any(steps.sums[side.column])]
     if not kept:
-        raise CannotDraw(f"{' and '.join(side.name for side in sides)}: all zero in this selection")
+        raise CannotDraw(
+            f"{' and '.join(side.name for side in sides)}: all values are zero in this selection"
+        )
     if len(kept) == 1:
         kept = [Side(kept[0].name, kept[0].column, kept[0].colour)]
     every = NANOSECONDS.text(steps.width)

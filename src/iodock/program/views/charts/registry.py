@@ -92,7 +92,7 @@ CHARTS: tuple[ChartKind, ...] = (
     ChartKind("offset", ("offsets",), "Offset over time", "accesses_over_time.draw_cells", _DIRECTIONS, True),
     ChartKind("processes", ("processes",), "Processes over time", "processes.draw_processes", needs_all=True),
     ChartKind("ranks", ("ranks",), "I/O time by rank", "bars.draw_ranks"),
-    ChartKind("machine", ("machine",), "The machine meanwhile", "series.draw_machine", needs_all=True),
+    ChartKind("machine", ("machine",), "The machine during the run", "series.draw_machine", needs_all=True),
     ChartKind("volume", ("volume",), "Expected and actual volume", "volumes.draw_volume", _DIRECTIONS),
     ChartKind("jobs", ("ratio-history",), "CPU utilisation of jobs", "utilisation.draw_jobs"),
     ChartKind(

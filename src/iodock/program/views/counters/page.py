@@ -33,27 +33,28 @@ _SECTIONS = {
     "unseen": N_("Not seen"),
 }
 _JUDGED = N_(
-    "Counters do not show single calls, so not every rule can judge them: no finding is no all-clear."
+    "Counters do not show single calls, so some rules can't be checked: no findings does not mean "
+    "that the I/O is fine."
 )
 _INTERFACES_LEAD = N_(
-    "The same bytes stand in each interface that they pass: MPI-IO, HDF5 and PnetCDF lie above POSIX. Times "
-    "are those of all ranks together."
+    "The same bytes are counted in each interface that they pass: MPI-IO, HDF5 and PnetCDF are layers "
+    "above POSIX. Times are sums over all ranks."
 )
 _SIZES_LEAD = N_(
     "How many reads and writes of each size, in the bins of the source. The bars are logarithmic."
 )
 _FILES_LEAD = N_("The files that took most time, all ranks together.")
 _RANKS_LEAD = N_(
-    "Files that were counted for all ranks together are not shared out among ranks: of each stand its "
-    "fastest and its slowest rank."
+    "Files that were counted for all ranks together are not divided among ranks: for each the table "
+    "shows its fastest and slowest rank."
 )
 _OF_RANKS = ("rank", "interface", "count", "total_time_ns", "read_bytes", "written_bytes")
-_NO_RANKS = N_("The counters tell no single ranks.")
+_NO_RANKS = N_("The counters do not show single ranks.")
 _NO_HEAT = N_(
-    "There is no heatmap, so counters do not tell when bytes were moved. Darshan 3.4.0 and later write one."
+    "There is no heatmap, so counters do not show when bytes were moved. Darshan 3.4.0 and later write one."
 )
-_NO_LIGHT_HEAT = N_("A light recording does not tell when bytes were moved: record without --light.")
-_UNSIZED = N_("There are no sizes of {interface}: it moved bytes, and its source does not count their sizes.")
+_NO_LIGHT_HEAT = N_("A light recording does not show when bytes were moved: record without --light.")
+_UNSIZED = N_("No access sizes of {interface}: it moved bytes, but its source does not count their sizes.")
 _NO_LOSS = N_("Nothing is known to be missing from these counters.")
 
 

@@ -59,7 +59,7 @@ def _finding(finding: Finding, text: Language, sources: Sources | None) -> Marku
         tag("p", tag("b", text.gettext(N_("How to change it")))),
         tag("ul", *advice, class_="advice"),
         tag(
-            "p", text.gettext(N_("It is fine when: {when}"), when=say(finding.fine_when, text)), class_="note"
+            "p", text.gettext(N_("Ignore this if: {when}"), when=say(finding.fine_when, text)), class_="note"
         ),
         _evidence(finding, text),
     )

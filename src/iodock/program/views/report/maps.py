@@ -22,8 +22,8 @@ _HEADS = (
 _MINOR = ("", "", "minor", "", "", "minor", "")
 """Those of the columns that a narrow screen omits."""
 _LEAD = N_(
-    "Known from page faults: a process's first touch of each page. Neighbours that the kernel maps with it "
-    "don't show, and count as touched where a file is gone through in order."
+    "Based on page faults, a process's first access to each page. Neighbouring pages that the kernel "
+    "maps at the same time are not visible; they count as touched where a file is accessed in order."
 )
 
 

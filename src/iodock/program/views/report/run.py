@@ -30,11 +30,11 @@ _MAPPED = "mapped-contents"
 _MOST_NAMES = 20
 _DAY_NS = 86_400_000_000_000
 _UNFINISHED = {
-    "cut": N_("This store is a recording that was cut; what was flushed before is shown."),
+    "cut": N_("This store is a recording that was cut; it shows what was saved before."),
 }
 """State of a store -> sentence about it."""
 _OWN_FILE_SYSTEM = N_(
-    "The store lay on the measured file system, so the recorder's own writes weigh on these numbers."
+    "The store was on the measured file system, so the recorder's own writes affect these numbers."
 )
 
 
@@ -152,7 +152,7 @@ def _calls(every: Any, io: int, listed: dict[str, Any], text: Language) -> str |
     named = io if total is None else total[listed["columns"].index("count")]
     if not isinstance(every, int) or not every or every == io == named:
         return _grouped(every)
-    said = N_("{all}, of which {io} are I/O, and {named} are on files with a path (as the tables have them)")
+    said = N_("{all}, of which {io} are I/O, and {named} are on files with a path (these are in the tables)")
     return text.gettext(said, all=f"{every:,}", io=f"{io:,}", named=f"{named:,}")
 
 

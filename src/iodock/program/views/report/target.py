@@ -23,7 +23,7 @@ def check_target(path: Path) -> None:
     with path.open("rb") as file:
         if _MARK not in file.read(_HEAD_BYTES):
             raise IodockError(
-                f"{path}: exists already and is not an iodock report",
+                f"{path}: exists and is not an iodock report, so it is not replaced",
                 "take another name, or remove it yourself",
             )
 

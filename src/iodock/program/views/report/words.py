@@ -56,7 +56,7 @@ SECTIONS = {
     "processes": SectionWords(
         N_("Processes"),
         N_("Processes"),
-        N_("What was started, by whom, how it ended and what its I/O took."),
+        N_("Which programs were started, by which process, how they ended and how long their I/O took."),
     ),
     "failures": SectionWords(
         N_("Failures"),
@@ -97,7 +97,7 @@ CLOCKS = {
     "epoch": N_("date and time"),
     "day": N_("time of day, without a date"),
     "relative": N_("from the start of the run"),
-    "none": N_("none: nothing can be placed in time"),
+    "none": N_("none: it is not known when calls happened"),
 }
 CAPTURED = {
     "strace": N_("strace log"),

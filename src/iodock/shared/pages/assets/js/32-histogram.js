@@ -51,8 +51,8 @@ function drawHistogram(chart, bins, most) {
 
 function commonSize(bin) {
   const count = grouped(bin.read + bin.write);
-  if (bin.upper === 0) return gettext('Most frequent are accesses that moved nothing, as at the end of a file: {count}.', { count });
-  return gettext('Most frequent are accesses of {range}: {count}.', { range: sizeRange(bin.upper), count });
+  if (bin.upper === 0) return gettext('The most frequent accesses moved nothing, as at the end of a file: {count}.', { count });
+  return gettext('The most frequent accesses have a size of {range}: {count}.', { range: sizeRange(bin.upper), count });
 }
 
 function histogramChart(sizes, options) {

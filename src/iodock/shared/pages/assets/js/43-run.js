@@ -2,7 +2,7 @@
 
 function drawTime(parent) {
   if (!PAGE.timeline || !PAGE.timeline.rows.length) {
-    parent.append(element('p', { class: 'empty', text: gettext('No bytes could be placed in time: either none were read or written, or the source has no times.') }));
+    parent.append(element('p', { class: 'empty', text: gettext('It is not known when bytes were moved: either none were read or written, or the source has no times.') }));
     drawServers(parent);
     return;
   }
@@ -14,7 +14,7 @@ function drawTime(parent) {
 // States and curves of the file servers, as the site's monitor read them, under the run's own.
 function drawServers(parent) {
   if (!PAGE.servers) return;
-  parent.append(element('h3', { text: gettext('The file servers meanwhile') }));
+  parent.append(element('h3', { text: gettext('The file servers during the run') }));
   for (const sentence of PAGE.servers.said) parent.append(element('p', { class: 'note', text: sentence }));
   if (!PAGE.timeline) return;
   const span = PAGE.timeline.intervals * PAGE.timeline.every_ns;
@@ -24,7 +24,7 @@ function drawServers(parent) {
 
 function drawSampleSeries(parent) {
   if (!(PAGE.samples || []).length) return;
-  parent.append(element('h3', { text: gettext('The machine meanwhile') }), element('p', { class: 'note', text: gettext('Sampled once a second, of the whole machine: other programs are in these numbers too.') }));
+  parent.append(element('h3', { text: gettext('The machine during the run') }), element('p', { class: 'note', text: gettext('Sampled once a second, for the whole machine: these numbers include other programs.') }));
   const span = PAGE.timeline.intervals * PAGE.timeline.every_ns;
   for (const series of PAGE.samples) placeChart(parent, sampleChart(series, span));
 }

@@ -1,0 +1,34 @@
+/* Which variables of NetCDF were told since their files were opened. Another one may take a place: then what was there is told again. */
+
+#include "library.h"
+
+enum { PLACES = 8192, TRIED = 8, FILES = 1024 };
+static word told[PLACES];
+static u32 opens[FILES];
+
+/* Numbers of files are small, or such in the upper half of 32 bits. */
+static u32 *opens_of(word file) {
+	return &opens[(u32)(file >> 16 ? file >> 16 : file) % FILES];
+}
+
+void iodock_variables_begin(word file) {
+	__atomic_fetch_add(opens_of(file), 1, __ATOMIC_RELAXED);
+}
+
+int iodock_is_new_variable(word library, word file, word variable) {
+	unsigned long key = (unsigned long)(library ^ variable);
+	key = (key ^ (unsigned long)__atomic_load_n(opens_of(file), __ATOMIC_RELAXED) << 20) * 0x9e3779b97f4a7c15ul;
+	key = (key ^ key >> 32) * 0xd6e8feb86659fd93ul | 1;
+	unsigned long from = key >> 40;
+	for (unsigned long i = 0; i < TRIED; i++) {
+		word *place = &told[(from + i) % PLACES], found = __atomic_load_n(place, __ATOMIC_RELAXED);
+		if (found == (word)key)
+			return 0;
+		if (!found) {
+			__atomic_store_n(place, (word)key, __ATOMIC_RELAXED);
+			return 1;
+		}
+	}
+	__atomic_store_n(&told[from % PLACES], (word)key, __ATOMIC_RELAXED);
+	return 1;
+}

@@ -1,0 +1,80 @@
+"""`collective-overhead`: collective calls for pieces that are large already, and for small ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diagnosing import diagnosed, of_rule
+from interface_calls import WRITE, WRITE_ALL, with_calls_of_mpi_io
+from iodock.program.rules import collective_overhead
+from metadata_log import Trace
+from rank_log import MIB, ranks
+from recorded import MPIRUN, PROGRAMS, live, needs_mpi, record, run
+
+NAME = collective_overhead.RULE.name
+MS = 1_000_000
+
+
+def written(folder: Path, count: int, size: int, movers: int = 1) -> Path:
+    """COUNT writes of 10 ms by each of the first MOVERS of four ranks."""
+
+    def work(log: Trace, number: int, pid: int) -> None:
+        log.open("/data/shared.out", flags="O_WRONLY|O_CREAT", pid=pid)
+        for _ in range(count if number < movers else 0):
+            log.write(size, 10_000, pid=pid)
+        log.close(pid=pid)
+
+    return ranks(work, folder)
+
+
+def test_large_pieces_that_one_rank_moves_for_all(tmp_path: Path) -> None:
+    diagnosis = diagnosed(with_calls_of_mpi_io(written(tmp_path, 8, MIB), WRITE_ALL, 5 * MS, 0))
+    (found,) = of_rule(diagnosis, NAME)
+    values = found.message.values
+    assert (values["call"], values["count"], values["movers"], values["ranks"]) == (WRITE_ALL, 8, 1, 4)
+    assert (values["mean_bytes"], values["exchange_ns"], values["moving_ns"]) == (MIB, 40 * MS, 80 * MS)
+    # Four ranks would move in a quarter of the time.
+    assert found.cost_seconds == pytest.approx(0.04 + 0.08 * 3 / 4)
+    assert not of_rule(diagnosis, "two-phase")
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "call", "offset_bytes"),
+    [(7, MIB, WRITE_ALL, 0), (8, MIB - 1, WRITE_ALL, 0), (8, MIB, WRITE_ALL, None), (8, MIB, WRITE, 0)],
+    ids=["too few calls", "smaller pieces", "a view with holes", "independent"],
+)
+def test_what_aggregators_are_for(
+    count: int, size: int, call: str, offset_bytes: int | None, tmp_path: Path
+) -> None:
+    store = with_calls_of_mpi_io(written(tmp_path, count, size), call, 5 * MS, offset_bytes)
+    assert not of_rule(diagnosed(store), NAME)
+
+
+@pytest.mark.parametrize(
+    ("count", "more_ns", "is_found"), [(100, 11, True), (99, 11, False), (100, 9, False)]
+)
+def test_small_pieces_for_which_messages_take_longer(
+    count: int, more_ns: int, is_found: bool, tmp_path: Path
+) -> None:
+    store = with_calls_of_mpi_io(written(tmp_path, count, 512), WRITE_ALL, more_ns * MS)
+    found = of_rule(diagnosed(store), NAME)
+    assert bool(found) == is_found
+    if is_found:
+        values = found[0].message.values
+        assert (values["mean_bytes"], values["exchange_ns"]) == (512, 1100 * MS)
+        assert "small pieces" in found[0].title.text
+
+
+@live
+@needs_mpi
+def test_a_program_that_calls_collectively_for_each_piece(tmp_path: Path) -> None:
+    program = tmp_path / "pieces"
+    built = run(["mpicc", "-o", program, PROGRAMS / "collective_pieces.c"], tmp_path)
+    assert built.returncode == 0, built.stderr
+    done = record(tmp_path, "--", *MPIRUN, program, tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    (found,) = of_rule(diagnosed(tmp_path / "run.iodock"), NAME)
+    values = found.message.values
+    assert (values["count"], values["ranks"], values["mean_bytes"]) == (200, 4, 512)
