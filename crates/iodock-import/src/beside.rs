@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Calls that a back end recorded without decoding them.
 pub enum RawCalls {
     /// Recorded by the preloaded library.
-    Rewritten(calls::CallsSource),
+    Rewritten(Box<calls::CallsSource>),
     /// Recorded by the kernel's programs.
-    Kernel(iodock_bpf::calls::CallsSource),
+    Kernel(Box<iodock_bpf::calls::CallsSource>),
 }
 
 /// The file of raw calls that belongs to a journal.
@@ -28,10 +28,11 @@ pub fn calls_beside(journal: &Path) -> Result<Option<RawCalls>, SourceError> {
         return Ok(None);
     }
     if is_journal(&path) {
-        return iodock_bpf::calls::CallsSource::open(&path).map(|calls| Some(RawCalls::Kernel(calls)));
+        return iodock_bpf::calls::CallsSource::open(&path)
+            .map(|calls| Some(RawCalls::Kernel(Box::new(calls))));
     }
     let (file, session) = calls::recover(&path)?;
-    calls::CallsSource::open(file, session).map(|calls| Some(RawCalls::Rewritten(calls)))
+    calls::CallsSource::open(file, session).map(|calls| Some(RawCalls::Rewritten(Box::new(calls))))
 }
 
 /// The same for a recording in progress, without changing anything. None if they can't be read yet.
@@ -39,10 +40,12 @@ pub fn calls_growing(journal: &Path) -> Option<RawCalls> {
     let path = calls_path(journal);
     if is_journal(&path) {
         let reader = JournalReader::open(&path).ok()?.growing();
-        return iodock_bpf::calls::CallsSource::of(reader, &path).ok().map(RawCalls::Kernel);
+        return iodock_bpf::calls::CallsSource::of(reader, &path)
+            .ok()
+            .map(|calls| RawCalls::Kernel(Box::new(calls)));
     }
     let file = calls::CallsFile::open_growing(&path).ok()?;
-    calls::CallsSource::open(file, None).ok().map(RawCalls::Rewritten)
+    calls::CallsSource::open(file, None).ok().map(|calls| RawCalls::Rewritten(Box::new(calls)))
 }
 
 /// The kernel's records are in frames like those of a journal.
@@ -55,8 +58,8 @@ fn is_journal(path: &Path) -> bool {
 impl RawCalls {
     fn source(&mut self) -> &mut dyn RecordSource {
         match self {
-            RawCalls::Rewritten(calls) => calls,
-            RawCalls::Kernel(calls) => calls,
+            RawCalls::Rewritten(calls) => calls.as_mut(),
+            RawCalls::Kernel(calls) => calls.as_mut(),
         }
     }
 
