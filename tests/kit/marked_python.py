@@ -61,8 +61,9 @@ def main(name):
     for _ in range(20):
         deeper(file, 90)
     for number in range(20):
-        code = compile("\n" * number + "os.fchmod(file, 0o644)", "<made %d>" % number, "exec")
+        code = compile("\n" * number + "os.fchmod(file, 0o644)", "made_%d.py" % number, "exec")
         exec(code, {"os": os, "file": file})
+        exec("a = 1\n" * 30 + "\n" * number + "os.fchown(file, -1, -1)", {"os": os, "file": file})
     subprocess.run([sys.executable, "-c", "print('child')"], check=True)
     for _ in range(20):
         with open(name, "rb") as again:

@@ -93,11 +93,14 @@ const INSTALLED: [&[u8]; 8] =
 const PACKAGES: [&[u8]; 5] =
     [b"/site-packages/", b"/dist-packages/", b"/lib/python3.", b"/bin/python3.", b"/libpython3."];
 
+/// Source of Python without a file that the user has written; other such code is made by packages.
+const TYPED: [&[u8]; 5] = [b"<stdin>", b"<string>", b"<console>", b"<ipython-input", b"<python-input"];
+
 /// Does a file of code, or of source, belong to a system's or an installed library? What has no place in the file system
 /// (`[vdso]`) is the kernel's.
 pub fn is_installed(path: &[u8]) -> bool {
     path.starts_with(b"[")
-        || path.starts_with(b"<frozen ")
+        || (path.starts_with(b"<") && !TYPED.iter().any(|name| path.starts_with(name)))
         || INSTALLED.iter().any(|folder| path.starts_with(folder))
         || PACKAGES.iter().any(|folder| has(path, folder))
 }
@@ -158,6 +161,8 @@ mod tests {
     fn what_is_installed_is_known_by_its_place() {
         assert!(is_installed(b"/home/u/env/lib/python3.11/site-packages/h5py/_hl/files.py"));
         assert!(is_installed(b"/usr/lib/libc.so.6") && is_installed(b"[vdso]"));
+        assert!(is_installed(b"<frozen os>") && is_installed(b"<__array_function__ internals>"));
+        assert!(!is_installed(b"<string>") && !is_installed(b"<ipython-input-3-1f>"));
         assert!(!is_installed(b"/home/u/libown.so"));
     }
 }

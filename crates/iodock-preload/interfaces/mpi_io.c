@@ -19,7 +19,7 @@ WEAK int dl_iterate_phdr(int (*each)(struct loaded *, unsigned long, void *), vo
 
 #define NAME(name, fortran, error_at) #name,
 static const char *const names[CALLS] = {EACH_CALL(NAME, NAME, NAME, NAME, NAME, NAME)};
-static void *real[CALLS], *real_counted[CALLS], *real_type_size;
+static void *real[CALLS], *real_type_size;
 __thread struct within iodock_within __attribute__((tls_model("initial-exec")));
 
 enum { PATH_MOST = 4096 };
@@ -92,9 +92,8 @@ word iodock_bytes_of(word count, word type) {
 }
 
 #define HEAD(name) TAKEN word name(word a, word b, word c, word d, word e, word f)
-#define HANDED_ON(name) HANDED_ON_AS(name, names[NUMBER_##name], real)
-#define HANDED_ON_AS(name, called, places) \
-	call *real_one = (call *)next_of(called, &places[NUMBER_##name]); \
+#define HANDED_ON(name) \
+	call *real_one = (call *)next_of(names[NUMBER_##name], &real[NUMBER_##name]); \
 	struct within outer; \
 	int is_told = begins(NUMBER_##name, MPI_LAYER, &outer); \
 	word result = real_one(a, b, c, d, e, f); \
@@ -102,7 +101,7 @@ word iodock_bytes_of(word count, word type) {
 	iodock_within = outer; \
 	(void)is_done
 
-/* A call with a count: of 32 bits, and in MPI 4 also of 64 bits (`_c`), which is recorded under the same name. */
+/* Calls with counts of 64 bits (`_c`) are not taken: mpi4py refers to them weakly and asks whether they are there. */
 #define COUNTED(name, count, type, offset) \
 	if (likely(is_told)) { \
 		word facts[FACTS] = {(int)result, a, is_done ? iodock_bytes_of(count, type) : UNKNOWN, offset, 0}; \
@@ -113,19 +112,11 @@ word iodock_bytes_of(word count, word type) {
 	HEAD(name) { \
 		HANDED_ON(name); \
 		COUNTED(name, (int)c, d, UNKNOWN) \
-	} \
-	HEAD(name##_c) { \
-		HANDED_ON_AS(name, #name "_c", real_counted); \
-		COUNTED(name, c, d, UNKNOWN) \
 	}
 #define OFFSET(name, fortran, error_at) \
 	HEAD(name) { \
 		HANDED_ON(name); \
 		COUNTED(name, (int)d, e, b) \
-	} \
-	HEAD(name##_c) { \
-		HANDED_ON_AS(name, #name "_c", real_counted); \
-		COUNTED(name, d, e, b) \
 	}
 #define PLAIN(name, fortran, error_at) \
 	HEAD(name) { \

@@ -221,6 +221,8 @@ static int is_path(const char *path) {
 /* What a call that has succeeded says; gives the text that goes with it, 0 for none. */
 static const char *note(const struct library *library, enum kind kind, int detail, const word *given, word *facts, char *place) {
 	if (kind == OPENS_KIND) {
+		if (!given[detail])
+			return 0;
 		int file = *(const int *)given[detail];
 		iodock_variables_begin(file_of(file));
 		facts[HANDLE] = file_of(file) << 32 | OF_FILE;

@@ -160,6 +160,8 @@ static word handle_of(word file) {
 /* What a call that has succeeded says; gives the text that goes with it, 0 for none. */
 static const char *note(const struct library *library, u32 kind, int detail, const word *given, word *facts, char *place) {
 	if (kind == OPENS_KIND) {
+		if (!given[4])
+			return 0;
 		int file = *(const int *)given[4];
 		iodock_variables_begin((u32)file);
 		facts[HANDLE] = handle_of(file);

@@ -7,7 +7,8 @@
 #include "stacks.h"
 
 enum { WALKED_MOST = 4096, SLOTS_FROM = 0x310, SLOTS = 32, SLOT = 16, TRIES = 16, ASKED_AGAIN = 63 };
-enum { OBJECT_TYPE = 8, SIZE_AT = 16, HASH_AT = 24, TEXT_STATE = 32, BYTES_AT = 32, LINES_MOST = 1 << 20, TEXT_COMPACT = 32, TEXT_ASCII = 64 };
+enum { OBJECT_TYPE = 8, SIZE_AT = 16, HASH_AT = 24, TEXT_STATE = 32, BYTES_AT = 32, LINES_MOST = 1 << 20, TEXT_COMPACT = 32, TEXT_ASCII = 64,
+       NAME_KEYED = 1024, LINES_KEYED = 256 };
 
 /* Where a thread's frames begin, and its code: CPython's Include/internal/pycore_frame.h, pycore_runtime.h, pycore_interp.h and
  * Include/cpython/code.h, pystate.h of these versions. Patch releases keep them. */
@@ -217,6 +218,12 @@ void forget_pages(u64 from, u64 bytes) {
 		python_is_there(0);
 }
 
+/* A child has not all pages of its parent: MADV_DONTFORK. */
+void forget_all_pages(void) {
+	if (stack_tables && stack_tables->python.runtime)
+		for (u32 i = 0; i < PYTHON_PAGES; i++)
+			set(stack_tables->pages[i], 0);
+}
 
 /* The state of the interpreter that a thread with this thread pointer has, 0: none was found. */
 static u64 find_thread(const struct python *python, u64 pointer) {
@@ -234,6 +241,9 @@ static u64 find_thread(const struct python *python, u64 pointer) {
 /* CPython keeps it as the thread's value of a key of pthreads: in glibc's descriptor of the thread, if the key is one of the first 32. */
 static NOINLINE void learn_slot(struct python *python, u64 pointer) {
 	u64 slots[SLOTS * SLOT / 8], thread;
+	/* (Before Python has begun there is none to be found.) */
+	if (!word_in(python->runtime + python->layout.interpreters))
+		return;
 	if (python->tries > TRIES && ++python->tries & ASKED_AGAIN)
 		return;
 	python->tries++;
@@ -256,11 +266,21 @@ static ALWAYS u64 key_of(const struct layout *layout, u64 code, int keep) {
 	u64 file = *(const u64 *)(code + layout->file), lines = *(const u64 *)(code + layout->lines);
 	if (unlikely(!is_there(file, 40, keep) || !is_there(lines, 48, keep)))
 		return 0;
+	/* What was made by compile() or exec() often differs in the end of its file's name alone, or in a few lines. */
+	u64 name_bytes = *(const u64 *)(file + SIZE_AT), line_bytes = *(const u64 *)(lines + SIZE_AT);
+	name_bytes = name_bytes < NAME_KEYED ? name_bytes : NAME_KEYED;
+	line_bytes = line_bytes < LINES_KEYED ? line_bytes & ~7ul : LINES_KEYED;
+	if (unlikely(!is_there(file, layout->ascii + name_bytes, keep) || !is_there(lines, BYTES_AT + line_bytes + 16, keep)))
+		return 0;
 	/* (Products that do not wait for each other.) */
+	u64 name_end = file + layout->ascii + name_bytes;
 	u64 place = (code ^ (u64) * (const u32 *)(code + layout->first_line) << 40) * 0x9e3779b97f4a7c15ul;
 	u64 named = (file ^ *(const u64 *)(file + HASH_AT)) * 0xc2b2ae3d27d4eb4ful + *(const u64 *)(file + SIZE_AT);
+	named += *(const unaligned_u64 *)(name_end - 8) * 0xa0761d6478bd642ful + *(const unaligned_u64 *)(name_end - 16) * 0xe7037ed1a0b428dbul;
 	u64 lined = (*(const u64 *)(code + layout->name) ^ *(const u64 *)(lines + SIZE_AT) << 44) * 0x165667b19e3779f9ul;
 	u64 begins = (*(const u64 *)(lines + BYTES_AT) ^ *(const u64 *)(lines + BYTES_AT + 8) << 1) * 0xd6e8feb86659fd93ul;
+	for (u64 i = 16; i < line_bytes + 8; i += 8)
+		begins += *(const u64 *)(lines + BYTES_AT + i) * (0x8ebc6af09c88c6e3ul + i * 0x9e3779b97f4a7c16ul);
 	return mix(place ^ (named >> 29 | named << 35), lined + (begins >> 31 | begins << 33)) | 1;
 }
 
@@ -324,6 +344,15 @@ static u64 read_text(u8 *to, u64 text, u64 most) {
 	return done;
 }
 
+/* Source without a file that the user has written; other such code is made by packages. event/src/stacks.rs has the same. */
+static int is_typed(const u8 *name) {
+	static const char typed[][16] = {"<stdin>", "<string>", "<console>", "<ipython-input", "<python-input"};
+	for (u32 i = 0; i < sizeof(typed) / sizeof(*typed); i++)
+		if (begins(name, typed[i]))
+			return 1;
+	return 0;
+}
+
 static NOINLINE u64 learn_code(u64 code, u64 key) {
 	u8 text[PYTHON_FILE_MOST + 9];
 	const struct python *python = &stack_tables->python;
@@ -331,7 +360,7 @@ static NOINLINE u64 learn_code(u64 code, u64 key) {
 		return 0;
 	u64 known = CODE_KNOWN | read_text(text, word_in(code + python->layout.name), PYTHON_NAME_MOST) << CODE_NAME_SHIFT;
 	known |= read_text(text, word_in(code + python->layout.file), PYTHON_FILE_MOST) << CODE_FILE_SHIFT;
-	if (text[0] && !is_installed((const char *)text) && !begins(text, "<frozen "))
+	if (text[0] && !is_installed((const char *)text) && (text[0] != '<' || is_typed(text)))
 		known |= CODE_OWN;
 	struct known_rule *ways = codes_like(key), *way = &ways[stack_tables->turn++ % PYTHON_WAYS];
 	for (u32 i = 0; i < PYTHON_WAYS; i++)

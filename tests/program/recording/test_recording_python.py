@@ -44,7 +44,9 @@ def test_marked_lines_of_python(tmp_path: Path, version: tuple[int, int]) -> Non
         assert [row["line"] for row in rows] == [f"marked.py:{line}"], call
     # Code objects in the place of others that are gone.
     made = shown(path, "summary", "--by", "line", "--call", "fchmod")["rows"]
-    assert {row["line"]: row["count"] for row in made} == {f"<made {n}>:{n + 1}": 1 for n in range(20)}
+    assert {row["line"]: row["count"] for row in made} == {f"made_{n}.py:{n + 1}": 1 for n in range(20)}
+    typed = shown(path, "summary", "--by", "line", "--call", "fchown")["rows"]
+    assert {row["line"]: row["count"] for row in typed} == {f"<string>:{n + 31}": 1 for n in range(20)}
     assert "python-frames" not in losses_of(path)
 
 
