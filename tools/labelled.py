@@ -171,7 +171,7 @@ def by_cost(parts: dict[str, list[Outcome]]) -> list[list[str]]:
 
 
 def totals(parts: dict[str, list[Outcome]], rows: list[list[str]]) -> list[list[str]]:
-    """Of rows by set those of whole parts only."""
+    """Leaves out the rows of sets whose folder has a row of its own."""
     inside = {name for name in parts if "/" in name and name.split("/")[0] in grouped(parts)}
     return [one for one in rows if one[0] not in inside]
 

@@ -77,7 +77,7 @@ def linked(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def crate(package: Mapping[str, Any], known: Mapping[str, Any]) -> Part:
-    """A crate with the texts in its folder. SystemExit if there are none."""
+    """A crate with the licence texts in its folder. Raises SystemExit if it has none."""
     name, folder = package["name"], Path(package["manifest_path"]).parent
     texts = []
     for path in sorted(folder.rglob("*")):

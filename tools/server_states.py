@@ -23,7 +23,7 @@ from iodock.simulation.episodes.seeds import HEALTHY_DAYS, JUDGING, TUNING, heal
 
 STATES = ("healthy", "busy", "overload", "stall", "failover", "degraded", "no-samples")
 GRACE = 3
-"""Samples within which a verdict has to be there."""
+"""Number of samples within which a verdict must be reported."""
 
 
 @dataclass(frozen=True)

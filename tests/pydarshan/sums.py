@@ -45,7 +45,7 @@ def total(values: list[float]) -> str:
 
 
 def main() -> None:
-    """Prints them."""
+    """Prints the sums."""
     of_all: Sums = defaultdict(list)
     for path in sys.argv[1:]:
         found, records = counters_of(values(path))

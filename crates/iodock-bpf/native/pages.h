@@ -205,7 +205,7 @@ INLINE int continues(struct run *run, struct slot *slot, struct addition *new)
 	return 1;
 }
 
-/* A folio that the current task has brought in. */
+/* Records a folio that the current task has added to the page cache. */
 INLINE void came_in(struct folio *folio)
 {
 	struct slot *slot = submitter();

@@ -85,7 +85,7 @@ kinds! {
 pub struct Loss {
     pub kind: LossKind,
     pub region: Region,
-    /// In units of the kind.
+    /// The unit depends on the kind.
     pub count: u64,
 }
 

@@ -362,7 +362,7 @@ pub struct InterfaceRecord {
     pub result: i64,
     /// By which the program knows the file.
     pub handle: i64,
-    /// Asked for. Of a view: the size of its elementary type.
+    /// Bytes requested. For a view: the size of its elementary type.
     pub bytes: i64,
     /// As given, in elementary types of the view. Of a view: where it begins, in bytes.
     pub offset: i64,

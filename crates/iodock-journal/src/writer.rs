@@ -88,7 +88,7 @@ impl JournalWriter {
             Err(source) => return Err(JournalError { path, source }),
         };
         // Held as long as the recorder lives: a process that finds the journal unlocked may make tables from
-        // it. File systems without locks go without.
+        // it. On a file system without locks there is no such protection.
         lock(&file);
         let mut writer = JournalWriter {
             path,

@@ -1,4 +1,4 @@
-/* A handler's fork while a record is being written. When the handler returns, the child continues with
+/* A signal handler forks while a record is being written. When it returns, the child continues with
  * that record and with pointers into its parent's chunk. So it gets a copy of the old state, which is not
  * used otherwise, and private memory in place of the chunks. */
 

@@ -75,7 +75,7 @@ struct light {
 
 extern struct light *light;
 
-/* How a call is counted: session.h, counting. */
+/* How a call is counted: the values of `counting` in session.h. */
 enum counting {
 	COUNT_NOTHING = 0, COUNT_READ, COUNT_WRITE, COUNT_COPY, COUNT_OPEN, COUNT_CLOSE, COUNT_CLOSE_RANGE, COUNT_DUP, COUNT_FCNTL, COUNT_SEEK,
 	COUNT_STAT, COUNT_SYNC, COUNT_META, COUNT_MAP, COUNT_DIRECTORY, COUNT_NEW, COUNT_ASYNCHRONOUS,

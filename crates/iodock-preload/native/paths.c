@@ -33,7 +33,7 @@ static inline int is_there_still(u64 number, const u64 *arguments, s64 result) {
 	case SYS_name_to_handle_at:
 		return !is_overwritten(arguments, 1, arguments[2], HANDLE_BYTES);
 	case SYS_utimensat: {
-		/* With nothing to change no path is read. */
+		/* If neither time is to be changed, the kernel does not read the path. */
 		const s64 *times = (const s64 *)arguments[2];
 		return !times || times[1] != UTIME_OMIT || times[3] != UTIME_OMIT;
 	}

@@ -62,9 +62,9 @@ void write_usage(struct state *state, u32 level, u32 ends_process, u64 now);
 struct interrupted *last_interrupted(void);
 void keep_interrupted(const struct state *state), forget_interrupted(const struct interrupted *outer), leave_to_nobody(struct state *state);
 
-/* stop.c. In iterations of a loop: until one thread's writes are visible to all; how long others are
- * waited for, and, if a filter would kill them, for a hundred threads that share two processors and each
- * wait seconds for their turn. */
+/* Limits in stop.c, in loop iterations: until one thread's writes are visible to all threads; the
+ * usual wait for other threads; and the wait if a seccomp filter would kill them, which is enough for
+ * a hundred threads that share two processors and each wait seconds for their turn. */
 enum { SEEN_AFTER = 1 << 13, QUIET_MOST = 1 << 23, OTHERS_MOST = 1 << 29 };
 struct state *begin_own_calls(void);
 void end_own_calls(struct state *state), hold(void), end_hold(void), stop(void), stop_for_strangers(void), stop_before(const struct frame *frame);

@@ -15,8 +15,8 @@ long mark(enum mark what) {
 	return kernel2(SYS_prctl, PR_IODOCK, what);
 }
 
-/* Writes `me` to a word of the header, a futex, and waits until the recorder has removed it: one request
- * at a time, while the recorder accepts requests, and with a time limit, because it may have ended. */
+/* Writes `me` to the header's futex and waits until the recorder has cleared it. Handles one request
+ * at a time, only while the recorder accepts requests, and with a time limit, because it may have ended. */
 enum answer ask_recorder(u32 *asking, u32 me, const u64 *wanted, u32 turn_tries, u32 answer_tries, long look_ns) {
 	struct { long seconds, ns; } moment = {0, look_ns};
 	u32 nobody = 0;

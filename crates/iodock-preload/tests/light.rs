@@ -113,7 +113,7 @@ fn positions_and_steps_are_known() {
     assert_eq!((file(words::CALLS), file(words::BYTES)), (503, 4096 + 500 * 4096 + 5));
     assert_eq!((file(words::CALLS + 1), file(words::BYTES + 1)), (1000, 1000 * 4096));
     assert_eq!([words::CONSECUTIVE + 1, words::SEQUENTIAL + 1].map(file), [999; 2]);
-    // Behind what was read last: 1,096, then all offsets but the first of each round.
+    // Consecutive: the read of 1,096 bytes. Sequential: also all reads of both rounds but the first of each.
     assert_eq!((file(words::CONSECUTIVE), file(words::SEQUENTIAL)), (1, 1 + 2 * 249));
     assert_eq!((file(words::SEEKS), file(words::SYNCS), file(words::SWITCHES)), (1, 1, 1));
     assert_eq!(file(words::MOST_END), 8192 * 249 + 4096);

@@ -96,7 +96,7 @@ class Happenings:
         return self._root / name / LOG.lstrip("/")
 
     def _probe(self) -> None:
-        """A round; some of them take too long."""
+        """Adds a round of probes. In some rounds, creating a file takes too long."""
         self._rounds += 1
         outcomes: dict[Operation, Outcome] = {}
         for one in ROUND:

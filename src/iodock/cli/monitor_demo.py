@@ -154,7 +154,7 @@ def _past(collector: Collector, scenario: Scenario, days: float, jobs: int, seed
         release=scenario.release,
     )  # fmt: skip
     centre = Centre(ordinary, seed=seed, begin_ns=begin_before(time.time_ns(), days), jobs=jobs)
-    with ProgressBar("making the past", quiet=False, noun="minutes", rated=False) as tell:
+    with ProgressBar("generating past data", quiet=False, noun="minutes", rated=False) as tell:
         minutes = int(days * 1440)
         write_days(
             centre, collector.writer, days, lambda share: tell(int(share * 1000), 1000, int(share * minutes))

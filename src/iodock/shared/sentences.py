@@ -13,7 +13,7 @@ NOT_KNOWN = "?"
 
 
 def say(message: Message, text: Language) -> str:
-    """The whole sentence."""
+    """The message with its values, in the language of TEXT."""
     return text.gettext(message.text, **shown(message.values))
 
 

@@ -159,7 +159,7 @@ def test_a_stall_that_begins_among_missing_samples_is_no_failover() -> None:
         said.append(server.now(1, news, **K_STALL).state)
     assert set(said) == {"stall"}
     assert server.verdict.since_ns == BEGIN + 60 * server.step
-    # A server that was restarted in between had been gone.
+    # If the uptime shows a restart while samples were missing, the state is failover.
     server.now(3, news, is_silent=True)
     assert server.now(1, uptime_s=30.0).state == "failover"
 

@@ -130,7 +130,7 @@ WHERE rank IS NULL ORDER BY slowest_time_ns DESC LIMIT 3""",
     assert {row["ranks"] for row in together} == {496}
     of_ranks = sum(row["read_bytes"] or 0 for row in ranks["rows"] if row["rank"] is not None)
     assert 0 < of_ranks < sum(row["read_bytes"] for row in together)
-    assert any("not divided among ranks" in note for note in ranks["notes"])
+    assert any("not shared out among ranks" in note for note in ranks["notes"])
     one = shown(stores[UNEVEN], "summary", "--by", "interface", "--rank", "3")
     assert sum(row["read_bytes"] or 0 for row in one["rows"]) == 0
     assert any("belong to no single rank" in note for note in one["notes"])

@@ -174,7 +174,7 @@ FROM profile_counters c JOIN profiles p USING (log, profile_id) GROUP BY ALL"""
     compared = 0
     for (interface, name), value in known.items():
         is_column = any(parts(interface, column) == (name,) for column in NAMES)
-        # For records over all ranks these are columns. PyDarshan sets the variances to zero for early
+        # In records of all ranks, these counters are columns. PyDarshan sets the variances to zero for early
         # versions.
         of_ranks = any(word in name for word in ("FASTEST", "SLOWEST", "VARIANCE"))
         if is_column or of_ranks or ("_SIZE_" in name and "TIME_SIZE" not in name) or _is_common(name):

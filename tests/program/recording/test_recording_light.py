@@ -82,7 +82,7 @@ def test_the_store_has_processes_and_no_calls(tmp_path: Path) -> None:
     kept = "SELECT count(*) AS n FROM profile_accesses"
     assert rows(store, kept) == [{"n": 20}]
     refused = run([*IODOCK, "show", "errors", store], tmp_path)
-    assert refused.returncode == 2 and "for more record without --light" in refused.stderr
+    assert refused.returncode == 2 and "for other analyses record without --light" in refused.stderr
 
 
 def test_further_files_are_counted_together(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 //! Keeps batches on the local disk until the collector has stored them. They survive the agent's end at any
-//! moment. They also survive the machine's, except for the last rounds that were not synced yet. If the disk
+//! moment. They also survive a crash of the machine, except for rounds that were not synced yet. If the disk
 //! is full or the limit is reached, the oldest are dropped and counted. Adding a batch never waits for the
 //! disk.
 

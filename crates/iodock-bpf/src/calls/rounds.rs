@@ -42,7 +42,7 @@ impl InCall {
     }
 }
 
-/// Appends a part with what `write` appends; nothing if that is empty.
+/// Appends a part with the words that `write` appends, or nothing if it appends none.
 pub fn put_part(out: &mut Vec<u64>, what: u32, write: impl FnOnce(&mut Vec<u64>)) {
     let start = out.len();
     out.push(0);

@@ -231,7 +231,7 @@ fn add_layout(file: &mut LustreFile, line: &Line<'_>) -> Option<()> {
     Some(())
 }
 
-/// Component `number`, from 1. They come in their order.
+/// Component `number`, counted from 1. The components come in order.
 fn component(file: &mut LustreFile, number: usize) -> Option<&mut Component> {
     let at = number.checked_sub(1)?;
     if at == file.components.len() {

@@ -1,5 +1,5 @@
-/// Every value of a log, a line each: tab-separated, fractions as their bits. Records keep their order; names are
-/// sorted. `tests/pydarshan/values.py` prints the same of PyDarshan.
+/// Every value of a log, one per line: tab-separated, fractions as bits. Records keep their order; names are
+/// sorted. `tests/pydarshan/values.py` prints the same values as PyDarshan reads them.
 fn values(log: &Log) -> String {
     let mut out = String::new();
     job(log, &mut out);

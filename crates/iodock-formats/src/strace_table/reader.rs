@@ -169,7 +169,7 @@ impl<'a> Tables<'a> {
         self.table = Some(table);
     }
 
-    /// A row without its newline may be cut in its name. Sums are recognised without it.
+    /// Without a newline, the last row may be cut inside its name. (Rows of sums are recognised without one.)
     fn cut_line(&mut self, line: &[u8], number: u64) {
         match &mut self.table {
             Some(table) => table.last_line = number,

@@ -97,7 +97,7 @@ impl Once {
     }
 }
 
-/// The rows of a table of all parts, by time where it has one.
+/// The rows of one table from all parts, in order of time if the table has times.
 struct InOrder<'a> {
     table: CopiedTable,
     parts: &'a [Part],

@@ -157,7 +157,7 @@ impl CallsWriter {
             self.good_length += length as u64;
         } else {
             self.failed = true;
-            // If even that fails the reader stops at the damaged piece.
+            // If truncating fails too, the reader stops at the damaged piece.
             let _ = self.file.set_len(self.good_length);
         }
         self.out.clear();

@@ -43,7 +43,7 @@ impl Counts {
         Counts { tables, times: Times::new(file.clocks.clone()), time_shift: TIME_SHIFT }
     }
 
-    /// ns of a number of ticks.
+    /// Converts a number of ticks to ns.
     pub fn nanoseconds(&mut self, ticks: u64) -> f64 {
         const SPAN: u64 = 1 << 32;
         let begin = self.times.begin();

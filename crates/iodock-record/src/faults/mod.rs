@@ -144,7 +144,7 @@ impl PageFaults {
         }
     }
 
-    /// Whether `pid` has a file below `folder` mapped. A process in its own pid namespace reports another id.
+    /// Whether `pid` has a file below `folder` mapped. (In a pid namespace, a process reports another id.)
     pub fn knows(pid: u32, folder: &Path) -> bool {
         let folder = folder.as_os_str().as_bytes();
         proc::maps(pid).iter().any(|map| map.path.starts_with(folder))

@@ -26,8 +26,8 @@ pub struct Regions {
 struct Region {
     /// Offsets within the region; empty where full.
     lists: [Ranges<u32>; 2],
-    /// One bit for each full way. It is one number, because two that are written separately and copied
-    /// together stall the processor.
+    /// One bit for each way that covers the whole region. Two numbers, written separately and copied
+    /// together, would stall the processor.
     full: u8,
 }
 

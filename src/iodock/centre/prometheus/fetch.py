@@ -93,7 +93,7 @@ class Fetch:
     def _answers(
         self, selector: str, begin: int, end: int, step: int, function: str = "last_over_time"
     ) -> Iterator[bytes]:
-        """Fetched in periods that are short enough."""
+        """Splits the time into periods whose answers are not too long."""
         whole = step or SECOND
         begin, end = begin // whole * whole, -(-end // whole) * whole
         answer = self._asked(selector, begin, end, step, function)

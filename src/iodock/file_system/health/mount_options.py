@@ -142,7 +142,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "nocto": N_("files are not checked for changes at open: faster, but changes by others may be missed"),
         "cto": N_("files are checked for changes at open, and flushed at close"),
         "fsc": N_("contents are cached on a local disk too"),
-        "nolock": N_("no locks at the server"),
+        "nolock": N_("locks are not sent to the server"),
         "lock": N_("locks are kept by the server"),
         "resvport": N_("a privileged port is used"),
         "noresvport": N_("an ordinary port is used"),

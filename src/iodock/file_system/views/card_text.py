@@ -34,7 +34,7 @@ TYPICAL = {
     "read_bytes_per_s": N_("reading, one stream of large requests"),
     "write_bytes_per_s": N_("writing, one stream of large requests"),
     "small_read_per_s": N_("reads of 4 KiB a second, one process"),
-    "small_write_per_s": N_("writes of 4 KiB a second, one process"),
+    "small_write_per_s": N_("4 KiB writes per second, one process"),
     "metadata_per_s": N_("metadata calls a second, one process"),
     "read_knee_bytes": N_("reads below this size are slower, one stream"),
     "write_knee_bytes": N_("writes below this size are slower, one stream"),

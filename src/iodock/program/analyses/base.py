@@ -86,7 +86,7 @@ class Stream:
     batches: Callable[[], pa.RecordBatchReader]
     """Starts reading the rows as columns; only one reader at a time."""
     json: Callable[[], pa.RecordBatchReader]
-    """Starts reading the rows as JSON objects: one column of text, each after a comma and a line break."""
+    """Starts reading the rows as JSON objects: one text column, a comma and a line break before each."""
 
 
 def request(analysis: Analysis, arguments: Mapping[str, Any]) -> Request:

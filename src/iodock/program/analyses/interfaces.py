@@ -64,7 +64,7 @@ _COLUMNS = (
 _HINTS = (
     KEYS["file"].column,
     Column("hint", "str", None, "key", "name of the hint"),
-    Column("asked", "str", None, "key", "value that the program requested; empty: nothing"),
+    Column("asked", "str", None, "key", "value that the program requested; empty if it requested none"),
     Column("taken", "str", None, "key", "value that the implementation reports that it used; empty: nothing"),
     Column("opens", "int", "calls", "measure", "opens of the file with these values, of all processes"),
 )

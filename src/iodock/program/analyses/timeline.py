@@ -134,7 +134,8 @@ Darshan's logs it shows the bytes in the bins of their heatmaps, where they have
             "every",
             "seconds",
             None,
-            "length of an interval: seconds, or 250ms; else the run in at most 60 round ones",
+            "length of an interval, in seconds or with a unit (250ms); by default a round length that "
+            "divides the run into at most 60 intervals",
         ),
     ),
     examples=(

@@ -15,7 +15,7 @@ _TAKEN = str.maketrans({";": ":", "\n": " ", "\r": " "})
 
 
 def write_collapsed(paths: Paths, out: BinaryIO) -> None:
-    """The chosen weight alone; paths that have none of it are left out."""
+    """Writes only the chosen weight, and leaves out paths without it."""
     names = {number: frame.title.translate(_TAKEN) for number, frame in paths.frames.items()}
     lines: Counter[str] = Counter()
     for path in paths:

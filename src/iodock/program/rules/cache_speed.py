@@ -94,7 +94,7 @@ RULE = Rule(
             "memory holds, or direct I/O."
         ),
     ),
-    fine_when=N_("Always: a cache that serves a program well is no fault."),
+    fine_when=N_("Always. A cache that works well is not a problem."),
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS,),

@@ -122,9 +122,9 @@ RULE = Rule(
     ),
     advice=advise(
         any=N_(
-            "Choose chunks along the access, of 64 KiB to some MiB, or read and write whole chunks at a "
-            "time; h5repack -l CHUNK=... changes a file that exists. Otherwise enlarge the chunk cache, so "
-            "that all chunks of a call fit."
+            "Choose chunks of 64 KiB to a few MiB whose shape matches the access pattern, or read and write "
+            "whole chunks at a time. h5repack -l CHUNK=... changes the chunks of an existing file. Otherwise "
+            "enlarge the chunk cache, so that all chunks of a call fit."
         ),
         python=N_(
             "h5py: create_dataset(..., chunks=(...)), File(..., rdcc_nbytes=...) for the cache, and slices "

@@ -96,7 +96,8 @@ RULE = Rule(
         python=N_("Query once for each file system; os.scandir lists a folder without querying attributes."),
         shell=N_("Use find -printf or ls -1 where sizes and access lists are not needed."),
         administrator=N_(
-            "Mount with noacl where access lists are not used, so that the client answers itself."
+            "If access control lists are not used, mount with noacl, so that the client answers without a "
+            "request to the server."
         ),
     ),
     fine_when=N_("A backup that must keep attributes, or a few files."),

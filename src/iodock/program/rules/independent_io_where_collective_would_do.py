@@ -19,8 +19,8 @@ class Settings:
     """Thresholds of `independent-io-where-collective-would-do`."""
 
     least_share: float = 0.9
-    """Share of a file's reads or writes by MPI-IO that each rank must make alone: a library above it makes a
-    few such calls, for example for its header, among collective ones."""
+    """Minimum share of independent calls among a file's MPI-IO reads or writes: even with collective I/O, a
+    higher-level library makes a few independent calls, for example for its header."""
     least_each: int = 16
     """Reads or writes of each process to a file that ranks share in pieces: some few are no pattern."""
 

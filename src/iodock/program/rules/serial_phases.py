@@ -167,7 +167,8 @@ RULE = Rule(
             "Replace the gather to rank 0 before WRITE by MPI-IO or a library (NetCDF, HDF5) in parallel."
         ),
         python=N_(
-            "Let the workers read their own part of the file; with mpi4py use MPI.File and Write_at_all."
+            "Let each worker read and write its own part of the file; with mpi4py use MPI.File with "
+            "Read_at_all and Write_at_all."
         ),
         mpi_io=N_("Use MPI_File_read_all and MPI_File_write_all with one file view per rank."),
         hdf5=N_("Open with H5Pset_fapl_mpio, and let each rank write its hyperslab collectively."),

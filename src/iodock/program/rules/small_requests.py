@@ -110,8 +110,8 @@ RULE = Rule(
     name="small-requests",
     title=N_("Small requests"),
     looks_for=N_(
-        "Files that are mostly read or written, one piece after the other, in requests far below what a file "
-        "system handles at once."
+        "Files that are read or written sequentially, mostly in requests far smaller than a file system "
+        "handles at once."
     ),
     why=N_(
         "Each request costs a system call, and on a network or parallel file system perhaps a trip to the "

@@ -74,7 +74,7 @@ def _sql(direction: int, settings: Settings) -> str:
     )
 
 
-# Opened for writing, but neither created nor truncated: O_ACCMODE, O_CREAT and O_TRUNC of Linux.
+# Opened for writing, but neither created nor truncated: 3 is O_ACCMODE, 576 is O_CREAT and O_TRUNC on Linux.
 _OVERWRITTEN = """SELECT l.place FROM opens o JOIN places l ON l.file_id = o.file_id
     WHERE o.flags & 3 <> 0 AND o.flags & 576 = 0 AND o.errno_id IS NULL
       AND o.call_id IN (SELECT id FROM calls WHERE family = 'open')"""

@@ -17,8 +17,8 @@ class Settings:
     """Thresholds of `uneven-servers`."""
 
     least_bytes: int = 1 << 22
-    """Least bytes moved to or from files whose layout is known: less than this fits into a few stripes of 1
-    MiB."""
+    """Minimum number of bytes transferred to or from files whose layout is known: less than this fits into a
+    few stripes of 1 MiB."""
     most_share: float = 0.5
     """Share of the targets in use among those that could be, counted as if each target in use had the same
     traffic."""

@@ -23,7 +23,7 @@ COLUMNS = (
     Column("saves_high_seconds", "float", "s", "measure", "a correction saves at most this; null: not known"),
     Column("run_seconds", "float", "s", "measure", "time of the run from which that is saved"),
     Column("cost_seconds", "float", "s", "measure", "wall time spent in it, as it was recorded"),
-    Column("confidence", "float", None, "measure", "0 to 1: how sure it is that the pattern is there"),
+    Column("confidence", "float", None, "measure", "0 to 1: confidence that the pattern is present"),
     Column("files", "list", None, "detail", "the costliest files, at most five"),
     Column("file_count", "int", None, "measure", "files it is about"),
     Column("call", "str", None, "detail", "the call it is about, where it is about one"),

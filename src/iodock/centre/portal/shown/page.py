@@ -29,7 +29,7 @@ from iodock.shared.settings import ServerStates
 
 NOTICES_EVERY_S = 10
 HISTORY_DAYS = 30
-"""Of the page Now."""
+"""Number of past days on the page Now."""
 LAG_S = 15
 """Delay until data arrives: an agent reads every 10 s, and rows are written every 5 s."""
 

@@ -79,7 +79,7 @@ def _charts(question: Question, spans: dict[str, Span], found: dict[str, Steps])
     return [
         Chart(text.gettext("Metadata operations a second"), "rate", within, _known(operations)),
         opens(text.gettext("Opens and closes a minute, over a day"), "opens_day"),
-        opens(text.gettext("Opens and closes a minute, over an hour"), "opens_hour"),
+        opens(text.gettext("Opens and closes per minute, over an hour"), "opens_hour"),
         Chart(
             text.gettext("Requests that wait, and requests handled a second (logarithmic)"), "number", within,
             _known(waiting), is_logarithmic=True,
@@ -103,7 +103,7 @@ def _numbers(question: Question, name: str, within: Span, steps: Steps) -> Table
     titles = {
         "pictures": text.gettext("The server over time"),
         "opens_day": text.gettext("Opens and closes a minute, over a day"),
-        "opens_hour": text.gettext("Opens and closes a minute, over an hour"),
+        "opens_hour": text.gettext("Opens and closes per minute, over an hour"),
     }
     # Only for download: plain names, as in the store.
     columns = (

@@ -20,7 +20,7 @@ def letters(
     if not every:
         raise RequestError(
             "no settings say where digests go by mail",
-            '[notices.to.digests] with who = "digest" and address = "{user}@example.org"',
+            'add [notices.to.digests] with who = "digest" and address = "{user}@example.org"',
         )
     if len(owners) != 1:
         raise RequestError(f"{digest_id}: no mail, as the job has {len(owners) or 'no known'} owners")

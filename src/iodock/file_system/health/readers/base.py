@@ -48,7 +48,9 @@ class Source:
             content = _content(self.path)
         except OSError as error:
             said = error.strerror or str(error)
-            raise MeasurementError(f"{self.path}: {said}", "name files of benchmark results") from error
+            raise MeasurementError(
+                f"{self.path}: {said}", "specify files that contain benchmark results"
+            ) from error
         except UNPACK_ERRORS as error:
             raise MeasurementError(f"{self.path}: its packed data is damaged", "copy it again") from error
         if content.count(b"\n") > MOST_LINES:
