@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from backends import built_tools
+from backends import built_tools, recorder
 from measure import table
 from record_cost import compiled
 from short_cost import middle, recording
@@ -75,7 +75,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="iodock-bench-", dir="/dev/shm") as folder:
         files = Path(folder) / "files"
         files.mkdir()
-        with recording(Path(folder) / "store.iodock") as ours:
+        with recording(recorder("rewrite", Path(folder) / "store.iodock")) as ours:
             rows = [
                 row_of(kind, [program, str(files), kind, str(wanted.calls)], wanted.runs, ours)
                 for kind in wanted.kinds

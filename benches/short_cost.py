@@ -57,9 +57,10 @@ def cpu_of(command: list[str], environment: Mapping[str, str]) -> float:
 
 
 @contextmanager
-def recording(store: Path) -> Iterator[dict[str, str]]:
-    """A recording in progress: the environment variables that a program needs to join it."""
-    command = [*recorder("rewrite", store), "sh", "-c", TELLS]
+def recording(recorder: Sequence[str]) -> Iterator[dict[str, str]]:
+    """A recording in progress: the environment variables that a program needs to join it. RECORDER: the
+    command that records a program."""
+    command = [*recorder, "sh", "-c", TELLS]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdin is not None and child.stdout is not None
         told = dict(line.rstrip("\n").partition("=")[::2] for line in iter(child.stdout.readline, "\n"))
@@ -136,7 +137,7 @@ def main() -> int:
     built_tools()
     with tempfile.TemporaryDirectory(prefix="iodock-bench-") as folder:
         store = Path(folder) / "store.iodock"
-        with recording(store) as ours:
+        with recording(recorder("rewrite", store)) as ours:
             ways = {"alone": {}, "empty": {"LD_PRELOAD": str(empty_library())}, "recorded": ours}
             seconds = in_turn(wanted.command, wanted.runs, ways)
         own = sorted(recorders_part(wanted.command, store) for _ in range(wanted.rounds))

@@ -17,12 +17,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 from measure import table
-from short_cost import OURS, TELLS
+from short_cost import recording
 
 IN_C = r"""
 #include <stdio.h>
@@ -65,28 +64,10 @@ print(min(timed() for _ in range(300)) / 1000)
 """
 
 
-@contextmanager
-def recording(store: Path, stacks: str) -> Iterator[dict[str, str]]:
-    """What a program's environment needs to be recorded in a recording that goes on meanwhile."""
-    command = [
-        sys.executable,
-        "-m",
-        "iodock",
-        "record",
-        "--quiet",
-        "--backend",
-        "rewrite",
-        "--stacks",
-        stacks,
-    ]
-    command += ["-o", str(store), "--", "sh", "-c", TELLS]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdin is not None and child.stdout is not None
-        told = dict(line.rstrip("\n").partition("=")[::2] for line in iter(child.stdout.readline, "\n"))
-        try:
-            yield {name: told[name] for name in OURS}
-        finally:
-            child.stdin.close()
+def recorder(store: Path, stacks: str) -> list[str]:
+    """The command that records a program with these stacks."""
+    options = ["--quiet", "--backend", "rewrite", "--stacks", stacks, "-o", str(store)]
+    return [sys.executable, "-m", "iodock", "record", *options, "--"]
 
 
 def main() -> None:
@@ -104,7 +85,7 @@ def main() -> None:
         programs = {"C": [str(scratch / "loop")], "Python": [wanted.python, str(scratch / "loop.py")]}
         ways: dict[str, dict[str, str]] = {"alone": {}}
         for stacks in ("off", "sites", "all"):
-            ways[stacks] = stack.enter_context(recording(scratch / f"{stacks}.iodock", stacks))
+            ways[stacks] = stack.enter_context(recording(recorder(scratch / f"{stacks}.iodock", stacks)))
         found: dict[tuple[str, str], list[float]] = {}
         for number in range(wanted.runs):
             turns = [(program, way) for program in programs for way in ways]
