@@ -223,7 +223,7 @@ def test_split_nonblocking_and_large_count_calls(kind: str, tmp_path: Path) -> N
     assert {row["call"]: (row["calls"], row["bytes"]) for row in found} == {
         name: (made[name], sizes[name]) for name in made
     }
-    # An MPI without calls for large counts (Open MPI) makes the plain ones, except for a count that these have no room for.
+    # Open MPI has no calls for large counts: it makes the plain ones, and a count too large for them fails.
     assert made["MPI_File_write_at"] == RANKS * (1 if kind == "mpich" else 2)
     failed = asked(tmp_path, "SELECT count(*) AS calls FROM interface_calls WHERE result <> 0")
     assert failed == [{"calls": 0 if kind == "mpich" else RANKS}]
