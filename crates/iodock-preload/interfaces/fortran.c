@@ -9,20 +9,28 @@ enum kind { POINTER_KIND, OFFSET_KIND, PLAIN_KIND, OPEN_KIND, CLOSE_KIND, VIEW_K
 enum { ARGUMENTS = 8, NAME_MOST = 4095 };
 typedef void fortran_call(word, word, word, word, word, word, word, word);
 
-static void *real[3][CALLS], *real_type_size;
+static void *real[3][CALLS], *real_type_size, *real_type_size_x;
 
 /* Handles are Fortran's own numbers. */
 #define HANDLE_AT(argument) ((word)*(const u32 *)(argument) | 1l << 40)
 #define NUMBER_AT(argument) (*(const int *)(argument))
 
+/* As in mpi_io.c. */
 static word bytes_of(word count, word type) {
 	int bytes = 0, error = 1;
+	word of_one, all;
 	if (count <= 0)
 		return count ? UNKNOWN : 0;
 	void (*type_size)(word, int *, int *) = (void (*)(word, int *, int *))helper_of("pmpi_type_size_", &real_type_size);
 	if (type_size)
 		type_size(type, &bytes, &error);
-	return error || bytes < 0 ? UNKNOWN : count * bytes;
+	of_one = bytes;
+	if (!error && bytes < 0) {
+		void (*large_size)(word, word *, int *) = (void (*)(word, word *, int *))helper_of("pmpi_type_size_x_", &real_type_size_x);
+		if (large_size)
+			large_size(type, &of_one, &error);
+	}
+	return error || of_one < 0 || __builtin_mul_overflow(count, of_one, &all) ? UNKNOWN : all;
 }
 
 /* Blanks fill the name up to its length. Compilers such as gfortran 7 pass the length in 32 bits, and the other half of the word is undefined. */
