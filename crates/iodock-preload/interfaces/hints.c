@@ -29,9 +29,19 @@ static enum implementation found(void) {
 	return one;
 }
 
+/* Those of MPICH have 32 bits, and the other half of the word is undefined. */
+word iodock_handle_of(word given) {
+	return found() == MPICH ? (word)(u32)given : given;
+}
+
+int iodock_is_open_mpi(void) {
+	return found() == OPEN_MPI;
+}
+
 /* For other implementations the null value of info is not known, and querying its keys would abort the
  * program. */
 static int is_info(word info) {
+	info = iodock_handle_of(info);
 	if (info < LEAST_OF_ABI)
 		return 0;
 	return found() == OPEN_MPI ? info != (word)none_of_open_mpi && info != (word)none_of_program : (int)info != NONE_OF_MPICH;
@@ -40,6 +50,7 @@ static int is_info(word info) {
 /* 0 where it is none, -1 where it is not known what none is. */
 int iodock_is_type(word type) {
 	static void *none, *of_program;
+	type = iodock_handle_of(type);
 	if (type < LEAST_OF_ABI)
 		return type <= 0 ? -1 : type != NO_TYPE_OF_ABI;
 	if (found() == OPEN_MPI && !none) {
