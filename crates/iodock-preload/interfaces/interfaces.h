@@ -22,12 +22,12 @@ WEAK void *dlsym(void *library, const char *name);
 /* native/interfaces.c */
 enum part { BEGINS = 1, ENDS = 2, HINTS = 3 };
 enum { RESULT, HANDLE, BYTES, OFFSET_ASKED, IS_PLAIN_VIEW, FACTS, VARIABLE = FACTS, FACTS_OF_VARIABLE };
-WEAK void iodock_interface(u32 part, u32 call, const word *facts, u32 count, const char *text);
+WEAK int iodock_interface(u32 part, u32 call, const word *facts, u32 count, const char *text);
 
 #define UNKNOWN (-9223372036854775807l - 1)
 
 #define NUMBER(name, fortran, error_at) NUMBER_##name,
-enum { EACH_CALL(NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER) CALLS };
+enum { EACH_CALL(NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER) CALLS };
 #define LAYER_NUMBER(name, ...) NUMBER_##name,
 enum {
 	BEFORE_LAYERS = CALLS - 1,
@@ -52,10 +52,11 @@ static inline int begins(u32 number, enum layer layer, struct within *outer) {
 		outer->layer = PROGRAM, outer->frame = 0;
 	if (layer <= outer->layer || !iodock_interface)
 		return 0;
+	word within = outer->layer;
+	if (!iodock_interface(BEGINS, number, &within, within != PROGRAM, 0))
+		return 0;
 	iodock_within.layer = layer;
 	iodock_within.frame = frame;
-	word within = outer->layer;
-	iodock_interface(BEGINS, number, &within, within != PROGRAM, 0);
 	return 1;
 }
 
@@ -92,11 +93,13 @@ static inline wide_call *real_of(const char *family, const void *address, const 
 	return (wide_call *)(likely(found) ? found : iodock_bind(family, address, name, place, own));
 }
 
-int iodock_is_type(word type);
+int iodock_is_open_mpi(void), iodock_is_type(word type);
+word iodock_handle_of(word given);
 u32 iodock_handle_bytes(void);
 /* Of so many of a type of MPI, which must be one. */
 word iodock_bytes_of(word count, word type);
-void iodock_tell_hints(u32 number, word info, word file);
+/* Of a call that has succeeded. The program may have given no info (`is_open`: then all that the implementation uses are told even so). */
+void iodock_tell_hints(u32 number, word info, word file, int is_open);
 void *iodock_find(const char *name), *iodock_look_for(const char *name, void **place);
 
 /* The next function of that name, looked up once. */

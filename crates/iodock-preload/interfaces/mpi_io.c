@@ -18,8 +18,8 @@ struct loaded { unsigned long at; const char *path; };
 WEAK int dl_iterate_phdr(int (*each)(struct loaded *, unsigned long, void *), void *given);
 
 #define NAME(name, fortran, error_at) #name,
-static const char *const names[CALLS] = {EACH_CALL(NAME, NAME, NAME, NAME, NAME, NAME)};
-static void *real[CALLS], *real_type_size;
+static const char *const names[CALLS] = {EACH_CALL(NAME, NAME, NAME, NAME, NAME, NAME, NAME)};
+static void *real[CALLS], *real_large[CALLS], *real_type_size, *real_type_size_x, *error_handler;
 __thread struct within iodock_within __attribute__((tls_model("initial-exec")));
 
 enum { PATH_MOST = 4096 };
@@ -79,21 +79,54 @@ __attribute__((noinline)) void *iodock_look_for(const char *name, void **place) 
 	return found;
 }
 
-/* The call succeeded, so the type is valid: for an invalid one the implementation would report an error. */
+/* The call succeeded, so the type is valid: for an invalid one the implementation would report an error. The size of a type of 2 GiB and more
+ * is MPI_UNDEFINED in 32 bits, which is negative. */
 word iodock_bytes_of(word count, word type) {
 	int bytes = 0;
-	word all;
+	word of_one, all;
 	if (count <= 0)
 		return count ? UNKNOWN : 0;
 	int (*type_size)(word, int *) = (int (*)(word, int *))helper_of("PMPI_Type_size", &real_type_size);
-	if (!type_size || type_size(type, &bytes) || bytes < 0 || __builtin_mul_overflow(count, bytes, &all))
+	if (!type_size || type_size(type, &bytes))
 		return UNKNOWN;
-	return all;
+	of_one = bytes;
+	if (unlikely(bytes < 0)) {
+		int (*large_size)(word, word *) = (int (*)(word, word *))helper_of("PMPI_Type_size_x", &real_type_size_x);
+		if (!large_size || large_size(type, &of_one) || of_one < 0)
+			return UNKNOWN;
+	}
+	return __builtin_mul_overflow(count, of_one, &all) ? UNKNOWN : all;
+}
+
+/* In place of a call with a count that the implementation has no room for: MPI_ERR_ARG, as mpi4py reports it. */
+static word fails(word file, word b, word c, word d, word e, word f) {
+	(void)b, (void)c, (void)d, (void)e, (void)f;
+	int error = iodock_is_open_mpi() ? 13 : 12;
+	int (*handle)(word, int) = (int (*)(word, int))helper_of("PMPI_File_call_errhandler", &error_handler);
+	if (handle)
+		handle(file, error);
+	return error;
+}
+
+#define LACKS_IT ((void *)-1l)
+
+/* MPI 4 has each call with a count also with one of 64 bits (`_c`). Programs that refer to these weakly, such as mpi4py, find ours even if the
+ * implementation has none: then the plain call does what they ask for. */
+static call *large_of(const char *name, u32 number, word count) {
+	void *found = __atomic_load_n(&real_large[number], __ATOMIC_RELAXED);
+	if (unlikely(!found)) {
+		found = iodock_find(name);
+		__atomic_store_n(&real_large[number], found = found ? found : LACKS_IT, __ATOMIC_RELAXED);
+	}
+	if (likely(found != LACKS_IT))
+		return (call *)found;
+	return count == (int)count ? (call *)next_of(names[number], &real[number]) : fails;
 }
 
 #define HEAD(name) TAKEN word name(word a, word b, word c, word d, word e, word f)
-#define HANDED_ON(name) \
-	call *real_one = (call *)next_of(names[NUMBER_##name], &real[NUMBER_##name]); \
+#define HANDED_ON(name) HANDED_ON_TO(name, (call *)next_of(names[NUMBER_##name], &real[NUMBER_##name]))
+#define HANDED_ON_TO(name, next) \
+	call *real_one = next; \
 	struct within outer; \
 	int is_told = begins(NUMBER_##name, MPI_LAYER, &outer); \
 	word result = real_one(a, b, c, d, e, f); \
@@ -101,7 +134,7 @@ word iodock_bytes_of(word count, word type) {
 	iodock_within = outer; \
 	(void)is_done
 
-/* Calls with counts of 64 bits (`_c`) are not taken: mpi4py refers to them weakly and asks whether they are there. */
+/* A call with a count, which is recorded under one name whether that has 32 or 64 bits. */
 #define COUNTED(name, count, type, offset) \
 	if (likely(is_told)) { \
 		word facts[FACTS] = {(int)result, a, is_done ? iodock_bytes_of(count, type) : UNKNOWN, offset, 0}; \
@@ -112,11 +145,19 @@ word iodock_bytes_of(word count, word type) {
 	HEAD(name) { \
 		HANDED_ON(name); \
 		COUNTED(name, (int)c, d, UNKNOWN) \
+	} \
+	HEAD(name##_c) { \
+		HANDED_ON_TO(name, large_of(#name "_c", NUMBER_##name, c)); \
+		COUNTED(name, c, d, UNKNOWN) \
 	}
 #define OFFSET(name, fortran, error_at) \
 	HEAD(name) { \
 		HANDED_ON(name); \
 		COUNTED(name, (int)d, e, b) \
+	} \
+	HEAD(name##_c) { \
+		HANDED_ON_TO(name, large_of(#name "_c", NUMBER_##name, d)); \
+		COUNTED(name, d, e, b) \
 	}
 #define PLAIN(name, fortran, error_at) \
 	HEAD(name) { \
@@ -133,11 +174,8 @@ word iodock_bytes_of(word count, word type) {
 		HANDED_ON(name); \
 		if (is_told) { \
 			word facts[FACTS] = {(int)result, is_done ? *(word *)e : 0, UNKNOWN, UNKNOWN, 0}; \
-			if (is_done) { \
-				iodock_within.layer = OWN_CALLS, iodock_within.frame = (void *)-1l; \
-				iodock_tell_hints(NUMBER_##name, d, *(word *)e); \
-				iodock_within = outer; \
-			} \
+			if (is_done) \
+				iodock_tell_hints(NUMBER_##name, d, *(word *)e, 1); \
 			ends(NUMBER_##name, facts, is_done ? (const char *)b : 0); \
 		} \
 		return result; \
@@ -154,15 +192,29 @@ word iodock_bytes_of(word count, word type) {
 		return result; \
 	}
 /* (file, displacement, elementary type, file's type, representation, info): offsets count elementary
- * types, and there are no gaps if the two types are equal. */
+ * types, and there are no gaps if the two types are equal. Libraries such as HDF5 give the info of the file again with each view. */
 #define VIEW(name, fortran, error_at) \
 	HEAD(name) { \
 		HANDED_ON(name); \
 		if (is_told) { \
-			word facts[FACTS] = {(int)result, a, is_done ? iodock_bytes_of(1, c) : UNKNOWN, b, c == d}; \
+			word facts[FACTS] = {(int)result, a, is_done ? iodock_bytes_of(1, c) : UNKNOWN, b, iodock_handle_of(c) == iodock_handle_of(d)}; \
+			if (is_done && outer.layer == PROGRAM) \
+				iodock_tell_hints(NUMBER_##name, f, a, 0); \
 			ends(NUMBER_##name, facts, 0); \
 		} \
 		return result; \
 	}
 
-EACH_CALL(POINTER, OFFSET, PLAIN, OPEN, CLOSE, VIEW)
+#define INFO(name, fortran, error_at) \
+	HEAD(name) { \
+		HANDED_ON(name); \
+		if (is_told) { \
+			word facts[FACTS] = {(int)result, a, UNKNOWN, UNKNOWN, 0}; \
+			if (is_done) \
+				iodock_tell_hints(NUMBER_##name, b, a, 0); \
+			ends(NUMBER_##name, facts, 0); \
+		} \
+		return result; \
+	}
+
+EACH_CALL(POINTER, OFFSET, PLAIN, OPEN, CLOSE, VIEW, INFO)

@@ -35,10 +35,10 @@ static void write_interface(struct state *state, u32 part, u32 call, const u64 *
 }
 
 /* `part`: 1 the call begins, 2 it has ended, 3 a hint of the file that it has opened. In a program that is
- * not recorded, or whose calls are only counted, it does nothing. */
-__attribute__((visibility("default"))) void iodock_interface(u32 part, u32 call, const u64 *facts, u32 count, const char *text) {
+ * not recorded, or whose calls are only counted, it gives 0: nothing need be asked for such a call. */
+__attribute__((visibility("default"))) int iodock_interface(u32 part, u32 call, const u64 *facts, u32 count, const char *text) {
 	if (unlikely(!session || *(volatile u32 *)&stopped || counts_calls || count > FACTS_MOST))
-		return;
+		return 0;
 	struct state *began_in = begin_own_calls(), *state;
 	/* (See iodock_record.) */
 	if (likely(!*(volatile u32 *)&stopped)) {
@@ -47,4 +47,5 @@ __attribute__((visibility("default"))) void iodock_interface(u32 part, u32 call,
 			write_interface(state, part, call, facts, count, text, now);
 	}
 	end_own_calls(began_in);
+	return 1;
 }

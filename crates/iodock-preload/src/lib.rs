@@ -70,7 +70,7 @@ mod tests {
         const ASKED: &str = "#define NAMED(name, ...) =name
             #include \"calls.h\"
             #include \"layers.h\"
-            EACH_CALL(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)
+            EACH_CALL(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)
             EACH_OF_HDF5(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)
             EACH_OF_NETCDF(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)
             EACH_OF_PNETCDF(NAMED)";

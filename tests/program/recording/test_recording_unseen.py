@@ -32,9 +32,10 @@ pytestmark = [
 ]
 
 
-def losses(folder: Path, *command: str | Path) -> dict[str, int]:
+def losses(folder: Path, *command: str | Path, ranks: str | None = None) -> dict[str, int]:
     store = folder / "run.iodock"
-    record = [*IODOCK, "record", "--backend", "rewrite", "-q", "-o", str(store), "--"]
+    chosen = ["--ranks", ranks] if ranks else []
+    record = [*IODOCK, "record", "--backend", "rewrite", "-q", "-o", str(store), *chosen, "--"]
     done = subprocess.run([*record, *command], cwd=folder, capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     manifest = json.loads((store / "manifest.json").read_text())
@@ -52,6 +53,12 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_calls_past_libc_are_counted(tmp_path: Path, program: Path, how: str) -> None:
     found = losses(tmp_path, program, how, str(COUNT)).get("unseen-calls", 0)
     assert COUNT - FAILED - SLACK <= found <= COUNT
+
+
+def test_calls_of_ranks_that_are_recorded_whole_are_counted(tmp_path: Path, program: Path) -> None:
+    launcher = 'for rank in 0 1 2; do OMPI_COMM_WORLD_RANK=$rank "$@" || exit 1; done'
+    found = losses(tmp_path, "sh", "-c", launcher, "sh", program, "calls", str(COUNT), ranks="1")
+    assert COUNT - FAILED - SLACK <= found["unseen-calls"] <= COUNT
 
 
 def test_a_program_that_executes_another_is_counted_before(tmp_path: Path, program: Path) -> None:

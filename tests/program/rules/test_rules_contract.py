@@ -37,7 +37,7 @@ NEVER_FOUND = {
     ),
     "chunks-against-access": "needs a library of HDF5, and labelled programs need none",
     **dict.fromkeys(
-        ("collective-overhead", "independent-io-where-collective-would-do"),
+        ("collective-buffering-off", "collective-overhead", "independent-io-where-collective-would-do"),
         "needs a library of MPI, and labelled programs need none",
     ),
     "cache-speed": "is at most a note, and a label counts what is more",

@@ -259,6 +259,7 @@ CONDITIONS: Mapping[str, MayFind] = {
     "bytewise-read": _bytewise,
     "cache-speed": _cache_speed,
     "chunks-against-access": _chunks,
+    "collective-buffering-off": _interfaces,
     "collective-overhead": _collects,
     "copy-through-user-space": _copies,
     "direct-io-unaligned": _direct,

@@ -166,5 +166,5 @@ RULE = Rule(
     find=find,
     needs=(Need.COVERAGE,),
     views=("transfers", "place_names", "places", "uses", "file_work", "plain_places", "rewritten_ranges"),
-    yields_to=("chunks-against-access", "collective-overhead"),
+    yields_to=("chunks-against-access", "collective-overhead", "collective-buffering-off"),
 )

@@ -198,7 +198,10 @@ RULE = Rule(
         *("transfers", "place_names", "places", "uses", "file_work", "plain_files", "plain_places"),
         *("renamed_files", "replaced_files", "rewritten_ranges", "counted_transfers"),
     ),
-    yields_to=("synchronous-flags", "read-after-write", "chunks-against-access"),
+    yields_to=(
+        *("synchronous-flags", "read-after-write", "chunks-against-access"),
+        "collective-buffering-off",
+    ),
     # Data written again are written before they can be read.
     yields_at=0.4,
 )
