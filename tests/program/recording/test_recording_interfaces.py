@@ -61,7 +61,7 @@ def asked(folder: Path, sql: str) -> list[dict[str, Any]]:
     return rows(folder / "run.iodock", sql)
 
 
-def test_each_call_is_there_with_its_bytes(recorded: Path) -> None:
+def test_each_mpi_io_call_is_recorded_with_its_bytes(recorded: Path) -> None:
     found = asked(
         recorded,
         """SELECT call, count(*) AS calls, count(*) FILTER (result <> 0) AS failed,
@@ -73,13 +73,13 @@ def test_each_call_is_there_with_its_bytes(recorded: Path) -> None:
     assert counted(recorded)["MPI_File_write_at"] == (RANKS * (SMALLS + 1), RANKS, RANKS * SMALLS * SMALL * 4)
 
 
-def test_the_file_is_what_the_program_writes(recorded: Path) -> None:
+def test_the_written_file_is_the_same_as_without_recording(recorded: Path) -> None:
     blocks = (recorded / "out.dat").read_bytes()
     assert len(blocks) == RANKS * (PIECE + SMALLS * SMALL * 4)
     assert blocks[: RANKS * 4096] == b"".join(bytes([ord("a") + rank]) * 4096 for rank in range(RANKS))
 
 
-def test_system_calls_belong_to_the_call_that_made_them(recorded: Path) -> None:
+def test_system_calls_belong_to_their_mpi_io_call(recorded: Path) -> None:
     inside = asked(
         recorded,
         """SELECT count(*) AS calls, count(k.id) AS attributed,
@@ -93,7 +93,7 @@ def test_system_calls_belong_to_the_call_that_made_them(recorded: Path) -> None:
     assert inside["written"] == RANKS * (PIECE + SMALLS * SMALL * 4)
 
 
-def test_no_other_system_call_belongs_to_one(recorded: Path) -> None:
+def test_other_system_calls_belong_to_no_mpi_io_call(recorded: Path) -> None:
     outside = asked(
         recorded,
         """SELECT count(*) AS calls FROM events e JOIN interface_calls k ON k.utid = e.utid
@@ -102,7 +102,7 @@ def test_no_other_system_call_belongs_to_one(recorded: Path) -> None:
     assert outside["calls"] == 0
 
 
-def test_offsets_are_places_in_the_file(recorded: Path) -> None:
+def test_offsets_of_mpi_io_calls_are_file_offsets(recorded: Path) -> None:
     found = asked(
         recorded,
         """SELECT offset_bytes FROM interface_calls WHERE call = 'MPI_File_write_at' AND result = 0
@@ -129,7 +129,7 @@ def test_show_interfaces_names_the_aggregators(recorded: Path) -> None:
     assert f"MPI_File_write_at_all -> pwrite64: {word}" in shown
 
 
-def test_hints_are_there_asked_for_and_taken(recorded: Path) -> None:
+def test_requested_and_effective_hints_are_recorded(recorded: Path) -> None:
     found = asked(
         recorded,
         """SELECT DISTINCT k.call, h.key, h.asked, h.taken FROM hints h
@@ -148,14 +148,14 @@ def test_hints_are_there_asked_for_and_taken(recorded: Path) -> None:
     ]
 
 
-def test_an_anonymous_copy_has_the_calls_and_no_values_of_hints(recorded: Path, tmp_path: Path) -> None:
+def test_an_anonymous_copy_has_no_values_of_hints(recorded: Path, tmp_path: Path) -> None:
     copy = anonymous_copy(recorded / "run.iodock", tmp_path / "copy.iodock")
     counting = "SELECT count(*) AS calls FROM interface_calls"
     assert rows(copy, counting) == asked(recorded, counting)
     assert rows(copy, "SELECT count(asked) + count(taken) AS told FROM hints") == [{"told": 0}]
 
 
-def test_calls_are_grouped_by_their_interface(recorded: Path) -> None:
+def test_calls_can_be_grouped_by_interface(recorded: Path) -> None:
     asked_for = ["--file", "**/out.dat", "--by", "interface,interface-call", "--format", "csv"]
     shown = run([*IODOCK, "show", "summary", "run.iodock", *asked_for], recorded)
     found = shown.stdout.splitlines()
@@ -163,7 +163,7 @@ def test_calls_are_grouped_by_their_interface(recorded: Path) -> None:
     assert by_call["MPI_File_write_at_all"] == by_call["MPI_File_write_at"] == "MPI-IO"
 
 
-def test_collective_buffering_is_named_and_not_blamed(recorded: Path) -> None:
+def test_collective_buffering_is_named_without_a_finding(recorded: Path) -> None:
     shown = run([*IODOCK, "diagnose", "run.iodock", "--format", "json"], recorded).stdout
     found = {one["rule"]: one for one in json.loads(shown)["findings"]}
     assert found["two-phase"]["severity"] == "note"
@@ -261,14 +261,14 @@ def test_split_nonblocking_and_large_count_calls(kind: str, tmp_path: Path) -> N
     assert moved["bytes"] - later <= moved["within"] <= moved["bytes"]
 
 
-def test_a_program_without_mpi_is_not_given_the_library(tmp_path: Path) -> None:
+def test_a_program_without_mpi_does_not_get_the_mpi_library(tmp_path: Path) -> None:
     program = ["sh", "-c", "echo $LD_PRELOAD > preloaded"]
     for how, has_it in (("auto", False), ("never", False), ("always", True)):
         record(tmp_path, "--force", "--interfaces", how, "--", *program, env={**os.environ, "LD_PRELOAD": ""})
         assert ("libiodock_interfaces.so" in (tmp_path / "preloaded").read_text()) == has_it
 
 
-def test_ranks_side_by_side(recorded: Path) -> None:
+def test_ranks_of_one_launch_are_recorded_together(recorded: Path) -> None:
     shown = run([*IODOCK, "show", "ranks", "run.iodock", "--file", "*/out.dat", "--format", "json"], recorded)
     ranks = json.loads(shown.stdout)["rows"]
     times = [row["io_time_ns"] for row in ranks]

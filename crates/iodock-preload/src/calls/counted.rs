@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_is_not_unseen() {
+    fn recorded_calls_do_not_count_as_unseen() {
         let mut counted = program();
         counted.told(&told(PID, 25 + 2 + 30, 31 + 2 + 40));
         assert_eq!(counted.unseen(), 0);
@@ -224,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_is_unseen_to_the_last_call() {
+    fn all_calls_beyond_the_recorded_ones_count_as_unseen() {
         let mut counted = program();
         counted.told(&told(PID, 25 + 2 + 30 + 60, 31 + 2 + 40 + 100));
         assert_eq!(counted.unseen(), 100);
     }
 
     #[test]
-    fn of_a_process_with_children_only_the_first_thread_is_looked_at() {
+    fn only_the_first_thread_of_a_process_with_children_is_compared() {
         for fork in ["fork", "clone3", "vfork"] {
             let mut counted = program();
             calls(&mut counted, fork, THREAD, 1);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_begins_at_nought_and_a_program_where_the_one_before_ended() {
+    fn counters_start_at_zero_in_a_child_and_continue_over_exec() {
         let mut counted = Counted::default();
         calls(&mut counted, "write", PID, 3);
         counted.told(&told(PID, 3 + 50, 4 + 50));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_may_have_been_interrupted_are_doubtful() {
+    fn possibly_interrupted_calls_count_as_doubtful() {
         let call = CallId::intern(b"read").expect("a call");
         let waited = CallRecord::new(call, (PID, PID), (0, SHORT));
         let told_of = |count: u64, nanoseconds: i64| {

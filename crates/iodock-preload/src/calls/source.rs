@@ -167,7 +167,7 @@ impl RecordSource for CallsSource {
             return Ok(None);
         }
         let spare = self.spare.pop().unwrap_or_default();
-        Ok(Some(std::mem::replace(&mut self.records.batch, spare)))
+        Ok(Some(self.records.take_batch(spare)))
     }
 
     fn recycle(&mut self, mut batch: Batch) {
