@@ -62,7 +62,8 @@ OF_HDF5 = r"""
 int main(int count, char **given) {
 	hsize_t extent = 4096, chunk = 1024, one = 1, at = 7;
 	double value = 1;
-	hid_t file = H5Fcreate(given[count - 1], H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), how = H5Pcreate(H5P_DATASET_CREATE);
+	hid_t file = H5Fcreate(given[count - 1], H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+	hid_t how = H5Pcreate(H5P_DATASET_CREATE);
 	hid_t space = H5Screate_simple(1, &extent, NULL), memory = H5Screate_simple(1, &one, NULL);
 	H5Pset_chunk(how, 1, &chunk);
 	hid_t data = H5Dcreate2(file, "heat", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, how, H5P_DEFAULT);
